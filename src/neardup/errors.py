@@ -1,0 +1,57 @@
+"""The tree of errors: each message carries the bad value, the limit and the next action.
+
+NeardupError            exit code 1
+├── DataError           1   a record that cannot be used (also ValueError)
+├── UsageError          2   a wrong argument or option (also ValueError)
+│   └── RecipeError     2   a recipe that cannot be, or two that do not match
+├── FileError           3   a read or a write that failed (also OSError)
+└── TooManyPairsError   1   more result rows than memory or `limit` allow (also MemoryError)
+"""
+
+__all__ = [
+    "DataError",
+    "FileError",
+    "NeardupError",
+    "RecipeError",
+    "TooManyPairsError",
+    "UsageError",
+]
+
+
+class NeardupError(Exception):
+    """Any error that neardup raises on purpose; `exit_code` is what the command line returns."""
+
+    exit_code = 1
+
+
+class DataError(NeardupError, ValueError):
+    """A record that cannot be used, such as a broken JSON line; the message says where it is."""
+
+
+class UsageError(NeardupError, ValueError):
+    """A wrong argument or option."""
+
+    exit_code = 2
+
+
+class RecipeError(UsageError):
+    """A recipe that cannot be computed, or two recipes that should be the same and are not."""
+
+
+class FileError(NeardupError, OSError):
+    """A file that could not be read or written."""
+
+    exit_code = 3
+
+
+class TooManyPairsError(NeardupError, MemoryError):
+    """More pairs than memory or the caller's limit allow; `count` is how many there are."""
+
+    def __init__(self, count: int, limit: int) -> None:
+        """Say how many pairs there are and what to do."""
+        self.count = count
+        self.limit = limit
+        super().__init__(
+            f"{count:,} pairs, more than the {limit:,} that fit: pass a smaller distance, a higher"
+            " limit, or use `neardup dedup --clusters`, which never stores pairs"
+        )

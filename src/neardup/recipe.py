@@ -1,0 +1,133 @@
+"""The recipe: one frozen value that holds everything that can change a fingerprint."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+from neardup.errors import RecipeError
+
+__all__ = ["NORMAL_FORMS", "RECIPE_VERSION", "TOKENISERS", "UNICODE_VERSION", "WEIGHTS", "Recipe"]
+
+RECIPE_VERSION: Final = 1
+UNICODE_VERSION: Final = "16.0.0"
+
+NORMAL_FORMS: Final = ("NFKC", "NFC", "none")
+TOKENISERS: Final = ("words", "chars")
+WEIGHTS: Final = ("set", "count", "log")
+HASHES: Final = ("xxh3",)
+TIES: Final = ("zero", "one")
+MAX_BITS: Final = 1 << 16
+MAX_NGRAM: Final = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How a document becomes a fingerprint; docs/recipe.md has the exact definition.
+
+    Two recipes give the same fingerprints for every text if and only if their `digest` is equal.
+
+    Args:
+        normalize: Unicode normal form taken first: "NFKC", "NFC" or "none".
+        casefold: Fold case (full folding) after normalising.
+        tokens: "words" (runs of word characters; each ideograph, kana or other character of a
+            script that is written without spaces is a token of its own) or "chars" (code points,
+            white space runs collapsed to one space).
+        ngram: Tokens a feature, 1 or more. A text of fewer tokens has one feature: all of them.
+        weight: "set" (every distinct feature counts once), "count" (as often as it occurs) or
+            "log" (1 + ln(count), rounded to a multiple of 2**-16).
+        hash: The feature hash, "xxh3" (64 bits, of the UTF-8 of the feature's tokens joined by one
+            space; by nothing for "chars").
+        bits: Width of the fingerprint, from 1 to 65,536.
+        seed: Seed of the hash, 0 to 2**64 - 1.
+        tie: The bit where a sum is exactly 0: "zero" or "one".
+
+    Raises:
+        RecipeError: For a value outside the lists and ranges above.
+
+    Example:
+        >>> Recipe(bits=128).words
+        2
+    """
+
+    normalize: str = "NFKC"
+    casefold: bool = True
+    tokens: str = "words"
+    ngram: int = 3
+    weight: str = "set"
+    hash: str = "xxh3"
+    bits: int = 64
+    seed: int = 0
+    tie: str = "zero"
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be computed."""
+        _one_of("normalize", self.normalize, NORMAL_FORMS)
+        _one_of("tokens", self.tokens, TOKENISERS)
+        _one_of("weight", self.weight, WEIGHTS)
+        _one_of("hash", self.hash, HASHES)
+        _one_of("tie", self.tie, TIES)
+        if not isinstance(self.casefold, bool):
+            raise RecipeError(f"casefold is {self.casefold!r}: use True or False")
+        _in_range("ngram", self.ngram, 1, MAX_NGRAM)
+        _in_range("bits", self.bits, 1, MAX_BITS)
+        _in_range("seed", self.seed, 0, 2**64 - 1)
+
+    @property
+    def words(self) -> int:
+        """How many uint64 words one fingerprint takes."""
+        return -(-self.bits // 64)
+
+    @property
+    def digest(self) -> str:
+        """16 hexadecimal digits that stand for the recipe; stored with every fingerprint."""
+        return hashlib.blake2b(self.to_json().encode(), digest_size=8).hexdigest()
+
+    def to_json(self) -> str:
+        """The recipe as canonical JSON: sorted keys, no spaces, versions included.
+
+        Example:
+            >>> Recipe.from_json(Recipe(ngram=2).to_json()) == Recipe(ngram=2)
+            True
+        """
+        value = dataclasses.asdict(self) | {"unicode": UNICODE_VERSION, "version": RECIPE_VERSION}
+        return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Recipe:
+        """Read a recipe from JSON; fields that are absent take their defaults.
+
+        Raises:
+            RecipeError: If it is not a JSON object, names an unknown field, or was written for
+                another recipe version or Unicode version.
+        """
+        try:
+            value = json.loads(text)
+        except ValueError as error:
+            raise RecipeError(f"a recipe is not valid JSON: {error}") from None
+        if not isinstance(value, dict):
+            raise RecipeError(f"a recipe is a JSON object, not {type(value).__name__}")
+        _same_version("recipe version", value.pop("version", RECIPE_VERSION), RECIPE_VERSION)
+        _same_version("Unicode version", value.pop("unicode", UNICODE_VERSION), UNICODE_VERSION)
+        known = {field.name for field in dataclasses.fields(cls)}
+        if unknown := sorted(set(value) - known):
+            raise RecipeError(f"unknown recipe fields {unknown}: known are {sorted(known)}")
+        return cls(**value)
+
+
+def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise RecipeError(f"{name} is {value!r}: use one of {', '.join(allowed)}")
+
+
+def _in_range(name: str, value: Any, low: int, high: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise RecipeError(f"{name} is {value!r}: use a whole number from {low:,} to {high:,}")
+
+
+def _same_version(what: str, found: Any, ours: Any) -> None:
+    if found != ours:
+        raise RecipeError(f"{what} {found!r}: this neardup computes {ours!r} only")
