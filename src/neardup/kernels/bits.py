@@ -95,25 +95,25 @@ _load32 = _loader(32)
 
 
 @overload(popcount, inline="always")
-def _popcount(x: Any) -> Any:
+def _popcount(x):
     return lambda x: _ctpop(x)
 
 
 @overload(trailing_zeros, inline="always")
-def _trailing_zeros(x: Any) -> Any:
+def _trailing_zeros(x):
     return lambda x: _cttz(x)
 
 
 @overload(multiply_fold, inline="always")
-def _multiply_fold(a: Any, b: Any) -> Any:
+def _multiply_fold(a, b):
     return lambda a, b: _mul_fold(a, b)
 
 
 @overload(load64, inline="always")
-def _load64_overload(data: Any, at: Any) -> Any:
+def _load64_overload(data, at):
     return lambda data, at: _load64(data, at)
 
 
 @overload(load32, inline="always")
-def _load32_overload(data: Any, at: Any) -> Any:
+def _load32_overload(data, at):
     return lambda data, at: _load32(data, at)
