@@ -1,0 +1,210 @@
+"""The oracle: the method in plain Python, one short function a step, importing nothing of neardup.
+
+normalise -> tokens -> features -> weights -> feature_hash, widened -> fold = fingerprint;
+then distance -> pairs -> greedy or components.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import re
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+import xxhash
+
+if sys.version_info >= (3, 14):
+    import unicodedata
+else:
+    import unicodedata2 as unicodedata  # type: ignore[import-not-found]
+
+UNICODE_VERSION = "16.0.0"
+if unicodedata.unidata_version != UNICODE_VERSION:
+    raise ImportError(f"Unicode {unicodedata.unidata_version}: the oracle needs {UNICODE_VERSION}")
+
+_DATA = json.loads((Path(__file__).parent / "unicode" / "unicode-16.0.0.json").read_text("ascii"))
+
+
+def _members(name: str) -> frozenset[int]:
+    return frozenset(c for low, high in _DATA[name] for c in range(low, high + 1))
+
+
+FOLDING: dict[str, str] = _DATA["folding"]
+WHITE_SPACE = _members("white_space")
+DEFAULT_IGNORABLE = _members("default_ignorable")
+SCRIPTS_WITHOUT_SPACES = _members("unspaced")
+SUPPLEMENTARY_IDEOGRAPHS = range(0x20000, 0x3FFFE)
+ZERO_WIDTH_SPACE = 0x200B
+
+UNIT = 1 << 16
+MASK64 = (1 << 64) - 1
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What the functions below read of a recipe; any object with these attributes will do."""
+
+    normalize: str = "NFKC"
+    casefold: bool = True
+    tokens: str = "words"
+    ngram: int = 3
+    weight: str = "set"
+    hash: str = "xxh3"
+    bits: int = 64
+    seed: int = 0
+    tie: str = "zero"
+
+
+def without_surrogates(text: str) -> str:
+    """Every surrogate becomes U+FFFD: a surrogate in a Python string is never half of a pair."""
+    return re.sub("[\ud800-\udfff]", "\ufffd", text)
+
+
+def normalise(text: str, recipe: Recipe) -> str:
+    """Replace surrogates, take the normal form, then fold the case of each code point."""
+    text = without_surrogates(text)
+    if recipe.normalize != "none":
+        text = unicodedata.normalize(recipe.normalize, text)
+    if recipe.casefold:
+        text = "".join(FOLDING.get(character, character) for character in text)
+    return text
+
+
+@functools.cache
+def character_class(character: str) -> str:
+    """One letter: Word, Extend, Unspaced, Ignored, Space or Other; the first that applies."""
+    c, category = ord(character), unicodedata.category(character)
+    letter = category.startswith("L")
+    unspaced = c in SCRIPTS_WITHOUT_SPACES and (letter or category == "Nl")
+    if c in DEFAULT_IGNORABLE and c != ZERO_WIDTH_SPACE:
+        return "I"
+    if c in WHITE_SPACE:
+        return "S"
+    if unspaced or c in SUPPLEMENTARY_IDEOGRAPHS:
+        return "U"
+    if category.startswith("M"):
+        return "E"
+    return "W" if letter or category.startswith("N") or category == "Pc" else "O"
+
+
+def tokens(text: str, recipe: Recipe) -> list[str]:
+    """The tokens of a text as it was read (it is normalised here)."""
+    kept = "".join(x for x in normalise(text, recipe) if character_class(x) != "I")
+    classes = "".join(map(character_class, kept))
+    if recipe.tokens == "words":
+        return [kept[m.start() : m.end()] for m in re.finditer("W[WE]*|UE*", classes)]
+    pieces = [kept[m.start() : m.end()] for m in re.finditer("[^S]+", classes)]
+    return list(" ".join(pieces))
+
+
+def features(tokens: list[str], recipe: Recipe) -> list[str]:
+    """Every run of n tokens, joined; of a text with fewer tokens, one feature of all of them."""
+    joiner = " " if recipe.tokens == "words" else ""
+    if not tokens:
+        return []
+    runs = max(1, len(tokens) - recipe.ngram + 1)
+    return [joiner.join(tokens[start : start + recipe.ngram]) for start in range(runs)]
+
+
+def weights(features: list[str], recipe: Recipe) -> list[tuple[str, int]]:
+    """Each distinct feature once, with its weight in units of 2**-16."""
+    return [(x, weight_of(count, recipe.weight)) for x, count in Counter(features).items()]
+
+
+def weight_of(count: int, weight: str) -> int:
+    """The weight of a feature that occurs `count` times."""
+    if weight == "set":
+        return UNIT
+    return count * UNIT if weight == "count" else round((1 + math.log(count)) * UNIT)
+
+
+def feature_hash(feature: str, recipe: Recipe) -> int:
+    """64 bits of a feature."""
+    return xxhash.xxh3_64_intdigest(feature.encode(), seed=recipe.seed)
+
+
+def widened(hash64: int, bits: int) -> int:
+    """Extend 64 bits to any width: word 0 is the hash, later words are a SplitMix64 stream."""
+    wide = hash64
+    for word in range(1, -(-bits // 64)):
+        wide |= splitmix64_mix((hash64 + word * 0x9E3779B97F4A7C15) & MASK64) << (64 * word)
+    return wide & ((1 << bits) - 1)
+
+
+def splitmix64_mix(z: int) -> int:
+    """The output function of SplitMix64."""
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & MASK64
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB & MASK64
+    return z ^ (z >> 31)
+
+
+def fold(weighted: list[tuple[int, int]], bits: int, tie: str) -> int:
+    """Bit j is 1 where the weights of hashes with bit j outweigh those of hashes without it."""
+    fingerprint = 0
+    for bit in range(bits):
+        total = sum(weight if value >> bit & 1 else -weight for value, weight in weighted)
+        if total > 0 or (total == 0 and tie == "one"):
+            fingerprint |= 1 << bit
+    return fingerprint
+
+
+def fingerprint(text: str, recipe: Recipe) -> int | None:
+    """The fingerprint of a text; None where it has no tokens."""
+    weighted = [
+        (widened(feature_hash(feature, recipe), recipe.bits), weight)
+        for feature, weight in weights(features(tokens(text, recipe), recipe), recipe)
+    ]
+    return fold(weighted, recipe.bits, recipe.tie) if weighted else None
+
+
+def distance(a: int, b: int) -> int:
+    """How many bits differ: clear the lowest 1 bit until none is left."""
+    different, count = a ^ b, 0
+    while different:
+        different &= different - 1
+        count += 1
+    return count
+
+
+def matches(a: int | None, b: int | None, k: int) -> bool:
+    """Whether two fingerprints are within k bits; an empty document matches nothing."""
+    return a is not None and b is not None and distance(a, b) <= k
+
+
+def pairs(fingerprints: list[int | None], k: int) -> list[tuple[int, int, int]]:
+    """(left, right, distance) of every pair within k bits, left < right, sorted."""
+    numbered = [(i, value) for i, value in enumerate(fingerprints) if value is not None]
+    return [
+        (left, right, distance(a, b))
+        for (left, a), (right, b) in combinations(numbered, 2)
+        if distance(a, b) <= k
+    ]
+
+
+def greedy(fingerprints: list[int | None], k: int, order: list[int]) -> list[int]:
+    """For each document the kept one that it matches, itself where it is kept.
+
+    Documents are visited in `order`; each is compared with those kept so far, earliest first.
+    """
+    kept: list[int] = []
+    kept_of = [-1] * len(fingerprints)
+    for document in order:
+        found = (x for x in kept if matches(fingerprints[x], fingerprints[document], k))
+        kept_of[document] = next(found, document)
+        if kept_of[document] == document:
+            kept.append(document)
+    return kept_of
+
+
+def components(fingerprints: list[int | None], k: int) -> list[int]:
+    """For each document the smallest index of its group; groups are chains of matches."""
+    labels = list(range(len(fingerprints)))
+    for left, right, _ in pairs(fingerprints, k):
+        low, high = sorted((labels[left], labels[right]))
+        labels = [low if label == high else label for label in labels]
+    return labels
