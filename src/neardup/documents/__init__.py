@@ -1,0 +1,29 @@
+"""Reading documents and writing the kept ones.
+
+The flow: `open_sources` checks the inputs, `Source.batches` reads them, `write_outputs` writes the
+kept records, and an `OutputSet` makes all outputs of a run appear together.
+"""
+
+from neardup.documents.batch import Batch, ReadOptions
+from neardup.documents.formats import EXTENSIONS, FORMATS, format_of_path, open_sources
+from neardup.documents.output import AtomicFile, OutputSet
+from neardup.documents.rejects import Rejects
+from neardup.documents.source import Source
+from neardup.documents.tables import write_table
+from neardup.documents.write import plan_outputs, write_outputs
+
+__all__ = [
+    "EXTENSIONS",
+    "FORMATS",
+    "AtomicFile",
+    "Batch",
+    "OutputSet",
+    "ReadOptions",
+    "Rejects",
+    "Source",
+    "format_of_path",
+    "open_sources",
+    "plan_outputs",
+    "write_outputs",
+    "write_table",
+]

@@ -1,0 +1,264 @@
+"""Bytes in and out of gzip and zstd, and the counting reader under every text format."""
+
+from __future__ import annotations
+
+import io
+import zlib
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol, Self
+
+import pyarrow as pa
+
+from neardup.documents.problems import file_error
+from neardup.errors import DataError, FileError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+__all__ = ["CODECS", "ByteReader", "codec_of_bytes", "codec_of_path", "encoder"]
+
+CODECS: Final = {".gz": "gzip", ".zst": "zstd"}
+MAGIC: Final = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
+MAGIC_BYTES: Final = 4
+_BUFFER_BYTES: Final = 1 << 20
+_GZIP_LEVEL: Final = 6
+
+
+def codec_of_path(path: str) -> str | None:
+    """Name the compression that a path's last extension stands for, or None."""
+    return next((codec for end, codec in CODECS.items() if path.lower().endswith(end)), None)
+
+
+def codec_of_bytes(head: bytes) -> str | None:
+    """Name the compression that the first bytes of a stream stand for, or None."""
+    return next((codec for codec, magic in MAGIC.items() if head.startswith(magic)), None)
+
+
+class ByteReader:
+    """Reads one input front to back: decompresses, counts, and copies to a spool if given one.
+
+    Args:
+        name: The input's name, for messages.
+        file: An unbuffered binary file; it is closed with the reader.
+        codec: "gzip", "zstd" or None.
+        head: Bytes already taken from the file.
+        spool: Where to copy every decompressed byte, or None.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        file: io.RawIOBase,
+        codec: str | None = None,
+        head: bytes = b"",
+        spool: BinaryIO | None = None,
+    ) -> None:
+        """Wrap the file; nothing is read yet."""
+        self._name = name
+        self._codec = codec
+        self._counted = _Counted(file, head)
+        self._decoded: _Decoded | None = None
+        raw: io.RawIOBase = self._counted
+        if codec is not None:
+            raw = self._decoded = _Decoded(self._counted, codec)
+        self._seekable = codec is None and spool is None and file.seekable()
+        self._buffered = io.BufferedReader(
+            raw if spool is None else _Tee(raw, spool), _BUFFER_BYTES
+        )
+
+    @property
+    def consumed(self) -> int:
+        """Bytes of the input, compressed as it is, taken so far."""
+        return self._counted.count
+
+    def lines(self, nbytes: int, row: int) -> list[bytes]:
+        """Read whole lines, ends included, of at least `nbytes` together; [] at the end.
+
+        Raises:
+            DataError: If the compressed stream is broken; names line `row` + the lines before it.
+            FileError: If the read fails.
+        """
+        try:
+            lines = self._buffered.readlines(nbytes)
+        except FileError:
+            raise
+        except OSError as error:
+            raise file_error(self._name, "read", error) from None
+        self.check(row + max(len(lines), 1))
+        return lines
+
+    def line(self, row: int) -> bytes:
+        """Read line `row`, its end included; b"" at the end. Raises as `lines`."""
+        try:
+            line = self._buffered.readline()
+        except FileError:
+            raise
+        except OSError as error:
+            raise file_error(self._name, "read", error) from None
+        if not line.endswith(b"\n"):
+            self.check(row)
+        return line
+
+    def read(self, nbytes: int) -> bytes:
+        """Read `nbytes`, fewer only at the end."""
+        try:
+            return self._buffered.read(nbytes)
+        except FileError:
+            raise
+        except OSError as error:
+            raise file_error(self._name, "read", error) from None
+
+    def skip(self, nbytes: int) -> None:
+        """Go on by `nbytes` without giving them."""
+        if self._seekable:
+            self._buffered.seek(nbytes, io.SEEK_CUR)
+            return
+        while nbytes > 0 and (data := self.read(min(nbytes, _BUFFER_BYTES))):
+            nbytes -= len(data)
+
+    def check(self, row: int) -> None:
+        """Raise DataError at line `row` if the compressed stream was found broken."""
+        if self._decoded is not None and self._decoded.failure is not None:
+            raise DataError(
+                f"{self._name}:{row}: the {self._codec} stream is broken here:"
+                f" {self._decoded.failure}; fetch or compress the file again"
+            )
+
+    def __enter__(self) -> Self:
+        """Give itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the file."""
+        self._buffered.close()
+        self._counted.close()
+
+
+class _Counted(io.RawIOBase):
+    def __init__(self, file: io.RawIOBase, head: bytes) -> None:
+        self._file = file
+        self._head = head
+        self.count = len(head)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return self._file.seekable()
+
+    def readinto(self, buffer: Any) -> int:
+        if self._head:
+            n = min(len(buffer), len(self._head))
+            buffer[:n] = self._head[:n]
+            self._head = self._head[n:]
+            return n
+        n = self._file.readinto(buffer) or 0
+        self.count += n
+        return n
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()
+
+
+class _Decoded(io.RawIOBase):
+    """Ends early where the compressed stream breaks, and says so in `failure`.
+
+    So the reader first gets every line that came through, and can name the line reached.
+    """
+
+    def __init__(self, file: io.RawIOBase, codec: str) -> None:
+        self._stream = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), codec)
+        self.failure: str | None = None
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if self.failure is not None:
+            return 0
+        try:
+            return int(self._stream.readinto(buffer))
+        except OSError as error:
+            if error.errno is not None:
+                raise
+            self.failure = str(error)
+            return 0
+
+
+class _Tee(io.RawIOBase):
+    def __init__(self, raw: io.RawIOBase, spool: BinaryIO) -> None:
+        self._raw = raw
+        self._spool = spool
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        n = self._raw.readinto(buffer) or 0
+        try:
+            self._spool.write(buffer[:n])
+        except OSError as error:
+            raise file_error("the temporary copy of the input", "write", error) from None
+        return n
+
+
+class Encoder(Protocol):
+    """What an output's bytes go through."""
+
+    def write(self, data: bytes | memoryview) -> Any:
+        """Take more bytes."""
+
+    def close(self) -> None:
+        """Write the end of the compressed stream; the file below stays open."""
+
+
+def encoder(file: BinaryIO, codec: str | None) -> Encoder:
+    """Compress what is written into `file`; closing the encoder leaves the file open."""
+    if codec == "gzip":
+        return _Gzip(file)
+    if codec == "zstd":
+        compressed: Encoder = pa.CompressedOutputStream(
+            pa.PythonFile(_KeptOpen(file), mode="w"), "zstd"
+        )
+        return compressed
+    return _KeptOpen(file)
+
+
+class _KeptOpen:
+    closed = False
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def write(self, data: bytes | memoryview) -> int:
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.flush()
+
+
+class _Gzip:
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._zlib = zlib.compressobj(_GZIP_LEVEL, wbits=31)
+
+    def write(self, data: bytes | memoryview) -> None:
+        self._file.write(self._zlib.compress(data))
+
+    def close(self) -> None:
+        self._file.write(self._zlib.flush())

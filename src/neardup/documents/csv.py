@@ -1,0 +1,199 @@
+"""CSV and TSV: a header row, then one record for each row; quoted fields may span lines."""
+
+from __future__ import annotations
+
+import csv
+from operator import itemgetter
+from typing import TYPE_CHECKING, ClassVar, Final, Self
+
+import numpy as np
+
+from neardup.documents.batch import Batch, string_array
+from neardup.documents.problems import BadRecordError, missing_field, refuse
+from neardup.documents.source import BOM, TextSource
+from neardup.documents.spans import Spans
+from neardup.documents.spool import RegularInput
+from neardup.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from neardup.documents.batch import ReadOptions
+    from neardup.documents.compression import ByteReader
+    from neardup.documents.rejects import Rejects
+
+__all__ = ["CsvSource", "TsvSource"]
+
+_FIELD_LIMIT: Final = (1 << 31) - 1
+
+
+class CsvSource(TextSource):
+    """A CSV file. Blank lines are no records, but count as lines."""
+
+    format = "csv"
+    delimiter: ClassVar[str] = ","
+    _header = b""
+
+    def header(self) -> bytes:
+        """The header row as it stands in the file."""
+        return self._header
+
+    def layout(self) -> bytes | None:
+        """The header row without byte-order mark and line end; None if there is none yet."""
+        if not self._header and isinstance(self._input, RegularInput):
+            with self._input.open() as reader:
+                lines = _Lines(reader)
+                self._read_header(self._rows(lines), lines)
+        return self._header.removeprefix(BOM).rstrip(b"\r\n") or None
+
+    def batches(self, options: ReadOptions, rejects: Rejects | None = None) -> Iterator[Batch]:
+        """Read the documents; see Source.batches."""
+        reported = 0
+        with self._input.open() as reader:
+            lines = _Lines(reader)
+            rows = self._rows(lines)
+            names = self._read_header(rows, lines)
+            self._spans = Spans(lines.offset)
+            if names:
+                part = _Part(self.name, options, names, rejects)
+                while part.read(rows, lines):
+                    self._spans.add(np.array(part.lengths, np.int64), np.array(part.accepted))
+                    if part.texts:
+                        consumed = reader.consumed
+                        yield part.batch(consumed - reported)
+                        reported = consumed
+        self._input.check_unchanged()
+
+    def _rows(self, lines: _Lines) -> Iterator[list[str]]:
+        csv.field_size_limit(_FIELD_LIMIT)
+        return csv.reader(lines, delimiter=self.delimiter, strict=True)
+
+    def _read_header(self, rows: Iterator[list[str]], lines: _Lines) -> list[str]:
+        names: list[str] = []
+        while not names:
+            lines.begin_record()
+            try:
+                names = next(rows)
+            except StopIteration:
+                return []
+            except csv.Error as error:
+                raise DataError(
+                    f"{self.name}:1: the header row is broken: {error}; fix it"
+                ) from None
+        if lines.undecodable:
+            raise DataError(f"{self.name}:1: the header row is not UTF-8; convert the file")
+        self._header = b"".join(lines.record)
+        return names
+
+
+class TsvSource(CsvSource):
+    """A file of tab-separated values, with the quoting of CSV."""
+
+    format = "tsv"
+    delimiter = "\t"
+
+
+class _Lines:
+    """Feeds physical lines to csv.reader and remembers those of the record in hand."""
+
+    def __init__(self, reader: ByteReader) -> None:
+        self._reader = reader
+        self.offset = 0
+        self.number = 0
+        self.record: list[bytes] = []
+        self.undecodable = False
+
+    def begin_record(self) -> None:
+        self.record = []
+        self.undecodable = False
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> str:
+        line = self._reader.line(self.number + 1)
+        if not line:
+            raise StopIteration
+        self.number += 1
+        self.offset += len(line)
+        self.record.append(line)
+        if self.number == 1 and line.startswith(BOM):
+            line = line[len(BOM) :]
+        try:
+            return line.decode()
+        except UnicodeDecodeError:
+            self.undecodable = True
+            return line.decode(errors="surrogateescape")
+
+
+class _Part:
+    """The records of one batch; `read` replaces them with those of the next."""
+
+    def __init__(
+        self, source: str, options: ReadOptions, names: list[str], rejects: Rejects | None
+    ) -> None:
+        self._source = source
+        self._options = options
+        self._rejects = rejects
+        self._width = len(names)
+        self._text = [_column(source, names, name, "--text") for name in options.text]
+        self._id = None if options.id is None else _column(source, names, options.id, "--id")
+        self._pick = itemgetter(*self._text)
+
+    def read(self, rows: Iterator[list[str]], lines: _Lines) -> bool:
+        """Read about `batch_bytes`; False at the end of the file."""
+        self.texts: list[str] = []
+        self.ids: list[str] = []
+        self.rows: list[int] = []
+        self.lengths: list[int] = []
+        self.accepted: list[bool] = []
+        stop = lines.offset + self._options.batch_bytes
+        while lines.offset < stop:
+            start, row = lines.offset, lines.number + 1
+            lines.begin_record()
+            try:
+                accepted = self._take(next(rows), row, lines.undecodable)
+            except StopIteration:
+                break
+            except (csv.Error, BadRecordError) as error:
+                bad = error if isinstance(error, BadRecordError) else _broken(error)
+                record = b"".join(lines.record).rstrip(b"\r\n")
+                refuse(self._source, row, bad, record, self._options, self._rejects)
+                accepted = False
+            self.lengths.append(lines.offset - start)
+            self.accepted.append(accepted)
+        return bool(self.lengths)
+
+    def _take(self, fields: list[str], row: int, undecodable: bool) -> bool:
+        if not fields:
+            return False
+        if undecodable:
+            raise BadRecordError("not UTF-8")
+        if len(fields) != self._width:
+            raise BadRecordError(f"{len(fields)} fields where the header has {self._width}")
+        picked = self._pick(fields)
+        self.texts.append(picked if isinstance(picked, str) else "\n".join(picked))
+        if self._id is not None:
+            self.ids.append(fields[self._id])
+        self.rows.append(row)
+        return True
+
+    def batch(self, nbytes: int) -> Batch:
+        """Give the accepted records."""
+        ids = None if self._id is None else string_array(self.ids)
+        return Batch(string_array(self.texts), ids, np.array(self.rows, np.int64), nbytes)
+
+
+def _column(source: str, names: list[str], name: str, option: str) -> int:
+    if name not in names:
+        bad = missing_field(name, names, option, "column")
+        raise DataError(f"{source}:1: {bad.problem}; {bad.advice}")
+    if names.count(name) > 1:
+        raise DataError(f'{source}:1: there are two columns "{name}"; rename one')
+    return names.index(name)
+
+
+def _broken(error: csv.Error) -> BadRecordError:
+    if "unexpected end of data" in str(error):
+        return BadRecordError("a quote is opened and never closed")
+    return BadRecordError(f"not valid CSV: {str(error).partition(' - ')[0]}")

@@ -1,0 +1,85 @@
+"""Table files: duplicates, clusters and other results."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+import pyarrow.parquet as pq
+
+from neardup.documents.formats import format_of_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    import pyarrow as pa
+
+    from neardup.documents.output import AtomicFile, OutputSet
+
+__all__ = ["write_table"]
+
+
+def write_table(
+    outputs: OutputSet, path: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+) -> None:
+    """Write a result table in the format of the path's extension; JSON lines if it has none.
+
+    Args:
+        outputs: The set that the file becomes part of.
+        path: .jsonl, .ndjson, .json, .csv, .tsv (each also .gz or .zst), .parquet or .pq.
+        schema: The columns, also those of a table without rows.
+        batches: The rows, in order. Null is null in JSON and Parquet and empty in CSV.
+
+    Raises:
+        UsageError, FileError: As OutputSet.create, or if a write fails.
+    """
+    _WRITERS[format_of_path(path) or "jsonl"](outputs.create(path), schema, batches)
+
+
+def _write_jsonl(file: AtomicFile, _schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    option = orjson.OPT_APPEND_NEWLINE
+    for batch in batches:
+        file.write(b"".join([orjson.dumps(row, option=option) for row in batch.to_pylist()]))
+
+
+def _write_delimited(
+    file: AtomicFile, schema: pa.Schema, batches: Iterable[pa.RecordBatch], delimiter: str
+) -> None:
+    file.write(_delimited_lines([schema.names], delimiter))
+    for batch in batches:
+        columns = [column.to_pylist() for column in batch.columns]
+        file.write(_delimited_lines(zip(*columns, strict=True), delimiter))
+
+
+def _delimited_lines(rows: Iterable[Iterable[Any]], delimiter: str) -> bytes:
+    text = io.StringIO(newline="")
+    csv.writer(text, delimiter=delimiter, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode()
+
+
+def _write_csv(file: AtomicFile, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    _write_delimited(file, schema, batches, ",")
+
+
+def _write_tsv(file: AtomicFile, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    _write_delimited(file, schema, batches, "\t")
+
+
+def _write_parquet(file: AtomicFile, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    writer = pq.ParquetWriter(file, schema, compression="zstd")
+    try:
+        for batch in batches:
+            writer.write_batch(batch)
+        writer.close()
+    finally:
+        writer.is_open = False  # otherwise its destructor writes a footer after a failure
+
+
+_WRITERS: Final[dict[str, Callable[[AtomicFile, pa.Schema, Iterable[pa.RecordBatch]], None]]] = {
+    "jsonl": _write_jsonl,
+    "csv": _write_csv,
+    "tsv": _write_tsv,
+    "parquet": _write_parquet,
+}

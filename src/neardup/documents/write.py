@@ -1,0 +1,113 @@
+"""Writing the kept records of all inputs: to one file, or to one file for each in a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from neardup.documents.formats import format_of_path
+from neardup.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from neardup.documents.output import OutputSet
+    from neardup.documents.source import Source
+
+__all__ = ["plan_outputs", "write_outputs"]
+
+
+def plan_outputs(sources: Sequence[Source], out: str) -> list[tuple[str, list[int]]]:
+    """Say which inputs go to which output; call it before reading, to fail early.
+
+    Args:
+        sources: The inputs.
+        out: A file, "-" for standard output, or a folder (it exists or ends in a slash), where
+            each input gets an output with its own base name.
+
+    Returns:
+        (path, indexes into `sources`) for each output, in order.
+
+    Raises:
+        UsageError: If inputs that should be joined have different formats, headers or schemas, if
+            two share a base name, or if the output's extension stands for another format.
+    """
+    if not sources:
+        raise UsageError("no inputs; name at least one file")
+    if Path(out).is_dir() or out.endswith("/"):
+        return _plan_folder(sources, out)
+    _check_joinable(sources)
+    wanted = None if out == "-" else format_of_path(out)
+    if wanted not in (None, sources[0].format):
+        raise UsageError(
+            f"{out} would be {wanted}, but {sources[0].name} is {sources[0].format};"
+            " records keep their format: use its extension"
+        )
+    return [(out, list(range(len(sources))))]
+
+
+def write_outputs(
+    sources: Sequence[Source],
+    keep_masks: Sequence[npt.NDArray[np.bool_]],
+    out: str,
+    outputs: OutputSet,
+) -> list[str]:
+    """Write the kept records of inputs that have been read; the caller commits.
+
+    Args:
+        sources: The inputs, each read to the end.
+        keep_masks: For each input a bool array, one flag for each accepted record.
+        out: As for `plan_outputs`.
+        outputs: The set that the outputs become part of.
+
+    Returns:
+        The paths written.
+
+    Raises:
+        UsageError: As `plan_outputs` and OutputSet.create.
+        FileError: If an input changed since it was read, or a read or write fails.
+    """
+    plan = plan_outputs(sources, out)
+    if out.endswith("/"):
+        outputs.create_folder(out)
+    for path, members in plan:
+        chosen = [sources[i] for i in members]
+        chosen[0].write_joined(chosen, [keep_masks[i] for i in members], outputs.create(path))
+    return [path for path, _ in plan]
+
+
+def _plan_folder(sources: Sequence[Source], out: str) -> list[tuple[str, list[int]]]:
+    first: dict[str, str] = {}
+    for source in sources:
+        if source.base_name in first:
+            raise UsageError(
+                f"{first[source.base_name]} and {source.name} would both be written to"
+                f" {Path(out, source.base_name)}; rename one or run them apart"
+            )
+        first[source.base_name] = source.name
+    return [(str(Path(out, source.base_name)), [i]) for i, source in enumerate(sources)]
+
+
+def _check_joinable(sources: Sequence[Source]) -> None:
+    if len(sources) == 1:
+        return
+    advice = "write to a folder (-o OUT/) or run them apart"
+    model: Source | None = None
+    for source in sources:
+        if source.format != sources[0].format:
+            raise UsageError(
+                f"{sources[0].name} is {sources[0].format} and {source.name} is"
+                f" {source.format}, so they cannot share one output; {advice}"
+            )
+        if source.layout() is None:
+            continue
+        model = model or source
+        if source.layout() != model.layout():
+            what = "schema" if source.format == "parquet" else "header"
+            raise UsageError(
+                f"{model.name} and {source.name} differ in their {what}, so they cannot share"
+                f" one output; {advice}"
+            )
