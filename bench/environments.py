@@ -1,0 +1,57 @@
+"""One virtual environment a peer, built from the package index under bench/.peers/NAME."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import model
+
+HOME = Path(__file__).resolve().parent / ".peers"
+PEERS = {
+    "datasketch": ("datasketch==2.0.0", "numpy"),
+    "faiss": ("faiss-cpu==1.15.1", "numpy"),
+    "gaoya": ("gaoya==0.2.2",),
+    "rensa": ("rensa==0.5.0",),
+    "simhash": ("simhash==2.1.2", "numpy<2"),
+    "simhash-pybind": ("simhash-pybind==0.0.3", "numpy"),
+}
+
+
+def python_of(name: str, base: str = sys.executable) -> str:
+    """The interpreter of an environment; a peer's is built first where it is absent or changed.
+
+    Raises:
+        RuntimeError: If the peer cannot be installed.
+    """
+    if name == model.OURS:
+        return sys.executable
+    home = HOME / name
+    ready = home / "ready"
+    python = home / "bin" / "python"
+    wanted = " ".join(PEERS[name])
+    if not ready.exists() or ready.read_text(encoding="utf8") != wanted:
+        run([base, "-m", "venv", "--clear", str(home)])
+        run([str(python), "-m", "pip", "install", "--quiet", *PEERS[name]])
+        ready.write_text(wanted, encoding="utf8")
+    return str(python)
+
+
+def versions(python: str) -> dict[str, str]:
+    """Name to version of what is installed beside an interpreter."""
+    listed = run([python, "-m", "pip", "list", "--format", "json"])
+    return {item["name"]: item["version"] for item in json.loads(listed)}
+
+
+def run(command: list[str]) -> str:
+    """Standard output of a command.
+
+    Raises:
+        RuntimeError: With the end of its error output, if it fails.
+    """
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()[-400:]}")
+    return done.stdout

@@ -1,0 +1,56 @@
+"""What a case is made of: measurements, each of them a process, and rows that compare them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+OURS = "ours"
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One function of one case, run in its own process in one environment.
+
+    Args:
+        case: Module in bench/cases.
+        function: Its function; it returns a dict with a number under "value", or other keys.
+        environment: "ours" or a name in `environments.PEERS`.
+        options: The function's keyword arguments, as JSON so that equal measurements are equal.
+    """
+
+    case: str
+    function: str
+    environment: str
+    options: str
+
+    @classmethod
+    def of(cls, case: str, function: str, environment: str, **options: Any) -> Measurement:
+        """A measurement of keyword arguments."""
+        return cls(case, function, environment, json.dumps(options, sort_keys=True))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: a figure, what it is compared with, and the target.
+
+    Args:
+        name: What is measured, for people.
+        ours: The measurement that is judged.
+        against: Measurements to compare with; the best one counts. Results with an "exact" that is
+            false do not count.
+        target: The least `ratio` where there is something to compare with; otherwise the least or
+            the greatest figure, as `better` says. None: nothing is promised.
+        better: "higher" (a rate) or "lower" (seconds, GiB).
+        key: Which value of the measurement's dict is the figure.
+        unit: Unit of the figure.
+    """
+
+    name: str
+    ours: Measurement
+    against: tuple[Measurement, ...] = ()
+    target: float | None = None
+    better: str = "higher"
+    key: str = "value"
+    unit: str = "MB/s"
