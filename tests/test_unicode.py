@@ -138,6 +138,31 @@ def test_segments_normalised_alone_make_up_the_normalised_text(form: str, text: 
     assert "".join(map(chr, normalised)) == naive.unicodedata.normalize(form, text)
 
 
+def predecessors() -> dict[str, list[str]]:
+    """For each character, those that it composes with when it comes second."""
+    found: dict[str, list[str]] = {chr(0x1161 + i): ["\u1100"] for i in range(21)}
+    found |= {chr(0x11A7 + i): ["가", "\u1100\u1161"] for i in range(1, 28)}
+    for c in map(chr, range(0x110000)):
+        parts = naive.unicodedata.decomposition(c).split()
+        if len(parts) == 2 and not parts[0].startswith("<"):
+            found.setdefault(chr(int(parts[1], 16)), []).append(chr(int(parts[0], 16)))
+    return found
+
+
+@pytest.mark.parametrize("form", ["NFKC", "NFC"])
+def test_every_character_that_combines_or_reorders_backwards_stays_with_its_predecessor(
+    form: str,
+) -> None:
+    table, before = tables(form, casefold=False), predecessors()
+    for c in map(chr, range(0x110000)):
+        first = naive.unicodedata.normalize(form.replace("C", "D"), c)[0]
+        reordered = ["a\u0345"] if naive.unicodedata.combining(first) else []
+        for text in (x + c + "\u0301" for x in before.get(first, []) + reordered):
+            parts = (normalise_segment(table, part) for part in segments(table, text))
+            normalised = "".join(chr(x) for part in parts for x in part)
+            assert normalised == naive.unicodedata.normalize(form, text), ascii(text)
+
+
 @pytest.mark.parametrize("casefold", [True, False])
 @pytest.mark.parametrize("form", NORMAL_FORMS)
 @given(text=normalisation_texts() | texts())
