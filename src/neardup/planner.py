@@ -1,0 +1,180 @@
+"""Choose how to find all pairs within a Hamming distance: which blocks of bits, and how many agree.
+
+A plan is m disjoint blocks of bits; two fingerprints within k bits differ in at most k of them, so they
+agree on at least c = m - k (the pigeonhole principle). More blocks mean more tables of fewer candidates;
+c = 0 compares all pairs. The seconds per row and per comparison below were measured by
+bench/pairs_profile.py.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from math import comb
+from typing import Any, Final
+
+import numpy as np
+
+from neardup.errors import UsageError
+
+__all__ = ["PLANS", "JoinPlan", "check_plan", "direct_sizes", "plan_pairs"]
+
+PLANS: Final = ("auto", "scan", "blocks", "multi:M")
+SAMPLE_ROWS: Final = 1024
+MOST_TABLES: Final = 50_000
+EXTRA_BLOCKS: Final = 10
+
+SECONDS_PARTITION: Final = 4.0e-9  # one row of one top-level partition, one word
+SECONDS_REFINE: Final = 3.0e-9  # one row of one partition in cache, one word
+SECONDS_COMPARE: Final = 0.25e-9  # one comparison of a candidate, one word
+SECONDS_SCAN: Final = 0.2e-9  # one comparison of a scan, one word
+SECONDS_TABLE: Final = 20e-6  # starting one top-level partition
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JoinPlan:
+    """How to search: `masks` (uint64, blocks x words), of which every pair agrees on `choose`."""
+
+    name: str
+    masks: Any
+    choose: int
+    seconds: float
+    candidates: float
+
+
+def plan_pairs(
+    n: int, distance: int, bits: int, sample_fps: Any = None, plan: str = "auto"
+) -> JoinPlan:
+    """Choose the plan for all pairs of n fingerprints within `distance` bits.
+
+    Args:
+        n: Fingerprints to be joined.
+        distance: Largest Hamming distance, 0 or more.
+        bits: Width of a fingerprint.
+        sample_fps: Some of the fingerprints, uint64 (s, words): the bits that vary little in it are
+            spread over the blocks. Without it all bits count the same.
+        plan: "auto" for the cheapest, or "scan", "blocks" or "multi:M".
+
+    Returns:
+        The plan, with its estimated seconds on one thread and the comparisons it expects.
+
+    Raises:
+        UsageError: For a plan that does not exist or cannot work for this distance and width.
+
+    Example:
+        >>> plan_pairs(50_000_000, 3, 64).name
+        'multi:5'
+    """
+    wanted = check_plan(plan, distance, bits)
+    if wanted == 0:
+        return _scan(n, bits)
+    agreement = _agreement(sample_fps, bits)
+    if wanted is not None:
+        return _blocks(n, distance, bits, wanted, agreement, plan)
+    best = _scan(n, bits)
+    for m in range(distance + 1, min(bits, distance + EXTRA_BLOCKS) + 1):
+        if comb(m, m - distance) > MOST_TABLES:
+            break
+        rival = _blocks(n, distance, bits, m, agreement, f"multi:{m}")
+        if rival.seconds < best.seconds:
+            best = rival
+    return best
+
+
+def check_plan(plan: str, distance: int, bits: int) -> int | None:
+    """How many blocks the plan asks for: 0 for a scan, None for "auto".
+
+    Raises:
+        UsageError: For an unknown plan, or "multi:M" with M <= distance or M > bits.
+    """
+    if plan == "auto":
+        return None
+    if plan == "scan":
+        return 0
+    if plan == "blocks":
+        return distance + 1 if distance < bits else 0
+    found = re.fullmatch(r"multi:(\d{1,9})", plan) if isinstance(plan, str) else None
+    if not found:
+        raise UsageError(f"plan {plan!r} is unknown: use one of {', '.join(PLANS)}")
+    m = int(found[1])
+    if m <= distance:
+        raise UsageError(
+            f"plan {plan!r} has too few blocks for distance {distance}: use multi:{distance + 1} or more"
+        )
+    if m > bits:
+        raise UsageError(
+            f"plan {plan!r} has more blocks than the {bits} bits: use multi:{bits} or less"
+        )
+    return m
+
+
+def direct_sizes(m: int, choose: int, most: int) -> Any:
+    """Bucket sizes up to which comparing is cheaper than refining: int64 (choose + 1, m).
+
+    Indexed by the length of the bucket's prefix and the prefix's last block.
+    """
+    sizes = np.zeros((choose + 1, m), np.int64)
+    for depth in range(1, choose + 1):
+        for last in range(m):
+            tables = comb(m - 1 - last, choose - depth)
+            sizes[depth, last] = min(16 * max(tables, 1), most)
+    return sizes
+
+
+def _scan(n: int, bits: int) -> JoinPlan:
+    words = -(-bits // 64)
+    candidates = n * (n - 1) / 2
+    seconds = candidates * SECONDS_SCAN * words
+    return JoinPlan("scan", np.zeros((0, words), np.uint64), 0, seconds, candidates)
+
+
+def _agreement(sample: Any, bits: int) -> Any:
+    """For each bit, log2 of how often two rows differ on it enough to tell them apart: float64, 0 to 1."""
+    if sample is None or len(sample) < 2:
+        return np.ones(bits)
+    rows = np.ascontiguousarray(sample[:SAMPLE_ROWS], dtype="<u8")
+    table = np.unpackbits(rows.view(np.uint8), axis=1, bitorder="little", count=bits)
+    share = table.mean(axis=0)
+    noise = 3 * 0.5 / np.sqrt(len(rows))
+    share = np.where(np.abs(share - 0.5) < noise, 0.5, share)
+    return -np.log2(share**2 + (1 - share) ** 2)
+
+
+def _masks(bits: int, m: int, information: Any) -> Any:
+    """Cut the bits into m ranges of about equal information; masks uint64 (m, words)."""
+    total = information.sum()
+    if total <= 0:
+        information, total = np.ones(bits), bits
+    middle = np.cumsum(information) - information / 2
+    block = np.minimum((middle * m / total).astype(np.int64), m - 1)
+    table = np.zeros((m, -(-bits // 64) * 64), np.uint8)
+    table[block, np.arange(bits)] = 1
+    return np.packbits(table, axis=1, bitorder="little").view("<u8").astype(np.uint64), block
+
+
+def _blocks(n: int, distance: int, bits: int, m: int, information: Any, name: str) -> JoinPlan:
+    choose = m - distance
+    masks, block = _masks(bits, m, information)
+    together = 2.0 ** -np.bincount(block, weights=information, minlength=m)
+    words = masks.shape[1]
+    effort = (1 + words) / 2
+    seconds = (distance + 1) * (SECONDS_TABLE + n * SECONDS_PARTITION * effort)
+    for depth in range(1, choose + 1):
+        tables = comb(m - choose + depth, depth)
+        equal = _symmetric(together[: m - choose + depth], depth)
+        if depth > 1 or choose == 1:
+            seconds += tables * n * SECONDS_REFINE * effort
+        if depth < choose and n * equal / tables < 16 * comb(m - 1 - depth, choose - depth):
+            break
+    candidates = n * (n - 1) / 2 * min(equal, tables)
+    seconds += candidates * SECONDS_COMPARE * words
+    return JoinPlan(name, masks, choose, seconds, candidates)
+
+
+def _symmetric(values: Any, degree: int) -> float:
+    """Sum over all sets of `degree` values of their product."""
+    sums = np.zeros(degree + 1)
+    sums[0] = 1
+    for value in values:
+        sums[1:] += sums[:-1] * value
+    return float(sums[degree])
