@@ -69,11 +69,15 @@ class Problem:
     agree: Any = None  # bool (r,): whether a pair agrees on each
     distinct: bool = False
 
+    def named(self, positions: Any) -> Any:
+        """The names of the rows at these positions: uint32."""
+        return self.rows[positions] if len(self.rows) else positions.astype(np.uint32)
+
     def part(self, chosen: Any, rules: Any, agree: Any) -> Problem:
         """The rows at positions `chosen` under more conditions."""
         return Problem(
             frozen(self.words[chosen]),
-            self.rows[chosen] if len(self.rows) else chosen.astype(np.uint32),
+            self.named(chosen),
             self.weights[chosen] if len(self.weights) else self.weights,
             rules if self.rules is None else np.concatenate([self.rules, rules]),
             agree if self.agree is None else np.concatenate([self.agree, agree]),
@@ -253,16 +257,12 @@ def solve_collapsed(problem: Problem, engine: Engine, collector: Collector, plan
     distinct = replace(
         problem,
         words=frozen(problem.words[firsts]),
-        rows=NO_IDS if inner is not collector else _named(problem, firsts),
+        rows=NO_IDS if inner is not collector else problem.named(firsts),
         weights=groups.sizes if inner is not collector else NO_WEIGHTS,
         distinct=True,
     )
     solve(distinct, engine, inner, plan)
     collector.expand(inner, problem, groups)
-
-
-def _named(problem: Problem, chosen: Any) -> Any:
-    return problem.rows[chosen] if len(problem.rows) else chosen.astype(np.uint32)
 
 
 def _duplicate_share(sample: Any) -> float:

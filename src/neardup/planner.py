@@ -17,7 +17,7 @@ import numpy as np
 
 from neardup.errors import UsageError
 
-__all__ = ["PLANS", "JoinPlan", "check_plan", "direct_sizes", "plan_pairs"]
+__all__ = ["PLANS", "JoinPlan", "check_plan", "direct_sizes", "plan_pairs", "plan_tables"]
 
 PLANS: Final = ("auto", "scan", "blocks", "multi:M")
 SAMPLE_ROWS: Final = 1024
@@ -28,6 +28,9 @@ SECONDS_PARTITION: Final = 4.0e-9  # one row of one top-level partition, one wor
 SECONDS_REFINE: Final = 3.0e-9  # one row of one partition in cache, one word
 SECONDS_COMPARE: Final = 0.25e-9  # one comparison of a candidate, one word
 SECONDS_SCAN: Final = 0.2e-9  # one comparison of a scan, one word
+MOST_HASH_TABLES: Final = 500
+SECONDS_PROBE: Final = 30e-9  # one look into a hash table
+SECONDS_CANDIDATE: Final = 3e-9  # one row of a chain, one word
 SECONDS_TABLE: Final = 20e-6  # starting one top-level partition
 
 
@@ -78,6 +81,30 @@ def plan_pairs(
         rival = _blocks(n, distance, bits, m, agreement, f"multi:{m}")
         if rival.seconds < best.seconds:
             best = rival
+    return best
+
+
+def plan_tables(n: int, distance: int, bits: int, sample_fps: Any) -> tuple[Any, int]:
+    """Choose blocks for hash tables that are asked for n rows among up to n rows.
+
+    Returns:
+        The masks, uint64 (blocks, words), and how many agree: one table for each such choice of
+        blocks. No masks and 0 where comparing with every row is cheaper.
+    """
+    words = -(-bits // 64)
+    nothing = np.zeros((0, words), np.uint64)
+    best, least = (nothing, 0), n * SECONDS_SCAN * words
+    information = _agreement(sample_fps, bits)
+    for m in range(distance + 1, min(bits, distance + EXTRA_BLOCKS) + 1):
+        tables = comb(m, m - distance)
+        if tables > MOST_HASH_TABLES:
+            break
+        masks, block = _masks(bits, m, information)
+        together = 2.0 ** -np.bincount(block, weights=information, minlength=m)
+        found = n * _symmetric(together, m - distance)
+        seconds = tables * SECONDS_PROBE + found * SECONDS_CANDIDATE * words
+        if seconds < least:
+            best, least = (masks, m - distance), seconds
     return best
 
 

@@ -145,7 +145,8 @@ def hand_back(ids: Any, low: int, high: int, ends: int, agree: Any, blocks: Any,
     sink.tally[3] = at + high - low
     if bucket >= len(sink.heavy_prefix) or sink.tally[3] > len(sink.heavy_rows):
         return
-    sink.heavy_rows[at : at + high - low] = ids[low:high]
+    for i in range(low, high):
+        sink.heavy_rows[at + i - low] = ids[i]
     sink.heavy_prefix[bucket, 0] = high - low
     depth = 0
     for b in range(blocks.rules, ends):
@@ -177,7 +178,8 @@ def refine(  # noqa: PLR0913
         bits += 1
     bins = 1 << bits
     shift = np.uint64(64 - bits)
-    starts[: bins + 1] = 0
+    for b in range(bins):
+        starts[b] = 0
     for i in range(low, high):
         starts[block_key(words, i, mask, multipliers, shift)] += 1
     total, widest = 0, 0
@@ -259,20 +261,22 @@ def join_buckets(  # noqa: C901, PLR0912, PLR0913, PLR0915
     agree, stack = scratch.agree, scratch.stack
     rules, choose = blocks.rules, blocks.choose
     blocks_count = len(blocks.masks) - rules
+    none_done = np.int64(0)  # a literal would compile compare_range once more
     deepest = max(choose - 1, 1)
     lanes = blocks.multipliers
-    scratch.masks[0] = blocks.masks[rules + block]
+    for w in range(len(lanes)):
+        scratch.masks[0, w] = blocks.masks[rules + block, w]
     for bucket in range(first, last):
         low, high = starts[bucket], starts[bucket + 1]
         if high - low < 2:
             continue
-        agree[rules:] = 0
-        agree[rules + block] = 1
+        for b in range(rules, len(agree)):
+            agree[b] = b == rules + block
         if high - low > blocks.capacity:
             hand_back(ids, low, high, rules + block + 1, agree, blocks, sink)
             continue
         if high - low <= blocks.direct[1, block]:
-            compare_range(words, ids, low, high, 0, rules + block + 1, agree, blocks, sink)
+            compare_range(words, ids, low, high, none_done, rules + block + 1, agree, blocks, sink)
             continue
         level = 0
         stack[0, 0], stack[0, 1], stack[0, 2] = low, high, block
@@ -339,7 +343,7 @@ def join_buckets(  # noqa: C901, PLR0912, PLR0913, PLR0915
                     scratch.ids[level],
                     low,
                     high,
-                    0,
+                    none_done,
                     rules + here + 1,
                     agree,
                     blocks,

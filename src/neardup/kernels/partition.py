@@ -63,7 +63,6 @@ def first_equal(
     Rows of a bucket stand in ascending order. `table` (int64, a power of two at least twice the
     largest bucket, all -1) is an open-addressing hash table, left all -1 again.
     """
-    size_mask = len(table) - 1
     for bucket in range(first, last):
         low, high = starts[bucket], starts[bucket + 1]
         size = 2
@@ -89,7 +88,8 @@ def first_equal(
                     out[ids[i]] = ids[other]
                     break
                 slot = (slot + 1) & size_mask
-        table[:size] = -1
+        for slot in range(size):
+            table[slot] = -1
 
 
 @njit(cache=True, nogil=True)
