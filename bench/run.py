@@ -37,7 +37,7 @@ def main() -> int:
         lines += [report.line_of(row, outcomes, not arguments.quick) for row in rows]
     sys.stdout.write(report.table(lines))
     facts["peers"] = peer_versions(outcomes)
-    if not arguments.quick:
+    if not arguments.quick and not arguments.only:
         target = report.write(lines, outcomes, facts, texts_used(outcomes))
         sys.stdout.write(f"\nkept in {target} and .json\n")
     failed = any("error" in result for results in outcomes.values() for result in results)
@@ -51,7 +51,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="small sizes, one round, not kept")
     parser.add_argument("--rounds", type=int, default=None, help="rounds of each case (3)")
     parser.add_argument("--check", action="store_true", help="exit 1 where a target is missed")
-    parser.add_argument("--only", choices=("ours", "peers"), help="leave the other side out")
+    parser.add_argument("--only", choices=("ours", "peers"), help="one side, not kept")
     parser.add_argument(
         "--peer-python", default=sys.executable, help="interpreter for the peers' environments"
     )

@@ -109,9 +109,10 @@ def ours(n: int, workers: int | None) -> dict[str, Any]:
     import neardup
 
     neardup.pairs(make(10_000)[0], distance=DISTANCE, workers=workers)
-    fingerprints, left, right = make(n)
-    forget_peak()
     before = memory("VmRSS")
+    fingerprints, left, right = make(n)
+    before += fingerprints.nbytes
+    forget_peak()
     start = time.perf_counter()
     table = neardup.pairs(fingerprints, distance=DISTANCE, workers=workers)
     seconds = time.perf_counter() - start
