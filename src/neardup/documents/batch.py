@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    import numpy as np
     import numpy.typing as npt
 
 __all__ = ["Batch", "ReadOptions"]
@@ -58,6 +58,39 @@ class Batch:
     ids: pa.LargeStringArray | None
     rows: npt.NDArray[np.int64]
     nbytes: int
+
+
+class Joiner:
+    """Joins parts, small enough to be parsed in the cache, to batches of the size asked for."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._texts: list[pa.LargeStringArray] = []
+        self._ids: list[pa.LargeStringArray] = []
+        self._rows: list[npt.NDArray[np.int64]] = []
+        self._reported = 0
+
+    def add(
+        self,
+        texts: pa.LargeStringArray,
+        ids: pa.LargeStringArray | None,
+        rows: npt.NDArray[np.int64],
+    ) -> None:
+        """Append the records of one part, which may be none."""
+        if len(texts):
+            self._texts.append(texts)
+            self._rows.append(rows)
+            if ids is not None:
+                self._ids.append(ids)
+
+    def take(self, consumed: int) -> Iterator[Batch]:
+        """Give what is there as one batch, or nothing; `consumed` counts from the start."""
+        if self._texts:
+            ids = pa.concat_arrays(self._ids) if self._ids else None
+            rows = np.concatenate(self._rows)
+            yield Batch(pa.concat_arrays(self._texts), ids, rows, consumed - self._reported)
+            self._reported = consumed
+            self._texts, self._ids, self._rows = [], [], []
 
 
 def string_array(values: Sequence[str | None]) -> pa.LargeStringArray:

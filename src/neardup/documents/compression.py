@@ -21,6 +21,7 @@ MAGIC: Final = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
 MAGIC_BYTES: Final = 4
 _BUFFER_BYTES: Final = 1 << 20
 _GZIP_LEVEL: Final = 6
+_DECODED_BYTES: Final = 1 << 15  # Arrow drops this much of what precedes a broken place
 
 
 def codec_of_path(path: str) -> str | None:
@@ -119,7 +120,7 @@ class ByteReader:
         """Raise DataError at line `row` if the compressed stream was found broken."""
         if self._decoded is not None and self._decoded.failure is not None:
             raise DataError(
-                f"{self._name}:{row}: the {self._codec} stream is broken here:"
+                f"{self._name}:{row}: the {self._codec} stream is broken near here:"
                 f" {self._decoded.failure}; fetch or compress the file again"
             )
 
@@ -189,7 +190,7 @@ class _Decoded(io.RawIOBase):
         if self.failure is not None:
             return 0
         try:
-            return int(self._stream.readinto(buffer))
+            return int(self._stream.readinto(buffer[:_DECODED_BYTES]))
         except OSError as error:
             if error.errno is not None:
                 raise

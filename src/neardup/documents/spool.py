@@ -99,7 +99,10 @@ class StreamInput:
             folder = self._tmp or tempfile.gettempdir()
             raise file_error(folder, "write a temporary file in", error) from None
         try:
-            file = io.FileIO(sys.stdin.fileno() if self.path is None else self.path, closefd=False)
+            if self.path is None:
+                file = io.FileIO(sys.stdin.fileno(), closefd=False)
+            else:
+                file = io.FileIO(self.path)
             head = _head(file)
         except OSError as error:
             raise file_error(self.name, "read", error) from None
