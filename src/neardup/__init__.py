@@ -1,1 +1,81 @@
-"""neardup."""
+"""Find and remove near-duplicate documents.
+
+The flow, one way, one file a step:
+
+    read (documents/) -> normalise, tokenise (text) -> weigh, hash, fold (fold)
+    -> find neighbours (planner, neighbours) -> group and keep (clusters) -> write (documents/)
+
+`pipeline` is the only place that composes the steps; the command line is a thin shell over it.
+Names are loaded when they are first used, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+from neardup.version import __version__
+
+if TYPE_CHECKING:
+    from neardup.clusters import components, greedy
+    from neardup.errors import (
+        DataError,
+        FileError,
+        NeardupError,
+        RecipeError,
+        TooManyPairsError,
+        UsageError,
+    )
+    from neardup.neighbours import pairs
+    from neardup.pipeline import DedupResult, dedup
+    from neardup.recipe import Recipe
+    from neardup.fold import distance, fingerprint, fingerprints, simhash
+
+__all__ = [
+    "DataError",
+    "DedupResult",
+    "FileError",
+    "NeardupError",
+    "Recipe",
+    "RecipeError",
+    "TooManyPairsError",
+    "UsageError",
+    "__version__",
+    "components",
+    "dedup",
+    "distance",
+    "fingerprint",
+    "fingerprints",
+    "greedy",
+    "pairs",
+    "simhash",
+]
+
+_HOMES: Final = {
+    "clusters": ("components", "greedy"),
+    "errors": (
+        "DataError",
+        "FileError",
+        "NeardupError",
+        "RecipeError",
+        "TooManyPairsError",
+        "UsageError",
+    ),
+    "neighbours": ("pairs",),
+    "pipeline": ("DedupResult", "dedup"),
+    "recipe": ("Recipe",),
+    "fold": ("distance", "fingerprint", "fingerprints", "simhash"),
+}
+_HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'neardup' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"neardup.{_HOME_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

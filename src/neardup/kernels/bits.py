@@ -1,4 +1,4 @@
-"""Machine instructions that Numba does not offer: population count, unaligned loads, wide products.
+"""Machine instructions that Numba does not offer: bit counts, unaligned loads, wide products, lanes.
 
 Each is a plain Python function with the compiled form as an overload, so that kernels also run with
 the JIT off.
@@ -15,6 +15,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
 _MASK64 = (1 << 64) - 1
+_UNDERSCORE = ord("_")
 _I8 = ir.IntType(8)
 _I64 = ir.IntType(64)
 _I128 = ir.IntType(128)
@@ -47,6 +48,27 @@ def load32(data: Any, at: int) -> Any:
     return np.uint64(int.from_bytes(bytes(data[at : at + 4]), "little"))
 
 
+def word_mask64(data: Any, at: int) -> Any:
+    """Mark which of the 64 bytes from index `at` on are ASCII letters, digits or `_`; uint64."""
+    return _mask(data, at, lambda byte: byte < 0x80 and (chr(byte).isalnum() or byte == _UNDERSCORE))
+
+
+def high_mask64(data: Any, at: int) -> Any:
+    """Mark which of the 64 bytes from index `at` on are not ASCII; uint64."""
+    return _mask(data, at, lambda byte: byte >= 0x80)
+
+
+def copy_lower16(target: Any, to: int, data: Any, at: int, case_bit: Any) -> None:
+    """Copy 16 bytes of `data` from `at` to `target`, adding uint8 `case_bit` to ASCII capitals."""
+    for i in range(16):
+        byte = data[at + i]
+        target[to + i] = byte + case_bit if 0x41 <= byte <= 0x5A else byte
+
+
+def _mask(data: Any, at: int, wanted: Any) -> Any:
+    return np.uint64(sum(1 << i for i in range(64) if wanted(int(data[at + i]))))
+
+
 @intrinsic
 def _ctpop(typingctx: Any, x: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -74,14 +96,76 @@ def _mul_fold(typingctx: Any, a: Any, b: Any) -> Any:
     return types.uint64(types.uint64, types.uint64), codegen
 
 
+def _pointer(context: Any, builder: Any, array_type: Any, array: Any, at: Any, pointee: Any) -> Any:
+    data = context.make_array(array_type)(context, builder, array).data
+    start = builder.gep(builder.bitcast(data, cgutils.voidptr_t), [at])
+    return builder.bitcast(start, pointee.as_pointer())
+
+
+def _load_lanes(context: Any, builder: Any, array_type: Any, array: Any, at: Any, lanes: int) -> Any:
+    pointer = _pointer(context, builder, array_type, array, at, ir.VectorType(_I8, lanes))
+    value = builder.load(pointer)
+    value.align = 1
+    return value
+
+
+def _splat(value: int, lanes: int) -> Any:
+    return ir.Constant(ir.VectorType(_I8, lanes), [value] * lanes)
+
+
+def _between(builder: Any, value: Any, low: int, count: int, lanes: int) -> Any:
+    shifted = builder.sub(value, _splat(low, lanes))
+    return builder.icmp_unsigned("<", shifted, _splat(count, lanes))
+
+
+@intrinsic
+def _word_mask64(typingctx: Any, data: Any, at: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        value = _load_lanes(context, builder, signature.args[0], args[0], args[1], 64)
+        folded = builder.or_(value, _splat(0x20, 64))
+        letters = _between(builder, folded, ord("a"), 26, 64)
+        digits = _between(builder, value, ord("0"), 10, 64)
+        underscores = builder.icmp_unsigned("==", value, _splat(_UNDERSCORE, 64))
+        return builder.bitcast(builder.or_(builder.or_(letters, digits), underscores), _I64)
+
+    return types.uint64(data, types.int64), codegen
+
+
+@intrinsic
+def _high_mask64(typingctx: Any, data: Any, at: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        value = _load_lanes(context, builder, signature.args[0], args[0], args[1], 64)
+        return builder.bitcast(builder.icmp_signed("<", value, _splat(0, 64)), _I64)
+
+    return types.uint64(data, types.int64), codegen
+
+
+@intrinsic
+def _copy_lower16(typingctx: Any, target: Any, to: Any, data: Any, at: Any, case_bit: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        value = _load_lanes(context, builder, signature.args[2], args[2], args[3], 16)
+        capitals = _between(builder, value, ord("A"), 26, 16)
+        lanes = ir.Constant(ir.VectorType(_I8, 16), ir.Undefined)
+        for lane in range(16):
+            index = ir.Constant(ir.IntType(32), lane)
+            lanes = builder.insert_element(lanes, args[4], index)
+        added = builder.add(value, builder.select(capitals, lanes, _splat(0, 16)))
+        vector = ir.VectorType(_I8, 16)
+        pointer = _pointer(context, builder, signature.args[0], args[0], args[1], vector)
+        builder.store(added, pointer).align = 1
+        return context.get_dummy_value()
+
+    return types.void(target, types.int64, data, types.int64, types.uint8), codegen
+
+
 def _loader(width: int) -> Any:
     @intrinsic
     def load(typingctx: Any, data: Any, at: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            array = context.make_array(signature.args[0])(context, builder, args[0])
-            start = builder.gep(builder.bitcast(array.data, cgutils.voidptr_t), [args[1]])
-            pointer = builder.bitcast(start, ir.IntType(width).as_pointer())
-            value = builder.load(pointer)
+            integer = ir.IntType(width)
+            value = builder.load(
+                _pointer(context, builder, signature.args[0], args[0], args[1], integer)
+            )
             value.align = 1
             return builder.zext(value, _I64) if width < 64 else value
 
@@ -117,3 +201,18 @@ def _load64_overload(data, at):
 @overload(load32, inline="always")
 def _load32_overload(data, at):
     return lambda data, at: _load32(data, at)
+
+
+@overload(word_mask64, inline="always")
+def _word_mask64_overload(data, at):
+    return lambda data, at: _word_mask64(data, at)
+
+
+@overload(high_mask64, inline="always")
+def _high_mask64_overload(data, at):
+    return lambda data, at: _high_mask64(data, at)
+
+
+@overload(copy_lower16, inline="always")
+def _copy_lower16_overload(target, to, data, at, case_bit):
+    return lambda target, to, data, at, case_bit: _copy_lower16(target, to, data, at, case_bit)

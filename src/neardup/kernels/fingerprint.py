@@ -1,0 +1,105 @@
+"""Fingerprint a block of documents: tokenise, hash each feature, fold. One pass a document."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from neardup.kernels.fold import PLANES, WEIGHT_ONE, distinct, fold_equal, fold_weighted
+from neardup.kernels.jit import inner, kernel
+from neardup.kernels.tokenise import BUFFER_RATIO, SEGMENT_RATIO, SLACK, TOKEN_RATIO, tokenise
+from neardup.kernels.xxh3 import seeded_secret, xxh3_64
+
+SET, COUNT, LOG = 0, 1, 2
+
+
+@inner
+def _hash_features(
+    buffer: Any, starts: Any, tokens: int, ngram: int, gap: int, seed: Any, secret: Any,
+    lanes: Any, hashes: Any,
+) -> int:  # fmt: skip
+    width = min(ngram, tokens)
+    count = tokens - width + 1
+    for i in range(count):
+        start = starts[i]
+        hashes[i] = xxh3_64(buffer, start, starts[i + width] - gap - start, seed, secret, lanes)
+    return count
+
+
+@inner
+def _weigh(repeats: Any, count: int) -> None:
+    for i in range(count):
+        repeats[i] = np.int64(np.floor((1.0 + math.log(repeats[i])) * WEIGHT_ONE + 0.5))
+
+
+@inner
+def _longest(offsets: Any) -> int:
+    longest = 0
+    for i in range(offsets.size - 1):
+        longest = max(longest, offsets[i + 1] - offsets[i])
+    return longest
+
+
+@inner
+def _table_size(items: int) -> int:
+    size = 2
+    while size < 2 * items:
+        size *= 2
+    return size
+
+
+@kernel
+def fingerprint_block(
+    data: Any, offsets: Any, tables: Any, case_bit: Any, chars: bool, ngram: int, weight: int,
+    seed: Any, tie_one: bool, out: Any, empty: Any,
+) -> None:  # fmt: skip
+    """Fingerprint documents data[offsets[i]:offsets[i + 1]]; writes out[i] and empty[i].
+
+    O(bytes + features * words); scratch is that of the longest document.
+
+    Args:
+        data: uint8, valid UTF-8, may be read-only.
+        offsets: int64 (n + 1,), may be read-only.
+        tables: neardup.unicode.Tables of the recipe's normal form and folding.
+        case_bit: uint8, 0x20 to fold case, else 0.
+        chars: Tokens are code points, not words.
+        ngram: Tokens a feature.
+        weight: SET, COUNT or LOG.
+        seed: uint64, of the hash.
+        tie_one: The bit where a sum is exactly 0.
+        out: uint64 (n, words), C contiguous, written; rows of empty documents become 0.
+        empty: bool (n,), written: the document has no features.
+    """
+    longest = _longest(offsets)
+    points = np.empty(SEGMENT_RATIO * longest + SLACK, np.uint32)
+    classes = np.empty(points.size, np.uint8)
+    buffer = np.empty(BUFFER_RATIO * longest + SLACK, np.uint8)
+    most = TOKEN_RATIO * longest + SLACK
+    starts = np.empty(most, np.int64)
+    hashes = np.empty(most, np.uint64)
+    table = np.empty(_table_size(most) if weight != COUNT else 1, np.uint64)
+    slots = np.empty(table.size if weight == LOG else 0, np.int64)
+    repeats = np.empty(most if weight == LOG else 0, np.int64)
+    planes = np.empty(PLANES, np.uint64)
+    sums = np.empty(64, np.int64)
+    secret, lanes = seeded_secret(seed), np.empty(8, np.uint64)
+    gap = 0 if chars else 1
+    for i in range(offsets.size - 1):
+        tokens = tokenise(
+            data, offsets[i], offsets[i + 1], tables, chars, case_bit, points, classes, buffer,
+            starts,
+        )  # fmt: skip
+        empty[i] = tokens == 0
+        if tokens == 0:
+            out[i, :] = np.uint64(0)
+            continue
+        count = _hash_features(buffer, starts, tokens, ngram, gap, seed, secret, lanes, hashes)
+        if weight != COUNT:
+            count = distinct(hashes, count, table, slots, repeats)
+        if weight == LOG:
+            _weigh(repeats, count)
+            fold_weighted(hashes, repeats, count, tie_one, sums, out[i])
+        else:
+            fold_equal(hashes, count, tie_one, planes, out[i])

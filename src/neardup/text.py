@@ -1,0 +1,135 @@
+"""Texts in, blocks of UTF-8 bytes and offsets out: the form in which kernels read documents."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup.errors import UsageError
+
+__all__ = ["TextBlock", "text_array", "text_blocks"]
+
+BLOCK_BYTES: Final = 1 << 20
+"""A block ends with the document that passes this many bytes: what one thread takes at a time."""
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_TEXT_TYPES: Final = (
+    pa.types.is_large_string,
+    pa.types.is_string,
+    pa.types.is_string_view,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TextBlock:
+    """Consecutive documents.
+
+    Attributes:
+        first: Row of the first document.
+        data: uint8, read-only, UTF-8; shared with the Arrow buffer.
+        offsets: int64, shape (documents + 1,): document i is data[offsets[i]:offsets[i + 1]].
+        missing: bool, shape (documents,): the text is null.
+    """
+
+    first: int
+    data: np.ndarray[Any, np.dtype[np.uint8]]
+    offsets: np.ndarray[Any, np.dtype[np.int64]]
+    missing: np.ndarray[Any, np.dtype[np.bool_]]
+
+    def __len__(self) -> int:
+        """Count the documents."""
+        return self.offsets.size - 1
+
+
+def text_array(texts: Any) -> pa.ChunkedArray:
+    """Take texts in any form as Arrow large strings.
+
+    Args:
+        texts: A sequence of str (None is null), an Arrow array or chunked array of any string type
+            or of dictionary-encoded strings, or anything that speaks the Arrow C interface or that
+            Arrow can read, such as a pandas or polars series. A lone surrogate in a str becomes
+            U+FFFD.
+
+    Raises:
+        UsageError: If something in it is not a text.
+    """
+    array = _as_arrow(texts)
+    chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
+    return pa.chunked_array([_large_strings(chunk) for chunk in chunks], pa.large_string())
+
+
+def text_blocks(texts: pa.ChunkedArray, block_bytes: int = BLOCK_BYTES) -> Iterator[TextBlock]:
+    """Cut large strings into blocks of about `block_bytes` bytes, without copying text."""
+    row = 0
+    for chunk in texts.chunks:
+        data, offsets = _buffers(chunk)
+        missing = np.asarray(pc.is_null(chunk))
+        begin = 0
+        while begin < len(chunk):
+            limit = offsets[begin] + block_bytes
+            end = max(begin + 1, int(np.searchsorted(offsets, limit, side="right")) - 1)
+            yield TextBlock(row + begin, data, offsets[begin : end + 1], missing[begin:end])
+            begin = end
+        row += len(chunk)
+
+
+def _as_arrow(texts: Any) -> Any:
+    if isinstance(texts, str | bytes):
+        raise UsageError("texts is one string: pass a list of them, or call fingerprint(text)")
+    if isinstance(texts, pa.Array | pa.ChunkedArray):
+        return texts
+    if hasattr(texts, "__arrow_c_stream__"):
+        return pa.chunked_array(texts)
+    if hasattr(texts, "__arrow_c_array__"):
+        return pa.array(texts)
+    if isinstance(texts, Iterable) and not hasattr(texts, "__array__"):
+        texts = list(texts)
+        try:
+            return pa.array(texts, pa.large_string())
+        except UnicodeEncodeError:
+            texts = [_without_surrogates(text) for text in texts]
+        except (pa.ArrowTypeError, pa.ArrowInvalid):
+            _refuse_other_types(texts)
+        return pa.array(texts, pa.large_string())
+    try:
+        return pa.array(texts, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise UsageError(f"texts cannot be read as an array of strings: {error}") from None
+
+
+def _without_surrogates(text: Any) -> Any:
+    if not isinstance(text, str):
+        return text
+    return _SURROGATE.sub("\ufffd", text)
+
+
+def _refuse_other_types(texts: list[Any]) -> None:
+    for row, text in enumerate(texts):
+        if text is not None and not isinstance(text, str):
+            raise UsageError(f"row {row} is {type(text).__name__}, not str: {text!r:.60}")
+
+
+def _large_strings(chunk: pa.Array) -> pa.Array:
+    if pa.types.is_dictionary(chunk.type):
+        chunk = chunk.dictionary_decode()
+    if pa.types.is_null(chunk.type):
+        return pa.nulls(len(chunk), pa.large_string())
+    if not any(is_text(chunk.type) for is_text in _TEXT_TYPES):
+        raise UsageError(f"texts have the Arrow type {chunk.type}: pass strings")
+    return chunk.cast(pa.large_string())
+
+
+def _buffers(chunk: pa.Array) -> tuple[Any, Any]:
+    _, offsets, data = chunk.buffers()
+    if len(chunk) == 0 or offsets is None:
+        return np.zeros(0, np.uint8), np.zeros(1, np.int64)
+    everything = np.frombuffer(offsets, np.int64)
+    text = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    text.flags.writeable = False
+    return text, everything[chunk.offset : chunk.offset + len(chunk) + 1]
