@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 CASE = "fingerprints"
-REPEATS = 3
+LEAST_REPEATS = 3
+LEAST_SECONDS = 1.0
 
 
 def rows(quick: bool) -> list[Row]:
@@ -66,14 +67,15 @@ def own_rows(name: str, count: Measurement, path: str) -> list[Row]:
 
 
 def rate(texts: list[str], work: Callable[[], object]) -> dict[str, Any]:
-    """Median million bytes a second of a few repeats in this process."""
+    """Median million bytes a second of the repeats in this process."""
     size = corpora.megabytes(texts)
-    rates = []
-    for _ in range(REPEATS):
+    times: list[float] = []
+    while len(times) < LEAST_REPEATS or sum(times) < LEAST_SECONDS:
         start = time.perf_counter()
         work()
-        rates.append(size / (time.perf_counter() - start))
-    return {"value": statistics.median(rates), "documents": len(texts), "text_mb": size}
+        times.append(time.perf_counter() - start)
+    value = size / statistics.median(times)
+    return {"value": value, "repeats": len(times), "documents": len(texts), "text_mb": size}
 
 
 def ours(path: str, weight: str, bits: int, workers: int) -> dict[str, Any]:
