@@ -366,9 +366,7 @@ def test_a_named_pipe_is_an_input_too(tmp_path: Path) -> None:
         (b"1,a\rb\n", "not valid CSV: new-line character seen in unquoted field"),
     ],
 )
-def test_what_is_wrong_with_a_csv_record_is_said(
-    tmp_path: Path, record: bytes, words: str
-) -> None:
+def test_what_is_wrong_with_a_csv_record_is_said(tmp_path: Path, record: bytes, words: str) -> None:
     path = put(tmp_path, "in.csv", b'id,text\n0,"fine\n"\n' + record)
     assert refusal(path).startswith(f"{path}:4: {words}")
     rejects = Rejects()
@@ -416,7 +414,7 @@ def test_one_flag_for_each_record_is_wanted(tmp_path: Path) -> None:
 
 def test_progress_adds_up_to_the_size_of_the_input(tmp_path: Path) -> None:
     for name in ("in.jsonl", "in.csv.gz", "in.jsonl.zst"):
-        data = b'text\n' * ("csv" in name) + b'{"text":"abc"}\n' * 1000
+        data = b"text\n" * ("csv" in name) + b'{"text":"abc"}\n' * 1000
         path = put(tmp_path, name, data)
         (source,) = open_sources([path])
         batches = list(source.batches(ReadOptions(batch_bytes=500), None))

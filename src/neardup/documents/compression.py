@@ -244,13 +244,16 @@ class _KeptOpen:
         self._file = file
 
     def write(self, data: bytes | memoryview) -> int:
+        if self._file.closed:  # a discarded output, which Arrow's destructor still tries to end
+            return len(data)
         return self._file.write(data)
 
     def flush(self) -> None:
-        self._file.flush()
+        if not self._file.closed:
+            self._file.flush()
 
     def close(self) -> None:
-        self._file.flush()
+        self.flush()
 
 
 class _Gzip:

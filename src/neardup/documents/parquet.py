@@ -64,9 +64,8 @@ class ParquetSource(Source):
                 rows = np.flatnonzero(good) + done + 1
                 done += len(good)
                 if rows.size:
-                    usable = part if rows.size == len(good) else part.filter(pa.array(good))
                     consumed = int(share * done)
-                    yield _batch(usable, options, rows, consumed - reported)
+                    yield _batch(_where(part, good), options, rows, consumed - reported)
                     reported = consumed
             self._accepted = accepted
         self._input.check_unchanged()
@@ -101,21 +100,21 @@ class ParquetSource(Source):
             waiting: list[pa.RecordBatch] = []
             size = 0
             for part in self._parts(file, None, _READ_BYTES):
-                chosen = part.filter(pa.array(kept[done : done + len(part)]))
+                chosen = _where(part, kept[done : done + len(part)])
                 done += len(part)
-                waiting.append(chosen)
-                size += chosen.nbytes
+                waiting += chosen
+                size += sum(piece.nbytes for piece in chosen)
                 if size >= _WRITE_BYTES:
                     yield pa.Table.from_batches(waiting)
                     waiting, size = [], 0
-            if sum(map(len, waiting)):
+            if waiting:
                 yield pa.Table.from_batches(waiting)
         self._input.check_unchanged()
 
     @contextmanager
     def _open(self) -> Iterator[pq.ParquetFile]:
         try:
-            with pq.ParquetFile(self.name) as file:
+            with pq.ParquetFile(self.name, page_checksum_verification=True) as file:
                 yield file
         except (FileError, DataError):
             raise
@@ -220,14 +219,32 @@ def _explain(row: pa.RecordBatch, options: ReadOptions) -> tuple[BadRecordError,
 
 
 def _batch(
-    part: pa.RecordBatch, options: ReadOptions, rows: npt.NDArray[np.int64], nbytes: int
+    parts: list[pa.RecordBatch], options: ReadOptions, rows: npt.NDArray[np.int64], nbytes: int
 ) -> Batch:
-    columns = [_as_strings(part.column(name)) for name in options.text]
+    columns = [_joined_strings(parts, name) for name in options.text]
     texts = columns[0]
     if len(columns) > 1:
         texts = pc.binary_join_element_wise(*columns, pa.scalar("\n", pa.large_string()))
-    ids = None if options.id is None else _as_strings(part.column(options.id))
+    ids = None if options.id is None else _joined_strings(parts, options.id)
     return Batch(texts, ids, rows, nbytes)
+
+
+def _joined_strings(parts: list[pa.RecordBatch], name: str) -> pa.LargeStringArray:
+    return pa.concat_arrays([_as_strings(part.column(name)) for part in parts])
+
+
+def _where(part: pa.RecordBatch, mask: npt.NDArray[np.bool_]) -> list[pa.RecordBatch]:
+    """Give the rows where the mask is set; as slices for types that Arrow cannot filter."""
+    if mask.all():
+        return [part] if len(part) else []
+    if not mask.any():
+        return []
+    try:
+        return [part.filter(pa.array(mask))]
+    except pa.ArrowNotImplementedError:
+        bounds = np.flatnonzero(np.diff(mask, prepend=False, append=False)).tolist()
+        runs = zip(bounds[::2], bounds[1::2], strict=True)
+        return [part.slice(start, stop - start) for start, stop in runs]
 
 
 def _codec(metadata: pq.FileMetaData) -> str:
