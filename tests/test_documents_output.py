@@ -33,6 +33,10 @@ from neardup.errors import DataError, FileError, UsageError
 SKIP = ReadOptions(skip_errors=True)
 
 
+def names(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()]
+
+
 def jsonl(path: Path, *names: str, end: str = "\n") -> str:
     path.write_bytes(("\n".join(f'{{"text":"{name}"}}' for name in names) + end).encode())
     return str(path)
@@ -56,7 +60,7 @@ def test_without_a_commit_nothing_is_left(tmp_path: Path) -> None:
     path = jsonl(tmp_path / "in.jsonl", "a", "b")
     dedup([path], [[True, True]], str(tmp_path / "out.jsonl"), commit=False)
     dedup([path], [[True, True]], str(tmp_path / "folder") + "/", commit=False)
-    assert os.listdir(tmp_path) == ["in.jsonl"]
+    assert names(tmp_path) == ["in.jsonl"]
 
 
 def test_an_exception_removes_the_outputs_and_keeps_the_old_file(tmp_path: Path) -> None:
@@ -65,7 +69,7 @@ def test_an_exception_removes_the_outputs_and_keeps_the_old_file(tmp_path: Path)
         for name in ("a", "b.gz", "c.zst"):
             outputs.create(str(tmp_path / name)).write(b"new" * 1000)
         raise KeyboardInterrupt
-    assert os.listdir(tmp_path) == ["a"]
+    assert names(tmp_path) == ["a"]
     assert (tmp_path / "a").read_bytes() == b"old"
 
 
@@ -73,9 +77,9 @@ def test_outputs_appear_together_with_the_permissions_of_any_new_file(tmp_path: 
     with OutputSet() as outputs:
         for name in ("a", "b.gz", "c.zst"):
             outputs.create(str(tmp_path / name)).write(memoryview(b"hello"))
-        assert all(name.startswith(".") for name in os.listdir(tmp_path))
+        assert all(name.startswith(".") for name in names(tmp_path))
         outputs.commit()
-    assert sorted(os.listdir(tmp_path)) == ["a", "b.gz", "c.zst"]
+    assert sorted(names(tmp_path)) == ["a", "b.gz", "c.zst"]
     (tmp_path / "model").touch()
     modes = {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
     assert len(modes) == 1
@@ -91,16 +95,16 @@ def test_a_rename_that_fails_puts_everything_back(tmp_path: Path) -> None:
         for name in ("a", "b", "c"):
             outputs.create(str(tmp_path / name)).write(b"new")
         (tmp_path / "c").mkdir()
-        with pytest.raises(FileError, match="cannot write .*/c: Is a directory"):
+        with pytest.raises(FileError, match=r"cannot write .*/c: Is a directory"):
             outputs.commit()
-    assert sorted(os.listdir(tmp_path)) == ["a", "c"]
+    assert sorted(names(tmp_path)) == ["a", "c"]
     assert (tmp_path / "a").read_bytes() == b"old"
 
 
 def test_an_output_that_cannot_be_is_refused_at_once(tmp_path: Path) -> None:
     path = jsonl(tmp_path / "in.jsonl", "a")
     os.link(path, tmp_path / "hard.jsonl")
-    os.symlink(path, tmp_path / "soft.jsonl")
+    (tmp_path / "soft.jsonl").symlink_to(path)
     outputs = OutputSet([path, None])
     for name in ("in.jsonl", "hard.jsonl", "soft.jsonl", "./in.jsonl"):
         with pytest.raises(UsageError, match="is an input"):
@@ -117,7 +121,7 @@ def test_an_output_that_cannot_be_is_refused_at_once(tmp_path: Path) -> None:
 
 def test_a_link_is_written_through_and_a_device_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "real").write_bytes(b"old")
-    os.symlink(tmp_path / "real", tmp_path / "link")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
     with OutputSet() as outputs:
         outputs.create(str(tmp_path / "link")).write(b"new")
         outputs.create(os.devnull).write(b"gone")
@@ -151,10 +155,10 @@ def test_a_full_disk_is_one_clear_error_and_leaves_nothing_behind(
             print(type(error).__name__, error)
     """
     arguments = [sys.executable, "-W", "error", "-c", script, path, str(tmp_path / name)]
-    done = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    done = subprocess.run(arguments, capture_output=True, text=True, check=True)  # noqa: S603
     assert done.stdout == f"FileError cannot write {tmp_path / name}: File too large\n"
     assert done.stderr == ""
-    assert os.listdir(tmp_path) == [Path(path).name]
+    assert names(tmp_path) == [Path(path).name]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
@@ -249,7 +253,7 @@ def test_rejects_do_not_appear_after_an_exception_or_without_a_commit(tmp_path: 
         raise KeyError
     with OutputSet() as outputs, Rejects(str(tmp_path / "b"), outputs) as rejects:
         rejects.add("x", 1, "bad", b"")
-    assert os.listdir(tmp_path) == []
+    assert names(tmp_path) == []
 
 
 @pytest.mark.parametrize(
@@ -349,7 +353,7 @@ def test_a_parquet_file_that_cannot_be_used_is_a_data_error(tmp_path: Path) -> N
             list(open_sources([str(path)])[0].batches(ReadOptions(), None))
         assert "\n" not in str(caught.value)
     path.write_bytes(whole)
-    with pytest.raises(DataError, match='no column "body" .* pass --text FIELD'):
+    with pytest.raises(DataError, match=r'no column "body" .* pass --text FIELD'):
         list(open_sources([str(path)])[0].batches(ReadOptions(text=("body",)), None))
     with pytest.raises(DataError, match='column "n" is int64, not a string'):
         list(open_sources([str(path)])[0].batches(ReadOptions(text=("n",)), None))

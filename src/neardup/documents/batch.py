@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from neardup.errors import UsageError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -35,6 +37,13 @@ class ReadOptions:
     id: str | None = None
     skip_errors: bool = False
     batch_bytes: int = 8 << 20
+
+    def __post_init__(self) -> None:
+        """Refuse options without a text field or with empty batches."""
+        if not self.text:
+            raise UsageError("no text field; name at least one")
+        if self.batch_bytes < 1:
+            raise UsageError(f"batch_bytes is {self.batch_bytes}: use 1 or more")
 
     @property
     def fields(self) -> tuple[str, ...]:

@@ -74,8 +74,12 @@ class ByteReader:
     def lines(self, nbytes: int, row: int) -> list[bytes]:
         """Read whole lines, ends included, of at least `nbytes` together; [] at the end.
 
+        Args:
+            nbytes: When to stop.
+            row: How many lines were read before, for messages.
+
         Raises:
-            DataError: If the compressed stream is broken; names line `row` + the lines before it.
+            DataError: If the compressed stream is broken; names the line reached.
             FileError: If the read fails.
         """
         try:
@@ -84,20 +88,8 @@ class ByteReader:
             raise
         except OSError as error:
             raise file_error(self._name, "read", error) from None
-        self.check(row + max(len(lines), 1))
+        self._check(row + max(len(lines), 1))
         return lines
-
-    def line(self, row: int) -> bytes:
-        """Read line `row`, its end included; b"" at the end. Raises as `lines`."""
-        try:
-            line = self._buffered.readline()
-        except FileError:
-            raise
-        except OSError as error:
-            raise file_error(self._name, "read", error) from None
-        if not line.endswith(b"\n"):
-            self.check(row)
-        return line
 
     def read(self, nbytes: int) -> bytes:
         """Read `nbytes`, fewer only at the end."""
@@ -116,8 +108,7 @@ class ByteReader:
         while nbytes > 0 and (data := self.read(min(nbytes, _BUFFER_BYTES))):
             nbytes -= len(data)
 
-    def check(self, row: int) -> None:
-        """Raise DataError at line `row` if the compressed stream was found broken."""
+    def _check(self, row: int) -> None:
         if self._decoded is not None and self._decoded.failure is not None:
             raise DataError(
                 f"{self._name}:{row}: the {self._codec} stream is broken near here:"

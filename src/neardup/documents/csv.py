@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from operator import itemgetter
-from typing import TYPE_CHECKING, ClassVar, Final, Self
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["CsvSource", "TsvSource"]
 
 _FIELD_LIMIT: Final = (1 << 31) - 1
+_PART_BYTES: Final = 1 << 19
 
 
 class CsvSource(TextSource):
@@ -66,7 +67,7 @@ class CsvSource(TextSource):
 
     def _rows(self, lines: _Lines) -> Iterator[list[str]]:
         csv.field_size_limit(_FIELD_LIMIT)
-        return csv.reader(lines, delimiter=self.delimiter, strict=True)
+        return csv.reader(lines.feed(), delimiter=self.delimiter, strict=True)
 
     def _read_header(self, rows: Iterator[list[str]], lines: _Lines) -> list[str]:
         names: list[str] = []
@@ -107,23 +108,18 @@ class _Lines:
         self.record = []
         self.undecodable = False
 
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> str:
-        line = self._reader.line(self.number + 1)
-        if not line:
-            raise StopIteration
-        self.number += 1
-        self.offset += len(line)
-        self.record.append(line)
-        if self.number == 1 and line.startswith(BOM):
-            line = line[len(BOM) :]
-        try:
-            return line.decode()
-        except UnicodeDecodeError:
-            self.undecodable = True
-            return line.decode(errors="surrogateescape")
+    def feed(self) -> Iterator[str]:
+        while lines := self._reader.lines(_PART_BYTES, self.number):
+            for line in lines:
+                self.number += 1
+                self.offset += len(line)
+                self.record.append(line)
+                try:
+                    text = line.decode()
+                except UnicodeDecodeError:
+                    self.undecodable = True
+                    text = line.decode(errors="surrogateescape")
+                yield text.removeprefix("\ufeff") if self.number == 1 else text
 
 
 class _Part:

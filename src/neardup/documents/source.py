@@ -113,7 +113,7 @@ class TextSource(Source):
         check_flags(self, keep, self._spans.accepted)
         self._input.check_unchanged()
         runs = self._spans.runs(keep)
-        if runs and not target.ends_line:
+        if len(runs) and not target.ends_line:
             target.write(b"\n")
         with self._input.open() as reader:
             copy_runs(reader, runs, target)

@@ -9,6 +9,8 @@ import numpy as np
 from neardup.errors import FileError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy.typing as npt
 
     from neardup.documents.compression import ByteReader
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Spans"]
 
 _PIECE_BYTES: Final = 1 << 20
+_RUNS_AT_ONCE: Final = 1 << 16
 
 
 class Spans:
@@ -39,24 +42,23 @@ class Spans:
         if ends.size:
             self.end = int(ends[-1])
 
-    def runs(self, keep: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
-        """Merge kept neighbours: (first byte, byte after the last) for each run of kept records."""
+    def runs(self, keep: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        """Merge kept neighbours: int64 (m, 2), first byte and byte after the last of each run."""
         kept = np.concatenate(self._accepted)
         kept[kept] = keep
-        offsets = np.concatenate(self._ends)
+        self._ends = [np.concatenate(self._ends)]
         edges = np.flatnonzero(np.diff(kept, prepend=False, append=False))
-        bounds = offsets[edges].tolist()
-        return list(zip(bounds[::2], bounds[1::2], strict=True))
+        return self._ends[0][edges].reshape(-1, 2)
 
 
-def copy_runs(reader: ByteReader, runs: list[tuple[int, int]], target: AtomicFile) -> None:
-    """Copy byte ranges, in ascending order, from a reader at its start.
+def copy_runs(reader: ByteReader, runs: npt.NDArray[np.int64], target: AtomicFile) -> None:
+    """Copy byte ranges, int64 (m, 2) in ascending order, from a reader at its start.
 
     Raises:
         FileError: If the input ends too early, or the write fails.
     """
     position = 0
-    for start, stop in runs:
+    for start, stop in _pairs(runs):
         if start > position:
             reader.skip(start - position)
         position = start
@@ -66,3 +68,8 @@ def copy_runs(reader: ByteReader, runs: list[tuple[int, int]], target: AtomicFil
                 raise FileError(f"{target.path}: the input became shorter while it was read")
             target.write(data)
             position += len(data)
+
+
+def _pairs(runs: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    for at in range(0, len(runs), _RUNS_AT_ONCE):
+        yield from runs[at : at + _RUNS_AT_ONCE].tolist()
