@@ -30,6 +30,7 @@ QUICK = settings(
 )
 BOM = b"\xef\xbb\xbf"
 SKIP = ReadOptions(skip_errors=True)
+ID = ReadOptions(id="id", skip_errors=True)
 
 
 def names(folder: Path) -> list[str]:
@@ -244,10 +245,15 @@ def test_an_id_is_a_string_or_a_whole_number(tmp_path: Path, value: bytes, words
 
 
 def test_ids_are_read_as_text(tmp_path: Path) -> None:
-    lines = b'{"text":"a","id":"x"}\n{"text":"b","id":18446744073709551615}\n'
-    for more in (b"", b"\n"):
-        path = put(tmp_path, "in.jsonl", lines + more)
-        assert read(path, ReadOptions(id="id"))["ids"] == ["x", "18446744073709551615"]
+    big = 2**64 - 1
+    for first, second in (("x", "é"), (1, -2), (1, big), (big, big), ("x", big), (0, "")):
+        lines = b"".join(orjson.dumps({"text": "a", "id": i}) + b"\n" for i in (first, second))
+        for more in (b"", b"\n"):
+            path = put(tmp_path, "in.jsonl", lines + more)
+            assert read(path, ReadOptions(id="id"))["ids"] == [str(first), str(second)]
+    for other in (True, 1.0, None):
+        lines = b"".join(orjson.dumps({"text": "a", "id": i}) + b"\n" for i in (1, other))
+        assert read(put(tmp_path, "in.jsonl", lines), ID)["ids"] == ["1"]
 
 
 def test_several_fields_are_joined_by_a_line_end(tmp_path: Path) -> None:

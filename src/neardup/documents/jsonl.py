@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import orjson
+import pyarrow as pa
 
 from neardup.documents.batch import Joiner, string_array
 from neardup.documents.problems import BadRecordError, missing_field, refuse
@@ -16,8 +17,6 @@ from neardup.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    import pyarrow as pa
 
     from neardup.documents.batch import Batch, ReadOptions
     from neardup.documents.rejects import Rejects
@@ -120,7 +119,7 @@ class _Parser:
                 ids: pa.LargeStringArray | None = None
             else:
                 texts, ids = self._columns(picked)
-        except (ValueError, TypeError, LookupError):
+        except (ValueError, TypeError, LookupError, OverflowError):
             return None
         if texts.null_count or (ids is not None and ids.null_count):
             return None
@@ -132,10 +131,10 @@ class _Parser:
         columns = list(zip(*picked, strict=True))
         ids = None
         if self.options.id is not None:
-            values = columns.pop()
-            if not {str, int}.issuperset(map(type, values)):
+            ids = pa.array(columns.pop())
+            if not (pa.types.is_integer(ids.type) or pa.types.is_string(ids.type)):
                 raise TypeError("an id is neither a string nor a whole number")
-            ids = string_array(list(map(str, values)))
+            ids = ids.cast(pa.large_string())
         if len(columns) == 1:
             return string_array(columns[0]), ids
         return string_array(["\n".join(parts) for parts in zip(*columns, strict=True)]), ids
