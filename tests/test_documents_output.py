@@ -155,7 +155,7 @@ def test_a_full_disk_is_one_clear_error_and_leaves_nothing_behind(
             print(type(error).__name__, error)
     """
     arguments = [sys.executable, "-W", "error", "-c", script, path, str(tmp_path / name)]
-    done = subprocess.run(arguments, capture_output=True, text=True, check=True)  # noqa: S603
+    done = subprocess.run(arguments, capture_output=True, text=True, check=True)
     assert done.stdout == f"FileError cannot write {tmp_path / name}: File too large\n"
     assert done.stderr == ""
     assert names(tmp_path) == [Path(path).name]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import naive
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import JIT
 from hypothesis import example, given
 from hypothesis import strategies as st
-from strategies import texts
 
+import naive
 import neardup as nd
+from conftest import JIT
 from neardup.errors import UsageError
+from strategies import texts
 
 ONE_LINE_MEGABYTES = 10 if JIT else 0.05
 
@@ -83,7 +83,9 @@ def test_no_texts_give_no_rows() -> None:
 @pytest.mark.parametrize("workers", [1, 2, 5])
 def test_any_number_of_workers_gives_the_same_fingerprints(workers: int) -> None:
     count = 3000 if JIT else 30
-    documents = [f"document {i} of many, in été {i % 7} and 你好 {i * i}" * 20 for i in range(count)]
+    documents = [
+        f"document {i} of many, in été {i % 7} and 你好 {i * i}" * 20 for i in range(count)
+    ]
     expected = nd.fingerprints(documents, workers=1)
     assert np.array_equal(nd.fingerprints(documents, workers=workers), expected)
 

@@ -4,8 +4,6 @@ All take 3-word shingles except PyPI simhash, which has only its own 4-character
 peers get the first part of the text; rates are million bytes of UTF-8 text a second.
 """
 
-# ruff: noqa: PLC0415 - each function runs in an environment that has only its own library
-
 from __future__ import annotations
 
 import re

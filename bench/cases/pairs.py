@@ -4,8 +4,6 @@ Every measurement makes the same fingerprints, checks the planted pairs against 
 ("recall"), and times only the search, with the index build for peers that need one.
 """
 
-# ruff: noqa: PLC0415 - each function runs in an environment that has only its own library
-
 from __future__ import annotations
 
 import json

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
         TooManyPairsError,
         UsageError,
     )
+    from neardup.fold import distance, fingerprint, fingerprints, simhash
     from neardup.neighbours import pairs
     from neardup.pipeline import DedupResult, dedup
     from neardup.recipe import Recipe
-    from neardup.fold import distance, fingerprint, fingerprints, simhash
 
 __all__ = [
     "DataError",

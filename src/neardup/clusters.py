@@ -194,7 +194,7 @@ def _ranks(order: Any, n: int, rows: Any) -> Any:
     places = np.asarray(order)
     if places.shape != (n,) or places.dtype.kind not in "iu":
         raise UsageError(f"order is {places.dtype} {places.shape}: use each of the {n:,} rows once")
-    if n and not (0 <= places.min() and places.max() < n and np.bincount(places).max() == 1):
+    if n and not (places.min() >= 0 and places.max() < n and np.bincount(places).max() == 1):
         raise UsageError(f"order is no permutation: use each row from 0 to {n - 1:,} once")
     rank = np.empty(n, np.int64)
     rank[places] = np.arange(n)

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 import operator
+from collections import deque
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
-import pyarrow as pa
 
 from neardup.errors import UsageError
 from neardup.recipe import MAX_BITS, Recipe
@@ -24,7 +23,13 @@ from neardup.workers import worker_count
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["distance", "fingerprint", "fingerprints", "simhash"]
+    import pyarrow as pa
+
+__all__ = ["Fingerprinter", "distance", "fingerprint", "fingerprints", "simhash"]
+
+WAITING_BYTES: Final = 32 << 20
+"""Text that may wait for a thread: enough to keep all busy, little enough to stay small."""
+
 
 _WEIGHT_CODES: Final = {"set": 0, "count": 1, "log": 2}
 _ONE: Final = 1 << 16
@@ -96,7 +101,7 @@ def fingerprints(
             `string_view`, dictionary; chunked and sliced; a pandas or polars series.
         recipe: How; Recipe() unless given.
         workers: Threads; the processors at hand unless given.
-        progress: Called with the bytes of each block that is done.
+        progress: Called with the bytes of each chunk of text that is queued.
 
     Returns:
         uint64, shape (n, ceil(bits / 64)), low word first, unused bits 0. Where a text is null or
@@ -109,23 +114,72 @@ def fingerprints(
         >>> fingerprints(["one two three four", ""]).mask.tolist()
         [[False], [True]]
     """
-    recipe = recipe or Recipe()
-    array = text_array(texts)
-    values = np.zeros((len(array), recipe.words), np.uint64)
-    empty = np.zeros(len(array), np.bool_)
-    work = partial(_fingerprint_block, recipe=recipe, values=values, empty=empty)
-    threads = worker_count(workers)
-    if threads == 1 or array.nbytes < _ONE:
-        done = map(work, text_blocks(array))
-        _drain(done, progress)
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            _drain(pool.map(work, text_blocks(array)), progress)
-    if recipe.bits % 64:
-        values[:, -1] &= np.uint64((1 << recipe.bits % 64) - 1)
-    if empty.any():
-        return np.ma.MaskedArray(values, np.repeat(empty[:, None], recipe.words, axis=1))
-    return values
+    with Fingerprinter(recipe or Recipe(), workers) as fingerprinter:
+        for chunk in text_array(texts).chunks:
+            fingerprinter.add(chunk)
+            if progress:
+                progress(chunk.nbytes)
+        return fingerprinter.finish()
+
+
+class Fingerprinter:
+    """Fingerprints batches of texts in threads while the caller reads the next one.
+
+    Args:
+        recipe: How.
+        workers: Threads; the processors at hand unless given.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> with Fingerprinter(Recipe()) as fingerprinter:
+        ...     fingerprinter.add(pa.array(["one", "two"], pa.large_string()))
+        ...     fingerprinter.finish().shape
+        (2, 1)
+    """
+
+    def __init__(self, recipe: Recipe, workers: int | None = None) -> None:
+        """Start no thread yet."""
+        self._recipe = recipe
+        self._pool = ThreadPoolExecutor(worker_count(workers))
+        self._values: list[Any] = [np.zeros((0, recipe.words), np.uint64)]
+        self._counts: list[Any] = [np.zeros(0, np.int64)]
+        self._running: deque[tuple[Future[None], int]] = deque()
+        self._waiting_bytes = 0
+
+    def add(self, texts: pa.Array) -> None:
+        """Queue a large-string array; waits while more than WAITING_BYTES of text are queued."""
+        values = np.zeros((len(texts), self._recipe.words), np.uint64)
+        counts = np.zeros(len(texts), np.int64)
+        for block in text_blocks(texts):
+            while self._waiting_bytes > WAITING_BYTES:
+                self._wait_for_oldest()
+            work = self._pool.submit(fingerprint_block, block, self._recipe, values, counts)
+            self._running.append((work, block.nbytes))
+            self._waiting_bytes += block.nbytes
+        self._values.append(values)
+        self._counts.append(counts)
+
+    def finish(self) -> Any:
+        """Wait for all that was queued; uint64 (n, words), masked where a text has no tokens."""
+        while self._running:
+            self._wait_for_oldest()
+        values, empty = np.concatenate(self._values), np.concatenate(self._counts) == 0
+        if empty.any():
+            return np.ma.MaskedArray(values, np.repeat(empty[:, None], self._recipe.words, axis=1))
+        return values
+
+    def _wait_for_oldest(self) -> None:
+        work, nbytes = self._running.popleft()
+        work.result()
+        self._waiting_bytes -= nbytes
+
+    def __enter__(self) -> Self:
+        """Give itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop the threads; what is still queued after an error is dropped."""
+        self._pool.shutdown(cancel_futures=True)
 
 
 def distance(a: Any, b: Any) -> Any:
@@ -147,7 +201,9 @@ def distance(a: Any, b: Any) -> Any:
     """
     if isinstance(a, int) and isinstance(b, int):
         if a < 0 or b < 0:
-            raise UsageError(f"a fingerprint is {min(a, b)}: a signed 64-bit value is value % 2**64")
+            raise UsageError(
+                f"a fingerprint is {min(a, b)}: a signed 64-bit value is value % 2**64"
+            )
         return operator.xor(a, b).bit_count()
     left, right = _words(a), _words(b)
     counts = np.bitwise_count(left ^ right).astype(np.int64)
@@ -169,18 +225,19 @@ def _words(value: Any) -> Any:
     return array
 
 
-def _drain(blocks: Iterable[int], progress: Callable[[int], object] | None) -> None:
-    for size in blocks:
-        if progress:
-            progress(size)
+def fingerprint_block(
+    block: TextBlock, recipe: Recipe, values: Any, counts: Any, keep_features: bool = False
+) -> Any:
+    """Fingerprint one block into its rows of `values` (n, words) and `counts` (n,).
 
-
-def _fingerprint_block(block: TextBlock, *, recipe: Recipe, values: Any, empty: Any) -> int:
-    from neardup.kernels.fingerprint import fingerprint_block
+    Returns:
+        uint64: the feature hashes of the block's documents, one after the other, if wanted.
+    """
+    from neardup.kernels import fingerprint as kernels
     from neardup.unicode import tables
 
     rows = slice(block.first, block.first + len(block))
-    fingerprint_block(
+    features = kernels.fingerprint_block(
         block.data,
         block.offsets,
         tables(recipe.normalize, recipe.casefold),
@@ -191,8 +248,20 @@ def _fingerprint_block(block: TextBlock, *, recipe: Recipe, values: Any, empty: 
         np.uint64(recipe.seed),
         recipe.tie == "one",
         values[rows],
-        empty[rows],
+        counts[rows],
+        keep_features,
     )
-    empty[rows] |= block.missing
-    values[rows][block.missing] = 0
-    return int(block.offsets[-1] - block.offsets[0])
+    if recipe.bits % 64:
+        values[rows, -1] &= np.uint64((1 << recipe.bits % 64) - 1)
+    return features
+
+
+def feature_hashes(text: str, recipe: Recipe) -> Any:
+    """Hash the distinct features of one text; uint64, sorted."""
+    array = text_array([text]).chunk(0)
+    values, counts = np.zeros((1, recipe.words), np.uint64), np.zeros(1, np.int64)
+    blocks = [
+        fingerprint_block(block, recipe, values, counts, keep_features=True)
+        for block in text_blocks(array)
+    ]
+    return np.unique(np.concatenate(blocks))

@@ -14,13 +14,11 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from neardup.planner import SAMPLE_ROWS, JoinPlan, direct_sizes, plan_pairs
+from neardup.planner import SAMPLE_ROWS, JoinPlan, bins_log2, direct_sizes, plan_pairs
 
 __all__ = ["Collector", "Engine", "Groups", "Problem", "group_equal", "solve", "workers_or_default"]
 
 HEAVY_ROWS: Final = 8192
-BUCKET_BYTES: Final = 1 << 17
-MOST_BINS_LOG2: Final = 13
 SCAN_STEP: Final = 256
 PAIRS_START: Final = 1 << 14
 DUPLICATE_SHARE: Final = 0.02
@@ -171,7 +169,7 @@ class Partition:
         from neardup.kernels.partition import count_keys, scatter_rows
 
         n, width = words.shape
-        bits = bins_log2(n * (8 * width + 4))
+        bits = bins_log2(n, width)
         shift, odd = np.uint64(64 - bits), multipliers(width)
         share = -(-n // workers) if n > 1 << 16 else n
         ranges = [(t, low, min(low + share, n)) for t, low in enumerate(range(0, n, share))]
@@ -198,11 +196,6 @@ class Partition:
         cuts = np.searchsorted(self.starts, np.linspace(0, total, pieces + 1)[1:-1])
         edges = np.unique(np.concatenate([[0], cuts, [len(self.starts) - 1]])).tolist()
         return list(zip(edges[:-1], edges[1:], strict=True))
-
-
-def bins_log2(total_bytes: int) -> int:
-    """Bits of the key that make buckets fit the cache."""
-    return max(1, min(MOST_BINS_LOG2, (total_bytes // BUCKET_BYTES).bit_length()))
 
 
 def group_equal(fps: Any, workers: int | None = None) -> Any:
@@ -357,7 +350,7 @@ class Threads:
             plan.choose,
             engine.distance,
             multipliers(width),
-            direct_sizes(len(plan.masks), plan.choose, engine.heavy),
+            direct_sizes(len(plan.masks), plan.choose, width, engine.heavy),
             engine.heavy,
             capacity,
         )
@@ -424,5 +417,5 @@ def largest_expected(problem: Problem, plan: JoinPlan) -> float:
         return 0
     n = len(problem.words)
     narrowest = int(np.bitwise_count(plan.masks).sum(axis=1).min())
-    partitioned = bins_log2(n * (8 * problem.words.shape[1] + 4))
+    partitioned = bins_log2(n, problem.words.shape[1])
     return float(n / 2 ** min(narrowest, partitioned))

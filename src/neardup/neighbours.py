@@ -10,8 +10,16 @@ from typing import Any, Final
 import numpy as np
 
 from neardup.errors import TooManyPairsError, UsageError
-from neardup.join import HEAVY_ROWS, Collector, Engine, Groups, Problem, frozen, solve
-from neardup.join import workers_or_default
+from neardup.join import (
+    HEAVY_ROWS,
+    Collector,
+    Engine,
+    Groups,
+    Problem,
+    frozen,
+    solve,
+    workers_or_default,
+)
 from neardup.planner import check_plan
 
 __all__ = ["as_words", "pairs"]

@@ -17,21 +17,43 @@ import numpy as np
 
 from neardup.errors import UsageError
 
-__all__ = ["PLANS", "JoinPlan", "check_plan", "direct_sizes", "plan_pairs", "plan_tables"]
+__all__ = [
+    "PLANS",
+    "JoinPlan",
+    "bins_log2",
+    "check_plan",
+    "direct_sizes",
+    "plan_pairs",
+    "plan_tables",
+]
 
 PLANS: Final = ("auto", "scan", "blocks", "multi:M")
 SAMPLE_ROWS: Final = 1024
 MOST_TABLES: Final = 50_000
 EXTRA_BLOCKS: Final = 10
+BUCKET_BYTES: Final = 1 << 17
+MOST_BINS_LOG2: Final = 13
 
-SECONDS_PARTITION: Final = 4.0e-9  # one row of one top-level partition, one word
-SECONDS_REFINE: Final = 3.0e-9  # one row of one partition in cache, one word
-SECONDS_COMPARE: Final = 0.25e-9  # one comparison of a candidate, one word
-SECONDS_SCAN: Final = 0.2e-9  # one comparison of a scan, one word
 MOST_HASH_TABLES: Final = 500
 SECONDS_PROBE: Final = 30e-9  # one look into a hash table
-SECONDS_CANDIDATE: Final = 3e-9  # one row of a chain, one word
-SECONDS_TABLE: Final = 20e-6  # starting one top-level partition
+SECONDS_CANDIDATE: Final = 3e-9  # one row of a hash table's chain, one word
+SECONDS_TABLE: Final = 300e-6  # starting one top-level partition
+SECONDS_BUCKET: Final = 100e-9  # starting to refine one bucket
+
+
+def seconds_per_row(words: int) -> float:
+    """One row of a partition in cache and of the first passes over it; at the top level alike."""
+    return (4 + 2.0 * words) * 1e-9
+
+
+def seconds_per_pair(words: int) -> float:
+    """One comparison of a long run; one word is the vector units' best case."""
+    return 0.05e-9 if words == 1 else (0.22 + 0.18 * words) * 1e-9
+
+
+SECONDS_SHORT_RUN: Final = (
+    10e-9  # starting the comparisons of one row in a bucket of more than a few
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,7 +115,7 @@ def plan_tables(n: int, distance: int, bits: int, sample_fps: Any) -> tuple[Any,
     """
     words = -(-bits // 64)
     nothing = np.zeros((0, words), np.uint64)
-    best, least = (nothing, 0), n * SECONDS_SCAN * words
+    best, least = (nothing, 0), n * seconds_per_pair(words)
     information = _agreement(sample_fps, bits)
     for m in range(distance + 1, min(bits, distance + EXTRA_BLOCKS) + 1):
         tables = comb(m, m - distance)
@@ -135,7 +157,12 @@ def check_plan(plan: str, distance: int, bits: int) -> int | None:
     return m
 
 
-def direct_sizes(m: int, choose: int, most: int) -> Any:
+def bins_log2(n: int, words: int) -> int:
+    """Bits of the top-level key that make the buckets of n rows fit the cache."""
+    return max(1, min(MOST_BINS_LOG2, (n * (8 * words + 4) // BUCKET_BYTES).bit_length()))
+
+
+def direct_sizes(m: int, choose: int, words: int, most: int) -> Any:
     """Bucket sizes up to which comparing is cheaper than refining: int64 (choose + 1, m).
 
     Indexed by the length of the bucket's prefix and the prefix's last block.
@@ -143,15 +170,23 @@ def direct_sizes(m: int, choose: int, most: int) -> Any:
     sizes = np.zeros((choose + 1, m), np.int64)
     for depth in range(1, choose + 1):
         for last in range(m):
-            tables = comb(m - 1 - last, choose - depth)
-            sizes[depth, last] = min(16 * max(tables, 1), most)
+            tables = max(1, comb(m - 1 - last, choose - depth))
+            sizes[depth, last] = min(_direct_size(tables, words), most)
     return sizes
+
+
+def _direct_size(tables: int, words: int) -> int:
+    """Rows of a bucket for which comparing costs as much as refining it for so many tables."""
+    spare = tables * seconds_per_row(words) - SECONDS_SHORT_RUN
+    by_rows = 2 * spare / seconds_per_pair(words)
+    by_start = tables * SECONDS_BUCKET / SECONDS_SHORT_RUN
+    return int(min(max(by_rows, 16, by_start), 1 << 20))
 
 
 def _scan(n: int, bits: int) -> JoinPlan:
     words = -(-bits // 64)
     candidates = n * (n - 1) / 2
-    seconds = candidates * SECONDS_SCAN * words
+    seconds = candidates * seconds_per_pair(words)
     return JoinPlan("scan", np.zeros((0, words), np.uint64), 0, seconds, candidates)
 
 
@@ -179,22 +214,28 @@ def _masks(bits: int, m: int, information: Any) -> Any:
     return np.packbits(table, axis=1, bitorder="little").view("<u8").astype(np.uint64), block
 
 
-def _blocks(n: int, distance: int, bits: int, m: int, information: Any, name: str) -> JoinPlan:
+def _blocks(n: int, distance: int, bits: int, m: int, information: Any, name: str) -> JoinPlan:  # noqa: PLR0913
     choose = m - distance
     masks, block = _masks(bits, m, information)
     together = 2.0 ** -np.bincount(block, weights=information, minlength=m)
     words = masks.shape[1]
-    effort = (1 + words) / 2
-    seconds = (distance + 1) * (SECONDS_TABLE + n * SECONDS_PARTITION * effort)
+    seconds = (distance + 1) * (SECONDS_TABLE + n * seconds_per_row(words))
     for depth in range(1, choose + 1):
-        tables = comb(m - choose + depth, depth)
-        equal = _symmetric(together[: m - choose + depth], depth)
+        tables = comb(distance + depth, depth)
+        equal = _symmetric(together[: distance + depth], depth)
         if depth > 1 or choose == 1:
-            seconds += tables * n * SECONDS_REFINE * effort
-        if depth < choose and n * equal / tables < 16 * comb(m - 1 - depth, choose - depth):
+            seconds += tables * n * seconds_per_row(words)
+        size = n * equal / tables
+        if depth == 1:
+            size = max(size, n / 2 ** bins_log2(n, words))
+        later = comb(max(m - 1 - depth, 0), choose - depth)
+        if depth < choose and size < _direct_size(max(later, 1), words):
             break
-    candidates = n * (n - 1) / 2 * min(equal, tables)
-    seconds += candidates * SECONDS_COMPARE * words
+        if depth < choose:
+            seconds += tables * n / max(size, 1) * SECONDS_BUCKET
+    candidates = tables * n * size / 2
+    seconds += candidates * seconds_per_pair(words)
+    seconds += tables * n * min(1, size / 16) * SECONDS_SHORT_RUN
     return JoinPlan(name, masks, choose, seconds, candidates)
 
 

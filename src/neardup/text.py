@@ -31,24 +31,27 @@ class TextBlock:
     """Consecutive documents.
 
     Attributes:
-        first: Row of the first document.
+        first: Row of the first document in the array.
         data: uint8, read-only, UTF-8; shared with the Arrow buffer.
         offsets: int64, shape (documents + 1,): document i is data[offsets[i]:offsets[i + 1]].
-        missing: bool, shape (documents,): the text is null.
     """
 
     first: int
     data: np.ndarray[Any, np.dtype[np.uint8]]
     offsets: np.ndarray[Any, np.dtype[np.int64]]
-    missing: np.ndarray[Any, np.dtype[np.bool_]]
 
     def __len__(self) -> int:
         """Count the documents."""
         return self.offsets.size - 1
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of text."""
+        return int(self.offsets[-1] - self.offsets[0])
+
 
 def text_array(texts: Any) -> pa.ChunkedArray:
-    """Take texts in any form as Arrow large strings.
+    """Take texts in any form as Arrow large strings; null becomes the empty text.
 
     Args:
         texts: A sequence of str (None is null), an Arrow array or chunked array of any string type
@@ -64,19 +67,15 @@ def text_array(texts: Any) -> pa.ChunkedArray:
     return pa.chunked_array([_large_strings(chunk) for chunk in chunks], pa.large_string())
 
 
-def text_blocks(texts: pa.ChunkedArray, block_bytes: int = BLOCK_BYTES) -> Iterator[TextBlock]:
-    """Cut large strings into blocks of about `block_bytes` bytes, without copying text."""
-    row = 0
-    for chunk in texts.chunks:
-        data, offsets = _buffers(chunk)
-        missing = np.asarray(pc.is_null(chunk))
-        begin = 0
-        while begin < len(chunk):
-            limit = offsets[begin] + block_bytes
-            end = max(begin + 1, int(np.searchsorted(offsets, limit, side="right")) - 1)
-            yield TextBlock(row + begin, data, offsets[begin : end + 1], missing[begin:end])
-            begin = end
-        row += len(chunk)
+def text_blocks(texts: pa.Array, block_bytes: int = BLOCK_BYTES) -> Iterator[TextBlock]:
+    """Cut a large-string array into blocks of about `block_bytes` bytes, without copying text."""
+    data, offsets = _buffers(texts)
+    begin = 0
+    while begin < len(texts):
+        limit = offsets[begin] + block_bytes
+        end = max(begin + 1, int(np.searchsorted(offsets, limit, side="right")) - 1)
+        yield TextBlock(begin, data, offsets[begin : end + 1])
+        begin = end
 
 
 def _as_arrow(texts: Any) -> Any:
@@ -119,10 +118,10 @@ def _large_strings(chunk: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(chunk.type):
         chunk = chunk.dictionary_decode()
     if pa.types.is_null(chunk.type):
-        return pa.nulls(len(chunk), pa.large_string())
+        return pa.array([""] * len(chunk), pa.large_string())
     if not any(is_text(chunk.type) for is_text in _TEXT_TYPES):
         raise UsageError(f"texts have the Arrow type {chunk.type}: pass strings")
-    return chunk.cast(pa.large_string())
+    return pc.fill_null(chunk.cast(pa.large_string()), "")
 
 
 def _buffers(chunk: pa.Array) -> tuple[Any, Any]:

@@ -20,7 +20,11 @@ def worker_count(workers: int | None) -> int:
         2
     """
     if workers is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return (
+            len(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else os.cpu_count() or 1
+        )
     if not isinstance(workers, int) or workers < 1:
         raise UsageError(f"workers is {workers!r}: use a whole number from 1 up")
     return workers

@@ -50,7 +50,9 @@ def load32(data: Any, at: int) -> Any:
 
 def word_mask64(data: Any, at: int) -> Any:
     """Mark which of the 64 bytes from index `at` on are ASCII letters, digits or `_`; uint64."""
-    return _mask(data, at, lambda byte: byte < 0x80 and (chr(byte).isalnum() or byte == _UNDERSCORE))
+    return _mask(
+        data, at, lambda byte: byte < 0x80 and (chr(byte).isalnum() or byte == _UNDERSCORE)
+    )
 
 
 def high_mask64(data: Any, at: int) -> Any:
@@ -102,7 +104,9 @@ def _pointer(context: Any, builder: Any, array_type: Any, array: Any, at: Any, p
     return builder.bitcast(start, pointee.as_pointer())
 
 
-def _load_lanes(context: Any, builder: Any, array_type: Any, array: Any, at: Any, lanes: int) -> Any:
+def _load_lanes(
+    context: Any, builder: Any, array_type: Any, array: Any, at: Any, lanes: int
+) -> Any:
     pointer = _pointer(context, builder, array_type, array, at, ir.VectorType(_I8, lanes))
     value = builder.load(pointer)
     value.align = 1

@@ -50,12 +50,33 @@ def _table_size(items: int) -> int:
     return size
 
 
+@inner
+def _hash_document(
+    data: Any, begin: int, end: int, tables: Any, case_bit: Any, chars: bool, ngram: int, seed: Any,
+    secret: Any, lanes: Any, points: Any, classes: Any, buffer: Any, starts: Any, hashes: Any,
+) -> int:  # fmt: skip
+    """Write the hash of every feature, repeats included; returns how many there are."""
+    tokens = tokenise(
+        data, begin, end, tables, chars, case_bit, points, classes, buffer, starts
+    )  # fmt: skip
+    if tokens == 0:
+        return 0
+    gap = 0 if chars else 1
+    return _hash_features(buffer, starts, tokens, ngram, gap, seed, secret, lanes, hashes)
+
+
+@inner
+def _append(features: Any, used: int, hashes: Any, count: int) -> None:
+    for i in range(count):
+        features[used + i] = hashes[i]
+
+
 @kernel
 def fingerprint_block(
     data: Any, offsets: Any, tables: Any, case_bit: Any, chars: bool, ngram: int, weight: int,
-    seed: Any, tie_one: bool, out: Any, empty: Any,
-) -> None:  # fmt: skip
-    """Fingerprint documents data[offsets[i]:offsets[i + 1]]; writes out[i] and empty[i].
+    seed: Any, tie_one: bool, out: Any, counts: Any, keep_features: bool,
+) -> Any:  # fmt: skip
+    """Fingerprint documents data[offsets[i]:offsets[i + 1]]; writes out[i] and counts[i].
 
     O(bytes + features * words); scratch is that of the longest document.
 
@@ -69,8 +90,14 @@ def fingerprint_block(
         weight: SET, COUNT or LOG.
         seed: uint64, of the hash.
         tie_one: The bit where a sum is exactly 0.
-        out: uint64 (n, words), C contiguous, written; rows of empty documents become 0.
-        empty: bool (n,), written: the document has no features.
+        out: uint64 (n, words), C contiguous, written; rows of empty documents become 0; no
+            fingerprints are made if words is 0.
+        counts: int64 (n,), written: the document's features, distinct ones for SET and LOG.
+        keep_features: Return the feature hashes.
+
+    Returns:
+        uint64: the feature hashes of document 0, then of document 1, and so on, each in order of
+        first occurrence; empty unless wanted.
     """
     longest = _longest(offsets)
     points = np.empty(SEGMENT_RATIO * longest + SLACK, np.uint32)
@@ -85,21 +112,28 @@ def fingerprint_block(
     planes = np.empty(PLANES, np.uint64)
     sums = np.empty(64, np.int64)
     secret, lanes = seeded_secret(seed), np.empty(8, np.uint64)
-    gap = 0 if chars else 1
+    features = np.empty((offsets[-1] - offsets[0]) // 4 if keep_features else 0, np.uint64)
+    used = 0
     for i in range(offsets.size - 1):
-        tokens = tokenise(
-            data, offsets[i], offsets[i + 1], tables, chars, case_bit, points, classes, buffer,
-            starts,
+        count = _hash_document(
+            data, offsets[i], offsets[i + 1], tables, case_bit, chars, ngram, seed, secret, lanes,
+            points, classes, buffer, starts, hashes,
         )  # fmt: skip
-        empty[i] = tokens == 0
-        if tokens == 0:
-            out[i, :] = np.uint64(0)
-            continue
-        count = _hash_features(buffer, starts, tokens, ngram, gap, seed, secret, lanes, hashes)
         if weight != COUNT:
             count = distinct(hashes, count, table, slots, repeats)
-        if weight == LOG:
+        counts[i] = count
+        if count == 0:
+            out[i, :] = np.uint64(0)
+        elif weight == LOG:
             _weigh(repeats, count)
             fold_weighted(hashes, repeats, count, tie_one, sums, out[i])
         else:
             fold_equal(hashes, count, tie_one, planes, out[i])
+        if keep_features:
+            if used + count > features.size:
+                larger = np.empty(2 * (used + count), np.uint64)
+                larger[:used] = features[:used]
+                features = larger
+            _append(features, used, hashes, count)
+            used += count
+    return features[:used]

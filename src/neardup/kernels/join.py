@@ -19,7 +19,7 @@ from neardup.kernels.bits import popcount
 from neardup.kernels.partition import block_key, unite
 
 SLIDE = 8
-TILE = 256
+TILE = 1024
 VECTOR = 16
 MAX_BINS_LOG2 = 16
 
@@ -70,6 +70,26 @@ def distance_between(a: Any, i: int, b: Any, j: int, lanes: Any) -> int:
 
 
 @njit(cache=True, nogil=True)
+def count_near(words: Any, row: int, first: int, last: int, distance: int, lanes: Any) -> int:
+    """How many of rows first..last-1 are within the distance of words[row]; vector code."""
+    others = words[first:last]
+    hits = 0
+    for i in range(len(others)):
+        hits += distance_between(words, row, others, i, lanes) <= distance
+    return hits
+
+
+@njit(cache=True, nogil=True)
+def count_apart(words: Any, first: int, last: int, step: int, distance: int, lanes: Any) -> int:
+    """How many of rows first..last-1 are within the distance of the row `step` further on."""
+    these, those = words[first:last], words[first + step : last + step]
+    hits = 0
+    for i in range(len(these)):
+        hits += distance_between(these, i, those, i, lanes) <= distance
+    return hits
+
+
+@njit(cache=True, nogil=True)
 def report(
     words: Any, ids: Any, i: int, j: int, ends: int, agree: Any, blocks: Any, sink: Any
 ) -> None:
@@ -97,7 +117,7 @@ def report(
 
 
 @njit(cache=True, nogil=True)
-def compare_range(  # noqa: PLR0913
+def compare_range(
     words: Any,
     ids: Any,
     low: int,
@@ -122,10 +142,7 @@ def compare_range(  # noqa: PLR0913
             reached = max(reached, i + 1)
             start = reached
         if high - start >= VECTOR:
-            hits = 0
-            for j in range(start, high):
-                hits += distance_between(words, i, words, j, lanes) <= distance
-            if hits == 0:
+            if count_near(words, i, start, high, distance, lanes) == 0:
                 continue
         for j in range(start, high):
             if distance_between(words, i, words, j, lanes) <= distance:
@@ -157,7 +174,7 @@ def hand_back(ids: Any, low: int, high: int, ends: int, agree: Any, blocks: Any,
 
 
 @njit(cache=True, nogil=True)
-def refine(  # noqa: PLR0913
+def refine(
     words: Any,
     ids: Any,
     low: int,
@@ -200,7 +217,7 @@ def refine(  # noqa: PLR0913
 
 
 @njit(cache=True, nogil=True)
-def compare_bins(  # noqa: PLR0913
+def compare_bins(
     words: Any,
     ids: Any,
     starts: Any,
@@ -224,10 +241,7 @@ def compare_bins(  # noqa: PLR0913
     for step in range(1, skip + 1):
         for tile in range(0, size - step, TILE):
             end = min(tile + TILE, size - step)
-            hits = 0
-            for i in range(tile, end):
-                hits += distance_between(words, i, words, i + step, lanes) <= distance
-            if hits > 0:
+            if count_apart(words, tile, end, step, distance, lanes) > 0:
                 for i in range(tile, end):
                     if distance_between(words, i, words, i + step, lanes) <= distance:
                         report(words, ids, i, i + step, ends, agree, blocks, sink)
@@ -242,7 +256,7 @@ def compare_bins(  # noqa: PLR0913
 
 
 @njit(cache=True, nogil=True)
-def join_buckets(  # noqa: C901, PLR0912, PLR0913, PLR0915
+def join_buckets(
     words: Any,
     ids: Any,
     starts: Any,

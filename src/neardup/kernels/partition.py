@@ -33,7 +33,7 @@ def count_keys(
 
 
 @njit(cache=True, nogil=True)
-def scatter_rows(  # noqa: PLR0913
+def scatter_rows(
     words: Any,
     first: int,
     last: int,

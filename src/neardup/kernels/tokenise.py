@@ -101,7 +101,7 @@ def _emit(
             to, count = to + 1, count + 1
         starts[count] = to
         return _encode(cp, buffer, to), count + 1, 0
-    if kind == WORD or kind == UNSPACED:  # noqa: PLR1714  # membership compiles to a search
+    if kind == WORD or kind == UNSPACED:  # membership compiles to a search
         if state == WORD and kind == WORD:
             return _encode(cp, buffer, to), count, state
         if state:
@@ -255,9 +255,7 @@ def tokenise(
             )  # fmt: skip
             continue
         last, last_to, last_count, last_state = at, to, count, state
-        to, count, state = _emit_entry(
-            entry, cp, pool, chars, buffer, starts, to, count, state
-        )
+        to, count, state = _emit_entry(entry, cp, pool, chars, buffer, starts, to, count, state)
         at += width
     if state and not chars:
         buffer[to] = _BLANK

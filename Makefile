@@ -1,0 +1,33 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint bench clean
+
+$(VENV)/installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(VENV)/developed: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --editable '.[all,dev]'
+	touch $@
+
+demo: $(VENV)/installed
+	$(BIN)/neardup demo --output demo-output
+
+test: lint
+	$(BIN)/python -m pytest
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest
+
+lint: $(VENV)/developed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/developed
+	$(BIN)/python bench/run.py
+
+clean:
+	rm -rf $(VENV) demo-output build dist

@@ -1,0 +1,62 @@
+"""Where each document came from: its id, else `file:row`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+__all__ = ["Addresses"]
+
+
+class Addresses:
+    """The address of each document, made only when it is asked for.
+
+    Args:
+        names: The inputs' names; "" gives the bare row.
+
+    Example:
+        >>> addresses = Addresses(["news.jsonl"])
+        >>> addresses.add(0, np.array([1, 3]), None)
+        >>> addresses.of(np.array([1])).to_pylist()
+        ['news.jsonl:3']
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        """Begin without documents."""
+        self._names = list(names)
+        self._sources: list[int] = []
+        self._begins: list[int] = []
+        self._rows: list[Any] = []
+        self._ids: list[Any] = []
+        self._count = 0
+
+    def add(self, source: int, rows: Any, ids: Any) -> None:
+        """Append documents of one input: their int64 row numbers and, where there are any, ids."""
+        self._sources.append(source)
+        self._begins.append(self._count)
+        self._rows.append(rows)
+        if ids is not None:
+            self._ids.extend(ids.chunks if isinstance(ids, pa.ChunkedArray) else [ids])
+        self._count += len(rows)
+
+    def of(self, documents: Any) -> pa.Array:
+        """Name documents, given as an int64 array of their numbers, in that order."""
+        if self._ids:
+            taken = pa.chunked_array(self._ids, pa.large_string()).take(pa.array(documents))
+            return pa.concat_arrays(taken.chunks) if taken.num_chunks != 1 else taken.chunk(0)
+        batches = np.searchsorted(self._begins, documents, side="right") - 1
+        return pa.array(
+            [
+                self._address(batch, document)
+                for batch, document in zip(batches.tolist(), documents.tolist(), strict=True)
+            ],
+            pa.large_string(),
+        )
+
+    def _address(self, batch: int, document: int) -> str:
+        row = self._rows[batch][document - self._begins[batch]]
+        name = self._names[self._sources[batch]]
+        return f"{name}:{row}" if name else str(row)

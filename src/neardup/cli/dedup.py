@@ -1,0 +1,96 @@
+"""`neardup dedup`: remove near-duplicates from files."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from neardup.cli import options as shared
+from neardup.errors import UsageError
+
+__all__ = ["dedup"]
+
+
+def dedup(  # noqa: PLR0913
+    inputs: shared.Inputs,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output", "-o", metavar="OUT", help="Kept documents: a file, - or a folder/."
+        ),
+    ] = None,
+    distance: shared.Distance = 3,
+    text: shared.TextField = "text",
+    id_field: shared.IdField = None,
+    keep: Annotated[str, typer.Option(help="Which to keep: first, last or longest.")] = "first",
+    policy: Annotated[
+        str, typer.Option(help="greedy: drop what matches a kept one. components: transitive.")
+    ] = "greedy",
+    duplicates: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Write dropped, kept, distance, cluster here."),
+    ] = None,
+    clusters: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write every document's cluster here.")
+    ] = None,
+    on_error: shared.OnError = "stop",
+    rejects: shared.RejectsFile = None,
+    plan: shared.Plan = "auto",
+    workers: shared.Workers = None,
+    tmp: shared.Tmp = None,
+    json: shared.Json = False,
+    recipe: shared.RecipeFile = None,
+    tokens: shared.Tokens = None,
+    ngram: shared.Ngram = None,
+    weight: shared.Weight = None,
+    hash_name: shared.Hash = None,
+    bits: shared.Bits = None,
+    normalize: shared.Normalize = None,
+    casefold: shared.Casefold = None,
+) -> None:
+    """Remove near-duplicate documents; what is kept stays byte for byte.
+
+    Examples:
+    neardup dedup news.jsonl -o unique.jsonl --distance 3
+
+    neardup dedup a.jsonl.gz b.jsonl.gz -o unique/ --duplicates dropped.csv
+
+    zcat crawl.gz | neardup dedup - -o - --text title,body > unique.jsonl
+
+    neardup dedup news.parquet --clusters clusters.parquet --policy components
+    """
+    if output is None and clusters is None and duplicates is None:
+        raise UsageError("nothing to write: pass -o OUT, --clusters FILE or --duplicates FILE")
+    if json and "-" in {output, clusters, duplicates}:
+        raise UsageError("--json prints on the standard output: write the result to a file")
+    made = shared.make_recipe(
+        recipe,
+        tokens=tokens,
+        ngram=ngram,
+        weight=weight,
+        hash=hash_name,
+        bits=bits,
+        normalize=normalize,
+        casefold=casefold,
+    )
+    skip = shared.skip_errors(on_error, rejects)
+
+    from neardup.cli.screen import print_summary, progress, warm_up
+    from neardup.documents import ReadOptions
+    from neardup.pipeline import DedupOptions, Outputs, dedup_files
+
+    chosen = DedupOptions(
+        distance=distance,
+        recipe=made,
+        policy=policy,
+        keep=keep,
+        plan=plan,
+        read=ReadOptions(tuple(text.split(",")), id_field, skip),
+        workers=workers,
+        tmp=tmp,
+    )
+    warm_up(made)
+    with progress() as shown:
+        result = dedup_files(inputs, Outputs(output, duplicates, clusters, rejects), chosen, shown)
+    print_summary(result.summary, json)

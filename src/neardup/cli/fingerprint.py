@@ -1,0 +1,64 @@
+"""`neardup fingerprint`: write the fingerprint of every document to a Parquet file."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from neardup.cli import options as shared
+from neardup.errors import UsageError
+
+__all__ = ["fingerprint"]
+
+
+def fingerprint(  # noqa: PLR0913
+    inputs: shared.Inputs,
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FPS.parquet", help="Fingerprint file.")
+    ],
+    text: shared.TextField = "text",
+    id_field: shared.IdField = None,
+    on_error: shared.OnError = "stop",
+    rejects: shared.RejectsFile = None,
+    workers: shared.Workers = None,
+    json: shared.Json = False,
+    recipe: shared.RecipeFile = None,
+    tokens: shared.Tokens = None,
+    ngram: shared.Ngram = None,
+    weight: shared.Weight = None,
+    hash_name: shared.Hash = None,
+    bits: shared.Bits = None,
+    normalize: shared.Normalize = None,
+    casefold: shared.Casefold = None,
+) -> None:
+    """Fingerprint documents; the recipe is stored with them.
+
+    Examples:
+    neardup fingerprint news.jsonl -o news.parquet --id id
+
+    neardup fingerprint news.csv -o news.parquet --bits 128 --tokens chars --ngram 5
+    """
+    if not output.lower().endswith((".parquet", ".pq")):
+        raise UsageError(f"{output}: a fingerprint file is Parquet; use the extension .parquet")
+    made = shared.make_recipe(
+        recipe,
+        tokens=tokens,
+        ngram=ngram,
+        weight=weight,
+        hash=hash_name,
+        bits=bits,
+        normalize=normalize,
+        casefold=casefold,
+    )
+    skip = shared.skip_errors(on_error, rejects)
+
+    from neardup.cli.screen import print_summary, progress, warm_up
+    from neardup.documents import ReadOptions
+    from neardup.pipeline import fingerprint_files
+
+    read = ReadOptions(tuple(text.split(",")), id_field, skip)
+    warm_up(made)
+    with progress() as shown:
+        summary = fingerprint_files(inputs, output, made, read, rejects, workers, shown)
+    print_summary(summary, json)

@@ -1,0 +1,118 @@
+"""Options that several commands share, declared once; importing this costs nothing but Typer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from neardup.errors import FileError, RecipeError, UsageError
+
+if TYPE_CHECKING:
+    from neardup.recipe import Recipe
+
+_RECIPE = "Recipe"
+
+Inputs = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="IN...",
+        help="Files: .jsonl, .csv, .tsv (also .gz, .zst), .parquet; - is JSON lines from a pipe.",
+        show_default=False,
+    ),
+]
+Distance = Annotated[
+    int, typer.Option("--distance", "-k", min=0, help="Fingerprint bits that may differ.")
+]
+TextField = Annotated[
+    str, typer.Option("--text", metavar="FIELD[,FIELD]", help="Field that holds the text.")
+]
+IdField = Annotated[
+    str | None, typer.Option("--id", metavar="FIELD", help="Field with the id; else file:row.")
+]
+OnError = Annotated[str, typer.Option("--on-error", help="Bad records: stop, or skip them.")]
+RejectsFile = Annotated[
+    str | None, typer.Option("--rejects", metavar="FILE", help="Keep skipped records here.")
+]
+Workers = Annotated[
+    int | None, typer.Option("--workers", min=1, help="Threads; all processors unless given.")
+]
+Tmp = Annotated[str | None, typer.Option("--tmp", metavar="DIR", help="Folder for spill files.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
+Plan = Annotated[str, typer.Option("--plan", help="Search: auto, scan, blocks or multi:M.")]
+
+RecipeFile = Annotated[
+    str | None,
+    typer.Option("--recipe", metavar="FILE", help="Recipe as JSON.", rich_help_panel=_RECIPE),
+]
+Tokens = Annotated[
+    str | None, typer.Option(help="words or chars. (default: words)", rich_help_panel=_RECIPE)
+]
+Ngram = Annotated[
+    int | None, typer.Option(help="Tokens a feature. (default: 3)", rich_help_panel=_RECIPE)
+]
+Weight = Annotated[
+    str | None, typer.Option(help="set, count or log. (default: set)", rich_help_panel=_RECIPE)
+]
+Hash = Annotated[
+    str | None,
+    typer.Option("--hash", help="Feature hash. (default: xxh3)", rich_help_panel=_RECIPE),
+]
+Bits = Annotated[
+    str | None, typer.Option(help="Width, or auto. (default: auto)", rich_help_panel=_RECIPE)
+]
+Normalize = Annotated[
+    str | None, typer.Option(help="NFKC, NFC or none. (default: NFKC)", rich_help_panel=_RECIPE)
+]
+Casefold = Annotated[
+    bool | None,
+    typer.Option(
+        "--casefold/--no-casefold",
+        help="Fold case. (default: casefold)",
+        rich_help_panel=_RECIPE,
+        show_default=False,
+    ),
+]
+
+
+def make_recipe(path: str | None, **fields: Any) -> Recipe:
+    """Make the recipe of a file or of the single options; fields that are None are not given.
+
+    Raises:
+        UsageError: If both a file and single options are given, or a width is no number.
+        FileError: If the file cannot be read.
+        RecipeError: If the recipe cannot be.
+    """
+    from neardup.recipe import Recipe
+
+    given = {name: value for name, value in fields.items() if value is not None}
+    if given.get("bits") == "auto":
+        del given["bits"]
+    if "bits" in given:
+        if not given["bits"].isdecimal():
+            raise UsageError(f"--bits is {given['bits']!r}: use a whole number or auto")
+        given["bits"] = int(given["bits"])
+    if path is None:
+        return Recipe(**given)
+    if given:
+        raise UsageError(f"--recipe and --{next(iter(given))} exclude each other: edit the file")
+    try:
+        return Recipe.from_json(Path(path).read_bytes())
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror}") from None
+    except RecipeError as error:
+        raise RecipeError(f"{path}: {error}") from None
+
+
+def skip_errors(on_error: str, rejects: str | None) -> bool:
+    """Check --on-error and --rejects together; True to skip bad records.
+
+    Raises:
+        UsageError: For an unknown choice, or a rejects file without skipping.
+    """
+    if on_error not in {"stop", "skip"}:
+        raise UsageError(f"--on-error is {on_error!r}: use stop or skip")
+    if rejects is not None and on_error == "stop":
+        raise UsageError("--rejects needs --on-error skip")
+    return on_error == "skip"

@@ -1,0 +1,122 @@
+"""What a person sees while a command runs: progress on a terminal, nothing in a pipe."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from neardup.progress import Progress, Quiet
+
+if TYPE_CHECKING:
+    from neardup.comparison import Comparison
+    from neardup.recipe import Recipe
+    from neardup.report import Summary
+
+__all__ = ["print_comparison", "print_pairs_summary", "print_summary", "progress", "warm_up"]
+
+_NOTICE_SECONDS = 1.5
+
+
+@contextmanager
+def progress() -> Iterator[Progress]:
+    """Show steps with rate and time left if the standard error is a terminal."""
+    if not sys.stderr.isatty():
+        yield Quiet()
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        SpinnerColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+    from rich.progress import Progress as Bar
+
+    columns = (SpinnerColumn(), "{task.description:<6}", BarColumn(), DownloadColumn())
+    with Bar(
+        *columns,
+        TransferSpeedColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    ) as bar:
+        yield _Shown(bar)
+
+
+class _Shown:
+    def __init__(self, bar: Any) -> None:
+        self._bar = bar
+        self._task: Any = None
+
+    def begin(self, step: str, total: int | None = None) -> None:
+        if self._task is not None:
+            self._bar.remove_task(self._task)
+        self._task = self._bar.add_task(step, total=total)
+
+    def advance(self, units: int) -> None:
+        self._bar.advance(self._task, units)
+
+
+def warm_up(recipe: Recipe) -> None:
+    """Load the kernels; say so on the standard error if they must be compiled first."""
+    notice = threading.Timer(_NOTICE_SECONDS, _say_compiling)
+    notice.daemon = True
+    notice.start()
+    try:
+        from neardup.fold import fingerprint
+
+        fingerprint("one", recipe)
+    finally:
+        notice.cancel()
+
+
+def _say_compiling() -> None:
+    typer.echo(
+        "neardup: compiling kernels for this processor; once, the next start is quick", err=True
+    )
+
+
+def print_summary(summary: Summary, as_json: bool) -> None:
+    """Print the summary: JSON on the standard output, or lines for people on the standard error."""
+    if as_json:
+        typer.echo(json.dumps(summary.to_dict()))
+    else:
+        typer.echo(str(summary), err=True)
+
+
+def print_pairs_summary(found: dict[str, Any], as_json: bool) -> None:
+    """Print what `pairs_file` found."""
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    typer.echo(
+        f"{found['pairs']:,} pairs within {found['distance']} bits among"
+        f" {found['fingerprints']:,} fingerprints in {found['seconds']['total']:.2f} s"
+        f" (plan {found['plan']})\nwrote {found['output']}",
+        err=True,
+    )
+
+
+def print_comparison(found: Comparison, as_json: bool) -> None:
+    """Print a comparison of two documents."""
+    if as_json:
+        typer.echo(json.dumps(found.to_dict()))
+        return
+    for name, value, features in zip("AB", found.fingerprints, found.features, strict=True):
+        typer.echo(f"{name}  {value or '(no tokens)'}  {features:,} features")
+    if found.distance is None or found.jaccard is None or found.containment is None:
+        typer.echo("a document without tokens matches nothing")
+        return
+    typer.echo(f"distance     {found.distance} of {found.bits} bits")
+    typer.echo(f"cosine       {found.estimated_cosine:.3f} estimated from the distance")
+    typer.echo(f"jaccard      {found.jaccard:.3f} exact, {found.shared:,} features shared")
+    typer.echo(f"containment  {found.containment:.3f} exact")

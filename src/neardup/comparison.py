@@ -1,0 +1,93 @@
+"""Two documents side by side: fingerprints, distance, and the similarity of their features."""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neardup.errors import DataError, FileError
+from neardup.fold import distance, feature_hashes, fingerprint
+from neardup.recipe import Recipe
+
+__all__ = ["Comparison", "compare_files", "compare_texts"]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How alike two texts are; what cannot be said of a text without tokens is None.
+
+    Args:
+        bits: Width of the fingerprints.
+        fingerprints: Both, as hexadecimal digits.
+        distance: Bits in which they differ.
+        estimated_cosine: cos(pi * distance / bits).
+        features: Distinct features of each.
+        shared: Distinct features in both.
+        jaccard: shared / distinct features in either.
+        containment: shared / distinct features of the smaller one.
+    """
+
+    bits: int
+    fingerprints: tuple[str | None, str | None]
+    distance: int | None
+    estimated_cosine: float | None
+    features: tuple[int, int]
+    shared: int
+    jaccard: float | None
+    containment: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, for `--json`."""
+        return asdict(self)
+
+
+def compare_texts(a: str, b: str, recipe: Recipe | None = None) -> Comparison:
+    """Compare two texts.
+
+    Example:
+        >>> found = compare_texts("one two three four", "one two three five", Recipe(ngram=1))
+        >>> found.shared, found.jaccard
+        (3, 0.6)
+    """
+    recipe = recipe or Recipe()
+    values = [fingerprint(text, recipe) for text in (a, b)]
+    left, right = (feature_hashes(text, recipe) for text in (a, b))
+    shared = np.intersect1d(left, right, assume_unique=True).size
+    apart = None if None in values else distance(*values)
+    both = left.size and right.size
+    return Comparison(
+        bits=recipe.bits,
+        fingerprints=tuple(
+            None if value is None else f"{value:0{-(-recipe.bits // 4)}x}" for value in values
+        ),
+        distance=apart,
+        estimated_cosine=None if apart is None else math.cos(math.pi * apart / recipe.bits),
+        features=(left.size, right.size),
+        shared=shared,
+        jaccard=shared / (left.size + right.size - shared) if both else None,
+        containment=shared / min(left.size, right.size) if both else None,
+    )
+
+
+def compare_files(a: str, b: str, recipe: Recipe | None = None) -> Comparison:
+    """Compare two UTF-8 text files; "-" is standard input.
+
+    Raises:
+        FileError: If one cannot be read.
+        DataError: If one is not UTF-8.
+    """
+    return compare_texts(_read(a), _read(b), recipe)
+
+
+def _read(path: str) -> str:
+    try:
+        return (sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()).decode()
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 at byte {error.start}; convert it first") from None

@@ -1,0 +1,110 @@
+"""Fingerprint files: Parquet with the columns `id` and `fingerprint`, and the recipe in the schema.
+
+A fingerprint of up to 64 bits is a uint64, a wider one a fixed-size list of uint64, low word first;
+null where a document has no tokens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from neardup.errors import DataError, FileError
+from neardup.recipe import Recipe
+
+__all__ = ["FingerprintFile", "fingerprint_table", "read_fingerprints"]
+
+RECIPE_KEY: Final = b"neardup.recipe"
+DIGEST_KEY: Final = b"neardup.digest"
+
+
+@dataclass(frozen=True, slots=True)
+class FingerprintFile:
+    """What a fingerprint file holds.
+
+    Args:
+        ids: Arrow large strings.
+        values: uint64, shape (n, words), masked where there is no fingerprint.
+        bits: Width of a fingerprint.
+        recipe: How they were made; None where the file does not say.
+    """
+
+    ids: Any
+    values: Any
+    bits: int
+    recipe: Recipe | None
+
+
+def fingerprint_table(ids: Any, values: Any, recipe: Recipe) -> pa.Table:
+    """Arrange ids and fingerprints, uint64 (n, words), as the table of a fingerprint file."""
+    missing = np.ma.getmaskarray(values)[:, 0]
+    words = np.ascontiguousarray(np.ma.getdata(values))
+    if recipe.words == 1:
+        column = pa.array(words[:, 0], mask=missing)
+    else:
+        flat = pa.array(words.reshape(-1))
+        column = pa.FixedSizeListArray.from_arrays(flat, recipe.words, mask=pa.array(missing))
+    metadata = {RECIPE_KEY: recipe.to_json(), DIGEST_KEY: recipe.digest}
+    return pa.table({"id": ids, "fingerprint": column}).replace_schema_metadata(metadata)
+
+
+def read_fingerprints(path: str) -> FingerprintFile:
+    """Read a fingerprint file.
+
+    Raises:
+        FileError: If it cannot be read.
+        DataError: If it is not a fingerprint file, or its recipe does not match its digest.
+        RecipeError: If its recipe is of another version.
+    """
+    try:
+        table = pq.read_table(path)
+    except FileNotFoundError:
+        raise FileError(f"cannot read {path}: no such file") from None
+    except pa.ArrowInvalid as error:
+        raise DataError(f"{path}: not a Parquet file: {str(error).splitlines()[0]}") from None
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error}") from None
+    if "fingerprint" not in table.column_names:
+        raise DataError(
+            f"{path}: no column 'fingerprint' among {table.column_names}; make the file with"
+            " `neardup fingerprint`"
+        )
+    column = table["fingerprint"].combine_chunks()
+    values = _values(path, column)
+    recipe = _recipe(path, table.schema.metadata or {})
+    ids = table["id"] if "id" in table.column_names else pa.array(np.arange(len(column)))
+    bits = recipe.bits if recipe else 64 * values.shape[1]
+    return FingerprintFile(ids.cast(pa.large_string()), values, bits, recipe)
+
+
+def _values(path: str, column: pa.Array) -> Any:
+    kind = column.type
+    if pa.types.is_uint64(kind) or pa.types.is_int64(kind):
+        words = column.fill_null(0).to_numpy(zero_copy_only=False).view(np.uint64)[:, None]
+    elif pa.types.is_fixed_size_list(kind) and pa.types.is_uint64(kind.value_type):
+        flat = column.values.slice(column.offset * kind.list_size, len(column) * kind.list_size)
+        words = flat.fill_null(0).to_numpy(zero_copy_only=False).reshape(-1, kind.list_size)
+    else:
+        raise DataError(
+            f"{path}: fingerprints are {kind}; uint64 or a fixed-size list of it is read"
+        )
+    missing = np.asarray(column.is_null())
+    if not missing.any():
+        return words
+    return np.ma.MaskedArray(words, np.repeat(missing[:, None], words.shape[1], axis=1))
+
+
+def _recipe(path: str, metadata: dict[bytes, bytes]) -> Recipe | None:
+    if RECIPE_KEY not in metadata:
+        return None
+    recipe = Recipe.from_json(metadata[RECIPE_KEY])
+    stored = metadata.get(DIGEST_KEY, b"").decode()
+    if stored != recipe.digest:
+        raise DataError(
+            f"{path}: its recipe has digest {recipe.digest}, but the file says {stored}"
+        )
+    return recipe

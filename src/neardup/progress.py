@@ -1,0 +1,64 @@
+"""How long work tells where it is: a step begins, advances, and the next one begins."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+__all__ = ["Progress", "Quiet", "Stopwatch"]
+
+
+class Progress(Protocol):
+    """What the pipeline reports to; the command line shows it on a terminal."""
+
+    def begin(self, step: str, total: int | None = None) -> None:
+        """Begin a step of `total` units (bytes where they are known), or of unknown length."""
+
+    def advance(self, units: int) -> None:
+        """Report progress in the current step."""
+
+
+class Quiet:
+    """Reports nothing."""
+
+    def begin(self, step: str, total: int | None = None) -> None:
+        """Do nothing."""
+
+    def advance(self, units: int) -> None:
+        """Do nothing."""
+
+
+class Stopwatch:
+    """Times steps, and tells `progress` when each begins.
+
+    Example:
+        >>> watch = Stopwatch(Quiet())
+        >>> watch.begin("read")
+        >>> list(watch.stop())
+        ['read', 'total']
+    """
+
+    def __init__(self, progress: Progress) -> None:
+        """Start the clock of the whole run."""
+        self._progress = progress
+        self._started = self._begun = time.perf_counter()
+        self._step: str | None = None
+        self._seconds: dict[str, float] = {}
+
+    def begin(self, step: str, total: int | None = None) -> None:
+        """End the current step and begin the next."""
+        self._end_step()
+        self._step = step
+        self._progress.begin(step, total)
+
+    def stop(self) -> dict[str, float]:
+        """End the last step; seconds of each and, as `total`, of all."""
+        self._end_step()
+        return self._seconds | {"total": round(time.perf_counter() - self._started, 4)}
+
+    def _end_step(self) -> None:
+        now = time.perf_counter()
+        if self._step is not None:
+            before = self._seconds.get(self._step, 0.0)
+            self._seconds[self._step] = round(before + now - self._begun, 4)
+        self._begun, self._step = now, None
