@@ -28,7 +28,7 @@ def main(most_rows: int, most_seconds: float) -> None:
             if n > most_rows:
                 continue
             fps = rng.integers(0, 2**64, (n, bits // 64), np.uint64)
-            for distance in (0, 1, 3, 6, 9, 12):
+            for distance in (0, 3, 6, 9, 12):
                 compare(fps, distance, bits, most_seconds)
 
 

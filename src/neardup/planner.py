@@ -37,7 +37,7 @@ MOST_BINS_LOG2: Final = 13
 MOST_HASH_TABLES: Final = 500
 SECONDS_PROBE: Final = 30e-9  # one look into a hash table
 SECONDS_CANDIDATE: Final = 3e-9  # one row of a hash table's chain, one word
-SECONDS_TABLE: Final = 300e-6  # starting one top-level partition
+SECONDS_TABLE: Final = 100e-6  # starting one top-level partition
 SECONDS_BUCKET: Final = 100e-9  # starting to refine one bucket
 
 
@@ -226,7 +226,7 @@ def _blocks(n: int, distance: int, bits: int, m: int, information: Any, name: st
         if depth > 1 or choose == 1:
             seconds += tables * n * seconds_per_row(words)
         size = n * equal / tables
-        if depth == 1:
+        if depth == 1 < choose:
             size = max(size, n / 2 ** bins_log2(n, words))
         later = comb(max(m - 1 - depth, 0), choose - depth)
         if depth < choose and size < _direct_size(max(later, 1), words):
