@@ -62,9 +62,7 @@ def compare_texts(a: str, b: str, recipe: Recipe | None = None) -> Comparison:
     both = left.size and right.size
     return Comparison(
         bits=recipe.bits,
-        fingerprints=tuple(
-            None if value is None else f"{value:0{-(-recipe.bits // 4)}x}" for value in values
-        ),
+        fingerprints=(_digits(values[0], recipe.bits), _digits(values[1], recipe.bits)),
         distance=apart,
         estimated_cosine=None if apart is None else math.cos(math.pi * apart / recipe.bits),
         features=(left.size, right.size),
@@ -82,6 +80,10 @@ def compare_files(a: str, b: str, recipe: Recipe | None = None) -> Comparison:
         DataError: If one is not UTF-8.
     """
     return compare_texts(_read(a), _read(b), recipe)
+
+
+def _digits(fingerprint: int | None, bits: int) -> str | None:
+    return None if fingerprint is None else f"{fingerprint:0{-(-bits // 4)}x}"
 
 
 def _read(path: str) -> str:

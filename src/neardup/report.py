@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Final
 
-__all__ = ["Summary"]
+__all__ = ["FingerprintSummary", "Summary"]
+
+_LARGE: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,23 +40,85 @@ class Summary:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, for `--json`."""
-        return asdict(self) | {"megabytes_per_second": round(self.rate, 1)}
-
-    @property
-    def rate(self) -> float:
-        """Megabytes (10**6 bytes) of input a second."""
-        return self.nbytes / 1e6 / max(self.seconds.get("total", 0.0), 1e-9)
+        return asdict(self) | {"megabytes_per_second": round(_rate(self), 1)}
 
     def __str__(self) -> str:
         """A few lines for people."""
         share = 100 * self.dropped / max(1, self.read)
-        lines = [
-            f"read      {self.read:>12,} documents, {self.nbytes / 1e6:,.1f} MB",
+        groups = "1 cluster" if self.clusters == 1 else f"{self.clusters:,} clusters"
+        return _lines(
+            self,
+            f"read      {self.read:>12,} documents, {_size(self.nbytes)}",
             f"kept      {self.kept:>12,}" + (f" ({self.empty:,} empty)" if self.empty else ""),
-            f"dropped   {self.dropped:>12,} ({share:.1f}%) in {self.clusters:,} clusters",
+            f"dropped   {self.dropped:>12,} ({share:.1f}%) in {groups}",
             f"rejected  {self.rejected:>12,}",
-            f"time      {self.seconds['total']:>12.2f} s, {self.rate:,.0f} MB/s ("
-            + ", ".join(f"{k} {v:.2f}" for k, v in self.seconds.items() if k != "total")
-            + ")",
-        ]
-        return "\n".join(lines + [f"wrote     {path}" for path in self.outputs])
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FingerprintSummary:
+    """What `neardup fingerprint` did in numbers; documents + rejected = records read, always.
+
+    Args:
+        documents: Records with a text.
+        fingerprints: Documents that have a fingerprint.
+        empty: Documents without any token, whose fingerprint is null.
+        rejected: Records that could not be used.
+        nbytes: Bytes of input.
+        seconds: Time of each step and, as `total`, of all.
+        outputs: Files written.
+        settings: The recipe and its digest.
+    """
+
+    documents: int
+    fingerprints: int
+    empty: int
+    rejected: int
+    nbytes: int
+    seconds: dict[str, float]
+    outputs: list[str] = field(default_factory=list)
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, run: Summary) -> FingerprintSummary:
+        """Restate a run in which nothing is compared, so that every document is kept."""
+        return cls(
+            documents=run.kept,
+            fingerprints=run.kept - run.empty,
+            empty=run.empty,
+            rejected=run.rejected,
+            nbytes=run.nbytes,
+            seconds=run.seconds,
+            outputs=run.outputs,
+            settings={name: run.settings[name] for name in ("recipe", "digest")},
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, for `--json`."""
+        return asdict(self) | {"megabytes_per_second": round(_rate(self), 1)}
+
+    def __str__(self) -> str:
+        """A few lines for people."""
+        return _lines(
+            self,
+            f"documents {self.documents:>12,}, {_size(self.nbytes)}",
+            f"hashed    {self.fingerprints:>12,} fingerprints",
+            f"empty     {self.empty:>12,}",
+            f"rejected  {self.rejected:>12,}",
+        )
+
+
+def _lines(run: Summary | FingerprintSummary, *counts: str) -> str:
+    steps = ", ".join(f"{step} {taken:.2f}" for step, taken in run.seconds.items())
+    outputs = ["standard output" if path == "-" else path for path in run.outputs]
+    rate = f" ({_rate(run):,.0f} MB/s)" if run.nbytes >= _LARGE else ""
+    return "\n".join([*counts, f"seconds   {steps}{rate}", *(f"wrote     {x}" for x in outputs)])
+
+
+def _rate(run: Summary | FingerprintSummary) -> float:
+    """Megabytes (10**6 bytes) of input a second."""
+    return run.nbytes / 1e6 / max(run.seconds.get("total", 0.0), 1e-9)
+
+
+def _size(nbytes: int) -> str:
+    return f"{nbytes / 1e6:,.1f} MB" if nbytes >= _LARGE else f"{nbytes:,} bytes"

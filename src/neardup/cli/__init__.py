@@ -1,13 +1,15 @@
 """The command line: a thin shell over the pipeline and the steps.
 
-Nothing here computes; a command turns options into values, calls one function and prints its result.
+Nothing here computes: a command turns options into values, calls one function and prints what it
+returns.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -21,7 +23,10 @@ from neardup.version import __version__
 
 __all__ = ["app", "main"]
 
-INTERRUPTED = 130
+INTERRUPTED: Final = 130
+_FILE_ERROR: Final = 3
+# Click's UsageError; where Typer keeps Click depends on its version.
+_USAGE_ERRORS: Final[Any] = typer.BadParameter.__bases__
 
 app = typer.Typer(
     name="neardup",
@@ -56,14 +61,20 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         code = app(standalone_mode=False)
+        sys.stdout.flush()
     except NeardupError as error:
         _fail(str(error), error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        _fail("interrupted: nothing was written", INTERRUPTED)
+        _fail("interrupted: no file was written", INTERRUPTED)
     except MemoryError:
         _fail("out of memory: give it a smaller input or more memory", 1)
-    except Exception as error:
-        _fail_unless_unknown(error)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _fail("cannot write the standard output: broken pipe", _FILE_ERROR)
+    except OSError as error:
+        _fail(f"a read or a write failed: {error}", _FILE_ERROR)
+    except _USAGE_ERRORS as error:
+        _fail_usage(error)
     else:
         sys.exit(code if isinstance(code, int) else 0)
 
@@ -72,11 +83,11 @@ def _interrupt(*_: Any) -> None:
     raise KeyboardInterrupt
 
 
-def _fail_unless_unknown(error: Exception) -> None:
-    show = getattr(error, "format_message", None)
-    if show is None:
-        raise error
-    _fail(f"{show()} (see neardup --help)", getattr(error, "exit_code", 2))
+def _fail_usage(error: Any) -> None:
+    message, code = error.format_message(), error.exit_code
+    if not message:  # no arguments at all: the help was shown
+        sys.exit(code)
+    _fail(f"{message.rstrip('.')} (see neardup --help)", code)
 
 
 def _fail(message: str, code: int) -> None:

@@ -11,7 +11,7 @@ from neardup.cli import options as shared
 __all__ = ["compare"]
 
 
-def compare(  # noqa: PLR0913
+def compare(
     a: Annotated[str, typer.Argument(metavar="A", help="A text file, or -.", show_default=False)],
     b: Annotated[str, typer.Argument(metavar="B", help="Another.", show_default=False)],
     json: shared.Json = False,
@@ -24,7 +24,7 @@ def compare(  # noqa: PLR0913
     normalize: shared.Normalize = None,
     casefold: shared.Casefold = None,
 ) -> None:
-    """Show the fingerprints of two text files, their distance, and the similarity of their features.
+    """Show two text files' fingerprints, their distance, and the similarity of their features.
 
     Example:
     neardup compare LICENSE README.md --ngram 1

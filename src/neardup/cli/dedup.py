@@ -12,7 +12,7 @@ from neardup.errors import UsageError
 __all__ = ["dedup"]
 
 
-def dedup(  # noqa: PLR0913
+def dedup(
     inputs: shared.Inputs,
     output: Annotated[
         str | None,

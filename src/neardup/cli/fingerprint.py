@@ -12,7 +12,7 @@ from neardup.errors import UsageError
 __all__ = ["fingerprint"]
 
 
-def fingerprint(  # noqa: PLR0913
+def fingerprint(
     inputs: shared.Inputs,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FPS.parquet", help="Fingerprint file.")
@@ -56,9 +56,10 @@ def fingerprint(  # noqa: PLR0913
     from neardup.cli.screen import print_summary, progress, warm_up
     from neardup.documents import ReadOptions
     from neardup.pipeline import fingerprint_files
+    from neardup.report import FingerprintSummary
 
     read = ReadOptions(tuple(text.split(",")), id_field, skip)
     warm_up(made)
     with progress() as shown:
         summary = fingerprint_files(inputs, output, made, read, rejects, workers, shown)
-    print_summary(summary, json)
+    print_summary(FingerprintSummary.of(summary), json)

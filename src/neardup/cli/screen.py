@@ -16,7 +16,7 @@ from neardup.progress import Progress, Quiet
 if TYPE_CHECKING:
     from neardup.comparison import Comparison
     from neardup.recipe import Recipe
-    from neardup.report import Summary
+    from neardup.report import FingerprintSummary, Summary
 
 __all__ = ["print_comparison", "print_pairs_summary", "print_summary", "progress", "warm_up"]
 
@@ -85,7 +85,7 @@ def _say_compiling() -> None:
     )
 
 
-def print_summary(summary: Summary, as_json: bool) -> None:
+def print_summary(summary: Summary | FingerprintSummary, as_json: bool) -> None:
     """Print the summary: JSON on the standard output, or lines for people on the standard error."""
     if as_json:
         typer.echo(json.dumps(summary.to_dict()))
