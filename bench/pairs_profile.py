@@ -12,8 +12,8 @@ import time
 
 import numpy as np
 
-from neardup.join import frozen
 from neardup.neighbours import pairs
+from neardup.partition import frozen
 from neardup.planner import plan_pairs
 
 

@@ -11,18 +11,9 @@ from typing import Any, Final
 import numpy as np
 
 from neardup.errors import UsageError
-from neardup.join import (
-    HEAVY_ROWS,
-    Collector,
-    Engine,
-    Groups,
-    Problem,
-    in_threads,
-    multipliers,
-    solve,
-    workers_or_default,
-)
+from neardup.join import HEAVY_ROWS, Collector, Engine, Problem, solve
 from neardup.neighbours import as_words, check_distance
+from neardup.partition import Groups, in_threads, multipliers, workers_or_default
 from neardup.planner import check_plan, plan_tables
 
 __all__ = ["components", "greedy", "merge"]
@@ -80,7 +71,7 @@ def greedy(  # noqa: PLR0913
 
     Args:
         fingerprints: As for `pairs`. A masked row is always kept.
-        order: int64 (n,), the rows from the highest priority to the lowest; input order unless said.
+        order: int64 (n,), the rows from the highest priority down; input order unless said.
         distance: Largest Hamming distance, 0 or more.
         bits: Width of a fingerprint; 64 * words unless said.
         plan: As for `pairs`.
@@ -88,8 +79,8 @@ def greedy(  # noqa: PLR0913
         heavy: As for `pairs`; for tests.
 
     Returns:
-        int64 (n,): for a dropped row the kept row of highest priority within the distance; a kept row
-        names itself.
+        int64 (n,): for a dropped row the kept row of highest priority within the distance; a kept
+        row names itself.
 
     Raises:
         UsageError: For a wrong plan, distance, width, dtype or shape, or an order that is no
@@ -188,7 +179,7 @@ def _widened(labels: Any, rows: Any, n: int) -> Any:
 
 
 def _ranks(order: Any, n: int, rows: Any) -> Any:
-    """The place of each row that is not masked in the order of priority, or None for input order."""
+    """Each unmasked row's place in the order of priority, or None for input order."""
     if order is None:
         return None
     places = np.asarray(order)
@@ -214,8 +205,7 @@ def _keep(words: Any, labels: Any, rank: Any, engine: Engine) -> Any:
         members = members[np.argsort(rank[members], kind="stable")]
     members = members[np.argsort(labels[members], kind="stable")]
     ordered = labels[members]
-    bounds = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])) if len(members) else []
-    starts = np.append(bounds, len(members)).astype(np.int64)
+    starts = np.append(np.flatnonzero(np.diff(ordered, prepend=-1)), len(members))
     large = np.zeros(len(starts), np.uint8)
     width = words.shape[1]
     odd, none = multipliers(width), _tables(np.zeros((0, width), np.uint64), 0)

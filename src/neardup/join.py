@@ -5,18 +5,18 @@
 
 from __future__ import annotations
 
-import os
-import threading
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
+from neardup.partition import Groups, Partition, frozen, group_equal, in_threads, multipliers
 from neardup.planner import SAMPLE_ROWS, JoinPlan, bins_log2, direct_sizes, plan_pairs
 
-__all__ = ["Collector", "Engine", "Groups", "Problem", "group_equal", "solve", "workers_or_default"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["HEAVY_ROWS", "Collector", "Engine", "Problem", "solve"]
 
 HEAVY_ROWS: Final = 8192
 SCAN_STEP: Final = 256
@@ -83,153 +83,6 @@ class Problem:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Groups:
-    """Rows by equal fingerprint: members[starts[g]:starts[g + 1]], ascending, for each group g."""
-
-    members: Any  # int64 (n,)
-    starts: Any  # int64 (groups + 1,)
-
-    @property
-    def sizes(self) -> Any:
-        """How many rows each group has."""
-        return np.diff(self.starts)
-
-    @property
-    def firsts(self) -> Any:
-        """The smallest row of each group."""
-        return self.members[self.starts[:-1]]
-
-    @classmethod
-    def of(cls, first: Any) -> Groups:
-        """Groups of rows with the same `first` row; groups ascend by it."""
-        members = np.argsort(first, kind="stable")
-        ordered = first[members]
-        starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-        return cls(members, np.append(starts, len(first)))
-
-
-def frozen(words: Any) -> Any:
-    """A read-only, contiguous view, so that kernels are compiled for one type only."""
-    view = np.ascontiguousarray(words).view()
-    view.flags.writeable = False
-    return view
-
-
-def workers_or_default(workers: int | None) -> int:
-    """The number of threads: `workers`, or one per available core."""
-    if workers is not None:
-        return max(1, workers)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def multipliers(words: int) -> tuple[Any, ...]:
-    """Odd constants for hashing fingerprints of so many words."""
-    odd = [(0x9E3779B97F4A7C15 * (2 * w + 1) ^ (w << 40)) & (2**64 - 1) | 1 for w in range(words)]
-    return tuple(np.uint64(value) for value in odd)
-
-
-def in_threads(workers: int, work: Callable[[int, Any], None], tasks: Iterable[Any]) -> None:
-    """Call work(slot, task) for every task, on `workers` threads with slots 0 to workers - 1."""
-    todo = list(tasks)
-    if workers == 1 or len(todo) < 2:
-        for task in todo:
-            work(0, task)
-        return
-    queue, lock = iter(todo), threading.Lock()
-
-    def run(slot: int) -> None:
-        while True:
-            with lock:
-                task = next(queue, None)
-            if task is None:
-                return
-            work(slot, task)
-
-    with ThreadPoolExecutor(workers) as pool:
-        for done in [pool.submit(run, slot) for slot in range(workers)]:
-            done.result()
-
-
-@dataclass(slots=True)
-class Partition:
-    """Rows of a problem by the hash of a mask; the arrays are used again for the next mask."""
-
-    words: Any  # uint64 (n, W)
-    ids: Any  # uint32 (n,): positions in the source
-    starts: Any  # int64 (bins + 1,)
-
-    @classmethod
-    def empty(cls, n: int, width: int) -> Partition:
-        """Room for n rows of `width` words."""
-        return cls(np.empty((n, width), np.uint64), np.empty(n, np.uint32), None)
-
-    def fill(self, words: Any, mask: Any, workers: int) -> None:
-        """Partition `words`, stable, every thread its own range of rows."""
-        from neardup.kernels.partition import count_keys, scatter_rows
-
-        n, width = words.shape
-        bits = bins_log2(n, width)
-        shift, odd = np.uint64(64 - bits), multipliers(width)
-        share = -(-n // workers) if n > 1 << 16 else n
-        ranges = [(t, low, min(low + share, n)) for t, low in enumerate(range(0, n, share))]
-        counts = np.zeros((len(ranges), 1 << bits), np.int64)
-
-        def count(_: int, part: tuple[int, int, int]) -> None:
-            count_keys(words, part[1], part[2], mask, odd, shift, counts[part[0]])
-
-        in_threads(workers, count, ranges)
-        places = np.cumsum(counts.T.ravel()).reshape(-1, len(ranges)).T
-        self.starts = np.append(0, places[-1])
-        places = np.ascontiguousarray(places - counts)
-
-        def scatter(_: int, part: tuple[int, int, int]) -> None:
-            t, low, high = part
-            scatter_rows(words, low, high, mask, odd, shift, places[t], self.words, self.ids)
-
-        in_threads(workers, scatter, ranges)
-
-    def chunks(self, workers: int) -> list[tuple[int, int]]:
-        """Ranges of buckets with about equal rows, enough of them to keep the threads busy."""
-        total = int(self.starts[-1])
-        pieces = min(len(self.starts) - 1, workers * 16, max(1, total // 4096))
-        cuts = np.searchsorted(self.starts, np.linspace(0, total, pieces + 1)[1:-1])
-        edges = np.unique(np.concatenate([[0], cuts, [len(self.starts) - 1]])).tolist()
-        return list(zip(edges[:-1], edges[1:], strict=True))
-
-
-def group_equal(fps: Any, workers: int | None = None) -> Any:
-    """For each row the smallest row with the same fingerprint.
-
-    Args:
-        fps: uint64 (n, words), C-contiguous, n < 2**32.
-        workers: Threads; one per core unless said.
-
-    Returns:
-        int64 (n,). O(n) time and memory whatever the data.
-
-    Example:
-        >>> group_equal(np.array([[5], [7], [5]], np.uint64)).tolist()
-        [0, 1, 0]
-    """
-    from neardup.kernels.partition import first_equal
-
-    words, threads = frozen(fps), workers_or_default(workers)
-    n, width = words.shape
-    first = np.empty(n, np.int64)
-    parts = Partition.empty(n, width)
-    parts.fill(words, np.full(width, 2**64 - 1, np.uint64), threads)
-    largest = int(np.diff(parts.starts).max(initial=1))
-    tables = np.full((threads, 1 << (2 * largest).bit_length()), -1, np.int64)
-    odd = multipliers(width)
-
-    def group(slot: int, chunk: tuple[int, int]) -> None:
-        first_equal(parts.words, parts.ids, parts.starts, *chunk, odd, tables[slot], first)
-
-    in_threads(threads, group, parts.chunks(threads))
-    return first
-
-
 def solve(problem: Problem, engine: Engine, collector: Collector, plan: str = "auto") -> None:
     """Find every pair of the problem within the distance, exactly once, for the collector."""
     if len(problem.words) < 2:
@@ -267,27 +120,25 @@ def run_plan(problem: Problem, engine: Engine, collector: Collector, plan: JoinP
     if plan.choose == 0:
         run_scan(problem, engine, collector)
         return
-    from neardup.kernels.join import join_buckets
-
     n, width = problem.words.shape
     parts = Partition.empty(n, width)
     for block in range(len(plan.masks) - plan.choose + 1):
         parts.fill(problem.words, plan.masks[block], engine.workers)
         threads = Threads(problem, engine, collector, plan, int(np.diff(parts.starts).max()))
-
-        def join(slot: int, chunk: tuple[int, int], block: int = block) -> None:
-            scratch = threads.scratch(slot)
-            blocks = threads.blocks
-            threads.run(
-                slot,
-                lambda sink: join_buckets(
-                    parts.words, parts.ids, parts.starts, *chunk, block, blocks, sink, scratch
-                ),
-            )
-
-        in_threads(engine.workers, join, parts.chunks(engine.workers))
+        _join_partition(parts, block, threads, engine.workers)
         for positions, prefix in threads.heavy:
             solve_heavy(problem, engine, collector, plan, positions, prefix)
+
+
+def _join_partition(parts: Partition, block: int, threads: Threads, workers: int) -> None:
+    from neardup.kernels.join import join_buckets
+
+    def join(slot: int, chunk: tuple[int, int]) -> None:
+        where = (parts.words, parts.ids, parts.starts, *chunk, block, threads.blocks)
+        scratch = threads.scratch(slot)
+        threads.run(slot, lambda sink: join_buckets(*where, sink, scratch))
+
+    in_threads(workers, join, parts.chunks(workers))
 
 
 def run_scan(problem: Problem, engine: Engine, collector: Collector) -> None:
@@ -301,11 +152,8 @@ def run_scan(problem: Problem, engine: Engine, collector: Collector) -> None:
 
     def scan(slot: int, first: int) -> None:
         last = min(first + SCAN_STEP, n)
-        agree = threads.agree()
-        blocks = threads.blocks
-        threads.run(
-            slot, lambda sink: scan_rows(problem.words, ids, first, last, agree, blocks, sink)
-        )
+        where = (problem.words, ids, first, last, threads.agree(), threads.blocks)
+        threads.run(slot, lambda sink: scan_rows(*where, sink))
 
     in_threads(engine.workers, scan, range(0, n, SCAN_STEP))
 
@@ -318,7 +166,7 @@ def solve_heavy(  # noqa: PLR0913
     positions: Any,
     prefix: list[int],
 ) -> None:
-    """Solve a heavy bucket as a problem of its own; pairs not due to its prefix are refused there."""
+    """Solve a heavy bucket as a problem of its own, which refuses pairs not due to its prefix."""
     last = prefix[-1] + 1
     agree = np.isin(np.arange(last), prefix)
     inside = problem.part(np.sort(positions).astype(np.int64), plan.masks[:last], agree)
@@ -349,7 +197,7 @@ class Threads:
             len(rules),
             plan.choose,
             engine.distance,
-            multipliers(width),
+            multipliers(width, 1),
             direct_sizes(len(plan.masks), plan.choose, width, engine.heavy),
             engine.heavy,
             capacity,

@@ -10,16 +10,8 @@ from typing import Any, Final
 import numpy as np
 
 from neardup.errors import TooManyPairsError, UsageError
-from neardup.join import (
-    HEAVY_ROWS,
-    Collector,
-    Engine,
-    Groups,
-    Problem,
-    frozen,
-    solve,
-    workers_or_default,
-)
+from neardup.join import HEAVY_ROWS, Collector, Engine, Problem, solve
+from neardup.partition import Groups, frozen, workers_or_default
 from neardup.planner import check_plan
 
 __all__ = ["as_words", "pairs"]
@@ -43,12 +35,12 @@ def pairs(  # noqa: PLR0913
     """Find every pair of fingerprints within `distance` bits: none missed, each once.
 
     Args:
-        fingerprints: uint64 (n,) or (n, words), low word first; int64 is taken bit for bit; or a list
-            of int. Masked rows of a NumPy masked array are skipped.
+        fingerprints: uint64 (n,) or (n, words), low word first; int64 is taken bit for bit; or a
+            list of int. Masked rows of a NumPy masked array are skipped.
         distance: Largest Hamming distance, 0 or more.
         bits: Width of a fingerprint; 64 * words unless said.
         plan: "auto" for the cheapest, "scan" to compare all, "blocks" for distance + 1 blocks of
-            which one agrees, "multi:M" for M blocks of which M - distance agree. The result is the same.
+            which one agrees, "multi:M" for M blocks of which M - distance agree. All find the same.
         limit: The most rows to return; as many as fit half of the free memory unless said.
         workers: Threads; one per core unless said.
         heavy: Rows from which a bucket is split again by other bits; for tests.
@@ -195,7 +187,7 @@ class PairCollector:
         return PairCollector(max(0, self.limit - self.count))
 
     def expand(self, inner: Collector, problem: Problem, groups: Groups) -> None:
-        """Take the pairs between groups, and those inside them unless the conditions refuse them."""
+        """Take the pairs between groups, and those inside them unless a condition refuses them."""
         assert isinstance(inner, PairCollector)  # noqa: S101
         sizes = groups.sizes
         due = problem.agree is None or bool(np.all(problem.agree))

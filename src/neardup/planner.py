@@ -1,9 +1,9 @@
 """Choose how to find all pairs within a Hamming distance: which blocks of bits, and how many agree.
 
-A plan is m disjoint blocks of bits; two fingerprints within k bits differ in at most k of them, so they
-agree on at least c = m - k (the pigeonhole principle). More blocks mean more tables of fewer candidates;
-c = 0 compares all pairs. The seconds per row and per comparison below were measured by
-bench/pairs_profile.py.
+A plan is m disjoint blocks of bits; two fingerprints within k bits differ in at most k of them, so
+they agree on at least c = m - k (the pigeonhole principle). More blocks mean more tables of fewer
+candidates; c = 0 compares all pairs. The seconds per row and per comparison below were calibrated
+with bench/pairs_profile.py.
 """
 
 from __future__ import annotations
@@ -148,7 +148,8 @@ def check_plan(plan: str, distance: int, bits: int) -> int | None:
     m = int(found[1])
     if m <= distance:
         raise UsageError(
-            f"plan {plan!r} has too few blocks for distance {distance}: use multi:{distance + 1} or more"
+            f"plan {plan!r} has too few blocks for distance {distance}:"
+            f" use multi:{distance + 1} or more"
         )
     if m > bits:
         raise UsageError(
@@ -191,7 +192,7 @@ def _scan(n: int, bits: int) -> JoinPlan:
 
 
 def _agreement(sample: Any, bits: int) -> Any:
-    """For each bit, log2 of how often two rows differ on it enough to tell them apart: float64, 0 to 1."""
+    """Information of each bit, -log2 of how often two rows agree on it: float64 (bits,), 0 to 1."""
     if sample is None or len(sample) < 2:
         return np.ones(bits)
     rows = np.ascontiguousarray(sample[:SAMPLE_ROWS], dtype="<u8")
@@ -214,7 +215,9 @@ def _masks(bits: int, m: int, information: Any) -> Any:
     return np.packbits(table, axis=1, bitorder="little").view("<u8").astype(np.uint64), block
 
 
-def _blocks(n: int, distance: int, bits: int, m: int, information: Any, name: str) -> JoinPlan:  # noqa: PLR0913
+def _blocks(  # noqa: PLR0913
+    n: int, distance: int, bits: int, m: int, information: Any, name: str
+) -> JoinPlan:
     choose = m - distance
     masks, block = _masks(bits, m, information)
     together = 2.0 ** -np.bincount(block, weights=information, minlength=m)

@@ -24,7 +24,7 @@ class Tables(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def first_in_list(words: Any, row: int, kept: Any, count: int, distance: int, lanes: Any) -> int:
-    """Place of the first of `count` kept rows within the distance of words[row], or -1; O(count)."""
+    """Place of the first of `count` kept rows within the distance of the row, or -1; O(count)."""
     for tile in range(0, count, TILE):
         end = min(tile + TILE, count)
         hits = 0
@@ -39,7 +39,7 @@ def first_in_list(words: Any, row: int, kept: Any, count: int, distance: int, la
 
 @njit(cache=True, nogil=True)
 def first_in_tables(words: Any, row: int, kept: Any, distance: int, lanes: Any, tables: Any) -> int:
-    """The same by the rows that share a table's bits: all within the distance share some table's."""
+    """The same among the rows that share some table's bits: all within the distance do."""
     best = -1
     for t in range(len(tables.masks)):
         place = tables.heads[t, block_key(words, row, tables.masks[t], lanes, tables.shift)]

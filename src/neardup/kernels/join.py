@@ -1,11 +1,11 @@
 """The Hamming join inside buckets: refine by more blocks in cache, then compare by popcount.
 
-Blocks are disjoint sets of bits. A pair within the distance agrees on at least `choose` of them; let
-E be the ascending list of all blocks on which it agrees. A bucket holds the rows that share a hash of
-a prefix (b1 < b2 < ...) of blocks, and whether a bucket is compared or refined depends only on the
-bucket. A pair found in a bucket of prefix length d is reported if and only if the first d entries of
-E are that prefix: of the prefixes E[:1], E[:2], ... exactly one is compared, so every pair is reported
-exactly once, and hash collisions do no harm.
+Blocks are disjoint sets of bits. A pair within the distance agrees on at least `choose` of them;
+let E be the ascending list of all blocks on which it agrees. A bucket holds the rows that share a
+hash of a prefix (b1 < b2 < ...) of blocks, and whether it is compared or refined depends only on
+the bucket. A pair found in a bucket of prefix length d is reported if and only if the first d
+entries of E are that prefix: of the prefixes E[:1], E[:2], ... exactly one is compared, so every
+pair is reported exactly once, and hash collisions do no harm.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def count_apart(words: Any, first: int, last: int, step: int, distance: int, lan
 def report(
     words: Any, ids: Any, i: int, j: int, ends: int, agree: Any, blocks: Any, sink: Any
 ) -> None:
-    """Unite or emit a pair within the distance, if the first `ends` masks say that it is due here."""
+    """Unite or emit a pair within the distance, if the first `ends` masks say it is due here."""
     left, right = np.int64(ids[i]), np.int64(ids[j])
     weight = np.int64(1)
     if len(sink.weights) > 0:
@@ -185,7 +185,7 @@ def refine(
     out_words: Any,
     out_ids: Any,
 ) -> tuple[int, int]:
-    """Partition rows low..high-1 into about as many bins; returns the bins and the widest one's rows.
+    """Partition rows low..high-1 into about as many bins; returns the bins and the widest's rows.
 
     Bin b is rows starts[b]..starts[b + 1]-1 of `out_words` and `out_ids`.
     """
@@ -228,7 +228,7 @@ def compare_bins(
     blocks: Any,
     sink: Any,
 ) -> None:
-    """Compare the rows of every bin: neighbours at 1, 2, ... places in vector passes, then the rest.
+    """Compare the rows of every bin: those 1, 2, ... places apart in vector passes, then the rest.
 
     The passes run over bin borders: `report` refuses a pair that does not agree on the prefix, and
     when uniting any pair within the distance is welcome.

@@ -44,7 +44,7 @@ def scatter_rows(
     out_words: Any,
     out_ids: Any,
 ) -> None:
-    """Copy rows first..last-1 and their numbers to where `places[key]` says, advancing it; stable."""
+    """Copy rows first..last-1 and their numbers to `places[key]`, advancing it; stable."""
     for row in range(first, last):
         key = block_key(words, row, mask, multipliers, shift)
         place = places[key]
@@ -124,7 +124,7 @@ def unite_all(parent: Any, lefts: Any, rights: Any) -> None:
 
 @njit(cache=True, nogil=True)
 def merge_forests(into: Any, other: Any) -> None:
-    """Make `into` the finest forest that is coarser than both, in place: associative, commutative."""
+    """Make `into` the finest forest coarser than both, in place: associative, commutative."""
     for row in range(len(other)):
         if other[row] != row:
             unite(into, row, other[row])
