@@ -78,6 +78,7 @@ def read_fingerprints(path: str) -> FingerprintFile:
     recipe = _recipe(path, table.schema.metadata or {})
     ids = table["id"] if "id" in table.column_names else pa.array(np.arange(len(column)))
     bits = recipe.bits if recipe else 64 * values.shape[1]
+    _check_width(path, values, bits)
     return FingerprintFile(ids.cast(pa.large_string()), values, bits, recipe)
 
 
@@ -96,6 +97,16 @@ def _values(path: str, column: pa.Array) -> Any:
     if not missing.any():
         return words
     return np.ma.MaskedArray(words, np.repeat(missing[:, None], words.shape[1], axis=1))
+
+
+def _check_width(path: str, values: Any, bits: int) -> None:
+    held = 64 * values.shape[1]
+    used = np.ma.getdata(values)[:, -1]
+    if held - bits not in range(64) or (bits % 64 and (used >> np.uint64(bits % 64)).any()):
+        raise DataError(
+            f"{path}: its recipe says {bits} bits, but its fingerprints ({held} bits) have others;"
+            " make the file again with `neardup fingerprint`"
+        )
 
 
 def _recipe(path: str, metadata: dict[bytes, bytes]) -> Recipe | None:

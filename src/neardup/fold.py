@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from neardup.spool import FeatureSpool
+
 __all__ = ["Fingerprinter", "distance", "fingerprint", "fingerprints", "simhash"]
 
 WAITING_BYTES: Final = 32 << 20
@@ -128,6 +130,7 @@ class Fingerprinter:
     Args:
         recipe: How.
         workers: Threads; the processors at hand unless given.
+        spool: Where the distinct feature hashes of every document go, if they are wanted.
 
     Example:
         >>> import pyarrow as pa
@@ -137,13 +140,16 @@ class Fingerprinter:
         (2, 1)
     """
 
-    def __init__(self, recipe: Recipe, workers: int | None = None) -> None:
+    def __init__(
+        self, recipe: Recipe, workers: int | None = None, spool: FeatureSpool | None = None
+    ) -> None:
         """Start no thread yet."""
+        self._spool = spool
         self._recipe = recipe
         self._pool = ThreadPoolExecutor(worker_count(workers))
         self._values: list[Any] = [np.zeros((0, recipe.words), np.uint64)]
         self._counts: list[Any] = [np.zeros(0, np.int64)]
-        self._running: deque[tuple[Future[None], int]] = deque()
+        self._running: deque[tuple[Future[Any], int]] = deque()
         self._waiting_bytes = 0
 
     def add(self, texts: pa.Array) -> None:
@@ -153,7 +159,9 @@ class Fingerprinter:
         for block in text_blocks(texts):
             while self._waiting_bytes > WAITING_BYTES:
                 self._wait_for_oldest()
-            work = self._pool.submit(fingerprint_block, block, self._recipe, values, counts)
+            work = self._pool.submit(
+                fingerprint_block, block, self._recipe, values, counts, self._spool is not None
+            )
             self._running.append((work, block.nbytes))
             self._waiting_bytes += block.nbytes
         self._values.append(values)
@@ -168,9 +176,18 @@ class Fingerprinter:
             return np.ma.MaskedArray(values, np.repeat(empty[:, None], self._recipe.words, axis=1))
         return values
 
+    def feature_offsets(self) -> Any:
+        """After `finish`: int64 (n + 1,), where each document's features begin in the spool."""
+        counts = np.concatenate(self._counts)
+        offsets = np.zeros(counts.size + 1, np.int64)
+        np.cumsum(counts, out=offsets[1:])
+        return offsets
+
     def _wait_for_oldest(self) -> None:
         work, nbytes = self._running.popleft()
-        work.result()
+        features = work.result()
+        if self._spool is not None:
+            self._spool.append(features)
         self._waiting_bytes -= nbytes
 
     def __enter__(self) -> Self:

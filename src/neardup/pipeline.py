@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.addresses import Addresses
-from neardup.clusters import components, greedy
 from neardup.documents import (
     OutputSet,
     ReadOptions,
@@ -30,101 +30,51 @@ from neardup.documents import (
 )
 from neardup.errors import UsageError
 from neardup.fingerprint_files import fingerprint_table, read_fingerprints
-from neardup.fold import Fingerprinter, distance
+from neardup.fold import Fingerprinter
+from neardup.matching import Grouping, Matching, group, priorities
+from neardup.memory import memory_bytes
 from neardup.neighbours import pairs
 from neardup.progress import Quiet, Stopwatch
-from neardup.recipe import Recipe
 from neardup.report import Summary
+from neardup.results import (
+    CLUSTERS,
+    DUPLICATES,
+    ROWS_A_BATCH,
+    cluster_batches,
+    duplicates_table,
+)
+from neardup.similarity import FeatureSets
+from neardup.spool import FeatureSpool
 from neardup.text import text_array
 
 if TYPE_CHECKING:
     from neardup.documents import Source
     from neardup.progress import Progress
+    from neardup.recipe import Recipe
 
 __all__ = [
-    "KEEPS",
-    "POLICIES",
-    "DedupOptions",
     "DedupResult",
     "Outputs",
+    "Resources",
     "dedup",
     "dedup_files",
     "fingerprint_files",
     "pairs_file",
 ]
 
-KEEPS: Final = ("first", "last", "longest")
-POLICIES: Final = ("greedy", "components")
-DUPLICATES: Final = pa.schema(
-    [
-        ("dropped", pa.large_string()),
-        ("kept", pa.large_string()),
-        ("distance", pa.int32()),
-        ("similarity", pa.float64()),
-        ("cluster", pa.large_string()),
-    ]
-)
-CLUSTERS: Final = pa.schema(
-    [("id", pa.large_string()), ("cluster", pa.large_string()), ("kept", pa.bool_())]
-)
-_ROWS_A_BATCH: Final = 1 << 16
-
 
 @dataclass(frozen=True, slots=True)
-class DedupOptions:
-    """How to find duplicates and which document of a group to keep.
+class Resources:
+    """What a run may use.
 
     Args:
-        distance: Documents whose fingerprints differ in at most this many bits match.
-        recipe: How a document becomes a fingerprint.
-        policy: "greedy" drops a document only if it matches a kept one; "components" keeps one of
-            each transitive group.
-        keep: Which document has priority: "first", "last" or "longest" (in code points; then first).
-        plan: How to search, as for `pairs`.
-        read: Fields and what to do with bad records.
-        workers: Threads; the processors at hand unless given.
+        memory: Bytes that the run should stay below, beside what grows with the number of
+            documents; what does not fit goes to disk.
         tmp: Folder for temporary files; the system's unless given.
-
-    Raises:
-        UsageError: For an unknown policy or keep, or a distance below 0.
     """
 
-    distance: int = 3
-    recipe: Recipe = field(default_factory=Recipe)
-    policy: str = "greedy"
-    keep: str = "first"
-    plan: str = "auto"
-    read: ReadOptions = field(default_factory=ReadOptions)
-    workers: int | None = None
+    memory: int = field(default_factory=lambda: memory_bytes(None))
     tmp: str | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse what is unknown."""
-        if self.keep not in KEEPS:
-            raise UsageError(f"keep is {self.keep!r}: use one of {', '.join(KEEPS)}")
-        if self.policy not in POLICIES:
-            raise UsageError(f"policy is {self.policy!r}: use one of {', '.join(POLICIES)}")
-        if self.distance < 0:
-            raise UsageError(f"distance is {self.distance}: use 0 or more bits")
-
-
-@dataclass(frozen=True, slots=True)
-class DedupResult:
-    """What a run decided.
-
-    Args:
-        kept: bool, shape (n,): the document is kept.
-        cluster: int64, shape (n,): the row that stands for the document's group: its kept document
-            (greedy) or its first one (components). A document without matches names itself.
-        duplicates: Arrow table with one row for each dropped document: dropped, kept (addresses),
-            distance, similarity (null unless verified), cluster.
-        summary: Counts and times.
-    """
-
-    kept: Any
-    cluster: Any
-    duplicates: pa.Table
-    summary: Summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,56 +93,38 @@ class Outputs:
     clusters: str | None = None
     rejects: str | None = None
 
+    @property
+    def tables(self) -> list[str]:
+        """The paths beside the kept documents'."""
+        return [path for path in (self.duplicates, self.clusters, self.rejects) if path is not None]
+
 
 @dataclass(frozen=True, slots=True)
-class _Grouping:
-    """kept_by[i] is the row kept for row i, label[i] the row that names its cluster."""
+class DedupResult:
+    """What a run decided.
 
-    kept_by: Any
-    label: Any
+    Args:
+        kept: bool, shape (n,): the document is kept.
+        cluster: int64, shape (n,): the row that stands for the document's group: its kept document
+            (greedy) or its first one (components). A document without matches names itself.
+        duplicates: Arrow table with one row for each dropped document: dropped, kept (addresses),
+            distance, similarity (null in exact mode without verification), cluster.
+        summary: Counts and times.
+    """
 
-    @property
-    def kept(self) -> Any:
-        return self.kept_by == np.arange(self.kept_by.size)
-
-
-class _Collection:
-    """What stays of the documents once their text is gone: O(1) for each."""
-
-    def __init__(self, names: Sequence[str], options: DedupOptions) -> None:
-        self.addresses = Addresses(names)
-        self._options = options
-        self._lengths: list[Any] = [np.zeros(0, np.int64)]
-        self._fingerprinter = Fingerprinter(options.recipe, options.workers)
-
-    def __enter__(self) -> _Collection:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._fingerprinter.__exit__(*error)
-
-    def add(self, source: int, texts: pa.Array, rows: Any, ids: pa.Array | None) -> None:
-        self._fingerprinter.add(texts)
-        self.addresses.add(source, rows, ids)
-        if self._options.keep == "longest":
-            self._lengths.append(np.asarray(pc.fill_null(pc.utf8_length(texts), 0), np.int64))
-
-    def finish(self) -> Any:
-        return self._fingerprinter.finish()
-
-    def order(self, n: int) -> Any:
-        """Rows from the highest priority to the lowest."""
-        if self._options.keep == "longest":
-            return np.argsort(-np.concatenate(self._lengths), kind="stable")
-        rows = np.arange(n, dtype=np.int64)
-        return rows[::-1].copy() if self._options.keep == "last" else rows
+    kept: Any
+    cluster: Any
+    duplicates: pa.Table
+    summary: Summary
 
 
 def dedup(  # noqa: PLR0913
     source: Any,
     output: str | os.PathLike[str] | None = None,
     *,
-    distance: int = 3,
+    similarity: float | None = None,
+    distance: int | None = None,
+    verify: float | None = None,
     recipe: Recipe | None = None,
     keep: str = "first",
     policy: str = "greedy",
@@ -200,8 +132,10 @@ def dedup(  # noqa: PLR0913
     id: str | None = None,  # noqa: A002
     duplicates: str | os.PathLike[str] | None = None,
     clusters: str | os.PathLike[str] | None = None,
+    rejects: str | os.PathLike[str] | None = None,
     on_error: str = "stop",
     workers: int | None = None,
+    memory: str | int | None = None,
 ) -> DedupResult:
     """Find near-duplicates among files or documents in memory, and keep one of each group.
 
@@ -209,16 +143,21 @@ def dedup(  # noqa: PLR0913
         source: One path or a list of pathlib paths (any list of paths if `output` is given), an
             Arrow table or anything with the Arrow C stream interface and a text column, or texts.
         output: Where files' kept documents go; a folder (ending in "/") gets one file for each.
-        distance: Largest number of differing fingerprint bits.
-        recipe: How to fingerprint; Recipe() unless given.
+        similarity: Least Jaccard similarity of the documents' features; 0.8 unless a distance is
+            given. Every match is verified, none is missed.
+        distance: Exact mode instead: largest number of differing fingerprint bits.
+        verify: With a distance: least similarity of a match as well.
+        recipe: How to tokenise, hash and fingerprint; Recipe() unless given.
         keep: "first", "last" or "longest".
         policy: "greedy" or "components".
         text: Field or fields with the text.
         id: Field with the document's id; its address is its row or `file:row` unless given.
         duplicates: Table file to write: dropped, kept, distance, similarity, cluster.
         clusters: Table file to write: id, cluster, kept; one row for each document.
+        rejects: File to write the bad records to, if they are skipped.
         on_error: "stop" or "skip" bad records.
         workers: Threads; the processors at hand unless given.
+        memory: Budget, such as "2G".
 
     Returns:
         What was decided, as arrays and an Arrow table.
@@ -236,29 +175,28 @@ def dedup(  # noqa: PLR0913
     if on_error not in {"stop", "skip"}:
         raise UsageError(f"on_error is {on_error!r}: use stop or skip")
     fields = (text,) if isinstance(text, str) else tuple(text)
-    options = DedupOptions(
-        distance=distance,
-        recipe=recipe or Recipe(),
-        keep=keep,
-        policy=policy,
-        read=ReadOptions(fields, id, skip_errors=on_error == "skip"),
-        workers=workers,
+    read = ReadOptions(fields, id, skip_errors=on_error == "skip")
+    chosen = {} if recipe is None else {"recipe": recipe}
+    matching = Matching(
+        similarity, distance, verify, keep=keep, policy=policy, workers=workers, **chosen
     )
+    resources = Resources(memory_bytes(memory))
+    files = (output, duplicates, clusters, rejects)
     paths = _paths(source, output is not None)
-    if paths is None:
-        if output or duplicates or clusters:
-            raise UsageError("documents in memory have no output file: use the result's `kept`")
-        return _dedup_memory(source, options)
-    outputs = Outputs(
-        *(None if p is None else os.fspath(p) for p in (output, duplicates, clusters))
-    )
-    return dedup_files(paths, outputs, options)
+    if paths is not None:
+        outputs = Outputs(*(None if path is None else os.fspath(path) for path in files))
+        return dedup_files(paths, outputs, matching, read, resources)
+    if any(path is not None for path in files):
+        raise UsageError("documents in memory have no output file: use the result's `kept`")
+    return _dedup_memory(source, matching, read, resources)
 
 
 def dedup_files(
     paths: Sequence[str],
     outputs: Outputs,
-    options: DedupOptions,
+    matching: Matching,
+    read: ReadOptions,
+    resources: Resources,
     progress: Progress | None = None,
 ) -> DedupResult:
     """Remove near-duplicates from files.
@@ -266,80 +204,89 @@ def dedup_files(
     Args:
         paths: Inputs; "-" is standard input.
         outputs: Where to write.
-        options: How to decide.
+        matching: How to decide.
+        read: Which fields to read, and what to do with bad records.
+        resources: What the run may use.
         progress: Told where the run is; nothing is shown unless given.
 
     Raises:
         UsageError, DataError, FileError: As `dedup`.
     """
-    watch = Stopwatch(progress or Quiet())
-    sources = open_sources(paths, options.tmp)
-    try:
-        with OutputSet(source.path for source in sources) as written:
-            if outputs.kept is not None:
-                plan_outputs(sources, outputs.kept)
-            rejects = Rejects(outputs.rejects, written)
-            with _Collection([source.name for source in sources], options) as collection:
-                counts = _read(sources, collection, options, rejects, watch, progress or Quiet())
-                values = collection.finish()
-            watch.begin("match")
-            grouping = _group(values, collection.order(len(values)), options)
-            watch.begin("write")
-            result_table = _duplicates(values, grouping, collection.addresses)
-            paths_written = _write(sources, counts, grouping, collection, outputs, written)
-            if outputs.duplicates is not None:
-                batches = result_table.to_batches(_ROWS_A_BATCH)
-                write_table(written, outputs.duplicates, DUPLICATES, batches)
-            written.commit()
-    finally:
-        for source in sources:
-            source.close()
-    extra = (outputs.duplicates, outputs.clusters, outputs.rejects)
-    summary = _summary(
-        values, grouping, options, watch,
+    shown = progress or Quiet()
+    watch = Stopwatch(shown)
+    with ExitStack() as stack:
+        sources = _opened(stack, paths, resources)
+        written = stack.enter_context(OutputSet(source.path for source in sources))
+        if outputs.kept is not None:
+            plan_outputs(sources, outputs.kept)
+        rejects = Rejects(outputs.rejects, written)
+        names = [source.name for source in sources]
+        collection = stack.enter_context(_Collection(names, matching, resources))
+        counts = _read(sources, collection, read, rejects, watch, shown)
+        values = collection.finish()
+        watch.begin("match")
+        grouping = collection.group(values)
+        watch.begin("write")
+        table = duplicates_table(values, grouping, collection.addresses)
+        paths_written = []
+        if outputs.kept is not None:
+            masks = np.split(grouping.kept, np.cumsum(counts)[:-1])
+            paths_written = write_outputs(sources, masks, outputs.kept, written)
+        if outputs.duplicates is not None:
+            write_table(written, outputs.duplicates, DUPLICATES, table.to_batches(ROWS_A_BATCH))
+        if outputs.clusters is not None:
+            batches = cluster_batches(grouping, collection.addresses)
+            write_table(written, outputs.clusters, CLUSTERS, batches)
+        written.commit()
+    summary = _summarise(
+        values, grouping, matching, watch,
         rejected=rejects.count,
-        nbytes=sum(source.nbytes or 0 for source in sources),
-        outputs=paths_written + [path for path in extra if path is not None],
+        nbytes=collection.nbytes,
+        outputs=paths_written + outputs.tables,
     )  # fmt: skip
-    return DedupResult(grouping.kept, grouping.label, result_table, summary)
+    return DedupResult(grouping.kept, grouping.label, table, summary)
 
 
-def fingerprint_files(  # noqa: PLR0913
+def fingerprint_files(
     paths: Sequence[str],
     output: str,
-    recipe: Recipe,
+    matching: Matching,
     read: ReadOptions,
     rejects_path: str | None = None,
-    workers: int | None = None,
     progress: Progress | None = None,
 ) -> Summary:
     """Write the fingerprints of files' documents to a fingerprint file.
 
+    Args:
+        paths: Inputs; "-" is standard input.
+        output: A Parquet file.
+        matching: Its recipe and workers count.
+        read: Which fields to read, and what to do with bad records.
+        rejects_path: Where bad records go if they are skipped.
+        progress: Told where the run is.
+
     Raises:
         UsageError, DataError, FileError: As `dedup`.
     """
-    options = DedupOptions(recipe=recipe, read=read, workers=workers)
-    watch = Stopwatch(progress or Quiet())
-    sources = open_sources(paths)
-    try:
-        with OutputSet(source.path for source in sources) as written:
-            rejects = Rejects(rejects_path, written)
-            with _Collection([source.name for source in sources], options) as collection:
-                _read(sources, collection, options, rejects, watch, progress or Quiet())
-                values = collection.finish()
-            watch.begin("write")
-            ids = collection.addresses.of(np.arange(len(values)))
-            table = fingerprint_table(ids, values, recipe)
-            write_table(written, output, table.schema, table.to_batches(_ROWS_A_BATCH))
-            written.commit()
-    finally:
-        for source in sources:
-            source.close()
+    shown = progress or Quiet()
+    watch = Stopwatch(shown)
+    with ExitStack() as stack:
+        sources = _opened(stack, paths, Resources())
+        written = stack.enter_context(OutputSet(source.path for source in sources))
+        rejects = Rejects(rejects_path, written)
+        names = [source.name for source in sources]
+        collection = stack.enter_context(_Collection(names, matching, Resources()))
+        _read(sources, collection, read, rejects, watch, shown)
+        values = collection.finish()
+        watch.begin("write")
+        ids = collection.addresses.of(np.arange(len(values)))
+        table = fingerprint_table(ids, values, matching.recipe)
+        write_table(written, output, table.schema, table.to_batches(ROWS_A_BATCH))
+        written.commit()
     rows = np.arange(len(values))
-    nbytes = sum(source.nbytes or 0 for source in sources)
-    return _summary(
-        values, _Grouping(rows, rows), options, watch,
-        rejected=rejects.count, nbytes=nbytes, outputs=[output],
+    return _summarise(
+        values, Grouping(rows, rows, None), matching, watch,
+        rejected=rejects.count, nbytes=collection.nbytes, outputs=[output],
     )  # fmt: skip
 
 
@@ -364,7 +311,7 @@ def pairs_file(
     with OutputSet([path]) as written:
         ids = {side: stored.ids.take(found[side]) for side in ("left", "right")}
         table = found.append_column("left_id", ids["left"]).append_column("right_id", ids["right"])
-        write_table(written, output, table.schema, table.to_batches(_ROWS_A_BATCH))
+        write_table(written, output, table.schema, table.to_batches(ROWS_A_BATCH))
         written.commit()
     return {
         "fingerprints": len(stored.values),
@@ -377,58 +324,61 @@ def pairs_file(
     }
 
 
-def _dedup_memory(source: Any, options: DedupOptions) -> DedupResult:
-    watch = Stopwatch(Quiet())
-    watch.begin("read")
-    texts, ids = _columns(source, options.read)
-    with _Collection([""], options) as collection:
-        row = 0
-        for chunk in texts.chunks:
-            rows = np.arange(row, row + len(chunk), dtype=np.int64)
-            collection.add(0, chunk, rows, None if ids is None else ids[row : row + len(chunk)])
-            row += len(chunk)
-        values = collection.finish()
-    watch.begin("match")
-    grouping = _group(values, collection.order(len(values)), options)
-    table = _duplicates(values, grouping, collection.addresses)
-    summary = _summary(
-        values, grouping, options, watch, rejected=0, nbytes=texts.nbytes, outputs=[]
-    )
-    return DedupResult(grouping.kept, grouping.label, table, summary)
+class _Collection:
+    """What stays of the documents once their text is gone: O(1) for each, and the feature spool."""
 
-
-def _paths(source: Any, has_output: bool) -> list[str] | None:
-    if isinstance(source, str | os.PathLike):
-        return [os.fspath(source)]
-    if isinstance(source, list | tuple) and source:
-        if all(isinstance(item, os.PathLike) for item in source):
-            return [os.fspath(item) for item in source]
-        if has_output and all(isinstance(item, str | os.PathLike) for item in source):
-            return [os.fspath(item) for item in source]
-    return None
-
-
-def _columns(source: Any, read: ReadOptions) -> tuple[pa.ChunkedArray, Any]:
-    if not isinstance(source, pa.Table) and hasattr(source, "__arrow_c_stream__"):
-        stream = (
-            pa.RecordBatchReader.from_stream if hasattr(source, "columns") else pa.chunked_array
+    def __init__(self, names: Sequence[str], matching: Matching, resources: Resources) -> None:
+        self.addresses = Addresses(names)
+        self.nbytes = 0
+        self._matching = matching
+        self._resources = resources
+        self._lengths: list[Any] = [np.zeros(0, np.int64)]
+        self._spool = FeatureSpool(resources.memory // 8, resources.tmp)
+        self._fingerprinter = Fingerprinter(
+            matching.recipe, matching.workers, self._spool if matching.by_features else None
         )
-        source = stream(source)
-        source = source.read_all() if isinstance(source, pa.RecordBatchReader) else source
-    if not isinstance(source, pa.Table):
-        return text_array(source), None
-    for name in read.fields:
-        if name not in source.column_names:
-            raise UsageError(f"no column {name!r}: there are {', '.join(source.column_names)}")
-    texts = [text_array(source[name]) for name in read.text]
-    joined = texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, "\n")
-    return joined, None if read.id is None else source[read.id].cast(pa.large_string())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._fingerprinter.__exit__(*error)
+        self._spool.__exit__(*error)
+
+    def add(self, source: int, texts: pa.Array, rows: Any, ids: pa.Array | None) -> None:
+        self._fingerprinter.add(texts)
+        self.addresses.add(source, rows, ids)
+        if self._matching.keep == "longest":
+            self._lengths.append(np.asarray(pc.utf8_length(texts), np.int64))
+
+    def finish(self) -> Any:
+        return self._fingerprinter.finish()
+
+    def group(self, values: Any) -> Grouping:
+        order = priorities(len(values), self._matching.keep, np.concatenate(self._lengths))
+        sets = None
+        if self._matching.by_features:
+            sets = FeatureSets(
+                self._spool.finish(),
+                self._fingerprinter.feature_offsets(),
+                np.ma.getdata(values),
+                self._resources.memory // 8,
+                self._spool.forget_pages,
+            )
+        return group(self._matching, values, order, sets)
+
+
+def _opened(stack: ExitStack, paths: Sequence[str], resources: Resources) -> list[Source]:
+    sources = open_sources(paths, resources.tmp)
+    for source in sources:
+        stack.callback(source.close)
+    return sources
 
 
 def _read(
     sources: Sequence[Source],
     collection: _Collection,
-    options: DedupOptions,
+    read: ReadOptions,
     rejects: Rejects,
     watch: Stopwatch,
     progress: Progress,
@@ -439,79 +389,73 @@ def _read(
     counts = []
     for number, source in enumerate(sources):
         count = 0
-        for batch in source.batches(options.read, rejects):
+        for batch in source.batches(read, rejects):
             collection.add(number, batch.texts, batch.rows, batch.ids)
+            collection.nbytes += batch.nbytes
             count += len(batch.texts)
             progress.advance(batch.nbytes)
         counts.append(count)
     return counts
 
 
-def _group(values: Any, order: Any, options: DedupOptions) -> _Grouping:
-    search = {
-        "distance": options.distance,
-        "bits": options.recipe.bits,
-        "plan": options.plan,
-        "workers": options.workers,
-    }
-    if options.policy == "greedy":
-        kept_by = greedy(values, order, **search)
-        return _Grouping(kept_by, kept_by)
-    label = components(values, **search)
-    rank = np.empty(order.size, np.int64)
-    rank[order] = np.arange(order.size)
-    best = np.full(order.size, order.size, np.int64)
-    np.minimum.at(best, label, rank)
-    return _Grouping(order[best[label]] if order.size else label, label)
+def _dedup_memory(
+    source: Any, matching: Matching, read: ReadOptions, resources: Resources
+) -> DedupResult:
+    watch = Stopwatch(Quiet())
+    watch.begin("read")
+    texts, ids = _columns(source, read)
+    with _Collection([""], matching, resources) as collection:
+        row = 0
+        for chunk in texts.chunks:
+            rows = np.arange(row, row + len(chunk), dtype=np.int64)
+            collection.add(0, chunk, rows, None if ids is None else ids[row : row + len(chunk)])
+            row += len(chunk)
+        values = collection.finish()
+        watch.begin("match")
+        grouping = collection.group(values)
+        table = duplicates_table(values, grouping, collection.addresses)
+    summary = _summarise(
+        values, grouping, matching, watch, rejected=0, nbytes=texts.nbytes, outputs=[]
+    )
+    return DedupResult(grouping.kept, grouping.label, table, summary)
 
 
-def _duplicates(values: Any, grouping: _Grouping, addresses: Addresses) -> pa.Table:
-    dropped = np.flatnonzero(~grouping.kept)
-    kept = grouping.kept_by[dropped]
-    words = np.ma.getdata(values)
-    columns = [
-        addresses.of(dropped),
-        addresses.of(kept),
-        pa.array(distance(words[dropped], words[kept]), pa.int32()),
-        pa.nulls(dropped.size, pa.float64()),
-        addresses.of(grouping.label[dropped]),
-    ]
-    return pa.table(columns, schema=DUPLICATES)
+def _paths(source: Any, has_output: bool) -> list[str] | None:
+    if isinstance(source, str | os.PathLike):
+        return [os.fspath(source)]
+    if isinstance(source, list | tuple) and source:
+        allowed = str | os.PathLike if has_output else os.PathLike
+        if all(isinstance(item, allowed) for item in source):
+            return [os.fspath(item) for item in source]
+    return None
 
 
-def _write(
-    sources: Sequence[Source],
-    counts: Sequence[int],
-    grouping: _Grouping,
-    collection: _Collection,
-    outputs: Outputs,
-    written: OutputSet,
-) -> list[str]:
-    if outputs.clusters is not None:
-        batches = _cluster_batches(grouping, collection.addresses)
-        write_table(written, outputs.clusters, CLUSTERS, batches)
-    if outputs.kept is None:
-        return []
-    masks = np.split(grouping.kept, np.cumsum(counts)[:-1])
-    return write_outputs(sources, masks, outputs.kept, written)
+def _columns(source: Any, read: ReadOptions) -> tuple[pa.ChunkedArray, Any]:
+    if not isinstance(source, pa.Table | pa.Array | pa.ChunkedArray):
+        source = _from_stream(source)
+    if not isinstance(source, pa.Table):
+        return text_array(source), None
+    for name in read.fields:
+        if name not in source.column_names:
+            raise UsageError(f"no column {name!r}: there are {', '.join(source.column_names)}")
+    texts = [text_array(source[name]) for name in read.text]
+    joined = texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, "\n")
+    return joined, None if read.id is None else source[read.id].cast(pa.large_string())
 
 
-def _cluster_batches(grouping: _Grouping, addresses: Addresses) -> Any:
-    kept = grouping.kept
-    for begin in range(0, kept.size, _ROWS_A_BATCH):
-        rows = np.arange(begin, min(begin + _ROWS_A_BATCH, kept.size))
-        columns = [
-            addresses.of(rows),
-            addresses.of(grouping.label[rows]),
-            pa.array(kept[rows], pa.bool_()),
-        ]
-        yield pa.record_batch(columns, schema=CLUSTERS)
+def _from_stream(source: Any) -> Any:
+    if not hasattr(source, "__arrow_c_stream__"):
+        return source
+    stream = pa.chunked_array(source)
+    if pa.types.is_struct(stream.type):
+        return pa.Table.from_batches([pa.RecordBatch.from_struct_array(c) for c in stream.chunks])
+    return stream
 
 
-def _summary(
+def _summarise(
     values: Any,
-    grouping: _Grouping,
-    options: DedupOptions,
+    grouping: Grouping,
+    matching: Matching,
     watch: Stopwatch,
     *,
     rejected: int,
@@ -520,13 +464,6 @@ def _summary(
 ) -> Summary:
     kept = int(grouping.kept.sum())
     grouped = np.bincount(grouping.label, minlength=1)
-    settings = {
-        "distance": options.distance,
-        "policy": options.policy,
-        "keep": options.keep,
-        "recipe": options.recipe.to_json(),
-        "digest": options.recipe.digest,
-    }
     return Summary(
         read=len(values) + rejected,
         kept=kept,
@@ -537,5 +474,5 @@ def _summary(
         nbytes=nbytes,
         seconds=watch.stop(),
         outputs=outputs,
-        settings=settings,
+        settings=matching.settings(),
     )

@@ -20,7 +20,9 @@ def dedup(
             "--output", "-o", metavar="OUT", help="Kept documents: a file, - or a folder/."
         ),
     ] = None,
-    distance: shared.Distance = 3,
+    similarity: shared.Similarity = None,
+    distance: shared.ExactDistance = None,
+    verify: shared.Verify = None,
     text: shared.TextField = "text",
     id_field: shared.IdField = None,
     keep: Annotated[str, typer.Option(help="Which to keep: first, last or longest.")] = "first",
@@ -29,7 +31,7 @@ def dedup(
     ] = "greedy",
     duplicates: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Write dropped, kept, distance, cluster here."),
+        typer.Option(metavar="FILE", help="Write dropped, kept, distance, similarity here."),
     ] = None,
     clusters: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write every document's cluster here.")
@@ -38,6 +40,7 @@ def dedup(
     rejects: shared.RejectsFile = None,
     plan: shared.Plan = "auto",
     workers: shared.Workers = None,
+    memory: shared.Memory = None,
     tmp: shared.Tmp = None,
     json: shared.Json = False,
     recipe: shared.RecipeFile = None,
@@ -52,7 +55,9 @@ def dedup(
     """Remove near-duplicate documents; what is kept stays byte for byte.
 
     Examples:
-    neardup dedup news.jsonl -o unique.jsonl --distance 3
+    neardup dedup news.jsonl -o unique.jsonl
+
+    neardup dedup news.jsonl -o unique.jsonl --distance 3 --verify 0.7
 
     neardup dedup a.jsonl.gz b.jsonl.gz -o unique/ --duplicates dropped.csv
 
@@ -78,19 +83,15 @@ def dedup(
 
     from neardup.cli.screen import print_summary, progress, warm_up
     from neardup.documents import ReadOptions
-    from neardup.pipeline import DedupOptions, Outputs, dedup_files
+    from neardup.matching import Matching
+    from neardup.memory import memory_bytes
+    from neardup.pipeline import Outputs, Resources, dedup_files
 
-    chosen = DedupOptions(
-        distance=distance,
-        recipe=made,
-        policy=policy,
-        keep=keep,
-        plan=plan,
-        read=ReadOptions(tuple(text.split(",")), id_field, skip),
-        workers=workers,
-        tmp=tmp,
-    )
+    matching = Matching(similarity, distance, verify, made, policy, keep, plan, workers)
+    read = ReadOptions(tuple(text.split(",")), id_field, skip)
+    outputs = Outputs(output, duplicates, clusters, rejects)
+    resources = Resources(memory_bytes(memory), tmp)
     warm_up(made)
     with progress() as shown:
-        result = dedup_files(inputs, Outputs(output, duplicates, clusters, rejects), chosen, shown)
+        result = dedup_files(inputs, outputs, matching, read, resources, shown)
     print_summary(result.summary, json)

@@ -27,21 +27,24 @@ def demo(
     from neardup.cli.screen import print_summary, progress, warm_up
     from neardup.documents import ReadOptions
     from neardup.errors import FileError
-    from neardup.pipeline import DedupOptions, Outputs, dedup_files
+    from neardup.matching import Matching
+    from neardup.pipeline import Outputs, Resources, dedup_files
 
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"cannot create {output}: {error.strerror}") from None
-    chosen = DedupOptions(read=ReadOptions(id="id"))
     outputs = Outputs(
         str(output / "unique.jsonl"), str(output / "dropped.csv"), str(output / "clusters.csv")
     )
     corpus = importlib.resources.files("neardup") / "data" / "demo.jsonl.gz"
-    warm_up(chosen.recipe)
+    matching = Matching()
+    warm_up(matching.recipe)
     with importlib.resources.as_file(corpus) as path, progress() as shown:
-        result = dedup_files([str(path)], outputs, chosen, shown)
+        result = dedup_files(
+            [str(path)], outputs, matching, ReadOptions(id="id"), Resources(), shown
+        )
     typer.echo("Some of what was dropped, and the document kept for it:")
     for row in result.duplicates.slice(0, _SHOWN).to_pylist():
-        typer.echo(f"  {row['dropped']}  ->  {row['kept']}  ({row['distance']} of 64 bits differ)")
+        typer.echo(f"  {row['dropped']}  ->  {row['kept']}  (similarity {row['similarity']:.3f})")
     print_summary(result.summary, as_json=False)

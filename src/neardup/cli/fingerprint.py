@@ -55,11 +55,13 @@ def fingerprint(
 
     from neardup.cli.screen import print_summary, progress, warm_up
     from neardup.documents import ReadOptions
+    from neardup.matching import Matching
     from neardup.pipeline import fingerprint_files
     from neardup.report import FingerprintSummary
 
     read = ReadOptions(tuple(text.split(",")), id_field, skip)
+    matching = Matching(distance=0, recipe=made, workers=workers)
     warm_up(made)
     with progress() as shown:
-        summary = fingerprint_files(inputs, output, made, read, rejects, workers, shown)
+        summary = fingerprint_files(inputs, output, matching, read, rejects, shown)
     print_summary(FingerprintSummary.of(summary), json)

@@ -25,6 +25,24 @@ Inputs = Annotated[
 Distance = Annotated[
     int, typer.Option("--distance", "-k", min=0, help="Fingerprint bits that may differ.")
 ]
+ExactDistance = Annotated[
+    int | None,
+    typer.Option(
+        "--distance", "-k", min=0, help="Match by fingerprint instead: bits that may differ."
+    ),
+]
+Similarity = Annotated[
+    float | None,
+    typer.Option(
+        "--similarity", "-s", help="Least Jaccard similarity of a match. (default: 0.8)"
+    ),
+]
+Verify = Annotated[
+    float | None, typer.Option("--verify", help="With --distance: least similarity as well.")
+]
+Memory = Annotated[
+    str | None, typer.Option("--memory", metavar="SIZE", help="Budget, such as 2G.")
+]
 TextField = Annotated[
     str, typer.Option("--text", metavar="FIELD[,FIELD]", help="Field that holds the text.")
 ]

@@ -92,8 +92,9 @@ def fingerprint_block(
         tie_one: The bit where a sum is exactly 0.
         out: uint64 (n, words), C contiguous, written; rows of empty documents become 0; no
             fingerprints are made if words is 0.
-        counts: int64 (n,), written: the document's features, distinct ones for SET and LOG.
-        keep_features: Return the feature hashes.
+        counts: int64 (n,), written: the document's features; 0 if it has no tokens. Distinct ones
+            unless the weight is COUNT and features are not kept.
+        keep_features: Return the distinct feature hashes.
 
     Returns:
         uint64: the feature hashes of document 0, then of document 1, and so on, each in order of
@@ -106,7 +107,7 @@ def fingerprint_block(
     most = TOKEN_RATIO * longest + SLACK
     starts = np.empty(most, np.int64)
     hashes = np.empty(most, np.uint64)
-    table = np.empty(_table_size(most) if weight != COUNT else 1, np.uint64)
+    table = np.empty(1 if weight == COUNT and not keep_features else _table_size(most), np.uint64)
     slots = np.empty(table.size if weight == LOG else 0, np.int64)
     repeats = np.empty(most if weight == LOG else 0, np.int64)
     planes = np.empty(PLANES, np.uint64)
@@ -121,7 +122,6 @@ def fingerprint_block(
         )  # fmt: skip
         if weight != COUNT:
             count = distinct(hashes, count, table, slots, repeats)
-        counts[i] = count
         if count == 0:
             out[i, :] = np.uint64(0)
         elif weight == LOG:
@@ -129,6 +129,9 @@ def fingerprint_block(
             fold_weighted(hashes, repeats, count, tie_one, sums, out[i])
         else:
             fold_equal(hashes, count, tie_one, planes, out[i])
+        if weight == COUNT and keep_features:
+            count = distinct(hashes, count, table, slots, repeats)
+        counts[i] = count
         if keep_features:
             if used + count > features.size:
                 larger = np.empty(2 * (used + count), np.uint64)

@@ -1,0 +1,381 @@
+"""The exact similarity join: prefix filter on rare features, then the overlap itself.
+
+Two sets of Jaccard similarity s or more share a feature among the first |x| - ceil(s |x|) + 1 of
+each, whatever order all sets agree on (Chaudhuri, Ganti and Kaushik, A primitive operator for
+similarity joins in data cleaning, ICDE 2006; Bayardo, Ma and Srikant, Scaling up all pairs
+similarity search, WWW 2007). Here the order is by how many documents have the feature, rare ones
+first, counted in hashed cells. A cell counts too much where two features meet in it, never too
+little, and the count is the same for every document: so the order is one order, and a feature that
+is alone in its cell is in one document only and can be left out of the search.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+
+from neardup.kernels.bits import popcount
+from neardup.kernels.jit import inner, kernel
+
+GREEDY, COMPONENTS, PAIRS = 0, 1, 2
+MOST: Final = 255
+"""A cell counts up to this many documents."""
+
+_NONE: Final = -1
+_SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
+_ROUNDING: Final = 1e-9
+
+
+@kernel
+def count_features(features: Any, shift: Any, half: Any, cells: Any) -> None:
+    """Count features in cells of their own half of the hash range; O(features).
+
+    Args:
+        features: uint64, hashes, each at most once a document.
+        shift: uint64; the cell of hash h is h >> shift.
+        half: uint64, 0 or 1: only hashes with this top bit are counted, so that two threads
+            never write to the same cell.
+        cells: uint8, added to, up to MOST.
+    """
+    for i in range(features.size):
+        h = features[i]
+        if h >> np.uint64(63) == half:
+            cell = np.int64(h >> shift)
+            if cells[cell] < MOST:
+                cells[cell] += np.uint8(1)
+
+
+@inner
+def least_overlap(size: int, similarity: float) -> int:
+    """Features of a set of `size` that any set of at least this similarity shares."""
+    return max(1, np.int64(math.ceil(similarity * size - _ROUNDING * size)))
+
+
+@inner
+def _select_smallest(values: Any, count: int, wanted: int) -> None:
+    """Move the `wanted` smallest of values[:count] to its front (quickselect)."""
+    low, high = 0, count - 1
+    while low < high:
+        pivot = values[(low + high) >> 1]
+        i, j = low, high
+        while i <= j:
+            while values[i] < pivot:
+                i += 1
+            while values[j] > pivot:
+                j -= 1
+            if i <= j:
+                values[i], values[j] = values[j], values[i]
+                i += 1
+                j -= 1
+        if wanted - 1 <= j:
+            high = j
+        elif wanted - 1 >= i:
+            low = i
+        else:
+            return
+
+
+@inner
+def _select_keys(
+    features: Any, begin: int, end: int, cells: Any, shift: Any, similarity: float, histogram: Any,
+    ties: Any, keys: Any, before: Any, used: int,
+) -> int:  # fmt: skip
+    size = end - begin
+    prefix = size - least_overlap(size, similarity) + 1
+    alone = 0
+    for i in range(begin, end):
+        if cells[np.int64(features[i] >> shift)] == 1:
+            alone += 1
+            if alone == prefix:
+                return used
+    histogram[:] = 0
+    for i in range(begin, end):
+        histogram[cells[np.int64(features[i] >> shift)]] += 1
+    cut, earlier = 1, alone
+    while earlier + histogram[cut + 1] < prefix:
+        cut += 1
+        earlier += histogram[cut]
+    cut += 1
+    tied = 0
+    for rank in range(2, MOST + 1):
+        histogram[rank] += histogram[rank - 1]
+    for i in range(begin, end):
+        rank = np.int64(cells[np.int64(features[i] >> shift)])
+        if 1 < rank < cut:
+            keys[used] = features[i]
+            before[used] = histogram[rank - 1]
+            used += 1
+        elif rank == cut:
+            ties[tied] = features[i]
+            tied += 1
+    wanted = prefix - earlier
+    _select_smallest(ties, tied, wanted)
+    for i in range(wanted):
+        keys[used] = ties[i]
+        before[used] = earlier
+        used += 1
+    return used
+
+
+@kernel
+def select_keys(
+    features: Any, offsets: Any, documents: Any, cells: Any, shift: Any, similarity: float,
+    key_offsets: Any,
+) -> Any:  # fmt: skip
+    """Choose the features by which each document is found: its prefix, less what it has alone.
+
+    O(features).
+
+    Args:
+        features: uint64, the feature hashes of all documents, one after the other.
+        offsets: int64 (n + 1,): document i has features[offsets[i]:offsets[i + 1]].
+        documents: int64 (m,): which documents.
+        cells: uint8, from `count_features` of all documents.
+        shift: uint64, as there.
+        similarity: The threshold, above 0, up to 1.
+        key_offsets: int64 (m + 1,), written: document j has keys[key_offsets[j]:key_offsets[j + 1]].
+
+    Returns:
+        keys: uint64, and before: int32, how many features of the document have a lower count.
+    """
+    total, longest = 0, 0
+    for document in documents:
+        size = offsets[document + 1] - offsets[document]
+        if size:
+            total += size - least_overlap(size, similarity) + 1
+            longest = max(longest, size)
+    keys, before = np.empty(total, np.uint64), np.empty(total, np.int32)
+    ties, histogram = np.empty(longest, np.uint64), np.empty(MOST + 1, np.int64)
+    used = np.int64(0)
+    key_offsets[0] = 0
+    for j in range(documents.size):
+        begin, end = offsets[documents[j]], offsets[documents[j] + 1]
+        if end > begin:
+            used = _select_keys(
+                features, begin, end, cells, shift, similarity, histogram, ties, keys, before, used
+            )
+        key_offsets[j + 1] = used
+    return keys[:used].copy(), before[:used].copy()
+
+
+@inner
+def _slot(table: Any, key: Any) -> int:
+    """Where `key` is, or would be put, in an open table; keys are never 0."""
+    mask = np.uint64(table.size - 1)
+    slot = np.int64((key * _SPREAD) >> np.uint64(20) & mask)
+    while table[slot] != key and table[slot] != np.uint64(0):
+        slot = np.int64(np.uint64(slot + 1) & mask)
+    return slot
+
+
+@inner
+def _key(h: Any) -> Any:
+    return h if h else _SPREAD
+
+
+@kernel
+def rehash(old_table: Any, old_heads: Any, table: Any, heads: Any) -> None:
+    """Move the entries of one index table to a larger, empty one (zeros); O(slots)."""
+    for old in range(old_table.size):
+        if old_table[old]:
+            slot = _slot(table, old_table[old])
+            table[slot], heads[slot] = old_table[old], old_heads[old]
+
+
+@inner
+def _fill(features: Any, begin: int, end: int, members: Any) -> None:
+    size = 2
+    while size < 2 * (end - begin):
+        size *= 2
+    members[0] = np.uint64(size)
+    members[1 : size + 1] = np.uint64(0)
+    mask = np.uint64(size - 1)
+    for i in range(begin, end):
+        key = _key(features[i])
+        slot = np.int64(key & mask)
+        while members[1 + slot]:
+            slot = np.int64(np.uint64(slot + 1) & mask)
+        members[1 + slot] = key
+
+
+@inner
+def _overlap(features: Any, begin: int, end: int, members: Any, needed: int) -> int:
+    """Count the features that are members; stops, with too few, once `needed` is out of reach."""
+    mask = members[0] - np.uint64(1)
+    shared, spare = 0, end - begin - needed
+    for i in range(begin, end):
+        key = _key(features[i])
+        slot = np.int64(key & mask)
+        while members[1 + slot] != key and members[1 + slot]:
+            slot = np.int64(np.uint64(slot + 1) & mask)
+        if members[1 + slot]:
+            shared += 1
+        else:
+            spare -= 1
+            if spare < 0:
+                return shared
+    return shared
+
+
+@inner
+def _root(parent: Any, row: int) -> int:
+    while parent[row] != row:
+        parent[row] = parent[parent[row]]
+        row = parent[row]
+    return row
+
+
+@inner
+def _distance(words: Any, x: int, y: int) -> int:
+    count = 0
+    for word in range(words.shape[1]):
+        count += popcount(words[x, word] ^ words[y, word])
+    return count
+
+
+@kernel
+def overlaps(features: Any, offsets: Any, left: Any, right: Any) -> Any:
+    """Count the features that documents left[i] and right[i] share; int64 (m,)."""
+    longest = 0
+    for x in left:
+        longest = max(longest, offsets[x + 1] - offsets[x])
+    members = np.empty(4 * longest + 4, np.uint64)
+    shared = np.empty(left.size, np.int64)
+    for i in range(left.size):
+        x, y = left[i], right[i]
+        _fill(features, offsets[x], offsets[x + 1], members)
+        shared[i] = _overlap(features, offsets[y], offsets[y + 1], members, np.int64(0))
+    return shared
+
+
+@inner
+def _candidates(
+    x: int, size: int, keys: Any, before: Any, first: int, last: int, similarity: float,
+    offsets: Any, table: Any, heads: Any, postings: Any, seen: Any, found: Any,
+) -> int:  # fmt: skip
+    """List the indexed documents that share a key and may be similar enough, each once."""
+    count = 0
+    for k in range(first, last):
+        slot = _slot(table, _key(keys[k]))
+        if not table[slot]:
+            continue
+        left = size - before[k]
+        at = heads[slot]
+        while at != _NONE:
+            y = postings[at, 0]
+            if seen[y] != x:
+                other = offsets[y + 1] - offsets[y]
+                least = similarity / (1.0 + similarity) * (size + other)
+                if min(left, other - postings[at, 1]) >= least - _ROUNDING * least:
+                    seen[y] = x
+                    found[count] = y
+                    count += 1
+            at = postings[at, 2]
+    return count
+
+
+@inner
+def _insert(
+    x: int, keys: Any, before: Any, first: int, last: int, table: Any, heads: Any, postings: Any,
+    used: Any,
+) -> None:  # fmt: skip
+    """Put a document under its keys; used[0] counts postings, used[1] slots."""
+    for k in range(first, last):
+        key = _key(keys[k])
+        slot = _slot(table, key)
+        if not table[slot]:
+            table[slot], heads[slot] = key, _NONE
+            used[1] += 1
+        at = used[0]
+        postings[at, 0], postings[at, 1], postings[at, 2] = x, before[k], heads[slot]
+        heads[slot] = at
+        used[0] += 1
+
+
+@kernel
+def match_chunk(
+    mode: int, documents: Any, features: Any, offsets: Any, similarity: float, keys: Any,
+    before: Any, key_offsets: Any, table: Any, heads: Any, postings: Any, used: Any, rank: Any,
+    seen: Any, found: Any, words: Any, distance: int, match: Any, score: Any,
+) -> Any:  # fmt: skip
+    """Match documents, in the order given, with those indexed before, and index them.
+
+    GREEDY: match[x] becomes the similar indexed document of the lowest rank, and x is not indexed;
+    else match[x] stays x, and x is indexed. COMPONENTS: match is a union-find forest, every
+    document is indexed. PAIRS: every similar pair is returned, every document is indexed.
+
+    Args:
+        mode: GREEDY, COMPONENTS or PAIRS.
+        documents: int64 (m,).
+        features: uint64, may be read-only.
+        offsets: int64 (n + 1,).
+        similarity: The threshold: shared / distinct >= similarity.
+        keys: uint64, from `select_keys` of these documents.
+        before: int32, likewise.
+        key_offsets: int64 (m + 1,), likewise.
+        table: uint64, a power of two long, at least twice as many slots as keys it will hold.
+        heads: int64, as long: the first posting of each slot.
+        postings: int64 (capacity, 3): document, features before, next posting.
+        used: int64 (2,): postings and slots in use.
+        rank: int64 (n,): priority of each document, 0 first.
+        seen: int64 (n,), scratch, initially -1.
+        found: int64 (n,), scratch.
+        words: uint64 (n, w), fingerprints.
+        distance: Most bits in which the fingerprints of a match may differ.
+        match: int64 (n,), initially 0 to n - 1.
+        score: float64 (n,): GREEDY: the similarity of x and match[x].
+
+    Returns:
+        int64 (p, 3) for PAIRS: document, document, shared features; else empty.
+    """
+    longest = 0
+    for x in documents:
+        longest = max(longest, offsets[x + 1] - offsets[x])
+    members = np.empty(4 * longest + 4, np.uint64)
+    pairs, pair_count = np.empty((1024 if mode == PAIRS else 0, 3), np.int64), 0
+    for j in range(documents.size):
+        x, first, last = documents[j], key_offsets[j], key_offsets[j + 1]
+        if first == last:
+            continue
+        size = offsets[x + 1] - offsets[x]
+        count = _candidates(
+            x, size, keys, before, first, last, similarity, offsets, table, heads, postings, seen,
+            found,
+        )  # fmt: skip
+        if count:
+            _fill(features, offsets[x], offsets[x + 1], members)
+        best = x
+        for c in range(count):
+            y = found[c]
+            if mode == GREEDY and best != x and rank[y] > rank[best]:
+                continue
+            if mode == COMPONENTS and _root(match, y) == _root(match, x):
+                continue
+            other = offsets[y + 1] - offsets[y]
+            least = similarity / (1.0 + similarity) * (size + other)
+            needed = np.int64(math.ceil(least - _ROUNDING * least))
+            shared = _overlap(features, offsets[y], offsets[y + 1], members, needed)
+            if shared / (size + other - shared) < similarity:
+                continue
+            if _distance(words, x, y) > distance:
+                continue
+            if mode == GREEDY:
+                best, score[x] = y, shared / (size + other - shared)
+            elif mode == COMPONENTS:
+                a, b = _root(match, x), _root(match, y)
+                match[max(a, b)] = min(a, b)
+            else:
+                if pair_count == len(pairs):
+                    larger = np.empty((2 * pair_count, 3), np.int64)
+                    larger[:pair_count] = pairs
+                    pairs = larger
+                pairs[pair_count, 0], pairs[pair_count, 1] = min(x, y), max(x, y)
+                pairs[pair_count, 2] = shared
+                pair_count += 1
+        if mode == GREEDY:
+            match[x] = best
+        if mode != GREEDY or best == x:
+            _insert(x, keys, before, first, last, table, heads, postings, used)
+    return pairs[:pair_count]

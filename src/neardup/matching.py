@@ -1,0 +1,161 @@
+"""Group documents that match, and decide which one of each group is kept.
+
+Two documents match by the distance of their fingerprints (exact mode), or by the similarity of
+their feature sets, with or without a distance as well (similarity mode).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from neardup.clusters import components, greedy
+from neardup.errors import UsageError
+from neardup.recipe import Recipe
+from neardup.similarity import FeatureSets, Match, jaccards, similar_components, similar_greedy
+
+__all__ = ["KEEPS", "POLICIES", "Grouping", "Matching", "group", "priorities"]
+
+KEEPS: Final = ("first", "last", "longest")
+POLICIES: Final = ("greedy", "components")
+DEFAULT_SIMILARITY: Final = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """When documents match and which one of a group to keep.
+
+    Args:
+        similarity: Least Jaccard similarity of the feature sets; 0.8 unless a distance is given.
+        distance: Most bits in which fingerprints may differ.
+        verify: With a distance: least similarity as well.
+        recipe: How a document becomes features and a fingerprint.
+        policy: "greedy" drops a document only if it matches a kept one; "components" keeps one of
+            each transitive group.
+        keep: Which document has priority: "first", "last" or "longest" (in code points; then first).
+        plan: How to search for fingerprints, as for `pairs`.
+        workers: Threads; the processors at hand unless given.
+
+    Raises:
+        UsageError: For an unknown policy or keep, values out of range, or similarity together with
+            distance.
+    """
+
+    similarity: float | None = None
+    distance: int | None = None
+    verify: float | None = None
+    recipe: Recipe = field(default_factory=Recipe)
+    policy: str = "greedy"
+    keep: str = "first"
+    plan: str = "auto"
+    workers: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what contradicts itself."""
+        if self.keep not in KEEPS:
+            raise UsageError(f"keep is {self.keep!r}: use one of {', '.join(KEEPS)}")
+        if self.policy not in POLICIES:
+            raise UsageError(f"policy is {self.policy!r}: use one of {', '.join(POLICIES)}")
+        if self.similarity is not None and self.distance is not None:
+            raise UsageError(
+                "similarity and distance exclude each other: to check the distance's matches on the"
+                " text, use distance with verify"
+            )
+        if self.verify is not None and self.distance is None:
+            raise UsageError("verify belongs to distance: similarity is always verified")
+        if self.by_features:
+            self.match  # noqa: B018  # refuses values out of range
+        elif self.distance is not None and self.distance < 0:
+            raise UsageError(f"distance is {self.distance}: use 0 or more bits")
+
+    @property
+    def by_features(self) -> bool:
+        """Whether the feature sets are compared."""
+        return self.distance is None or self.verify is not None
+
+    @property
+    def match(self) -> Match:
+        """When two feature sets match."""
+        threshold = self.verify if self.similarity is None else self.similarity
+        return Match(DEFAULT_SIMILARITY if threshold is None else threshold, self.distance)
+
+    def settings(self) -> dict[str, Any]:
+        """What was asked for, for the summary."""
+        return {
+            "similarity": self.match.similarity if self.by_features else None,
+            "distance": self.distance,
+            "policy": self.policy,
+            "keep": self.keep,
+            "recipe": self.recipe.to_json(),
+            "digest": self.recipe.digest,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """The decision for every document.
+
+    Args:
+        kept_by: int64 (n,): the document kept for this one; a kept document names itself.
+        label: int64 (n,): the document that names the cluster: the kept one (greedy) or the first
+            one (components).
+        similarity: float64 (n,): of the document and the one kept for it, or None if not measured.
+    """
+
+    kept_by: Any
+    label: Any
+    similarity: Any
+
+    @property
+    def kept(self) -> Any:
+        """bool (n,): the document is kept."""
+        return self.kept_by == np.arange(self.kept_by.size)
+
+
+def priorities(n: int, keep: str, lengths: Any = None) -> Any:
+    """Order n documents from the highest priority to the lowest; int64 (n,).
+
+    Args:
+        n: How many.
+        keep: "first", "last" or "longest".
+        lengths: int64 (n,), code points of each document, for "longest".
+    """
+    if keep == "longest":
+        return np.argsort(-lengths, kind="stable")
+    rows = np.arange(n, dtype=np.int64)
+    return rows[::-1].copy() if keep == "last" else rows
+
+
+def group(matching: Matching, values: Any, order: Any, sets: FeatureSets | None) -> Grouping:
+    """Decide for every document.
+
+    Args:
+        matching: When documents match.
+        values: uint64 (n, words), fingerprints, masked where a document is empty.
+        order: int64 (n,): `priorities`.
+        sets: The feature sets, if `matching.by_features`.
+    """
+    if sets is not None and matching.policy == "greedy":
+        kept_by, score = similar_greedy(sets, order, matching.match, matching.workers)
+        return Grouping(kept_by, kept_by, score)
+    if sets is not None:
+        label = similar_components(sets, matching.match, matching.workers)
+        kept_by = _best(label, order)
+        return Grouping(kept_by, label, jaccards(sets, np.arange(len(sets)), kept_by))
+    distance, bits = matching.distance or 0, matching.recipe.bits
+    if matching.policy == "greedy":
+        kept_by = greedy(values, order, distance, bits, matching.plan, matching.workers)
+        return Grouping(kept_by, kept_by, None)
+    label = components(values, distance, bits, matching.plan, matching.workers)
+    return Grouping(_best(label, order), label, None)
+
+
+def _best(label: Any, order: Any) -> Any:
+    """For each document the one of highest priority with the same label."""
+    rank = np.empty(order.size, np.int64)
+    rank[order] = np.arange(order.size)
+    best = np.full(order.size, order.size, np.int64)
+    np.minimum.at(best, label, rank)
+    return order[best[label]] if order.size else label

@@ -1,0 +1,42 @@
+"""The memory budget: how much there is, and how it is written on the command line."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Final
+
+from neardup.errors import UsageError
+
+__all__ = ["default_memory", "memory_bytes"]
+
+LEAST: Final = 64 << 20
+_UNITS: Final = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
+_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
+
+
+def default_memory() -> int:
+    """Half of the machine's memory, at most 4 GiB; bytes."""
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min(4 << 30, physical // 2)
+
+
+def memory_bytes(size: str | int | None) -> int:
+    """Read a budget such as "2G"; None is the default.
+
+    Raises:
+        UsageError: If it is not a size, or below 64M.
+
+    Example:
+        >>> memory_bytes("1.5G")
+        1610612736
+    """
+    if size is None:
+        return default_memory()
+    found = _SIZE.fullmatch(str(size).strip())
+    if found is None:
+        raise UsageError(f"memory is {size!r}: use a size such as 500M or 4G")
+    nbytes = int(float(found[1]) * (1 << _UNITS[found[2].lower()]))
+    if nbytes < LEAST:
+        raise UsageError(f"memory is {size!r}: use at least {LEAST >> 20}M")
+    return nbytes

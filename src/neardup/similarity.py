@@ -1,0 +1,226 @@
+"""Similarity mode: find the documents whose feature sets are similar, exactly.
+
+The flow: count in how many documents each feature is; choose the rare features by which each
+document is found; walk the documents in order of priority, look up who was kept under the same
+features, and verify the similarity on the features themselves. Nothing is missed, and nothing below
+the threshold is matched: recall and precision are 1 by construction.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from neardup.errors import UsageError
+from neardup.recipe import MAX_BITS
+from neardup.workers import worker_count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["FeatureSets", "Match", "jaccards", "similar_components", "similar_greedy", "similar_sets"]
+
+CHUNK_FEATURES: Final = 1 << 22
+"""Documents are matched in chunks of about this many features."""
+
+CELLS_A_FEATURE: Final = 2
+LEAST_CELL_BITS: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureSets:
+    """The distinct feature hashes of every document.
+
+    Args:
+        features: uint64: those of document 0, then of document 1, and so on.
+        offsets: int64 (n + 1,): document i has features[offsets[i]:offsets[i + 1]].
+        words: uint64 (n, words): their fingerprints, low word first.
+        cell_limit: Most bytes that the counts of features may take.
+        forget: Called after each chunk: gives back the memory of features read from disk.
+    """
+
+    features: Any
+    offsets: Any
+    words: Any
+    cell_limit: int = 1 << 30
+    forget: Callable[[], None] = lambda: None
+
+    def __len__(self) -> int:
+        """Count the documents."""
+        return self.offsets.size - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """When two documents match.
+
+    Args:
+        similarity: Least Jaccard similarity, above 0, up to 1: shared / distinct features of both.
+        distance: Most bits in which their fingerprints may differ as well; None: any number.
+
+    Raises:
+        UsageError: If one is out of range.
+    """
+
+    similarity: float = 0.8
+    distance: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range."""
+        if not 0 < self.similarity <= 1:
+            raise UsageError(f"similarity is {self.similarity!r}: use a number above 0, up to 1")
+        if self.distance is not None and self.distance < 0:
+            raise UsageError(f"distance is {self.distance}: use 0 or more bits")
+
+
+def similar_greedy(
+    sets: FeatureSets, order: Any, match: Match, workers: int | None = None
+) -> tuple[Any, Any]:
+    """Keep documents in order of priority; drop one only if it is similar to a kept one.
+
+    Args:
+        sets: The documents; one without features is always kept.
+        order: int64 (n,): the documents from the highest priority to the lowest.
+        match: When two documents match.
+        workers: Threads; the processors at hand unless given.
+
+    Returns:
+        kept_of: int64 (n,): for a dropped document the kept one of highest priority that it is
+        similar to, for a kept one itself; and score: float64 (n,), the similarity of the two.
+    """
+    from neardup.kernels.similar import GREEDY
+
+    run = _Run(sets, order, match, worker_count(workers))
+    for _ in run.chunks(GREEDY):
+        pass
+    return run.match, run.score
+
+
+def similar_components(
+    sets: FeatureSets, match: Match, workers: int | None = None
+) -> Any:
+    """Label transitive groups of similar documents; int64 (n,), the group's first document."""
+    from neardup.kernels.similar import COMPONENTS
+
+    run = _Run(sets, np.arange(len(sets)), match, worker_count(workers))
+    for _ in run.chunks(COMPONENTS):
+        pass
+    labels = run.match
+    while not np.array_equal(labels, labels[labels]):
+        labels = labels[labels]
+    return labels
+
+
+def similar_sets(
+    sets: FeatureSets, match: Match, workers: int | None = None
+) -> Iterator[Any]:
+    """Find every similar pair; yields int64 (p, 3): left, right, shared features; left < right."""
+    from neardup.kernels.similar import PAIRS
+
+    return _Run(sets, np.arange(len(sets)), match, worker_count(workers)).chunks(PAIRS)
+
+
+def jaccards(sets: FeatureSets, left: Any, right: Any) -> Any:
+    """Measure the similarity of documents left[i] and right[i] (int64 arrays); float64."""
+    from neardup.kernels.similar import overlaps
+
+    shared = overlaps(sets.features, sets.offsets, left, right)
+    sizes = np.diff(sets.offsets)
+    return shared / np.maximum(1, sizes[left] + sizes[right] - shared)
+
+
+class _Run:
+    """One walk over the documents with the index of those before."""
+
+    def __init__(self, sets: FeatureSets, order: Any, match: Match, workers: int) -> None:
+        n = len(sets)
+        self._sets = sets
+        self._order = np.ascontiguousarray(order, np.int64)
+        self._similarity = float(match.similarity)
+        self._distance = MAX_BITS if match.distance is None else match.distance
+        self._pool = ThreadPoolExecutor(workers)
+        self._workers = workers
+        self._cells, self._shift = _count(sets, self._pool)
+        self._table, self._heads = np.zeros(1 << 10, np.uint64), np.zeros(1 << 10, np.int64)
+        self._postings = np.zeros((1 << 10, 3), np.int64)
+        self._used = np.zeros(2, np.int64)
+        self._rank = np.empty(n, np.int64)
+        self._rank[self._order] = np.arange(n)
+        self._seen, self._found = np.full(n, -1, np.int64), np.empty(n, np.int64)
+        self.match, self.score = np.arange(n), np.ones(n)
+
+    def chunks(self, mode: int) -> Iterator[Any]:
+        """Match chunk by chunk; keys of the next chunk are chosen in threads meanwhile."""
+        from neardup.kernels.similar import match_chunk
+
+        with self._pool:
+            for documents, (keys, before, key_offsets) in self._selected():
+                self._make_room(keys.size)
+                yield match_chunk(
+                    mode, documents, self._sets.features, self._sets.offsets, self._similarity,
+                    keys, before, key_offsets, self._table, self._heads, self._postings,
+                    self._used, self._rank, self._seen, self._found, self._sets.words,
+                    self._distance, self.match, self.score,
+                )  # fmt: skip
+                self._sets.forget()
+
+    def _selected(self) -> Iterator[tuple[Any, tuple[Any, Any, Any]]]:
+        running: deque[tuple[Any, Future[tuple[Any, Any, Any]]]] = deque()
+        for documents in self._parts():
+            running.append((documents, self._pool.submit(self._select, documents)))
+            if len(running) > self._workers:
+                done, selecting = running.popleft()
+                yield done, selecting.result()
+        for documents, selecting in running:
+            yield documents, selecting.result()
+
+    def _parts(self) -> Iterator[Any]:
+        sizes = np.diff(self._sets.offsets)[self._order]
+        bounds = np.searchsorted(
+            np.cumsum(sizes), np.arange(CHUNK_FEATURES, sizes.sum(), CHUNK_FEATURES), side="left"
+        )
+        return (part for part in np.split(self._order, np.unique(bounds)) if part.size)
+
+    def _select(self, documents: Any) -> tuple[Any, Any, Any]:
+        from neardup.kernels.similar import select_keys
+
+        key_offsets = np.empty(documents.size + 1, np.int64)
+        keys, before = select_keys(
+            self._sets.features, self._sets.offsets, documents, self._cells, self._shift,
+            self._similarity, key_offsets,
+        )  # fmt: skip
+        return keys, before, key_offsets
+
+    def _make_room(self, keys: int) -> None:
+        from neardup.kernels.similar import rehash
+
+        needed = int(self._used[0]) + keys
+        if needed > len(self._postings):
+            larger = np.zeros((2 * needed, 3), np.int64)
+            larger[: self._used[0]] = self._postings[: self._used[0]]
+            self._postings = larger
+        slots = int(self._used[1]) + keys
+        if 2 * slots > self._table.size:
+            size = 1 << (2 * slots).bit_length()
+            table, heads = np.zeros(size, np.uint64), np.zeros(size, np.int64)
+            rehash(self._table, self._heads, table, heads)
+            self._table, self._heads = table, heads
+
+
+def _count(sets: FeatureSets, pool: ThreadPoolExecutor) -> tuple[Any, Any]:
+    from neardup.kernels.similar import count_features
+
+    wanted = CELLS_A_FEATURE * max(1, sets.features.size)
+    bits = max(LEAST_CELL_BITS, min(wanted, sets.cell_limit).bit_length())
+    cells = np.zeros(1 << bits, np.uint8)
+    shift = np.uint64(64 - bits)
+    halves = [
+        pool.submit(count_features, sets.features, shift, np.uint64(half), cells) for half in (0, 1)
+    ]
+    for half in halves:
+        half.result()
+    return cells, shift
