@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -21,9 +20,11 @@ settings.register_profile(
 )
 settings.load_profile("neardup")
 
-if not JIT:
-    # Kernels wrap modulo 2**64 on purpose; NumPy scalars warn where compiled code does not.
-    np.seterr(over="ignore")
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Kernels wrap modulo 2**64 on purpose; NumPy scalars warn where compiled code does not."""
+    if not JIT:
+        config.addinivalue_line("filterwarnings", "ignore:overflow encountered:RuntimeWarning")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -131,8 +131,10 @@ HEAVY = ["llvmlite", "numba", "numpy", "orjson", "pyarrow", "rich.progress"]
     [
         "import neardup; dir(neardup); neardup.Recipe().digest",
         "sys.argv = ['neardup', '--help']; import neardup.cli; neardup.cli.app(standalone_mode=0)",
-        "sys.argv = ['neardup', 'dedup', '--help']; import neardup.cli;"
-        " neardup.cli.app(standalone_mode=0)",
+        (
+            "sys.argv = ['neardup', 'dedup', '--help']; import neardup.cli;"
+            " neardup.cli.app(standalone_mode=0)"
+        ),
     ],
     ids=["import", "help", "dedup-help"],
 )

@@ -1,0 +1,229 @@
+"""Kernels against plain Python: the hash, the fold, distinct features, and machine instructions."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+import xxhash
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import naive
+from conftest import JIT
+from neardup.kernels import bits, fold
+from neardup.kernels.jit import kernel
+from neardup.kernels.xxh3 import seeded_secret, xxh3_64
+
+MASK64 = (1 << 64) - 1
+SEEDS = [0, 1, 0xFFFF_FFFF, 1 << 32, 1 << 63, MASK64]
+EDGES = [0, 1, 1 << 31, 1 << 32, (1 << 32) - 1, 1 << 62, 1 << 63, MASK64]
+LENGTHS = [*range(401), *range(1020, 1032), *range(2044, 2056), 3071, 3072, 3073, 9999]
+
+words = st.one_of(st.sampled_from(EDGES), st.integers(0, MASK64))
+
+
+@kernel
+def hash_slices(data: Any, at: int, sizes: Any, seed: Any, out: Any) -> None:
+    """Hash data[at : at + size] for each size."""
+    secret = seeded_secret(seed)
+    lanes = np.empty(8, np.uint64)
+    for i in range(sizes.size):
+        out[i] = xxh3_64(data, at, sizes[i], seed, secret, lanes)
+
+
+@kernel
+def popcounts(values: Any, out: Any) -> None:
+    for i in range(values.size):
+        out[i] = bits.popcount(values[i])
+
+
+@kernel
+def zeros_below(values: Any, out: Any) -> None:
+    for i in range(values.size):
+        out[i] = bits.trailing_zeros(values[i])
+
+
+@kernel
+def products_folded(a: Any, b: Any, out: Any) -> None:
+    for i in range(a.size):
+        out[i] = bits.multiply_fold(a[i], b[i])
+
+
+@kernel
+def loads(data: Any, wide: Any, narrow: Any) -> None:
+    for i in range(wide.size):
+        wide[i] = bits.load64(data, i)
+        narrow[i] = bits.load32(data, i)
+
+
+@kernel
+def byte_masks(data: Any, out: Any) -> None:
+    out[0] = bits.word_mask64(data, 1)
+    out[1] = bits.high_mask64(data, 1)
+
+
+@kernel
+def lower_copy(target: Any, data: Any, case_bit: Any) -> None:
+    bits.copy_lower16(target, 2, data, 1, case_bit)
+
+
+@kernel
+def folded_equal(hashes: Any, tie_one: bool, out: Any) -> None:
+    fold.fold_equal(hashes, hashes.size, tie_one, np.empty(fold.PLANES, np.uint64), out)
+
+
+@kernel
+def folded_weighted(hashes: Any, weights: Any, tie_one: bool, out: Any) -> None:
+    fold.fold_weighted(hashes, weights, hashes.size, tie_one, np.empty(64, np.int64), out)
+
+
+@kernel
+def made_distinct(hashes: Any, table_size: int, repeats: Any) -> int:
+    table = np.empty(table_size, np.uint64)
+    slots = np.empty(table_size, np.int64)
+    return fold.distinct(hashes, hashes.size, table, slots, repeats)
+
+
+def uint64(values: list[int]) -> Any:
+    return np.array(values, np.uint64)
+
+
+def joined(fingerprint: Any) -> int:
+    return sum(int(word) << 64 * i for i, word in enumerate(fingerprint))
+
+
+@pytest.mark.parametrize("seed", SEEDS if JIT else SEEDS[3:4])
+@pytest.mark.parametrize("at", [0, 3])
+def test_the_hash_is_xxh3_for_every_length(seed: int, at: int) -> None:
+    lengths = LENGTHS if JIT else LENGTHS[::7]
+    data = random.Random(seed).randbytes(at + max(LENGTHS))
+    out = np.empty(len(lengths), np.uint64)
+    hash_slices(np.frombuffer(data, np.uint8), at, np.array(lengths), np.uint64(seed), out)
+    expected = [xxhash.xxh3_64_intdigest(data[at : at + size], seed) for size in lengths]
+    assert out.tolist() == expected
+
+
+@given(data=st.binary(max_size=300), seed=words)
+def test_the_hash_is_xxh3_for_any_bytes(data: bytes, seed: int) -> None:
+    out = np.empty(1, np.uint64)
+    array = np.frombuffer(data, np.uint8)
+    hash_slices(array, 0, np.array([len(data)]), np.uint64(seed), out)
+    assert int(out[0]) == xxhash.xxh3_64_intdigest(data, seed)
+
+
+@given(values=st.lists(words, min_size=1, max_size=20))
+@example(values=EDGES)
+def test_bits_are_counted_and_found(values: list[int]) -> None:
+    counts, zeros = np.empty(len(values), np.int64), np.empty(len(values), np.int64)
+    popcounts(uint64(values), counts)
+    zeros_below(uint64(values), zeros)
+    assert counts.tolist() == [value.bit_count() for value in values]
+    assert zeros.tolist() == [(f"{value:064b}"[::-1] + "1").index("1") for value in values]
+
+
+@given(pairs=st.lists(st.tuples(words, words), min_size=1, max_size=20))
+@example(pairs=[(a, b) for a in EDGES for b in EDGES])
+def test_a_folded_product_is_exact(pairs: list[tuple[int, int]]) -> None:
+    out = np.empty(len(pairs), np.uint64)
+    products_folded(uint64([a for a, _ in pairs]), uint64([b for _, b in pairs]), out)
+    assert out.tolist() == [(a * b & MASK64) ^ (a * b >> 64) for a, b in pairs]
+
+
+@given(data=st.binary(min_size=16, max_size=40))
+def test_loads_are_little_endian_at_any_index(data: bytes) -> None:
+    wide, narrow = np.empty(len(data) - 7, np.uint64), np.empty(len(data) - 7, np.uint64)
+    loads(np.frombuffer(data, np.uint8), wide, narrow)
+    assert wide.tolist() == [
+        int.from_bytes(data[i : i + 8], "little") for i in range(len(data) - 7)
+    ]
+    assert narrow.tolist() == [
+        int.from_bytes(data[i : i + 4], "little") for i in range(len(data) - 7)
+    ]
+
+
+@given(data=st.binary(min_size=66, max_size=66))
+@example(data=bytes(range(66)))
+@example(data=bytes(range(64, 130)))
+@example(data=bytes(range(190, 256)))
+def test_masks_mark_the_bytes_of_their_class(data: bytes) -> None:
+    out = np.empty(2, np.uint64)
+    byte_masks(np.frombuffer(data, np.uint8), out)
+    word = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
+    assert int(out[0]) == sum(1 << i for i, byte in enumerate(data[1:65]) if byte in word)
+    assert int(out[1]) == sum(1 << i for i, byte in enumerate(data[1:65]) if byte > 127)
+
+
+@given(data=st.binary(min_size=20, max_size=20))
+@example(data=bytes(range(0x3C, 0x50)))
+@example(data=bytes(range(0x50, 0x64)))
+@example(data=bytes(range(0xC0, 0xD4)))
+def test_only_ascii_capitals_are_lowered(data: bytes) -> None:
+    for case_bit, expected in ((0x20, data[1:17].lower()), (0, data[1:17])):
+        target = np.full(20, 7, np.uint8)
+        lower_copy(target, np.frombuffer(data, np.uint8), np.uint8(case_bit))
+        assert bytes(target) == b"\7\7" + expected + b"\7\7"
+
+
+@given(hashes=st.lists(words, min_size=1, max_size=40), count=st.integers(1, 3), tie=st.booleans())
+@example(hashes=[MASK64, 0], count=2, tie=True)
+@example(hashes=[1 << 63] * 9 + [0] * 8, count=1, tie=False)
+def test_an_equal_fold_is_the_majority(hashes: list[int], count: int, tie: bool) -> None:
+    out = np.empty(count, np.uint64)
+    folded_equal(uint64(hashes), tie, out)
+    weighted = [(naive.widened(value, 64 * count), 1) for value in hashes]
+    assert joined(out) == naive.fold(weighted, 64 * count, "one" if tie else "zero")
+
+
+@pytest.mark.parametrize("count", [255, 256, 257, 65_535, 65_536, 65_537])
+def test_counts_carry_over_every_plane(count: int) -> None:
+    if not JIT:
+        count //= 64
+    hashes = np.full(count, MASK64, np.uint64)
+    hashes[: count // 2] = 0
+    out = np.empty(1, np.uint64)
+    folded_equal(hashes, False, out)
+    assert int(out[0]) == (MASK64 if count % 2 else 0)
+    folded_equal(hashes, True, out)
+    assert int(out[0]) == MASK64
+
+
+@given(
+    weighted=st.lists(st.tuples(words, st.integers(-(1 << 40), 1 << 40)), min_size=1, max_size=30),
+    count=st.integers(1, 3),
+    tie=st.booleans(),
+)
+def test_a_weighted_fold_is_the_sign_of_each_sum(
+    weighted: list[tuple[int, int]], count: int, tie: bool
+) -> None:
+    out = np.empty(count, np.uint64)
+    hashes, weights = zip(*weighted, strict=True)
+    folded_weighted(uint64(list(hashes)), np.array(weights, np.int64), tie, out)
+    wide = [(naive.widened(value, 64 * count), weight) for value, weight in weighted]
+    assert joined(out) == naive.fold(wide, 64 * count, "one" if tie else "zero")
+
+
+@given(
+    hashes=st.lists(st.one_of(words, st.integers(0, 5), st.sampled_from([64, 128])), max_size=60),
+    counting=st.booleans(),
+)
+def test_distinct_hashes_keep_their_order_and_are_counted(
+    hashes: list[int], counting: bool
+) -> None:
+    array = uint64(hashes)
+    repeats = np.zeros(len(hashes) + 1 if counting else 0, np.int64)
+    found = made_distinct(array, 256, repeats)
+    expected = Counter(hashes)
+    assert array[:found].tolist() == list(expected)
+    if counting:
+        assert repeats[:found].tolist() == list(expected.values())
+
+
+def test_a_full_table_of_colliding_hashes_is_searched_to_the_end() -> None:
+    colliding = [i << 32 for i in range(1, 33)] * 2
+    array, repeats = uint64(colliding), np.zeros(64, np.int64)
+    assert made_distinct(array, 128, repeats) == 32
+    assert repeats[:32].tolist() == [2] * 32
