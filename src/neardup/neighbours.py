@@ -102,14 +102,15 @@ def as_words(fingerprints: Any, bits: int | None = None) -> tuple[Any, Any, int]
     if len(array) > MOST_ROWS:
         raise UsageError(f"{len(array):,} fingerprints: join at most {MOST_ROWS:,} at once")
     words = np.ascontiguousarray(array).view(np.uint64)
+    rows = None
+    if mask is not None and mask.any():
+        rows = np.flatnonzero(~mask.reshape(len(array), -1).any(axis=1)).astype(np.uint32)
+        words = words[rows]
     if bits < width and len(words) and int(words[:, -1].max()) >> (bits - width + 64):
         raise UsageError(
             f"a fingerprint has bits set beyond bits = {bits}: clear them or raise bits"
         )
-    if mask is None or not mask.any():
-        return frozen(words), None, bits
-    rows = np.flatnonzero(~mask.reshape(len(array), -1).any(axis=1)).astype(np.uint32)
-    return frozen(words[rows]), rows, bits
+    return frozen(words), rows, bits
 
 
 def _from_ints(values: Any, bits: int | None) -> Any:
