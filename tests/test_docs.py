@@ -168,7 +168,41 @@ def test_package_and_program_of_the_page_give_the_vectors(
             assert nd.fingerprint(row["text"], recipe) == wanted, row
 
 
-def test_the_unknown_is_not_promised() -> None:
+@pytest.mark.skipif(not JIT, reason="two million pairs are slow in plain Python")
+def test_the_numbers_of_the_demo_are_right() -> None:
+    plot = tool("distance_plot")
+    texts = plot.read_texts()
+    similarities = plot.jaccard(texts)
+    near, others = plot.histograms(texts, similarities)
+    assert (DOCS / "distances.svg").read_text("utf-8") == plot.picture(near, others, len(texts))
+
+    table = (DOCS / "fingerprints.md").read_text("utf-8")
+    for bits in (3, 6, 8, 12):
+        found = (int(count[: bits + 1].sum()) for count in (near, others))
+        assert "| {} bits | {:,} | {:,} |".format(bits, *found) in table
+    for page in (table, (ROOT / "README.md").read_text("utf-8")):
+        assert f"{near.sum():,}" in page
+        assert f"{others.sum():,}" in page
+
+    table = (DOCS / "dedup.md").read_text("utf-8")
+    for option, chosen in (("distance 3", {"distance": 3}), ("similarity 0.8", {})):
+        kept = (nd.dedup(texts, policy=p, **chosen).summary.kept for p in ("greedy", "components"))
+        assert "| `--{}` | {:,} | {:,} |".format(option, *kept) in table
+    assert nd.dedup(texts).cluster.tolist() == greedy_by_comparing(similarities >= plot.NEAR)
+
+
+def greedy_by_comparing(matches: Any) -> list[int]:
+    """For each row the first kept one that it matches, by looking at every kept one."""
+    kept: list[int] = []
+    kept_of = []
+    for row, matched in enumerate(matches):
+        kept_of.append(next((k for k in kept if matched[k]), row))
+        if kept_of[-1] == row:
+            kept.append(row)
+    return kept_of
+
+
+def test_every_option_that_is_named_exists() -> None:
     options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", (DOCS / "cli.md").read_text("utf-8")))
     known = options | {"--help", "--version", "--peer-python", "--quick", "--check"}
     for page in PAGES:

@@ -31,13 +31,9 @@ NEAR_COLOUR, OTHER_COLOUR, INK, FAINT = "#0b6e99", "#b9b3a7", "#333333", "#e4e1d
 def main() -> None:
     """Measure, draw and print."""
     texts = read_texts()
-    values = nd.fingerprints(texts)
-    left, right = np.triu_indices(len(texts), 1)
-    apart = nd.distance(values[left], values[right])
-    near = jaccard(texts)[left, right] >= NEAR
-    counts = [np.bincount(apart[chosen], minlength=65)[:65] for chosen in (near, ~near)]
-    PICTURE.write_text(picture(*counts, documents=len(texts)), "utf-8")
-    for name, count in zip((f"Jaccard >= {NEAR}", "others"), counts, strict=True):
+    near, others = histograms(texts, jaccard(texts))
+    PICTURE.write_text(picture(near, others, documents=len(texts)), "utf-8")
+    for name, count in ((f"Jaccard >= {NEAR}", near), ("others", others)):
         shares = {k: int(count[: k + 1].sum()) for k in (LIMIT, 6, 8, 12)}
         print(f"{name}: {count.sum():,} pairs, within k bits: {shares}")  # noqa: T201
 
@@ -63,6 +59,15 @@ def jaccard(texts: list[str]) -> Any:
             rows = owners[order[begin:end]]
             shared[np.ix_(rows, rows)] += 1
     return shared / (sizes[:, None] + sizes[None, :] - shared)
+
+
+def histograms(texts: list[str], similarities: Any) -> tuple[Any, Any]:
+    """Pairs at each distance from 0 to 64: the near-duplicates', and all others'."""
+    values = nd.fingerprints(texts)
+    left, right = np.triu_indices(len(texts), 1)
+    apart = nd.distance(values[left], values[right])
+    near = similarities[left, right] >= NEAR
+    return np.bincount(apart[near], minlength=65), np.bincount(apart[~near], minlength=65)
 
 
 def picture(near: Any, others: Any, documents: int) -> str:
