@@ -14,7 +14,7 @@ import numpy as np
 from neardup.clusters import components, greedy
 from neardup.errors import UsageError
 from neardup.recipe import Recipe
-from neardup.similarity import FeatureSets, Match, jaccards, similar_components, similar_greedy
+from neardup.similarity import FeatureSets, Match, similar_components, similar_greedy, similarities
 
 __all__ = ["KEEPS", "POLICIES", "Grouping", "Matching", "group", "priorities"]
 
@@ -28,9 +28,10 @@ class Matching:
     """When documents match and which one of a group to keep.
 
     Args:
-        similarity: Least Jaccard similarity of the feature sets; 0.8 unless a distance is given.
+        similarity: Least similarity of the feature sets; 0.8 unless a distance is given.
         distance: Most bits in which fingerprints may differ.
         verify: With a distance: least similarity as well.
+        measure: What similarity is: "jaccard", "cosine" or "containment".
         recipe: How a document becomes features and a fingerprint.
         policy: "greedy" drops a document only if it matches a kept one; "components" keeps one of
             each transitive group.
@@ -46,6 +47,7 @@ class Matching:
     similarity: float | None = None
     distance: int | None = None
     verify: float | None = None
+    measure: str = "jaccard"
     recipe: Recipe = field(default_factory=Recipe)
     policy: str = "greedy"
     keep: str = "first"
@@ -79,12 +81,15 @@ class Matching:
     def match(self) -> Match:
         """When two feature sets match."""
         threshold = self.verify if self.similarity is None else self.similarity
-        return Match(DEFAULT_SIMILARITY if threshold is None else threshold, self.distance)
+        return Match(
+            DEFAULT_SIMILARITY if threshold is None else threshold, self.measure, self.distance
+        )
 
     def settings(self) -> dict[str, Any]:
         """What was asked for, for the summary."""
         return {
             "similarity": self.match.similarity if self.by_features else None,
+            "measure": self.measure if self.by_features else None,
             "distance": self.distance,
             "policy": self.policy,
             "keep": self.keep,
@@ -143,7 +148,8 @@ def group(matching: Matching, values: Any, order: Any, sets: FeatureSets | None)
     if sets is not None:
         label = similar_components(sets, matching.match, matching.workers)
         kept_by = _best(label, order)
-        return Grouping(kept_by, label, jaccards(sets, np.arange(len(sets)), kept_by))
+        rows = np.arange(len(sets))
+        return Grouping(kept_by, label, similarities(sets, rows, kept_by, matching.measure))
     distance, bits = matching.distance or 0, matching.recipe.bits
     if matching.policy == "greedy":
         kept_by = greedy(values, order, distance, bits, matching.plan, matching.workers)

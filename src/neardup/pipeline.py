@@ -125,6 +125,7 @@ def dedup(  # noqa: PLR0913
     similarity: float | None = None,
     distance: int | None = None,
     verify: float | None = None,
+    measure: str = "jaccard",
     recipe: Recipe | None = None,
     keep: str = "first",
     policy: str = "greedy",
@@ -143,10 +144,11 @@ def dedup(  # noqa: PLR0913
         source: One path or a list of pathlib paths (any list of paths if `output` is given), an
             Arrow table or anything with the Arrow C stream interface and a text column, or texts.
         output: Where files' kept documents go; a folder (ending in "/") gets one file for each.
-        similarity: Least Jaccard similarity of the documents' features; 0.8 unless a distance is
-            given. Every match is verified, none is missed.
+        similarity: Least similarity of the documents' features; 0.8 unless a distance is given.
+            Every match is verified, none is missed.
         distance: Exact mode instead: largest number of differing fingerprint bits.
         verify: With a distance: least similarity of a match as well.
+        measure: "jaccard", "cosine" or "containment".
         recipe: How to tokenise, hash and fingerprint; Recipe() unless given.
         keep: "first", "last" or "longest".
         policy: "greedy" or "components".
@@ -178,7 +180,7 @@ def dedup(  # noqa: PLR0913
     read = ReadOptions(fields, id, skip_errors=on_error == "skip")
     chosen = {} if recipe is None else {"recipe": recipe}
     matching = Matching(
-        similarity, distance, verify, keep=keep, policy=policy, workers=workers, **chosen
+        similarity, distance, verify, measure, keep=keep, policy=policy, workers=workers, **chosen
     )
     resources = Resources(memory_bytes(memory))
     files = (output, duplicates, clusters, rejects)
@@ -362,8 +364,8 @@ class _Collection:
                 self._spool.finish(),
                 self._fingerprinter.feature_offsets(),
                 np.ma.getdata(values),
-                self._resources.memory // 8,
-                self._spool.forget_pages,
+                cell_limit=self._resources.memory // 8,
+                forget=self._spool.forget_pages,
             )
         return group(self._matching, values, order, sets)
 

@@ -22,10 +22,22 @@ from neardup.workers import worker_count
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["FeatureSets", "Match", "jaccards", "similar_components", "similar_greedy", "similar_sets"]
+__all__ = [
+    "MEASURES",
+    "FeatureSets",
+    "Match",
+    "similarities",
+    "similar_components",
+    "similar_greedy",
+    "similar_sets",
+]
 
 CHUNK_FEATURES: Final = 1 << 22
 """Documents are matched in chunks of about this many features."""
+
+MEASURES: Final = ("jaccard", "cosine", "containment")
+COUNT_FEATURES: Final = 1 << 24
+"""Features are counted in slices of this many, so that those on disk need little memory."""
 
 CELLS_A_FEATURE: Final = 2
 LEAST_CELL_BITS: Final = 10
@@ -39,6 +51,7 @@ class FeatureSets:
         features: uint64: those of document 0, then of document 1, and so on.
         offsets: int64 (n + 1,): document i has features[offsets[i]:offsets[i + 1]].
         words: uint64 (n, words): their fingerprints, low word first.
+        groups: int32 (n,): only documents with the same number may match; None: all may.
         cell_limit: Most bytes that the counts of features may take.
         forget: Called after each chunk: gives back the memory of features read from disk.
     """
@@ -46,6 +59,7 @@ class FeatureSets:
     features: Any
     offsets: Any
     words: Any
+    groups: Any = None
     cell_limit: int = 1 << 30
     forget: Callable[[], None] = lambda: None
 
@@ -59,7 +73,9 @@ class Match:
     """When two documents match.
 
     Args:
-        similarity: Least Jaccard similarity, above 0, up to 1: shared / distinct features of both.
+        similarity: Least similarity of the feature sets, above 0, up to 1.
+        measure: "jaccard" (shared / distinct features of both), "cosine" (shared / root of the
+            product of their sizes) or "containment" (shared / features of the smaller).
         distance: Most bits in which their fingerprints may differ as well; None: any number.
 
     Raises:
@@ -67,12 +83,15 @@ class Match:
     """
 
     similarity: float = 0.8
+    measure: str = "jaccard"
     distance: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse what is out of range."""
         if not 0 < self.similarity <= 1:
             raise UsageError(f"similarity is {self.similarity!r}: use a number above 0, up to 1")
+        if self.measure not in MEASURES:
+            raise UsageError(f"measure is {self.measure!r}: use one of {', '.join(MEASURES)}")
         if self.distance is not None and self.distance < 0:
             raise UsageError(f"distance is {self.distance}: use 0 or more bits")
 
@@ -100,9 +119,7 @@ def similar_greedy(
     return run.match, run.score
 
 
-def similar_components(
-    sets: FeatureSets, match: Match, workers: int | None = None
-) -> Any:
+def similar_components(sets: FeatureSets, match: Match, workers: int | None = None) -> Any:
     """Label transitive groups of similar documents; int64 (n,), the group's first document."""
     from neardup.kernels.similar import COMPONENTS
 
@@ -115,22 +132,18 @@ def similar_components(
     return labels
 
 
-def similar_sets(
-    sets: FeatureSets, match: Match, workers: int | None = None
-) -> Iterator[Any]:
+def similar_sets(sets: FeatureSets, match: Match, workers: int | None = None) -> Iterator[Any]:
     """Find every similar pair; yields int64 (p, 3): left, right, shared features; left < right."""
     from neardup.kernels.similar import PAIRS
 
     return _Run(sets, np.arange(len(sets)), match, worker_count(workers)).chunks(PAIRS)
 
 
-def jaccards(sets: FeatureSets, left: Any, right: Any) -> Any:
+def similarities(sets: FeatureSets, left: Any, right: Any, measure: str = "jaccard") -> Any:
     """Measure the similarity of documents left[i] and right[i] (int64 arrays); float64."""
-    from neardup.kernels.similar import overlaps
+    from neardup.kernels.similar import scores
 
-    shared = overlaps(sets.features, sets.offsets, left, right)
-    sizes = np.diff(sets.offsets)
-    return shared / np.maximum(1, sizes[left] + sizes[right] - shared)
+    return scores(sets.features, sets.offsets, left, right, MEASURES.index(measure))
 
 
 class _Run:
@@ -140,7 +153,9 @@ class _Run:
         n = len(sets)
         self._sets = sets
         self._order = np.ascontiguousarray(order, np.int64)
+        self._measure = MEASURES.index(match.measure)
         self._similarity = float(match.similarity)
+        self._groups = np.zeros(0, np.int32) if sets.groups is None else sets.groups
         self._distance = MAX_BITS if match.distance is None else match.distance
         self._pool = ThreadPoolExecutor(workers)
         self._workers = workers
@@ -160,13 +175,14 @@ class _Run:
         with self._pool:
             for documents, (keys, before, key_offsets) in self._selected():
                 self._make_room(keys.size)
-                yield match_chunk(
-                    mode, documents, self._sets.features, self._sets.offsets, self._similarity,
-                    keys, before, key_offsets, self._table, self._heads, self._postings,
-                    self._used, self._rank, self._seen, self._found, self._sets.words,
-                    self._distance, self.match, self.score,
+                found = match_chunk(
+                    mode, documents, self._sets.features, self._sets.offsets, self._groups,
+                    self._measure, self._similarity, keys, before, key_offsets, self._table,
+                    self._heads, self._postings, self._used, self._rank, self._seen, self._found,
+                    self._sets.words, self._distance, self.match, self.score,
                 )  # fmt: skip
                 self._sets.forget()
+                yield found.reshape(-1, 3)
 
     def _selected(self) -> Iterator[tuple[Any, tuple[Any, Any, Any]]]:
         running: deque[tuple[Any, Future[tuple[Any, Any, Any]]]] = deque()
@@ -191,7 +207,7 @@ class _Run:
         key_offsets = np.empty(documents.size + 1, np.int64)
         keys, before = select_keys(
             self._sets.features, self._sets.offsets, documents, self._cells, self._shift,
-            self._similarity, key_offsets,
+            self._measure, self._similarity, key_offsets,
         )  # fmt: skip
         return keys, before, key_offsets
 
@@ -215,12 +231,15 @@ def _count(sets: FeatureSets, pool: ThreadPoolExecutor) -> tuple[Any, Any]:
     from neardup.kernels.similar import count_features
 
     wanted = CELLS_A_FEATURE * max(1, sets.features.size)
-    bits = max(LEAST_CELL_BITS, min(wanted, sets.cell_limit).bit_length())
+    bits = max(LEAST_CELL_BITS, min((wanted - 1).bit_length(), sets.cell_limit.bit_length() - 1))
     cells = np.zeros(1 << bits, np.uint8)
     shift = np.uint64(64 - bits)
-    halves = [
-        pool.submit(count_features, sets.features, shift, np.uint64(half), cells) for half in (0, 1)
-    ]
-    for half in halves:
-        half.result()
+    for begin in range(0, sets.features.size, COUNT_FEATURES):
+        part = sets.features[begin : begin + COUNT_FEATURES]
+        halves = [
+            pool.submit(count_features, part, shift, np.uint64(half), cells) for half in (0, 1)
+        ]
+        for half in halves:
+            half.result()
+        sets.forget()
     return cells, shift

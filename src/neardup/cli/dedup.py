@@ -23,6 +23,7 @@ def dedup(
     similarity: shared.Similarity = None,
     distance: shared.ExactDistance = None,
     verify: shared.Verify = None,
+    measure: shared.Measure = "jaccard",
     text: shared.TextField = "text",
     id_field: shared.IdField = None,
     keep: Annotated[str, typer.Option(help="Which to keep: first, last or longest.")] = "first",
@@ -67,8 +68,7 @@ def dedup(
     """
     if output is None and clusters is None and duplicates is None:
         raise UsageError("nothing to write: pass -o OUT, --clusters FILE or --duplicates FILE")
-    if json and "-" in {output, clusters, duplicates}:
-        raise UsageError("--json prints on the standard output: write the result to a file")
+    shared.check_json(json, output, clusters, duplicates, rejects)
     made = shared.make_recipe(
         recipe,
         tokens=tokens,
@@ -87,8 +87,8 @@ def dedup(
     from neardup.memory import memory_bytes
     from neardup.pipeline import Outputs, Resources, dedup_files
 
-    matching = Matching(similarity, distance, verify, made, policy, keep, plan, workers)
-    read = ReadOptions(tuple(text.split(",")), id_field, skip)
+    matching = Matching(similarity, distance, verify, measure, made, policy, keep, plan, workers)
+    read = ReadOptions(shared.text_fields(text), id_field, skip)
     outputs = Outputs(output, duplicates, clusters, rejects)
     resources = Resources(memory_bytes(memory), tmp)
     warm_up(made)

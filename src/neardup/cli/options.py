@@ -33,16 +33,15 @@ ExactDistance = Annotated[
 ]
 Similarity = Annotated[
     float | None,
-    typer.Option(
-        "--similarity", "-s", help="Least Jaccard similarity of a match. (default: 0.8)"
-    ),
+    typer.Option("--similarity", "-s", help="Least similarity of a match. (default: 0.8)"),
 ]
 Verify = Annotated[
     float | None, typer.Option("--verify", help="With --distance: least similarity as well.")
 ]
-Memory = Annotated[
-    str | None, typer.Option("--memory", metavar="SIZE", help="Budget, such as 2G.")
+Measure = Annotated[
+    str, typer.Option("--measure", help="Similarity: jaccard, cosine or containment.")
 ]
+Memory = Annotated[str | None, typer.Option("--memory", metavar="SIZE", help="Budget, such as 2G.")]
 TextField = Annotated[
     str, typer.Option("--text", metavar="FIELD[,FIELD]", help="Field that holds the text.")
 ]
@@ -134,3 +133,25 @@ def skip_errors(on_error: str, rejects: str | None) -> bool:
     if rejects is not None and on_error == "stop":
         raise UsageError("--rejects needs --on-error skip")
     return on_error == "skip"
+
+
+def text_fields(names: str) -> tuple[str, ...]:
+    """Split --text at its commas.
+
+    Raises:
+        UsageError: If a name is empty.
+    """
+    fields = tuple(names.split(","))
+    if "" in fields:
+        raise UsageError(f"--text is {names!r}: name a field, or several with commas between")
+    return fields
+
+
+def check_json(json: bool, *outputs: str | None) -> None:
+    """Keep the standard output for the summary.
+
+    Raises:
+        UsageError: If --json is given and an output goes there too.
+    """
+    if json and "-" in outputs:
+        raise UsageError("--json prints on the standard output: write the result to a file")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from neardup.kernels.fold import PLANES, WEIGHT_ONE, distinct, fold_equal, fold_weighted
-from neardup.kernels.jit import inner, kernel
+from neardup.kernels.jit import fill, inner, kernel, move
 from neardup.kernels.tokenise import BUFFER_RATIO, SEGMENT_RATIO, SLACK, TOKEN_RATIO, tokenise
 from neardup.kernels.xxh3 import seeded_secret, xxh3_64
 
@@ -65,12 +65,6 @@ def _hash_document(
     return _hash_features(buffer, starts, tokens, ngram, gap, seed, secret, lanes, hashes)
 
 
-@inner
-def _append(features: Any, used: int, hashes: Any, count: int) -> None:
-    for i in range(count):
-        features[used + i] = hashes[i]
-
-
 @kernel
 def fingerprint_block(
     data: Any, offsets: Any, tables: Any, case_bit: Any, chars: bool, ngram: int, weight: int,
@@ -123,7 +117,7 @@ def fingerprint_block(
         if weight != COUNT:
             count = distinct(hashes, count, table, slots, repeats)
         if count == 0:
-            out[i, :] = np.uint64(0)
+            fill(out[i], 0, out.shape[1], np.uint64(0))
         elif weight == LOG:
             _weigh(repeats, count)
             fold_weighted(hashes, repeats, count, tie_one, sums, out[i])
@@ -135,8 +129,8 @@ def fingerprint_block(
         if keep_features:
             if used + count > features.size:
                 larger = np.empty(2 * (used + count), np.uint64)
-                larger[:used] = features[:used]
+                move(features, used, larger)
                 features = larger
-            _append(features, used, hashes, count)
+            move(hashes, count, features[used:])
             used += count
     return features[:used]

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from neardup.kernels.jit import inner
+from neardup.kernels.jit import fill, inner
 
 PLANES: Final = 48
 """Bit planes of a vertical counter: it counts up to 2**48 features."""
@@ -76,7 +76,7 @@ def fold_equal(hashes: Any, count: int, tie_one: bool, planes: Any, out: Any) ->
     """
     ties = ~_ZERO if tie_one else _ZERO
     for word in range(out.size):
-        planes[:] = _ZERO
+        fill(planes, 0, PLANES, _ZERO)
         ones, twos, fours = _ZERO, _ZERO, _ZERO
         full = count & ~7
         for at in range(0, full, 8):
@@ -120,7 +120,7 @@ def fold_weighted(
         out: uint64 (words,), written.
     """
     for word in range(out.size):
-        sums[:] = 0
+        fill(sums, 0, 64, 0)
         for at in range(count):
             h, weight = widened(hashes[at], word), weights[at]
             for bit in range(64):
@@ -152,7 +152,7 @@ def distinct(hashes: Any, count: int, table: Any, slots: Any, repeats: Any) -> i
     while size < 2 * count:
         size *= 2
     mask = np.uint64(size - 1)
-    table[:size] = _ZERO
+    fill(table, 0, size, _ZERO)
     counting = repeats.size > 0
     found, zero_at = 0, -1
     for at in range(count):

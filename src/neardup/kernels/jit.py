@@ -13,3 +13,17 @@ inner: Final[Any] = njit(nogil=True, _nrt=False, no_cpython_wrapper=True, no_cfu
 """Called from kernels only; must not allocate. Compiled without reference counts, which would cost
 an atomic operation for every array that a loop touches or passes on (measured: 3 times slower), and
 without the wrappers that Python would need."""
+
+
+@inner
+def fill(array: Any, begin: int, end: int, value: Any) -> None:
+    """Set array[begin:end] to `value`; as a slice assignment it would take seconds to compile."""
+    for i in range(begin, end):
+        array[i] = value
+
+
+@inner
+def move(source: Any, count: int, target: Any) -> None:
+    """Copy the first `count` elements; as a slice assignment it would take seconds to compile."""
+    for i in range(count):
+        target[i] = source[i]

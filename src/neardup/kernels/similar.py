@@ -17,9 +17,10 @@ from typing import Any, Final
 import numpy as np
 
 from neardup.kernels.bits import popcount
-from neardup.kernels.jit import inner, kernel
+from neardup.kernels.jit import fill, inner, kernel, move
 
 GREEDY, COMPONENTS, PAIRS = 0, 1, 2
+JACCARD, COSINE, CONTAINMENT = 0, 1, 2
 MOST: Final = 255
 """A cell counts up to this many documents."""
 
@@ -48,9 +49,33 @@ def count_features(features: Any, shift: Any, half: Any, cells: Any) -> None:
 
 
 @inner
-def least_overlap(size: int, similarity: float) -> int:
+def _least_overlap(size: int, measure: int, similarity: float) -> int:
     """Features of a set of `size` that any set of at least this similarity shares."""
-    return max(1, np.int64(math.ceil(similarity * size - _ROUNDING * size)))
+    if measure == CONTAINMENT:
+        return 1
+    share = similarity if measure == JACCARD else similarity * similarity
+    return max(1, np.int64(math.ceil(share * size - _ROUNDING * size)))
+
+
+@inner
+def _needed_overlap(size: int, other: int, measure: int, similarity: float) -> int:
+    """Features that two sets of these sizes share if they are similar enough."""
+    if measure == JACCARD:
+        least = similarity / (1.0 + similarity) * (size + other)
+    elif measure == COSINE:
+        least = similarity * math.sqrt(size * other)
+    else:
+        least = similarity * min(size, other)
+    return np.int64(math.ceil(least - _ROUNDING * least))
+
+
+@inner
+def _score(shared: int, size: int, other: int, measure: int) -> float:
+    if measure == JACCARD:
+        return shared / (size + other - shared)
+    if measure == COSINE:
+        return shared / math.sqrt(size * other)
+    return shared / min(size, other)
 
 
 @inner
@@ -79,18 +104,18 @@ def _select_smallest(values: Any, count: int, wanted: int) -> None:
 
 @inner
 def _select_keys(
-    features: Any, begin: int, end: int, cells: Any, shift: Any, similarity: float, histogram: Any,
-    ties: Any, keys: Any, before: Any, used: int,
+    features: Any, begin: int, end: int, cells: Any, shift: Any, measure: int, similarity: float,
+    histogram: Any, ties: Any, keys: Any, before: Any, used: int,
 ) -> int:  # fmt: skip
     size = end - begin
-    prefix = size - least_overlap(size, similarity) + 1
+    prefix = size - _least_overlap(size, measure, similarity) + 1
     alone = 0
     for i in range(begin, end):
         if cells[np.int64(features[i] >> shift)] == 1:
             alone += 1
             if alone == prefix:
                 return used
-    histogram[:] = 0
+    fill(histogram, 0, histogram.size, 0)
     for i in range(begin, end):
         histogram[cells[np.int64(features[i] >> shift)]] += 1
     cut, earlier = 1, alone
@@ -121,8 +146,8 @@ def _select_keys(
 
 @kernel
 def select_keys(
-    features: Any, offsets: Any, documents: Any, cells: Any, shift: Any, similarity: float,
-    key_offsets: Any,
+    features: Any, offsets: Any, documents: Any, cells: Any, shift: Any, measure: int,
+    similarity: float, key_offsets: Any,
 ) -> Any:  # fmt: skip
     """Choose the features by which each document is found: its prefix, less what it has alone.
 
@@ -134,6 +159,7 @@ def select_keys(
         documents: int64 (m,): which documents.
         cells: uint8, from `count_features` of all documents.
         shift: uint64, as there.
+        measure: JACCARD, COSINE or CONTAINMENT.
         similarity: The threshold, above 0, up to 1.
         key_offsets: int64 (m + 1,), written: document j has keys[key_offsets[j]:key_offsets[j + 1]].
 
@@ -144,7 +170,7 @@ def select_keys(
     for document in documents:
         size = offsets[document + 1] - offsets[document]
         if size:
-            total += size - least_overlap(size, similarity) + 1
+            total += size - _least_overlap(size, measure, similarity) + 1
             longest = max(longest, size)
     keys, before = np.empty(total, np.uint64), np.empty(total, np.int32)
     ties, histogram = np.empty(longest, np.uint64), np.empty(MOST + 1, np.int64)
@@ -154,10 +180,14 @@ def select_keys(
         begin, end = offsets[documents[j]], offsets[documents[j] + 1]
         if end > begin:
             used = _select_keys(
-                features, begin, end, cells, shift, similarity, histogram, ties, keys, before, used
-            )
+                features, begin, end, cells, shift, measure, similarity, histogram, ties, keys, before,
+                used,
+            )  # fmt: skip
         key_offsets[j + 1] = used
-    return keys[:used].copy(), before[:used].copy()
+    kept_keys, kept_before = np.empty(used, np.uint64), np.empty(used, np.int32)
+    move(keys, used, kept_keys)
+    move(before, used, kept_before)
+    return kept_keys, kept_before
 
 
 @inner
@@ -190,7 +220,7 @@ def _fill(features: Any, begin: int, end: int, members: Any) -> None:
     while size < 2 * (end - begin):
         size *= 2
     members[0] = np.uint64(size)
-    members[1 : size + 1] = np.uint64(0)
+    fill(members, 1, size + 1, np.uint64(0))
     mask = np.uint64(size - 1)
     for i in range(begin, end):
         key = _key(features[i])
@@ -236,24 +266,30 @@ def _distance(words: Any, x: int, y: int) -> int:
 
 
 @kernel
-def overlaps(features: Any, offsets: Any, left: Any, right: Any) -> Any:
-    """Count the features that documents left[i] and right[i] share; int64 (m,)."""
+def scores(features: Any, offsets: Any, left: Any, right: Any, measure: int) -> Any:
+    """Measure how similar documents left[i] and right[i] are; float64 (m,), 1 for two empty ones."""
     longest = 0
     for x in left:
         longest = max(longest, offsets[x + 1] - offsets[x])
     members = np.empty(4 * longest + 4, np.uint64)
-    shared = np.empty(left.size, np.int64)
+    reached = np.ones(left.size, np.float64)
     for i in range(left.size):
         x, y = left[i], right[i]
-        _fill(features, offsets[x], offsets[x + 1], members)
-        shared[i] = _overlap(features, offsets[y], offsets[y + 1], members, np.int64(0))
-    return shared
+        size, other = offsets[x + 1] - offsets[x], offsets[y + 1] - offsets[y]
+        if size and other:
+            _fill(features, offsets[x], offsets[x + 1], members)
+            shared = _overlap(features, offsets[y], offsets[y + 1], members, np.int64(0))
+            reached[i] = _score(shared, size, other, measure)
+        elif size or other:
+            reached[i] = 0.0
+    return reached
 
 
 @inner
 def _candidates(
-    x: int, size: int, keys: Any, before: Any, first: int, last: int, similarity: float,
-    offsets: Any, table: Any, heads: Any, postings: Any, seen: Any, found: Any,
+    x: int, size: int, keys: Any, before: Any, first: int, last: int, measure: int,
+    similarity: float, offsets: Any, groups: Any, table: Any, heads: Any, postings: Any, seen: Any,
+    found: Any,
 ) -> int:  # fmt: skip
     """List the indexed documents that share a key and may be similar enough, each once."""
     count = 0
@@ -265,10 +301,10 @@ def _candidates(
         at = heads[slot]
         while at != _NONE:
             y = postings[at, 0]
-            if seen[y] != x:
+            if seen[y] != x and (groups.size == 0 or groups[y] == groups[x]):
                 other = offsets[y + 1] - offsets[y]
-                least = similarity / (1.0 + similarity) * (size + other)
-                if min(left, other - postings[at, 1]) >= least - _ROUNDING * least:
+                needed = _needed_overlap(size, other, measure, similarity)
+                if min(left, other - postings[at, 1]) >= needed:
                     seen[y] = x
                     found[count] = y
                     count += 1
@@ -296,9 +332,10 @@ def _insert(
 
 @kernel
 def match_chunk(
-    mode: int, documents: Any, features: Any, offsets: Any, similarity: float, keys: Any,
-    before: Any, key_offsets: Any, table: Any, heads: Any, postings: Any, used: Any, rank: Any,
-    seen: Any, found: Any, words: Any, distance: int, match: Any, score: Any,
+    mode: int, documents: Any, features: Any, offsets: Any, groups: Any, measure: int,
+    similarity: float, keys: Any, before: Any, key_offsets: Any, table: Any, heads: Any,
+    postings: Any, used: Any, rank: Any, seen: Any, found: Any, words: Any, distance: int,
+    match: Any, score: Any,
 ) -> Any:  # fmt: skip
     """Match documents, in the order given, with those indexed before, and index them.
 
@@ -311,7 +348,10 @@ def match_chunk(
         documents: int64 (m,).
         features: uint64, may be read-only.
         offsets: int64 (n + 1,).
-        similarity: The threshold: shared / distinct >= similarity.
+        groups: int32 (n,): only documents with the same number match; empty: all do.
+        measure: JACCARD (shared / distinct of both), COSINE (shared / root of the product of sizes)
+            or CONTAINMENT (shared / smaller size).
+        similarity: The threshold.
         keys: uint64, from `select_keys` of these documents.
         before: int32, likewise.
         key_offsets: int64 (m + 1,), likewise.
@@ -328,21 +368,21 @@ def match_chunk(
         score: float64 (n,): GREEDY: the similarity of x and match[x].
 
     Returns:
-        int64 (p, 3) for PAIRS: document, document, shared features; else empty.
+        int64 (3 p,) for PAIRS: document, document, shared features of each; else empty.
     """
     longest = 0
     for x in documents:
         longest = max(longest, offsets[x + 1] - offsets[x])
     members = np.empty(4 * longest + 4, np.uint64)
-    pairs, pair_count = np.empty((1024 if mode == PAIRS else 0, 3), np.int64), 0
+    pairs, pair_count = np.empty(3 * (1024 if mode == PAIRS else 0), np.int64), 0
     for j in range(documents.size):
         x, first, last = documents[j], key_offsets[j], key_offsets[j + 1]
         if first == last:
             continue
         size = offsets[x + 1] - offsets[x]
         count = _candidates(
-            x, size, keys, before, first, last, similarity, offsets, table, heads, postings, seen,
-            found,
+            x, size, keys, before, first, last, measure, similarity, offsets, groups, table, heads,
+            postings, seen, found,
         )  # fmt: skip
         if count:
             _fill(features, offsets[x], offsets[x + 1], members)
@@ -354,26 +394,26 @@ def match_chunk(
             if mode == COMPONENTS and _root(match, y) == _root(match, x):
                 continue
             other = offsets[y + 1] - offsets[y]
-            least = similarity / (1.0 + similarity) * (size + other)
-            needed = np.int64(math.ceil(least - _ROUNDING * least))
+            needed = _needed_overlap(size, other, measure, similarity)
             shared = _overlap(features, offsets[y], offsets[y + 1], members, needed)
-            if shared / (size + other - shared) < similarity:
+            reached = _score(shared, size, other, measure)
+            if reached < similarity:
                 continue
             if _distance(words, x, y) > distance:
                 continue
             if mode == GREEDY:
-                best, score[x] = y, shared / (size + other - shared)
+                best, score[x] = y, reached
             elif mode == COMPONENTS:
                 a, b = _root(match, x), _root(match, y)
                 match[max(a, b)] = min(a, b)
             else:
-                if pair_count == len(pairs):
-                    larger = np.empty((2 * pair_count, 3), np.int64)
-                    larger[:pair_count] = pairs
+                if pair_count == pairs.size:
+                    larger = np.empty(2 * pair_count, np.int64)
+                    move(pairs, pair_count, larger)
                     pairs = larger
-                pairs[pair_count, 0], pairs[pair_count, 1] = min(x, y), max(x, y)
-                pairs[pair_count, 2] = shared
-                pair_count += 1
+                pairs[pair_count], pairs[pair_count + 1] = min(x, y), max(x, y)
+                pairs[pair_count + 2] = shared
+                pair_count += 3
         if mode == GREEDY:
             match[x] = best
         if mode != GREEDY or best == x:
