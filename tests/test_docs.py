@@ -208,3 +208,15 @@ def test_every_option_that_is_named_exists() -> None:
     for page in PAGES:
         named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page.read_text("utf-8")))
         assert not named - known, page
+
+
+def test_every_test_and_file_that_is_named_exists() -> None:
+    sources = [p for folder in ("src", "tests", "tools") for p in (ROOT / folder).rglob("*.py")]
+    tests = "".join(p.read_text("utf-8") for p in sources if p.parent == ROOT / "tests")
+    files = {p.relative_to(ROOT).as_posix() for p in sources}
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        for name in re.findall(r"`(test_\w+)`", text):
+            assert f"def {name}(" in tests, (page, name)
+        for name in re.findall(r"`([\w/]+\.py)`", text):
+            assert any(f"/{file}".endswith(f"/{name}") for file in files), (page, name)
