@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from neardup.errors import DataError, FileError
+from neardup.errors import DataError, FileError, UsageError
 from neardup.fold import distance, feature_hashes, fingerprint
 from neardup.recipe import Recipe
 
@@ -76,9 +76,12 @@ def compare_files(a: str, b: str, recipe: Recipe | None = None) -> Comparison:
     """Compare two UTF-8 text files; "-" is standard input.
 
     Raises:
+        UsageError: If both are standard input.
         FileError: If one cannot be read.
         DataError: If one is not UTF-8.
     """
+    if a == b == "-":
+        raise UsageError("standard input (-) is named twice: name a file for one of them")
     return compare_texts(_read(a), _read(b), recipe)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NoReturn
 
 import typer
 
@@ -65,7 +65,7 @@ def main() -> None:
     except NeardupError as error:
         _fail(str(error), error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        _fail("interrupted: no file was written", INTERRUPTED)
+        code = INTERRUPTED
     except MemoryError:
         _fail("out of memory: give it a smaller input or more memory", 1)
     except BrokenPipeError:
@@ -75,22 +75,23 @@ def main() -> None:
         _fail(f"a read or a write failed: {error}", _FILE_ERROR)
     except _USAGE_ERRORS as error:
         _fail_usage(error)
-    else:
-        sys.exit(code if isinstance(code, int) else 0)
+    if code == INTERRUPTED:
+        _fail("interrupted: no file was written", INTERRUPTED)
+    sys.exit(code if isinstance(code, int) else 0)
 
 
 def _interrupt(*_: Any) -> None:
     raise KeyboardInterrupt
 
 
-def _fail_usage(error: Any) -> None:
+def _fail_usage(error: Any) -> NoReturn:
     message, code = error.format_message(), error.exit_code
     if not message:  # no arguments at all: the help was shown
         sys.exit(code)
     _fail(f"{message.rstrip('.')} (see neardup --help)", code)
 
 
-def _fail(message: str, code: int) -> None:
+def _fail(message: str, code: int) -> NoReturn:
     line = " ".join(message.split("\n"))
     typer.echo(f"neardup: {line}", err=True)
     sys.exit(code)

@@ -41,6 +41,7 @@ def fingerprint(
     """
     if not output.lower().endswith((".parquet", ".pq")):
         raise UsageError(f"{output}: a fingerprint file is Parquet; use the extension .parquet")
+    shared.check_json(json, rejects)
     made = shared.make_recipe(
         recipe,
         tokens=tokens,
@@ -59,7 +60,7 @@ def fingerprint(
     from neardup.pipeline import fingerprint_files
     from neardup.report import FingerprintSummary
 
-    read = ReadOptions(tuple(text.split(",")), id_field, skip)
+    read = ReadOptions(shared.text_fields(text), id_field, skip)
     matching = Matching(distance=0, recipe=made, workers=workers)
     warm_up(made)
     with progress() as shown:

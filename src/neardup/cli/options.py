@@ -14,6 +14,23 @@ if TYPE_CHECKING:
 
 _RECIPE = "Recipe"
 
+
+def _whole(least: int) -> Any:
+    def parse(value: str) -> int:
+        if not str(value).isdecimal() or int(value) < least:
+            raise typer.BadParameter(f"{value!r}: use a whole number from {least} up")
+        return int(value)
+
+    return parse
+
+
+def _number(value: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        raise typer.BadParameter(f"{value!r}: use a number above 0, up to 1") from None
+
+
 Inputs = Annotated[
     list[str],
     typer.Argument(
@@ -23,20 +40,40 @@ Inputs = Annotated[
     ),
 ]
 Distance = Annotated[
-    int, typer.Option("--distance", "-k", min=0, help="Fingerprint bits that may differ.")
+    int,
+    typer.Option(
+        "--distance",
+        "-k",
+        parser=_whole(0),
+        metavar="BITS",
+        help="Fingerprint bits that may differ.",
+    ),
 ]
 ExactDistance = Annotated[
     int | None,
     typer.Option(
-        "--distance", "-k", min=0, help="Match by fingerprint instead: bits that may differ."
+        "--distance",
+        "-k",
+        parser=_whole(0),
+        metavar="BITS",
+        help="Match by fingerprint instead: bits that may differ.",
     ),
 ]
 Similarity = Annotated[
     float | None,
-    typer.Option("--similarity", "-s", help="Least similarity of a match. (default: 0.8)"),
+    typer.Option(
+        "--similarity",
+        "-s",
+        parser=_number,
+        metavar="S",
+        help="Least similarity of a match. (default: 0.8)",
+    ),
 ]
 Verify = Annotated[
-    float | None, typer.Option("--verify", help="With --distance: least similarity as well.")
+    float | None,
+    typer.Option(
+        "--verify", parser=_number, metavar="S", help="With --distance: least similarity as well."
+    ),
 ]
 Measure = Annotated[
     str, typer.Option("--measure", help="Similarity: jaccard, cosine or containment.")
@@ -53,7 +90,10 @@ RejectsFile = Annotated[
     str | None, typer.Option("--rejects", metavar="FILE", help="Keep skipped records here.")
 ]
 Workers = Annotated[
-    int | None, typer.Option("--workers", min=1, help="Threads; all processors unless given.")
+    int | None,
+    typer.Option(
+        "--workers", parser=_whole(1), metavar="N", help="Threads; all processors unless given."
+    ),
 ]
 Tmp = Annotated[str | None, typer.Option("--tmp", metavar="DIR", help="Folder for spill files.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
@@ -67,7 +107,13 @@ Tokens = Annotated[
     str | None, typer.Option(help="words or chars. (default: words)", rich_help_panel=_RECIPE)
 ]
 Ngram = Annotated[
-    int | None, typer.Option(help="Tokens a feature. (default: 3)", rich_help_panel=_RECIPE)
+    int | None,
+    typer.Option(
+        parser=_whole(1),
+        metavar="N",
+        help="Tokens a feature. (default: 3)",
+        rich_help_panel=_RECIPE,
+    ),
 ]
 Weight = Annotated[
     str | None, typer.Option(help="set, count or log. (default: set)", rich_help_panel=_RECIPE)
@@ -155,3 +201,13 @@ def check_json(json: bool, *outputs: str | None) -> None:
     """
     if json and "-" in outputs:
         raise UsageError("--json prints on the standard output: write the result to a file")
+
+
+def check_folder(tmp: str | None) -> None:
+    """Check --tmp before anything is read.
+
+    Raises:
+        FileError: If it is no folder.
+    """
+    if tmp is not None and not Path(tmp).is_dir():
+        raise FileError(f"--tmp is {tmp!r}: there is no such folder; create it first")

@@ -28,6 +28,8 @@ def pairs(
     Example:
     neardup pairs news.parquet --distance 3 -o pairs.csv
     """
+    shared.check_json(json, output)
+
     from neardup.cli.screen import print_pairs_summary
     from neardup.pipeline import pairs_file
 
