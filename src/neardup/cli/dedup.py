@@ -69,6 +69,7 @@ def dedup(
     if output is None and clusters is None and duplicates is None:
         raise UsageError("nothing to write: pass -o OUT, --clusters FILE or --duplicates FILE")
     shared.check_json(json, output, clusters, duplicates, rejects)
+    shared.check_folder(tmp)
     made = shared.make_recipe(
         recipe,
         tokens=tokens,
