@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     )
     from neardup.fold import distance, fingerprint, fingerprints, simhash
     from neardup.neighbours import pairs
-    from neardup.pipeline import DedupResult, dedup
+    from neardup.pipeline import DedupResult, dedup, similar_pairs
     from neardup.recipe import Recipe
 
 __all__ = [
@@ -48,6 +48,7 @@ __all__ = [
     "fingerprints",
     "greedy",
     "pairs",
+    "similar_pairs",
     "simhash",
 ]
 
@@ -62,7 +63,7 @@ _HOMES: Final = {
         "UsageError",
     ),
     "neighbours": ("pairs",),
-    "pipeline": ("DedupResult", "dedup"),
+    "pipeline": ("DedupResult", "dedup", "similar_pairs"),
     "recipe": ("Recipe",),
     "fold": ("distance", "fingerprint", "fingerprints", "simhash"),
 }

@@ -67,6 +67,8 @@ class Matching:
             )
         if self.verify is not None and self.distance is None:
             raise UsageError("verify belongs to distance: similarity is always verified")
+        if self.by_features and self.plan != "auto":
+            raise UsageError("a plan belongs to distance without verify: similarity has one search")
         if self.by_features:
             self.match  # noqa: B018  # refuses values out of range
         elif self.distance is not None and self.distance < 0:

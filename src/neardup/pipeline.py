@@ -11,14 +11,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from neardup.addresses import Addresses
+from neardup.collection import Collection, Resources, columns_of
 from neardup.documents import (
     OutputSet,
     ReadOptions,
@@ -30,8 +29,8 @@ from neardup.documents import (
 )
 from neardup.errors import UsageError
 from neardup.fingerprint_files import fingerprint_table, read_fingerprints
-from neardup.fold import Fingerprinter
-from neardup.matching import Grouping, Matching, group, priorities
+from neardup.fold import distance as hamming_distance
+from neardup.matching import Grouping, Matching
 from neardup.memory import memory_bytes
 from neardup.neighbours import pairs
 from neardup.progress import Quiet, Stopwatch
@@ -43,8 +42,7 @@ from neardup.results import (
     cluster_batches,
     duplicates_table,
 )
-from neardup.similarity import FeatureSets
-from neardup.spool import FeatureSpool
+from neardup.similarity import similar_sets, similarities
 from neardup.text import text_array
 
 if TYPE_CHECKING:
@@ -58,23 +56,11 @@ __all__ = [
     "Resources",
     "dedup",
     "dedup_files",
+    "dedup_texts",
     "fingerprint_files",
     "pairs_file",
+    "similar_pairs",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Resources:
-    """What a run may use.
-
-    Args:
-        memory: Bytes that the run should stay below, beside what grows with the number of
-            documents; what does not fit goes to disk.
-        tmp: Folder for temporary files; the system's unless given.
-    """
-
-    memory: int = field(default_factory=lambda: memory_bytes(None))
-    tmp: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +176,7 @@ def dedup(  # noqa: PLR0913
         return dedup_files(paths, outputs, matching, read, resources)
     if any(path is not None for path in files):
         raise UsageError("documents in memory have no output file: use the result's `kept`")
-    return _dedup_memory(source, matching, read, resources)
+    return dedup_texts(source, matching, resources, read)
 
 
 def dedup_files(
@@ -219,11 +205,10 @@ def dedup_files(
     with ExitStack() as stack:
         sources = _opened(stack, paths, resources)
         written = stack.enter_context(OutputSet(source.path for source in sources))
-        if outputs.kept is not None:
-            plan_outputs(sources, outputs.kept)
+        _check_outputs(sources, outputs, written)
         rejects = Rejects(outputs.rejects, written)
         names = [source.name for source in sources]
-        collection = stack.enter_context(_Collection(names, matching, resources))
+        collection = stack.enter_context(Collection(names, matching, resources))
         counts = _read(sources, collection, read, rejects, watch, shown)
         values = collection.finish()
         watch.begin("match")
@@ -277,7 +262,7 @@ def fingerprint_files(
         written = stack.enter_context(OutputSet(source.path for source in sources))
         rejects = Rejects(rejects_path, written)
         names = [source.name for source in sources]
-        collection = stack.enter_context(_Collection(names, matching, Resources()))
+        collection = stack.enter_context(Collection(names, matching, Resources()))
         _read(sources, collection, read, rejects, watch, shown)
         values = collection.finish()
         watch.begin("write")
@@ -326,48 +311,62 @@ def pairs_file(
     }
 
 
-class _Collection:
-    """What stays of the documents once their text is gone: O(1) for each, and the feature spool."""
+def similar_pairs(
+    texts: Any,
+    similarity: float = 0.8,
+    *,
+    measure: str = "jaccard",
+    recipe: Recipe | None = None,
+    workers: int | None = None,
+    memory: str | int | None = None,
+) -> pa.Table:
+    """Find every pair of texts whose features are similar enough; each is verified, none is missed.
 
-    def __init__(self, names: Sequence[str], matching: Matching, resources: Resources) -> None:
-        self.addresses = Addresses(names)
-        self.nbytes = 0
-        self._matching = matching
-        self._resources = resources
-        self._lengths: list[Any] = [np.zeros(0, np.int64)]
-        self._spool = FeatureSpool(resources.memory // 8, resources.tmp)
-        self._fingerprinter = Fingerprinter(
-            matching.recipe, matching.workers, self._spool if matching.by_features else None
-        )
+    Args:
+        texts: As for `fingerprints`.
+        similarity: Least similarity of the feature sets, above 0, up to 1.
+        measure: "jaccard", "cosine" or "containment".
+        recipe: How to tokenise, hash and fingerprint; Recipe() unless given.
+        workers: Threads; the processors at hand unless given.
+        memory: Budget, such as "2G".
 
-    def __enter__(self) -> Self:
-        return self
+    Returns:
+        Arrow table of left int64, right int64, distance int32 (of the fingerprints), similarity
+        float64; left < right, sorted. Texts without features match nothing.
 
-    def __exit__(self, *error: object) -> None:
-        self._fingerprinter.__exit__(*error)
-        self._spool.__exit__(*error)
+    Raises:
+        UsageError: For a value out of range, or something that is not a text.
 
-    def add(self, source: int, texts: pa.Array, rows: Any, ids: pa.Array | None) -> None:
-        self._fingerprinter.add(texts)
-        self.addresses.add(source, rows, ids)
-        if self._matching.keep == "longest":
-            self._lengths.append(np.asarray(pc.utf8_length(texts), np.int64))
+    Example:
+        >>> similar_pairs(["a b c d e", "A, b, c, d, e!", "f"]).to_pylist()
+        [{'left': 0, 'right': 1, 'distance': 0, 'similarity': 1.0}]
+    """
+    chosen = {} if recipe is None else {"recipe": recipe}
+    matching = Matching(similarity, measure=measure, workers=workers, **chosen)
+    with Collection([""], matching, Resources(memory_bytes(memory))) as collection:
+        collection.add_texts(text_array(texts))
+        values = collection.finish()
+        sets = collection.sets(values)
+        chunks = list(similar_sets(sets, matching.match, workers))
+        found = np.concatenate([np.zeros((0, 2), np.int64), *chunks])
+        left, right = found[np.lexsort((found[:, 1], found[:, 0]))].T
+        words = np.ma.getdata(values)
+        columns = {
+            "left": left,
+            "right": right,
+            "distance": pa.array(hamming_distance(words[left], words[right]), pa.int32()),
+            "similarity": similarities(sets, left, right, measure),
+        }
+    return pa.table(columns)
 
-    def finish(self) -> Any:
-        return self._fingerprinter.finish()
 
-    def group(self, values: Any) -> Grouping:
-        order = priorities(len(values), self._matching.keep, np.concatenate(self._lengths))
-        sets = None
-        if self._matching.by_features:
-            sets = FeatureSets(
-                self._spool.finish(),
-                self._fingerprinter.feature_offsets(),
-                np.ma.getdata(values),
-                cell_limit=self._resources.memory // 8,
-                forget=self._spool.forget_pages,
-            )
-        return group(self._matching, values, order, sets)
+def _check_outputs(sources: Sequence[Source], outputs: Outputs, written: OutputSet) -> None:
+    """Refuse now what could not be written after hours of reading."""
+    planned = [] if outputs.kept is None else plan_outputs(sources, outputs.kept)
+    into_folder = outputs.kept is not None and outputs.kept.endswith("/")
+    for path in outputs.tables + [path for path, _ in planned if not into_folder]:
+        if path != "-":
+            written.check(path)
 
 
 def _opened(stack: ExitStack, paths: Sequence[str], resources: Resources) -> list[Source]:
@@ -379,7 +378,7 @@ def _opened(stack: ExitStack, paths: Sequence[str], resources: Resources) -> lis
 
 def _read(
     sources: Sequence[Source],
-    collection: _Collection,
+    collection: Collection,
     read: ReadOptions,
     rejects: Rejects,
     watch: Stopwatch,
@@ -400,18 +399,15 @@ def _read(
     return counts
 
 
-def _dedup_memory(
-    source: Any, matching: Matching, read: ReadOptions, resources: Resources
+def dedup_texts(
+    source: Any, matching: Matching, resources: Resources, read: ReadOptions | None = None
 ) -> DedupResult:
+    """Decide about documents in memory: texts, or a table with the columns that `read` names."""
     watch = Stopwatch(Quiet())
     watch.begin("read")
-    texts, ids = _columns(source, read)
-    with _Collection([""], matching, resources) as collection:
-        row = 0
-        for chunk in texts.chunks:
-            rows = np.arange(row, row + len(chunk), dtype=np.int64)
-            collection.add(0, chunk, rows, None if ids is None else ids[row : row + len(chunk)])
-            row += len(chunk)
+    texts, ids = columns_of(source, read or ReadOptions())
+    with Collection([""], matching, resources) as collection:
+        collection.add_texts(texts, ids)
         values = collection.finish()
         watch.begin("match")
         grouping = collection.group(values)
@@ -430,28 +426,6 @@ def _paths(source: Any, has_output: bool) -> list[str] | None:
         if all(isinstance(item, allowed) for item in source):
             return [os.fspath(item) for item in source]
     return None
-
-
-def _columns(source: Any, read: ReadOptions) -> tuple[pa.ChunkedArray, Any]:
-    if not isinstance(source, pa.Table | pa.Array | pa.ChunkedArray):
-        source = _from_stream(source)
-    if not isinstance(source, pa.Table):
-        return text_array(source), None
-    for name in read.fields:
-        if name not in source.column_names:
-            raise UsageError(f"no column {name!r}: there are {', '.join(source.column_names)}")
-    texts = [text_array(source[name]) for name in read.text]
-    joined = texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, "\n")
-    return joined, None if read.id is None else source[read.id].cast(pa.large_string())
-
-
-def _from_stream(source: Any) -> Any:
-    if not hasattr(source, "__arrow_c_stream__"):
-        return source
-    stream = pa.chunked_array(source)
-    if pa.types.is_struct(stream.type):
-        return pa.Table.from_batches([pa.RecordBatch.from_struct_array(c) for c in stream.chunks])
-    return stream
 
 
 def _summarise(

@@ -133,7 +133,7 @@ def similar_components(sets: FeatureSets, match: Match, workers: int | None = No
 
 
 def similar_sets(sets: FeatureSets, match: Match, workers: int | None = None) -> Iterator[Any]:
-    """Find every similar pair; yields int64 (p, 3): left, right, shared features; left < right."""
+    """Find every similar pair; yields int64 (p, 2): left, right; left < right."""
     from neardup.kernels.similar import PAIRS
 
     return _Run(sets, np.arange(len(sets)), match, worker_count(workers)).chunks(PAIRS)
@@ -161,7 +161,7 @@ class _Run:
         self._workers = workers
         self._cells, self._shift = _count(sets, self._pool)
         self._table, self._heads = np.zeros(1 << 10, np.uint64), np.zeros(1 << 10, np.int64)
-        self._postings = np.zeros((1 << 10, 3), np.int64)
+        self._postings = np.zeros((1 << 10, 4), np.int64)
         self._used = np.zeros(2, np.int64)
         self._rank = np.empty(n, np.int64)
         self._rank[self._order] = np.arange(n)
@@ -182,7 +182,7 @@ class _Run:
                     self._sets.words, self._distance, self.match, self.score,
                 )  # fmt: skip
                 self._sets.forget()
-                yield found.reshape(-1, 3)
+                yield found.reshape(-1, 2)
 
     def _selected(self) -> Iterator[tuple[Any, tuple[Any, Any, Any]]]:
         running: deque[tuple[Any, Future[tuple[Any, Any, Any]]]] = deque()
@@ -216,7 +216,7 @@ class _Run:
 
         needed = int(self._used[0]) + keys
         if needed > len(self._postings):
-            larger = np.zeros((2 * needed, 3), np.int64)
+            larger = np.zeros((2 * needed, 4), np.int64)
             larger[: self._used[0]] = self._postings[: self._used[0]]
             self._postings = larger
         slots = int(self._used[1]) + keys

@@ -86,13 +86,13 @@ def dedup(
     from neardup.documents import ReadOptions
     from neardup.matching import Matching
     from neardup.memory import memory_bytes
-    from neardup.pipeline import Outputs, Resources, dedup_files
+    from neardup.pipeline import Outputs, Resources, dedup_files, dedup_texts
 
     matching = Matching(similarity, distance, verify, measure, made, policy, keep, plan, workers)
     read = ReadOptions(shared.text_fields(text), id_field, skip)
     outputs = Outputs(output, duplicates, clusters, rejects)
     resources = Resources(memory_bytes(memory), tmp)
-    warm_up(made)
+    warm_up(lambda: dedup_texts(["one", "one"], matching, resources))
     with progress() as shown:
         result = dedup_files(inputs, outputs, matching, read, resources, shown)
     print_summary(result.summary, json)

@@ -28,7 +28,7 @@ def demo(
     from neardup.documents import ReadOptions
     from neardup.errors import FileError
     from neardup.matching import Matching
-    from neardup.pipeline import Outputs, Resources, dedup_files
+    from neardup.pipeline import Outputs, Resources, dedup_files, dedup_texts
 
     try:
         output.mkdir(parents=True, exist_ok=True)
@@ -39,7 +39,7 @@ def demo(
     )
     corpus = importlib.resources.files("neardup") / "data" / "demo.jsonl.gz"
     matching = Matching()
-    warm_up(matching.recipe)
+    warm_up(lambda: dedup_texts(["one", "one"], matching, Resources()))
     with importlib.resources.as_file(corpus) as path, progress() as shown:
         result = dedup_files(
             [str(path)], outputs, matching, ReadOptions(id="id"), Resources(), shown

@@ -56,13 +56,14 @@ def fingerprint(
 
     from neardup.cli.screen import print_summary, progress, warm_up
     from neardup.documents import ReadOptions
+    from neardup.fold import fingerprint as compute
     from neardup.matching import Matching
     from neardup.pipeline import fingerprint_files
     from neardup.report import FingerprintSummary
 
     read = ReadOptions(shared.text_fields(text), id_field, skip)
     matching = Matching(distance=0, recipe=made, workers=workers)
-    warm_up(made)
+    warm_up(lambda: compute("one", made))
     with progress() as shown:
         summary = fingerprint_files(inputs, output, matching, read, rejects, shown)
     print_summary(FingerprintSummary.of(summary), json)

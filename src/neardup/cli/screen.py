@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,6 @@ from neardup.progress import Progress, Quiet
 
 if TYPE_CHECKING:
     from neardup.comparison import Comparison
-    from neardup.recipe import Recipe
     from neardup.report import FingerprintSummary, Summary
 
 __all__ = ["print_comparison", "print_pairs_summary", "print_summary", "progress", "warm_up"]
@@ -66,15 +65,13 @@ class _Shown:
         self._bar.advance(self._task, units)
 
 
-def warm_up(recipe: Recipe) -> None:
-    """Load the kernels; say so on the standard error if they must be compiled first."""
+def warm_up(work: Callable[[], object]) -> None:
+    """Load the kernels that `work` uses; say so on the standard error if they must be compiled."""
     notice = threading.Timer(_NOTICE_SECONDS, _say_compiling)
     notice.daemon = True
     notice.start()
     try:
-        from neardup.fold import fingerprint
-
-        fingerprint("one", recipe)
+        work()
     finally:
         notice.cancel()
 

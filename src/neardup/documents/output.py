@@ -166,7 +166,7 @@ class OutputSet:
             FileError: If the folder around it is missing or cannot be written.
         """
         if path not in _STANDARD_OUTPUT:
-            self._check(path)
+            self.check(path)
         taken = Path("-" if path in _STANDARD_OUTPUT else path).resolve()
         if taken in self._taken and not _is_device(path):
             raise UsageError(f"{path} is named for two outputs; give each its own path")
@@ -203,7 +203,8 @@ class OutputSet:
         for file in self._files:
             file.settle()
 
-    def _check(self, path: str) -> None:
+    def check(self, path: str) -> None:
+        """Raise what `create` would, without creating anything; call it before a long run."""
         if Path(path).is_dir() or path.endswith("/"):
             raise UsageError(f"{path} is a folder; name a file in it")
         parent = Path(path).resolve().parent

@@ -45,10 +45,10 @@ def _add_plane(planes: Any, level: int, carry: Any) -> None:
 
 
 @inner
-def _majority(planes: Any, total: int, ties: Any) -> Any:
+def _majority(planes: Any, levels: int, total: int, ties: Any) -> Any:
     half = total >> 1
     above, equal = _ZERO, ~_ZERO
-    for level in range(PLANES - 1, -1, -1):
+    for level in range(levels - 1, -1, -1):
         plane = planes[level]
         if (half >> level) & 1:
             equal &= plane
@@ -75,8 +75,11 @@ def fold_equal(hashes: Any, count: int, tie_one: bool, planes: Any, out: Any) ->
         out: uint64 (words,), written.
     """
     ties = ~_ZERO if tie_one else _ZERO
+    levels = np.int64(3)
+    while count >> levels:
+        levels += 1
     for word in range(out.size):
-        fill(planes, 0, PLANES, _ZERO)
+        fill(planes, 0, levels, _ZERO)
         ones, twos, fours = _ZERO, _ZERO, _ZERO
         full = count & ~7
         for at in range(0, full, 8):
@@ -102,7 +105,7 @@ def fold_equal(hashes: Any, count: int, tie_one: bool, planes: Any, out: Any) ->
         planes[0], planes[1], planes[2] = ones, twos, fours
         for at in range(full, count):
             _add_plane(planes, np.int64(0), widened(hashes[at], word))
-        out[word] = _majority(planes, count, ties)
+        out[word] = _majority(planes, levels, count, ties)
 
 
 @inner

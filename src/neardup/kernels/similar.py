@@ -287,9 +287,8 @@ def scores(features: Any, offsets: Any, left: Any, right: Any, measure: int) -> 
 
 @inner
 def _candidates(
-    x: int, size: int, keys: Any, before: Any, first: int, last: int, measure: int,
-    similarity: float, offsets: Any, groups: Any, table: Any, heads: Any, postings: Any, seen: Any,
-    found: Any,
+    x: int, keys: Any, before: Any, first: int, last: int, measure: int, similarity: float,
+    offsets: Any, groups: Any, table: Any, heads: Any, postings: Any, seen: Any, found: Any,
 ) -> int:  # fmt: skip
     """List the indexed documents that share a key and may be similar enough, each once."""
     count = 0
@@ -297,17 +296,15 @@ def _candidates(
         slot = _slot(table, _key(keys[k]))
         if not table[slot]:
             continue
-        left = size - before[k]
         at = heads[slot]
         while at != _NONE:
             y = postings[at, 0]
-            if seen[y] != x and (groups.size == 0 or groups[y] == groups[x]):
-                other = offsets[y + 1] - offsets[y]
-                needed = _needed_overlap(size, other, measure, similarity)
-                if min(left, other - postings[at, 1]) >= needed:
-                    seen[y] = x
-                    found[count] = y
-                    count += 1
+            if seen[y] != x and _may_match(
+                x, y, before[k], postings[at, 1], offsets, groups, measure, similarity
+            ):
+                seen[y] = x
+                found[count] = y
+                count += 1
             at = postings[at, 2]
     return count
 
@@ -315,9 +312,13 @@ def _candidates(
 @inner
 def _insert(
     x: int, keys: Any, before: Any, first: int, last: int, table: Any, heads: Any, postings: Any,
-    used: Any,
+    used: Any, parent: Any,
 ) -> None:  # fmt: skip
-    """Put a document under its keys; used[0] counts postings, used[1] slots."""
+    """Put a document under its keys; used[0] counts postings, used[1] slots.
+
+    The postings of a slot form a chain, linked by column 2. With a `parent` forest each link of the
+    chain stands for one component, whose other documents hang below it, linked by column 3.
+    """
     for k in range(first, last):
         key = _key(keys[k])
         slot = _slot(table, key)
@@ -325,9 +326,73 @@ def _insert(
             table[slot], heads[slot] = key, _NONE
             used[1] += 1
         at = used[0]
-        postings[at, 0], postings[at, 1], postings[at, 2] = x, before[k], heads[slot]
-        heads[slot] = at
         used[0] += 1
+        postings[at, 0], postings[at, 1] = x, before[k]
+        above = heads[slot] if parent.size else _NONE
+        while above != _NONE and _root(parent, postings[above, 0]) != _root(parent, x):
+            above = postings[above, 2]
+        if above == _NONE:
+            postings[at, 2], postings[at, 3], heads[slot] = heads[slot], _NONE, at
+        else:
+            postings[at, 2], postings[at, 3], postings[above, 3] = _NONE, postings[above, 3], at
+
+
+@inner
+def _is_match(
+    x: int, y: int, members: Any, features: Any, offsets: Any, measure: int, similarity: float,
+    words: Any, distance: int,
+) -> float:  # fmt: skip
+    """The similarity of two documents, or -1 if they do not match; `members` holds those of x."""
+    size, other = offsets[x + 1] - offsets[x], offsets[y + 1] - offsets[y]
+    needed = _needed_overlap(size, other, measure, similarity)
+    shared = _overlap(features, offsets[y], offsets[y + 1], members, needed)
+    score = _score(shared, size, other, measure)
+    return score if score >= similarity and _distance(words, x, y) <= distance else -1.0
+
+
+@inner
+def _may_match(
+    x: int, y: int, left: int, right: int, offsets: Any, groups: Any, measure: int,
+    similarity: float,
+) -> bool:  # fmt: skip
+    """Whether the features from a shared key on could be enough, and the groups are the same."""
+    if groups.size and groups[x] != groups[y]:
+        return False
+    size, other = offsets[x + 1] - offsets[x], offsets[y + 1] - offsets[y]
+    needed = _needed_overlap(size, other, measure, similarity)
+    return size - left >= needed and other - right >= needed
+
+
+@inner
+def _unite(
+    x: int, keys: Any, before: Any, first: int, last: int, members: Any, features: Any,
+    offsets: Any, groups: Any, measure: int, similarity: float, table: Any, heads: Any,
+    postings: Any, seen: Any, words: Any, distance: int, parent: Any,
+) -> None:  # fmt: skip
+    """Unite a document with every component that has a match; one match for each is enough."""
+    for k in range(first, last):
+        slot = _slot(table, _key(keys[k]))
+        if not table[slot]:
+            continue
+        at = heads[slot]
+        while at != _NONE:
+            below = at
+            if _root(parent, postings[at, 0]) == _root(parent, x):
+                below = _NONE
+            while below != _NONE:
+                y = postings[below, 0]
+                if seen[y] != x and _may_match(
+                    x, y, before[k], postings[below, 1], offsets, groups, measure, similarity
+                ):
+                    seen[y] = x
+                    if _is_match(
+                        x, y, members, features, offsets, measure, similarity, words, distance
+                    ) >= 0.0:  # fmt: skip
+                        a, b = _root(parent, x), _root(parent, y)
+                        parent[max(a, b)] = min(a, b)
+                        break
+                below = postings[below, 3]
+            at = postings[at, 2]
 
 
 @kernel
@@ -357,7 +422,7 @@ def match_chunk(
         key_offsets: int64 (m + 1,), likewise.
         table: uint64, a power of two long, at least twice as many slots as keys it will hold.
         heads: int64, as long: the first posting of each slot.
-        postings: int64 (capacity, 3): document, features before, next posting.
+        postings: int64 (capacity, 4): document, features before, and links (see `_insert`).
         used: int64 (2,): postings and slots in use.
         rank: int64 (n,): priority of each document, 0 first.
         seen: int64 (n,), scratch, initially -1.
@@ -368,54 +433,53 @@ def match_chunk(
         score: float64 (n,): GREEDY: the similarity of x and match[x].
 
     Returns:
-        int64 (3 p,) for PAIRS: document, document, shared features of each; else empty.
+        int64 (2 p,) for PAIRS: the two documents of each pair, the smaller first; else empty.
     """
     longest = 0
     for x in documents:
         longest = max(longest, offsets[x + 1] - offsets[x])
     members = np.empty(4 * longest + 4, np.uint64)
-    pairs, pair_count = np.empty(3 * (1024 if mode == PAIRS else 0), np.int64), 0
+    pairs, pair_count = np.empty(1024 if mode == PAIRS else 0, np.int64), 0
+    forest = match if mode == COMPONENTS else match[:0]
     for j in range(documents.size):
         x, first, last = documents[j], key_offsets[j], key_offsets[j + 1]
         if first == last:
             continue
-        size = offsets[x + 1] - offsets[x]
-        count = _candidates(
-            x, size, keys, before, first, last, measure, similarity, offsets, groups, table, heads,
-            postings, seen, found,
-        )  # fmt: skip
-        if count:
-            _fill(features, offsets[x], offsets[x + 1], members)
+        _fill(features, offsets[x], offsets[x + 1], members)
         best = x
+        if mode == COMPONENTS:
+            _unite(
+                x, keys, before, first, last, members, features, offsets, groups, measure,
+                similarity, table, heads, postings, seen, words, distance, match,
+            )  # fmt: skip
+            count = 0
+        else:
+            count = _candidates(
+                x, keys, before, first, last, measure, similarity, offsets, groups, table, heads,
+                postings, seen, found,
+            )  # fmt: skip
         for c in range(count):
             y = found[c]
             if mode == GREEDY and best != x and rank[y] > rank[best]:
                 continue
-            if mode == COMPONENTS and _root(match, y) == _root(match, x):
-                continue
-            other = offsets[y + 1] - offsets[y]
-            needed = _needed_overlap(size, other, measure, similarity)
-            shared = _overlap(features, offsets[y], offsets[y + 1], members, needed)
-            reached = _score(shared, size, other, measure)
-            if reached < similarity:
-                continue
-            if _distance(words, x, y) > distance:
+            reached = _is_match(
+                x, y, members, features, offsets, measure, similarity, words, distance
+            )
+            if reached < 0.0:
                 continue
             if mode == GREEDY:
                 best, score[x] = y, reached
-            elif mode == COMPONENTS:
-                a, b = _root(match, x), _root(match, y)
-                match[max(a, b)] = min(a, b)
-            else:
-                if pair_count == pairs.size:
-                    larger = np.empty(2 * pair_count, np.int64)
-                    move(pairs, pair_count, larger)
-                    pairs = larger
-                pairs[pair_count], pairs[pair_count + 1] = min(x, y), max(x, y)
-                pairs[pair_count + 2] = shared
-                pair_count += 3
+                continue
+            if pair_count == pairs.size:
+                larger = np.empty(2 * pair_count, np.int64)
+                move(pairs, pair_count, larger)
+                pairs = larger
+            pairs[pair_count], pairs[pair_count + 1] = min(x, y), max(x, y)
+            pair_count += 2
         if mode == GREEDY:
             match[x] = best
-        if mode != GREEDY or best == x:
-            _insert(x, keys, before, first, last, table, heads, postings, used)
+        if best == x:
+            _insert(
+                x, keys, before, first, last, table, heads, postings, used, forest
+            )  # fmt: skip
     return pairs[:pair_count]
