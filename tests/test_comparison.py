@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -25,7 +25,7 @@ short = st.lists(st.sampled_from(["to", "be", "or", "not"]), max_size=8).map(" "
 @settings(max_examples=50 if JIT else 10)
 @given(a=short | texts(), b=short | texts(), ngram=st.integers(1, 3), bits=st.sampled_from([6, 64]))
 def test_a_comparison_is_that_of_the_feature_sets(a: str, b: str, ngram: int, bits: int) -> None:
-    recipe = Recipe(ngram=ngram, bits=bits)
+    recipe: Any = Recipe(ngram=ngram, bits=bits)
     found = compare_texts(a, b, recipe)
     left, right = (set(naive.features(naive.tokens(text, recipe), recipe)) for text in (a, b))
     assert found.features == (len(left), len(right))

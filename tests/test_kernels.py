@@ -82,7 +82,7 @@ def folded_weighted(hashes: Any, weights: Any, tie_one: bool, out: Any) -> None:
 
 
 @kernel
-def made_distinct(hashes: Any, table_size: int, repeats: Any) -> int:
+def made_distinct(hashes: Any, table_size: int, repeats: Any) -> Any:
     table = np.empty(table_size, np.uint64)
     slots = np.empty(table_size, np.int64)
     return fold.distinct(hashes, hashes.size, table, slots, repeats)

@@ -259,7 +259,12 @@ def test_several_fields_are_joined_in_memory_as_in_files(tmp_path: Path) -> None
 
 
 def test_nothing_is_no_documents() -> None:
-    for source in ([], pa.table({"text": pa.array([], pa.string())}), pa.array([], pa.string())):
+    sources: list[Any] = [
+        [],
+        pa.table({"text": pa.array([], pa.string())}),
+        pa.array([], pa.string()),
+    ]
+    for source in sources:
         result = nd.dedup(source)
         assert result.kept.shape == result.cluster.shape == (0,)
         assert result.duplicates.num_rows == result.summary.read == 0
@@ -315,7 +320,8 @@ def test_what_is_no_text_is_refused() -> None:
 def test_a_path_reads_a_file_and_writes_only_what_is_asked(tmp_path: Path) -> None:
     path = tmp_path / "docs.jsonl"
     path.write_bytes(b"".join(line(text) for text in TEXTS))
-    for source in (path, str(path), [path]):
+    sources: list[Any] = [path, str(path), [path]]
+    for source in sources:
         result = nd.dedup(source)
         assert result.kept.tolist() == KEPT
         assert result.duplicates["kept"].to_pylist() == [f"{path}:1"] * 2
@@ -350,7 +356,7 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
 @settings(max_examples=40 if JIT else 8)
 @given(texts=documents, recipe=small_recipes, k=st.integers(0, 10))
 def test_fingerprints_and_pairs_of_files_equal_the_oracle(
-    tmp_path_factory: pytest.TempPathFactory, texts: list[str], recipe: nd.Recipe, k: int
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str], recipe: Any, k: int
 ) -> None:
     folder = tmp_path_factory.mktemp("fps")
     source, fps, found = (str(folder / x) for x in ("docs.jsonl", "fps.parquet", "pairs.parquet"))
