@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import json
+import math
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -45,11 +46,15 @@ small_recipes = st.builds(
     weight=st.sampled_from(["set", "count"]),
 )
 distances = st.builds(Matching, distance=st.integers(0, 10), recipe=small_recipes)
-similarities = st.builds(Matching, similarity=st.sampled_from(SIMILARITIES), recipe=small_recipes)
+measures = st.sampled_from(["jaccard", "cosine", "containment"])
+similarities = st.builds(
+    Matching, measure=measures, similarity=st.sampled_from(SIMILARITIES), recipe=small_recipes
+)
 verified = st.builds(
     Matching,
     distance=st.integers(0, 10),
     verify=st.sampled_from(SIMILARITIES),
+    measure=measures,
     recipe=small_recipes,
 )
 
@@ -84,7 +89,15 @@ class Oracle:
         return naive.distance(self.values[a], self.values[b])
 
     def similarity(self, a: int, b: int) -> float:
-        return len(self.features[a] & self.features[b]) / len(self.features[a] | self.features[b])
+        left, right = self.features[a], self.features[b]
+        return (
+            len(left & right)
+            / {
+                "jaccard": len(left | right),
+                "cosine": math.sqrt(len(left) * len(right)),
+                "containment": min(len(left), len(right)),
+            }[self.matching.measure]
+        )
 
     def matches(self, a: int, b: int) -> bool:
         if self.values[a] is None or self.values[b] is None:
@@ -293,7 +306,7 @@ def test_numbers_of_threads_do_not_change_a_larger_run() -> None:
         ({"similarity": 0}, "similarity is 0: use a number above 0, up to 1"),
         ({"similarity": 1.01}, "similarity is 1.01"),
         ({"similarity": float("nan")}, "similarity is nan"),
-        ({"similarity": "high"}, "similarity is 'high'"),
+        ({"measure": "dice"}, "measure is 'dice': use one of jaccard, cosine, containment"),
         ({"similarity": 0.8, "distance": 3}, "similarity and distance exclude each other"),
         ({"verify": 0.8}, "verify belongs to distance"),
         ({"distance": 3, "verify": 2}, "use a number above 0, up to 1"),
