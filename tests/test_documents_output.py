@@ -170,18 +170,16 @@ def test_a_folder_without_permission_is_a_file_error(tmp_path: Path) -> None:
 
 def test_inputs_are_checked_before_any_is_read(tmp_path: Path) -> None:
     good = jsonl(tmp_path / "in.jsonl", "a")
-    (tmp_path / "in.txt").touch()
+    (tmp_path / "in.what").touch()
     with pytest.raises(FileError, match="No such file"):
         open_sources([good, str(tmp_path / "none.jsonl")])
-    with pytest.raises(FileError, match="it is a directory"):
-        open_sources([str(tmp_path)])
     with pytest.raises(UsageError, match=r"unknown extension; known are \.jsonl, .*\.gz or \.zst"):
-        open_sources([str(tmp_path / "in.txt")])
+        open_sources([str(tmp_path / "in.what")])
     with pytest.raises(UsageError, match="named twice"):
         open_sources(["-", "-"])
     with pytest.raises(UsageError, match="unknown format 'xml': use one of jsonl, csv"):
         open_sources([good], format="xml")
-    assert open_sources([str(tmp_path / "in.txt")], format="csv")[0].format == "csv"
+    assert open_sources([str(tmp_path / "in.what")], format="csv")[0].format == "csv"
 
 
 def test_extensions_name_formats() -> None:

@@ -4,9 +4,10 @@ The flow: `open_sources` checks the inputs, `Source.batches` reads them, `write_
 kept records, and an `OutputSet` makes all outputs of a run appear together.
 """
 
+from neardup.documents.atomic import AtomicFile
 from neardup.documents.batch import Batch, ReadOptions
 from neardup.documents.formats import EXTENSIONS, FORMATS, format_of_path, open_sources
-from neardup.documents.output import AtomicFile, OutputSet
+from neardup.documents.output import OutputSet
 from neardup.documents.rejects import Rejects
 from neardup.documents.source import Source
 from neardup.documents.tables import write_table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["Batch", "ReadOptions"]
+__all__ = ["Batch", "Columns", "Gathered", "Joiner", "ReadOptions", "string_array"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,9 @@ class ReadOptions:
         id: Field that holds the document's id, a string or a whole number, or None.
         skip_errors: False raises DataError at the first bad record; True hands it to the rejects.
         batch_bytes: About how many bytes of records make one batch.
+        within: Field that two documents must have in common to be compared: a string, a whole
+            number, a boolean or null; or None.
+        number: Field with the number that a document's priority depends on, or None.
 
     Example:
         >>> ReadOptions(text=("title", "body")).fields
@@ -37,6 +40,8 @@ class ReadOptions:
     id: str | None = None
     skip_errors: bool = False
     batch_bytes: int = 8 << 20
+    within: str | None = None
+    number: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse options without a text field or with empty batches."""
@@ -47,8 +52,9 @@ class ReadOptions:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The fields that are read: those of the text, then that of the id."""
-        return self.text if self.id is None else (*self.text, self.id)
+        """The fields that are read: of the text, the id, the group and the number, in order."""
+        others = (self.id, self.within, self.number)
+        return self.text + tuple(name for name in others if name is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +65,71 @@ class Batch:
         texts: LargeStringArray of n texts, no nulls.
         ids: LargeStringArray of n ids, or None without an id field.
         rows: int64 array (n,), the 1-based number of each record: its line in JSONL, the line
-            where it begins in CSV, its row in Parquet.
+            where it begins in CSV, its row in Parquet and Arrow, the file among text files.
         nbytes: Bytes of input, compressed as it is, consumed since the batch before; for progress.
+        within: LargeStringArray of n values of that field, null for null; None without the field.
+        numbers: DoubleArray of n numbers, null where there is none; None without the field.
     """
 
     texts: pa.LargeStringArray
     ids: pa.LargeStringArray | None
     rows: npt.NDArray[np.int64]
     nbytes: int
+    within: pa.LargeStringArray | None = None
+    numbers: pa.DoubleArray | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """What is read of n accepted records; the parts are those of a batch."""
+
+    texts: pa.LargeStringArray
+    ids: pa.LargeStringArray | None = None
+    within: pa.LargeStringArray | None = None
+    numbers: pa.DoubleArray | None = None
+
+    def __len__(self) -> int:
+        """Count the records."""
+        return len(self.texts)
+
+    def batch(self, rows: npt.NDArray[np.int64], nbytes: int) -> Batch:
+        """Make them a batch."""
+        return Batch(self.texts, self.ids, rows, nbytes, self.within, self.numbers)
+
+
+class Gathered:
+    """Columns in the making, one record after the other."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        """Begin with nothing."""
+        self._options = options
+        self.texts: list[str] = []
+        self._ids: list[str] = []
+        self._within: list[str | None] = []
+        self._numbers: list[float | None] = []
+
+    def __len__(self) -> int:
+        """Count the records."""
+        return len(self.texts)
+
+    def add(
+        self, text: str, identity: str = "", within: str | None = None, number: float | None = None
+    ) -> None:
+        """Append one record; what has no field in the options is not looked at."""
+        self.texts.append(text)
+        self._ids.append(identity)
+        self._within.append(within)
+        self._numbers.append(number)
+
+    def columns(self) -> Columns:
+        """Give the columns that the options name."""
+        options = self._options
+        return Columns(
+            string_array(self.texts),
+            None if options.id is None else string_array(self._ids),
+            None if options.within is None else string_array(self._within),
+            None if options.number is None else pa.array(self._numbers, pa.float64()),
+        )
 
 
 class Joiner:
@@ -74,32 +137,32 @@ class Joiner:
 
     def __init__(self) -> None:
         """Begin with nothing."""
-        self._texts: list[pa.LargeStringArray] = []
-        self._ids: list[pa.LargeStringArray] = []
+        self._parts: list[Columns] = []
         self._rows: list[npt.NDArray[np.int64]] = []
         self._reported = 0
 
-    def add(
-        self,
-        texts: pa.LargeStringArray,
-        ids: pa.LargeStringArray | None,
-        rows: npt.NDArray[np.int64],
-    ) -> None:
+    def add(self, columns: Columns, rows: npt.NDArray[np.int64]) -> None:
         """Append the records of one part, which may be none."""
-        if len(texts):
-            self._texts.append(texts)
+        if len(columns):
+            self._parts.append(columns)
             self._rows.append(rows)
-            if ids is not None:
-                self._ids.append(ids)
 
     def take(self, consumed: int) -> Iterator[Batch]:
         """Give what is there as one batch, or nothing; `consumed` counts from the start."""
-        if self._texts:
-            ids = pa.concat_arrays(self._ids) if self._ids else None
-            rows = np.concatenate(self._rows)
-            yield Batch(pa.concat_arrays(self._texts), ids, rows, consumed - self._reported)
+        if self._parts:
+            joined = Columns(
+                *(
+                    _joined([getattr(part, name) for part in self._parts])
+                    for name in ("texts", "ids", "within", "numbers")
+                )
+            )
+            yield joined.batch(np.concatenate(self._rows), consumed - self._reported)
             self._reported = consumed
-            self._texts, self._ids, self._rows = [], [], []
+            self._parts, self._rows = [], []
+
+
+def _joined(arrays: list[Any]) -> Any:
+    return None if arrays[0] is None else pa.concat_arrays(arrays)
 
 
 def string_array(values: Sequence[str | None]) -> pa.LargeStringArray:

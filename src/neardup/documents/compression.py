@@ -182,6 +182,8 @@ class _Decoded(io.RawIOBase):
             return 0
         try:
             return int(self._stream.readinto(buffer[:_DECODED_BYTES]))
+        except FileError:
+            raise
         except OSError as error:
             if error.errno is not None:
                 raise

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import csv
+import math
 from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
-from neardup.documents.batch import Batch, string_array
-from neardup.documents.problems import BadRecordError, missing_field, refuse
+from neardup.documents.batch import Gathered
+from neardup.documents.problems import BadRecordError, missing_field, quoted, refuse
 from neardup.documents.source import BOM, TextSource
 from neardup.documents.spans import Spans
-from neardup.documents.spool import RegularInput
+from neardup.documents.spool import StreamInput
 from neardup.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from neardup.documents.batch import ReadOptions
+    from neardup.documents.batch import Batch, ReadOptions
     from neardup.documents.compression import ByteReader
     from neardup.documents.rejects import Rejects
 
@@ -41,7 +42,7 @@ class CsvSource(TextSource):
 
     def layout(self) -> bytes | None:
         """The header row without byte-order mark and line end; None if there is none yet."""
-        if not self._header and isinstance(self._input, RegularInput):
+        if not self._header and not isinstance(self._input, StreamInput):
             with self._input.open() as reader:
                 lines = _Lines(reader)
                 self._read_header(self._rows(lines), lines)
@@ -59,7 +60,7 @@ class CsvSource(TextSource):
                 part = _Part(self.name, options, names, rejects)
                 while part.read(rows, lines):
                     self._spans.add(np.array(part.lengths, np.int64), np.array(part.accepted))
-                    if part.texts:
+                    if part.rows:
                         consumed = reader.consumed
                         yield part.batch(consumed - reported)
                         reported = consumed
@@ -133,13 +134,19 @@ class _Part:
         self._rejects = rejects
         self._width = len(names)
         self._text = [_column(source, names, name, "--text") for name in options.text]
-        self._id = None if options.id is None else _column(source, names, options.id, "--id")
+        self._id, self._within, self._number = (
+            None if name is None else _column(source, names, name, option)
+            for name, option in (
+                (options.id, "--id"),
+                (options.within, "--within"),
+                (options.number, "another --keep"),
+            )
+        )
         self._pick = itemgetter(*self._text)
 
     def read(self, rows: Iterator[list[str]], lines: _Lines) -> bool:
         """Read about `batch_bytes`; False at the end of the file."""
-        self.texts: list[str] = []
-        self.ids: list[str] = []
+        self._gathered = Gathered(self._options)
         self.rows: list[int] = []
         self.lengths: list[int] = []
         self.accepted: list[bool] = []
@@ -167,17 +174,31 @@ class _Part:
             raise BadRecordError("not UTF-8")
         if len(fields) != self._width:
             raise BadRecordError(f"{len(fields)} fields where the header has {self._width}")
+        number = None if self._number is None else self._parsed(fields[self._number])
         picked = self._pick(fields)
-        self.texts.append(picked if isinstance(picked, str) else "\n".join(picked))
-        if self._id is not None:
-            self.ids.append(fields[self._id])
+        self._gathered.add(
+            picked if isinstance(picked, str) else "\n".join(picked),
+            "" if self._id is None else fields[self._id],
+            None if self._within is None else fields[self._within],
+            number,
+        )
         self.rows.append(row)
         return True
 
+    def _parsed(self, field: str) -> float | None:
+        if not field.strip():
+            return None
+        try:
+            number = float(field)
+        except ValueError:
+            number = math.nan
+        if math.isnan(number):
+            raise BadRecordError(f"{self._options.number} is {quoted([field])}, not a number")
+        return number
+
     def batch(self, nbytes: int) -> Batch:
         """Give the accepted records."""
-        ids = None if self._id is None else string_array(self.ids)
-        return Batch(string_array(self.texts), ids, np.array(self.rows, np.int64), nbytes)
+        return self._gathered.columns().batch(np.array(self.rows, np.int64), nbytes)
 
 
 def _column(source: str, names: list[str], name: str, option: str) -> int:

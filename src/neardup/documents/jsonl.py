@@ -9,14 +9,14 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from neardup.documents.batch import Joiner, string_array
+from neardup.documents.batch import Columns, Gathered, Joiner, string_array
 from neardup.documents.problems import BadRecordError, missing_field, refuse
 from neardup.documents.source import BOM, TextSource
 from neardup.documents.spans import Spans
 from neardup.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from neardup.documents.batch import Batch, ReadOptions
     from neardup.documents.rejects import Rejects
@@ -56,10 +56,10 @@ class JsonlSource(TextSource):
             while lines := reader.lines(min(options.batch_bytes, _PART_BYTES), row - 1):
                 if row == 1:
                     self._begin(lines)
-                texts, ids, accepted = self._parse(parser, lines, row, rejects)
+                columns, accepted = self._parse(parser, lines, row, rejects)
                 lengths = np.fromiter(map(len, lines), np.int64, len(lines))
                 self._spans.add(lengths, accepted)
-                joiner.add(texts, ids, np.flatnonzero(accepted) + row)
+                joiner.add(columns, np.flatnonzero(accepted) + row)
                 row += len(lines)
                 if self._spans.end - start >= options.batch_bytes:
                     yield from joiner.take(reader.consumed)
@@ -81,26 +81,22 @@ class JsonlSource(TextSource):
 
     def _parse(
         self, parser: _Parser, lines: list[bytes], row: int, rejects: Rejects | None
-    ) -> tuple[pa.LargeStringArray, pa.LargeStringArray | None, np.ndarray[Any, Any]]:
+    ) -> tuple[Columns, np.ndarray[Any, Any]]:
         if (parsed := parser.all_of(lines)) is not None:
-            return *parsed, np.ones(len(lines), np.bool_)
+            return parsed, np.ones(len(lines), np.bool_)
         accepted = np.zeros(len(lines), np.bool_)
-        texts: list[str] = []
-        ids: list[str] = []
+        gathered = Gathered(parser.options)
         for i, line in enumerate(lines):
             record = line.strip(_BLANK)
             if not record:
                 continue
             try:
-                text, identity = parser.one(record)
+                gathered.add(*parser.one(record))
             except BadRecordError as bad:
                 refuse(self.name, row + i, bad, line.rstrip(b"\r\n"), parser.options, rejects)
                 continue
-            texts.append(text)
-            ids.append(identity)
             accepted[i] = True
-        has_ids = parser.options.id is not None
-        return string_array(texts), string_array(ids) if has_ids else None, accepted
+        return gathered.columns(), accepted
 
 
 class _Parser:
@@ -108,55 +104,98 @@ class _Parser:
         self.options = options
         self._pick = itemgetter(*options.fields)
 
-    def all_of(
-        self, lines: list[bytes]
-    ) -> tuple[pa.LargeStringArray, pa.LargeStringArray | None] | None:
+    def all_of(self, lines: list[bytes]) -> Columns | None:
         """Parse lines that are all good, quickly; None if one is not, or is blank."""
         try:
             picked = list(map(self._pick, map(orjson.loads, lines)))
-            if len(self.options.fields) == 1:
-                texts: pa.LargeStringArray = string_array(picked)
-                ids: pa.LargeStringArray | None = None
-            else:
-                texts, ids = self._columns(picked)
+            columns = self._columns(picked)
         except (ValueError, TypeError, LookupError, OverflowError):
             return None
-        if texts.null_count or (ids is not None and ids.null_count):
+        if columns.texts.null_count or (columns.ids is not None and columns.ids.null_count):
             return None
-        return texts, ids
+        return columns
 
-    def _columns(
-        self, picked: list[tuple[Any, ...]]
-    ) -> tuple[pa.LargeStringArray, pa.LargeStringArray | None]:
-        columns = list(zip(*picked, strict=True))
-        ids = None
-        if self.options.id is not None:
-            ids = pa.array(columns.pop())
-            if not (pa.types.is_integer(ids.type) or pa.types.is_string(ids.type)):
-                raise TypeError("an id is neither a string nor a whole number")
-            ids = ids.cast(pa.large_string())
-        if len(columns) == 1:
-            return string_array(columns[0]), ids
-        return string_array(["\n".join(parts) for parts in zip(*columns, strict=True)]), ids
+    def _columns(self, picked: list[Any]) -> Columns:
+        options = self.options
+        if len(options.fields) == 1:
+            return Columns(string_array(picked))
+        values = list(zip(*picked, strict=True))
+        numbers = None if options.number is None else _number_array(values.pop())
+        within = (
+            None if options.within is None else _scalar_array(values.pop(), pa.types.is_boolean)
+        )
+        ids = None if options.id is None else _scalar_array(values.pop())
+        if len(values) == 1:
+            texts = string_array(values[0])
+        else:
+            texts = string_array(["\n".join(parts) for parts in zip(*values, strict=True)])
+        return Columns(texts, ids, within, numbers)
 
-    def one(self, record: bytes) -> tuple[str, str]:
-        """Parse one record: its text and id ("" without an id field), or say what is wrong."""
+    def one(self, record: bytes) -> tuple[str, str, str | None, float | None]:
+        """Parse one record: text, id, group and number ("" or None where there is no field).
+
+        Raises:
+            BadRecordError: Says what is wrong.
+        """
         value = _load(record)
         if not isinstance(value, dict):
             raise BadRecordError(f"{_KINDS[type(value)]}, not a JSON object", _FIX)
-        parts = [_field(value, name, "--text") for name in self.options.text]
-        for name, part in zip(self.options.text, parts, strict=True):
+        options = self.options
+        parts = [_field(value, name, "--text") for name in options.text]
+        for name, part in zip(options.text, parts, strict=True):
             if not isinstance(part, str):
                 raise BadRecordError(f"{name} is {_KINDS[type(part)]}, not a string", _FIX)
-        if self.options.id is None:
-            return "\n".join(parts), ""
-        identity = _field(value, self.options.id, "--id")
-        if type(identity) not in {str, int}:
-            kind = _KINDS[type(identity)]
-            raise BadRecordError(
-                f"{self.options.id} is {kind}, not a string or a whole number", _FIX
-            )
-        return "\n".join(parts), str(identity)
+        identity = "" if options.id is None else _identity(value, options.id)
+        within = None if options.within is None else _within(value, options.within)
+        number = None if options.number is None else _number(value, options.number)
+        return "\n".join(parts), identity, within, number
+
+
+def _scalar_array(
+    values: Sequence[Any], also: Callable[[pa.DataType], bool] = pa.types.is_string
+) -> pa.LargeStringArray:
+    """Strings or whole numbers as text; TypeError or ValueError for a mixture and for others."""
+    array = pa.array(values)
+    kinds = (pa.types.is_integer, pa.types.is_string, pa.types.is_null, also)
+    if not any(test(array.type) for test in kinds):
+        raise TypeError("neither strings nor whole numbers")
+    return array.cast(pa.large_string())
+
+
+def _number_array(values: Sequence[Any]) -> pa.DoubleArray:
+    array = pa.array(values)
+    kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_null)
+    if not any(test(array.type) for test in kinds):
+        raise TypeError("no numbers")
+    return array.cast(pa.float64())
+
+
+def _identity(record: dict[str, Any], name: str) -> str:
+    value = _field(record, name, "--id")
+    if type(value) not in {str, int}:
+        raise BadRecordError(
+            f"{name} is {_KINDS[type(value)]}, not a string or a whole number", _FIX
+        )
+    return str(value)
+
+
+def _within(record: dict[str, Any], name: str) -> str | None:
+    value = _field(record, name, "--within")
+    if isinstance(value, float | list | dict):
+        kind = "a fraction" if isinstance(value, float) else _KINDS[type(value)]
+        raise BadRecordError(
+            f"{name} is {kind}, not a string, a whole number, a boolean or null", _FIX
+        )
+    if isinstance(value, bool):
+        return str(value).lower()
+    return None if value is None else str(value)
+
+
+def _number(record: dict[str, Any], name: str) -> float | None:
+    value = record.get(name)
+    if type(value) not in {int, float, type(None)}:
+        raise BadRecordError(f"{name} is {_KINDS[type(value)]}, not a number", _FIX)
+    return None if value is None else float(value)
 
 
 def _field(record: dict[str, Any], name: str, option: str) -> Any:

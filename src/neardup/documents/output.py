@@ -1,141 +1,28 @@
-"""Outputs that appear whole or not at all."""
+"""Outputs that appear together or not at all."""
 
 from __future__ import annotations
 
 import contextlib
-import os
-import secrets
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, Self
+from typing import TYPE_CHECKING, Self
 
-from neardup.documents.compression import codec_of_path, encoder
+from neardup.documents.atomic import (
+    STANDARD_OUTPUT,
+    AtomicFile,
+    AtomicFolder,
+    Output,
+    RemoteFile,
+    is_device,
+)
 from neardup.documents.problems import file_error
+from neardup.documents.remote import as_local, is_uri, locate, remote_errors
 from neardup.errors import FileError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import TracebackType
 
-__all__ = ["AtomicFile", "OutputSet"]
-
-_BUFFER_BYTES: Final = 1 << 20
-_STANDARD_OUTPUT: Final = ("-", "/dev/stdout")
-
-
-class AtomicFile:
-    """One output, written aside in its folder and compressed as its extension says.
-
-    Standard output and what is no regular file (a device, a pipe) is written straight.
-    OutputSet creates, publishes and discards it.
-    """
-
-    closed = False
-
-    def __init__(self, path: str) -> None:
-        """Open the temporary file; FileError if that fails."""
-        self.path = path
-        self.ends_line = True
-        self._count = 0
-        self._final: Path | None = None
-        self._temporary: Path | None = None
-        self._backup: Path | None = None
-        try:
-            self._file = self._open()
-        except OSError as error:
-            raise file_error(path, "write", error) from None
-        codec = None if path in _STANDARD_OUTPUT else codec_of_path(path)
-        self._encoder = encoder(self._file, codec)
-
-    def _open(self) -> BinaryIO:
-        if self.path in _STANDARD_OUTPUT:
-            sys.stdout.flush()
-            return os.fdopen(sys.stdout.fileno(), "wb", _BUFFER_BYTES, closefd=False)
-        if _is_device(self.path):
-            return Path(self.path).open("wb", buffering=_BUFFER_BYTES)
-        self._final = Path(self.path).resolve()
-        temporary = _beside(self._final, "tmp")
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-        self._temporary = temporary
-        return os.fdopen(descriptor, "wb", _BUFFER_BYTES)
-
-    def write(self, data: bytes | memoryview) -> int:
-        """Append bytes; FileError if the disk is full or the write fails otherwise."""
-        nbytes = memoryview(data).nbytes
-        if nbytes == 0:
-            return 0
-        try:
-            self._encoder.write(data)
-        except OSError as error:
-            raise file_error(self.path, "write", error) from None
-        self._count += nbytes
-        self.ends_line = data[-1:] == b"\n"
-        return nbytes
-
-    def tell(self) -> int:
-        """Bytes written so far, before compression."""
-        return self._count
-
-    def flush(self) -> None:
-        """Do nothing: bytes reach the disk when the set is committed."""
-
-    def close(self) -> None:
-        """Do nothing: the set of outputs ends the file."""
-
-    def finish(self) -> None:
-        """Write what is left and sync it to the disk; FileError if that fails."""
-        try:
-            self._encoder.close()
-            self._file.flush()
-            if self._temporary is not None:
-                os.fsync(self._file.fileno())
-            self._file.close()
-        except OSError as error:
-            raise file_error(self.path, "write", error) from None
-
-    def publish(self) -> None:
-        """Rename to the final path; what it replaces is held as a link until `settle`."""
-        if self._temporary is None or self._final is None:
-            return
-        backup = _beside(self._final, "old")
-        with contextlib.suppress(OSError):
-            backup.hardlink_to(self._final)
-            self._backup = backup
-        try:
-            self._temporary.replace(self._final)
-        except OSError as error:
-            raise file_error(self.path, "write", error) from None
-        self._temporary = None
-
-    def withdraw(self) -> None:
-        """Undo `publish`: put back what was there before."""
-        if self._final is None or self._temporary is not None:
-            return
-        with contextlib.suppress(OSError):
-            if self._backup is not None:
-                self._backup.replace(self._final)
-                self._backup = None
-            else:
-                self._final.unlink()
-
-    def settle(self) -> None:
-        """Make the rename durable and forget what was there before."""
-        if self._final is None:
-            return
-        if self._backup is not None:
-            self._backup.unlink()
-            self._backup = None
-        _sync_folder(self._final.parent)
-
-    def discard(self) -> None:
-        """Close and remove every temporary file."""
-        with contextlib.suppress(OSError, ValueError):
-            self._file.close()
-        for path in (self._temporary, self._backup):
-            if path is not None:
-                with contextlib.suppress(OSError):
-                    path.unlink()
-        self._temporary = self._backup = None
+__all__ = ["OutputSet", "check_empty", "is_folder", "joined_path"]
 
 
 class OutputSet:
@@ -143,6 +30,7 @@ class OutputSet:
 
     Args:
         inputs: Paths that no output may replace.
+        tmp: Folder for what waits for its upload to a URI; the system's own if None.
 
     Example:
         >>> with OutputSet() as outputs:
@@ -150,11 +38,12 @@ class OutputSet:
         ...     outputs.commit()
     """
 
-    def __init__(self, inputs: Iterable[str | None] = ()) -> None:
+    def __init__(self, inputs: Iterable[str | None] = (), tmp: str | None = None) -> None:
         """Remember the inputs."""
+        self._tmp = tmp
         self._inputs = [path for path in inputs if path is not None]
-        self._files: list[AtomicFile] = []
-        self._taken: set[Path] = set()
+        self._files: list[Output] = []
+        self._taken: set[str] = set()
         self._folders: list[Path] = []
         self._committed = False
 
@@ -165,32 +54,46 @@ class OutputSet:
             UsageError: If the path is an input, an output already, or a folder.
             FileError: If the folder around it is missing or cannot be written.
         """
-        if path not in _STANDARD_OUTPUT:
-            self.check(path)
-        taken = Path("-" if path in _STANDARD_OUTPUT else path).resolve()
-        if taken in self._taken and not _is_device(path):
-            raise UsageError(f"{path} is named for two outputs; give each its own path")
-        file = AtomicFile(path)
-        self._taken.add(taken)
+        path = as_local(path)
+        self.check(path)
+        if is_uri(path) or not is_device(path):
+            self._take(path)
+        file = RemoteFile(path, self._tmp) if is_uri(path) else AtomicFile(path)
         self._files.append(file)
         return file
 
+    def create_tree(self, path: str) -> AtomicFolder:
+        """Begin a folder of files, which must be empty or absent.
+
+        Raises:
+            UsageError: If there is something in it.
+            FileError: If it cannot be created.
+        """
+        path = as_local(path)
+        check_empty(path)
+        folder = AtomicFolder(path, self._tmp)
+        self._files.append(folder)
+        return folder
+
     def create_folder(self, path: str) -> None:
         """Make a folder unless it is there; removed again without a commit."""
-        folder = Path(path)
-        if folder.is_dir():
+        path = as_local(path)
+        if is_uri(path):
             return
-        try:
-            folder.mkdir()
-        except OSError as error:
-            raise file_error(path, "create the folder", error) from None
-        self._folders.append(folder)
+        folder = Path(path)
+        missing = [x for x in (folder, *folder.parents) if not x.exists()]
+        for parent in reversed(missing):
+            try:
+                parent.mkdir()
+            except OSError as error:
+                raise file_error(path, "create the folder", error) from None
+            self._folders.append(parent)
 
     def commit(self) -> None:
         """Flush, sync and rename every output; FileError leaves all as it was before."""
         for file in self._files:
             file.finish()
-        published: list[AtomicFile] = []
+        published: list[Output] = []
         try:
             for file in self._files:
                 published.append(file)
@@ -205,14 +108,22 @@ class OutputSet:
 
     def check(self, path: str) -> None:
         """Raise what `create` would, without creating anything; call it before a long run."""
-        if Path(path).is_dir() or path.endswith("/"):
+        path = as_local(path)
+        if path in STANDARD_OUTPUT:
+            return
+        if is_folder(path):
             raise UsageError(f"{path} is a folder; name a file in it")
         parent = Path(path).resolve().parent
-        if not parent.is_dir():
+        if not is_uri(path) and not parent.is_dir():
             raise FileError(f"cannot write {path}: there is no folder {parent}; create it first")
-        for source in self._inputs:
-            if _is_same(source, path):
-                raise UsageError(f"{path} is an input; write to another path")
+        if any(_is_same(source, path) for source in self._inputs):
+            raise UsageError(f"{path} is an input; write to another path")
+
+    def _take(self, path: str) -> None:
+        name = _full_name(path)
+        if name in self._taken:
+            raise UsageError(f"{path} is named for two outputs; give each its own path")
+        self._taken.add(name)
 
     def __enter__(self) -> Self:
         """Give itself."""
@@ -233,28 +144,62 @@ class OutputSet:
                     folder.rmdir()
 
 
-def _beside(path: Path, ending: str) -> Path:
-    return path.with_name(f".{path.name[:50]}.{secrets.token_hex(4)}.{ending}")
+def _full_name(path: str) -> str:
+    if path in STANDARD_OUTPUT:
+        return "-"
+    if not is_uri(path):
+        return str(Path(path).resolve())
+    fs, key = locate(path)
+    return str(fs.unstrip_protocol(key))
 
 
-def _is_device(path: str) -> bool:
-    there = Path(path)
-    return there.exists() and not there.is_file()
-
-
-def _is_same(first: str, second: str) -> bool:
-    if Path(first).resolve() == Path(second).resolve():
-        return True
+def _is_same(source: str, path: str) -> bool:
+    if is_uri(source) or is_uri(path):
+        return _scheme(source) == _scheme(path) and _full_name(source) == _full_name(path)
     try:
-        return Path(first).samefile(second)
+        return Path(source).samefile(path)
     except OSError:
         return False
 
 
-def _sync_folder(path: Path) -> None:
-    with contextlib.suppress(OSError):
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+def _scheme(path: str) -> str:
+    return path.partition("://")[0] if is_uri(path) else ""
+
+
+def is_folder(path: str) -> bool:
+    """Whether an output is a folder: it exists as one or ends in a slash."""
+    path = as_local(path)
+    if path.endswith("/"):
+        return True
+    if not is_uri(path):
+        return Path(path).is_dir()
+    fs, key = locate(path)
+    with remote_errors(path, "read"):
+        return bool(fs.isdir(key))
+
+
+def joined_path(folder: str, relative: str) -> str:
+    """The path of a file in an output folder.
+
+    Example:
+        >>> joined_path("s3://bucket/out/", "a.jsonl"), joined_path("out/", "a.jsonl")
+        ('s3://bucket/out/a.jsonl', 'out/a.jsonl')
+    """
+    return f"{folder.rstrip('/')}/{relative}" if is_uri(folder) else str(Path(folder, relative))
+
+
+def check_empty(path: str) -> None:
+    """Raise UsageError if there is something in a folder."""
+    if is_uri(path):
+        fs, key = locate(path)
+        with remote_errors(path, "read"):
+            is_used = fs.exists(key) and bool(fs.find(key))
+    else:
         try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+            is_used = Path(path).is_dir() and any(Path(path).iterdir())
+        except OSError as error:
+            raise file_error(path, "read", error) from None
+    if is_used:
+        raise UsageError(
+            f"{path} is not empty, and kept files would mix with what is in it; name a new folder"
+        )

@@ -47,7 +47,7 @@ def missing_field(field: str, present: Iterable[str], option: str, kind: str) ->
     return BadRecordError(f"no {kind} {quoted([field])} ({there})", f"pass {option} FIELD")
 
 
-def refuse(  # noqa: PLR0913
+def refuse(
     source: str,
     row: int,
     bad: BadRecordError,

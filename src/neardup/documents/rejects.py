@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Self
 
 import orjson
 
-from neardup.documents.output import AtomicFile, OutputSet
+from neardup.documents.output import OutputSet
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+    from neardup.documents.atomic import AtomicFile
 
 __all__ = ["Rejects"]
 

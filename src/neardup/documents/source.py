@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from neardup.documents.atomic import AtomicFile
     from neardup.documents.batch import Batch, ReadOptions
-    from neardup.documents.output import AtomicFile
     from neardup.documents.rejects import Rejects
-    from neardup.documents.spool import RegularInput, StreamInput
+    from neardup.documents.spool import Input
 
 __all__ = ["Source", "TextSource"]
 
@@ -26,21 +26,21 @@ BOM = b"\xef\xbb\xbf"
 
 
 class Source(ABC):
-    """One input: read once for its documents, a second time to write the kept ones."""
+    """One input: read once for its documents, a second time to write the kept ones.
+
+    Its output in a folder is at the path `relative`: the base name, or, where a folder or a pattern
+    was named, the path below it.
+    """
 
     format: ClassVar[str]
 
-    def __init__(self, origin: RegularInput | StreamInput) -> None:
+    def __init__(self, origin: Input) -> None:
         """Take the input; nothing is read yet."""
         self._input = origin
         self.name = origin.name
         self.path = origin.path
         self.nbytes = origin.nbytes
-
-    @property
-    def base_name(self) -> str:
-        """The name of its output in a folder."""
-        return f"stdin.{self.format}" if self.path is None else Path(self.path).name
+        self.relative = f"stdin.{self.format}" if self.path is None else Path(self.path).name
 
     @abstractmethod
     def batches(self, options: ReadOptions, rejects: Rejects | None = None) -> Iterator[Batch]:
@@ -78,6 +78,11 @@ class Source(ABC):
         """
         self.write_joined([self], [keep], target)
 
+    @property
+    def paths(self) -> list[str]:
+        """The paths that no output may replace."""
+        return [] if self.path is None else [self.path]
+
     def close(self) -> None:
         """Remove the temporary copy, if there is one."""
         self._input.close()
@@ -86,7 +91,7 @@ class Source(ABC):
 class TextSource(Source):
     """An input whose records are stretches of bytes, kept exactly as they are."""
 
-    def __init__(self, origin: RegularInput | StreamInput) -> None:
+    def __init__(self, origin: Input) -> None:
         """Take the input; nothing is read yet."""
         super().__init__(origin)
         self._spans = Spans()

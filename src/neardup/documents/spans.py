@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from neardup.documents.atomic import AtomicFile
     from neardup.documents.compression import ByteReader
-    from neardup.documents.output import AtomicFile
 
 __all__ = ["Spans"]
 

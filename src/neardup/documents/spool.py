@@ -10,6 +10,8 @@ import tempfile
 from pathlib import Path
 from typing import IO, Protocol
 
+import pyarrow as pa
+
 from neardup.documents.compression import (
     MAGIC_BYTES,
     ByteReader,
@@ -17,7 +19,8 @@ from neardup.documents.compression import (
     codec_of_path,
 )
 from neardup.documents.problems import file_error
-from neardup.errors import FileError
+from neardup.documents.remote import RemoteInput, is_uri
+from neardup.errors import FileError, UsageError
 
 __all__ = ["STDIN_NAME", "Input", "RegularInput", "StreamInput", "find_input"]
 
@@ -33,6 +36,9 @@ class Input(Protocol):
 
     def open(self) -> ByteReader:
         """Start reading from the first byte, decompressed."""
+
+    def open_raw(self) -> pa.NativeFile:
+        """Open the file as it is, for reading anywhere in it; UsageError for a stream."""
 
     def check_unchanged(self) -> None:
         """Raise FileError if the input is no longer what it was when it was found."""
@@ -58,6 +64,10 @@ class RegularInput:
         except OSError as error:
             raise file_error(self.name, "read", error) from None
         return ByteReader(self.name, file, codec_of_path(self.name))
+
+    def open_raw(self) -> pa.NativeFile:
+        """Open the file as it is, for reading anywhere in it."""
+        return pa.OSFile(self.name)
 
     def check_unchanged(self) -> None:
         """Raise FileError if the file's size, time or identity changed."""
@@ -108,6 +118,10 @@ class StreamInput:
             raise file_error(self.name, "read", error) from None
         return ByteReader(self.name, file, codec_of_bytes(head), head, self._spool)
 
+    def open_raw(self) -> pa.NativeFile:
+        """Refuse: a stream cannot be read but from front to back."""
+        raise UsageError(f"{self.name} is a stream; use a file")
+
     def check_unchanged(self) -> None:
         """A copy does not change."""
 
@@ -118,14 +132,16 @@ class StreamInput:
             self._spool = None
 
 
-def find_input(path: str, tmp: str | None = None) -> RegularInput | StreamInput:
-    """Look a path up; "-" is standard input.
+def find_input(path: str, tmp: str | None = None) -> Input:
+    """Look a path or a URI up; "-" is standard input.
 
     Raises:
         FileError: If it does not exist, is a folder, or cannot be read.
     """
     if path == "-":
         return StreamInput(None, tmp)
+    if is_uri(path):
+        return RemoteInput(path)
     try:
         found = Path(path).stat()
     except OSError as error:

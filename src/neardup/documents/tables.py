@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from neardup.documents.output import AtomicFile, OutputSet
+    from neardup.documents.atomic import AtomicFile
+    from neardup.documents.output import OutputSet
 
 __all__ = ["write_table"]
 

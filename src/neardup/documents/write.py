@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neardup.documents.formats import format_of_path
+from neardup.documents.output import check_empty, is_folder, joined_path
+from neardup.documents.text_files import TextFilesSource
 from neardup.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,18 +27,22 @@ def plan_outputs(sources: Sequence[Source], out: str) -> list[tuple[str, list[in
     Args:
         sources: The inputs.
         out: A file, "-" for standard output, or a folder (it exists or ends in a slash), where
-            each input gets an output with its own base name.
+            each input gets an output with its own relative path.
 
     Returns:
         (path, indexes into `sources`) for each output, in order.
 
     Raises:
         UsageError: If inputs that should be joined have different formats, headers or schemas, if
-            two share a base name, or if the output's extension stands for another format.
+            two share a relative path, if the output's extension stands for another format, or if
+            text files have no empty folder to go to.
     """
     if not sources:
         raise UsageError("no inputs; name at least one file")
-    if Path(out).is_dir() or out.endswith("/"):
+    if isinstance(sources[0], TextFilesSource):
+        _check_text_folder(sources[0], out)
+        return [(out, [0])]
+    if is_folder(out):
         return _plan_folder(sources, out)
     _check_joinable(sources)
     wanted = None if out == "-" else format_of_path(out)
@@ -71,24 +76,41 @@ def write_outputs(
         FileError: If an input changed since it was read, or a read or write fails.
     """
     plan = plan_outputs(sources, out)
+    if isinstance(sources[0], TextFilesSource):
+        sources[0].copy_kept(keep_masks[0], outputs.create_tree(out))
+        return [out]
     if out.endswith("/"):
         outputs.create_folder(out)
     for path, members in plan:
+        if "/" in sources[members[0]].relative and is_folder(out):
+            outputs.create_folder(path.rpartition("/")[0])
         chosen = [sources[i] for i in members]
-        chosen[0].write_joined(chosen, [keep_masks[i] for i in members], outputs.create(path))
+        target = outputs.create(path)
+        chosen[0].write_joined(chosen, [keep_masks[i] for i in members], target)
+        target.finish()
     return [path for path, _ in plan]
+
+
+def _check_text_folder(source: TextFilesSource, out: str) -> None:
+    if not is_folder(out):
+        raise UsageError(
+            f"{out} would be one file, but {source.name} is read as text, one document a file;"
+            " name a folder for the kept files (-o OUT/)"
+        )
+    check_empty(out)
 
 
 def _plan_folder(sources: Sequence[Source], out: str) -> list[tuple[str, list[int]]]:
     first: dict[str, str] = {}
     for source in sources:
-        if source.base_name in first:
+        if source.relative in first:
             raise UsageError(
-                f"{first[source.base_name]} and {source.name} would both be written to"
-                f" {Path(out, source.base_name)}; rename one or run them apart"
+                f"{first[source.relative]} and {source.name} would both be written to"
+                f" {joined_path(out, source.relative)}; name the folder that holds both, rename"
+                " one or run them apart"
             )
-        first[source.base_name] = source.name
-    return [(str(Path(out, source.base_name)), [i]) for i, source in enumerate(sources)]
+        first[source.relative] = source.name
+    return [(joined_path(out, source.relative), [i]) for i, source in enumerate(sources)]
 
 
 def _check_joinable(sources: Sequence[Source]) -> None:
@@ -106,7 +128,7 @@ def _check_joinable(sources: Sequence[Source]) -> None:
             continue
         model = model or source
         if source.layout() != model.layout():
-            what = "schema" if source.format == "parquet" else "header"
+            what = "header" if source.format in {"csv", "tsv"} else "schema"
             raise UsageError(
                 f"{model.name} and {source.name} differ in their {what}, so they cannot share"
                 f" one output; {advice}"
