@@ -13,6 +13,7 @@ from neardup.errors import FileError
 __all__ = ["FeatureSpool"]
 
 _WORD: Final = 8
+_FIRST_BYTES: Final = 1 << 20
 
 
 class FeatureSpool:
@@ -34,7 +35,7 @@ class FeatureSpool:
         """Begin empty, in memory."""
         self._limit = limit
         self._tmp = tmp
-        self._parts: list[Any] = []
+        self._memory = _private_memory(_FIRST_BYTES)
         self._file: Any = None
         self._map: mmap.mmap | None = None
         self.nbytes = 0
@@ -46,41 +47,58 @@ class FeatureSpool:
 
     def append(self, features: Any) -> None:
         """Append a uint64 array; FileError if the disk is full."""
-        self._parts.append(features)
-        self.nbytes += features.nbytes
-        if self.nbytes > self._limit:
-            self._flush()
+        begin, self.nbytes = self.nbytes, self.nbytes + features.nbytes
+        if self._file is None and self.nbytes > self._limit:
+            self._open(begin)
+        if self._file is not None:
+            self._write(memoryview(features).cast("B"))
+            return
+        if self.nbytes > len(self._memory):
+            self._grow(max(2 * len(self._memory), self.nbytes))
+        np.frombuffer(self._memory, np.uint64, features.size, begin)[:] = features
 
     def finish(self) -> Any:
-        """Everything as one uint64 array, read-only where it lies on disk."""
-        if self._file is None:
-            whole = np.concatenate([np.zeros(0, np.uint64), *self._parts])
-            self._parts = []
-            whole.flags.writeable = False
-            return whole
-        self._flush()
-        self._file.flush()
-        self._map = mmap.mmap(self._file.fileno(), self.nbytes, access=mmap.ACCESS_READ)
-        return np.frombuffer(self._map, np.uint64)
+        """Everything as one uint64 array, read-only."""
+        if self._file is not None:
+            self._file.flush()
+            self._map = mmap.mmap(self._file.fileno(), self.nbytes, access=mmap.ACCESS_READ)
+        whole = np.frombuffer(self._map or self._memory, np.uint64, self.nbytes // _WORD)
+        whole.flags.writeable = False
+        return whole
 
     def forget_pages(self) -> None:
         """Let the system take back the memory of what was read from the disk."""
         if self._map is not None and hasattr(mmap, "MADV_DONTNEED"):
             self._map.madvise(mmap.MADV_DONTNEED)
 
-    def _flush(self) -> None:
+    def _grow(self, size: int) -> None:
         try:
-            if self._file is None:
-                self._file = tempfile.TemporaryFile(dir=self._tmp, prefix="neardup-")  # noqa: SIM115
-            for part in self._parts:
-                self._file.write(memoryview(part).cast("B"))
+            self._memory.resize(size)  # moves pages, not bytes
+        except (SystemError, OSError, ValueError):
+            larger = _private_memory(size)
+            larger[: len(self._memory)] = self._memory[:]
+            self._memory = larger
+
+    def _open(self, nbytes: int) -> None:
+        try:
+            self._file = tempfile.TemporaryFile(dir=self._tmp, prefix="neardup-")  # noqa: SIM115
         except OSError as error:
-            where = self._tmp or tempfile.gettempdir()
-            raise FileError(
-                f"cannot write temporary features in {where}: {error.strerror}; choose another"
-                " folder with --tmp"
-            ) from None
-        self._parts = []
+            raise self._failure(error) from None
+        self._write(memoryview(self._memory)[:nbytes])
+        self._memory = _private_memory(_FIRST_BYTES)
+
+    def _write(self, data: memoryview) -> None:
+        try:
+            self._file.write(data)
+        except OSError as error:
+            raise self._failure(error) from None
+
+    def _failure(self, error: OSError) -> FileError:
+        where = self._tmp or tempfile.gettempdir()
+        return FileError(
+            f"cannot write temporary features in {where}: {error.strerror}; choose another folder"
+            " with --tmp"
+        )
 
     def __enter__(self) -> Self:
         """Give itself."""
@@ -88,6 +106,10 @@ class FeatureSpool:
 
     def __exit__(self, *_: object) -> None:
         """Remove the temporary file; arrays from `finish` must not be used any more."""
-        self._parts = []
         if self._file is not None:
             self._file.close()
+
+
+def _private_memory(nbytes: int) -> mmap.mmap:
+    """Zeroed memory that can grow without being copied; shared memory could not."""
+    return mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
