@@ -162,7 +162,7 @@ class _Run:
         self._cells, self._shift = _count(sets, self._pool)
         self._table, self._heads = np.zeros(1 << 10, np.uint64), np.zeros(1 << 10, np.int64)
         self._postings = np.zeros((1 << 10, 4), np.int64)
-        self._used = np.zeros(2, np.int64)
+        self._used = np.zeros(3, np.int64)
         self._rank = np.empty(n, np.int64)
         self._rank[self._order] = np.arange(n)
         self._seen, self._found = np.full(n, -1, np.int64), np.empty(n, np.int64)

@@ -367,7 +367,7 @@ def _may_match(
 def _unite(
     x: int, keys: Any, before: Any, first: int, last: int, members: Any, features: Any,
     offsets: Any, groups: Any, measure: int, similarity: float, table: Any, heads: Any,
-    postings: Any, seen: Any, words: Any, distance: int, parent: Any,
+    postings: Any, used: Any, seen: Any, words: Any, distance: int, parent: Any,
 ) -> None:  # fmt: skip
     """Unite a document with every component that has a match; one match for each is enough."""
     for k in range(first, last):
@@ -385,6 +385,7 @@ def _unite(
                     x, y, before[k], postings[below, 1], offsets, groups, measure, similarity
                 ):
                     seen[y] = x
+                    used[2] += 1
                     if _is_match(
                         x, y, members, features, offsets, measure, similarity, words, distance
                     ) >= 0.0:  # fmt: skip
@@ -423,7 +424,7 @@ def match_chunk(
         table: uint64, a power of two long, at least twice as many slots as keys it will hold.
         heads: int64, as long: the first posting of each slot.
         postings: int64 (capacity, 4): document, features before, and links (see `_insert`).
-        used: int64 (2,): postings and slots in use.
+        used: int64 (3,): postings in use, slots in use, candidates verified.
         rank: int64 (n,): priority of each document, 0 first.
         seen: int64 (n,), scratch, initially -1.
         found: int64 (n,), scratch.
@@ -450,7 +451,7 @@ def match_chunk(
         if mode == COMPONENTS:
             _unite(
                 x, keys, before, first, last, members, features, offsets, groups, measure,
-                similarity, table, heads, postings, seen, words, distance, match,
+                similarity, table, heads, postings, used, seen, words, distance, match,
             )  # fmt: skip
             count = 0
         else:
@@ -462,6 +463,7 @@ def match_chunk(
             y = found[c]
             if mode == GREEDY and best != x and rank[y] > rank[best]:
                 continue
+            used[2] += 1
             reached = _is_match(
                 x, y, members, features, offsets, measure, similarity, words, distance
             )
