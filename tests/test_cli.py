@@ -72,6 +72,7 @@ class Here:
         finally:
             signal.signal(signal.SIGTERM, handler)
         out, err = self._capture.readouterr()
+        err = without_notice(err)
         assert stopped.value.code == code, err
         return out, err
 
@@ -138,9 +139,14 @@ def ids(path: Path) -> str:
     return "".join(row["id"] for row in read(path))
 
 
+def without_notice(stderr: str) -> str:
+    """Drop what is said once, when a new version's kernels are compiled."""
+    return re.sub("neardup: compiling kernels[^\n]*\n", "", stderr)
+
+
 def one_line(stderr: str | bytes) -> str:
     """The error: one line, no traceback."""
-    text = stderr.decode() if isinstance(stderr, bytes) else stderr
+    text = without_notice(stderr.decode() if isinstance(stderr, bytes) else stderr)
     assert re.fullmatch(r"neardup: [^\n]+\n", text), text
     return text.removeprefix("neardup: ").removesuffix("\n")
 
@@ -355,7 +361,7 @@ WRONG = [
     ),
     ("dedup docs.jsonl -o x.jsonl --similarity high", 2, "'high': use a number above 0, up to 1"),
     ("dedup docs.jsonl -o x.jsonl --tokens word", 2, "'word': use one of words, chars"),
-    ("dedup docs.jsonl -o x.jsonl --hash md5", 2, "'md5': use one of xxh3"),
+    ("dedup docs.jsonl -o x.jsonl --hash crc7", 2, "hash is 'crc7'"),
     ("dedup docs.jsonl -o x.jsonl --on-error ignore", 2, "'ignore': use stop or skip"),
     ("dedup docs.jsonl -o x.jsonl --rejects r.jsonl", 2, "--rejects needs --on-error skip"),
     ("dedup docs.jsonl -o x.jsonl --recipe r.json", 3, "cannot read r.json"),
@@ -380,8 +386,7 @@ WRONG = [
     ("dedup docs.jsonl -o x.jsonl --text ", 2, "--text"),
     ("dedup docs.jsonl -o x.jsonl --tmp no", 3, "--tmp is 'no': there is no such folder"),
     ("dedup missing.jsonl -o x.jsonl", 3, "cannot read missing.jsonl: No such file"),
-    ("dedup . -o x.jsonl", 3, "is a directory"),
-    ("dedup docs.txt -o x.jsonl", 2, "docs.txt: unknown extension"),
+    ("dedup docs.odd -o x.jsonl", 2, "docs.odd: unknown extension"),
     ("dedup - - -o x.jsonl", 2, "named twice"),
     ("fingerprint docs.jsonl", 2, "Missing option"),
     ("fingerprint docs.jsonl -o fps.csv", 2, "use the extension .parquet"),
@@ -397,7 +402,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("command", "code", "message"), WRONG, ids=[row[0] for row in WRONG])
 def test_an_error_is_one_clear_line(here: Here, command: str, code: int, message: str) -> None:
-    (here.folder / "docs.txt").write_bytes(b"")
+    (here.folder / "docs.odd").write_bytes(b"")
     before = here.files()
     args = shlex.split(command) + ([""] if command.endswith(" ") else [])
     out, err = here(*args, code=code)
@@ -461,7 +466,7 @@ def test_a_pipe_is_read_and_written_quietly(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert done.stdout == lines([DOCS[0], DOCS[2], DOCS[4]])
     assert b"\x1b" not in done.stderr
-    assert done.stderr.count(b"\n") == 7
+    assert without_notice(done.stderr.decode()).count("\n") == 7
     assert read(tmp_path / "dups.csv")[0]["dropped"] == "<stdin>:2"
 
 
@@ -469,6 +474,15 @@ def test_a_pipe_is_read_and_written_quietly(tmp_path: Path) -> None:
 def test_compressed_pipes_are_read(tmp_path: Path) -> None:
     done = run("dedup", "-", "-o", "-", cwd=tmp_path, stdin=gzip.compress(lines(DOCS)))
     assert done.stdout == lines([DOCS[0], DOCS[2], DOCS[4]])
+
+
+@needs_jit
+@pytest.mark.parametrize("options", ["-o no/x.jsonl", "-o x.jsonl --clusters no/c.csv"])
+def test_an_output_that_cannot_be_is_refused_before_reading(tmp_path: Path, options: str) -> None:
+    os.mkfifo(tmp_path / "docs.jsonl")  # nobody writes: reading it would never end
+    done = run("dedup", "docs.jsonl", *options.split(), cwd=tmp_path)
+    assert done.returncode == 3
+    assert "there is no folder" in one_line(done.stderr)
 
 
 @needs_jit

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.errors import RecipeError, UsageError
-from neardup.recipe import HASHES, NORMAL_FORMS, TIES, TOKENISERS, WEIGHTS, Recipe
+from neardup.recipe import NORMAL_FORMS, TIES, TOKENISERS, WEIGHTS, Recipe
 
 OTHER = Recipe(
     normalize="NFC", casefold=False, tokens="chars", ngram=5, weight="log", bits=256, seed=2**63,
@@ -25,7 +25,6 @@ recipes = st.builds(
     tokens=st.sampled_from(TOKENISERS),
     ngram=st.integers(1, 1 << 16),
     weight=st.sampled_from(WEIGHTS),
-    hash=st.sampled_from(HASHES),
     bits=st.integers(1, 1 << 16),
     seed=st.integers(0, 2**64 - 1),
     tie=st.sampled_from(TIES),
@@ -56,11 +55,12 @@ def test_digests_are_equal_only_for_equal_recipes(a: Recipe, b: Recipe) -> None:
     assert (a.digest == b.digest) == (a == b)
 
 
-@pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(Recipe)])
-def test_every_field_changes_the_digest(field: str) -> None:
-    if field != "hash":  # there is one
-        changed = dataclasses.replace(Recipe(), **{field: getattr(OTHER, field)})
-        assert changed.digest != Recipe().digest
+@pytest.mark.parametrize(
+    "field", ["normalize", "casefold", "tokens", "ngram", "weight", "bits", "seed", "tie"]
+)
+def test_a_field_changes_the_digest(field: str) -> None:
+    changed = dataclasses.replace(Recipe(), **{field: getattr(OTHER, field)})
+    assert changed.digest != Recipe().digest
 
 
 def test_absent_fields_take_their_defaults() -> None:
@@ -78,7 +78,7 @@ def test_the_words_of_a_fingerprint_cover_its_bits() -> None:
         ("normalize", "NFD", "NFKC, NFC, none"),
         ("tokens", "word", "words, chars"),
         ("weight", "tf", "set, count, log"),
-        ("hash", "md5", "xxh3"),
+        ("hash", "crc7", "xxh3"),
         ("tie", "two", "zero, one"),
         ("tokens", None, "words, chars"),
         ("casefold", "yes", "True or False"),
