@@ -18,15 +18,18 @@ from neardup.version import __version__
 
 if TYPE_CHECKING:
     from neardup.clusters import components, greedy
+    from neardup.compat.presets import preset, presets
     from neardup.errors import (
         DataError,
         FileError,
         NeardupError,
         RecipeError,
         TooManyPairsError,
+        UnfitHashWarning,
         UsageError,
     )
     from neardup.fold import distance, fingerprint, fingerprints, simhash
+    from neardup.hashing import custom_hash
     from neardup.neighbours import pairs
     from neardup.pipeline import DedupResult, dedup, similar_pairs
     from neardup.recipe import Recipe
@@ -39,29 +42,36 @@ __all__ = [
     "Recipe",
     "RecipeError",
     "TooManyPairsError",
+    "UnfitHashWarning",
     "UsageError",
     "__version__",
     "components",
+    "custom_hash",
     "dedup",
     "distance",
     "fingerprint",
     "fingerprints",
     "greedy",
     "pairs",
-    "similar_pairs",
+    "preset",
+    "presets",
     "simhash",
+    "similar_pairs",
 ]
 
 _HOMES: Final = {
     "clusters": ("components", "greedy"),
+    "compat.presets": ("preset", "presets"),
     "errors": (
         "DataError",
         "FileError",
         "NeardupError",
         "RecipeError",
         "TooManyPairsError",
+        "UnfitHashWarning",
         "UsageError",
     ),
+    "hashing": ("custom_hash",),
     "neighbours": ("pairs",),
     "pipeline": ("DedupResult", "dedup", "similar_pairs"),
     "recipe": ("Recipe",),

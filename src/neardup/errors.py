@@ -6,6 +6,8 @@ NeardupError            exit code 1
 │   └── RecipeError     2   a recipe that cannot be, or two that do not match
 ├── FileError           3   a read or a write that failed (also OSError)
 └── TooManyPairsError   1   more result rows than memory or `limit` allow (also MemoryError)
+
+UnfitHashWarning        a warning (UserWarning): a feature hash that distorts distances
 """
 
 __all__ = [
@@ -14,6 +16,7 @@ __all__ = [
     "NeardupError",
     "RecipeError",
     "TooManyPairsError",
+    "UnfitHashWarning",
     "UsageError",
 ]
 
@@ -36,6 +39,10 @@ class UsageError(NeardupError, ValueError):
 
 class RecipeError(UsageError):
     """A recipe that cannot be computed, or two recipes that should be the same and are not."""
+
+
+class UnfitHashWarning(UserWarning):
+    """A feature hash was chosen whose biased bits distort distances."""
 
 
 class FileError(NeardupError, OSError):

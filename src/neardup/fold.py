@@ -9,19 +9,19 @@ from __future__ import annotations
 import math
 import operator
 from collections import deque
-from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
 from neardup.errors import UsageError
+from neardup.hashing import expanded, find_hash
 from neardup.recipe import MAX_BITS, Recipe
 from neardup.text import TextBlock, text_array, text_blocks
 from neardup.workers import worker_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     import pyarrow as pa
 
@@ -250,6 +250,9 @@ def fingerprint_block(
     Returns:
         uint64: the feature hashes of the block's documents, one after the other, if wanted.
     """
+    if recipe.preset is not None or recipe.hash != "xxh3":
+        return _fingerprint_one_by_one(block, recipe, values, counts, keep_features)
+
     from neardup.kernels import fingerprint as kernels
     from neardup.unicode import tables
 
@@ -271,6 +274,43 @@ def fingerprint_block(
     if recipe.bits % 64:
         values[rows, -1] &= np.uint64((1 << recipe.bits % 64) - 1)
     return features
+
+
+def _fingerprint_one_by_one(
+    block: TextBlock, recipe: Recipe, values: Any, counts: Any, keep_features: bool
+) -> Any:
+    """As `fingerprint_block`, for presets and for hashes that the kernel does not compute."""
+    from neardup.features import hashed_features, majority, text_features
+
+    width = find_hash(recipe.hash).bits
+    kept: list[int] = []
+    for i in range(len(block)):
+        begin, end = block.offsets[i], block.offsets[i + 1]
+        if recipe.preset is not None:
+            value, count = _preset_value(block.data[begin:end].tobytes(), recipe, keep_features), 1
+        else:
+            features = text_features(block.data, begin, end, recipe)
+            hashes, weights = hashed_features(features, recipe)
+            wide = [expanded(found, width, recipe.bits) for found in hashes]
+            count = len(hashes)
+            tie_one = recipe.tie == "one" and count > 0
+            value = majority(wide, weights, recipe.bits, tie_one=tie_one)
+            if keep_features:
+                kept += [expanded(found, width, 64) for found in hashes]
+        counts[block.first + i] = count
+        for word in range(recipe.words):
+            values[block.first + i, word] = value >> 64 * word & (1 << 64) - 1
+    return np.array(kept, np.uint64)
+
+
+def _preset_value(text: bytes, recipe: Recipe, keep_features: bool) -> int:
+    from neardup.compat.presets import fingerprint_text
+
+    if keep_features:
+        raise UsageError(
+            f"the preset {recipe.preset} has no features to compare: pass --distance, or a recipe"
+        )
+    return fingerprint_text(text.decode(), recipe)
 
 
 def feature_hashes(text: str, recipe: Recipe) -> Any:

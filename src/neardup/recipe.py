@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import warnings
 from dataclasses import dataclass
 from typing import Any, Final
 
-from neardup.errors import RecipeError
+from neardup.errors import RecipeError, UnfitHashWarning
+from neardup.hashing import HASHES, find_hash
 
 __all__ = ["NORMAL_FORMS", "RECIPE_VERSION", "TOKENISERS", "UNICODE_VERSION", "WEIGHTS", "Recipe"]
 
@@ -18,10 +20,13 @@ UNICODE_VERSION: Final = "16.0.0"
 NORMAL_FORMS: Final = ("NFKC", "NFC", "none")
 TOKENISERS: Final = ("words", "chars")
 WEIGHTS: Final = ("set", "count", "log")
-HASHES: Final = ("xxh3",)
 TIES: Final = ("zero", "one")
 MAX_BITS: Final = 1 << 16
 MAX_NGRAM: Final = 1 << 16
+
+# Fields that came after recipe version 1 was fixed, with the value that means "as before". They
+# stay out of the canonical JSON while they hold it, so that older digests stay what they were.
+LATER_FIELDS: Final[dict[str, Any]] = {"preset": None, "top": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +44,14 @@ class Recipe:
         ngram: Tokens a feature, 1 or more. A text of fewer tokens has one feature: all of them.
         weight: "set" (every distinct feature counts once), "count" (as often as it occurs) or
             "log" (1 + ln(count), rounded to a multiple of 2**-16).
-        hash: The feature hash, "xxh3" (64 bits, of the UTF-8 of the feature's tokens joined by one
-            space; by nothing for "chars").
+        hash: The feature hash, a name in `neardup.hashing.HASHES` or what `custom_hash` gave; of
+            the UTF-8 of the feature's tokens joined by one space, by nothing for "chars".
         bits: Width of the fingerprint, from 1 to 65,536.
-        seed: Seed of the hash, 0 to 2**64 - 1.
+        seed: Seed of the hash, 0 to 2**64 - 1; some hashes take 32 bits or none.
         tie: The bit where a sum is exactly 0: "zero" or "one".
+        preset: Another library's definition, which then decides all but its own options; made by
+            `neardup.preset`.
+        top: How many of the heaviest keywords a preset keeps, if it keeps the heaviest.
 
     Raises:
         RecipeError: For a value outside the lists and ranges above.
@@ -62,19 +70,23 @@ class Recipe:
     bits: int = 64
     seed: int = 0
     tie: str = "zero"
+    preset: str | None = None
+    top: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse what cannot be computed."""
         _one_of("normalize", self.normalize, NORMAL_FORMS)
         _one_of("tokens", self.tokens, TOKENISERS)
         _one_of("weight", self.weight, WEIGHTS)
-        _one_of("hash", self.hash, HASHES)
         _one_of("tie", self.tie, TIES)
         if not isinstance(self.casefold, bool):
             raise RecipeError(f"casefold is {self.casefold!r}: use True or False")
         _in_range("ngram", self.ngram, 1, MAX_NGRAM)
         _in_range("bits", self.bits, 1, MAX_BITS)
-        _in_range("seed", self.seed, 0, 2**64 - 1)
+        if self.top is not None:
+            _in_range("top", self.top, 1, MAX_NGRAM)
+        _check_hash(self.hash, self.seed, warn=self.preset is None)
+        _check_preset(self)
 
     @property
     def words(self) -> int:
@@ -93,7 +105,11 @@ class Recipe:
             >>> Recipe.from_json(Recipe(ngram=2).to_json()) == Recipe(ngram=2)
             True
         """
-        value = dataclasses.asdict(self) | {"unicode": UNICODE_VERSION, "version": RECIPE_VERSION}
+        fields = dataclasses.asdict(self)
+        for name, default in LATER_FIELDS.items():
+            if fields[name] == default:
+                del fields[name]
+        value = fields | {"unicode": UNICODE_VERSION, "version": RECIPE_VERSION}
         return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
     @classmethod
@@ -126,6 +142,28 @@ def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
 def _in_range(name: str, value: Any, low: int, high: int) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise RecipeError(f"{name} is {value!r}: use a whole number from {low:,} to {high:,}")
+
+
+def _check_hash(name: Any, seed: Any, *, warn: bool) -> None:
+    if not isinstance(name, str):
+        raise RecipeError(f"hash is {name!r}: use one of {', '.join(HASHES)}")
+    found = find_hash(name)
+    _in_range("seed", seed, 0, 2**64 - 1)
+    if seed >> found.seed_bits:
+        limit = f"a seed of {found.seed_bits} bits" if found.seed_bits else "no seed"
+        raise RecipeError(f"seed is {seed!r}: the hash {name} takes {limit}")
+    if warn and found.unfit:
+        message = f"the hash {name} is unfit for SimHash: {found.unfit}; docs/hashes.md measures it"
+        warnings.warn(message, UnfitHashWarning, stacklevel=5)
+
+
+def _check_preset(recipe: Recipe) -> None:
+    if recipe.preset is not None:
+        from neardup.compat.presets import check
+
+        check(recipe)
+    elif recipe.top is not None:
+        raise RecipeError(f"top is {recipe.top!r}: only presets with keywords take it")
 
 
 def _same_version(what: str, found: Any, ours: Any) -> None:

@@ -1,0 +1,1 @@
+"""Other libraries' fingerprints: presets that reproduce them, readers, and drop-in modules."""

@@ -1,0 +1,78 @@
+"""gaoya (64 bits): SipHash-2-4 of Rust's hashing of strings and slices, with inverted bits."""
+
+from __future__ import annotations
+
+import re
+import string
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from neardup.compat.parts import Feature, Preset, whole_weights
+from neardup.features import majority
+from neardup.hashing import joined
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from neardup.recipe import Recipe
+
+__all__ = ["PRESETS"]
+
+_KEYS: Final = (5, 6)
+_END: Final = b"\xff"
+_SEPARATORS: Final = re.compile("[" + re.escape(string.punctuation) + " \t\n\f\r]+")
+
+
+def _text(text: str, recipe: Recipe) -> str:
+    return text.lower() if recipe.casefold else text
+
+
+def _split(text: str, recipe: Recipe) -> list[bytes]:
+    return [word.encode() for word in _SEPARATORS.split(_text(text, recipe)) if word]
+
+
+def _words(text: str, recipe: Recipe) -> list[Feature]:
+    return [(word + _END, 1) for word in _split(text, recipe)]
+
+
+def _slices(text: str, recipe: Recipe) -> list[Feature]:
+    words, width = _split(text, recipe), recipe.ngram
+    size = width.to_bytes(8, "little")
+    return [
+        (size + b"".join(word + _END for word in words[i : i + width]), 1)
+        for i in range(len(words) - width + 1)
+    ]
+
+
+def _characters(text: str, recipe: Recipe) -> list[Feature]:
+    text, width = _text(text, recipe), recipe.ngram
+    return [(text[i : i + width].encode() + _END, 1) for i in range(len(text) - width + 1)]
+
+
+def _fold(features: Sequence[Feature], _: Recipe) -> int:
+    from neardup.kernels.hashes import siphash_slices
+
+    data, offsets = joined([feature for feature, _ in features])
+    keys = (np.uint64(key) for key in _KEYS)
+    hashes = siphash_slices(data, offsets, *keys).tolist()
+    inverted = [~value & (1 << 64) - 1 for value in hashes]
+    return majority(inverted, whole_weights(features), 64)
+
+
+def _preset(about: str, features: object, **options: object) -> Preset:
+    return Preset(
+        f"gaoya 0.2.2: {about}, SipHash-2-4, inverted",
+        features,  # type: ignore[arg-type]
+        _fold,
+        (64,),
+        "github.com/serega/gaoya",
+        {"bits": 64, "casefold": False} | options,
+    )
+
+
+PRESETS: Final = {
+    "gaoya": _preset("words, ngram_range None", _words),
+    "gaoya-words": _preset("word n-grams, ngram_range (n, n)", _slices, ngram=1),
+    "gaoya-chars": _preset("character n-grams, ngram_range (n, n)", _characters, ngram=3),
+}

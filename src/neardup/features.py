@@ -1,0 +1,89 @@
+"""One document in plain Python: its features, weights and fold, for hashes that no kernel has."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from neardup.hashing import find_hash, hash_features
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from neardup.recipe import Recipe
+
+__all__ = ["hashed_features", "majority", "text_features"]
+
+_ONE: Final = 1 << 16
+_ROWS: Final = 1 << 12
+
+
+def text_features(data: Any, begin: int, end: int, recipe: Recipe) -> list[bytes]:
+    """Give the features of the UTF-8 text data[begin:end], repeats included, in order."""
+    from neardup.kernels.features import feature_slices
+    from neardup.unicode import tables
+
+    buffer, first, last = feature_slices(
+        data,
+        begin,
+        end,
+        tables(recipe.normalize, recipe.casefold),
+        np.uint8(0x20 if recipe.casefold else 0),
+        recipe.tokens == "chars",
+        recipe.ngram,
+    )
+    whole = buffer.tobytes()
+    return [whole[a:b] for a, b in zip(first.tolist(), last.tolist(), strict=True)]
+
+
+def hashed_features(features: Iterable[bytes], recipe: Recipe) -> tuple[list[int], list[int]]:
+    """Give the distinct feature hashes, as wide as the hash is, and weights in units of 2**-16.
+
+    Features are told apart by their hashes, as in the kernel.
+    """
+    hashes = hash_features(find_hash(recipe.hash), list(features), recipe.seed)
+    counts = Counter(hashes)
+    return list(counts), [_weight(count, recipe.weight) for count in counts.values()]
+
+
+def majority(
+    hashes: Sequence[int], weights: Sequence[int] | None, bits: int, *, tie_one: bool = False
+) -> int:
+    """Fold hashes: bit j is 1 where the weights of the hashes with bit j exceed those without.
+
+    Args:
+        hashes: Ints, of which the low `bits` bits count.
+        weights: Ints, one a hash; all 1 unless given.
+        bits: Width, 1 or more.
+        tie_one: The bit where both weigh the same, as they do where there are no hashes.
+
+    Example:
+        >>> bin(majority([0b1010, 0b1000, 0b0111], None, 4))
+        '0b1010'
+    """
+    size = -(-bits // 8)
+    mask = (1 << bits) - 1
+    sums = np.zeros(8 * size, np.int64)
+    for at in range(0, len(hashes), _ROWS):
+        rows = hashes[at : at + _ROWS]
+        packed = b"".join((value & mask).to_bytes(size, "little") for value in rows)
+        flat = np.unpackbits(np.frombuffer(packed, np.uint8), bitorder="little")
+        ones = flat.reshape(len(rows), -1)
+        if weights is None:
+            sums += ones.sum(axis=0, dtype=np.int64)
+        else:
+            sums += np.array(weights[at : at + _ROWS], np.int64) @ ones
+    total = len(hashes) if weights is None else sum(weights)
+    won = 2 * sums >= total if tie_one else 2 * sums > total
+    return int.from_bytes(np.packbits(won, bitorder="little").tobytes(), "little") & mask
+
+
+def _weight(count: int, weight: str) -> int:
+    if weight == "set":
+        return _ONE
+    if weight == "count":
+        return count * _ONE
+    return math.floor((1.0 + math.log(count)) * _ONE + 0.5)
