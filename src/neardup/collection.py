@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.addresses import Addresses
+from neardup.documents import Batch
 from neardup.errors import UsageError
 from neardup.fold import Fingerprinter
 from neardup.matching import Grouping, Matching, group, priorities
@@ -20,9 +20,11 @@ from neardup.spool import FeatureSpool
 from neardup.text import text_array
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from neardup.documents import ReadOptions
 
-__all__ = ["Collection", "Resources", "columns_of"]
+__all__ = ["Collection", "Resources", "batches_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,8 @@ class Collection:
         self.nbytes = 0
         self._matching = matching
         self._resources = resources
-        self._lengths: list[Any] = [np.zeros(0, np.int64)]
+        self._measured: list[Any] = [np.zeros(0)]
+        self._groups = _GroupNumbers()
         self._spool = FeatureSpool(resources.memory // 8, resources.tmp)
         self._fingerprinter = Fingerprinter(
             matching.recipe, matching.workers, self._spool if matching.by_features else None
@@ -69,20 +72,17 @@ class Collection:
         self._fingerprinter.__exit__(*error)
         self._spool.__exit__(*error)
 
-    def add(self, source: int, texts: pa.Array, rows: Any, ids: pa.Array | None) -> None:
-        """Take a batch of large-string texts of input number `source`, with row numbers and ids."""
-        self._fingerprinter.add(texts)
-        self.addresses.add(source, rows, ids)
+    def add(self, source: int, batch: Batch) -> None:
+        """Take a batch of documents of input number `source`."""
+        self._fingerprinter.add(batch.texts)
+        self.addresses.add(source, batch.rows, batch.ids)
+        self.nbytes += batch.nbytes
         if self._matching.keep == "longest":
-            self._lengths.append(np.asarray(pc.utf8_length(texts), np.int64))
-
-    def add_texts(self, texts: pa.ChunkedArray, ids: Any = None) -> None:
-        """Take documents in memory, whose rows count from 0."""
-        row = 0
-        for chunk in texts.chunks:
-            rows = np.arange(row, row + len(chunk), dtype=np.int64)
-            self.add(0, chunk, rows, None if ids is None else ids[row : row + len(chunk)])
-            row += len(chunk)
+            self._measured.append(np.asarray(pc.utf8_length(batch.texts), np.float64))
+        elif batch.numbers is not None:
+            self._measured.append(batch.numbers.to_numpy(zero_copy_only=False))
+        if batch.within is not None:
+            self._groups.add(batch.within)
 
     def finish(self) -> Any:
         """Wait for the fingerprints; uint64 (n, words), masked where a document is empty."""
@@ -95,32 +95,96 @@ class Collection:
             self._fingerprinter.feature_offsets(),
             np.ma.getdata(values),
             cell_limit=self._resources.memory // 8,
+            groups=self._groups.numbers(),
             forget=self._spool.forget_pages,
         )
 
     def group(self, values: Any) -> Grouping:
         """Decide for every document, after `finish`, whose result is `values`."""
-        order = priorities(len(values), self._matching.keep, np.concatenate(self._lengths))
+        order = priorities(len(values), self._matching.keep, np.concatenate(self._measured))
         sets = self.sets(values) if self._matching.by_features else None
-        return group(self._matching, values, order, sets)
+        return group(self._matching, values, order, sets, self._groups.numbers())
 
 
-def columns_of(source: Any, read: ReadOptions) -> tuple[pa.ChunkedArray, Any]:
-    """Take texts and, where asked for, ids out of a table, an Arrow stream or a sequence of texts.
+class _GroupNumbers:
+    """Numbers the distinct values of a field in the order of their appearance; null is one."""
+
+    def __init__(self) -> None:
+        self._known: dict[str | None, int] = {}
+        self._parts: list[Any] = []
+
+    def add(self, values: pa.Array) -> None:
+        encoded = values.dictionary_encode(null_encoding="encode")
+        known = self._known
+        numbers = [known.setdefault(x, len(known)) for x in encoded.dictionary.to_pylist()]
+        self._parts.append(np.array(numbers, np.int32)[encoded.indices.to_numpy()])
+
+    def numbers(self) -> Any:
+        """int32 (n,), or None if nothing was added."""
+        if not self._parts:
+            return None
+        self._parts = [np.concatenate(self._parts)]
+        return self._parts[0]
+
+
+def batches_of(source: Any, read: ReadOptions) -> list[Batch]:
+    """Take documents out of a table, an Arrow stream or a sequence of texts; rows count from 0.
 
     Raises:
-        UsageError: If a column is missing or something is not a text.
+        UsageError: If a column is missing, or something is not a text, or not a number.
     """
     if not isinstance(source, pa.Table | pa.Array | pa.ChunkedArray):
         source = _from_stream(source)
-    if not isinstance(source, pa.Table):
-        return text_array(source), None
-    for name in read.fields:
-        if name not in source.column_names:
-            raise UsageError(f"no column {name!r}: there are {', '.join(source.column_names)}")
-    texts = [text_array(source[name]) for name in read.text]
-    joined = texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, pa.scalar("\n", pa.large_string()))
-    return joined, None if read.id is None else source[read.id].cast(pa.large_string())
+    if isinstance(source, pa.Table):
+        columns = _columns_of(source, read)
+    else:
+        columns = {"texts": text_array(source)}
+    begin = 0
+    batches = []
+    for part in pa.table(columns).to_batches():
+        rows = np.arange(begin, begin + len(part), dtype=np.int64)
+        found = {name: part.column(name) for name in columns}
+        batches.append(
+            Batch(
+                found["texts"],
+                found.get("ids"),
+                rows,
+                found["texts"].nbytes,
+                found.get("within"),
+                found.get("numbers"),
+            )
+        )
+        begin += len(part)
+    return batches
+
+
+def _columns_of(table: pa.Table, read: ReadOptions) -> dict[str, pa.ChunkedArray]:
+    for field_name in read.fields:
+        if field_name not in table.column_names:
+            raise UsageError(f"no column {field_name!r}: there are {', '.join(table.column_names)}")
+    texts = [text_array(table[name]) for name in read.text]
+    line = pa.scalar("\n", pa.large_string())
+    columns = {"texts": pc.binary_join_element_wise(*texts, line) if texts[1:] else texts[0]}
+    wanted = {
+        "ids": (read.id, pa.large_string()),
+        "within": (read.within, pa.large_string()),
+        "numbers": (read.number, pa.float64()),
+    }
+    for column, (name, kind) in wanted.items():
+        if name is None:
+            continue
+        if column == "numbers" and not _is_number(table[name].type):
+            raise UsageError(f"column {name!r} is {table[name].type}: use one of numbers")
+        try:
+            columns[column] = table[name].cast(kind)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            raise UsageError(f"column {name!r} is {table[name].type}: it has no text") from None
+    return columns
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
+    return any(test(kind) for test in tests)
 
 
 def _from_stream(source: Any) -> Any:

@@ -35,7 +35,9 @@ class Matching:
         recipe: How a document becomes features and a fingerprint.
         policy: "greedy" drops a document only if it matches a kept one; "components" keeps one of
             each transitive group.
-        keep: Which document has priority: "first", "last" or "longest" (in code points; then first).
+        keep: Which document has priority: "first", "last", "longest" (in code points), or the one
+            with the largest or smallest number in a field ("max:FIELD", "min:FIELD"; no number
+            comes last). Ties go to the first.
         plan: How to search for fingerprints, as for `pairs`.
         workers: Threads; the processors at hand unless given.
 
@@ -56,8 +58,10 @@ class Matching:
 
     def __post_init__(self) -> None:
         """Refuse what contradicts itself."""
-        if self.keep not in KEEPS:
-            raise UsageError(f"keep is {self.keep!r}: use one of {', '.join(KEEPS)}")
+        if self.keep not in KEEPS and not self.number:
+            raise UsageError(
+                f"keep is {self.keep!r}: use one of {', '.join(KEEPS)}, max:FIELD, min:FIELD"
+            )
         if self.policy not in POLICIES:
             raise UsageError(f"policy is {self.policy!r}: use one of {', '.join(POLICIES)}")
         if self.similarity is not None and self.distance is not None:
@@ -73,6 +77,12 @@ class Matching:
             self.match  # noqa: B018  # refuses values out of range
         elif self.distance is not None and self.distance < 0:
             raise UsageError(f"distance is {self.distance}: use 0 or more bits")
+
+    @property
+    def number(self) -> str | None:
+        """The field whose number decides the priority."""
+        order, _, name = self.keep.partition(":")
+        return name if order in {"max", "min"} and name else None
 
     @property
     def by_features(self) -> bool:
@@ -117,25 +127,34 @@ class Grouping:
 
     @property
     def kept(self) -> Any:
-        """bool (n,): the document is kept."""
+        """Bool (n,): the document is kept."""
         return self.kept_by == np.arange(self.kept_by.size)
 
 
-def priorities(n: int, keep: str, lengths: Any = None) -> Any:
+def priorities(n: int, keep: str, measured: Any = None) -> Any:
     """Order n documents from the highest priority to the lowest; int64 (n,).
 
     Args:
         n: How many.
-        keep: "first", "last" or "longest".
-        lengths: int64 (n,), code points of each document, for "longest".
+        keep: As for Matching.
+        measured: (n,), for "longest" the code points of each document, for "max:" and "min:" its
+            number, NaN for none.
+
+    Example:
+        >>> priorities(3, "max:stars", np.array([1.0, np.nan, 2.0])).tolist()
+        [2, 0, 1]
     """
-    if keep == "longest":
-        return np.argsort(-lengths, kind="stable")
+    if keep.startswith("min:"):
+        return np.argsort(measured, kind="stable")
+    if keep == "longest" or keep.startswith("max:"):
+        return np.argsort(-measured, kind="stable")
     rows = np.arange(n, dtype=np.int64)
     return rows[::-1].copy() if keep == "last" else rows
 
 
-def group(matching: Matching, values: Any, order: Any, sets: FeatureSets | None) -> Grouping:
+def group(
+    matching: Matching, values: Any, order: Any, sets: FeatureSets | None, groups: Any = None
+) -> Grouping:
     """Decide for every document.
 
     Args:
@@ -143,6 +162,8 @@ def group(matching: Matching, values: Any, order: Any, sets: FeatureSets | None)
         values: uint64 (n, words), fingerprints, masked where a document is empty.
         order: int64 (n,): `priorities`.
         sets: The feature sets, if `matching.by_features`.
+        groups: int32 (n,): only documents with the same number may match; None: all may. The
+            feature sets have their own.
     """
     if sets is not None and matching.policy == "greedy":
         kept_by, score = similar_greedy(sets, order, matching.match, matching.workers)
@@ -154,9 +175,11 @@ def group(matching: Matching, values: Any, order: Any, sets: FeatureSets | None)
         return Grouping(kept_by, label, similarities(sets, rows, kept_by, matching.measure))
     distance, bits = matching.distance or 0, matching.recipe.bits
     if matching.policy == "greedy":
-        kept_by = greedy(values, order, distance, bits, matching.plan, matching.workers)
+        kept_by = greedy(
+            values, order, distance, bits, matching.plan, matching.workers, groups=groups
+        )
         return Grouping(kept_by, kept_by, None)
-    label = components(values, distance, bits, matching.plan, matching.workers)
+    label = components(values, distance, bits, matching.plan, matching.workers, groups=groups)
     return Grouping(_best(label, order), label, None)
 
 

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from neardup.collection import Collection, Resources, columns_of
+from neardup.collection import Collection, Resources, batches_of
 from neardup.documents import (
     OutputSet,
     ReadOptions,
     Rejects,
+    is_folder,
     open_sources,
     plan_outputs,
     write_outputs,
@@ -117,6 +118,8 @@ def dedup(  # noqa: PLR0913
     policy: str = "greedy",
     text: str | Sequence[str] = "text",
     id: str | None = None,  # noqa: A002
+    within: str | None = None,
+    format: str | None = None,  # noqa: A002
     duplicates: str | os.PathLike[str] | None = None,
     clusters: str | os.PathLike[str] | None = None,
     rejects: str | os.PathLike[str] | None = None,
@@ -136,10 +139,12 @@ def dedup(  # noqa: PLR0913
         verify: With a distance: least similarity of a match as well.
         measure: "jaccard", "cosine" or "containment".
         recipe: How to tokenise, hash and fingerprint; Recipe() unless given.
-        keep: "first", "last" or "longest".
+        keep: "first", "last", "longest", "max:FIELD" or "min:FIELD".
         policy: "greedy" or "components".
         text: Field or fields with the text.
         id: Field with the document's id; its address is its row or `file:row` unless given.
+        within: Field that documents must have in common to be compared.
+        format: Format of all files, as for `open_sources`; their extensions tell unless given.
         duplicates: Table file to write: dropped, kept, distance, similarity, cluster.
         clusters: Table file to write: id, cluster, kept; one row for each document.
         rejects: File to write the bad records to, if they are skipped.
@@ -163,17 +168,17 @@ def dedup(  # noqa: PLR0913
     if on_error not in {"stop", "skip"}:
         raise UsageError(f"on_error is {on_error!r}: use stop or skip")
     fields = (text,) if isinstance(text, str) else tuple(text)
-    read = ReadOptions(fields, id, skip_errors=on_error == "skip")
     chosen = {} if recipe is None else {"recipe": recipe}
     matching = Matching(
         similarity, distance, verify, measure, keep=keep, policy=policy, workers=workers, **chosen
     )
+    read = ReadOptions(fields, id, on_error == "skip", within=within, number=matching.number)
     resources = Resources(memory_bytes(memory))
     files = (output, duplicates, clusters, rejects)
     paths = _paths(source, output is not None)
     if paths is not None:
         outputs = Outputs(*(None if path is None else os.fspath(path) for path in files))
-        return dedup_files(paths, outputs, matching, read, resources)
+        return dedup_files(paths, outputs, matching, read, resources, format_name=format)
     if any(path is not None for path in files):
         raise UsageError("documents in memory have no output file: use the result's `kept`")
     return dedup_texts(source, matching, resources, read)
@@ -186,16 +191,18 @@ def dedup_files(
     read: ReadOptions,
     resources: Resources,
     progress: Progress | None = None,
+    format_name: str | None = None,
 ) -> DedupResult:
     """Remove near-duplicates from files.
 
     Args:
-        paths: Inputs; "-" is standard input.
+        paths: Inputs, as for `open_sources`.
         outputs: Where to write.
         matching: How to decide.
         read: Which fields to read, and what to do with bad records.
         resources: What the run may use.
         progress: Told where the run is; nothing is shown unless given.
+        format_name: Format of all inputs; their extensions tell unless given.
 
     Raises:
         UsageError, DataError, FileError: As `dedup`.
@@ -203,8 +210,8 @@ def dedup_files(
     shown = progress or Quiet()
     watch = Stopwatch(shown)
     with ExitStack() as stack:
-        sources = _opened(stack, paths, resources)
-        written = stack.enter_context(OutputSet(source.path for source in sources))
+        sources = _opened(stack, paths, resources, format_name)
+        written = stack.enter_context(_outputs(sources, resources))
         _check_outputs(sources, outputs, written)
         rejects = Rejects(outputs.rejects, written)
         names = [source.name for source in sources]
@@ -241,16 +248,18 @@ def fingerprint_files(
     read: ReadOptions,
     rejects_path: str | None = None,
     progress: Progress | None = None,
+    format_name: str | None = None,
 ) -> Summary:
     """Write the fingerprints of files' documents to a fingerprint file.
 
     Args:
-        paths: Inputs; "-" is standard input.
+        paths: Inputs, as for `open_sources`.
         output: A Parquet file.
         matching: Its recipe and workers count.
         read: Which fields to read, and what to do with bad records.
         rejects_path: Where bad records go if they are skipped.
         progress: Told where the run is.
+        format_name: Format of all inputs; their extensions tell unless given.
 
     Raises:
         UsageError, DataError, FileError: As `dedup`.
@@ -258,8 +267,8 @@ def fingerprint_files(
     shown = progress or Quiet()
     watch = Stopwatch(shown)
     with ExitStack() as stack:
-        sources = _opened(stack, paths, Resources())
-        written = stack.enter_context(OutputSet(source.path for source in sources))
+        sources = _opened(stack, paths, Resources(), format_name)
+        written = stack.enter_context(_outputs(sources, Resources()))
         rejects = Rejects(rejects_path, written)
         names = [source.name for source in sources]
         collection = stack.enter_context(Collection(names, matching, Resources()))
@@ -344,7 +353,8 @@ def similar_pairs(
     chosen = {} if recipe is None else {"recipe": recipe}
     matching = Matching(similarity, measure=measure, workers=workers, **chosen)
     with Collection([""], matching, Resources(memory_bytes(memory))) as collection:
-        collection.add_texts(text_array(texts))
+        for batch in batches_of(text_array(texts), ReadOptions()):
+            collection.add(0, batch)
         values = collection.finish()
         sets = collection.sets(values)
         chunks = list(similar_sets(sets, matching.match, workers))
@@ -363,14 +373,19 @@ def similar_pairs(
 def _check_outputs(sources: Sequence[Source], outputs: Outputs, written: OutputSet) -> None:
     """Refuse now what could not be written after hours of reading."""
     planned = [] if outputs.kept is None else plan_outputs(sources, outputs.kept)
-    into_folder = outputs.kept is not None and outputs.kept.endswith("/")
+    into_folder = outputs.kept is not None and is_folder(outputs.kept)
     for path in outputs.tables + [path for path, _ in planned if not into_folder]:
-        if path != "-":
-            written.check(path)
+        written.check(path)
 
 
-def _opened(stack: ExitStack, paths: Sequence[str], resources: Resources) -> list[Source]:
-    sources = open_sources(paths, resources.tmp)
+def _outputs(sources: Sequence[Source], resources: Resources) -> OutputSet:
+    return OutputSet((path for source in sources for path in source.paths), resources.tmp)
+
+
+def _opened(
+    stack: ExitStack, paths: Sequence[str], resources: Resources, format_name: str | None
+) -> list[Source]:
+    sources = open_sources(paths, resources.tmp, format_name)
     for source in sources:
         stack.callback(source.close)
     return sources
@@ -391,8 +406,7 @@ def _read(
     for number, source in enumerate(sources):
         count = 0
         for batch in source.batches(read, rejects):
-            collection.add(number, batch.texts, batch.rows, batch.ids)
-            collection.nbytes += batch.nbytes
+            collection.add(number, batch)
             count += len(batch.texts)
             progress.advance(batch.nbytes)
         counts.append(count)
@@ -405,15 +419,16 @@ def dedup_texts(
     """Decide about documents in memory: texts, or a table with the columns that `read` names."""
     watch = Stopwatch(Quiet())
     watch.begin("read")
-    texts, ids = columns_of(source, read or ReadOptions())
+    batches = batches_of(source, read or ReadOptions())
     with Collection([""], matching, resources) as collection:
-        collection.add_texts(texts, ids)
+        for batch in batches:
+            collection.add(0, batch)
         values = collection.finish()
         watch.begin("match")
         grouping = collection.group(values)
         table = duplicates_table(values, grouping, collection.addresses)
     summary = _summarise(
-        values, grouping, matching, watch, rejected=0, nbytes=texts.nbytes, outputs=[]
+        values, grouping, matching, watch, rejected=0, nbytes=collection.nbytes, outputs=[]
     )
     return DedupResult(grouping.kept, grouping.label, table, summary)
 

@@ -26,7 +26,11 @@ def dedup(
     measure: shared.Measure = "jaccard",
     text: shared.TextField = "text",
     id_field: shared.IdField = None,
-    keep: Annotated[str, typer.Option(help="Which to keep: first, last or longest.")] = "first",
+    within: shared.Within = None,
+    format_name: shared.Format = None,
+    keep: Annotated[
+        str, typer.Option(help="Which to keep: first, last, longest, max:FIELD or min:FIELD.")
+    ] = "first",
     policy: Annotated[
         str, typer.Option(help="greedy: drop what matches a kept one. components: transitive.")
     ] = "greedy",
@@ -64,6 +68,10 @@ def dedup(
 
     zcat crawl.gz | neardup dedup - -o - --text title,body > unique.jsonl
 
+    neardup dedup docs/ -o unique-docs/ --keep longest
+
+    neardup dedup 's3://bucket/news/*.jsonl.gz' -o s3://bucket/unique/ --within language
+
     neardup dedup news.parquet --clusters clusters.parquet --policy components
     """
     if output is None and clusters is None and duplicates is None:
@@ -89,10 +97,11 @@ def dedup(
     from neardup.pipeline import Outputs, Resources, dedup_files, dedup_texts
 
     matching = Matching(similarity, distance, verify, measure, made, policy, keep, plan, workers)
-    read = ReadOptions(shared.text_fields(text), id_field, skip)
+    fields = shared.text_fields(text)
+    read = ReadOptions(fields, id_field, skip, within=within, number=matching.number)
     outputs = Outputs(output, duplicates, clusters, rejects)
     resources = Resources(memory_bytes(memory), tmp)
     warm_up(lambda: dedup_texts(["one", "one"], matching, resources))
     with progress() as shown:
-        result = dedup_files(inputs, outputs, matching, read, resources, shown)
+        result = dedup_files(inputs, outputs, matching, read, resources, shown, format_name)
     print_summary(result.summary, json)

@@ -19,6 +19,7 @@ def fingerprint(
     ],
     text: shared.TextField = "text",
     id_field: shared.IdField = None,
+    format_name: shared.Format = None,
     on_error: shared.OnError = "stop",
     rejects: shared.RejectsFile = None,
     workers: shared.Workers = None,
@@ -65,5 +66,5 @@ def fingerprint(
     matching = Matching(distance=0, recipe=made, workers=workers)
     warm_up(lambda: compute("one", made))
     with progress() as shown:
-        summary = fingerprint_files(inputs, output, matching, read, rejects, shown)
+        summary = fingerprint_files(inputs, output, matching, read, rejects, shown, format_name)
     print_summary(FingerprintSummary.of(summary), json)

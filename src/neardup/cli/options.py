@@ -35,7 +35,8 @@ Inputs = Annotated[
     list[str],
     typer.Argument(
         metavar="IN...",
-        help="Files: .jsonl, .csv, .tsv (also .gz, .zst), .parquet; - is JSON lines from a pipe.",
+        help="Files (.jsonl, .csv, .tsv, also .gz, .zst; .parquet, .arrow; .txt, .md), folders,"
+        " 'patterns*', URIs such as s3://; - is JSON lines from a pipe.",
         show_default=False,
     ),
 ]
@@ -84,6 +85,17 @@ TextField = Annotated[
 ]
 IdField = Annotated[
     str | None, typer.Option("--id", metavar="FIELD", help="Field with the id; else file:row.")
+]
+Within = Annotated[
+    str | None,
+    typer.Option("--within", metavar="FIELD", help="Compare only equal values of a field."),
+]
+Format = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        help="Of all inputs: jsonl, csv, tsv, parquet, arrow, or text (each file is a document).",
+    ),
 ]
 OnError = Annotated[str, typer.Option("--on-error", help="Bad records: stop, or skip them.")]
 RejectsFile = Annotated[

@@ -7,7 +7,7 @@ kept records, and an `OutputSet` makes all outputs of a run appear together.
 from neardup.documents.atomic import AtomicFile
 from neardup.documents.batch import Batch, ReadOptions
 from neardup.documents.formats import EXTENSIONS, FORMATS, format_of_path, open_sources
-from neardup.documents.output import OutputSet
+from neardup.documents.output import OutputSet, is_folder
 from neardup.documents.rejects import Rejects
 from neardup.documents.source import Source
 from neardup.documents.tables import write_table
@@ -23,6 +23,7 @@ __all__ = [
     "Rejects",
     "Source",
     "format_of_path",
+    "is_folder",
     "open_sources",
     "plan_outputs",
     "write_outputs",
