@@ -11,12 +11,13 @@ import model
 
 HOME = Path(__file__).resolve().parent / ".peers"
 PEERS = {
-    "datasketch": ("datasketch==2.0.0", "numpy"),
+    "datasketch": ("datasketch==2.0.0", "numpy", "orjson"),
     "faiss": ("faiss-cpu==1.15.1", "numpy"),
     "gaoya": ("gaoya==0.2.2",),
-    "rensa": ("rensa==0.5.0",),
+    "rensa": ("rensa==0.5.0", "numpy", "orjson"),
     "simhash": ("simhash==2.1.2", "numpy<2"),
     "simhash-pybind": ("simhash-pybind==0.0.3", "numpy"),
+    "text-dedup": ("text-dedup==0.4.0",),
 }
 
 

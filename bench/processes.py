@@ -1,0 +1,64 @@
+"""Run a command as a process of its own: wall and processor seconds, peak memory, what it prints."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+
+def timed(command: list[str], environment: dict[str, str] | None = None) -> dict[str, Any]:
+    """Measure one whole process, from its start to its end.
+
+    The peak is that of the largest single process where the command starts others. Call it from a
+    small process: a child's peak begins with the memory of the process that started it.
+
+    Returns:
+        seconds, cpu_seconds (of all its processes), peak_gib, printed (its standard output).
+
+    Raises:
+        RuntimeError: With the end of its error output, if it fails.
+    """
+    with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as complaints:
+        start = time.perf_counter()
+        process = subprocess.Popen(  # noqa: S603
+            command, stdout=printed, stderr=complaints, env=environment
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+        printed.seek(0)
+        complaints.seek(0)
+        text, complaint = printed.read().decode(), complaints.read().decode(errors="replace")
+    if process.returncode:
+        raise RuntimeError(f"{command} exited with {process.returncode}: {complaint[-400:]}")
+    scale = 2**30 if sys.platform == "darwin" else 2**20
+    return {
+        "seconds": seconds,
+        "cpu_seconds": usage.ru_utime + usage.ru_stime,
+        "peak_gib": usage.ru_maxrss / scale,
+        "printed": text,
+    }
+
+
+def program() -> str:
+    """The `neardup` of this interpreter."""
+    return str(Path(sys.executable).parent / "neardup")
+
+
+def touch(path: str) -> None:
+    """Read a file to its end, so that it is in the page cache."""
+    with Path(path).open("rb") as data:
+        while data.read(1 << 24):
+            pass
+
+
+def first_lines(path: str, target: Path, count: int = 10) -> str:
+    """Write the first lines of a file to another one; returns its path."""
+    with Path(path).open("rb") as lines:
+        target.write_bytes(b"".join(next(lines) for _ in range(count)))
+    return str(target)
