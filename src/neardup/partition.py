@@ -52,25 +52,32 @@ def multipliers(words: int, family: int = 0) -> tuple[Any, ...]:
 
 
 def in_threads(workers: int, work: Callable[[int, Any], None], tasks: Iterable[Any]) -> None:
-    """Call work(slot, task) for every task, on `workers` threads with slots 0 to workers - 1."""
+    """Call work(slot, task) for every task, on `workers` threads with slots 0 to workers - 1.
+
+    An error or an interrupt leaves the tasks that have not begun undone.
+    """
     todo = list(tasks)
     if workers == 1 or len(todo) < 2:
         for task in todo:
             work(0, task)
         return
-    queue, lock = iter(todo), threading.Lock()
+    queue, lock, stopped = iter(todo), threading.Lock(), threading.Event()
 
     def run(slot: int) -> None:
         while True:
             with lock:
                 task = next(queue, None)
-            if task is None:
+            if task is None or stopped.is_set():
                 return
             work(slot, task)
 
     with ThreadPoolExecutor(workers) as pool:
-        for done in [pool.submit(run, slot) for slot in range(workers)]:
-            done.result()
+        try:
+            for done in [pool.submit(run, slot) for slot in range(workers)]:
+                done.result()
+        except BaseException:
+            stopped.set()
+            raise
 
 
 @dataclass(frozen=True, slots=True)

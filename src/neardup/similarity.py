@@ -26,10 +26,10 @@ __all__ = [
     "MEASURES",
     "FeatureSets",
     "Match",
-    "similarities",
     "similar_components",
     "similar_greedy",
     "similar_sets",
+    "similarities",
 ]
 
 CHUNK_FEATURES: Final = 1 << 22
@@ -172,15 +172,22 @@ class _Run:
         """Match chunk by chunk; keys of the next chunk are chosen in threads meanwhile."""
         from neardup.kernels.similar import match_chunk
 
-        with self._pool:
+        stop = np.zeros(1, np.uint8)
+        with self._pool, ThreadPoolExecutor(1) as matcher:
             for documents, (keys, before, key_offsets) in self._selected():
                 self._make_room(keys.size)
-                found = match_chunk(
+                matching = matcher.submit(
+                    match_chunk,
                     mode, documents, self._sets.features, self._sets.offsets, self._groups,
                     self._measure, self._similarity, keys, before, key_offsets, self._table,
                     self._heads, self._postings, self._used, self._rank, self._seen, self._found,
-                    self._sets.words, self._distance, self.match, self.score,
+                    self._sets.words, self._distance, self.match, self.score, stop,
                 )  # fmt: skip
+                try:
+                    found = matching.result()
+                except BaseException:  # an interrupt must not wait for the kernel
+                    stop[0] = 1
+                    raise
                 self._sets.forget()
                 yield found.reshape(-1, 2)
 

@@ -15,6 +15,12 @@ an atomic operation for every array that a loop touches or passes on (measured: 
 without the wrappers that Python would need."""
 
 
+inlined: Final[Any] = njit(
+    nogil=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True
+)
+"""As `inner`, and always compiled into the caller: for what runs once a character."""
+
+
 @inner
 def fill(array: Any, begin: int, end: int, value: Any) -> None:
     """Set array[begin:end] to `value`; as a slice assignment it would take seconds to compile."""

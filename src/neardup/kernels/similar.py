@@ -401,7 +401,7 @@ def match_chunk(
     mode: int, documents: Any, features: Any, offsets: Any, groups: Any, measure: int,
     similarity: float, keys: Any, before: Any, key_offsets: Any, table: Any, heads: Any,
     postings: Any, used: Any, rank: Any, seen: Any, found: Any, words: Any, distance: int,
-    match: Any, score: Any,
+    match: Any, score: Any, stop: Any,
 ) -> Any:  # fmt: skip
     """Match documents, in the order given, with those indexed before, and index them.
 
@@ -432,6 +432,7 @@ def match_chunk(
         distance: Most bits in which the fingerprints of a match may differ.
         match: int64 (n,), initially 0 to n - 1.
         score: float64 (n,): GREEDY: the similarity of x and match[x].
+        stop: uint8 (1,): the kernel returns early once another thread has set it.
 
     Returns:
         int64 (2 p,) for PAIRS: the two documents of each pair, the smaller first; else empty.
@@ -443,6 +444,8 @@ def match_chunk(
     pairs, pair_count = np.empty(1024 if mode == PAIRS else 0, np.int64), 0
     forest = match if mode == COMPONENTS else match[:0]
     for j in range(documents.size):
+        if stop[0]:
+            break
         x, first, last = documents[j], key_offsets[j], key_offsets[j + 1]
         if first == last:
             continue

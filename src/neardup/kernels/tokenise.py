@@ -24,7 +24,7 @@ from neardup.kernels.classes import (
     UNSPACED,
     WORD,
 )
-from neardup.kernels.jit import inner
+from neardup.kernels.jit import inlined, inner
 from neardup.kernels.normalise import decompose, order_and_compose
 
 BUFFER_RATIO: Final = 12
@@ -40,11 +40,12 @@ _LANES: Final = 64
 _OVERREAD: Final = 80
 _REPLACEMENT: Final = 0xFFFD
 _BLANK: Final = 0x20
+_PLAIN_UNSPACED: Final = UNSPACED << CLASS_SHIFT
 _ALL: Final = np.uint64(0xFFFFFFFFFFFFFFFF)
 _ONE: Final = np.uint64(1)
 
 
-@inner
+@inlined
 def _decode(data: Any, at: int, end: int) -> tuple[int, int]:
     lead = np.int64(data[at])
     if lead < 0x80:
@@ -61,7 +62,7 @@ def _decode(data: Any, at: int, end: int) -> tuple[int, int]:
     return _REPLACEMENT, 1
 
 
-@inner
+@inlined
 def _encode(cp: int, buffer: Any, to: int) -> int:
     if cp < 0x80:
         buffer[to] = cp
@@ -82,7 +83,7 @@ def _encode(cp: int, buffer: Any, to: int) -> int:
     return to + 4
 
 
-@inner
+@inlined
 def _emit(
     cp: int, kind: int, chars: bool, buffer: Any, starts: Any, to: int, count: int, state: int
 ) -> tuple[int, int, int]:
@@ -117,7 +118,7 @@ def _emit(
     return to, count, 0
 
 
-@inner
+@inlined
 def _emit_entry(
     entry: int,
     cp: int,
@@ -255,6 +256,15 @@ def tokenise(
             )  # fmt: skip
             continue
         last, last_to, last_count, last_state = at, to, count, state
+        if entry == _PLAIN_UNSPACED and width == 3 and not chars:
+            # Most of a Chinese or Japanese text: the three bytes are the token.
+            if state:
+                buffer[to] = _BLANK
+                to += 1
+            buffer[to], buffer[to + 1], buffer[to + 2] = data[at], data[at + 1], data[at + 2]
+            starts[count] = to
+            at, to, count, state = at + 3, to + 3, count + 1, UNSPACED
+            continue
         to, count, state = _emit_entry(entry, cp, pool, chars, buffer, starts, to, count, state)
         at += width
     if state and not chars:
