@@ -109,7 +109,7 @@ jsonl_lines = st.lists(st.tuples(texts, endings, blanks, st.booleans()), max_siz
     ending=st.sampled_from(["", ".gz", ".zst"]),
     batch_bytes=st.sampled_from([1, 100, 8 << 20]),
 )
-def test_kept_json_lines_come_out_byte_for_byte(  # noqa: PLR0913
+def test_kept_json_lines_come_out_byte_for_byte(
     tmp_path: Path,
     lines: list[tuple[str, bytes, bytes, bool]],
     final: bool,
@@ -140,7 +140,7 @@ def test_kept_json_lines_come_out_byte_for_byte(  # noqa: PLR0913
     name=st.sampled_from(["in.csv", "in.tsv", "in.csv.gz", "in.tsv.zst"]),
     batch_bytes=st.sampled_from([1, 100, 8 << 20]),
 )
-def test_kept_csv_records_come_out_byte_for_byte(  # noqa: PLR0913
+def test_kept_csv_records_come_out_byte_for_byte(
     tmp_path: Path,
     rows: list[tuple[str, str, bool]],
     terminator: str,

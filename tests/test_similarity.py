@@ -7,11 +7,11 @@ import random
 
 import numpy as np
 import pytest
-from conftest import JIT
 from hypothesis import given
 from hypothesis import strategies as st
 
 import neardup as nd
+from conftest import JIT
 from neardup import similarity as module
 from neardup.errors import UsageError
 from neardup.similarity import (

@@ -1,4 +1,4 @@
-"""Machine instructions that Numba does not offer: bit counts, unaligned loads, wide products, lanes.
+"""Machine instructions that Numba does not offer: bit counts, loads, wide products, lanes.
 
 Each is a plain Python function with the compiled form as an overload, so that kernels also run with
 the JIT off.
@@ -39,12 +39,12 @@ def multiply_fold(a: Any, b: Any) -> Any:
 
 
 def load64(data: Any, at: int) -> Any:
-    """Read 8 bytes of a uint8 array from index `at` as a little-endian uint64; unaligned, unchecked."""
+    """Read 8 bytes of a uint8 array from index `at` on, little-endian; unaligned; uint64."""
     return np.uint64(int.from_bytes(bytes(data[at : at + 8]), "little"))
 
 
 def load32(data: Any, at: int) -> Any:
-    """Read 4 bytes of a uint8 array from index `at` as a little-endian uint32, widened to uint64."""
+    """Read 4 bytes of a uint8 array from index `at` on, little-endian, widened to uint64."""
     return np.uint64(int.from_bytes(bytes(data[at : at + 4]), "little"))
 
 

@@ -26,7 +26,7 @@ _ONE: Final = np.uint64(1)
 
 @inner
 def widened(h: Any, word: int) -> Any:
-    """Give word `word` of a feature hash: the hash itself, then its splitmix64 successors; uint64."""
+    """Give word `word` of a feature hash: itself, then its splitmix64 successors; uint64."""
     if word == 0:
         return h
     z = h + np.uint64(word) * _GOLDEN
@@ -64,7 +64,7 @@ def _majority(planes: Any, levels: int, total: int, ties: Any) -> Any:
 def fold_equal(hashes: Any, count: int, tie_one: bool, planes: Any, out: Any) -> None:
     """Fold `count` hashes of weight 1 each; writes out[word].
 
-    A vertical counter: bit lane i of planes[p] is bit p of the number of hashes that have bit i set.
+    A vertical counter: lane i of planes[p] is bit p of the number of hashes that have bit i set.
     Carry-save adders take eight hashes at a time, so a hash costs about six operations a word.
 
     Args:

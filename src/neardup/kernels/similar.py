@@ -161,7 +161,8 @@ def select_keys(
         shift: uint64, as there.
         measure: JACCARD, COSINE or CONTAINMENT.
         similarity: The threshold, above 0, up to 1.
-        key_offsets: int64 (m + 1,), written: document j has keys[key_offsets[j]:key_offsets[j + 1]].
+        key_offsets: int64 (m + 1,), written: document j has the keys from key_offsets[j] to
+            key_offsets[j + 1].
 
     Returns:
         keys: uint64, and before: int32, how many features of the document have a lower count.
@@ -180,8 +181,8 @@ def select_keys(
         begin, end = offsets[documents[j]], offsets[documents[j] + 1]
         if end > begin:
             used = _select_keys(
-                features, begin, end, cells, shift, measure, similarity, histogram, ties, keys, before,
-                used,
+                features, begin, end, cells, shift, measure, similarity, histogram, ties, keys,
+                before, used,
             )  # fmt: skip
         key_offsets[j + 1] = used
     kept_keys, kept_before = np.empty(used, np.uint64), np.empty(used, np.int32)
@@ -267,7 +268,7 @@ def _distance(words: Any, x: int, y: int) -> int:
 
 @kernel
 def scores(features: Any, offsets: Any, left: Any, right: Any, measure: int) -> Any:
-    """Measure how similar documents left[i] and right[i] are; float64 (m,), 1 for two empty ones."""
+    """Measure how similar documents left[i] and right[i] are; float64 (m,), 1 if both are empty."""
     longest = 0
     for x in left:
         longest = max(longest, offsets[x + 1] - offsets[x])

@@ -184,7 +184,7 @@ def _emit_segment(
     data: Any, at: int, end: int, tables: Any, chars: bool, points: Any, classes: Any, buffer: Any,
     starts: Any, to: int, count: int, state: int,
 ) -> tuple[int, int, int, int]:  # fmt: skip
-    """Normalise and write one character and all slow ones behind it; the input's index comes first."""
+    """Normalise and write one character and all slow ones behind it; first comes the new index."""
     size = np.int64(0)
     first = True
     while at < end:

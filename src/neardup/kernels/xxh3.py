@@ -151,7 +151,7 @@ def _accumulate(acc: Any, data: Any, at: int, secret: Any, offset: int) -> None:
 
 @kernel
 def seeded_secret(seed: Any) -> Any:
-    """Derive the secret that inputs of more than 240 bytes use with this uint64 seed; uint8 (192,)."""
+    """Derive the secret that inputs beyond 240 bytes use with this uint64 seed; uint8 (192,)."""
     secret = np.empty(192, np.uint8)
     for i in range(24):
         word = load64(_SECRET, 8 * i)
