@@ -35,6 +35,7 @@ from neardup.matching import Grouping, Matching
 from neardup.memory import memory_bytes
 from neardup.neighbours import pairs
 from neardup.progress import Quiet, Stopwatch
+from neardup.recipe import Recipe
 from neardup.report import Summary
 from neardup.results import (
     CLUSTERS,
@@ -49,7 +50,6 @@ from neardup.text import text_array
 if TYPE_CHECKING:
     from neardup.documents import Source
     from neardup.progress import Progress
-    from neardup.recipe import Recipe
 
 __all__ = [
     "DedupResult",
@@ -168,9 +168,15 @@ def dedup(  # noqa: PLR0913
     if on_error not in {"stop", "skip"}:
         raise UsageError(f"on_error is {on_error!r}: use stop or skip")
     fields = (text,) if isinstance(text, str) else tuple(text)
-    chosen = {} if recipe is None else {"recipe": recipe}
     matching = Matching(
-        similarity, distance, verify, measure, keep=keep, policy=policy, workers=workers, **chosen
+        similarity,
+        distance,
+        verify,
+        measure,
+        keep=keep,
+        policy=policy,
+        workers=workers,
+        recipe=recipe or Recipe(),
     )
     read = ReadOptions(fields, id, on_error == "skip", within=within, number=matching.number)
     resources = Resources(memory_bytes(memory))
@@ -350,8 +356,7 @@ def similar_pairs(
         >>> similar_pairs(["a b c d e", "A, b, c, d, e!", "f"]).to_pylist()
         [{'left': 0, 'right': 1, 'distance': 0, 'similarity': 1.0}]
     """
-    chosen = {} if recipe is None else {"recipe": recipe}
-    matching = Matching(similarity, measure=measure, workers=workers, **chosen)
+    matching = Matching(similarity, measure=measure, workers=workers, recipe=recipe or Recipe())
     with Collection([""], matching, Resources(memory_bytes(memory))) as collection:
         for batch in batches_of(text_array(texts), ReadOptions()):
             collection.add(0, batch)
@@ -419,7 +424,7 @@ def dedup_texts(
     """Decide about documents in memory: texts, or a table with the columns that `read` names."""
     watch = Stopwatch(Quiet())
     watch.begin("read")
-    batches = batches_of(source, read or ReadOptions())
+    batches = batches_of(source, read or ReadOptions(number=matching.number))
     with Collection([""], matching, resources) as collection:
         for batch in batches:
             collection.add(0, batch)

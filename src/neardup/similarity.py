@@ -65,7 +65,7 @@ class FeatureSets:
 
     def __len__(self) -> int:
         """Count the documents."""
-        return self.offsets.size - 1
+        return int(self.offsets.size - 1)
 
 
 @dataclass(frozen=True, slots=True)
