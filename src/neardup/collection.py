@@ -137,6 +137,8 @@ def batches_of(source: Any, read: ReadOptions) -> list[Batch]:
         source = _from_stream(source)
     if isinstance(source, pa.Table):
         columns = _columns_of(source, read)
+    elif read.within is not None or read.number is not None:
+        raise UsageError("plain texts have no fields: pass a table with the columns you name")
     else:
         columns = {"texts": text_array(source)}
     begin = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -101,7 +102,7 @@ def dedup(
     read = ReadOptions(fields, id_field, skip, within=within, number=matching.number)
     outputs = Outputs(output, duplicates, clusters, rejects)
     resources = Resources(memory_bytes(memory), tmp)
-    warm_up(lambda: dedup_texts(["one", "one"], matching, resources))
+    warm_up(lambda: dedup_texts(["one", "one"], replace(matching, keep="first"), resources))
     with progress() as shown:
         result = dedup_files(inputs, outputs, matching, read, resources, shown, format_name)
     print_summary(result.summary, json)
