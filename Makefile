@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench accuracy clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -28,6 +28,9 @@ lint: $(VENV)/developed
 
 bench: $(VENV)/developed
 	$(BIN)/python bench/run.py
+
+accuracy: $(VENV)/developed
+	$(BIN)/python bench/accuracy.py
 
 clean:
 	rm -rf $(VENV) demo-output build dist
