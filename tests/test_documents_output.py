@@ -255,7 +255,7 @@ def test_rejects_do_not_appear_after_an_exception_or_without_a_commit(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    "name", ["t.jsonl", "t.ndjson.gz", "t.other", "t.csv", "t.tsv.zst", "t.pq"]
+    "name", ["t.jsonl", "t.ndjson.gz", "t.other", "t.csv", "t.tsv.zst", "t.pq", "t.arrow"]
 )
 def test_a_result_table_reads_back_the_same(tmp_path: Path, name: str) -> None:
     rows = [
@@ -272,6 +272,10 @@ def test_a_result_table_reads_back_the_same(tmp_path: Path, name: str) -> None:
         outputs.commit()
     if name.endswith(".pq"):
         assert pq.read_table(path).equals(pa.Table.from_batches(batches))
+        return
+    if name.endswith(".arrow"):
+        with pa.ipc.open_file(path) as file:
+            assert file.read_all().equals(pa.Table.from_batches(batches))
         return
     with pa.input_stream(path) as stream:
         data = stream.read()

@@ -291,6 +291,37 @@ def test_a_folder_without_documents_is_a_data_error(tmp_path: Path, run: Run) ->
     assert "in: a folder without documents" in shown
 
 
+def test_a_file_name_that_is_not_utf8_is_escaped(tmp_path: Path, run: Run) -> None:
+    name = os.fsencode(tmp_path) + b"/docs/\xe9.txt"
+    put(tmp_path / "docs" / "b.txt", b"other words")
+    with open(name, "wb") as file:  # noqa: PTH123
+        file.write(LONG.encode())
+    clusters = tmp_path / "c.csv"
+    run("dedup", tmp_path / "docs", "-o", f"{tmp_path}/x/out/", "--clusters", clusters)
+    assert b"\\xe9.txt" in clusters.read_bytes()
+    assert sorted(os.listdir(os.fsencode(tmp_path) + b"/x/out")) == [b"b.txt", b"\xe9.txt"]  # noqa: PTH208
+
+
+def test_more_shards_than_open_files_allowed(tmp_path: Path, run: Run) -> None:
+    import resource
+
+    for i in range(200):
+        put(tmp_path / "in" / f"{i:03}.jsonl", texts(f"document number {i}"))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (100, hard))
+    try:
+        run("dedup", tmp_path / "in", "-o", f"{tmp_path}/out/", "--distance", "0")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert files_in(tmp_path / "out") == files_in(tmp_path / "in")
+
+
+def test_a_folder_is_fingerprinted(tmp_path: Path, run: Run) -> None:
+    put(tmp_path / "docs" / "s" / "a.txt", LONG.encode())
+    run("fingerprint", tmp_path / "docs", "-o", tmp_path / "f.parquet")
+    assert pq.read_table(tmp_path / "f.parquet")["id"].to_pylist() == ["s/a.txt"]
+
+
 def test_thousands_of_small_files_are_few_batches(tmp_path: Path) -> None:
     folder = tmp_path / "docs"
     folder.mkdir()

@@ -71,6 +71,8 @@ class OutputSet:
         """
         path = as_local(path)
         check_empty(path)
+        if not is_uri(path):
+            self.create_folder(str(Path(path).resolve().parent))
         folder = AtomicFolder(path, self._tmp)
         self._files.append(folder)
         return folder
@@ -90,7 +92,7 @@ class OutputSet:
             self._folders.append(parent)
 
     def commit(self) -> None:
-        """Flush, sync and rename every output; FileError leaves all as it was before."""
+        """Flush, sync and rename every output; an error or a signal leaves all as it was before."""
         for file in self._files:
             file.finish()
         published: list[Output] = []
@@ -98,7 +100,7 @@ class OutputSet:
             for file in self._files:
                 published.append(file)
                 file.publish()
-        except FileError:
+        except BaseException:
             for file in reversed(published):
                 file.withdraw()
             raise

@@ -7,14 +7,13 @@ import io
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from neardup.documents.formats import format_of_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-
-    import pyarrow as pa
 
     from neardup.documents.atomic import AtomicFile
     from neardup.documents.output import OutputSet
@@ -29,9 +28,10 @@ def write_table(
 
     Args:
         outputs: The set that the file becomes part of.
-        path: .jsonl, .ndjson, .json, .csv, .tsv (each also .gz or .zst), .parquet or .pq.
+        path: .jsonl, .ndjson, .json, .csv, .tsv (each also .gz or .zst), .parquet, .pq, .arrow, or
+            any other extension of EXTENSIONS.
         schema: The columns, also those of a table without rows.
-        batches: The rows, in order. Null is null in JSON and Parquet and empty in CSV.
+        batches: The rows, in order. Null is null in JSON, Parquet and Arrow, empty in CSV.
 
     Raises:
         UsageError, FileError: As OutputSet.create, or if a write fails.
@@ -78,9 +78,17 @@ def _write_parquet(file: AtomicFile, schema: pa.Schema, batches: Iterable[pa.Rec
         writer.is_open = False  # otherwise its destructor writes a footer after a failure
 
 
+def _write_arrow(file: AtomicFile, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_file(pa.PythonFile(file, mode="w"), schema, options=options) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+
+
 _WRITERS: Final[dict[str, Callable[[AtomicFile, pa.Schema, Iterable[pa.RecordBatch]], None]]] = {
     "jsonl": _write_jsonl,
     "csv": _write_csv,
     "tsv": _write_tsv,
     "parquet": _write_parquet,
+    "arrow": _write_arrow,
 }

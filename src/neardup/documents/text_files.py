@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import zlib
 from collections import Counter
 from itertools import groupby
@@ -83,7 +84,7 @@ class TextFilesSource(Source):
                 self._accepted[i] = True
                 rows.append(i)
             if rows:
-                ids = string_array([self._files[i].relative for i in rows])
+                ids = string_array([_id(self._files[i].relative) for i in rows])
                 nbytes = sum(self._files[i].nbytes for i in numbers)
                 yield Columns(string_array(texts), ids).batch(np.array(rows) + 1, nbytes)
 
@@ -150,6 +151,11 @@ def _check_options(options: ReadOptions) -> None:
     for option, name in asked.items():
         if name is not None:
             raise UsageError(f"{option} names the field {name}, but text files have no fields")
+
+
+def _id(relative: str) -> str:
+    """The path as text; bytes of a file's name that are not UTF-8 become escapes."""
+    return os.fsencode(relative).decode(errors="backslashreplace")
 
 
 def _protocol(path: str) -> str:
