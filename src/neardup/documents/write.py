@@ -94,8 +94,8 @@ def write_outputs(
 def _check_text_folder(source: TextFilesSource, out: str) -> None:
     if not is_folder(out):
         raise UsageError(
-            f"{out} would be one file, but {source.name} is read as text, one document a file;"
-            " name a folder for the kept files (-o OUT/)"
+            f"{out} would be one file, but {source.paths[0]} is text, where each file is a"
+            " document; name a folder for the kept files (-o OUT/)"
         )
     check_empty(out)
 
