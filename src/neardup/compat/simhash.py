@@ -1,0 +1,335 @@
+"""The public classes of PyPI simhash 2.1.2: the same values and behaviour, faster, any NumPy.
+
+Replace `from simhash import Simhash, SimhashIndex` by
+`from neardup.compat.simhash import Simhash, SimhashIndex`.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import hashlib
+import logging
+import numbers
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from neardup.features import majority
+from neardup.hashing import joined
+
+__all__ = ["Simhash", "SimhashIndex"]
+
+HashFunction: TypeAlias = Callable[[bytes], bytes | int]
+Features: TypeAlias = Mapping[str, float] | Iterable[str | tuple[str, float]]
+
+_LETTERS: Final = r"[\w\u4e00-\u9fcc]+"
+_WIDTH: Final = 4
+_MD5_BITS: Final = 128
+_WORD: Final = 64
+_SPARE: Final = b"\0\0\0"
+_BIG_BUCKET: Final = 200
+_MOST_WEIGHT: Final = 1 << 31
+_NO_WEIGHTS: Final = np.zeros(0, np.int64)
+_SIZED: Final[tuple[type, ...]] = (list, tuple, set, frozenset, type({}.items()), type({}.keys()))
+
+
+def _hashfunc(x: bytes) -> bytes:
+    return hashlib.md5(x, usedforsecurity=False).digest()
+
+
+class Simhash:
+    """A fingerprint.
+
+    Args:
+        value: A text, features (see `build_by_features`), another Simhash, or a fingerprint.
+        f: Bits, a multiple of 8.
+        reg: Pattern of what is kept of a text.
+        hashfunc: Gives bytes, or an unsigned integer, of at least f bits for the UTF-8 of a
+            feature.
+        log: A logger; "simhash" unless given.
+
+    Example:
+        >>> Simhash(["aaa", "bbb"]).value
+        57087923692560392
+    """
+
+    large_weight_cutoff = 50
+    batch_size = 200
+
+    def __init__(
+        self,
+        value: Any,
+        f: int = 64,
+        reg: str | re.Pattern[str] = _LETTERS,
+        hashfunc: HashFunction = _hashfunc,
+        log: logging.Logger | None = None,
+    ) -> None:
+        """Compute the value."""
+        if f % 8:
+            raise ValueError("f must be a multiple of 8")
+        self.f = f
+        self.reg = reg
+        self.value: Any = None
+        self.hashfunc = hashfunc
+        self._log = log
+        if isinstance(value, str):
+            self.build_by_text(value)
+        elif isinstance(value, Simhash):
+            self.value = value.value
+        elif isinstance(value, Iterable):
+            self.build_by_features(value)
+        elif isinstance(value, numbers.Integral):
+            self.value = value
+        else:
+            raise TypeError(f"Bad parameter with type {type(value)}")
+
+    @property
+    def log(self) -> logging.Logger:
+        """The logger."""
+        return logging.getLogger("simhash") if self._log is None else self._log
+
+    @property
+    def f_bytes(self) -> int:
+        """Bytes of the fingerprint."""
+        return self.f // 8
+
+    @property
+    def hashfunc_returns_int(self) -> bool:
+        """Whether the hash function gives integers."""
+        return isinstance(self.hashfunc(b"test"), numbers.Integral)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare values."""
+        return bool(self.value == other.value)  # type: ignore[attr-defined]
+
+    __hash__ = None  # type: ignore[assignment]  # as in the package, which defines only __eq__
+
+    def build_by_text(self, content: str) -> None:
+        """Take the value of a text: its windows of 4 characters, as often as they occur."""
+        if self.hashfunc is _hashfunc and self.f <= _MD5_BITS:
+            self.value = _text_value(content, self.reg, self.f)
+        else:
+            self.build_by_features(collections.Counter(self._tokenize(content)))
+
+    def build_by_features(self, features: Features) -> None:
+        """Take the value of features.
+
+        Args:
+            features: Tokens, (token, weight) pairs, or a mapping of tokens to weights. A token
+                behind a pair has that pair's weight, as in the package.
+        """
+        if isinstance(features, dict):
+            features = features.items()
+        if self.hashfunc is _hashfunc and self.f <= _WORD and isinstance(features, _SIZED):
+            value = _features_value(features)
+            if value is not None:
+                self.value = value & (1 << self.f) - 1
+                return
+        tokens: list[bytes] = []
+        weights: list[Any] = []
+        weight: Any = 1
+        for feature in features:
+            if isinstance(feature, str):
+                token = feature
+            else:
+                token, weight = feature
+            tokens.append(token.encode())
+            weights.append(weight)
+        self.value = self._fold(self._hashes(tokens), weights)
+
+    def distance(self, another: Simhash) -> int:
+        """Count the bits that differ."""
+        if self.f != another.f:
+            raise AssertionError(f"f is {self.f} and {another.f}: it must be equal")
+        mask = (1 << self.f) - 1
+        return int((int(self.value) ^ int(another.value)) & mask).bit_count()
+
+    def _slide(self, content: str, width: int = _WIDTH) -> list[str]:
+        return [content[i : i + width] for i in range(max(len(content) - width + 1, 1))]
+
+    def _tokenize(self, content: str) -> list[str]:
+        return self._slide("".join(re.findall(self.reg, content.lower())))
+
+    def _hashes(self, tokens: Sequence[bytes]) -> list[int]:
+        if self.hashfunc is _hashfunc and self.f <= _MD5_BITS:
+            return _md5_values(tokens)
+        return [self._as_number(self.hashfunc(token)) for token in tokens]
+
+    def _as_number(self, value: bytes | int) -> int:
+        if not isinstance(value, bytes):
+            return int(value)
+        if len(value) < self.f_bytes:
+            raise ValueError(f"the hash function gave {len(value)} bytes: f = {self.f} needs more")
+        return int.from_bytes(value[-self.f_bytes :], "big")
+
+    def _fold(self, hashes: Sequence[int], weights: Sequence[Any]) -> int:
+        if not all(isinstance(weight, int) for weight in weights):
+            return self._fold_reals(hashes, weights)
+        if min(weights, default=1) >= 0:
+            plain = weights.count(1) == len(weights)
+            return majority(hashes, None if plain else weights, self.f)
+        # The package repeats a digest `weight` times: below 0 its bits are dropped, but the
+        # threshold falls all the same. That is a hash without bits.
+        kept = [value if weight > 0 else 0 for value, weight in zip(hashes, weights, strict=True)]
+        return majority(kept, weights, self.f)
+
+    def _fold_reals(self, hashes: Sequence[int], weights: Sequence[Any]) -> int:
+        """As the package sums, in its order, since float sums depend on it."""
+        sums: list[Any] = []
+        batch: list[Any] = []
+        for value, weight in zip(hashes, weights, strict=True):
+            if weight > self.large_weight_cutoff or not isinstance(weight, int):
+                sums.append(self._ones(value) * float(weight))
+            else:
+                batch.append(self._ones(value) * max(weight, 0))
+                if len(batch) >= self.batch_size:
+                    sums.append(np.sum(batch, 0))
+                    batch = []
+            if len(sums) >= self.batch_size:
+                sums = [np.sum(sums, 0)]
+        if batch:
+            sums.append(np.sum(batch, 0))
+        won = np.sum(sums, 0) > sum(weights) / 2
+        return int.from_bytes(np.packbits(won).tobytes(), "big")
+
+    def _ones(self, value: int) -> Any:
+        data = (value & (1 << self.f) - 1).to_bytes(self.f_bytes, "big")
+        return np.unpackbits(np.frombuffer(data, np.uint8)).astype(np.float64)
+
+
+class SimhashIndex:
+    """Finds fingerprints within k bits by equal blocks.
+
+    Args:
+        objs: (id, Simhash) pairs.
+        f: Bits of all of them.
+        k: Bits that may differ.
+        log: A logger; "simhash" unless given.
+
+    Example:
+        >>> index = SimhashIndex([("a", Simhash("one two three four"))], k=3)
+        >>> index.get_near_dups(Simhash("one, two, three, four!"))
+        ['a']
+    """
+
+    def __init__(
+        self,
+        objs: Sequence[tuple[Any, Simhash]],
+        f: int = 64,
+        k: int = 2,
+        log: logging.Logger | None = None,
+    ) -> None:
+        """Add all objects."""
+        self.k = k
+        self.f = f
+        self.log = logging.getLogger("simhash") if log is None else log
+        self.log.info("Initializing %s data.", len(objs))
+        self.bucket: collections.defaultdict[str, set[str]] = collections.defaultdict(set)
+        for i, (obj_id, simhash) in enumerate(objs):
+            if i % 10000 == 0 or i == len(objs) - 1:
+                self.log.info("%s/%s", i + 1, len(objs))
+            self.add(obj_id, simhash)
+
+    def get_near_dups(self, simhash: Simhash) -> list[str]:
+        """The ids, as strings, of what is within k bits."""
+        self._check(simhash)
+        found = set()
+        mask = (1 << self.f) - 1
+        for key in self.get_keys(simhash):
+            entries = self.bucket[key]
+            self.log.debug("key:%s", key)
+            if len(entries) > _BIG_BUCKET:
+                self.log.warning("Big bucket found. key:%s, len:%s", key, len(entries))
+            for entry in entries:
+                value, obj_id = entry.split(",", 1)
+                if ((simhash.value ^ int(value, 16)) & mask).bit_count() <= self.k:
+                    found.add(obj_id)
+        return list(found)
+
+    def add(self, obj_id: Any, simhash: Simhash) -> None:
+        """Add a fingerprint."""
+        self._check(simhash)
+        for key in self.get_keys(simhash):
+            self.bucket[key].add(f"{simhash.value:x},{obj_id}")
+
+    def delete(self, obj_id: Any, simhash: Simhash) -> None:
+        """Take a fingerprint out, if it is there."""
+        self._check(simhash)
+        for key in self.get_keys(simhash):
+            self.bucket[key].discard(f"{simhash.value:x},{obj_id}")
+
+    @property
+    def offsets(self) -> list[int]:
+        """First bit of each block."""
+        return [self.f // (self.k + 1) * i for i in range(self.k + 1)]
+
+    def get_keys(self, simhash: Simhash) -> Iterator[str]:
+        """The bucket names of a fingerprint."""
+        offsets = [*self.offsets, self.f]
+        for i in range(self.k + 1):
+            block = simhash.value >> offsets[i] & (1 << offsets[i + 1] - offsets[i]) - 1
+            yield f"{block:x}:{i:x}"
+
+    def bucket_size(self) -> int:
+        """How many buckets there are."""
+        return len(self.bucket)
+
+    def _check(self, simhash: Simhash) -> None:
+        if simhash.f != self.f:
+            raise AssertionError(f"f is {simhash.f}: the index has {self.f}")
+
+
+def _text_value(content: str, reg: str | re.Pattern[str], f: int) -> int:
+    plain = reg is _LETTERS and content.isascii()
+    kept = content if plain else "".join(re.findall(reg, content.lower()))
+    fold_windows, _ = _kernels()
+    data = np.frombuffer(kept.encode(), np.uint8)
+    value: int = fold_windows(data, plain, 0)
+    if f == _WORD:
+        return value
+    if f > _WORD:
+        value |= fold_windows(data, plain, 1) << _WORD
+    return value & (1 << f) - 1
+
+
+def _features_value(features: Collection[Any]) -> int | None:
+    """The value of tokens, or of pairs with whole weights that are not negative, all at once.
+
+    None where they are something else.
+    """
+    weights = _NO_WEIGHTS
+    tokens: Collection[Any] = features
+    try:
+        if features and not isinstance(next(iter(features)), str):
+            tokens, given = zip(*features, strict=True)
+            if set(map(type, given)) != {int}:
+                return None
+            weights = np.array(given, np.int64)
+            if weights.min() < 0 or weights.max() > _MOST_WEIGHT:
+                return None
+        text = "\0".join(tokens)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    if not features or text.count("\0") != len(features) - 1:
+        return None
+    data = np.frombuffer(text.encode() + b"\0" + _SPARE, np.uint8)
+    value, right = _kernels()[1].fold_tokens(data, weights, 0)
+    return value if right else None
+
+
+def _md5_values(tokens: Sequence[bytes]) -> list[int]:
+    if max(map(len, tokens), default=0) > _kernels()[1].MOST_BYTES:
+        return [int.from_bytes(_hashfunc(token), "big") for token in tokens]
+    data, offsets = joined([*tokens, _SPARE])
+    words = _kernels()[1].md5_slices(data, offsets[:-1]).tolist()
+    return [low | high << _WORD for low, high in words]
+
+
+@functools.cache
+def _kernels() -> Any:
+    from neardup.kernels import md5
+
+    return md5.fold_windows, md5
