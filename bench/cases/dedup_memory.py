@@ -48,9 +48,7 @@ def permuted_corpus(target_mb: float) -> dict[str, Any]:
     if free < ROOM * target_mb * 1e6:
         raise RuntimeError(f"{free / 1e9:.1f} GB free in {corpora.CACHE}: too little")
     what = f"{base['what']}; copies with permuted letters"
-    return corpora.cached(
-        f"permuted-{target_mb:g}", what, permuted(Path(base["path"])), target_mb
-    )
+    return corpora.cached(f"permuted-{target_mb:g}", what, permuted(Path(base["path"])), target_mb)
 
 
 def permuted(path: Path) -> Iterator[tuple[str, str]]:
