@@ -11,12 +11,14 @@ from typing import Any, Final
 
 import numpy as np
 
+from neardup.band_planner import BandPlan, check_recall, plan_bands
+from neardup.bands import documents_with_partner
 from neardup.clusters import components, greedy
 from neardup.errors import UsageError
 from neardup.recipe import Recipe
 from neardup.similarity import FeatureSets, Match, similar_components, similar_greedy, similarities
 
-__all__ = ["KEEPS", "POLICIES", "Grouping", "Matching", "group", "priorities"]
+__all__ = ["KEEPS", "POLICIES", "Grouping", "Matching", "group", "partners", "priorities"]
 
 KEEPS: Final = ("first", "last", "longest")
 POLICIES: Final = ("greedy", "components")
@@ -40,6 +42,8 @@ class Matching:
             comes last). Ties go to the first.
         plan: How to search for fingerprints, as for `pairs`.
         workers: Threads; the processors at hand unless given.
+        recall: Least share of the similar pairs that is found, for a pair exactly at the threshold;
+            1 finds all.
 
     Raises:
         UsageError: For an unknown policy or keep, values out of range, or similarity together with
@@ -55,6 +59,7 @@ class Matching:
     keep: str = "first"
     plan: str = "auto"
     workers: int | None = None
+    recall: float = 1.0
 
     def __post_init__(self) -> None:
         """Refuse what contradicts itself."""
@@ -73,8 +78,11 @@ class Matching:
             raise UsageError("verify belongs to distance: similarity is always verified")
         if self.by_features and self.plan != "auto":
             raise UsageError("a plan belongs to distance without verify: similarity has one search")
+        if check_recall(self.recall) < 1 and not self.by_features:
+            raise UsageError("recall belongs to similarity: a distance finds every pair")
         if self.by_features:
             self.match  # noqa: B018  # refuses values out of range
+            self.bands(0)
         elif self.distance is not None and self.distance < 0:
             raise UsageError(f"distance is {self.distance}: use 0 or more bits")
 
@@ -97,12 +105,21 @@ class Matching:
             DEFAULT_SIMILARITY if threshold is None else threshold, self.measure, self.distance
         )
 
-    def settings(self) -> dict[str, Any]:
-        """What was asked for, for the summary."""
+    def bands(self, documents: int) -> BandPlan | None:
+        """The plan for so many documents; None for the exact join."""
+        if self.recall == 1 or not self.by_features:
+            return None
+        return plan_bands(self.match.similarity, self.recall, documents, self.measure)
+
+    def settings(self, documents: int = 0) -> dict[str, Any]:
+        """What was asked for, and what was planned for so many documents, for the summary."""
+        bands = self.bands(documents)
         return {
             "similarity": self.match.similarity if self.by_features else None,
             "measure": self.measure if self.by_features else None,
             "distance": self.distance,
+            "recall": self.recall if self.by_features else None,
+            "bands": None if bands is None else bands.to_dict(),
             "policy": self.policy,
             "keep": self.keep,
             "recipe": self.recipe.to_json(),
@@ -166,10 +183,13 @@ def group(
             feature sets have their own.
     """
     if sets is not None and matching.policy == "greedy":
-        kept_by, score = similar_greedy(sets, order, matching.match, matching.workers)
+        among = partners(matching, sets)
+        chosen = order if among is None else order[np.isin(order, among)]
+        kept_by, score = similar_greedy(sets, chosen, matching.match, matching.workers)
         return Grouping(kept_by, kept_by, score)
     if sets is not None:
-        label = similar_components(sets, matching.match, matching.workers)
+        among = partners(matching, sets)
+        label = similar_components(sets, matching.match, matching.workers, among)
         kept_by = _best(label, order)
         rows = np.arange(len(sets))
         return Grouping(kept_by, label, similarities(sets, rows, kept_by, matching.measure))
@@ -181,6 +201,14 @@ def group(
         return Grouping(kept_by, kept_by, None)
     label = components(values, distance, bits, matching.plan, matching.workers, groups=groups)
     return Grouping(_best(label, order), label, None)
+
+
+def partners(matching: Matching, sets: FeatureSets) -> Any:
+    """The documents that may match, int64, ascending, where not all are to be found; else None."""
+    plan = matching.bands(len(sets))
+    if plan is None:
+        return None
+    return documents_with_partner(sets, matching.match, plan, matching.workers)
 
 
 def _best(label: Any, order: Any) -> Any:

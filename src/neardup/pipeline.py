@@ -31,7 +31,7 @@ from neardup.documents import (
 from neardup.errors import UsageError
 from neardup.fingerprint_files import fingerprint_table, read_fingerprints
 from neardup.fold import distance as hamming_distance
-from neardup.matching import Grouping, Matching
+from neardup.matching import Grouping, Matching, partners
 from neardup.memory import memory_bytes
 from neardup.neighbours import pairs
 from neardup.progress import Quiet, Stopwatch
@@ -126,6 +126,7 @@ def dedup(  # noqa: PLR0913
     on_error: str = "stop",
     workers: int | None = None,
     memory: str | int | None = None,
+    recall: float = 1.0,
 ) -> DedupResult:
     """Find near-duplicates among files or documents in memory, and keep one of each group.
 
@@ -134,7 +135,7 @@ def dedup(  # noqa: PLR0913
             Arrow table or anything with the Arrow C stream interface and a text column, or texts.
         output: Where files' kept documents go; a folder (ending in "/") gets one file for each.
         similarity: Least similarity of the documents' features; 0.8 unless a distance is given.
-            Every match is verified, none is missed.
+            Every match is verified, none is missed unless a recall below 1 is given.
         distance: Exact mode instead: largest number of differing fingerprint bits.
         verify: With a distance: least similarity of a match as well.
         measure: "jaccard", "cosine" or "containment".
@@ -151,6 +152,7 @@ def dedup(  # noqa: PLR0913
         on_error: "stop" or "skip" bad records.
         workers: Threads; the processors at hand unless given.
         memory: Budget, such as "2G".
+        recall: Least share of the pairs exactly at the threshold that is found; 1 finds all.
 
     Returns:
         What was decided, as arrays and an Arrow table.
@@ -177,6 +179,7 @@ def dedup(  # noqa: PLR0913
         policy=policy,
         workers=workers,
         recipe=recipe or Recipe(),
+        recall=recall,
     )
     read = ReadOptions(fields, id, on_error == "skip", within=within, number=matching.number)
     resources = Resources(memory_bytes(memory))
@@ -334,6 +337,7 @@ def similar_pairs(
     recipe: Recipe | None = None,
     workers: int | None = None,
     memory: str | int | None = None,
+    recall: float = 1.0,
 ) -> pa.Table:
     """Find every pair of texts whose features are similar enough; each is verified, none is missed.
 
@@ -344,6 +348,7 @@ def similar_pairs(
         recipe: How to tokenise, hash and fingerprint; Recipe() unless given.
         workers: Threads; the processors at hand unless given.
         memory: Budget, such as "2G".
+        recall: As for `dedup`.
 
     Returns:
         Arrow table of left int64, right int64, distance int32 (of the fingerprints), similarity
@@ -356,13 +361,14 @@ def similar_pairs(
         >>> similar_pairs(["a b c d e", "A, b, c, d, e!", "f"]).to_pylist()
         [{'left': 0, 'right': 1, 'distance': 0, 'similarity': 1.0}]
     """
-    matching = Matching(similarity, measure=measure, workers=workers, recipe=recipe or Recipe())
+    chosen = recipe or Recipe()
+    matching = Matching(similarity, measure=measure, workers=workers, recipe=chosen, recall=recall)
     with Collection([""], matching, Resources(memory_bytes(memory))) as collection:
         for batch in batches_of(text_array(texts), ReadOptions()):
             collection.add(0, batch)
         values = collection.finish()
         sets = collection.sets(values)
-        chunks = list(similar_sets(sets, matching.match, workers))
+        chunks = list(similar_sets(sets, matching.match, workers, partners(matching, sets)))
         found = np.concatenate([np.zeros((0, 2), np.int64), *chunks])
         left, right = found[np.lexsort((found[:, 1], found[:, 0]))].T
         words = np.ma.getdata(values)
@@ -470,5 +476,5 @@ def _summarise(
         nbytes=nbytes,
         seconds=watch.stop(),
         outputs=outputs,
-        settings=matching.settings(),
+        settings=matching.settings(len(values)),
     )

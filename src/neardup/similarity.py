@@ -103,7 +103,8 @@ def similar_greedy(
 
     Args:
         sets: The documents; one without features is always kept.
-        order: int64 (n,): the documents from the highest priority to the lowest.
+        order: int64: the documents from the highest priority to the lowest; one that is left out
+            matches nothing.
         match: When two documents match.
         workers: Threads; the processors at hand unless given.
 
@@ -119,11 +120,17 @@ def similar_greedy(
     return run.match, run.score
 
 
-def similar_components(sets: FeatureSets, match: Match, workers: int | None = None) -> Any:
-    """Label transitive groups of similar documents; int64 (n,), the group's first document."""
+def similar_components(
+    sets: FeatureSets, match: Match, workers: int | None = None, among: Any = None
+) -> Any:
+    """Label transitive groups of similar documents; int64 (n,), the group's first document.
+
+    `among` (int64, ascending) are the documents that may match; None: all.
+    """
     from neardup.kernels.similar import COMPONENTS
 
-    run = _Run(sets, np.arange(len(sets)), match, worker_count(workers))
+    documents = np.arange(len(sets)) if among is None else among
+    run = _Run(sets, documents, match, worker_count(workers))
     for _ in run.chunks(COMPONENTS):
         pass
     labels = run.match
@@ -132,11 +139,17 @@ def similar_components(sets: FeatureSets, match: Match, workers: int | None = No
     return labels
 
 
-def similar_sets(sets: FeatureSets, match: Match, workers: int | None = None) -> Iterator[Any]:
-    """Find every similar pair; yields int64 (p, 2): left, right; left < right."""
+def similar_sets(
+    sets: FeatureSets, match: Match, workers: int | None = None, among: Any = None
+) -> Iterator[Any]:
+    """Find every similar pair; yields int64 (p, 2): left, right; left < right.
+
+    `among` (int64, ascending) are the documents that may match; None: all.
+    """
     from neardup.kernels.similar import PAIRS
 
-    return _Run(sets, np.arange(len(sets)), match, worker_count(workers)).chunks(PAIRS)
+    documents = np.arange(len(sets)) if among is None else among
+    return _Run(sets, documents, match, worker_count(workers)).chunks(PAIRS)
 
 
 def similarities(sets: FeatureSets, left: Any, right: Any, measure: str = "jaccard") -> Any:
@@ -164,7 +177,7 @@ class _Run:
         self._postings = np.zeros((1 << 10, 4), np.int64)
         self._used = np.zeros(3, np.int64)
         self._rank = np.empty(n, np.int64)
-        self._rank[self._order] = np.arange(n)
+        self._rank[self._order] = np.arange(self._order.size)
         self._seen, self._found = np.full(n, -1, np.int64), np.empty(n, np.int64)
         self.match, self.score = np.arange(n), np.ones(n)
 

@@ -25,6 +25,7 @@ def dedup(
     distance: shared.ExactDistance = None,
     verify: shared.Verify = None,
     measure: shared.Measure = "jaccard",
+    recall: shared.Recall = 1.0,
     text: shared.TextField = "text",
     id_field: shared.IdField = None,
     within: shared.Within = None,
@@ -97,7 +98,9 @@ def dedup(
     from neardup.memory import memory_bytes
     from neardup.pipeline import Outputs, Resources, dedup_files, dedup_texts
 
-    matching = Matching(similarity, distance, verify, measure, made, policy, keep, plan, workers)
+    matching = Matching(
+        similarity, distance, verify, measure, made, policy, keep, plan, workers, recall
+    )
     fields = shared.text_fields(text)
     read = ReadOptions(fields, id_field, skip, within=within, number=matching.number)
     outputs = Outputs(output, duplicates, clusters, rejects)

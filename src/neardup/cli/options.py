@@ -79,6 +79,15 @@ Verify = Annotated[
 Measure = Annotated[
     str, typer.Option("--measure", help="Similarity: jaccard, cosine or containment.")
 ]
+Recall = Annotated[
+    float,
+    typer.Option(
+        "--recall",
+        parser=_number,
+        metavar="R",
+        help="Least share of the similar pairs to find; 1 is all.",
+    ),
+]
 Memory = Annotated[str | None, typer.Option("--memory", metavar="SIZE", help="Budget, such as 2G.")]
 TextField = Annotated[
     str, typer.Option("--text", metavar="FIELD[,FIELD]", help="Field that holds the text.")
