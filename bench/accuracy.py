@@ -156,7 +156,7 @@ def similar_by_force(features: Any, offsets: Any, least: float) -> tuple[Any, An
     return np.concatenate(keys), np.concatenate(scores)
 
 
-def judged(name: str, most: int | None, threshold: float, keys: Any, n: int) -> dict[str, Any]:
+def judged(name: str, most: int | None, threshold: float, keys: Any) -> dict[str, Any]:
     """Recall and precision of found pairs (keys: left row * n + right row, in any order)."""
     import numpy as np
 
@@ -181,7 +181,7 @@ def ours(name: str, most: int | None, threshold: float) -> dict[str, Any]:
     table = neardup.similar_pairs(texts, threshold)
     seconds = time.perf_counter() - start
     keys = table["left"].to_numpy() * len(texts) + table["right"].to_numpy()
-    return judged(name, most, threshold, keys, len(texts)) | {"seconds": seconds}
+    return judged(name, most, threshold, keys) | {"seconds": seconds}
 
 
 def within(name: str, most: int | None, threshold: float, distance: int) -> dict[str, Any]:
@@ -194,7 +194,7 @@ def within(name: str, most: int | None, threshold: float, distance: int) -> dict
     table = neardup.pairs(neardup.fingerprints(texts), distance)
     seconds = time.perf_counter() - start
     keys = table["left"].to_numpy() * len(texts) + table["right"].to_numpy()
-    return judged(name, most, threshold, keys, len(texts)) | {"seconds": seconds}
+    return judged(name, most, threshold, keys) | {"seconds": seconds}
 
 
 def sets_of(name: str, most: int | None) -> tuple[Any, Any]:
@@ -224,7 +224,7 @@ def datasketch(name: str, most: int | None, threshold: float) -> dict[str, Any]:
         keys += [other * n + row for other in near if sketch.jaccard(sketches[other]) >= threshold]
         index.insert(row, sketch, check_duplication=False)
     seconds = time.perf_counter() - start
-    return judged(name, most, threshold, keys, n) | {"seconds": seconds}
+    return judged(name, most, threshold, keys) | {"seconds": seconds}
 
 
 def rensa(name: str, most: int | None, threshold: float, bands: int) -> dict[str, Any]:
@@ -247,7 +247,7 @@ def rensa(name: str, most: int | None, threshold: float, bands: int) -> dict[str
         keys += [other * n + row for other in near if sketch.jaccard(sketches[other]) >= threshold]
         index.insert(row, sketch)
     seconds = time.perf_counter() - start
-    return judged(name, most, threshold, keys, n) | {"seconds": seconds}
+    return judged(name, most, threshold, keys) | {"seconds": seconds}
 
 
 def labels(name: str, most: int | None) -> list[dict[str, Any]]:
@@ -297,9 +297,9 @@ def written(
     head = [
         f"# Accuracy on {facts['date'][:10]}, commit {facts['commit']}",
         "",
-        *(f"- {key.replace('_', ' ')}: {facts[key]}" for key in ("cpu", "cores", "load_at_start")),
+        *(f"- {key}: {facts[key]}" for key in ("cpu", "cores", "load_at_start")),
         "",
-        "| corpus | documents | similarity | true pairs | method | recall | precision | s | peak GiB |",
+        "| corpus | documents | similarity | pairs | method | recall | precision | s | peak GiB |",
         "|---|---:|---:|---:|---|---:|---:|---:|---:|",
     ]
     body = [row_of(line) for line in lines]

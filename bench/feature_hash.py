@@ -40,11 +40,11 @@ SAMPLES = 200_000
 
 
 @inner
-def _hash_combined(
+def _hash_combined(  # noqa: PLR0913
     buffer: Any, starts: Any, tokens: int, ngram: int, seed: Any, secret: Any, lanes: Any,
     hashes: Any, octets: Any, words: Any,
 ) -> int:  # fmt: skip
-    """Hash each token once, then each run of n token hashes (`octets` and `words` are one memory)."""
+    """Hash each token, then each run of n token hashes; `octets` and `words` are one memory."""
     width = min(ngram, tokens)
     count = tokens - width + 1
     for i in range(tokens):

@@ -87,7 +87,7 @@ def rensa_sketches(lines: list[bytes]) -> list[object]:
 
 
 def datasketch(lines: list[bytes]) -> list[bool]:
-    """MinHash.bulk's generator (update_batch inside), MinHashLSH, and the estimate of candidates."""
+    """MinHash.generator (update_batch inside), MinHashLSH, and the estimate of candidates."""
     from datasketch import MinHash, MinHashLSH
 
     index = MinHashLSH(threshold=THRESHOLD, num_perm=PERMUTATIONS)

@@ -1,4 +1,4 @@
-"""Run a command as a process of its own: wall and processor seconds, peak memory, what it prints."""
+"""Run a command as a process of its own: seconds, peak memory, and what it prints."""
 
 from __future__ import annotations
 

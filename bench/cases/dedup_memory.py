@@ -57,7 +57,7 @@ def permuted(path: Path) -> Iterator[tuple[str, str]]:
     while True:
         letters = list(string.ascii_lowercase)
         if copy:
-            random.Random(copy).shuffle(letters)  # noqa: S311
+            random.Random(copy).shuffle(letters)
         low = "".join(letters)
         table = str.maketrans(string.ascii_letters, low + low.upper())
         with path.open(encoding="utf8") as lines:
