@@ -15,7 +15,7 @@ from neardup.errors import UsageError
 from neardup.fold import Fingerprinter
 from neardup.matching import Grouping, Matching, group, priorities
 from neardup.memory import memory_bytes
-from neardup.similarity import FeatureSets
+from neardup.similarity import FeatureSets, Work
 from neardup.spool import FeatureSpool
 from neardup.text import text_array
 
@@ -88,6 +88,11 @@ class Collection:
         """Wait for the fingerprints; uint64 (n, words), masked where a document is empty."""
         return self._fingerprinter.finish()
 
+    @property
+    def feature_count(self) -> int:
+        """Features of all documents, if the search needs them."""
+        return self._spool.nbytes // 8
+
     def sets(self, values: Any) -> FeatureSets:
         """The feature sets, after `finish`, whose result is `values`."""
         return FeatureSets(
@@ -99,11 +104,11 @@ class Collection:
             forget=self._spool.forget_pages,
         )
 
-    def group(self, values: Any) -> Grouping:
+    def group(self, values: Any, work: Work | None = None) -> Grouping:
         """Decide for every document, after `finish`, whose result is `values`."""
         order = priorities(len(values), self._matching.keep, np.concatenate(self._measured))
         sets = self.sets(values) if self._matching.by_features else None
-        return group(self._matching, values, order, sets, self._groups.numbers())
+        return group(self._matching, values, order, sets, self._groups.numbers(), work)
 
 
 class _GroupNumbers:

@@ -16,7 +16,14 @@ from neardup.bands import documents_with_partner
 from neardup.clusters import components, greedy
 from neardup.errors import UsageError
 from neardup.recipe import Recipe
-from neardup.similarity import FeatureSets, Match, similar_components, similar_greedy, similarities
+from neardup.similarity import (
+    FeatureSets,
+    Match,
+    Work,
+    similar_components,
+    similar_greedy,
+    similarities,
+)
 
 __all__ = ["KEEPS", "POLICIES", "Grouping", "Matching", "group", "partners", "priorities"]
 
@@ -170,7 +177,12 @@ def priorities(n: int, keep: str, measured: Any = None) -> Any:
 
 
 def group(
-    matching: Matching, values: Any, order: Any, sets: FeatureSets | None, groups: Any = None
+    matching: Matching,
+    values: Any,
+    order: Any,
+    sets: FeatureSets | None,
+    groups: Any = None,
+    work: Work | None = None,
 ) -> Grouping:
     """Decide for every document.
 
@@ -181,11 +193,12 @@ def group(
         sets: The feature sets, if `matching.by_features`.
         groups: int32 (n,): only documents with the same number may match; None: all may. The
             feature sets have their own.
+        work: Told what a greedy search on features took.
     """
     if sets is not None and matching.policy == "greedy":
         among = partners(matching, sets)
         chosen = order if among is None else order[np.isin(order, among)]
-        kept_by, score = similar_greedy(sets, chosen, matching.match, matching.workers)
+        kept_by, score = similar_greedy(sets, chosen, matching.match, matching.workers, work)
         return Grouping(kept_by, kept_by, score)
     if sets is not None:
         among = partners(matching, sets)

@@ -26,6 +26,7 @@ __all__ = [
     "MEASURES",
     "FeatureSets",
     "Match",
+    "Work",
     "similar_components",
     "similar_greedy",
     "similar_sets",
@@ -96,8 +97,25 @@ class Match:
             raise UsageError(f"distance is {self.distance}: use 0 or more bits")
 
 
+@dataclass(slots=True)
+class Work:
+    """What a search did, filled in when it ends.
+
+    Args:
+        postings: Entries of the index.
+        candidates: Pairs that were verified.
+    """
+
+    postings: int = 0
+    candidates: int = 0
+
+
 def similar_greedy(
-    sets: FeatureSets, order: Any, match: Match, workers: int | None = None
+    sets: FeatureSets,
+    order: Any,
+    match: Match,
+    workers: int | None = None,
+    work: Work | None = None,
 ) -> tuple[Any, Any]:
     """Keep documents in order of priority; drop one only if it is similar to a kept one.
 
@@ -107,6 +125,7 @@ def similar_greedy(
             matches nothing.
         match: When two documents match.
         workers: Threads; the processors at hand unless given.
+        work: Told what the search took.
 
     Returns:
         kept_of: int64 (n,): for a dropped document the kept one of highest priority that it is
@@ -117,6 +136,8 @@ def similar_greedy(
     run = _Run(sets, order, match, worker_count(workers))
     for _ in run.chunks(GREEDY):
         pass
+    if work is not None:
+        work.postings, _, work.candidates = run.used.tolist()
     return run.match, run.score
 
 
@@ -175,7 +196,7 @@ class _Run:
         self._cells, self._shift = _count(sets, self._pool)
         self._table, self._heads = np.zeros(1 << 10, np.uint64), np.zeros(1 << 10, np.int64)
         self._postings = np.zeros((1 << 10, 4), np.int64)
-        self._used = np.zeros(3, np.int64)
+        self.used = np.zeros(3, np.int64)
         self._rank = np.empty(n, np.int64)
         self._rank[self._order] = np.arange(self._order.size)
         self._seen, self._found = np.full(n, -1, np.int64), np.empty(n, np.int64)
@@ -193,7 +214,7 @@ class _Run:
                     match_chunk,
                     mode, documents, self._sets.features, self._sets.offsets, self._groups,
                     self._measure, self._similarity, keys, before, key_offsets, self._table,
-                    self._heads, self._postings, self._used, self._rank, self._seen, self._found,
+                    self._heads, self._postings, self.used, self._rank, self._seen, self._found,
                     self._sets.words, self._distance, self.match, self.score, stop,
                 )  # fmt: skip
                 try:
@@ -234,12 +255,12 @@ class _Run:
     def _make_room(self, keys: int) -> None:
         from neardup.kernels.similar import rehash
 
-        needed = int(self._used[0]) + keys
+        needed = int(self.used[0]) + keys
         if needed > len(self._postings):
             larger = np.zeros((2 * needed, 4), np.int64)
-            larger[: self._used[0]] = self._postings[: self._used[0]]
+            larger[: self.used[0]] = self._postings[: self.used[0]]
             self._postings = larger
-        slots = int(self._used[1]) + keys
+        slots = int(self.used[1]) + keys
         if 2 * slots > self._table.size:
             size = 1 << (2 * slots).bit_length()
             table, heads = np.zeros(size, np.uint64), np.zeros(size, np.int64)

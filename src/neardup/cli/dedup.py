@@ -50,6 +50,9 @@ def dedup(
     memory: shared.Memory = None,
     tmp: shared.Tmp = None,
     json: shared.Json = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the plan and its cost, from a sample.")
+    ] = False,
     recipe: shared.RecipeFile = None,
     tokens: shared.Tokens = None,
     ngram: shared.Ngram = None,
@@ -70,13 +73,15 @@ def dedup(
 
     zcat crawl.gz | neardup dedup - -o - --text title,body > unique.jsonl
 
+    neardup dedup news.jsonl --dry-run
+
     neardup dedup docs/ -o unique-docs/ --keep longest
 
     neardup dedup 's3://bucket/news/*.jsonl.gz' -o s3://bucket/unique/ --within language
 
     neardup dedup news.parquet --clusters clusters.parquet --policy components
     """
-    if output is None and clusters is None and duplicates is None:
+    if output is None and clusters is None and duplicates is None and not dry_run:
         raise UsageError("nothing to write: pass -o OUT, --clusters FILE or --duplicates FILE")
     shared.check_json(json, output, clusters, duplicates, rejects)
     shared.check_folder(tmp)
@@ -92,8 +97,9 @@ def dedup(
     )
     skip = shared.skip_errors(on_error, rejects)
 
-    from neardup.cli.screen import print_summary, progress, warm_up
+    from neardup.cli.screen import print_estimate, print_summary, progress, warm_up
     from neardup.documents import ReadOptions
+    from neardup.estimate import estimate_run
     from neardup.matching import Matching
     from neardup.memory import memory_bytes
     from neardup.pipeline import Outputs, Resources, dedup_files, dedup_texts
@@ -106,6 +112,9 @@ def dedup(
     outputs = Outputs(output, duplicates, clusters, rejects)
     resources = Resources(memory_bytes(memory), tmp)
     warm_up(lambda: dedup_texts(["one", "one"], replace(matching, keep="first"), resources))
+    if dry_run:
+        print_estimate(estimate_run(inputs, matching, read, resources, format_name), json)
+        return
     with progress() as shown:
         result = dedup_files(inputs, outputs, matching, read, resources, shown, format_name)
     print_summary(result.summary, json)

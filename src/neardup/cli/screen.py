@@ -15,9 +15,17 @@ from neardup.progress import Progress, Quiet
 
 if TYPE_CHECKING:
     from neardup.comparison import Comparison
+    from neardup.estimate import Estimate
     from neardup.report import FingerprintSummary, Summary
 
-__all__ = ["print_comparison", "print_pairs_summary", "print_summary", "progress", "warm_up"]
+__all__ = [
+    "print_comparison",
+    "print_estimate",
+    "print_pairs_summary",
+    "print_summary",
+    "progress",
+    "warm_up",
+]
 
 _NOTICE_SECONDS = 1.5
 
@@ -88,6 +96,11 @@ def print_summary(summary: Summary | FingerprintSummary, as_json: bool) -> None:
         typer.echo(json.dumps(summary.to_dict()))
     else:
         typer.echo(str(summary), err=True)
+
+
+def print_estimate(estimate: Estimate, as_json: bool) -> None:
+    """Print what a run would take."""
+    typer.echo(json.dumps(estimate.to_dict()) if as_json else str(estimate))
 
 
 def print_pairs_summary(found: dict[str, Any], as_json: bool) -> None:
