@@ -124,21 +124,24 @@ class Simhash:
         if isinstance(features, dict):
             features = features.items()
         if self.hashfunc is _hashfunc and self.f <= _WORD and isinstance(features, _SIZED):
-            value = _features_value(features)
+            value = _features_value(features)  # type: ignore[arg-type]
             if value is not None:
                 self.value = value & (1 << self.f) - 1
                 return
         tokens: list[bytes] = []
         weights: list[Any] = []
+        apart: list[bool] = []
         weight: Any = 1
         for feature in features:
             if isinstance(feature, str):
-                token = feature
+                token, large = feature, False
             else:
                 token, weight = feature
+                large = weight > self.large_weight_cutoff
             tokens.append(token.encode())
             weights.append(weight)
-        self.value = self._fold(self._hashes(tokens), weights)
+            apart.append(large or not isinstance(weight, int))
+        self.value = self._fold(self._hashes(tokens), weights, apart)
 
     def distance(self, another: Simhash) -> int:
         """Count the bits that differ."""
@@ -165,9 +168,9 @@ class Simhash:
             raise ValueError(f"the hash function gave {len(value)} bytes: f = {self.f} needs more")
         return int.from_bytes(value[-self.f_bytes :], "big")
 
-    def _fold(self, hashes: Sequence[int], weights: Sequence[Any]) -> int:
+    def _fold(self, hashes: Sequence[int], weights: list[Any], apart: list[bool]) -> int:
         if not all(isinstance(weight, int) for weight in weights):
-            return self._fold_reals(hashes, weights)
+            return self._fold_reals(hashes, weights, apart)
         if min(weights, default=1) >= 0:
             plain = weights.count(1) == len(weights)
             return majority(hashes, None if plain else weights, self.f)
@@ -176,12 +179,12 @@ class Simhash:
         kept = [value if weight > 0 else 0 for value, weight in zip(hashes, weights, strict=True)]
         return majority(kept, weights, self.f)
 
-    def _fold_reals(self, hashes: Sequence[int], weights: Sequence[Any]) -> int:
+    def _fold_reals(self, hashes: Sequence[int], weights: list[Any], apart: list[bool]) -> int:
         """As the package sums, in its order, since float sums depend on it."""
         sums: list[Any] = []
         batch: list[Any] = []
-        for value, weight in zip(hashes, weights, strict=True):
-            if weight > self.large_weight_cutoff or not isinstance(weight, int):
+        for value, weight, alone in zip(hashes, weights, apart, strict=True):
+            if alone:
                 sums.append(self._ones(value) * float(weight))
             else:
                 batch.append(self._ones(value) * max(weight, 0))

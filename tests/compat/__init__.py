@@ -1,0 +1,1 @@
+"""Comparisons with the packages themselves; slow, run by hand."""
