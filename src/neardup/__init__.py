@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from neardup.neighbours import pairs
     from neardup.pipeline import DedupResult, dedup, similar_pairs
     from neardup.recipe import Recipe
+    from neardup.vectors import project
 
 __all__ = [
     "DataError",
@@ -55,6 +56,7 @@ __all__ = [
     "pairs",
     "preset",
     "presets",
+    "project",
     "simhash",
     "similar_pairs",
 ]
@@ -75,6 +77,7 @@ _HOMES: Final = {
     "neighbours": ("pairs",),
     "pipeline": ("DedupResult", "dedup", "similar_pairs"),
     "recipe": ("Recipe",),
+    "vectors": ("project",),
     "fold": ("distance", "fingerprint", "fingerprints", "simhash"),
 }
 _HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names}

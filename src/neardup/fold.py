@@ -199,22 +199,31 @@ class Fingerprinter:
         self._pool.shutdown(cancel_futures=True)
 
 
-def distance(a: Any, b: Any) -> Any:
+def distance(a: Any, b: Any, bits: int | None = None) -> Any:
     """Count the bits in which fingerprints differ (Hamming distance).
+
+    Without `bits`, a 1-D array is n fingerprints of one word each, so that the distance of two of
+    them is n numbers. A single fingerprint wider than 64 bits, such as one row of a (n, 2) array,
+    is 1-D too: give its `bits`, and the last axis of every array is the words of one fingerprint.
 
     Args:
         a: An int, or a uint64 array of shape (..., words) or, for one word, (n,).
-        b: The same; arrays broadcast.
+        b: The same; arrays broadcast, and where a row is masked (no tokens) so is the result.
+        bits: Width of the fingerprints.
 
     Returns:
-        An int for two ints, else an int64 array.
+        An int for two ints or, with `bits`, two single fingerprints; else an int64 array.
 
     Raises:
-        UsageError: If an int is negative, or arrays are not uint64.
+        UsageError: If an int is negative, arrays are not uint64, or the last axis does not have
+            ceil(bits / 64) words.
 
     Example:
         >>> distance(0b1011, 0b0001)
         2
+        >>> values = np.array([[7, 1], [0, 0]], np.uint64)
+        >>> distance(values[0], values[1]).tolist(), distance(values[0], values[1], bits=128)
+        ([3, 1], 4)
     """
     if isinstance(a, int) and isinstance(b, int):
         if a < 0 or b < 0:
@@ -222,9 +231,11 @@ def distance(a: Any, b: Any) -> Any:
                 f"a fingerprint is {min(a, b)}: a signed 64-bit value is value % 2**64"
             )
         return operator.xor(a, b).bit_count()
-    left, right = _words(a), _words(b)
+    left, right = _words(a, bits), _words(b, bits)
     counts = np.bitwise_count(left ^ right).astype(np.int64)
-    return counts if max(left.ndim, right.ndim) == 1 else counts.sum(axis=-1)
+    if bits is not None or max(left.ndim, right.ndim) > 1:
+        counts = counts.sum(axis=-1)
+    return counts if np.ma.isMaskedArray(counts) or counts.ndim else int(counts)
 
 
 def _units(weight: float) -> int:
@@ -235,10 +246,22 @@ def _units(weight: float) -> int:
     return round(weight * _ONE)
 
 
-def _words(value: Any) -> Any:
-    array = np.asarray(value, dtype=np.uint64 if isinstance(value, int) else None)
+def _words(value: Any, bits: int | None) -> Any:
+    if isinstance(value, int):
+        if not 0 <= value < 1 << (bits or 64):
+            raise UsageError(
+                f"a fingerprint is {value}: beside an array, give one of {bits or 64} bits"
+            )
+        words = [value >> 64 * word & (1 << 64) - 1 for word in range(-(-(bits or 64) // 64))]
+        return np.array(words if bits else words[0], np.uint64)
+    array = np.asanyarray(value)
     if array.dtype != np.uint64:
-        raise UsageError(f"fingerprints have dtype {array.dtype}: use uint64")
+        hint = ", as array.view(numpy.uint64)" if array.dtype == np.int64 else ""
+        raise UsageError(f"fingerprints have dtype {array.dtype}: use uint64{hint}")
+    if bits is not None and (array.ndim == 0 or array.shape[-1] != -(-bits // 64)):
+        raise UsageError(
+            f"fingerprints have shape {array.shape}: {bits} bits are {-(-bits // 64)} words a row"
+        )
     return array
 
 

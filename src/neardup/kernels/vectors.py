@@ -1,0 +1,189 @@
+"""Fold rows of numbers: each dimension adds its value to every sum, or its negative, or a multiple.
+
+All sums are sums of integers, so that neither the order of the dimensions nor the cutting into
+blocks and threads can change a sign. Source: Charikar, Similarity estimation techniques from
+rounding algorithms, STOC 2002, section 3.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from neardup.kernels.jit import inner, kernel
+
+HASHED, PER_BIT, GAUSSIAN, GIVEN = 0, 1, 2, 3
+
+BLOCK: Final = 256
+"""Dimensions whose coefficients are made at a time."""
+
+_GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1: Final = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2: Final = np.uint64(0x94D049BB133111EB)
+_ZERO: Final = np.uint64(0)
+_ONE: Final = np.uint64(1)
+_QUARTER: Final = np.uint64(0xFFFF)
+
+
+@inner
+def _nth(state: Any, n: Any) -> Any:
+    """Give splitmix64's n-th output, from 1 on, for a state; uint64."""
+    z = state + np.uint64(n) * _GOLDEN
+    z = (z ^ (z >> np.uint64(30))) * _MIX_1
+    z = (z ^ (z >> np.uint64(27))) * _MIX_2
+    return z ^ (z >> np.uint64(31))
+
+
+@inner
+def _fill_signs(
+    dimensions: Any, begin: int, count: int, seed: Any, method: int, given: Any, signs: Any
+) -> None:
+    for i in range(count):
+        dimension = dimensions[begin + i]
+        if method == GIVEN:
+            for word in range(signs.shape[1]):
+                signs[i, word] = given[dimension, word]
+        elif method == PER_BIT:
+            for word in range(signs.shape[1]):
+                bits = _ZERO
+                for bit in range(64):
+                    function = _nth(seed, 64 * word + bit + 1)
+                    top = _nth(function, dimension + 1) >> np.uint64(63)
+                    bits |= top << np.uint64(bit)
+                signs[i, word] = bits
+        else:
+            h = _nth(_nth(seed, 1), dimension + 1)
+            signs[i, 0] = h
+            for word in range(1, signs.shape[1]):
+                signs[i, word] = _nth(h, word)
+
+
+@inner
+def _fill_planes(
+    dimensions: Any, begin: int, count: int, seed: Any, quantiles: Any, planes: Any
+) -> None:
+    for i in range(count):
+        h = _nth(_nth(seed, 1), dimensions[begin + i] + 1)
+        for at in range(0, planes.shape[1], 4):
+            four = _nth(h, (at >> 2) + 1)
+            planes[i, at] = quantiles[four & _QUARTER]
+            planes[i, at + 1] = quantiles[(four >> np.uint64(16)) & _QUARTER]
+            planes[i, at + 2] = quantiles[(four >> np.uint64(32)) & _QUARTER]
+            planes[i, at + 3] = quantiles[four >> np.uint64(48)]
+
+
+@inner
+def _add_signs(units: Any, begin: int, count: int, signs: Any, sums: Any) -> None:
+    """Add the units to the sums whose bit is 1; the others follow from the total."""
+    for i in range(count):
+        unit = units[begin + i]
+        if unit != 0:
+            for word in range(signs.shape[1]):
+                bits = signs[i, word]
+                for bit in range(64):
+                    sums[64 * word + bit] += unit & -np.int64((bits >> np.uint64(bit)) & _ONE)
+
+
+@inner
+def _add_planes(units: Any, begin: int, count: int, planes: Any, sums: Any) -> None:
+    for i in range(count):
+        unit = np.int64(np.int32(units[begin + i]))
+        if unit != 0:
+            for bit in range(planes.shape[1]):
+                sums[bit] += unit * np.int64(planes[i, bit])
+
+
+@inner
+def _write_bits(sums: Any, total: int, bits: int, out: Any) -> None:
+    for word in range(out.size):
+        found = _ZERO
+        for bit in range(min(64, bits - 64 * word)):
+            if 2 * sums[64 * word + bit] > total:
+                found |= _ONE << np.uint64(bit)
+        out[word] = found
+
+
+@inner
+def _total(units: Any, begin: int, end: int, method: int) -> int:
+    """Sum the units; 0 for planes, where a sum stands for itself."""
+    total = np.int64(0)
+    if method != GAUSSIAN:
+        for i in range(begin, end):
+            total += units[i]
+    return total
+
+
+@kernel
+def project_dense(
+    units: Any, method: int, seed: Any, given: Any, quantiles: Any, bits: int, out: Any
+) -> None:
+    """Fold each row of a dense matrix; O(rows * dimensions * bits).
+
+    Args:
+        units: int64 (rows, dimensions), C contiguous, small enough that no sum passes 2**61; for
+            GAUSSIAN each below 2**31.
+        method: HASHED, PER_BIT, GAUSSIAN or GIVEN.
+        seed: uint64.
+        given: uint64 (dimensions, words), the hashes for GIVEN; else empty.
+        quantiles: int16 (65536,), the normal distribution for GAUSSIAN; else empty.
+        bits: Width.
+        out: uint64 (rows, words), written; unused bits 0.
+    """
+    words = out.shape[1]
+    rows, dimensions = units.shape
+    block = np.empty(BLOCK, np.int64)
+    signs = np.empty((0 if method == GAUSSIAN else BLOCK, words), np.uint64)
+    planes = np.empty((BLOCK if method == GAUSSIAN else 0, 64 * words), np.int32)
+    sums = np.zeros((rows, 64 * words), np.int64)
+    for begin in range(0, dimensions, BLOCK):
+        count = min(BLOCK, dimensions - begin)
+        for i in range(count):
+            block[i] = begin + i
+        if method == GAUSSIAN:
+            _fill_planes(block, 0, count, seed, quantiles, planes)
+            for row in range(rows):
+                _add_planes(units[row], begin, count, planes, sums[row])
+        else:
+            _fill_signs(block, 0, count, seed, method, given, signs)
+            for row in range(rows):
+                _add_signs(units[row], begin, count, signs, sums[row])
+    for row in range(rows):
+        _write_bits(sums[row], _total(units[row], 0, dimensions, method), bits, out[row])
+
+
+@kernel
+def project_sparse(
+    units: Any, columns: Any, offsets: Any, method: int, seed: Any, given: Any, quantiles: Any,
+    bits: int, out: Any,
+) -> None:  # fmt: skip
+    """Fold each row of a sparse matrix; O(entries * bits), whatever the number of dimensions.
+
+    Args:
+        units: int64 (entries,), as in `project_dense`.
+        columns: int64 (entries,), the dimension of each; distinct within a row.
+        offsets: int64 (rows + 1,), where each row begins.
+        method: As in `project_dense`, and so are the others.
+        seed: uint64.
+        given: uint64 (dimensions, words).
+        quantiles: int16 (65536,).
+        bits: Width.
+        out: uint64 (rows, words), written.
+    """
+    words = out.shape[1]
+    signs = np.empty((0 if method == GAUSSIAN else BLOCK, words), np.uint64)
+    planes = np.empty((BLOCK if method == GAUSSIAN else 0, 64 * words), np.int32)
+    sums = np.empty(64 * words, np.int64)
+    for row in range(offsets.size - 1):
+        for i in range(sums.size):
+            sums[i] = 0
+        for begin in range(offsets[row], offsets[row + 1], BLOCK):
+            count = min(BLOCK, offsets[row + 1] - begin)
+            if method == GAUSSIAN:
+                _fill_planes(columns, begin, count, seed, quantiles, planes)
+                _add_planes(units, begin, count, planes, sums)
+            else:
+                _fill_signs(columns, begin, count, seed, method, given, signs)
+                _add_signs(units, begin, count, signs, sums)
+        total = _total(units, offsets[row], offsets[row + 1], method)
+        _write_bits(sums, total, bits, out[row])
