@@ -290,11 +290,11 @@ def _text_value(content: str, reg: str | re.Pattern[str], f: int) -> int:
     kept = content if plain else "".join(re.findall(reg, content.lower()))
     fold_windows, _ = _kernels()
     data = np.frombuffer(kept.encode(), np.uint8)
-    value: int = fold_windows(data, plain, 0)
+    value = int(fold_windows(data, plain, 0))
     if f == _WORD:
         return value
     if f > _WORD:
-        value |= fold_windows(data, plain, 1) << _WORD
+        value |= int(fold_windows(data, plain, 1)) << _WORD
     return value & (1 << f) - 1
 
 
@@ -320,7 +320,7 @@ def _features_value(features: Collection[Any]) -> int | None:
         return None
     data = np.frombuffer(text.encode() + b"\0" + _SPARE, np.uint8)
     value, right = _kernels()[1].fold_tokens(data, weights, 0)
-    return value if right else None
+    return int(value) if right else None
 
 
 def _md5_values(tokens: Sequence[bytes]) -> list[int]:
