@@ -54,6 +54,7 @@ def dedup(
         bool, typer.Option("--dry-run", help="Print the plan and its cost, from a sample.")
     ] = False,
     recipe: shared.RecipeFile = None,
+    preset: shared.Preset = None,
     tokens: shared.Tokens = None,
     ngram: shared.Ngram = None,
     weight: shared.Weight = None,
@@ -68,6 +69,8 @@ def dedup(
     neardup dedup news.jsonl -o unique.jsonl
 
     neardup dedup news.jsonl -o unique.jsonl --distance 3 --verify 0.7
+
+    neardup dedup news.jsonl -o unique.jsonl --preset pypi-simhash --distance 3
 
     neardup dedup a.jsonl.gz b.jsonl.gz -o unique/ --duplicates dropped.csv
 
@@ -87,6 +90,7 @@ def dedup(
     shared.check_folder(tmp)
     made = shared.make_recipe(
         recipe,
+        preset=preset,
         tokens=tokens,
         ngram=ngram,
         weight=weight,
@@ -95,6 +99,10 @@ def dedup(
         normalize=normalize,
         casefold=casefold,
     )
+    if preset is not None and (distance is None or verify is not None):
+        raise UsageError(
+            "--preset gives fingerprints only: pass --distance, without --similarity or --verify"
+        )
     skip = shared.skip_errors(on_error, rejects)
 
     from neardup.cli.screen import print_estimate, print_summary, progress, warm_up

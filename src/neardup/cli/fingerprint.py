@@ -25,6 +25,7 @@ def fingerprint(
     workers: shared.Workers = None,
     json: shared.Json = False,
     recipe: shared.RecipeFile = None,
+    preset: shared.Preset = None,
     tokens: shared.Tokens = None,
     ngram: shared.Ngram = None,
     weight: shared.Weight = None,
@@ -39,12 +40,15 @@ def fingerprint(
     neardup fingerprint news.jsonl -o news.parquet --id id
 
     neardup fingerprint news.csv -o news.parquet --bits 128 --tokens chars --ngram 5
+
+    neardup fingerprint news.jsonl -o news.parquet --preset pypi-simhash
     """
     if not output.lower().endswith((".parquet", ".pq")):
         raise UsageError(f"{output}: a fingerprint file is Parquet; use the extension .parquet")
     shared.check_json(json, rejects)
     made = shared.make_recipe(
         recipe,
+        preset=preset,
         tokens=tokens,
         ngram=ngram,
         weight=weight,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from neardup.errors import FileError, RecipeError, UsageError
+from neardup.errors import FileError, RecipeError, UnfitHashWarning, UsageError
 
 if TYPE_CHECKING:
     from neardup.recipe import Recipe
@@ -124,6 +125,15 @@ RecipeFile = Annotated[
     str | None,
     typer.Option("--recipe", metavar="FILE", help="Recipe as JSON.", rich_help_panel=_RECIPE),
 ]
+Preset = Annotated[
+    str | None,
+    typer.Option(
+        "--preset",
+        metavar="NAME",
+        help="Another library's fingerprints, such as pypi-simhash.",
+        rich_help_panel=_RECIPE,
+    ),
+]
 Tokens = Annotated[
     str | None, typer.Option(help="words or chars. (default: words)", rich_help_panel=_RECIPE)
 ]
@@ -161,7 +171,7 @@ Casefold = Annotated[
 
 
 def make_recipe(path: str | None, **fields: Any) -> Recipe:
-    """Make the recipe of a file or of the single options; fields that are None are not given.
+    """Make the recipe of a file, of a preset or of the single options; None is not given.
 
     Raises:
         UsageError: If both a file and single options are given, or a width is no number.
@@ -177,8 +187,17 @@ def make_recipe(path: str | None, **fields: Any) -> Recipe:
         if not given["bits"].isdecimal():
             raise UsageError(f"--bits is {given['bits']!r}: use a whole number or auto")
         given["bits"] = int(given["bits"])
+    if path is None and "preset" in given:
+        from neardup.compat.presets import preset
+
+        return preset(given.pop("preset"), **given)
     if path is None:
-        return Recipe(**given)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", UnfitHashWarning)
+            made = Recipe(**given)
+        for warning in told:
+            typer.echo(f"neardup: warning: {warning.message}", err=True)
+        return made
     if given:
         raise UsageError(f"--recipe and --{next(iter(given))} exclude each other: edit the file")
     try:

@@ -1,0 +1,60 @@
+"""The command line takes presets and names of hashes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from neardup.cli import app
+from neardup.errors import RecipeError, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BLAR = "How are you? I Am fine. blar blar blar blar blar Thanks."
+
+
+def run(tmp_path: Path, *arguments: str) -> str:
+    """Run a command on one document; its standard error."""
+    source = tmp_path / "in.jsonl"
+    source.write_text(f'{{"text": "{BLAR}"}}\n')
+    command, *rest = arguments
+    output = {"dedup": "out.jsonl", "fingerprint": "out.parquet"}[command]
+    result = CliRunner().invoke(
+        app, [command, str(source), "-o", str(tmp_path / output), *rest], standalone_mode=False
+    )
+    if result.exception is not None:
+        raise result.exception
+    return result.stderr
+
+
+def test_fingerprint_takes_a_preset(tmp_path: Path) -> None:
+    run(tmp_path, "fingerprint", "--preset", "pypi-simhash")
+    table = pq.read_table(tmp_path / "out.parquet")
+    assert table["fingerprint"].to_pylist() == [8440240427182201978]
+
+
+def test_dedup_takes_a_preset_with_a_distance_only(tmp_path: Path) -> None:
+    run(tmp_path, "dedup", "--preset", "gaoya", "--distance", "3")
+    for options in ([], ["--similarity", "0.8"], ["--distance", "3", "--verify", "0.8"]):
+        with pytest.raises(UsageError, match="--preset gives fingerprints only: pass --distance"):
+            run(tmp_path, "dedup", "--preset", "gaoya", *options)
+
+
+def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match="did you mean pypi-simhash"):
+        run(tmp_path, "fingerprint", "--preset", "pypi-simash")
+    with pytest.raises(RecipeError, match="the preset gaoya gives 64"):
+        run(tmp_path, "fingerprint", "--preset", "gaoya", "--bits", "128")
+    with pytest.raises(UsageError, match="--recipe and --preset exclude each other"):
+        run(tmp_path, "fingerprint", "--preset", "gaoya", "--recipe", "r.json")
+    with pytest.raises(RecipeError, match="hash is 'murmur': did you mean murmur3"):
+        run(tmp_path, "fingerprint", "--hash", "murmur")
+
+
+def test_an_unfit_hash_is_warned_of_in_one_line(tmp_path: Path) -> None:
+    told = run(tmp_path, "fingerprint", "--hash", "fnv1")
+    assert told.startswith("neardup: warning: the hash fnv1 is unfit for SimHash: ")
