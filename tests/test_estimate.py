@@ -53,7 +53,7 @@ def test_a_sample_stands_for_the_whole(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("neardup.estimate.SAMPLE_BYTES", 1)
     found = estimate_run([str(large)], Matching(distance=3), ReadOptions(), Resources())
     assert found.sampled_bytes < found.input_bytes / 2
-    assert abs(found.documents - 400_000) < 40_000
+    assert abs(found.documents - 400_000) < 60_000
 
 
 def test_standard_input_cannot_be_sampled() -> None:
