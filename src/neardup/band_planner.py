@@ -46,10 +46,10 @@ SIZES_TRIED: Final = 256
 """Larger sets are nearer to the limit than the worst of these."""
 
 
-SECONDS_FOLD_WORD: Final = 300e-9  # one word of the fingerprint of a document of some 300 features
-SECONDS_ROW: Final = 20e-9  # one row of one table
-SECONDS_ROW_WORD: Final = 2e-9  # and for each word of the fingerprint
-SECONDS_CANDIDATE: Final = 60e-9  # one candidate's fingerprint, at a random place in memory
+SECONDS_FOLD_WORD: Final = 380e-9  # one word of the fingerprint of a document of 300 features
+SECONDS_ROW: Final = 16e-9  # one row of one table
+SECONDS_ROW_WORD: Final = 0.5e-9  # and for each word of the fingerprint
+SECONDS_CANDIDATE: Final = 150e-9  # one candidate: two fingerprints anywhere in memory
 SKEW: Final = 2.0  # candidates a document, against those of random fingerprints
 
 
@@ -226,7 +226,7 @@ def plan_bands(similarity: float, recall: float, n: int, measure: str = "jaccard
             seconds = _seconds(bits // 64, tables, candidates)
             if seconds < least:
                 planned = recall_of(bits, key_bits, tables, likely, distance)
-                nbytes = bits // 8 + 12
+                nbytes = bits // 8 + 20
                 best, least = (
                     BandPlan(bits, key_bits, tables, distance, planned, candidates, nbytes),
                     seconds,

@@ -16,7 +16,7 @@ import numpy as np
 
 from neardup.band_planner import LEAST_FEATURES, BandPlan
 from neardup.errors import UsageError
-from neardup.partition import frozen, in_threads
+from neardup.partition import frozen, in_threads, multipliers
 from neardup.recipe import MAX_BITS
 from neardup.workers import worker_count
 
@@ -149,7 +149,8 @@ class _Bins:
         n = len(words)
         self.workers = workers
         self.hashes, self.ids = np.empty(n, np.uint64), np.empty(n, np.uint32)
-        self.starts: Any = None
+        self._keys, self.starts = np.empty(n, np.uint64), np.zeros(1, np.int64)
+        self._odd = frozen(np.array(multipliers(masks.shape[1]), np.uint64))
         self.words, self.masks = words, masks
         self._bits = max(1, min(MOST_BINS_LOG2, (n // ROWS_A_BIN).bit_length()))
         self._scratch: dict[int, Any] = {}
@@ -161,7 +162,7 @@ class _Bins:
 
     def _fill(self, table: int) -> None:
         """Partition by a table's key, every thread its own range of rows; stable."""
-        from neardup.kernels.bands import count_bins, scatter_bins
+        from neardup.kernels.bands import hash_keys, scatter_keys
 
         n = len(self.words)
         share = max(1, -(-n // self.workers) if n > 1 << 16 else n)
@@ -170,7 +171,8 @@ class _Bins:
         shift, mask = np.uint64(64 - self._bits), self.masks[table]
 
         def count(_: int, part: tuple[int, int, int]) -> None:
-            count_bins(self.words, part[1], part[2], mask, shift, counts[part[0]])
+            t, low, high = part
+            hash_keys(self.words, low, high, mask, self._odd, shift, self._keys, counts[t])
 
         in_threads(self.workers, count, ranges)
         ends = np.cumsum(counts.T.ravel()).reshape(-1, len(counts)).T
@@ -179,7 +181,7 @@ class _Bins:
 
         def scatter(_: int, part: tuple[int, int, int]) -> None:
             t, low, high = part
-            scatter_bins(self.words, low, high, mask, shift, places[t], self.hashes, self.ids)
+            scatter_keys(self._keys, low, high, shift, places[t], self.hashes, self.ids)
 
         in_threads(self.workers, scatter, ranges)
 

@@ -17,7 +17,6 @@ from neardup.kernels.jit import fill, inner, kernel, move
 from neardup.kernels.similar import _fill, _is_match
 
 _NONE = -1
-_ODD = np.uint64(0x9E3779B97F4A7C15)
 _SPREAD = np.uint64(0xD6E8FEB86659FD93)
 _HALF = np.uint64(32)
 
@@ -34,38 +33,40 @@ def fold_rows(features: Any, offsets: Any, rows: Any, out: Any) -> None:
         fold_equal(features[begin:end], end - begin, False, planes, out[i])
 
 
-@inner
-def _hash(words: Any, row: int, mask: Any) -> Any:
-    total = np.uint64(0)
-    for w in range(mask.size):
-        total = (total ^ (words[row, w] & mask[w])) * _ODD
-        total ^= total >> _HALF
-    return total * _SPREAD
-
-
 @kernel
-def count_bins(words: Any, first: int, last: int, mask: Any, shift: Any, counts: Any) -> None:
-    """Count rows first..last-1 by the top 64 - shift bits of the hash of their bits under mask.
+def hash_keys(
+    words: Any, first: int, last: int, mask: Any, odd: Any, shift: Any, keys: Any, counts: Any
+) -> None:
+    """Hash the bits of rows first..last-1 under a mask, and count them by the top of the hash.
+
+    O(rows times words).
 
     Args:
         words: uint64 (n, W).
         first: The first row.
         last: The row after the last.
         mask: uint64 (W,).
+        odd: uint64 (W,), odd multipliers.
         shift: uint64.
+        keys: uint64 (n,): the hashes, written.
         counts: int64 (2**(64 - shift),), added to.
     """
     for row in range(first, last):
-        counts[np.int64(_hash(words, row, mask) >> shift)] += 1
+        total = np.uint64(0)
+        for w in range(mask.size):
+            total += (words[row, w] & mask[w]) * odd[w]
+        total = (total ^ (total >> _HALF)) * _SPREAD
+        keys[row] = total
+        counts[np.int64(total >> shift)] += 1
 
 
 @kernel
-def scatter_bins(
-    words: Any, first: int, last: int, mask: Any, shift: Any, places: Any, hashes: Any, ids: Any
+def scatter_keys(
+    keys: Any, first: int, last: int, shift: Any, places: Any, hashes: Any, ids: Any
 ) -> None:
     """Write hash (uint64) and number (uint32) of each row to places[bin], advancing it; stable."""
     for row in range(first, last):
-        h = _hash(words, row, mask)
+        h = keys[row]
         place = places[np.int64(h >> shift)]
         places[np.int64(h >> shift)] = place + 1
         hashes[place] = h
@@ -113,7 +114,7 @@ def candidate_pairs(
     """List the candidate pairs of bins first..last-1.
 
     Args:
-        hashes: uint64 (n,), from `scatter_bins`.
+        hashes: uint64 (n,), from `scatter_keys`.
         ids: uint32 (n,), likewise; ascending in a bin.
         starts: int64 (bins + 1,).
         first: The first bin.
