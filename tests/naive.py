@@ -58,6 +58,9 @@ class Recipe:
     bits: int = 64
     seed: int = 0
     tie: str = "zero"
+    top: int | None = None
+    stopwords: tuple[str, ...] | None = None
+    language: str | None = None
 
 
 def without_surrogates(text: str) -> str:
@@ -65,9 +68,16 @@ def without_surrogates(text: str) -> str:
     return re.sub("[\ud800-\udfff]", "\ufffd", text)
 
 
+def turkish(text: str) -> str:
+    """The two capitals of Turkish and Azeri as small letters; all others are as everywhere."""
+    return text.replace("I\u0307", "i").replace("İ", "i").replace("I", "ı")  # noqa: RUF001
+
+
 def normalise(text: str, recipe: Recipe) -> str:
     """Replace surrogates, take the normal form, then fold the case of each code point."""
     text = without_surrogates(text)
+    if recipe.language in {"tr", "az"}:
+        text = turkish(text)
     if recipe.normalize != "none":
         text = unicodedata.normalize(recipe.normalize, text)
     if recipe.casefold:
@@ -93,7 +103,23 @@ def character_class(character: str) -> str:
 
 
 def tokens(text: str, recipe: Recipe) -> list[str]:
-    """The tokens of a text as it was read (it is normalised here)."""
+    """The tokens of a text as it was read (it is normalised here), stop words removed."""
+    stops = stop_tokens(recipe)
+    return [token for token in all_tokens(text, recipe) if token not in stops]
+
+
+def stop_tokens(recipe: Recipe) -> set[str]:
+    """Every part of a stop word; but one of unspaced characters must be a token whole."""
+    found: set[str] = set()
+    for word in recipe.stopwords or ():
+        parts = all_tokens(word, recipe)
+        if len(parts) == 1 or all(character_class(part[0]) != "U" for part in parts):
+            found.update(parts)
+    return found
+
+
+def all_tokens(text: str, recipe: Recipe) -> list[str]:
+    """The tokens of a text, stop words among them."""
     kept = "".join(x for x in normalise(text, recipe) if character_class(x) != "I")
     classes = "".join(map(character_class, kept))
     if recipe.tokens == "words":
@@ -111,9 +137,64 @@ def features(tokens: list[str], recipe: Recipe) -> list[str]:
     return [joiner.join(tokens[start : start + recipe.ngram]) for start in range(runs)]
 
 
-def weights(features: list[str], recipe: Recipe) -> list[tuple[str, int]]:
-    """Each distinct feature once, with its weight in units of 2**-16."""
-    return [(x, weight_of(count, recipe.weight)) for x, count in Counter(features).items()]
+def weights(
+    features: list[str], recipe: Recipe, frequencies: Frequencies | None = None
+) -> list[tuple[str, int]]:
+    """Each distinct feature once, with its weight in units of 2**-16; the `top` heaviest."""
+    counts = Counter(features)
+    if recipe.weight == "textrank":
+        weighted = {x: max(1, units(rank)) for x, rank in text_rank(features).items()}
+    elif frequencies is not None:
+        weighted = {x: count * units(idf(x, frequencies)) for x, count in counts.items()}
+    else:
+        weighted = {x: weight_of(count, recipe.weight) for x, count in counts.items()}
+    importance = counts if recipe.weight in {"set", "log"} else weighted
+    first_to_last = sorted(weighted, key=lambda x: -importance[x])
+    kept = set(first_to_last[: recipe.top])
+    return [(x, weight) for x, weight in weighted.items() if x in kept]
+
+
+Frequencies = tuple[int, Counter[str]]
+"""How many documents have features, and in how many of them each feature is."""
+
+
+def document_frequencies(documents: list[list[str]]) -> Frequencies:
+    """Count in how many documents, given as their features, each feature is."""
+    counts = Counter(feature for features in documents for feature in set(features))
+    return sum(1 for features in documents if features), counts
+
+
+def idf(feature: str, frequencies: Frequencies) -> float:
+    """The smoothed inverse document frequency."""
+    documents, counts = frequencies
+    return math.log((1 + documents) / (1 + counts[feature])) + 1
+
+
+def units(weight: float) -> int:
+    """A weight in units of 2**-16."""
+    return math.floor(weight * UNIT + 0.5)
+
+
+def text_rank(features: list[str]) -> dict[str, float]:
+    """TextRank: 10 rounds over the graph of features fewer than 5 places apart."""
+    edges = Counter(
+        (features[i], features[j])
+        for i in range(len(features))
+        for j in range(i + 1, min(i + 5, len(features)))
+    )
+    if not edges:
+        return dict.fromkeys(features, 1.0)
+    beside: dict[str, list[tuple[str, int]]] = {x: [] for x in features}
+    for (a, b), weight in edges.items():
+        beside[a].append((b, weight))
+        beside[b].append((a, weight))
+    degree = {x: sum(weight for _, weight in found) for x, found in beside.items()}
+    rank = dict.fromkeys(beside, 1 / len(beside))
+    for _ in range(10):
+        for x in sorted(beside):
+            rank[x] = 0.15 + 0.85 * sum(weight / degree[y] * rank[y] for y, weight in beside[x])
+    least = min(rank.values()) / 10
+    return {x: (value - least) / (max(rank.values()) - least) for x, value in rank.items()}
 
 
 def weight_of(count: int, weight: str) -> int:
@@ -153,11 +234,12 @@ def fold(weighted: list[tuple[int, int]], bits: int, tie: str) -> int:
     return fingerprint
 
 
-def fingerprint(text: str, recipe: Recipe) -> int | None:
+def fingerprint(text: str, recipe: Recipe, frequencies: Frequencies | None = None) -> int | None:
     """The fingerprint of a text; None where it has no tokens."""
+    found = features(tokens(text, recipe), recipe)
     weighted = [
         (widened(feature_hash(feature, recipe), recipe.bits), weight)
-        for feature, weight in weights(features(tokens(text, recipe), recipe), recipe)
+        for feature, weight in weights(found, recipe, frequencies)
     ]
     return fold(weighted, recipe.bits, recipe.tie) if weighted else None
 

@@ -30,14 +30,18 @@ if TYPE_CHECKING:
     )
     from neardup.fold import distance, fingerprint, fingerprints, simhash
     from neardup.hashing import custom_hash
+    from neardup.idf import DocumentFrequencies
     from neardup.neighbours import pairs
     from neardup.pipeline import DedupResult, dedup, similar_pairs
     from neardup.recipe import Recipe
+    from neardup.tokens import custom_tokens
     from neardup.vectors import project
+    from neardup.weights import custom_weight
 
 __all__ = [
     "DataError",
     "DedupResult",
+    "DocumentFrequencies",
     "FileError",
     "NeardupError",
     "Recipe",
@@ -48,6 +52,8 @@ __all__ = [
     "__version__",
     "components",
     "custom_hash",
+    "custom_tokens",
+    "custom_weight",
     "dedup",
     "distance",
     "fingerprint",
@@ -74,9 +80,12 @@ _HOMES: Final = {
         "UsageError",
     ),
     "hashing": ("custom_hash",),
+    "idf": ("DocumentFrequencies",),
     "neighbours": ("pairs",),
     "pipeline": ("DedupResult", "dedup", "similar_pairs"),
     "recipe": ("Recipe",),
+    "tokens": ("custom_tokens",),
+    "weights": ("custom_weight",),
     "vectors": ("project",),
     "fold": ("distance", "fingerprint", "fingerprints", "simhash"),
 }

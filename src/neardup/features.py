@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.hashing import find_hash, hash_features
+from neardup.tokens import KERNEL_TOKENS, document_tokens, features_of
+from neardup.weights import feature_weights
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from neardup.recipe import Recipe
 
-__all__ = ["hashed_features", "majority", "text_features"]
+__all__ = ["hashed_features", "majority", "text_features", "weighted_features"]
 
 _ONE: Final = 1 << 16
 _ROWS: Final = 1 << 12
@@ -37,6 +39,26 @@ def text_features(data: Any, begin: int, end: int, recipe: Recipe) -> list[bytes
     )
     whole = buffer.tobytes()
     return [whole[a:b] for a, b in zip(first.tolist(), last.tolist(), strict=True)]
+
+
+def weighted_features(
+    data: Any, begin: int, end: int, recipe: Recipe
+) -> tuple[list[int], list[int]]:
+    """Give the distinct feature hashes of data[begin:end] and their weights; for any recipe.
+
+    Both as `hashed_features`; features of equal hash weigh what they weigh together.
+    """
+    plain = recipe.tokens in KERNEL_TOKENS and recipe.weight in ("set", "count", "log")
+    if plain and recipe.top is None and recipe.stopwords is None:
+        return hashed_features(text_features(data, begin, end, recipe), recipe)
+    tokens = document_tokens(data, begin, end, recipe)
+    weights = feature_weights(tokens, features_of(tokens, recipe), recipe)
+    features = [feature.encode("utf-8", "replace") for feature in weights]
+    hashes = hash_features(find_hash(recipe.hash), features, recipe.seed)
+    sums: dict[int, int] = {}
+    for found, units in zip(hashes, weights.values(), strict=True):
+        sums[found] = _ONE if recipe.weight == "set" else sums.get(found, 0) + units
+    return list(sums), list(sums.values())
 
 
 def hashed_features(features: Iterable[bytes], recipe: Recipe) -> tuple[list[int], list[int]]:

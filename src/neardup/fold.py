@@ -17,7 +17,9 @@ import numpy as np
 from neardup.errors import UsageError
 from neardup.hashing import expanded, find_hash
 from neardup.recipe import MAX_BITS, Recipe
+from neardup.rewrite import rewritten
 from neardup.text import TextBlock, text_array, text_blocks
+from neardup.tokens import KERNEL_TOKENS, NO_TABLE, stop_table
 from neardup.workers import worker_count
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ WAITING_BYTES: Final = 32 << 20
 """Text that may wait for a thread: enough to keep all busy, little enough to stay small."""
 
 
-_WEIGHT_CODES: Final = {"set": 0, "count": 1, "log": 2}
+_WEIGHT_CODES: Final = {"set": 0, "count": 1, "log": 2, "tfidf": 3}
 _ONE: Final = 1 << 16
 
 
@@ -273,14 +275,15 @@ def fingerprint_block(
     Returns:
         uint64: the feature hashes of the block's documents, one after the other, if wanted.
     """
-    if recipe.preset is not None or recipe.hash != "xxh3":
+    block = rewritten(block, recipe)
+    if not _has_kernel(recipe):
         return _fingerprint_one_by_one(block, recipe, values, counts, keep_features)
 
-    from neardup.kernels import fingerprint as kernels
     from neardup.unicode import tables
 
+    function, *more = _kernel(recipe)
     rows = slice(block.first, block.first + len(block))
-    features = kernels.fingerprint_block(
+    features = function(
         block.data,
         block.offsets,
         tables(recipe.normalize, recipe.casefold),
@@ -293,17 +296,42 @@ def fingerprint_block(
         values[rows],
         counts[rows],
         keep_features,
+        *more,
     )
     if recipe.bits % 64:
         values[rows, -1] &= np.uint64((1 << recipe.bits % 64) - 1)
     return features
 
 
+def _has_kernel(recipe: Recipe) -> bool:
+    if recipe.preset is not None or recipe.hash != "xxh3":
+        return False
+    if recipe.tokens not in KERNEL_TOKENS or recipe.weight not in _WEIGHT_CODES:
+        return False
+    # Document frequencies are known by unseeded hashes.
+    return recipe.weight != "tfidf" or (recipe.seed == 0 and recipe.missing == "default")
+
+
+def _kernel(recipe: Recipe) -> tuple[Any, ...]:
+    """The kernel that computes the recipe, and its arguments after those that all have."""
+    if recipe.weight != "tfidf" and recipe.top is None and recipe.stopwords is None:
+        from neardup.kernels.fingerprint import fingerprint_block
+
+        return (fingerprint_block,)
+    from neardup.idf import table_of
+    from neardup.kernels.weights import weighted_block
+
+    table, missing = NO_TABLE, 0
+    if recipe.weight == "tfidf":
+        table, missing = table_of(recipe).kernel_table()
+    return weighted_block, stop_table(recipe), table, missing, recipe.top or 0
+
+
 def _fingerprint_one_by_one(
     block: TextBlock, recipe: Recipe, values: Any, counts: Any, keep_features: bool
 ) -> Any:
     """As `fingerprint_block`, for presets and for hashes that the kernel does not compute."""
-    from neardup.features import hashed_features, majority, text_features
+    from neardup.features import majority, weighted_features
 
     width = find_hash(recipe.hash).bits
     kept: list[int] = []
@@ -312,8 +340,7 @@ def _fingerprint_one_by_one(
         if recipe.preset is not None:
             value, count = _preset_value(block.data[begin:end].tobytes(), recipe, keep_features), 1
         else:
-            features = text_features(block.data, begin, end, recipe)
-            hashes, weights = hashed_features(features, recipe)
+            hashes, weights = weighted_features(block.data, begin, end, recipe)
             wide = [expanded(found, width, recipe.bits) for found in hashes]
             count = len(hashes)
             tie_one = recipe.tie == "one" and count > 0

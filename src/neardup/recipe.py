@@ -19,14 +19,26 @@ UNICODE_VERSION: Final = "16.0.0"
 
 NORMAL_FORMS: Final = ("NFKC", "NFC", "none")
 TOKENISERS: Final = ("words", "chars")
+"""Those that the text kernel has; `neardup.tokens` has the others."""
 WEIGHTS: Final = ("set", "count", "log")
+"""Those that need nothing but counts; `neardup.weights` has the others."""
+LANGUAGES: Final = ("tr", "az")
+CHINESE: Final = ("simplified", "traditional")
 TIES: Final = ("zero", "one")
 MAX_BITS: Final = 1 << 16
 MAX_NGRAM: Final = 1 << 16
 
 # Fields that came after recipe version 1 was fixed, with the value that means "as before". They
 # stay out of the canonical JSON while they hold it, so that older digests stay what they were.
-LATER_FIELDS: Final[dict[str, Any]] = {"preset": None, "top": None}
+LATER_FIELDS: Final[dict[str, Any]] = {
+    "preset": None,
+    "top": None,
+    "stopwords": None,
+    "idf": None,
+    "missing": "default",
+    "language": None,
+    "fold_chinese": None,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +51,13 @@ class Recipe:
         normalize: Unicode normal form taken first: "NFKC", "NFC" or "none".
         casefold: Fold case (full folding) after normalising.
         tokens: "words" (runs of word characters; each ideograph, kana or other character of a
-            script that is written without spaces is a token of its own) or "chars" (code points,
-            white space runs collapsed to one space).
+            script that is written without spaces is a token of its own), "chars" (code points,
+            white space runs collapsed to one space), "jieba", "jieba-search", "jieba-keywords"
+            (Chinese words; an extra), "regex:PATTERN" (its matches) or what `custom_tokens` gave.
         ngram: Tokens a feature, 1 or more. A text of fewer tokens has one feature: all of them.
         weight: "set" (every distinct feature counts once), "count" (as often as it occurs) or
-            "log" (1 + ln(count), rounded to a multiple of 2**-16).
+            "log" (1 + ln(count)), "tfidf" (count times inverse document frequency), "textrank" or
+            what `custom_weight` gave; rounded to a multiple of 2**-16.
         hash: The feature hash, a name in `neardup.hashing.HASHES` or what `custom_hash` gave; of
             the UTF-8 of the feature's tokens joined by one space, by nothing for "chars".
         bits: Width of the fingerprint, from 1 to 65,536.
@@ -51,7 +65,15 @@ class Recipe:
         tie: The bit where a sum is exactly 0: "zero" or "one".
         preset: Another library's definition, which then decides all but its own options; made by
             `neardup.preset`.
-        top: How many of the heaviest keywords a preset keeps, if it keeps the heaviest.
+        top: How many of the heaviest features to keep; of equally heavy ones those that occur
+            first; by count for "set".
+        stopwords: Tokens to remove: a language, such as "english", or the words.
+        idf: For "tfidf": the `digest` of a `DocumentFrequencies`, or "jieba" for jieba's own, as
+            "jieba-keywords" have unless it is given.
+        missing: A feature that is not in that table has its highest value ("default"; the median of
+            given values) or is an error ("error").
+        language: "tr" or "az": the capital of the dotless letter is I, of the dotted one it is İ.
+        fold_chinese: Write Chinese in "simplified" or "traditional" characters first (an extra).
 
     Raises:
         RecipeError: For a value outside the lists and ranges above.
@@ -72,12 +94,15 @@ class Recipe:
     tie: str = "zero"
     preset: str | None = None
     top: int | None = None
+    stopwords: str | tuple[str, ...] | None = None
+    idf: str | None = None
+    missing: str = "default"
+    language: str | None = None
+    fold_chinese: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse what cannot be computed."""
         _one_of("normalize", self.normalize, NORMAL_FORMS)
-        _one_of("tokens", self.tokens, TOKENISERS)
-        _one_of("weight", self.weight, WEIGHTS)
         _one_of("tie", self.tie, TIES)
         if not isinstance(self.casefold, bool):
             raise RecipeError(f"casefold is {self.casefold!r}: use True or False")
@@ -85,7 +110,8 @@ class Recipe:
         _in_range("bits", self.bits, 1, MAX_BITS)
         if self.top is not None:
             _in_range("top", self.top, 1, MAX_NGRAM)
-        _check_hash(self.hash, self.seed, warn=self.preset is None)
+        _check_hash(self.hash, self.seed, None if self.preset else self.bits)
+        _check_words(self)
         _check_preset(self)
 
     @property
@@ -144,7 +170,7 @@ def _in_range(name: str, value: Any, low: int, high: int) -> None:
         raise RecipeError(f"{name} is {value!r}: use a whole number from {low:,} to {high:,}")
 
 
-def _check_hash(name: Any, seed: Any, *, warn: bool) -> None:
+def _check_hash(name: Any, seed: Any, bits: int | None) -> None:
     if not isinstance(name, str):
         raise RecipeError(f"hash is {name!r}: use one of {', '.join(HASHES)}")
     found = find_hash(name)
@@ -152,7 +178,8 @@ def _check_hash(name: Any, seed: Any, *, warn: bool) -> None:
     if seed >> found.seed_bits:
         limit = f"a seed of {found.seed_bits} bits" if found.seed_bits else "no seed"
         raise RecipeError(f"seed is {seed!r}: the hash {name} takes {limit}")
-    if warn and found.unfit:
+    as_it_is = bits is not None and (found.bits >= 64 or bits <= found.bits)
+    if found.unfit and as_it_is:
         message = f"the hash {name} is unfit for SimHash: {found.unfit}; docs/hashes.md measures it"
         warnings.warn(message, UnfitHashWarning, stacklevel=5)
 
@@ -162,8 +189,33 @@ def _check_preset(recipe: Recipe) -> None:
         from neardup.compat.presets import check
 
         check(recipe)
-    elif recipe.top is not None:
-        raise RecipeError(f"top is {recipe.top!r}: only presets with keywords take it")
+
+
+def _check_words(recipe: Recipe) -> None:
+    if recipe.tokens not in TOKENISERS or recipe.weight not in WEIGHTS:
+        from neardup.tokens import check_tokens
+        from neardup.weights import check_weight
+
+        check_tokens(recipe.tokens)
+        if recipe.tokens == "jieba-keywords" and recipe.ngram != 1:
+            raise RecipeError(f"ngram is {recipe.ngram}: keywords are single tokens, use ngram 1")
+        if recipe.tokens == "jieba-keywords" and recipe.weight == "tfidf" and recipe.idf is None:
+            object.__setattr__(recipe, "idf", "jieba")
+        check_weight(recipe)
+    elif recipe.idf is not None or recipe.missing != "default":
+        raise RecipeError(f"idf is {recipe.idf!r} and missing {recipe.missing!r}: for tfidf only")
+    if recipe.stopwords is not None:
+        from neardup.stopwords import named_list
+
+        if recipe.tokens == "chars":
+            raise RecipeError("stopwords need words: use other tokens than chars")
+        object.__setattr__(recipe, "stopwords", named_list(recipe.stopwords))
+    if recipe.language is not None:
+        _one_of("language", recipe.language, LANGUAGES)
+        if not recipe.casefold:
+            raise RecipeError(f"language is {recipe.language!r}: it only matters with casefold")
+    if recipe.fold_chinese is not None:
+        _one_of("fold_chinese", recipe.fold_chinese, CHINESE)
 
 
 def _same_version(what: str, found: Any, ours: Any) -> None:

@@ -52,7 +52,7 @@ def _analyse() -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # jieba's own, at import
-            import jieba.analyse  # type: ignore[import-untyped]
+            import jieba.analyse
     except ImportError:
         raise UsageError(
             "this preset needs jieba's dictionary: install it with `pip install jieba`, or pass"

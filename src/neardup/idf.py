@@ -1,0 +1,399 @@
+"""Document frequencies: in how many documents each feature is, learned, stored, merged, applied.
+
+A table knows features by the XXH3 of their UTF-8, seed 0, whatever hash the recipe folds. Its file:
+a line `neardup-idf 1`, a line with the checksum of all that follows, a line of JSON, then the keys
+(uint64, sorted) and the document counts, or inverse frequencies in units of 2**-16 (int64), all
+little-endian.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import math
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from neardup.errors import DataError, FileError, RecipeError, UsageError
+from neardup.hashing import HASHES, hash_features
+from neardup.recipe import UNICODE_VERSION, Recipe
+from neardup.text import text_array
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import pyarrow as pa
+
+__all__ = ["DocumentFrequencies", "FrequencyLearner", "table_of"]
+
+UNIT: Final = 1 << 16
+LIMIT: Final = 1 << 23
+PENDING: Final = 1 << 22
+MOST_IDF: Final = 1 << 20
+MAGIC: Final = b"neardup-idf 1\n"
+SPACE_FIELDS: Final = (
+    "normalize", "casefold", "tokens", "ngram", "stopwords", "language", "fold_chinese",
+)  # fmt: skip
+
+_TABLES: Final[dict[str, DocumentFrequencies]] = {}
+
+
+class DocumentFrequencies:
+    """A table of document frequencies; equal tables have equal digests.
+
+    Make one with `learn`, `load` or `from_jieba`. A recipe names it by its `digest`, and finds any
+    table that this process has made or loaded.
+
+    Attributes:
+        documents: How many documents with features were counted; 0 for a table of given values.
+        missed: A count is at most this much too low, because rare features were dropped to bound
+            memory; 0: all counts are exact.
+        space: What made the features, as JSON; None fits every recipe.
+        digest: 16 hexadecimal digits that stand for the table.
+
+    Example:
+        >>> from neardup import DocumentFrequencies, Recipe, fingerprint
+        >>> table = DocumentFrequencies.learn(["a b", "a c"], Recipe(ngram=1))
+        >>> table.idf("a"), round(table.idf("b"), 4)
+        (1.0, 1.4055)
+        >>> recipe = Recipe(ngram=1, weight="tfidf", idf=table.digest)
+        >>> fingerprint("a b", recipe) == fingerprint("b", recipe)
+        True
+    """
+
+    def __init__(
+        self, keys: Any, values: Any, documents: int = 0, missed: int = 0, space: str | None = None
+    ) -> None:
+        """Take sorted uint64 keys and int64 values: counts, or units where `documents` is 0."""
+        self._keys, self._values = keys, values
+        self.documents, self.missed, self.space = documents, missed, space
+        self._units, self._default = self._inverse()
+        self._lock = threading.Lock()
+        self._slots: Any = None
+        self.digest = hashlib.blake2b(self._payload(), digest_size=8).hexdigest()
+        _TABLES[self.digest] = self
+
+    def __len__(self) -> int:
+        """Count the features."""
+        return int(self._keys.size)
+
+    @classmethod
+    def learn(
+        cls,
+        texts: Any,
+        recipe: Recipe | None = None,
+        *,
+        limit: int = LIMIT,
+        workers: int | None = None,
+    ) -> DocumentFrequencies:
+        """Count in how many of the texts each feature is, in one pass.
+
+        Memory is bounded: whenever more than `limit` features are counted, the rarest are dropped,
+        and `missed` says by how much a count can be too low.
+
+        Args:
+            texts: As for `neardup.fingerprints`.
+            recipe: Makes the features: normalisation, tokens, n, stop words; Recipe() unless given.
+            limit: Most features to keep, 1 or more.
+            workers: Threads; the processors at hand unless given.
+
+        Raises:
+            UsageError: If something in `texts` is not a text, or for a preset.
+        """
+        learner = FrequencyLearner(recipe or Recipe(), limit, workers)
+        for chunk in text_array(texts).chunks:
+            learner.add(chunk)
+        return learner.finish()
+
+    @classmethod
+    def from_jieba(cls, path: str) -> DocumentFrequencies:
+        """Read inverse frequencies in the format of jieba's idf.txt: a word, a space, a number.
+
+        A feature that is not in it has the median of its values, as in jieba.
+
+        Raises:
+            FileError: If it cannot be read.
+            DataError: For a line that is something else; it is named.
+        """
+        words: dict[str, int] = {}
+        for number, line in enumerate(_read(path).split(b"\n"), 1):
+            if line.strip():
+                word, units = _parsed(line, f"{path}:{number}")
+                words[word] = units
+        if not words:
+            raise DataError(f"{path}: no words; write `word number` on each line")
+        keys = np.array(_keys(words), np.uint64)
+        order = np.argsort(keys)
+        return cls(keys[order], np.array(list(words.values()), np.int64)[order])
+
+    @classmethod
+    def load(cls, path: str) -> DocumentFrequencies:
+        """Read a table that `save` wrote.
+
+        Raises:
+            FileError: If it cannot be read.
+            DataError: If it is no such file, of another version, or damaged.
+        """
+        whole = _read(path)
+        if not whole.startswith(MAGIC):
+            raise DataError(f"{path}: no table of document frequencies that this neardup reads")
+        digest, _, payload = whole[len(MAGIC) :].partition(b"\n")
+        found = hashlib.blake2b(payload, digest_size=8).hexdigest()
+        if digest.decode("latin-1") != found:
+            raise DataError(f"{path}: damaged: its checksum is {found}, not {digest!r}")
+        header, _, arrays = payload.partition(b"\n")
+        keys, values = np.split(np.frombuffer(arrays, "<u8"), 2)
+        return cls(keys, values.view("<i8"), **json.loads(header))
+
+    def save(self, path: str) -> None:
+        """Write the table; it appears whole or not at all.
+
+        Raises:
+            FileError: If that fails.
+        """
+        from neardup.documents.atomic import AtomicFile
+
+        file = AtomicFile(path)
+        try:
+            file.write(MAGIC + f"{self.digest}\n".encode())
+            file.write(self._payload())
+            file.finish()
+            file.publish()
+            file.settle()
+        finally:
+            file.discard()
+
+    def merge(self, other: DocumentFrequencies) -> DocumentFrequencies:
+        """Add the counts of other documents; in whatever order tables are merged, it is the same.
+
+        Raises:
+            RecipeError: If the features were made in another way.
+            UsageError: If one has values that were given, not counts.
+        """
+        if not self.documents or not other.documents:
+            raise UsageError("a table of given values has no counts to merge: learn both tables")
+        if self.space != other.space:
+            raise RecipeError(f"tables of features made by {self.space} and {other.space}")
+        keys, counts = _summed(
+            np.concatenate([self._keys, other._keys]),
+            np.concatenate([self._values, other._values]),
+        )
+        documents, missed = self.documents + other.documents, self.missed + other.missed
+        return DocumentFrequencies(keys, counts, documents, missed, self.space)
+
+    def idf(self, feature: str) -> float:
+        """Give the inverse document frequency of a feature, a multiple of 2**-16.
+
+        ln((1 + documents) / (1 + count)) + 1 for a learned table; a feature that is not in it has
+        count 0, and so the highest value.
+        """
+        return self.units_of([feature])[0] / UNIT
+
+    def units_of(self, features: Sequence[str], *, error: bool = False) -> list[int]:
+        """Give the inverse document frequency of features in units of 2**-16.
+
+        Raises:
+            RecipeError: If `error` is set and one is not in the table.
+        """
+        keys = np.array(_keys(features), np.uint64)
+        if not self._keys.size:
+            places, known = np.zeros(keys.size, np.int64), np.zeros(keys.size, np.bool_)
+        else:
+            places = np.minimum(np.searchsorted(self._keys, keys), self._keys.size - 1)
+            known = self._keys[places] == keys
+        if error and not known.all():
+            feature = features[int(np.argmin(known))]
+            raise RecipeError(
+                f"{feature!r:.60} is not in the document frequencies {self.digest}: learn them from"
+                " more texts, or let the recipe's missing be default"
+            )
+        if not self._keys.size:
+            return [self._default] * keys.size
+        units: list[int] = np.where(known, self._units[places], self._default).tolist()
+        return units
+
+    def kernel_table(self) -> tuple[Any, int]:
+        """The hash table that kernels look features up in, and the units of one not in it."""
+        with self._lock:
+            if self._slots is None:
+                from neardup.kernels.weights import hash_table
+
+                self._slots = hash_table(self._keys, self._units)
+        return self._slots, self._default
+
+    def _inverse(self) -> tuple[Any, int]:
+        if not self.documents:
+            ordered = np.sort(self._values)
+            return self._values, int(ordered[ordered.size // 2]) if ordered.size else UNIT
+        counts, places = np.unique(self._values, return_inverse=True)
+        units = np.array([self._units_of_count(count) for count in counts.tolist()], np.int64)
+        return units[places], self._units_of_count(0)
+
+    def _units_of_count(self, count: int) -> int:
+        return max(1, _rounded(math.log((1 + self.documents) / (1 + count)) + 1.0))
+
+    def _payload(self) -> bytes:
+        fields = {"documents": self.documents, "missed": self.missed, "space": self.space}
+        header = json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
+        arrays = self._keys.astype("<u8").tobytes() + self._values.astype("<i8").tobytes()
+        return b"\n".join([header, arrays])
+
+
+class FrequencyLearner:
+    """Learns document frequencies from batches of texts; see `DocumentFrequencies.learn`.
+
+    It holds at most `limit` features and PENDING hashes: about 48 bytes for each.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> learner = FrequencyLearner(Recipe(ngram=1))
+        >>> learner.add(pa.array(["a b", "a c"], pa.large_string()))
+        >>> len(learner.finish())
+        3
+    """
+
+    def __init__(self, recipe: Recipe, limit: int = LIMIT, workers: int | None = None) -> None:
+        """Count nothing yet."""
+        if recipe.preset is not None:
+            raise UsageError(f"preset is {recipe.preset}: document frequencies need a recipe")
+        if limit < 1:
+            raise UsageError(f"limit is {limit}: keep 1 feature or more")
+        self._recipe = Recipe(**{name: getattr(recipe, name) for name in SPACE_FIELDS})
+        self._limit, self._workers = limit, workers
+        self._space = feature_space(recipe)
+        self._pending: list[Any] = []
+        self._pending_size = 0
+        self._keys, self._counts = np.zeros(0, np.uint64), np.zeros(0, np.int64)
+        self._documents = self._missed = 0
+
+    def add(self, texts: pa.Array) -> None:
+        """Count a large-string array of texts; those without features do not count."""
+        from neardup.fold import Fingerprinter
+
+        spool: Any = self
+        with Fingerprinter(self._recipe, self._workers, spool) as fingerprinter:
+            fingerprinter.add(texts)
+            empty = np.ma.getmaskarray(fingerprinter.finish())[:, 0]
+        self._documents += int(empty.size - empty.sum())
+
+    def append(self, features: Any) -> None:
+        """Take the distinct feature hashes of the next documents; uint64."""
+        self._pending.append(features)
+        self._pending_size += features.size
+        while self._pending_size >= PENDING:
+            waiting = np.concatenate(self._pending)
+            self._count(waiting[:PENDING])
+            self._pending = [waiting[PENDING:]]
+            self._pending_size -= PENDING
+
+    def finish(self) -> DocumentFrequencies:
+        """Give the table of all that was added."""
+        if self._pending_size:
+            self._count(np.concatenate(self._pending))
+            self._pending, self._pending_size = [], 0
+        if not self._documents:
+            raise UsageError("no text has a feature: there are no document frequencies to learn")
+        return DocumentFrequencies(
+            self._keys, self._counts, self._documents, self._missed, self._space
+        )
+
+    def _count(self, hashes: Any) -> None:
+        keys, counts = np.unique(hashes, return_counts=True)
+        self._keys, self._counts = _summed(
+            np.concatenate([self._keys, keys]), np.concatenate([self._counts, counts])
+        )
+        if self._keys.size > self._limit:
+            rank = self._keys.size - self._limit - 1
+            dropped = int(np.partition(self._counts, rank)[rank])
+            kept = self._counts > dropped
+            self._keys, self._counts = self._keys[kept], self._counts[kept]
+            self._missed += dropped
+
+
+def table_of(recipe: Recipe) -> DocumentFrequencies:
+    """Find the table that a recipe names.
+
+    Raises:
+        RecipeError: If this process has not loaded it, or it counts features made in another way.
+    """
+    if recipe.idf == "jieba":
+        return _jieba_table()
+    table = _TABLES.get(str(recipe.idf))
+    if table is None:
+        raise RecipeError(
+            f"idf is {recipe.idf!r}: load this table first with"
+            " neardup.DocumentFrequencies.load(path), or pass --idf FILE"
+        )
+    if table.space not in (None, feature_space(recipe)):
+        raise RecipeError(
+            f"the table {recipe.idf} counts features made by {table.space}, and the recipe makes"
+            f" {feature_space(recipe)}: learn one with this recipe"
+        )
+    return table
+
+
+def load_table(path: str) -> DocumentFrequencies:
+    """Read a table of either format.
+
+    Raises:
+        FileError, DataError: As `DocumentFrequencies.load` and `from_jieba`.
+    """
+    if _read(path, len(MAGIC)).startswith(MAGIC[:12]):
+        return DocumentFrequencies.load(path)
+    return DocumentFrequencies.from_jieba(path)
+
+
+def feature_space(recipe: Recipe) -> str:
+    """Say what makes the recipe's features, as canonical JSON."""
+    fields = {name: getattr(recipe, name) for name in SPACE_FIELDS}
+    return json.dumps(fields | {"unicode": UNICODE_VERSION}, sort_keys=True)
+
+
+@functools.cache
+def _jieba_table() -> DocumentFrequencies:
+    from neardup.tokens import jieba_package
+
+    folder = Path(jieba_package().analyse.__file__).parent
+    return DocumentFrequencies.from_jieba(str(folder / "idf.txt"))
+
+
+def _keys(features: Iterable[str]) -> list[int]:
+    return hash_features(HASHES["xxh3"], [x.encode("utf-8", "replace") for x in features])
+
+
+def _summed(keys: Any, counts: Any) -> tuple[Any, Any]:
+    order = np.argsort(keys, kind="stable")
+    keys, counts = keys[order], counts[order]
+    if not keys.size:
+        return keys, counts
+    first = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+    return keys[first], np.add.reduceat(counts, first)
+
+
+def _rounded(value: float) -> int:
+    return math.floor(value * UNIT + 0.5)
+
+
+def _parsed(line: bytes, place: str) -> tuple[str, int]:
+    parts = line.strip().split(b" ")
+    try:
+        word, value = parts[0].decode(), float(parts[-1])
+    except ValueError:
+        value = math.nan
+    if len(parts) != 2 or not 0 < value <= MOST_IDF:
+        text = line.decode("utf-8", "replace")
+        raise DataError(f"{place}: {text!r:.60} is not a word, a space and a number above 0")
+    return word, max(1, _rounded(value))
+
+
+def _read(path: str, size: int = -1) -> bytes:
+    try:
+        with Path(path).open("rb") as file:
+            whole: bytes = file.read(size)
+            return whole
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror}") from None

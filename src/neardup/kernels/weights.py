@@ -1,0 +1,240 @@
+"""Fingerprint a block of documents with stop words, document frequencies or the top features.
+
+As kernels/fingerprint.py, which serves the recipes that have none of these, and is faster.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+
+from neardup.kernels.fold import PLANES, WEIGHT_ONE, distinct, fold_equal, fold_weighted
+from neardup.kernels.jit import fill, inlined, inner, kernel, move
+from neardup.kernels.tokenise import BUFFER_RATIO, SEGMENT_RATIO, SLACK, TOKEN_RATIO, tokenise
+from neardup.kernels.xxh3 import seeded_secret, xxh3_64
+
+SET, COUNT, LOG, TFIDF = 0, 1, 2, 3
+
+_ZERO: Final = np.uint64(0)
+
+
+@kernel
+def hash_table(keys: Any, units: Any) -> Any:
+    """Lay out a table for `find`: open addressing, at most half full, O(keys).
+
+    Args:
+        keys: uint64, distinct, may be read-only.
+        units: int64 (keys.size,), 1 or more.
+
+    Returns:
+        uint64 (2 * slots,), slots a power of two: key and units of each; 0 units: free.
+    """
+    size = 2
+    while size < 2 * keys.size:
+        size *= 2
+    slots = np.zeros(2 * size, np.uint64)
+    mask = np.uint64(size - 1)
+    for i in range(keys.size):
+        at = np.int64(keys[i] & mask)
+        while slots[2 * at + 1] != _ZERO:
+            at = np.int64(np.uint64(at + 1) & mask)
+        slots[2 * at] = keys[i]
+        slots[2 * at + 1] = np.uint64(units[i])
+    return slots
+
+
+@inlined
+def find(slots: Any, mask: Any, key: Any, missing: int) -> int:
+    """Look `key` up in a `hash_table`; its units, or `missing`."""
+    at = np.int64(key & mask)
+    while slots[2 * at + 1] != _ZERO:
+        if slots[2 * at] == key:
+            return np.int64(slots[2 * at + 1])
+        at = np.int64(np.uint64(at + 1) & mask)
+    return missing
+
+
+@inner
+def _drop_stops(
+    buffer: Any, starts: Any, tokens: int, stops: Any, seed: Any, secret: Any, lanes: Any
+) -> int:
+    """Move the words that are no stop words together; returns how many there are."""
+    mask = np.uint64(stops.size // 2 - 1)
+    kept, to = 0, np.int64(0)
+    for i in range(tokens):
+        begin, end = starts[i], starts[i + 1]
+        h = xxh3_64(buffer, begin, end - 1 - begin, seed, secret, lanes)
+        if find(stops, mask, h, 0):
+            continue
+        starts[kept] = to
+        kept += 1
+        if to == begin:
+            to = end
+        else:
+            for at in range(begin, end):
+                buffer[to] = buffer[at]
+                to += 1
+    starts[kept] = to
+    return kept
+
+
+@inner
+def _nth_largest(values: Any, count: int, n: int) -> int:
+    """Give the n-th largest (1: the largest) of values[:count], which it reorders; O(count)."""
+    low, high, want = 0, count - 1, n - 1
+    while low < high:
+        pivot = values[(low + high) >> 1]
+        left, right = low, high
+        while left <= right:
+            while values[left] > pivot:
+                left += 1
+            while values[right] < pivot:
+                right -= 1
+            if left <= right:
+                values[left], values[right] = values[right], values[left]
+                left += 1
+                right -= 1
+        if want <= right:
+            high = right
+        elif want >= left:
+            low = left
+        else:
+            break
+    return values[want]
+
+
+@inner
+def _keep_heaviest(hashes: Any, units: Any, count: int, top: int, scratch: Any) -> int:
+    """Move the `top` heaviest features to the front, ties by first occurrence, order kept."""
+    if count <= top:
+        return count
+    move(units, count, scratch)
+    least = _nth_largest(scratch, count, top)
+    ties = top
+    for i in range(count):
+        if units[i] > least:
+            ties -= 1
+    kept = 0
+    for i in range(count):
+        if units[i] > least or (units[i] == least and ties > 0):
+            if units[i] == least:
+                ties -= 1
+            hashes[kept], units[kept] = hashes[i], units[i]
+            kept += 1
+    return kept
+
+
+@inner
+def _weigh(hashes: Any, units: Any, count: int, table: Any, missing: int, repeated: bool) -> None:
+    """Set or, where they hold counts, multiply the units by those of the table."""
+    mask = np.uint64(table.size // 2 - 1)
+    for i in range(count):
+        found = find(table, mask, hashes[i], missing)
+        units[i] = units[i] * found if repeated else found
+
+
+@inner
+def _fold(
+    hashes: Any, units: Any, count: int, weight: int, tie_one: bool, sums: Any, planes: Any,
+    out: Any,
+) -> None:  # fmt: skip
+    if count == 0:
+        fill(out, 0, out.size, _ZERO)
+    elif weight == SET:
+        fold_equal(hashes, count, tie_one, planes, out)
+    else:
+        if weight == LOG:
+            for i in range(count):
+                units[i] = np.int64(np.floor((1.0 + math.log(units[i])) * WEIGHT_ONE + 0.5))
+        fold_weighted(hashes, units, count, tie_one, sums, out)
+
+
+@kernel
+def weighted_block(
+    data: Any, offsets: Any, tables: Any, case_bit: Any, chars: bool, ngram: int, weight: int,
+    seed: Any, tie_one: bool, out: Any, counts: Any, keep_features: bool, stops: Any, table: Any,
+    missing: int, top: int,
+) -> Any:  # fmt: skip
+    """Fingerprint documents data[offsets[i]:offsets[i + 1]]; writes out[i] and counts[i].
+
+    O(bytes + features * words); scratch is that of the longest document.
+
+    Args:
+        data: uint8, valid UTF-8, may be read-only.
+        offsets: int64 (n + 1,), may be read-only.
+        tables: neardup.unicode.Tables of the recipe's normal form and folding.
+        case_bit: uint8, 0x20 to fold case, else 0.
+        chars: Tokens are code points, not words.
+        ngram: Tokens a feature.
+        weight: SET, COUNT, LOG or TFIDF.
+        seed: uint64, of the hash; 0 for TFIDF.
+        tie_one: The bit where a sum is exactly 0.
+        out: uint64 (n, words), C contiguous, written; rows of empty documents become 0; no
+            fingerprints are made if words is 0.
+        counts: int64 (n,), written: the document's features; 0 if none are left.
+        keep_features: Return the distinct feature hashes.
+        stops: hash_table of the hashes of the stop words; empty where there are none.
+        table: hash_table of the units of inverse document frequency, for TFIDF.
+        missing: Units of a feature that is not in it.
+        top: How many of the heaviest features are kept; 0: all.
+
+    Returns:
+        uint64: the feature hashes of document 0, then of document 1, and so on, each in order of
+        first occurrence; empty unless wanted.
+    """
+    longest = 0
+    for i in range(offsets.size - 1):
+        longest = max(longest, offsets[i + 1] - offsets[i])
+    points = np.empty(SEGMENT_RATIO * longest + SLACK, np.uint32)
+    classes = np.empty(points.size, np.uint8)
+    buffer = np.empty(BUFFER_RATIO * longest + SLACK, np.uint8)
+    most = TOKEN_RATIO * longest + SLACK
+    starts, hashes = np.empty(most, np.int64), np.empty(most, np.uint64)
+    size = 2
+    while size < 2 * most:
+        size *= 2
+    cells, slots = np.empty(size, np.uint64), np.empty(size, np.int64)
+    units, scratch = np.empty(most, np.int64), np.empty(most if top else 0, np.int64)
+    uncounted = np.empty(0, np.int64)
+    planes, sums = np.empty(PLANES, np.uint64), np.empty(64, np.int64)
+    secret, lanes = seeded_secret(seed), np.empty(8, np.uint64)
+    features = np.empty((offsets[-1] - offsets[0]) // 4 if keep_features else 0, np.uint64)
+    used = 0
+    gap = 0 if chars else 1
+    # A sum over occurrences is the sum of count times weight over features, and needs no counts.
+    by_occurrence = weight == TFIDF and top == 0
+    for i in range(offsets.size - 1):
+        tokens = tokenise(
+            data, offsets[i], offsets[i + 1], tables, chars, case_bit, points, classes, buffer,
+            starts,
+        )  # fmt: skip
+        if stops.size:
+            tokens = _drop_stops(buffer, starts, tokens, stops, seed, secret, lanes)
+        width = min(ngram, tokens)
+        count = tokens - width + 1 if tokens else 0
+        for at in range(count):
+            start = starts[at]
+            length = starts[at + width] - gap - start
+            hashes[at] = xxh3_64(buffer, start, length, seed, secret, lanes)
+        if by_occurrence:
+            _weigh(hashes, units, count, table, missing, False)
+        else:
+            count = distinct(hashes, count, cells, slots, units)
+            if weight == TFIDF:
+                _weigh(hashes, units, count, table, missing, True)
+            if top:
+                count = _keep_heaviest(hashes, units, count, top, scratch)
+        _fold(hashes, units, count, weight, tie_one, sums, planes, out[i])
+        if by_occurrence and keep_features:
+            count = distinct(hashes, count, cells, slots, uncounted)
+        counts[i] = count
+        if keep_features:
+            if used + count > features.size:
+                larger = np.empty(2 * (used + count), np.uint64)
+                move(features, used, larger)
+                features = larger
+            move(hashes, count, features[used:])
+            used += count
+    return features[:used]

@@ -1,0 +1,58 @@
+"""Rewrite texts before they are normalised: Turkish letters, Chinese characters."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup.errors import UsageError
+from neardup.text import TextBlock, text_blocks
+
+if TYPE_CHECKING:
+    from neardup.recipe import Recipe
+
+__all__ = ["rewritten"]
+
+TURKISH: Final = (("I\u0307", "i"), ("\u0130", "i"), ("I", "\u0131"))
+"""Lower-casing of the two capitals, in this order; all other letters fold as everywhere."""
+
+_CONFIGURATIONS: Final = {"simplified": "t2s", "traditional": "s2t"}
+
+
+def rewritten(block: TextBlock, recipe: Recipe) -> TextBlock:
+    """Rewrite the documents as the recipe's `fold_chinese`, then its `language` says.
+
+    Raises:
+        UsageError: If the package opencc is needed and not installed.
+    """
+    if recipe.language is None and recipe.fold_chinese is None:
+        return block
+    texts = _array(block)
+    if recipe.fold_chinese is not None:
+        convert = _converter(recipe.fold_chinese)
+        converted = [convert(text) for text in texts.to_pylist()]
+        texts = pa.array(converted, pa.large_string())
+    if recipe.language is not None:
+        for old, new in TURKISH:
+            texts = pc.replace_substring(texts, old, new)
+    one = next(text_blocks(texts, block_bytes=1 << 62))
+    return TextBlock(block.first, one.data, one.offsets)
+
+
+def _array(block: TextBlock) -> pa.Array:
+    buffers = [None, pa.py_buffer(block.offsets), pa.py_buffer(block.data)]
+    return pa.Array.from_buffers(pa.large_string(), len(block), buffers)
+
+
+@functools.cache
+def _converter(target: str) -> Any:
+    try:
+        import opencc
+    except ImportError:
+        raise UsageError(
+            "fold_chinese needs an extra: install it with `pip install neardup[chinese]`"
+        ) from None
+    return opencc.OpenCC(_CONFIGURATIONS[target]).convert

@@ -1,0 +1,317 @@
+"""The tokens of one document, for every tokeniser of a recipe, stop words removed.
+
+Words and characters come from the text kernel; jieba, regular expressions and the caller's own
+functions read the normalised text: that of "chars", its white space collapsed.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import re
+import warnings
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from neardup.errors import RecipeError, UsageError
+from neardup.hashing import HASHES, hash_features
+from neardup.stopwords import words_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from neardup.recipe import Recipe
+
+__all__ = ["JIEBA", "custom_tokens", "document_tokens", "features_of", "normalised", "stop_tokens"]
+
+JIEBA: Final = ("jieba", "jieba-search", "jieba-keywords")
+KERNEL_TOKENS: Final = ("words", "chars")
+NO_TABLE: Final = np.zeros(0, np.uint64)
+
+_CUSTOM: Final[dict[str, Callable[[str], Iterable[str]]]] = {}
+_HAN: Final = "\u4e00-\u9fd5"
+_DICTIONARY_ASCII: Final = r"a-zA-Z0-9+#&._%\-"
+# What jieba and jieba-rs cut alike: ideographs of the dictionary, kana, spaces and punctuation that
+# is in no dictionary word. Everything else goes to jieba itself.
+_ALIKE: Final = rf"{_HAN}\u3001-\u301f\u3041-\u30fe\uff01-\uff1f !\"'()*,/:;<=>?@\[\]^`{{|}}~"
+_OTHER_BLOCKS: Final = re.compile(rf"([{_HAN}]*(?:[^{_ALIKE}][{_HAN}]*)+)")
+_ASCII_BLOCK: Final = re.compile(f"[{_DICTIONARY_ASCII}]+")
+_ASCII_WORDS: Final = re.compile(r"([a-zA-Z0-9]+(?:\.\d+)?%?)")
+_ASCII_ENTRIES: Final = ("AT&T", "c#", "C#", "c++", "C++")
+_CACHED_BLOCKS: Final = 1 << 16
+
+
+def custom_tokens(name: str, version: str, function: Callable[[str], Iterable[str]]) -> str:
+    """Register a caller's own tokeniser; the result is what a recipe takes as `tokens`.
+
+    Name and version enter the recipe's digest, so change the version when the function changes.
+
+    Args:
+        name: What it is called.
+        version: Which version of it.
+        function: Takes the normalised text, gives its tokens; empty ones are left out.
+
+    Raises:
+        RecipeError: If name or version are no plain words.
+
+    Example:
+        >>> from neardup import Recipe, custom_tokens, fingerprint
+        >>> lines = custom_tokens("sentences", "1", lambda text: text.split(". "))
+        >>> fingerprint("One. Two", Recipe(tokens=lines)) is not None
+        True
+    """
+    key = custom_key(name, version, "tokeniser")
+    _CUSTOM[key] = function
+    return key
+
+
+def custom_key(name: str, version: str, what: str) -> str:
+    """Give the name under which a recipe knows a caller's function.
+
+    Raises:
+        RecipeError: If name or version are no plain words.
+    """
+    for word in (name, version):
+        if not word or not word.replace("-", "").replace(".", "").isalnum():
+            raise RecipeError(
+                f"{word!r}: name a {what} and its version by letters, digits, - and ."
+            )
+    return f"{name}@{version}"
+
+
+def check_tokens(tokens: Any) -> None:
+    """Refuse a tokeniser that a recipe cannot have.
+
+    Raises:
+        RecipeError: For an unknown name, a pattern that is no regular expression, or a tokeniser
+            of the caller that is not registered.
+    """
+    if not isinstance(tokens, str):
+        raise RecipeError(f"tokens is {tokens!r:.60}: use one of {_choices()}")
+    if tokens.startswith("regex:"):
+        try:
+            re.compile(tokens[6:])
+        except re.error as error:
+            raise RecipeError(f"tokens is {tokens!r}: no regular expression: {error}") from None
+    elif tokens not in (*KERNEL_TOKENS, *JIEBA, *_CUSTOM):
+        if "@" in tokens:
+            raise RecipeError(f"tokens is {tokens!r}: register it first with neardup.custom_tokens")
+        raise RecipeError(f"tokens is {tokens!r}: use one of {_choices()}")
+
+
+def document_tokens(data: Any, begin: int, end: int, recipe: Recipe) -> list[str]:
+    """Give the tokens of the UTF-8 text data[begin:end] in order, stop words removed."""
+    if recipe.tokens in KERNEL_TOKENS:
+        tokens = kernel_slices(data, begin, end, recipe, recipe.tokens == "chars", 1)
+    else:
+        tokens = _tokenise(normalised(data, begin, end, recipe), recipe.tokens)
+    stops = stop_tokens(recipe)
+    return [token for token in tokens if token not in stops] if stops else tokens
+
+
+def features_of(tokens: Sequence[str], recipe: Recipe) -> list[str]:
+    """Give every run of n tokens, joined; of fewer tokens, one feature of all of them.
+
+    Example:
+        >>> from neardup import Recipe
+        >>> features_of(["a", "b", "c"], Recipe(ngram=2))
+        ['a b', 'b c']
+    """
+    if not tokens:
+        return []
+    width = min(recipe.ngram, len(tokens))
+    joiner = "" if recipe.tokens == "chars" else " "
+    return [joiner.join(tokens[at : at + width]) for at in range(len(tokens) - width + 1)]
+
+
+def normalised(data: Any, begin: int, end: int, recipe: Recipe) -> str:
+    """Give the normalised, folded text; ignorable characters gone, white space collapsed."""
+    return "".join(kernel_slices(data, begin, end, recipe, chars=True, ngram=1))
+
+
+def kernel_slices(
+    data: Any, begin: int, end: int, recipe: Recipe, chars: bool, ngram: int
+) -> list[str]:
+    """Give the runs of n words or characters of data[begin:end], joined."""
+    from neardup.kernels.features import feature_slices
+    from neardup.unicode import tables
+
+    buffer, first, last = feature_slices(
+        data,
+        begin,
+        end,
+        tables(recipe.normalize, recipe.casefold),
+        np.uint8(0x20 if recipe.casefold else 0),
+        chars,
+        ngram,
+    )
+    if chars and ngram == 1:
+        return list(buffer[: last[-1] if last.size else 0].tobytes().decode())
+    whole = buffer.tobytes()
+    return [whole[a:b].decode() for a, b in zip(first.tolist(), last.tolist(), strict=True)]
+
+
+@functools.lru_cache(maxsize=64)
+def stop_tokens(recipe: Recipe) -> frozenset[str]:
+    """Give the tokens that the recipe's stop words remove.
+
+    Each word is normalised as a text is. For "words" it is also cut as a text is: each part counts
+    (of "don't": don and t), but a word written without spaces only counts if it is one token.
+    """
+    found: set[str] = set()
+    for word in words_of(recipe.stopwords):
+        data = np.frombuffer(word.encode("utf-8", "replace"), np.uint8)
+        if recipe.tokens == "words":
+            parts = kernel_slices(data, 0, data.size, recipe, chars=False, ngram=1)
+            if len(parts) == 1 or not any(_unspaced(part[0]) for part in parts):
+                found.update(parts)
+        else:
+            found.add(normalised(data, 0, data.size, recipe))
+    return frozenset(found - {""})
+
+
+@functools.lru_cache(maxsize=64)
+def stop_table(recipe: Recipe) -> Any:
+    """Give the stop words as kernels look them up: the `hash_table` of their hashes."""
+    from neardup.kernels.weights import hash_table
+
+    words = [word.encode() for word in sorted(stop_tokens(recipe))]
+    if not words:
+        return NO_TABLE
+    keys = np.array(hash_features(HASHES["xxh3"], words, recipe.seed), np.uint64)
+    return hash_table(keys, np.ones(keys.size, np.int64))
+
+
+def _unspaced(character: str) -> bool:
+    from neardup.unicode import UNSPACED
+
+    return _class_of(character) == UNSPACED
+
+
+def _class_of(character: str) -> int:
+    from neardup.unicode import CLASS_SHIFT, tables
+
+    table, cp = tables("none", casefold=False), ord(character)
+    entry = int(table.blocks[int(table.index[cp >> 8]) * 256 + (cp & 255)])
+    return entry >> CLASS_SHIFT & 7
+
+
+def _tokenise(text: str, tokens: str) -> list[str]:
+    if tokens.startswith("regex:"):
+        return [found[0] for found in re.finditer(tokens[6:], text) if found[0]]
+    if tokens in JIEBA:
+        cut = cut_for_search(text) if tokens == "jieba-search" else cut_precise(text)
+        if tokens == "jieba-keywords":
+            return [word for word in cut if _is_keyword(word)]
+        return [word for word in cut if _has_letter(word)]
+    if tokens not in _CUSTOM:
+        raise RecipeError(f"tokens is {tokens!r}: register it first with neardup.custom_tokens")
+    given = list(_CUSTOM[tokens](text))
+    for token in given:
+        if not isinstance(token, str):
+            raise RecipeError(f"tokens {tokens} gave {token!r:.60}: use strings")
+    return [token for token in given if token]
+
+
+@functools.lru_cache(maxsize=_CACHED_BLOCKS)
+def _has_letter(word: str) -> bool:
+    from neardup.unicode import UNSPACED, WORD
+
+    return any(_class_of(character) in (WORD, UNSPACED) for character in word)
+
+
+@functools.lru_cache(maxsize=_CACHED_BLOCKS)
+def _is_keyword(word: str) -> bool:
+    return len(word.strip()) >= 2 and word.lower() not in jieba_package().analyse.TFIDF.STOP_WORDS
+
+
+def cut_precise(text: str) -> list[str]:
+    """Cut a text as jieba.lcut does with its own dictionary.
+
+    jieba-rs, where rjieba is installed, cuts what both cut alike: on 6.2 MB of Chinese and
+    Japanese text, 308,184 pieces, none differed. Blocks with other characters go to jieba.
+
+    Raises:
+        UsageError: If jieba is not installed.
+
+    Example:
+        >>> cut_precise("我来到北京清华大学, v2.0")
+        ['我', '来到', '北京', '清华大学', ',', ' ', 'v2.0']
+    """
+    return _cut(text, _rust().cut if _rust() else None, _precise_block)
+
+
+def cut_for_search(text: str) -> list[str]:
+    """Cut a text as jieba.lcut_for_search does: long words also give the words inside them.
+
+    Raises:
+        UsageError: If jieba is not installed.
+    """
+    return _cut(text, _rust().cut_for_search if _rust() else None, _search_block)
+
+
+def _cut(
+    text: str,
+    fast: Callable[[str], list[str]] | None,
+    exact: Callable[[str], tuple[str, ...]],
+) -> list[str]:
+    if fast is None:
+        return list(exact.__wrapped__(text))  # type: ignore[attr-defined]
+    words: list[str] = []
+    for at, block in enumerate(_OTHER_BLOCKS.split(text)):
+        if at % 2:
+            words += exact(block)
+        elif block:
+            words += fast(block)
+    return words
+
+
+@functools.lru_cache(maxsize=_CACHED_BLOCKS)
+def _precise_block(block: str) -> tuple[str, ...]:
+    if _ASCII_BLOCK.fullmatch(block) and not any(word in block for word in _ASCII_ENTRIES):
+        return tuple(filter(None, _ASCII_WORDS.split(block)))
+    return tuple(_jieba().cut(block))
+
+
+@functools.lru_cache(maxsize=_CACHED_BLOCKS)
+def _search_block(block: str) -> tuple[str, ...]:
+    return tuple(_jieba().cut_for_search(block))
+
+
+@functools.cache
+def _rust() -> Any:
+    try:
+        import rjieba
+    except ImportError:
+        return None
+    return rjieba.Jieba()
+
+
+@functools.cache
+def _jieba() -> Any:
+    """A tokeniser of its own: words that a program adds to jieba's must not change fingerprints."""
+    return jieba_package().Tokenizer()
+
+
+@functools.cache
+def jieba_package() -> Any:
+    """Import jieba, its keywords included.
+
+    Raises:
+        UsageError: If it is not installed.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # jieba's own, at import
+            import jieba.analyse
+    except ImportError:
+        raise UsageError(
+            "the tokens jieba need an extra: install it with `pip install neardup[jieba]`"
+        ) from None
+    jieba.setLogLevel(logging.WARNING)
+    return jieba
+
+
+def _choices() -> str:
+    return ", ".join((*KERNEL_TOKENS, *JIEBA, "regex:PATTERN"))
