@@ -33,7 +33,8 @@ def main() -> int:
     for name in arguments.names or CASES:
         module = importlib.import_module(f"cases.{name}")
         rows: list[Row] = module.rows(arguments.quick)
-        measure(rows, arguments, outcomes)
+        rounds = min(arguments.rounds, getattr(module, "MOST_ROUNDS", arguments.rounds))
+        measure(rows, arguments, outcomes, rounds)
         lines += [report.line_of(row, outcomes, not arguments.quick) for row in rows]
     sys.stdout.write(report.table(lines))
     facts["peers"] = peer_versions(outcomes)
@@ -63,18 +64,20 @@ def parse() -> argparse.Namespace:
     return arguments
 
 
-def measure(rows: list[Row], arguments: argparse.Namespace, outcomes: report.Outcomes) -> None:
+def measure(
+    rows: list[Row], arguments: argparse.Namespace, outcomes: report.Outcomes, rounds: int
+) -> None:
     """Run every measurement that the rows need, in turn; one that failed is not tried again."""
     wanted = dict.fromkeys(side for row in rows for side in (row.ours, *row.against))
     for measurement in wanted:
         outcomes.setdefault(measurement, [])
     left_out = {None: (), "ours": (False,), "peers": (True,)}[arguments.only]
-    for round_ in range(arguments.rounds):
+    for round_ in range(rounds):
         for measurement in wanted:
             results = outcomes[measurement]
             if (measurement.environment == OURS) in left_out or any("error" in r for r in results):
                 continue
-            progress(f"{round_ + 1}/{arguments.rounds} {measurement.case} {measurement.function}")
+            progress(f"{round_ + 1}/{rounds} {measurement.case} {measurement.function}")
             results.append(run(measurement, arguments.peer_python))
             progress(f" {measurement.options}: {shown(results[-1])}\n")
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 CASE = "dedup_memory"
 BUDGET = "2G"
 ROOM = 3
+MOST_ROUNDS = 1
 
 
 def rows(quick: bool) -> list[Row]:
