@@ -192,6 +192,9 @@ def test_unknown_hashes_are_refused_with_near_names() -> None:
 def test_an_unfit_hash_warns_outside_a_preset() -> None:
     with pytest.warns(UnfitHashWarning, match="the hash fnv1 is unfit for SimHash: "):
         nd.Recipe(hash="fnv1")
+    with pytest.warns(UnfitHashWarning, match="fnv1a32"):
+        nd.Recipe(hash="fnv1a32", bits=32)
+    nd.Recipe(hash="fnv1a32", bits=64)
     nd.preset("go-mfonda")
 
 

@@ -30,7 +30,8 @@ class Hash:
         kernel: Its code in kernels/hashes.py; None where `function` computes it.
         seed_bits: Width of the seed; 0 if it takes none.
         function: (bytes, seed) -> int below 2**bits; None where a kernel computes it.
-        unfit: Why SimHash should not rest on it, as measured; None if it may.
+        unfit: Why SimHash should not rest on its bits as they are, by docs/hashes.md; None if it
+            may.
     """
 
     name: str
@@ -54,7 +55,6 @@ def _blake2b(feature: bytes, seed: int) -> int:
 
 
 _SHORT_TOKENS: Final = "its high bits hardly depend on the last bytes of a short token"
-_LINEAR: Final = "it is linear: bits of similar tokens agree or differ together"
 
 _ALL: Final = (
     Hash("xxh3", 64, kernel=0, seed_bits=64),
@@ -67,7 +67,7 @@ _ALL: Final = (
     Hash("jenkins", 64, kernel=7, seed_bits=64),
     Hash("one-at-a-time", 32, kernel=8, seed_bits=32),
     Hash("siphash", 64, kernel=9, seed_bits=64),
-    Hash("crc32", 32, kernel=10, unfit=_LINEAR),
+    Hash("crc32", 32, kernel=10),
     Hash("phash2", 32, kernel=11),
     Hash("blake2b", 512, seed_bits=64, function=_blake2b),
     Hash("md5", 128, function=_digest("md5")),
