@@ -122,13 +122,20 @@ def home_of(name: str, most: int | None) -> Path:
 
 
 def prepare(name: str, most: int | None) -> dict[str, Any]:
-    """Write every document's features, and the true pairs at each threshold."""
+    """Write every document's features, and the true pairs at each threshold.
+
+    Each of our searches runs once as well: so that no compilation is in the seconds later.
+    """
     import numpy as np
 
-    from neardup import Recipe
+    from neardup import Recipe, fingerprints, pairs, similar_pairs
     from neardup.comparison import feature_hashes  # type: ignore[attr-defined]
 
     _, texts = documents_of(name, most)
+    for threshold in THRESHOLDS:
+        similar_pairs(texts, threshold)
+    for distance in DISTANCES:
+        pairs(fingerprints(texts), distance)
     sets = [feature_hashes(text, Recipe()) if text else np.zeros(0, np.uint64) for text in texts]
     sizes = np.array([len(features) for features in sets], np.int64)
     offsets = np.concatenate([[0], np.cumsum(sizes)])

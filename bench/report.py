@@ -10,6 +10,7 @@ import sys
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -165,13 +166,15 @@ def cpu_model() -> str:
 
 
 def commit() -> str:
-    """Short hash of the checkout, with -dirty where the package differs from it."""
+    """Short hash of the checkout that neardup is imported from, with -dirty where it differs."""
     name = git("rev-parse", "--short", "HEAD") or "unknown"
-    return f"{name}-dirty" if git("status", "--porcelain", "--", "src") else name
+    return f"{name}-dirty" if git("status", "--porcelain", "--", ".") else name
 
 
 def git(*arguments: str) -> str:
-    command = ["git", "-C", str(ROOT), *arguments]
+    found = find_spec("neardup")
+    package = Path(found.origin).parent if found and found.origin else ROOT
+    command = ["git", "-C", str(package), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     return done.stdout.strip()
 
