@@ -178,3 +178,13 @@ def test_a_preset_has_no_features_for_similarity(tmp_path: Path) -> None:
         nd.dedup(str(source), str(tmp_path / "b.jsonl"), recipe=nd.preset("gaoya"))
     result = nd.dedup(str(source), str(tmp_path / "b.jsonl"), distance=3, recipe=nd.preset("gaoya"))
     assert result.summary.kept == 1
+
+
+@given(text=st.text(max_size=40) | st.text("aB_9 .中", max_size=40))
+def test_the_fast_way_of_a_preset_is_that_of_its_features(text: str) -> None:
+    for name, found in PRESETS.items():
+        if found.direct is not None:
+            for bits in (24, 64, 128):
+                recipe = nd.preset(name, bits=bits)
+                slow = found.fold(found.features(text, recipe), recipe)
+                assert found.direct(text, recipe) == slow

@@ -47,6 +47,7 @@ class Preset:
         widths: Bits that it can give.
         options: The recipe fields that it heeds, with its own defaults; always has `bits`.
         source: Where the definition is from.
+        direct: Text to value in one go, where there is a faster way than by its features.
     """
 
     about: str
@@ -55,6 +56,7 @@ class Preset:
     widths: Container[int]
     source: str
     options: Mapping[str, Any] = field(default_factory=lambda: {"bits": 64})
+    direct: Callable[[str, Recipe], int] | None = None
 
 
 def simple_lower(text: str) -> str:
@@ -64,6 +66,8 @@ def simple_lower(text: str) -> str:
         >>> simple_lower("\u0130A"), len("\u0130".lower())
         ('ia', 2)
     """
+    if text.isascii():
+        return text.lower()
     return "".join(character.lower()[0] for character in text)
 
 

@@ -93,6 +93,8 @@ def presets() -> dict[str, str]:
 def fingerprint_text(text: str, recipe: Recipe) -> int:
     """The value that the recipe's preset gives a text; also for the empty one."""
     found = _find(str(recipe.preset))
+    if found.direct is not None:
+        return found.direct(text, recipe)
     return found.fold(found.features(text, recipe), recipe)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from neardup.compat.parts import Aliases, Feature, Preset, counted, md5_numbers, simple_lower
+from neardup.compat.simhash import windows_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,15 +53,24 @@ class Family:
 
     def features(self, text: str) -> list[str]:
         """The features of a text, repeats included."""
-        if self.lower:
-            text = text.lower() if self.lower == "full" else simple_lower(text)
-        matches = re.findall(self.pattern, text)
+        matches = self._matches(text)
         if self.joined:
             return self._slide("".join(matches))
         if self.words:
             count = max(len(matches) - self.width + 1, 1)
             return ["/".join(matches[i : i + self.width]) for i in range(count)]
         return [feature for match in matches for feature in self._slide(match)]
+
+    def value(self, text: str, bits: int) -> int:
+        """The value of a text, for families of joined, lowered text with repeats."""
+        plain = text.isascii()
+        kept = text if plain else "".join(self._matches(text))
+        return windows_value(kept, plain, bits, self.width, tie_one=self.tie_one)
+
+    def _matches(self, text: str) -> list[str]:
+        if self.lower:
+            text = text.lower() if self.lower == "full" else simple_lower(text)
+        return re.findall(self.pattern, text)
 
     def _slide(self, text: str) -> list[str]:
         count = max(len(text) - self.width + 1, int(self.short))
@@ -107,16 +117,22 @@ def _fold(features: Sequence[Feature], recipe: Recipe, *, family: Family) -> int
     return counted(hashes, features, recipe.bits, tie_one=family.tie_one)
 
 
+def _value(text: str, recipe: Recipe, *, family: Family) -> int:
+    return family.value(text, recipe.bits)
+
+
 def _preset(version: str, family: Family) -> Preset:
     unit = "words" if family.words else "characters"
     kept = "sets" if family.unique else "counts"
     tie = "1" if family.tie_one else "0"
+    in_one_go = family.joined and family.lower and not family.unique
     return Preset(
         about=f"PyPI simhash {version}: {family.width} {unit}, MD5, {kept}, ties are {tie}",
         features=functools.partial(_features, family=family),
         fold=functools.partial(_fold, family=family),
         widths=range(8, 129, 8) if family.bytewise else range(1, 129),
         source="github.com/1e0ng/simhash",
+        direct=functools.partial(_value, family=family) if in_one_go else None,
     )
 
 

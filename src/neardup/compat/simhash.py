@@ -288,13 +288,26 @@ class SimhashIndex:
 def _text_value(content: str, reg: str | re.Pattern[str], f: int) -> int:
     plain = reg is _LETTERS and content.isascii()
     kept = content if plain else "".join(re.findall(reg, content.lower()))
-    fold_windows, _ = _kernels()
+    return windows_value(kept, plain, f, _WIDTH, tie_one=False)
+
+
+def windows_value(kept: str, plain: bool, f: int, width: int, *, tie_one: bool) -> int:
+    """Fold the MD5 of each window of a text.
+
+    Args:
+        kept: The text; the letters that count, unless `plain`.
+        plain: It is ASCII, not yet lowered and with all that does not count.
+        f: Bits, up to 128.
+        width: Characters a window, up to 4.
+        tie_one: The bit of a tie.
+    """
+    fold_windows = _kernels()[0]
     data = np.frombuffer(kept.encode(), np.uint8)
-    value = int(fold_windows(data, plain, 0))
+    value = int(fold_windows(data, plain, 0, width, tie_one))
     if f == _WORD:
         return value
     if f > _WORD:
-        value |= int(fold_windows(data, plain, 1)) << _WORD
+        value |= int(fold_windows(data, plain, 1, width, tie_one)) << _WORD
     return value & (1 << f) - 1
 
 

@@ -18,8 +18,6 @@ LANES: Final = 16
 MOST_BYTES: Final = 55
 """Bytes of the longest feature that fits one block of MD5."""
 
-_WIDTH: Final = 4
-
 
 def _kept() -> Any:
     table = np.zeros(256, np.uint8)
@@ -215,8 +213,8 @@ def _keep_all(data: Any, buffer: Any, starts: Any) -> int:
 
 
 @kernel
-def fold_windows(data: Any, raw_ascii: bool, word: int) -> Any:
-    """Fold the MD5 of each window of 4 characters, each occurrence of weight 1; a tie gives 0.
+def fold_windows(data: Any, raw_ascii: bool, word: int, width: int, tie_one: bool) -> Any:
+    """Fold the MD5 of each window of characters, each occurrence of weight 1.
 
     A shorter text, also the empty one, is one window. O(bytes).
 
@@ -224,6 +222,8 @@ def fold_windows(data: Any, raw_ascii: bool, word: int) -> Any:
         data: uint8, UTF-8, may be read-only.
         raw_ascii: It is ASCII, of which letters (lowered), digits and `_` are kept; else all is.
         word: 0 for the low 64 bits of the 128, 1 for the high ones.
+        width: Characters a window, at most 4.
+        tie_one: The bit where exactly half of the windows have it.
 
     Returns:
         uint64.
@@ -234,8 +234,8 @@ def fold_windows(data: Any, raw_ascii: bool, word: int) -> Any:
         characters = _keep_ascii(data, buffer, starts)
     else:
         characters = _keep_all(data, buffer, starts)
-    count = max(characters - _WIDTH + 1, 1)
-    width = min(characters, _WIDTH)
+    count = max(characters - width + 1, 1)
+    width = min(characters, width)
     hashes = np.empty(-(-count // LANES) * LANES, np.uint64)
     other = np.empty(LANES, np.uint64)
     words = np.zeros((16, LANES), np.uint32)
@@ -248,7 +248,7 @@ def fold_windows(data: Any, raw_ascii: bool, word: int) -> Any:
         else:
             _md5_block(words, hashes[first : first + LANES], other)
     planes, out = np.empty(PLANES, np.uint64), np.empty(1, np.uint64)
-    fold_equal(hashes, count, False, planes, out)
+    fold_equal(hashes, count, tie_one, planes, out)
     return _swapped(out[0])
 
 
