@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         UnfitHashWarning,
         UsageError,
     )
+    from neardup.explanation import Explanation, PairExplanation, explain
     from neardup.fold import distance, fingerprint, fingerprints, simhash
     from neardup.hashing import custom_hash
     from neardup.idf import DocumentFrequencies
@@ -42,8 +43,10 @@ __all__ = [
     "DataError",
     "DedupResult",
     "DocumentFrequencies",
+    "Explanation",
     "FileError",
     "NeardupError",
+    "PairExplanation",
     "Recipe",
     "RecipeError",
     "TooManyPairsError",
@@ -56,6 +59,7 @@ __all__ = [
     "custom_weight",
     "dedup",
     "distance",
+    "explain",
     "fingerprint",
     "fingerprints",
     "greedy",
@@ -79,6 +83,7 @@ _HOMES: Final = {
         "UnfitHashWarning",
         "UsageError",
     ),
+    "explanation": ("Explanation", "PairExplanation", "explain"),
     "hashing": ("custom_hash",),
     "idf": ("DocumentFrequencies",),
     "neighbours": ("pairs",),

@@ -14,7 +14,7 @@ from neardup.errors import DataError, FileError, UsageError
 from neardup.fold import distance, feature_hashes, fingerprint
 from neardup.recipe import Recipe
 
-__all__ = ["Comparison", "compare_files", "compare_texts"]
+__all__ = ["Comparison", "compare_files", "compare_texts", "read_text", "read_texts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +80,34 @@ def compare_files(a: str, b: str, recipe: Recipe | None = None) -> Comparison:
         FileError: If one cannot be read.
         DataError: If one is not UTF-8.
     """
+    left, right = read_texts(a, b)
+    return compare_texts(left, right, recipe)
+
+
+def read_texts(a: str, b: str) -> tuple[str, str]:
+    """Read two UTF-8 text files; "-" is standard input, for one of them.
+
+    Raises:
+        UsageError: If both are standard input.
+        FileError: If one cannot be read.
+        DataError: If one is not UTF-8.
+    """
     if a == b == "-":
         raise UsageError("standard input (-) is named twice: name a file for one of them")
-    return compare_texts(_read(a), _read(b), recipe)
+    return read_text(a), read_text(b)
 
 
 def _digits(fingerprint: int | None, bits: int) -> str | None:
     return None if fingerprint is None else f"{fingerprint:0{-(-bits // 4)}x}"
 
 
-def _read(path: str) -> str:
+def read_text(path: str) -> str:
+    """Read a UTF-8 text file; "-" is standard input.
+
+    Raises:
+        FileError: If it cannot be read.
+        DataError: If it is not UTF-8.
+    """
     try:
         return (sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()).decode()
     except OSError as error:

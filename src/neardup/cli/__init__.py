@@ -16,6 +16,7 @@ import typer
 from neardup.cli.compare import compare
 from neardup.cli.dedup import dedup
 from neardup.cli.demo import demo
+from neardup.cli.explain import explain
 from neardup.cli.fingerprint import fingerprint
 from neardup.cli.pairs import pairs
 from neardup.errors import NeardupError
@@ -37,7 +38,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for command in (dedup, fingerprint, pairs, compare, demo):
+for command in (dedup, fingerprint, pairs, compare, explain, demo):
     app.command()(command)
 
 
