@@ -120,12 +120,13 @@ class _Plan:
     def words(self) -> int:
         return -(-self.bits // 64)
 
-    def unit_bits(self, counts: Any) -> Any:
-        """How many bits the largest of so many values may take; int64, elementwise."""
-        logs = np.frexp(np.maximum(counts, 1) - 0.5)[1]
-        if self.method == METHODS["gaussian"]:
-            return np.minimum(_PLANE_BITS - logs, _LARGEST_PLANE_UNIT)
-        return _SIGN_BITS - logs
+    @property
+    def sum_bits(self) -> int:
+        return _PLANE_BITS if self.method == METHODS["gaussian"] else _SIGN_BITS
+
+    @property
+    def largest_unit(self) -> int:
+        return _LARGEST_PLANE_UNIT if self.method == METHODS["gaussian"] else _SIGN_BITS
 
 
 def _plan(bits: int, method: str, hashes: Any, seed: int) -> _Plan:
@@ -194,54 +195,25 @@ def _project_block(block: Any, first: int, plan: _Plan) -> tuple[Any, Any]:
     """Fingerprints of some rows, and which of them have no direction."""
     from neardup.kernels import vectors as kernels
 
-    out = np.zeros((block.shape[0], plan.words), np.uint64)
+    rows, columns = block.shape
+    out = np.zeros((rows, plan.words), np.uint64)
     settings = (plan.method, plan.seed, plan.given, plan.quantiles, plan.bits, out)
     if is_sparse(block):
-        values = np.asarray(block.data, np.float64)
-        columns = block.indices.astype(np.int64)
-        offsets = block.indptr.astype(np.int64)
-        _refuse_odd_sparse(values, columns, offsets, first)
-        units, largest = _sparse_units(values, offsets, plan)
-        kernels.project_sparse(units, columns, offsets, *settings)
+        values = np.ascontiguousarray(block.data, np.float64)
+        places, offsets = block.indices.astype(np.int64), block.indptr.astype(np.int64)
     else:
-        values = np.asarray(block, np.float64)
-        _refuse_odd(values, first)
-        largest = np.abs(values).max(axis=1, initial=0.0)
-        counts = np.count_nonzero(values, axis=1)
-        units = _units(values, (plan.unit_bits(counts) - np.frexp(largest)[1])[:, None])
-        kernels.project_dense(units, *settings)
+        values = np.ascontiguousarray(block, np.float64).ravel()
+        offsets = np.arange(rows + 1, dtype=np.int64) * columns
+    units, largest = np.empty(values.size, np.int64), np.empty(rows)
+    odd = kernels.round_rows(values, offsets, plan.sum_bits, plan.largest_unit, units, largest)
+    if odd >= 0:
+        row = int(np.searchsorted(offsets, odd, side="right")) - 1
+        column = int(places[odd]) if is_sparse(block) else odd - row * columns
+        raise UsageError(
+            f"row {first + row}, column {column} is {values[odd]}: vectors need finite numbers"
+        )
+    if is_sparse(block):
+        kernels.project_sparse(units, places, offsets, *settings)
+    else:
+        kernels.project_dense(units.reshape(rows, columns), *settings)
     return out, largest == 0.0
-
-
-def _units(values: Any, shifts: Any) -> Any:
-    """Round values * 2**shifts; in two steps, since 2**shifts alone may overflow; int64."""
-    halves = shifts // 2
-    scaled = values * np.ldexp(1.0, halves)
-    scaled *= np.ldexp(1.0, shifts - halves)
-    return np.rint(scaled, out=scaled).astype(np.int64)
-
-
-def _sparse_units(values: Any, offsets: Any, plan: _Plan) -> tuple[Any, Any]:
-    rows = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
-    largest = np.zeros(offsets.size - 1)
-    np.maximum.at(largest, rows, np.abs(values))
-    counts = np.bincount(rows[values != 0], minlength=offsets.size - 1)
-    shifts = plan.unit_bits(counts) - np.frexp(largest)[1]
-    return _units(values, shifts[rows]), largest
-
-
-def _refuse_odd(values: Any, first: int) -> None:
-    if not np.isfinite(values).all():
-        row, column = np.argwhere(~np.isfinite(values))[0].tolist()
-        _refuse(values[row, column], first + row, column)
-
-
-def _refuse_odd_sparse(values: Any, columns: Any, offsets: Any, first: int) -> None:
-    if not np.isfinite(values).all():
-        at = int(np.flatnonzero(~np.isfinite(values))[0])
-        row = int(np.searchsorted(offsets, at, side="right")) - 1
-        _refuse(values[at], first + row, int(columns[at]))
-
-
-def _refuse(value: float, row: int, column: int) -> None:
-    raise UsageError(f"row {row}, column {column} is {value}: vectors need finite numbers")

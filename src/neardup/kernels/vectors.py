@@ -7,6 +7,7 @@ rounding algorithms, STOC 2002, section 3.
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import numpy as np
@@ -112,6 +113,49 @@ def _total(units: Any, begin: int, end: int, method: int) -> int:
         for i in range(begin, end):
             total += units[i]
     return total
+
+
+@kernel
+def round_rows(values: Any, offsets: Any, most: int, cap: int, units: Any, largest: Any) -> int:
+    """Write each row as whole numbers; O(values).
+
+    The largest value of a row with n values that are not 0 takes min(most - ceil(log2 n), cap)
+    bits, and the others are multiplied by the same power of two and rounded, halves to even.
+
+    Args:
+        values: float64 (values,), may be read-only.
+        offsets: int64 (rows + 1,): row i is values[offsets[i]:offsets[i + 1]].
+        most: Bits that a sum may take.
+        cap: Bits that a number may take.
+        units: int64 (values,), written.
+        largest: float64 (rows,), written: the largest absolute value of each.
+
+    Returns:
+        The index of the first value that is not finite, else -1.
+    """
+    for row in range(offsets.size - 1):
+        begin, end = offsets[row], offsets[row + 1]
+        top, count, odd = 0.0, 0, 0
+        for i in range(begin, end):
+            size = abs(values[i])
+            top = max(top, size)
+            count += size != 0.0
+            odd += not size < np.inf
+        if odd:
+            for i in range(begin, end):
+                if not abs(values[i]) < np.inf:
+                    return i
+        largest[row] = top
+        log = 0
+        while (1 << log) < count:
+            log += 1
+        shift = min(most - log, cap) - math.frexp(top)[1]
+        half = shift // 2
+        # In two steps: 2**shift alone may overflow.
+        first, second = math.ldexp(1.0, half), math.ldexp(1.0, shift - half)
+        for i in range(begin, end):
+            units[i] = np.int64(np.rint(values[i] * first * second))
+    return -1
 
 
 @kernel
