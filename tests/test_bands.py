@@ -143,6 +143,19 @@ def test_pairs_exactly_at_the_threshold_are_found_as_often_as_planned(similarity
     assert found / made >= plan.recall - 3 * math.sqrt(plan.recall * (1 - plan.recall) / made)
 
 
+@pytest.mark.skipif(not JIT, reason="large")
+@pytest.mark.parametrize("similarity", [0.6, 0.8])
+def test_sizes_from_1_to_10_000_are_found_as_often_as_planned(similarity: float) -> None:
+    plan = plan_bands(similarity, 0.97, 4_000)
+    random_ = np.random.default_rng(4)
+    sizes = np.exp(random_.uniform(0, np.log(10_000), 2_000)).astype(int).tolist()
+    made = [pairs_at(size, size, similarity, 1, number) for number, size in enumerate(sizes)]
+    ends = np.cumsum(np.repeat(sizes, 2))
+    sets = sets_of(np.concatenate([one.features for one in made]), np.append(0, ends))
+    sigma = math.sqrt(plan.recall * (1 - plan.recall) / len(sizes))
+    assert found_share(sets, similarity, plan) >= plan.recall - 3 * sigma
+
+
 @given(
     st.floats(0.3, 1.0),
     st.floats(0.5, 0.999),

@@ -48,7 +48,7 @@ SIZES_TRIED: Final = 256
 
 SECONDS_FOLD_WORD: Final = 380e-9  # one word of the fingerprint of a document of 300 features
 SECONDS_ROW: Final = 16e-9  # one row of one table
-SECONDS_ROW_WORD: Final = 0.5e-9  # and for each word of the fingerprint
+SECONDS_ROW_WORD: Final = 2e-9  # and for each word of the fingerprint
 SECONDS_CANDIDATE: Final = 150e-9  # one candidate: two fingerprints anywhere in memory
 SKEW: Final = 2.0  # candidates a document, against those of random fingerprints
 
