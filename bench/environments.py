@@ -1,4 +1,8 @@
-"""One virtual environment a peer, built from the package index under bench/.peers/NAME."""
+"""One virtual environment a peer, and one for neardup itself, under bench/.peers/NAME.
+
+Peers come from the package index; neardup is installed from this checkout without its extras, as a
+user would have it: what else a developer has installed slows the start of any program.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,8 @@ from pathlib import Path
 
 import model
 
-HOME = Path(__file__).resolve().parent / ".peers"
+ROOT = Path(__file__).resolve().parents[1]
+HOME = ROOT / "bench" / ".peers"
 PEERS = {
     "datasketch": ("datasketch==2.0.0", "numpy", "orjson"),
     "faiss": ("faiss-cpu==1.15.1", "numpy"),
@@ -27,16 +32,28 @@ def python_of(name: str, base: str = sys.executable) -> str:
     Raises:
         RuntimeError: If the peer cannot be installed.
     """
-    if name == model.OURS:
-        return sys.executable
     home = HOME / name
     ready = home / "ready"
     python = home / "bin" / "python"
+    if name == model.OURS:
+        return _install_ours(home, ready, python)
     wanted = " ".join(PEERS[name])
     if not ready.exists() or ready.read_text(encoding="utf8") != wanted:
         run([base, "-m", "venv", "--clear", str(home)])
         run([str(python), "-m", "pip", "install", "--quiet", *PEERS[name]])
         ready.write_text(wanted, encoding="utf8")
+    return str(python)
+
+
+def _install_ours(home: Path, ready: Path, python: Path) -> str:
+    state = run(["git", "-C", str(ROOT), "rev-parse", "HEAD"]) + run(
+        ["git", "-C", str(ROOT), "diff", "HEAD", "--", "src", "pyproject.toml"]
+    )
+    if not ready.exists() or ready.read_text(encoding="utf8") != state:
+        if not python.exists():
+            run([sys.executable, "-m", "venv", str(home)])
+        run([str(python), "-m", "pip", "install", "--quiet", str(ROOT)])
+        ready.write_text(state, encoding="utf8")
     return str(python)
 
 

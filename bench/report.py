@@ -10,7 +10,6 @@ import sys
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib import metadata
-from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -166,15 +165,13 @@ def cpu_model() -> str:
 
 
 def commit() -> str:
-    """Short hash of the checkout that neardup is imported from, with -dirty where it differs."""
+    """Short hash of this checkout, which is what is measured, with -dirty where it differs."""
     name = git("rev-parse", "--short", "HEAD") or "unknown"
-    return f"{name}-dirty" if git("status", "--porcelain", "--", ".") else name
+    return f"{name}-dirty" if git("status", "--porcelain", "--", "src") else name
 
 
 def git(*arguments: str) -> str:
-    found = find_spec("neardup")
-    package = Path(found.origin).parent if found and found.origin else ROOT
-    command = ["git", "-C", str(package), *arguments]
+    command = ["git", "-C", str(ROOT), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     return done.stdout.strip()
 

@@ -27,7 +27,7 @@ __all__ = [
     "warm_up",
 ]
 
-_NOTICE_SECONDS = 1.5
+_NOTICE_SECONDS = 2.5
 
 
 @contextmanager
