@@ -165,9 +165,9 @@ def document_frequencies(documents: list[list[str]]) -> Frequencies:
 
 
 def idf(feature: str, frequencies: Frequencies) -> float:
-    """The smoothed inverse document frequency."""
+    """The smoothed inverse document frequency; a feature is at least in the text asked about."""
     documents, counts = frequencies
-    return math.log((1 + documents) / (1 + counts[feature])) + 1
+    return math.log((1 + documents) / (1 + max(1, counts[feature]))) + 1
 
 
 def units(weight: float) -> int:

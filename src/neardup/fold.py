@@ -321,10 +321,10 @@ def _kernel(recipe: Recipe) -> tuple[Any, ...]:
     from neardup.idf import table_of
     from neardup.kernels.weights import weighted_block
 
-    table, missing = NO_TABLE, 0
+    table, sieve, missing = NO_TABLE, NO_TABLE, 0
     if recipe.weight == "tfidf":
-        table, missing = table_of(recipe).kernel_table()
-    return weighted_block, stop_table(recipe), table, missing, recipe.top or 0
+        table, sieve, missing = table_of(recipe).kernel_table()
+    return weighted_block, stop_table(recipe), table, sieve, missing, recipe.top or 0
 
 
 def _fingerprint_one_by_one(

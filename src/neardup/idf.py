@@ -73,7 +73,7 @@ class DocumentFrequencies:
         self.documents, self.missed, self.space = documents, missed, space
         self._units, self._default = self._inverse()
         self._lock = threading.Lock()
-        self._slots: Any = None
+        self._lookup: Any = None
         self.digest = hashlib.blake2b(self._payload(), digest_size=8).hexdigest()
         _TABLES[self.digest] = self
 
@@ -188,8 +188,8 @@ class DocumentFrequencies:
     def idf(self, feature: str) -> float:
         """Give the inverse document frequency of a feature, a multiple of 2**-16.
 
-        ln((1 + documents) / (1 + count)) + 1 for a learned table; a feature that is not in it has
-        count 0, and so the highest value.
+        ln((1 + documents) / (1 + count)) + 1 for a learned table; a feature that is not in it is
+        in one document, the one that is asked about, and so has the highest value.
         """
         return self.units_of([feature])[0] / UNIT
 
@@ -216,14 +216,16 @@ class DocumentFrequencies:
         units: list[int] = np.where(known, self._units[places], self._default).tolist()
         return units
 
-    def kernel_table(self) -> tuple[Any, int]:
-        """The hash table that kernels look features up in, and the units of one not in it."""
+    def kernel_table(self) -> tuple[Any, Any, int]:
+        """What kernels look features up in: the table, its sieve, the units of one not in it."""
         with self._lock:
-            if self._slots is None:
-                from neardup.kernels.weights import hash_table
+            if self._lookup is None:
+                from neardup.kernels.weights import hash_sieve, hash_table
 
-                self._slots = hash_table(self._keys, self._units)
-        return self._slots, self._default
+                told = self._units != self._default
+                keys = self._keys[told]
+                self._lookup = hash_table(keys, self._units[told]), hash_sieve(keys)
+        return *self._lookup, self._default
 
     def _inverse(self) -> tuple[Any, int]:
         if not self.documents:
@@ -231,7 +233,7 @@ class DocumentFrequencies:
             return self._values, int(ordered[ordered.size // 2]) if ordered.size else UNIT
         counts, places = np.unique(self._values, return_inverse=True)
         units = np.array([self._units_of_count(count) for count in counts.tolist()], np.int64)
-        return units[places], self._units_of_count(0)
+        return units[places], self._units_of_count(1)
 
     def _units_of_count(self, count: int) -> int:
         return max(1, _rounded(math.log((1 + self.documents) / (1 + count)) + 1.0))
@@ -292,14 +294,17 @@ class FrequencyLearner:
 
     def finish(self) -> DocumentFrequencies:
         """Give the table of all that was added."""
-        if self._pending_size:
-            self._count(np.concatenate(self._pending))
-            self._pending, self._pending_size = [], 0
+        self._count_pending()
         if not self._documents:
             raise UsageError("no text has a feature: there are no document frequencies to learn")
         return DocumentFrequencies(
             self._keys, self._counts, self._documents, self._missed, self._space
         )
+
+    def _count_pending(self) -> None:
+        if self._pending_size:
+            self._count(np.concatenate(self._pending))
+            self._pending, self._pending_size = [], 0
 
     def _count(self, hashes: Any) -> None:
         keys, counts = np.unique(hashes, return_counts=True)

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from neardup.kernels.bits import trailing_zeros
 from neardup.kernels.fold import PLANES, WEIGHT_ONE, distinct, fold_equal, fold_weighted
 from neardup.kernels.jit import fill, inlined, inner, kernel, move
 from neardup.kernels.tokenise import BUFFER_RATIO, SEGMENT_RATIO, SLACK, TOKEN_RATIO, tokenise
@@ -18,9 +19,12 @@ from neardup.kernels.xxh3 import seeded_secret, xxh3_64
 SET, COUNT, LOG, TFIDF = 0, 1, 2, 3
 
 _ZERO: Final = np.uint64(0)
+_ONE: Final = np.uint64(1)
+_LOW_6: Final = np.uint64(63)
+_SIEVE_BITS: Final = 16
+_CACHED_KEYS: Final = 1 << 16
 
 
-@kernel
 def hash_table(keys: Any, units: Any) -> Any:
     """Lay out a table for `find`: open addressing, at most half full, O(keys).
 
@@ -34,15 +38,37 @@ def hash_table(keys: Any, units: Any) -> Any:
     size = 2
     while size < 2 * keys.size:
         size *= 2
+    # NumPy asks for large pages, without which most look-ups would also miss the page tables.
     slots = np.zeros(2 * size, np.uint64)
-    mask = np.uint64(size - 1)
+    _fill_table(keys, units, slots)
+    return slots
+
+
+@kernel
+def hash_sieve(keys: Any) -> Any:
+    """Mark each key's high bits in a bit map of 16 bits a key or more; uint64 (words,), or none."""
+    if keys.size <= _CACHED_KEYS:
+        return np.zeros(0, np.uint64)
+    size = 64
+    while size < _SIEVE_BITS * keys.size:
+        size *= 2
+    sieve = np.zeros(size // 64, np.uint64)
+    shift = np.uint64(64 - trailing_zeros(np.uint64(size)))
+    for i in range(keys.size):
+        bit = keys[i] >> shift
+        sieve[np.int64(bit >> np.uint64(6))] |= _ONE << (bit & _LOW_6)
+    return sieve
+
+
+@kernel
+def _fill_table(keys: Any, units: Any, slots: Any) -> None:
+    mask = np.uint64(slots.size // 2 - 1)
     for i in range(keys.size):
         at = np.int64(keys[i] & mask)
         while slots[2 * at + 1] != _ZERO:
             at = np.int64(np.uint64(at + 1) & mask)
         slots[2 * at] = keys[i]
         slots[2 * at + 1] = np.uint64(units[i])
-    return slots
 
 
 @inlined
@@ -127,12 +153,42 @@ def _keep_heaviest(hashes: Any, units: Any, count: int, top: int, scratch: Any) 
 
 
 @inner
-def _weigh(hashes: Any, units: Any, count: int, table: Any, missing: int, repeated: bool) -> None:
-    """Set or, where they hold counts, multiply the units by those of the table."""
+def _look_up(
+    hashes: Any, count: int, table: Any, sieve: Any, missing: int, found: Any, places: Any
+) -> None:
+    """Write the units of each hash to `found`: those of the table, or `missing`.
+
+    Passes that hardly branch, so that memory answers many reads at a time: the sieve, small enough
+    for the cache, leaves out most hashes that are not in a large table; a read of the slot of the
+    others; and a search for the few that another feature kept from theirs.
+    """
     mask = np.uint64(table.size // 2 - 1)
+    left, asked = 0, 0
+    if sieve.size == 0:
+        for i in range(count):
+            at = np.int64(hashes[i] & mask) * 2
+            units = np.int64(table[at + 1])
+            found[i] = units if table[at] == hashes[i] else np.int64(-1 if units else missing)
+        for i in range(count):
+            if found[i] < 0:
+                found[i] = find(table, mask, hashes[i], missing)
+        return
+    shift = np.uint64(64 - trailing_zeros(np.uint64(sieve.size * 64)))
     for i in range(count):
-        found = find(table, mask, hashes[i], missing)
-        units[i] = units[i] * found if repeated else found
+        bit = hashes[i] >> shift
+        found[i] = missing
+        places[asked] = i
+        asked += np.int64((sieve[np.int64(bit >> np.uint64(6))] >> (bit & _LOW_6)) & _ONE)
+    for j in range(asked):
+        i = places[j]
+        at = np.int64(hashes[i] & mask) * 2
+        same = table[at] == hashes[i]
+        found[i] = np.int64(table[at + 1]) if same else missing
+        places[left] = i
+        left += 0 if same else 1
+    for j in range(left):
+        i = places[j]
+        found[i] = find(table, mask, hashes[i], missing)
 
 
 @inner
@@ -155,7 +211,7 @@ def _fold(
 def weighted_block(
     data: Any, offsets: Any, tables: Any, case_bit: Any, chars: bool, ngram: int, weight: int,
     seed: Any, tie_one: bool, out: Any, counts: Any, keep_features: bool, stops: Any, table: Any,
-    missing: int, top: int,
+    sieve: Any, missing: int, top: int,
 ) -> Any:  # fmt: skip
     """Fingerprint documents data[offsets[i]:offsets[i + 1]]; writes out[i] and counts[i].
 
@@ -177,6 +233,7 @@ def weighted_block(
         keep_features: Return the distinct feature hashes.
         stops: hash_table of the hashes of the stop words; empty where there are none.
         table: hash_table of the units of inverse document frequency, for TFIDF.
+        sieve: hash_sieve of the table's keys; empty for a table that fits the cache itself.
         missing: Units of a feature that is not in it.
         top: How many of the heaviest features are kept; 0: all.
 
@@ -196,7 +253,8 @@ def weighted_block(
     while size < 2 * most:
         size *= 2
     cells, slots = np.empty(size, np.uint64), np.empty(size, np.int64)
-    units, scratch = np.empty(most, np.int64), np.empty(most if top else 0, np.int64)
+    units, scratch = np.empty(most, np.int64), np.empty(most, np.int64)
+    found = np.empty(most if weight == TFIDF else 0, np.int64)
     uncounted = np.empty(0, np.int64)
     planes, sums = np.empty(PLANES, np.uint64), np.empty(64, np.int64)
     secret, lanes = seeded_secret(seed), np.empty(8, np.uint64)
@@ -219,11 +277,13 @@ def weighted_block(
             length = starts[at + width] - gap - start
             hashes[at] = xxh3_64(buffer, start, length, seed, secret, lanes)
         if by_occurrence:
-            _weigh(hashes, units, count, table, missing, False)
+            _look_up(hashes, count, table, sieve, missing, units, scratch)
         else:
             count = distinct(hashes, count, cells, slots, units)
             if weight == TFIDF:
-                _weigh(hashes, units, count, table, missing, True)
+                _look_up(hashes, count, table, sieve, missing, found, scratch)
+                for at in range(count):
+                    units[at] *= found[at]
             if top:
                 count = _keep_heaviest(hashes, units, count, top, scratch)
         _fold(hashes, units, count, weight, tie_one, sums, planes, out[i])

@@ -1,0 +1,165 @@
+"""Tokenisers beyond the kernel's: jieba's, regular expressions, the caller's; Chinese folding."""
+
+# ruff: noqa: RUF001 - full-width punctuation is what is tested
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import neardup as nd
+from neardup import tokens
+from neardup.errors import RecipeError
+from neardup.fold import feature_hashes
+from strategies import LETTERS, SEPARATORS, texts
+
+pytest.importorskip("jieba")
+pytest.importorskip("rjieba")
+
+SENTENCES = [
+    "我来到北京清华大学，他来到了网易杭研大厦。",
+    "小明硕士毕业于中国科学院计算所，后在日本京都大学深造",
+    "用C++和c#写的卡拉OK程序 v2.0，AT&T公司的1.5%股份",
+    "B超检查 www.example.com T恤 3.14 mp3",
+    "漢字後來乾坤 これは日本語のテキストです 한국어",
+    "",
+    "  ",
+    "!?",
+]
+
+
+def chinese() -> st.SearchStrategy[str]:
+    pool = [*"中国人民的是了在北京大学生活动物园卡拉OK网络", *LETTERS["han"], *LETTERS["kana"]]
+    pieces = st.sampled_from([*pool, *SEPARATORS, *LETTERS["latin"], "C++", "AT&T", "1.5%", "㐀龥"])
+    return st.lists(pieces, max_size=30).map("".join)
+
+
+def jieba() -> Any:
+    return tokens.jieba_package().Tokenizer()
+
+
+@given(st.sampled_from(SENTENCES) | chinese())
+def test_words_are_jiebas(text: str) -> None:
+    tokenizer = _TOKENIZER
+    assert tokens.cut_precise(text) == tokenizer.lcut(text)
+    assert tokens.cut_for_search(text) == tokenizer.lcut_for_search(text)
+
+
+_TOKENIZER = jieba()
+
+
+def test_without_the_fast_binding_words_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [(tokens.cut_precise(x), tokens.cut_for_search(x)) for x in SENTENCES]
+    monkeypatch.setattr(tokens, "_rust", lambda: None)
+    assert [(tokens.cut_precise(x), tokens.cut_for_search(x)) for x in SENTENCES] == found
+
+
+def test_words_that_a_program_adds_to_jieba_change_nothing() -> None:
+    package = tokens.jieba_package()
+    before = nd.fingerprint(SENTENCES[0], nd.Recipe(tokens="jieba"))
+    package.add_word("来到北京")
+    try:
+        assert nd.fingerprint(SENTENCES[0], nd.Recipe(tokens="jieba")) == before
+    finally:
+        package.del_word("来到北京")
+
+
+def test_punctuation_is_no_token() -> None:
+    recipe = nd.Recipe(tokens="jieba", ngram=1)
+    assert nd.fingerprint("你好，世界！", recipe) == nd.fingerprint("你好 世界", recipe)
+    assert nd.fingerprint("，！ ?", recipe) is None
+    assert nd.fingerprint("", recipe) is None
+
+
+@pytest.mark.parametrize("text", SENTENCES[:4])
+@pytest.mark.parametrize("top", [1, 3, 20])
+def test_keywords_and_their_weights_are_jiebas(text: str, top: int) -> None:
+    recipe = nd.Recipe(
+        normalize="none", casefold=False, tokens="jieba-keywords", ngram=1, weight="tfidf", top=top
+    )
+    expected = tokens.jieba_package().analyse.extract_tags(text, topK=top, withWeight=True)
+    words = [word for word in tokens.cut_precise(text) if tokens._is_keyword(word)]  # noqa: SLF001
+    from neardup.weights import feature_weights
+
+    found = feature_weights(words, words, recipe)
+    assert set(found) == {word for word, _ in expected}
+    for word, weight in expected:
+        assert found[word] / 65536 == pytest.approx(weight * len(words), abs=1e-3)
+    assert nd.fingerprint(text, recipe) == nd.simhash(
+        [(nd_hash(word), units / 65536) for word, units in found.items()]
+    )
+
+
+def nd_hash(word: str) -> int:
+    value = nd.fingerprint(word, nd.Recipe(normalize="none", casefold=False, tokens="regex:.+"))
+    assert value is not None
+    return value
+
+
+def test_keywords_are_single_tokens() -> None:
+    with pytest.raises(RecipeError, match="ngram 1"):
+        nd.Recipe(tokens="jieba-keywords")
+    assert nd.Recipe(tokens="jieba-keywords", ngram=1, weight="tfidf").idf == "jieba"
+
+
+def test_tokens_of_a_regular_expression_are_its_matches() -> None:
+    recipe = nd.Recipe(tokens=r"regex:[a-z]+(-[a-z]+)*|\d*", ngram=1, weight="count")
+    assert feature_hashes("Well-known facts: 42!", recipe).size == 3
+    assert nd.fingerprint("!", recipe) is None
+    with pytest.raises(RecipeError, match="no regular expression"):
+        nd.Recipe(tokens="regex:(")
+
+
+def test_a_callers_tokens_are_used() -> None:
+    seen: list[str] = []
+
+    def halves(text: str) -> list[str]:
+        seen.append(text)
+        return ["", text[:1], text[1:]]
+
+    recipe = nd.Recipe(tokens=nd.custom_tokens("halves", "1.0", halves), ngram=2)
+    assert nd.fingerprint("A\u00adB\n c", recipe) == nd.fingerprint("a b c", nd.Recipe())
+    assert seen == ["ab c"]
+    assert recipe.tokens == "halves@1.0"
+
+
+def test_a_callers_tokens_must_be_strings_and_registered() -> None:
+    bad = nd.custom_tokens("bad", "1", lambda _: [1])  # type: ignore[list-item, return-value]
+    with pytest.raises(RecipeError, match="bad@1 gave 1"):
+        nd.fingerprint("x", nd.Recipe(tokens=bad))
+    with pytest.raises(RecipeError, match="custom_tokens"):
+        nd.Recipe(tokens="absent@1")
+    with pytest.raises(RecipeError, match="use one of words"):
+        nd.Recipe(tokens="sentences")
+    with pytest.raises(RecipeError, match="use one of words"):
+        nd.Recipe(tokens=3)  # type: ignore[arg-type]
+
+
+@given(texts())
+def test_a_regular_expression_of_all_sees_the_text_of_chars(text: str) -> None:
+    whole = nd.Recipe(tokens="regex:(?s).+", ngram=1)
+    assert nd.fingerprint(text, whole) == nd.fingerprint(
+        text, nd.Recipe(tokens="chars", ngram=1 << 16)
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "text", "same"),
+    [("simplified", "漢字後來乾坤", "汉字后来乾坤"), ("traditional", "汉字后来", "漢字後來")],
+)
+def test_chinese_is_folded_to_one_way_of_writing(target: str, text: str, same: str) -> None:
+    pytest.importorskip("opencc")
+    recipe = nd.Recipe(fold_chinese=target)
+    assert nd.fingerprint(text, recipe) == nd.fingerprint(same, nd.Recipe())
+    assert nd.fingerprint(same, recipe) == nd.fingerprint(same, nd.Recipe())
+    assert nd.fingerprints([text, "", same], recipe).mask.tolist() == [[False], [True], [False]]
+
+
+@pytest.mark.parametrize("tokeniser", ["jieba", "jieba-search", "jieba-keywords"])
+def test_documents_are_matched_by_jiebas_words(tokeniser: str) -> None:
+    recipe = nd.Recipe(tokens=tokeniser, ngram=1)
+    table = nd.similar_pairs([SENTENCES[0], SENTENCES[1], SENTENCES[0] + "！"], recipe=recipe)
+    assert table.select(["left", "right"]).to_pylist() == [{"left": 0, "right": 2}]
