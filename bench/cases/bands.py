@@ -38,7 +38,14 @@ def rows(quick: bool) -> list[Row]:
                 label = f"{name}: recall {recall}, {keys} keys"
                 found += [
                     Row(label, bands, (), None, "lower", unit="s"),
-                    Row(f"{label}: share of the pairs found", bands, (), recall, key="recall"),
+                    Row(
+                        f"{label}: share of the pairs found",
+                        bands,
+                        (),
+                        recall,
+                        key="recall",
+                        unit="",
+                    ),
                 ]
     n = MILLION // 10 if quick else 10 * MILLION
     for recall in RECALLS:
