@@ -6,6 +6,8 @@ have the lists of sums.
 
 from __future__ import annotations
 
+import gzip
+import importlib.resources
 import json
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ import pytest
 
 import naive
 import neardup as nd
-from conftest import SHARED
+from conftest import JIT, SHARED
 from neardup.compat.presets import fingerprint_features
 
 CASES = json.loads((Path(__file__).parent / "data" / "worked-examples.json").read_text("utf-8"))
@@ -127,3 +129,17 @@ def test_two_chinese_passages_from_their_text() -> None:
         ]
         assert [value.digits for value in values] == case[key]["fingerprints"]
         assert [x.text for x in values[0].features[:3]] == [x for x, _ in case["first_keywords"]]
+
+
+@pytest.mark.skipif(not JIT, reason="two thousand documents are slow in plain Python")
+def test_collisions_of_the_demo_are_those_of_the_page() -> None:
+    corpus = importlib.resources.files("neardup") / "data" / "demo.jsonl.gz"
+    with corpus.open("rb") as packed, gzip.open(packed) as lines:
+        texts = dict.fromkeys(json.loads(line)["text"] for line in lines)
+    values, n = np.ma.getdata(nd.fingerprints(list(texts)))[:, 0], len(texts)
+    page = (Path(__file__).parents[1] / "docs" / "worked-examples.md").read_text("utf-8")
+    assert f"The {n:,} different" in page
+    for width in (8, 12, 16, 20, 24, 32, 48, 64):
+        _, times = np.unique(values & np.uint64((1 << width) - 1), return_counts=True)
+        equal, expected = int((times * (times - 1) // 2).sum()), n * (n - 1) / 2 ** (width + 1)
+        assert f"| {width} | {equal:,} | {expected:,.2f} |" in page
