@@ -9,6 +9,7 @@ from neardup.explanation.plain import (
     COLUMNS,
     NEIGHBOURS,
     NOTHING_MATCHES,
+    further_lines,
     heading,
     number,
     readable,
@@ -24,7 +25,7 @@ __all__ = ["document_html", "pair_html"]
 
 _STYLE: Final = """<style>
 .neardup{font:13px/1.35 system-ui,sans-serif;overflow-x:auto}
-.neardup table{border-collapse:collapse;margin:.4em 0}
+.neardup table{border-collapse:collapse;margin:.4em 0;font:inherit}
 .neardup th,.neardup td{padding:1px 5px;text-align:right;white-space:nowrap;border:0}
 .neardup th:first-child,.neardup td:first-child,.neardup td.names{text-align:left}
 .neardup td.bit{padding:0 1px;text-align:center;font:11px monospace;min-width:9px}
@@ -33,6 +34,8 @@ _STYLE: Final = """<style>
 .neardup td.sum{padding:2px 0;font:10px monospace;writing-mode:vertical-rl;text-align:right}
 .neardup td.up{color:#1b7f5b}
 .neardup td.down{color:#b3413a}
+.neardup td.tie{color:#607d8b}
+.neardup th.bits{text-align:left;padding-left:1px}
 .neardup tr.total td{border-top:2px solid #90a4ae}
 .neardup td.gap{padding-left:5px}
 </style>"""
@@ -73,11 +76,22 @@ def _document(found: Explanation) -> str:
         rows.append(f"<tr><td>… {len(found.features) - len(shown):,} more</td></tr>")
     if found.sums is not None and found.fingerprint is not None and found.features:
         rows += [_sum_row(found.sums), _last_row(found)]
-    last = f"<p>{NEIGHBOURS}</p>" if found.sums is None else ""
-    columns = "<tr><th>feature</th><th>count</th><th>weight</th></tr>"
-    table = f"<table>{columns}{''.join(rows)}</table>" if rows else ""
+    count = min(found.bits, COLUMNS)
+    bits = f'<th class="bits" colspan="{count}">hash bits {count - 1} to 0</th>'
+    columns = f"<th>feature</th><th>count</th><th>weight</th>{bits if found.sums else ''}"
+    table = f"<table><tr>{columns}</tr>{''.join(rows)}</table>" if rows else ""
+    return f"{escape(heading(found))}{table}{_below(found)}"
+
+
+def _below(found: Explanation) -> str:
+    """What follows the table: why it has no bits, the bits beyond it, the fingerprint."""
+    lines = [NEIGHBOURS] if found.sums is None else []
+    if found.sums is not None and found.features:
+        lines += further_lines(found.sums)
     digits = found.digits or "none: there are no tokens"
-    return f"{escape(heading(found))}{table}{last}<p>fingerprint <code>{digits}</code></p>"
+    return "".join(f"<p>{escape(line)}</p>" for line in lines) + (
+        f"<p>fingerprint <code>{digits}</code></p>"
+    )
 
 
 def _bits(value: int, bits: int) -> str:
@@ -92,9 +106,13 @@ def _bits(value: int, bits: int) -> str:
 def _sum_row(sums: Sequence[float]) -> str:
     cells = []
     for total in reversed(sums[:COLUMNS]):
-        way = "up" if total > 0 else "down"
-        cells.append(f'<td class="sum {way}">{number(round(total, _SHOWN_PLACES))}</td>')
+        shown = number(round(total, _SHOWN_PLACES))
+        cells.append(f'<td class="sum {_way(total)}">{shown}</td>')
     return f'<tr class="total"><td>sums</td><td></td><td></td>{"".join(cells)}</tr>'
+
+
+def _way(total: float) -> str:
+    return "up" if total > 0 else "down" if total < 0 else "tie"
 
 
 def _last_row(found: Explanation) -> str:
@@ -120,10 +138,7 @@ def _differing(found: PairExplanation) -> str:
     for each in found.differing:
         names = ", ".join(f"{escape(readable(text))} {number(pull)}" for text, pull in each.pulls)
         more = f", {each.others:,} more" if each.others else ""
-        sums = "".join(
-            f'<td class="{"up" if total > 0 else "down"}">{number(total)}</td>'
-            for total in each.sums
-        )
+        sums = "".join(f'<td class="{_way(total)}">{number(total)}</td>' for total in each.sums)
         rows.append(f'<tr><td>{each.bit}</td>{sums}<td class="names">{names}{more}</td></tr>')
     head = "<th>bit</th><th>sum in A</th><th>in B</th><th>pulled apart by</th>"
     return f"<table><tr>{head}</tr>{''.join(rows)}</table>" if rows else ""

@@ -14,6 +14,7 @@ __all__ = [
     "differing_rows",
     "document_lines",
     "feature_rows",
+    "further_lines",
     "heading",
     "number",
     "pair_head",
@@ -144,6 +145,11 @@ def sum_lines(sums: Sequence[float]) -> Iterator[str]:
             low = max(0, high - _SUMS_A_LINE + 1)
             rows.append([f"bits {high} to {low}", *reversed(shown[low : high + 1])])
         yield from _aligned(rows, right=range(1, _SUMS_A_LINE + 1))
+    yield from further_lines(sums)
+
+
+def further_lines(sums: Sequence[float]) -> Iterator[str]:
+    """A line for each 64 bits beyond the first."""
     for low in range(COLUMNS, len(sums), COLUMNS):
         part = sums[low : low + COLUMNS]
         ones = sum(total > 0 for total in part)
