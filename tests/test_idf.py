@@ -13,9 +13,14 @@ from hypothesis import strategies as st
 
 import neardup as nd
 from neardup import idf
+from neardup.cli import app
+from neardup.cli.idf import learn as cli_learn
+from neardup.cli.idf import merge
 from neardup.errors import DataError, FileError, RecipeError, UsageError
+from neardup.fingerprint_files import read_fingerprints
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 WORDS = nd.Recipe(ngram=1)
@@ -182,3 +187,44 @@ def test_large_tables_are_looked_up_alike() -> None:
     checked = nd.Recipe(ngram=1, weight="tfidf", idf=many.digest, missing="error")
     assert (nd.fingerprints(texts, recipe) == nd.fingerprints(texts, checked)).all()
     assert plain.shape == (100, 1)
+
+
+def command(*args: object) -> None:
+    app([str(arg) for arg in args], standalone_mode=False)
+
+
+def test_the_command_line_learns_merges_and_uses_tables(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = ["the cat sat", "the dog sat", "a bird", ""]
+    news, one, two = (tmp_path / name for name in ("news.jsonl", "one.idf", "two.idf"))
+    news.write_text("".join(f'{{"text": "{text}"}}\n' for text in texts))
+    stops = tmp_path / "stops.txt"
+    stops.write_text("the\n\na\n")
+    command("idf", "learn", news, "-o", one, "--ngram", 1, "--stopwords", stops)
+    command("idf", "merge", one, one, "-o", two)
+    assert "4 features of 6 documents; digest" in capsys.readouterr().err
+    recipe = nd.Recipe(
+        ngram=1,
+        stopwords=("the", "a"),
+        weight="tfidf",
+        top=1,
+        idf=nd.DocumentFrequencies.load(str(two)).digest,
+    )
+    output = tmp_path / "news.parquet"
+    given = ["--ngram", 1, "--weight", "tfidf", "--idf", two, "--top", 1, "--stopwords", stops]
+    command("fingerprint", news, "-o", output, *given)
+    values = read_fingerprints(str(output))
+    assert values.recipe == recipe
+    assert values.values.tolist() == nd.fingerprints(texts, recipe).tolist()
+    (tmp_path / "recipe.json").write_text(recipe.to_json())
+    command("compare", news, news, "--recipe", tmp_path / "recipe.json", "--idf", two, "--json")
+    with pytest.raises(UsageError, match="exclude each other"):
+        command("compare", news, news, "--recipe", tmp_path / "recipe.json", "--top", 2)
+    with pytest.raises(RecipeError, match="no list of this language"):
+        command("compare", news, news, "--stopwords", "absent.txt")
+
+
+@pytest.mark.parametrize("table", [cli_learn, merge], ids=["learn", "merge"])
+def test_help_of_the_table_commands_shows_an_example(table: Callable[..., None]) -> None:
+    assert f"neardup idf {table.__name__} " in (table.__doc__ or "")

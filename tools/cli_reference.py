@@ -43,11 +43,15 @@ def main() -> None:
 
 def reference() -> str:
     """The page: each command with its help, its examples and a table of its options."""
-    commands = [command.callback for command in app.registered_commands]
-    return "\n".join([INTRODUCTION, *map(_command_page, commands)])
+    pages = [_command_page(command.callback, "neardup") for command in app.registered_commands]
+    for group in app.registered_groups:
+        found = group.typer_instance
+        name = f"neardup {found.info.name}"
+        pages += [_command_page(command.callback, name) for command in found.registered_commands]
+    return "\n".join([INTRODUCTION, *pages])
 
 
-def _command_page(command: Any) -> str:
+def _command_page(command: Any, parent: str) -> str:
     hints = get_type_hints(command, include_extras=True)
     parameters = [
         Parameter(name, get_args(hints[name])[0], get_args(hints[name])[1], given.default)
@@ -55,10 +59,8 @@ def _command_page(command: Any) -> str:
     ]
     arguments = [p for p in parameters if isinstance(p.info, ArgumentInfo)]
     options = [p for p in parameters if not isinstance(p.info, ArgumentInfo) and not p.info.hidden]
-    usage = " ".join(
-        ["neardup", command.__name__, *(p.info.metavar for p in arguments), "[OPTIONS]"]
-    )
-    parts = [f"## neardup {command.__name__}\n", f"```\n{usage}\n```\n", *_help_parts(command)]
+    usage = " ".join([parent, command.__name__, *(p.info.metavar for p in arguments), "[OPTIONS]"])
+    parts = [f"## {parent} {command.__name__}\n", f"```\n{usage}\n```\n", *_help_parts(command)]
     parts += [f"`{p.info.metavar}`: {p.info.help}\n" for p in arguments]
     for panel in dict.fromkeys(p.info.rich_help_panel for p in options):
         parts.append(f"{panel or 'Options'}:\n")

@@ -73,12 +73,16 @@ def compute(oracle: Any) -> dict[str, Any]:
     recipes = {name: oracle.Recipe(**fields) for name, fields in RECIPES.items()}
     return {
         "unicode": oracle.UNICODE_VERSION,
-        "recipes": {name: dataclasses.asdict(recipe) for name, recipe in recipes.items()},
+        "recipes": {name: _fields(recipe) for name, recipe in recipes.items()},
         "vectors": [
             {"text": text} | {name: _hex(oracle, text, r) for name, r in recipes.items()}
             for text in TEXTS
         ],
     }
+
+
+def _fields(recipe: Any) -> dict[str, Any]:
+    return {name: x for name, x in dataclasses.asdict(recipe).items() if x is not None}
 
 
 def _hex(oracle: Any, text: str, recipe: Any) -> str | None:

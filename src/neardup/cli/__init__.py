@@ -18,6 +18,7 @@ from neardup.cli.dedup import dedup
 from neardup.cli.demo import demo
 from neardup.cli.explain import explain
 from neardup.cli.fingerprint import fingerprint
+from neardup.cli.idf import app as idf
 from neardup.cli.pairs import pairs
 from neardup.errors import NeardupError
 from neardup.version import __version__
@@ -40,6 +41,7 @@ app = typer.Typer(
 )
 for command in (dedup, fingerprint, pairs, compare, explain, demo):
     app.command()(command)
+app.add_typer(idf)
 
 
 def _show_version(wanted: bool) -> None:

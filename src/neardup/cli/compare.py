@@ -23,6 +23,11 @@ def compare(
     bits: shared.Bits = None,
     normalize: shared.Normalize = None,
     casefold: shared.Casefold = None,
+    idf: shared.Idf = None,
+    top: shared.Top = None,
+    stopwords: shared.Stopwords = None,
+    language: shared.Language = None,
+    fold_chinese: shared.FoldChinese = None,
 ) -> None:
     """Show two text files' fingerprints, their distance, and the similarity of their features.
 
@@ -38,6 +43,11 @@ def compare(
         bits=bits,
         normalize=normalize,
         casefold=casefold,
+        idf=idf,
+        top=top,
+        stopwords=stopwords,
+        language=language,
+        fold_chinese=fold_chinese,
     )
 
     from neardup.cli.screen import print_comparison

@@ -62,6 +62,11 @@ def dedup(
     bits: shared.Bits = None,
     normalize: shared.Normalize = None,
     casefold: shared.Casefold = None,
+    idf: shared.Idf = None,
+    top: shared.Top = None,
+    stopwords: shared.Stopwords = None,
+    language: shared.Language = None,
+    fold_chinese: shared.FoldChinese = None,
 ) -> None:
     """Remove near-duplicate documents; what is kept stays byte for byte.
 
@@ -98,6 +103,11 @@ def dedup(
         bits=bits,
         normalize=normalize,
         casefold=casefold,
+        idf=idf,
+        top=top,
+        stopwords=stopwords,
+        language=language,
+        fold_chinese=fold_chinese,
     )
     if preset is not None and (distance is None or verify is not None):
         raise UsageError(

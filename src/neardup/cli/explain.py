@@ -41,6 +41,11 @@ def explain(
     bits: shared.Bits = None,
     normalize: shared.Normalize = None,
     casefold: shared.Casefold = None,
+    idf: shared.Idf = None,
+    top: shared.Top = None,
+    stopwords: shared.Stopwords = None,
+    language: shared.Language = None,
+    fold_chinese: shared.FoldChinese = None,
 ) -> None:
     """Show how a text file's fingerprint comes about: features, weights, hash bits and sums.
 
@@ -59,6 +64,11 @@ def explain(
         bits=bits,
         normalize=normalize,
         casefold=casefold,
+        idf=idf,
+        top=top,
+        stopwords=stopwords,
+        language=language,
+        fold_chinese=fold_chinese,
     )
 
     from neardup.comparison import read_text, read_texts

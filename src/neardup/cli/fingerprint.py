@@ -33,6 +33,11 @@ def fingerprint(
     bits: shared.Bits = None,
     normalize: shared.Normalize = None,
     casefold: shared.Casefold = None,
+    idf: shared.Idf = None,
+    top: shared.Top = None,
+    stopwords: shared.Stopwords = None,
+    language: shared.Language = None,
+    fold_chinese: shared.FoldChinese = None,
 ) -> None:
     """Fingerprint documents; the recipe is stored with them.
 
@@ -40,6 +45,8 @@ def fingerprint(
     neardup fingerprint news.jsonl -o news.parquet --id id
 
     neardup fingerprint news.csv -o news.parquet --bits 128 --tokens chars --ngram 5
+
+    neardup fingerprint news.jsonl -o news.parquet --stopwords english --weight log --top 50
 
     neardup fingerprint news.jsonl -o news.parquet --preset pypi-simhash
     """
@@ -56,6 +63,11 @@ def fingerprint(
         bits=bits,
         normalize=normalize,
         casefold=casefold,
+        idf=idf,
+        top=top,
+        stopwords=stopwords,
+        language=language,
+        fold_chinese=fold_chinese,
     )
     skip = shared.skip_errors(on_error, rejects)
 

@@ -135,7 +135,11 @@ Preset = Annotated[
     ),
 ]
 Tokens = Annotated[
-    str | None, typer.Option(help="words or chars. (default: words)", rich_help_panel=_RECIPE)
+    str | None,
+    typer.Option(
+        help="words, chars, jieba, jieba-search, jieba-keywords or regex:PATTERN. (default: words)",
+        rich_help_panel=_RECIPE,
+    ),
 ]
 Ngram = Annotated[
     int | None,
@@ -147,7 +151,47 @@ Ngram = Annotated[
     ),
 ]
 Weight = Annotated[
-    str | None, typer.Option(help="set, count or log. (default: set)", rich_help_panel=_RECIPE)
+    str | None,
+    typer.Option(
+        help="set, count, log, tfidf or textrank. (default: set)", rich_help_panel=_RECIPE
+    ),
+]
+Idf = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="For tfidf: a table of neardup idf, or one like jieba's; jieba is jieba's own.",
+        rich_help_panel=_RECIPE,
+    ),
+]
+Top = Annotated[
+    int | None,
+    typer.Option(
+        parser=_whole(1),
+        metavar="N",
+        help="Keep the N heaviest features only.",
+        rich_help_panel=_RECIPE,
+    ),
+]
+Stopwords = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LANGUAGE|FILE",
+        help="Tokens to remove: of a language, such as english, or of a file, one a line.",
+        rich_help_panel=_RECIPE,
+    ),
+]
+Language = Annotated[
+    str | None,
+    typer.Option(help="tr or az: fold I and İ as Turkish does.", rich_help_panel=_RECIPE),
+]
+FoldChinese = Annotated[
+    str | None,
+    typer.Option(
+        "--fold-chinese",
+        help="simplified or traditional: one way of writing Chinese.",
+        rich_help_panel=_RECIPE,
+    ),
 ]
 Hash = Annotated[
     str | None,
@@ -181,12 +225,8 @@ def make_recipe(path: str | None, **fields: Any) -> Recipe:
     from neardup.recipe import Recipe
 
     given = {name: value for name, value in fields.items() if value is not None}
-    if given.get("bits") == "auto":
-        del given["bits"]
-    if "bits" in given:
-        if not given["bits"].isdecimal():
-            raise UsageError(f"--bits is {given['bits']!r}: use a whole number or auto")
-        given["bits"] = int(given["bits"])
+    _read_bits(given)
+    _read_words(given)
     if path is None and "preset" in given:
         from neardup.compat.presets import preset
 
@@ -198,6 +238,7 @@ def make_recipe(path: str | None, **fields: Any) -> Recipe:
         for warning in told:
             typer.echo(f"neardup: warning: {warning.message}", err=True)
         return made
+    given.pop("idf", None)  # the file names the table, and this was where it is
     if given:
         raise UsageError(f"--recipe and --{next(iter(given))} exclude each other: edit the file")
     try:
@@ -206,6 +247,26 @@ def make_recipe(path: str | None, **fields: Any) -> Recipe:
         raise FileError(f"cannot read {path}: {error.strerror}") from None
     except RecipeError as error:
         raise RecipeError(f"{path}: {error}") from None
+
+
+def _read_bits(given: dict[str, Any]) -> None:
+    bits = given.pop("bits", "auto")
+    if bits != "auto":
+        if not bits.isdecimal():
+            raise UsageError(f"--bits is {bits!r}: use a whole number or auto")
+        given["bits"] = int(bits)
+
+
+def _read_words(given: dict[str, Any]) -> None:
+    """Put the digest of a table and the words of a file in the place of their paths."""
+    if given.get("idf", "jieba") != "jieba":
+        from neardup.idf import load_table
+
+        given["idf"] = load_table(given["idf"]).digest
+    if Path(given.get("stopwords", "")).is_file():
+        from neardup.stopwords import read_stop_words
+
+        given["stopwords"] = read_stop_words(given["stopwords"])
 
 
 def skip_errors(on_error: str, rejects: str | None) -> bool:

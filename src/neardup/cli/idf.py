@@ -1,0 +1,102 @@
+"""`neardup idf`: tables of document frequencies, learned from files and merged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from neardup.cli import options as shared
+
+if TYPE_CHECKING:
+    from neardup.idf import DocumentFrequencies
+
+__all__ = ["app", "learn", "merge"]
+
+app = typer.Typer(name="idf", help="Tables of document frequencies.", no_args_is_help=True)
+
+_Output = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Table to write.")]
+
+
+@app.command()
+def learn(
+    inputs: shared.Inputs,
+    output: _Output,
+    limit: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Most features to keep; the rarest go.")
+    ] = 1 << 23,
+    text: shared.TextField = "text",
+    format_name: shared.Format = None,
+    workers: shared.Workers = None,
+    recipe: shared.RecipeFile = None,
+    tokens: shared.Tokens = None,
+    ngram: shared.Ngram = None,
+    normalize: shared.Normalize = None,
+    casefold: shared.Casefold = None,
+    stopwords: shared.Stopwords = None,
+    language: shared.Language = None,
+    fold_chinese: shared.FoldChinese = None,
+) -> None:
+    """Count in how many documents each feature is, in one pass and bounded memory.
+
+    Example:
+    neardup idf learn news.jsonl -o news.idf --ngram 1
+    """
+    made = shared.make_recipe(
+        recipe,
+        tokens=tokens,
+        ngram=ngram,
+        normalize=normalize,
+        casefold=casefold,
+        stopwords=stopwords,
+        language=language,
+        fold_chinese=fold_chinese,
+    )
+    from neardup.cli.screen import progress
+    from neardup.documents import ReadOptions, open_sources
+    from neardup.idf import FrequencyLearner
+
+    learner = FrequencyLearner(made, limit, workers)
+    options = ReadOptions(shared.text_fields(text))
+    sources = open_sources(inputs, None, format_name)
+    try:
+        with progress() as shown:
+            shown.begin("read", None)
+            for source in sources:
+                for batch in source.batches(options):
+                    learner.add(batch.texts)
+                    shown.advance(batch.nbytes)
+    finally:
+        for source in sources:
+            source.close()
+    _write(learner.finish(), output)
+
+
+@app.command()
+def merge(
+    tables: Annotated[
+        list[str], typer.Argument(metavar="TABLE...", help="Tables.", show_default=False)
+    ],
+    output: _Output,
+) -> None:
+    """Add up tables that were learned from different documents with one recipe.
+
+    Example:
+    neardup idf merge monday.idf tuesday.idf -o week.idf
+    """
+    from neardup.idf import DocumentFrequencies
+
+    merged = DocumentFrequencies.load(tables[0])
+    for path in tables[1:]:
+        merged = merged.merge(DocumentFrequencies.load(path))
+    _write(merged, output)
+
+
+def _write(table: DocumentFrequencies, output: str) -> None:
+    table.save(output)
+    missed = f", counts up to {table.missed:,} too low" if table.missed else ""
+    typer.echo(
+        f"wrote     {output}: {len(table):,} features of {table.documents:,} documents{missed};"
+        f" digest {table.digest}",
+        err=True,
+    )
