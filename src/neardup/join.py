@@ -158,7 +158,7 @@ def run_scan(problem: Problem, engine: Engine, collector: Collector) -> None:
     in_threads(engine.workers, scan, range(0, n, SCAN_STEP))
 
 
-def solve_heavy(  # noqa: PLR0913
+def solve_heavy(
     problem: Problem,
     engine: Engine,
     collector: Collector,

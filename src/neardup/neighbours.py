@@ -22,7 +22,7 @@ MOST_DISTANCE: Final = 2**15 - 1
 LOW_WORD: Final = np.uint64(2**32 - 1)
 
 
-def pairs(  # noqa: PLR0913
+def pairs(
     fingerprints: Any,
     distance: int = 3,
     bits: int | None = None,

@@ -215,9 +215,7 @@ def _masks(bits: int, m: int, information: Any) -> Any:
     return np.packbits(table, axis=1, bitorder="little").view("<u8").astype(np.uint64), block
 
 
-def _blocks(  # noqa: PLR0913
-    n: int, distance: int, bits: int, m: int, information: Any, name: str
-) -> JoinPlan:
+def _blocks(n: int, distance: int, bits: int, m: int, information: Any, name: str) -> JoinPlan:
     choose = m - distance
     masks, block = _masks(bits, m, information)
     together = 2.0 ** -np.bincount(block, weights=information, minlength=m)
