@@ -56,7 +56,7 @@ def project(
     - "per-bit": +1 or -1 from a hash function of its own for each j.
 
     Nothing of size dimensions * bits is ever held. Sums are exact: a row's values are first
-    rounded to multiples of its largest one times 2**-36 or less (gaussian: 2**-30), up to 2**24
+    rounded to multiples of its largest one times 2**-36 or less (gaussian: 2**-22), up to 2**24
     values that are not 0, so no order, cutting or number of threads can change a bit.
 
     Args:
