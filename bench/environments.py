@@ -52,7 +52,7 @@ def _install_ours(home: Path, ready: Path, python: Path) -> str:
     if not ready.exists() or ready.read_text(encoding="utf8") != state:
         if not python.exists():
             run([sys.executable, "-m", "venv", str(home)])
-        run([str(python), "-m", "pip", "install", "--quiet", str(ROOT)])
+        run([str(python), "-m", "pip", "install", "--quiet", f"{ROOT}[jieba]"])
         ready.write_text(state, encoding="utf8")
     return str(python)
 
