@@ -9,7 +9,6 @@ Plan of a run:
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -48,6 +47,8 @@ from neardup.similarity import similar_sets, similarities
 from neardup.text import text_array
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from neardup.documents import Source
     from neardup.progress import Progress
 

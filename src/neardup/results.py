@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -11,6 +10,8 @@ import pyarrow as pa
 from neardup.fold import distance
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from neardup.addresses import Addresses
     from neardup.matching import Grouping
 
