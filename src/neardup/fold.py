@@ -314,7 +314,8 @@ def _has_kernel(recipe: Recipe) -> bool:
 
 def _kernel(recipe: Recipe) -> tuple[Any, ...]:
     """The kernel that computes the recipe, and its arguments after those that all have."""
-    if recipe.weight != "tfidf" and recipe.top is None and recipe.stopwords is None:
+    plain = recipe.top is None and recipe.stopwords is None
+    if plain and recipe.weight in {"set", "count"}:
         from neardup.kernels.fingerprint import fingerprint_block
 
         return (fingerprint_block,)

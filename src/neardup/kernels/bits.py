@@ -1,7 +1,7 @@
 """Machine instructions that Numba does not offer: bit counts, loads, wide products, lanes.
 
-Each is a plain Python function with the compiled form as an overload, so that kernels also run with
-the JIT off.
+Each is a plain Python function, so that kernels also run with the JIT off, and an intrinsic that
+takes its place in compiled code. (As overloads they made every kernel compile a third longer.)
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import types
+from numba import config, types
 from numba.core import cgutils
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic
 
 _MASK64 = (1 << 64) - 1
 _UNDERSCORE = ord("_")
@@ -21,54 +21,9 @@ _I64 = ir.IntType(64)
 _I128 = ir.IntType(128)
 
 
-def popcount(x: Any) -> int:
-    """Count the 1 bits of a uint64; int64."""
-    return int(x).bit_count()
-
-
-def trailing_zeros(x: Any) -> int:
-    """Count the 0 bits below the lowest 1 bit of a uint64; 64 for 0; int64."""
-    value = int(x)
-    return (value & -value).bit_length() - 1 if value else 64
-
-
-def multiply_fold(a: Any, b: Any) -> Any:
-    """Multiply two uint64 to 128 bits and xor the halves (the mixing step of XXH3); uint64."""
-    product = int(a) * int(b)
-    return np.uint64((product & _MASK64) ^ (product >> 64))
-
-
-def load64(data: Any, at: int) -> Any:
-    """Read 8 bytes of a uint8 array from index `at` on, little-endian; unaligned; uint64."""
-    return np.uint64(int.from_bytes(bytes(data[at : at + 8]), "little"))
-
-
-def load32(data: Any, at: int) -> Any:
-    """Read 4 bytes of a uint8 array from index `at` on, little-endian, widened to uint64."""
-    return np.uint64(int.from_bytes(bytes(data[at : at + 4]), "little"))
-
-
-def word_mask64(data: Any, at: int) -> Any:
-    """Mark which of the 64 bytes from index `at` on are ASCII letters, digits or `_`; uint64."""
-    return _mask(
-        data, at, lambda byte: byte < 0x80 and (chr(byte).isalnum() or byte == _UNDERSCORE)
-    )
-
-
-def high_mask64(data: Any, at: int) -> Any:
-    """Mark which of the 64 bytes from index `at` on are not ASCII; uint64."""
-    return _mask(data, at, lambda byte: byte >= 0x80)
-
-
-def copy_lower16(target: Any, to: int, data: Any, at: int, case_bit: Any) -> None:
-    """Copy 16 bytes of `data` from `at` to `target`, adding uint8 `case_bit` to ASCII capitals."""
-    for i in range(16):
-        byte = data[at + i]
-        target[to + i] = byte + case_bit if 0x41 <= byte <= 0x5A else byte
-
-
-def _mask(data: Any, at: int, wanted: Any) -> Any:
-    return np.uint64(sum(1 << i for i in range(64) if wanted(int(data[at + i]))))
+def _compiled_as(instruction: Any) -> Any:
+    """Put an intrinsic in the place of the plain function, unless the JIT is off."""
+    return lambda plain: plain if config.DISABLE_JIT else instruction
 
 
 @intrinsic
@@ -182,41 +137,59 @@ _load64 = _loader(64)
 _load32 = _loader(32)
 
 
-@overload(popcount, inline="always")
-def _popcount(x):
-    return lambda x: _ctpop(x)
+def _mask(data: Any, at: int, wanted: Any) -> Any:
+    return np.uint64(sum(1 << i for i in range(64) if wanted(int(data[at + i]))))
 
 
-@overload(trailing_zeros, inline="always")
-def _trailing_zeros(x):
-    return lambda x: _cttz(x)
+@_compiled_as(_ctpop)
+def popcount(x: Any) -> int:
+    """Count the 1 bits of a uint64; int64."""
+    return int(x).bit_count()
 
 
-@overload(multiply_fold, inline="always")
-def _multiply_fold(a, b):
-    return lambda a, b: _mul_fold(a, b)
+@_compiled_as(_cttz)
+def trailing_zeros(x: Any) -> int:
+    """Count the 0 bits below the lowest 1 bit of a uint64; 64 for 0; int64."""
+    value = int(x)
+    return (value & -value).bit_length() - 1 if value else 64
 
 
-@overload(load64, inline="always")
-def _load64_overload(data, at):
-    return lambda data, at: _load64(data, at)
+@_compiled_as(_mul_fold)
+def multiply_fold(a: Any, b: Any) -> Any:
+    """Multiply two uint64 to 128 bits and xor the halves (the mixing step of XXH3); uint64."""
+    product = int(a) * int(b)
+    return np.uint64((product & _MASK64) ^ (product >> 64))
 
 
-@overload(load32, inline="always")
-def _load32_overload(data, at):
-    return lambda data, at: _load32(data, at)
+@_compiled_as(_load64)
+def load64(data: Any, at: int) -> Any:
+    """Read 8 bytes of a uint8 array from index `at` on, little-endian; unaligned; uint64."""
+    return np.uint64(int.from_bytes(bytes(data[at : at + 8]), "little"))
 
 
-@overload(word_mask64, inline="always")
-def _word_mask64_overload(data, at):
-    return lambda data, at: _word_mask64(data, at)
+@_compiled_as(_load32)
+def load32(data: Any, at: int) -> Any:
+    """Read 4 bytes of a uint8 array from index `at` on, little-endian, widened to uint64."""
+    return np.uint64(int.from_bytes(bytes(data[at : at + 4]), "little"))
 
 
-@overload(high_mask64, inline="always")
-def _high_mask64_overload(data, at):
-    return lambda data, at: _high_mask64(data, at)
+@_compiled_as(_word_mask64)
+def word_mask64(data: Any, at: int) -> Any:
+    """Mark which of the 64 bytes from index `at` on are ASCII letters, digits or `_`; uint64."""
+    return _mask(
+        data, at, lambda byte: byte < 0x80 and (chr(byte).isalnum() or byte == _UNDERSCORE)
+    )
 
 
-@overload(copy_lower16, inline="always")
-def _copy_lower16_overload(target, to, data, at, case_bit):
-    return lambda target, to, data, at, case_bit: _copy_lower16(target, to, data, at, case_bit)
+@_compiled_as(_high_mask64)
+def high_mask64(data: Any, at: int) -> Any:
+    """Mark which of the 64 bytes from index `at` on are not ASCII; uint64."""
+    return _mask(data, at, lambda byte: byte >= 0x80)
+
+
+@_compiled_as(_copy_lower16)
+def copy_lower16(target: Any, to: int, data: Any, at: int, case_bit: Any) -> None:
+    """Copy 16 bytes of `data` from `at` to `target`, adding uint8 `case_bit` to ASCII capitals."""
+    for i in range(16):
+        byte = data[at + i]
+        target[to + i] = byte + case_bit if 0x41 <= byte <= 0x5A else byte

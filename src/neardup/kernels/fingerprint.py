@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
-from neardup.kernels.fold import PLANES, WEIGHT_ONE, distinct, fold_equal, fold_weighted
+from neardup.kernels.fold import PLANES, distinct, fold_equal
 from neardup.kernels.jit import fill, inner, kernel, move
 from neardup.kernels.tokenise import BUFFER_RATIO, SEGMENT_RATIO, SLACK, TOKEN_RATIO, tokenise
 from neardup.kernels.xxh3 import seeded_secret, xxh3_64
 
-SET, COUNT, LOG = 0, 1, 2
+SET, COUNT = 0, 1
 
 
 @inner
@@ -26,12 +25,6 @@ def _hash_features(
         start = starts[i]
         hashes[i] = xxh3_64(buffer, start, starts[i + width] - gap - start, seed, secret, lanes)
     return count
-
-
-@inner
-def _weigh(repeats: Any, count: int) -> None:
-    for i in range(count):
-        repeats[i] = np.int64(np.floor((1.0 + math.log(repeats[i])) * WEIGHT_ONE + 0.5))
 
 
 @inner
@@ -81,7 +74,7 @@ def fingerprint_block(
         case_bit: uint8, 0x20 to fold case, else 0.
         chars: Tokens are code points, not words.
         ngram: Tokens a feature.
-        weight: SET, COUNT or LOG.
+        weight: SET or COUNT.
         seed: uint64, of the hash.
         tie_one: The bit where a sum is exactly 0.
         out: uint64 (n, words), C contiguous, written; rows of empty documents become 0; no
@@ -102,10 +95,8 @@ def fingerprint_block(
     starts = np.empty(most, np.int64)
     hashes = np.empty(most, np.uint64)
     table = np.empty(1 if weight == COUNT and not keep_features else _table_size(most), np.uint64)
-    slots = np.empty(table.size if weight == LOG else 0, np.int64)
-    repeats = np.empty(most if weight == LOG else 0, np.int64)
+    nothing = np.empty(0, np.int64)
     planes = np.empty(PLANES, np.uint64)
-    sums = np.empty(64, np.int64)
     secret, lanes = seeded_secret(seed), np.empty(8, np.uint64)
     features = np.empty((offsets[-1] - offsets[0]) // 4 if keep_features else 0, np.uint64)
     used = 0
@@ -115,16 +106,13 @@ def fingerprint_block(
             points, classes, buffer, starts, hashes,
         )  # fmt: skip
         if weight != COUNT:
-            count = distinct(hashes, count, table, slots, repeats)
+            count = distinct(hashes, count, table, nothing, nothing)
         if count == 0:
             fill(out[i], 0, out.shape[1], np.uint64(0))
-        elif weight == LOG:
-            _weigh(repeats, count)
-            fold_weighted(hashes, repeats, count, tie_one, sums, out[i])
         else:
             fold_equal(hashes, count, tie_one, planes, out[i])
         if weight == COUNT and keep_features:
-            count = distinct(hashes, count, table, slots, repeats)
+            count = distinct(hashes, count, table, nothing, nothing)
         counts[i] = count
         if keep_features:
             if used + count > features.size:
