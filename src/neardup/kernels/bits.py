@@ -23,7 +23,7 @@ _I128 = ir.IntType(128)
 
 def _compiled_as(instruction: Any) -> Any:
     """Put an intrinsic in the place of the plain function, unless the JIT is off."""
-    return lambda plain: plain if config.DISABLE_JIT else instruction
+    return lambda plain: plain if config.DISABLE_JIT else instruction  # type: ignore[attr-defined]
 
 
 @intrinsic
