@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from conftest import JIT
 from neardup.collection import Resources
 from neardup.documents import ReadOptions
 from neardup.errors import UsageError
@@ -48,6 +49,7 @@ def test_exact_mode_names_its_plan(corpus: Path) -> None:
     assert found["tables"] == 10
 
 
+@pytest.mark.skipif(not JIT, reason="large")
 def test_a_sample_stands_for_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     large = write(tmp_path / "large.jsonl", 400_000)
     monkeypatch.setattr("neardup.estimate.SAMPLE_BYTES", 1)
