@@ -8,11 +8,23 @@ from __future__ import annotations
 
 import functools
 import importlib.resources
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from neardup.errors import RecipeError
+from neardup.kernels.classes import (
+    CLASS_SHIFT,
+    CODE_POINT_MASK,
+    EXTEND,
+    IGNORED,
+    MULTI,
+    OTHER,
+    SLOW,
+    SPACE,
+    UNSPACED,
+    WORD,
+)
 from neardup.recipe import NORMAL_FORMS
 
 if TYPE_CHECKING:
@@ -32,18 +44,6 @@ __all__ = [
     "Tables",
     "tables",
 ]
-
-OTHER: Final = 0
-WORD: Final = 1
-EXTEND: Final = 2
-UNSPACED: Final = 3
-IGNORED: Final = 4
-SPACE: Final = 5
-
-CODE_POINT_MASK: Final = (1 << 21) - 1
-CLASS_SHIFT: Final = 24
-SLOW: Final = 1 << 27
-MULTI: Final = 1 << 28
 
 
 class Tables(NamedTuple):
