@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import corpora
-from neardup.kernels.fingerprint import _hash_features, _longest, _table_size
+from neardup.kernels.fingerprint import hash_features, longest_text, table_size
 from neardup.kernels.fold import PLANES, distinct, fold_equal
 from neardup.kernels.jit import inner, kernel, move
 from neardup.kernels.tokenise import BUFFER_RATIO, SEGMENT_RATIO, SLACK, TOKEN_RATIO, tokenise
@@ -74,7 +74,7 @@ def hash_block(
         features: uint64, the distinct feature hashes are written here.
         counts: int64 (n,), written.
     """
-    longest = _longest(offsets)
+    longest = longest_text(offsets)
     points = np.empty(SEGMENT_RATIO * longest + SLACK, np.uint32)
     classes = np.empty(points.size, np.uint8)
     buffer = np.empty(BUFFER_RATIO * longest + SLACK, np.uint8)
@@ -83,7 +83,7 @@ def hash_block(
     hashes = np.empty(most, np.uint64)
     octets = np.empty(HASH_BYTES * most if way == COMBINED else HASH_BYTES, np.uint8)
     token_hashes = octets.view(np.uint64)
-    table = np.empty(_table_size(most), np.uint64)
+    table = np.empty(table_size(most), np.uint64)
     none = np.empty(0, np.int64)
     planes = np.empty(PLANES, np.uint64)
     seed = np.uint64(0)
@@ -96,7 +96,7 @@ def hash_block(
         )  # fmt: skip
         count = np.int64(0)
         if tokens and way == JOINED:
-            count = _hash_features(buffer, starts, tokens, ngram, GAP, seed, secret, lanes, hashes)
+            count = hash_features(buffer, starts, tokens, ngram, GAP, seed, secret, lanes, hashes)
         elif tokens and way == COMBINED:
             count = _hash_combined(
                 buffer, starts, tokens, ngram, seed, secret, lanes, hashes, octets, token_hashes

@@ -15,10 +15,11 @@ SET, COUNT = 0, 1
 
 
 @inner
-def _hash_features(
+def hash_features(
     buffer: Any, starts: Any, tokens: int, ngram: int, gap: int, seed: Any, secret: Any,
     lanes: Any, hashes: Any,
 ) -> int:  # fmt: skip
+    """Hash every run of `ngram` of the 1 or more tokens, or all of fewer; returns how many."""
     width = min(ngram, tokens)
     count = tokens - width + 1
     for i in range(count):
@@ -28,7 +29,8 @@ def _hash_features(
 
 
 @inner
-def _longest(offsets: Any) -> int:
+def longest_text(offsets: Any) -> int:
+    """Bytes of the longest document."""
     longest = 0
     for i in range(offsets.size - 1):
         longest = max(longest, offsets[i + 1] - offsets[i])
@@ -36,7 +38,8 @@ def _longest(offsets: Any) -> int:
 
 
 @inner
-def _table_size(items: int) -> int:
+def table_size(items: int) -> int:
+    """Slots, a power of two, of an open table for so many items: at least twice as many."""
     size = 2
     while size < 2 * items:
         size *= 2
@@ -55,7 +58,7 @@ def _hash_document(
     if tokens == 0:
         return 0
     gap = 0 if chars else 1
-    return _hash_features(buffer, starts, tokens, ngram, gap, seed, secret, lanes, hashes)
+    return hash_features(buffer, starts, tokens, ngram, gap, seed, secret, lanes, hashes)
 
 
 @kernel
@@ -87,14 +90,14 @@ def fingerprint_block(
         uint64: the feature hashes of document 0, then of document 1, and so on, each in order of
         first occurrence; empty unless wanted.
     """
-    longest = _longest(offsets)
+    longest = longest_text(offsets)
     points = np.empty(SEGMENT_RATIO * longest + SLACK, np.uint32)
     classes = np.empty(points.size, np.uint8)
     buffer = np.empty(BUFFER_RATIO * longest + SLACK, np.uint8)
     most = TOKEN_RATIO * longest + SLACK
     starts = np.empty(most, np.int64)
     hashes = np.empty(most, np.uint64)
-    table = np.empty(1 if weight == COUNT and not keep_features else _table_size(most), np.uint64)
+    table = np.empty(1 if weight == COUNT and not keep_features else table_size(most), np.uint64)
     nothing = np.empty(0, np.int64)
     planes = np.empty(PLANES, np.uint64)
     secret, lanes = seeded_secret(seed), np.empty(8, np.uint64)

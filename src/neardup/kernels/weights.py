@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from neardup.kernels.bits import trailing_zeros
+from neardup.kernels.fingerprint import hash_features, longest_text, table_size
 from neardup.kernels.fold import PLANES, WEIGHT_ONE, distinct, fold_equal, fold_weighted
 from neardup.kernels.jit import fill, inlined, inner, kernel, move
 from neardup.kernels.tokenise import BUFFER_RATIO, SEGMENT_RATIO, SLACK, TOKEN_RATIO, tokenise
@@ -241,17 +242,13 @@ def weighted_block(
         uint64: the feature hashes of document 0, then of document 1, and so on, each in order of
         first occurrence; empty unless wanted.
     """
-    longest = 0
-    for i in range(offsets.size - 1):
-        longest = max(longest, offsets[i + 1] - offsets[i])
+    longest = longest_text(offsets)
     points = np.empty(SEGMENT_RATIO * longest + SLACK, np.uint32)
     classes = np.empty(points.size, np.uint8)
     buffer = np.empty(BUFFER_RATIO * longest + SLACK, np.uint8)
     most = TOKEN_RATIO * longest + SLACK
     starts, hashes = np.empty(most, np.int64), np.empty(most, np.uint64)
-    size = 2
-    while size < 2 * most:
-        size *= 2
+    size = table_size(most)
     cells, slots = np.empty(size, np.uint64), np.empty(size, np.int64)
     units, scratch = np.empty(most, np.int64), np.empty(most, np.int64)
     found = np.empty(most if weight == TFIDF else 0, np.int64)
@@ -270,12 +267,9 @@ def weighted_block(
         )  # fmt: skip
         if stops.size:
             tokens = _drop_stops(buffer, starts, tokens, stops, seed, secret, lanes)
-        width = min(ngram, tokens)
-        count = tokens - width + 1 if tokens else 0
-        for at in range(count):
-            start = starts[at]
-            length = starts[at + width] - gap - start
-            hashes[at] = xxh3_64(buffer, start, length, seed, secret, lanes)
+        count = 0
+        if tokens:
+            count = hash_features(buffer, starts, tokens, ngram, gap, seed, secret, lanes, hashes)
         if by_occurrence:
             _look_up(hashes, count, table, sieve, missing, units, scratch)
         else:
