@@ -8,17 +8,21 @@ import shutil
 import subprocess
 import warnings
 import zlib
+from typing import Any
 
 import numpy as np
 import pytest
 import xxhash
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+import naive
 import neardup as nd
 from conftest import JIT
 from neardup.errors import RecipeError, UnfitHashWarning
-from neardup.hashing import HASHES, custom_hash, expanded, find_hash, hash_features, joined
+from neardup.fold import feature_hashes
+from neardup.hashing import HASHES, custom_hash, expanded, find_hash, hash_features, joined, spread
+from strategies import texts
 
 FOX = b"The quick brown fox jumps over the lazy dog"
 
@@ -145,6 +149,8 @@ def test_a_hash_is_widened_as_documented() -> None:
     assert wide & 2**64 - 1 == 7
     assert expanded(0, 64, 192) == 0xE220A8397B1DCDAF << 64 | 0x6E789E6AA1B965F4 << 128
     assert expanded(7, 32, 32) == 7
+    values = np.array([0, 7, 2**32 - 1], np.uint64)
+    assert spread(values).tolist() == [expanded(value, 32, 64) for value in values.tolist()]
     assert expanded(0, 32, 64) == 0xE220A8397B1DCDAF  # splitmix64's first output for the state 0
     assert expanded(1 << 159, 160, 160) == 1 << 159
 
@@ -170,6 +176,77 @@ def test_a_recipe_of_each_hash_is_the_fold_of_its_hashes(name: str, bits: int) -
         hashes = hash_features(found, [token.encode() for token in tokens])
         wanted = nd.simhash([(expanded(h, found.bits, bits), 1) for h in hashes], bits)
         assert nd.fingerprint(text, recipe) == (wanted if tokens else None)
+
+
+def by_the_definition(
+    text: str, recipe: nd.Recipe, frequencies: naive.Frequencies | None = None
+) -> tuple[int | None, list[int]]:
+    """The fingerprint and the sorted features: the oracle's weights, and each hash widened."""
+    weighted = naive.weights(
+        naive.features(naive.tokens(text, recipe), recipe), recipe, frequencies
+    )
+    found = HASHES[recipe.hash]
+    hashes = hash_features(found, [feature.encode() for feature, _ in weighted], recipe.seed)
+    wide = [expanded(value, found.bits, recipe.bits) for value in hashes]
+    units = [weight for _, weight in weighted]
+    value = naive.fold(list(zip(wide, units, strict=True)), recipe.bits, recipe.tie)
+    kept = sorted({expanded(value, found.bits, 64) for value in hashes})
+    return (value if hashes else None), kept
+
+
+@st.composite
+def recipes(draw: st.DrawFn) -> nd.Recipe:
+    found = draw(st.sampled_from([x for x in HASHES.values() if x.kernel is not None]))
+    seeds = (0, 7, (1 << found.seed_bits) - 1) if found.seed_bits else (0,)
+    tokens = draw(st.sampled_from(["words", "chars"]))
+    stops = (None, ("the", "a", "\u754c")) if tokens == "words" else (None,)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnfitHashWarning)
+        return nd.Recipe(
+            hash=found.name,
+            seed=draw(st.sampled_from(seeds)),
+            tokens=tokens,
+            ngram=draw(st.sampled_from([1, 3, 30])),
+            weight=draw(st.sampled_from(["set", "count", "log"])),
+            bits=draw(st.sampled_from([1, 20, 32, 33, 64, 128, 200])),
+            tie=draw(st.sampled_from(["zero", "one"])),
+            top=draw(st.sampled_from([None, None, 1, 4])),
+            stopwords=draw(st.sampled_from(stops)),
+        )
+
+
+@given(texts(), recipes())
+@example("a b a b c " * 40, nd.Recipe(hash="crc32", bits=20, ngram=1, top=2))
+def test_every_hash_folds_as_defined_with_every_option(text: str, recipe: nd.Recipe) -> None:
+    value, kept = by_the_definition(text, recipe)
+    assert nd.fingerprint(text, recipe) == value
+    assert feature_hashes(text, recipe).tolist() == kept
+
+
+@given(st.lists(texts(), max_size=4), texts(), recipes())
+def test_document_frequencies_weigh_the_features_of_every_hash(
+    documents: list[str], text: str, made: nd.Recipe
+) -> None:
+    table = nd.DocumentFrequencies.learn([*documents, "one document has words"], made)
+    fields = {name: getattr(made, name) for name in nd.Recipe.__slots__}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnfitHashWarning)
+        recipe = nd.Recipe(**(fields | {"weight": "tfidf", "idf": table.digest}))
+    everything = [*documents, "one document has words"]
+    learned = [naive.features(naive.tokens(x, recipe), recipe) for x in everything]
+    value, kept = by_the_definition(text, recipe, naive.document_frequencies(learned))
+    assert nd.fingerprint(text, recipe) == value
+    assert feature_hashes(text, recipe).tolist() == kept
+
+
+@pytest.mark.parametrize("fields", [{"weight": "set"}, {"weight": "log"}, {"top": 1}])
+@pytest.mark.parametrize("bits", [32, 64])
+def test_features_of_equal_hash_are_one(fields: dict[str, Any], bits: int) -> None:
+    recipe = nd.Recipe(hash="crc32", ngram=1, bits=bits, **fields)
+    assert zlib.crc32(b"plumless") == zlib.crc32(b"buckeroo")
+    one = nd.fingerprint("plumless plumless other", recipe)
+    assert nd.fingerprint("plumless buckeroo other", recipe) == one
+    assert feature_hashes("plumless buckeroo", recipe).size == 1
 
 
 def test_wide_hashes_are_taken_whole() -> None:

@@ -82,10 +82,10 @@ def folded_weighted(hashes: Any, weights: Any, tie_one: bool, out: Any) -> None:
 
 
 @kernel
-def made_distinct(hashes: Any, table_size: int, repeats: Any) -> Any:
+def made_distinct(hashes: Any, table_size: int, weights: Any) -> Any:
     table = np.empty(table_size, np.uint64)
     slots = np.empty(table_size, np.int64)
-    return fold.distinct(hashes, hashes.size, table, slots, repeats)
+    return fold.distinct(hashes, hashes.size, table, slots, weights)
 
 
 def uint64(values: list[int]) -> Any:
@@ -208,22 +208,24 @@ def test_a_weighted_fold_is_the_sign_of_each_sum(
 
 @given(
     hashes=st.lists(st.one_of(words, st.integers(0, 5), st.sampled_from([64, 128])), max_size=60),
-    counting=st.booleans(),
+    weighing=st.booleans(),
 )
-def test_distinct_hashes_keep_their_order_and_are_counted(
-    hashes: list[int], counting: bool
+def test_distinct_hashes_keep_their_order_and_sum_their_weights(
+    hashes: list[int], weighing: bool
 ) -> None:
     array = uint64(hashes)
-    repeats = np.zeros(len(hashes) + 1 if counting else 0, np.int64)
-    found = made_distinct(array, 256, repeats)
-    expected = Counter(hashes)
+    weights = np.arange(1, len(hashes) + 1 if weighing else 1)
+    expected: Counter[int] = Counter()
+    for value, weight in zip(hashes, range(1, len(hashes) + 1), strict=True):
+        expected[value] += weight
+    found = made_distinct(array, 256, weights)
     assert array[:found].tolist() == list(expected)
-    if counting:
-        assert repeats[:found].tolist() == list(expected.values())
+    if weighing:
+        assert weights[:found].tolist() == list(expected.values())
 
 
 def test_a_full_table_of_colliding_hashes_is_searched_to_the_end() -> None:
     colliding = [i << 32 for i in range(1, 33)] * 2
-    array, repeats = uint64(colliding), np.zeros(64, np.int64)
-    assert made_distinct(array, 128, repeats) == 32
-    assert repeats[:32].tolist() == [2] * 32
+    array, weights = uint64(colliding), np.ones(64, np.int64)
+    assert made_distinct(array, 128, weights) == 32
+    assert weights[:32].tolist() == [2] * 32

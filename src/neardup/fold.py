@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 
 from neardup.errors import UsageError
-from neardup.hashing import expanded, find_hash
+from neardup.hashing import expanded, find_hash, spread
 from neardup.recipe import MAX_BITS, Recipe
 from neardup.rewrite import rewritten
 from neardup.text import TextBlock, text_array, text_blocks
@@ -297,19 +297,35 @@ def fingerprint_block(
         counts[rows],
         keep_features,
         *more,
+        _hash_code(recipe),
     )
     if recipe.bits % 64:
         values[rows, -1] &= np.uint64((1 << recipe.bits % 64) - 1)
-    return features
+    return spread(features) if _is_raw32(recipe) else features
 
 
 def _has_kernel(recipe: Recipe) -> bool:
-    if recipe.preset is not None or recipe.hash != "xxh3":
+    if recipe.preset is not None or find_hash(recipe.hash).kernel is None:
         return False
     if recipe.tokens not in KERNEL_TOKENS or recipe.weight not in _WEIGHT_CODES:
         return False
-    # Document frequencies are known by unseeded hashes.
-    return recipe.weight != "tfidf" or (recipe.seed == 0 and recipe.missing == "default")
+    return recipe.missing == "default"
+
+
+def _hash_code(recipe: Recipe) -> Any:
+    """The hash as kernels take it: None is XXH3, which has compiled code of its own."""
+    if recipe.hash == "xxh3" and (recipe.seed == 0 or recipe.weight != "tfidf"):
+        return None
+    from neardup.kernels.hashes import SPREAD
+
+    found = find_hash(recipe.hash)
+    is_spread = found.bits < 64 and recipe.bits > found.bits
+    return np.int64((found.kernel or 0) | (SPREAD if is_spread else 0))
+
+
+def _is_raw32(recipe: Recipe) -> bool:
+    """Whether the kernel folds 32 bits as they are; features are 64 bits wide all the same."""
+    return recipe.bits <= find_hash(recipe.hash).bits < 64
 
 
 def _kernel(recipe: Recipe) -> tuple[Any, ...]:

@@ -15,7 +15,7 @@ from neardup.errors import RecipeError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["HASHES", "Hash", "custom_hash", "expanded", "find_hash", "hash_features"]
+__all__ = ["HASHES", "Hash", "custom_hash", "expanded", "find_hash", "hash_features", "spread"]
 
 _M64: Final = (1 << 64) - 1
 
@@ -166,12 +166,22 @@ def expanded(value: int, width: int, bits: int) -> int:
     """
     if bits <= width:
         return value & (1 << bits) - 1
-    base = value & _M64 if width >= 64 else _splitmix64(value, 1)
+    base = value & _M64 if width >= 64 else spread(value)
     words = (_splitmix64(base, word) if word else base for word in range(-(-bits // 64)))
     return sum(word << 64 * i for i, word in enumerate(words)) & (1 << bits) - 1
 
 
-def _splitmix64(state: int, steps: int) -> int:
+def spread(value: Any) -> Any:
+    """Spread a hash of less than 64 bits, or a uint64 array of them, over 64.
+
+    Example:
+        >>> hex(spread(0))
+        '0xe220a8397b1dcdaf'
+    """
+    return _splitmix64(value, 1)
+
+
+def _splitmix64(state: Any, steps: int) -> Any:
     z = (state + steps * 0x9E3779B97F4A7C15) & _M64
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & _M64
     z = (z ^ z >> 27) * 0x94D049BB133111EB & _M64

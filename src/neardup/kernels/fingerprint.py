@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from neardup.kernels.fold import PLANES, distinct, fold_equal
+from neardup.kernels.hashes import hash_feature
 from neardup.kernels.jit import fill, inner, kernel, move
 from neardup.kernels.tokenise import BUFFER_RATIO, SEGMENT_RATIO, SLACK, TOKEN_RATIO, tokenise
 from neardup.kernels.xxh3 import seeded_secret, xxh3_64
@@ -17,14 +18,21 @@ SET, COUNT = 0, 1
 @inner
 def hash_features(
     buffer: Any, starts: Any, tokens: int, ngram: int, gap: int, seed: Any, secret: Any,
-    lanes: Any, hashes: Any,
+    lanes: Any, hashes: Any, kind: Any = None,
 ) -> int:  # fmt: skip
-    """Hash every run of `ngram` of the 1 or more tokens, or all of fewer; returns how many."""
+    """Hash every run of `ngram` of the 1 or more tokens, or all of fewer; returns how many.
+
+    `kind` None is XXH3, and compiles without the other hashes; else see `hash_feature`.
+    """
     width = min(ngram, tokens)
     count = tokens - width + 1
     for i in range(count):
         start = starts[i]
-        hashes[i] = xxh3_64(buffer, start, starts[i + width] - gap - start, seed, secret, lanes)
+        size = starts[i + width] - gap - start
+        if kind is None:
+            hashes[i] = xxh3_64(buffer, start, size, seed, secret, lanes)
+        else:
+            hashes[i] = hash_feature(kind, buffer, start, size, seed, secret, lanes)
     return count
 
 
@@ -50,6 +58,7 @@ def table_size(items: int) -> int:
 def _hash_document(
     data: Any, begin: int, end: int, tables: Any, case_bit: Any, chars: bool, ngram: int, seed: Any,
     secret: Any, lanes: Any, points: Any, classes: Any, buffer: Any, starts: Any, hashes: Any,
+    kind: Any,
 ) -> int:  # fmt: skip
     """Write the hash of every feature, repeats included; returns how many there are."""
     tokens = tokenise(
@@ -58,13 +67,13 @@ def _hash_document(
     if tokens == 0:
         return 0
     gap = 0 if chars else 1
-    return hash_features(buffer, starts, tokens, ngram, gap, seed, secret, lanes, hashes)
+    return hash_features(buffer, starts, tokens, ngram, gap, seed, secret, lanes, hashes, kind)
 
 
 @kernel
 def fingerprint_block(
     data: Any, offsets: Any, tables: Any, case_bit: Any, chars: bool, ngram: int, weight: int,
-    seed: Any, tie_one: bool, out: Any, counts: Any, keep_features: bool,
+    seed: Any, tie_one: bool, out: Any, counts: Any, keep_features: bool, kind: Any,
 ) -> Any:  # fmt: skip
     """Fingerprint documents data[offsets[i]:offsets[i + 1]]; writes out[i] and counts[i].
 
@@ -85,6 +94,7 @@ def fingerprint_block(
         counts: int64 (n,), written: the document's features; 0 if it has no tokens. Distinct ones
             unless the weight is COUNT and features are not kept.
         keep_features: Return the distinct feature hashes.
+        kind: None for XXH3; else the hash, as `hash_feature` takes it (compiled apart).
 
     Returns:
         uint64: the feature hashes of document 0, then of document 1, and so on, each in order of
@@ -106,7 +116,7 @@ def fingerprint_block(
     for i in range(offsets.size - 1):
         count = _hash_document(
             data, offsets[i], offsets[i + 1], tables, case_bit, chars, ngram, seed, secret, lanes,
-            points, classes, buffer, starts, hashes,
+            points, classes, buffer, starts, hashes, kind,
         )  # fmt: skip
         if weight != COUNT:
             count = distinct(hashes, count, table, nothing, nothing)

@@ -153,8 +153,8 @@ def fold_weighted(
 
 
 @inner
-def distinct(hashes: Any, count: int, table: Any, slots: Any, repeats: Any) -> int:
-    """Move the distinct hashes to the front, in order of first occurrence, and count each.
+def distinct(hashes: Any, count: int, table: Any, slots: Any, weights: Any) -> int:
+    """Move the distinct hashes to the front, in order of first occurrence, and weigh each.
 
     Open addressing in a table of at least twice `count` slots; a hash of 0 is kept aside.
 
@@ -162,8 +162,8 @@ def distinct(hashes: Any, count: int, table: Any, slots: Any, repeats: Any) -> i
         hashes: uint64 (at least count,), reordered in place.
         count: Number of hashes.
         table: uint64, scratch, a power of two long and at least 2 * count.
-        slots: int64 (table.size,), scratch; only used where `repeats` is wanted.
-        repeats: int64, empty where no counts are wanted, else at least count long; written.
+        slots: int64 (table.size,), scratch; only used where there are weights.
+        weights: int64, one a hash, those of equal hashes are added up in place; or empty.
 
     Returns:
         How many distinct hashes there are.
@@ -173,14 +173,14 @@ def distinct(hashes: Any, count: int, table: Any, slots: Any, repeats: Any) -> i
         size *= 2
     mask = np.uint64(size - 1)
     fill(table, 0, size, _ZERO)
-    counting = repeats.size > 0
+    weighing = weights.size > 0
     found, zero_at = 0, -1
     for at in range(count):
         h = hashes[at]
         if h == _ZERO:
             if zero_at >= 0:
-                if counting:
-                    repeats[zero_at] += 1
+                if weighing:
+                    weights[zero_at] += weights[at]
                 continue
             zero_at = found
         else:
@@ -188,14 +188,14 @@ def distinct(hashes: Any, count: int, table: Any, slots: Any, repeats: Any) -> i
             while table[slot] != _ZERO and table[slot] != h:
                 slot = np.int64(np.uint64(slot + 1) & mask)
             if table[slot] == h:
-                if counting:
-                    repeats[slots[slot]] += 1
+                if weighing:
+                    weights[slots[slot]] += weights[at]
                 continue
             table[slot] = h
-            if counting:
+            if weighing:
                 slots[slot] = found
         hashes[found] = h
-        if counting:
-            repeats[found] = 1
+        if weighing:
+            weights[found] = weights[at]
         found += 1
     return found

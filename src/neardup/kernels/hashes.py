@@ -20,6 +20,9 @@ from neardup.kernels.xxh3 import seeded_secret, xxh3_64
 XXH3, XXH64, FNV1, FNV1A, FNV1A32, MURMUR3, MURMUR3_32 = 0, 1, 2, 3, 4, 5, 6
 JENKINS, ONE_AT_A_TIME, SIPHASH, CRC32, PHASH2 = 7, 8, 9, 10, 11
 
+SPREAD: Final = 16
+"""Beside a code: spread a hash of 32 bits over 64."""
+
 _M32: Final = np.uint64(0xFFFFFFFF)
 _BYTE: Final = np.uint64(0xFF)
 _ZERO: Final = np.uint64(0)
@@ -371,6 +374,15 @@ def hash_bytes(
     if kind == CRC32:
         return crc32(data, at, size)
     return phash2(data, at, size)
+
+
+@inner
+def hash_feature(
+    kind: int, data: Any, at: int, size: int, seed: Any, secret: Any, lanes: Any
+) -> Any:  # fmt: skip
+    """As `hash_bytes`; `kind` may have SPREAD added."""
+    h = hash_bytes(kind & (SPREAD - 1), data, at, size, seed, secret, lanes)
+    return spread32(h) if kind & SPREAD else h
 
 
 @kernel

@@ -212,7 +212,7 @@ def _fold(
 def weighted_block(
     data: Any, offsets: Any, tables: Any, case_bit: Any, chars: bool, ngram: int, weight: int,
     seed: Any, tie_one: bool, out: Any, counts: Any, keep_features: bool, stops: Any, table: Any,
-    sieve: Any, missing: int, top: int,
+    sieve: Any, missing: int, top: int, kind: Any,
 ) -> Any:  # fmt: skip
     """Fingerprint documents data[offsets[i]:offsets[i + 1]]; writes out[i] and counts[i].
 
@@ -226,7 +226,7 @@ def weighted_block(
         chars: Tokens are code points, not words.
         ngram: Tokens a feature.
         weight: SET, COUNT, LOG or TFIDF.
-        seed: uint64, of the hash; 0 for TFIDF.
+        seed: uint64, of the hash.
         tie_one: The bit where a sum is exactly 0.
         out: uint64 (n, words), C contiguous, written; rows of empty documents become 0; no
             fingerprints are made if words is 0.
@@ -237,6 +237,7 @@ def weighted_block(
         sieve: hash_sieve of the table's keys; empty for a table that fits the cache itself.
         missing: Units of a feature that is not in it.
         top: How many of the heaviest features are kept; 0: all.
+        kind: None for XXH3 and, for TFIDF, seed 0; else the hash, as `hash_feature` takes it.
 
     Returns:
         uint64: the feature hashes of document 0, then of document 1, and so on, each in order of
@@ -251,15 +252,17 @@ def weighted_block(
     size = table_size(most)
     cells, slots = np.empty(size, np.uint64), np.empty(size, np.int64)
     units, scratch = np.empty(most, np.int64), np.empty(most, np.int64)
-    found = np.empty(most if weight == TFIDF else 0, np.int64)
-    uncounted = np.empty(0, np.int64)
     planes, sums = np.empty(PLANES, np.uint64), np.empty(64, np.int64)
     secret, lanes = seeded_secret(seed), np.empty(8, np.uint64)
+    # Document frequencies are known by the XXH3 of seed 0.
+    no_seed = np.uint64(0)
+    keys = hashes if kind is None else np.empty(most, np.uint64)
+    key_secret = secret if kind is None else seeded_secret(no_seed)
     features = np.empty((offsets[-1] - offsets[0]) // 4 if keep_features else 0, np.uint64)
     used = 0
     gap = 0 if chars else 1
     # A sum over occurrences is the sum of count times weight over features, and needs no counts.
-    by_occurrence = weight == TFIDF and top == 0
+    by_occurrence = weight == TFIDF and top == 0 and not keep_features
     for i in range(offsets.size - 1):
         tokens = tokenise(
             data, offsets[i], offsets[i + 1], tables, chars, case_bit, points, classes, buffer,
@@ -269,20 +272,22 @@ def weighted_block(
             tokens = _drop_stops(buffer, starts, tokens, stops, seed, secret, lanes)
         count = 0
         if tokens:
-            count = hash_features(buffer, starts, tokens, ngram, gap, seed, secret, lanes, hashes)
-        if by_occurrence:
-            _look_up(hashes, count, table, sieve, missing, units, scratch)
+            count = hash_features(
+                buffer, starts, tokens, ngram, gap, seed, secret, lanes, hashes, kind
+            )  # fmt: skip
+        if weight == TFIDF:
+            if kind is not None and tokens:
+                hash_features(
+                    buffer, starts, tokens, ngram, gap, no_seed, key_secret, lanes, keys
+                )  # fmt: skip
+            _look_up(keys, count, table, sieve, missing, units, scratch)
         else:
+            fill(units, 0, count, 1)
+        if not by_occurrence:
             count = distinct(hashes, count, cells, slots, units)
-            if weight == TFIDF:
-                _look_up(hashes, count, table, sieve, missing, found, scratch)
-                for at in range(count):
-                    units[at] *= found[at]
-            if top:
-                count = _keep_heaviest(hashes, units, count, top, scratch)
+        if top:
+            count = _keep_heaviest(hashes, units, count, top, scratch)
         _fold(hashes, units, count, weight, tie_one, sums, planes, out[i])
-        if by_occurrence and keep_features:
-            count = distinct(hashes, count, cells, slots, uncounted)
         counts[i] = count
         if keep_features:
             if used + count > features.size:
