@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from neardup.fold import distance, fingerprint, fingerprints, simhash
     from neardup.hashing import custom_hash
     from neardup.idf import DocumentFrequencies
+    from neardup.index.memory import Index
     from neardup.neighbours import pairs
     from neardup.pipeline import DedupResult, dedup, similar_pairs
     from neardup.recipe import Recipe
@@ -45,6 +46,7 @@ __all__ = [
     "DocumentFrequencies",
     "Explanation",
     "FileError",
+    "Index",
     "NeardupError",
     "PairExplanation",
     "Recipe",
@@ -86,6 +88,7 @@ _HOMES: Final = {
     "explanation": ("Explanation", "PairExplanation", "explain"),
     "hashing": ("custom_hash",),
     "idf": ("DocumentFrequencies",),
+    "index.memory": ("Index",),
     "neighbours": ("pairs",),
     "pipeline": ("DedupResult", "dedup", "similar_pairs"),
     "recipe": ("Recipe",),

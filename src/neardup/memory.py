@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+from pathlib import Path
 from typing import Final
 
 from neardup.errors import UsageError
 
-__all__ = ["default_memory", "memory_bytes"]
+__all__ = ["default_memory", "free_memory", "memory_bytes"]
 
 LEAST: Final = 64 << 20
 _UNITS: Final = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
@@ -19,6 +20,15 @@ def default_memory() -> int:
     """Half of the machine's memory, at most 4 GiB; bytes."""
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min(4 << 30, physical // 2)
+
+
+def free_memory() -> int:
+    """Bytes that are free now, or half of the machine's where the system does not say."""
+    meminfo = Path("/proc/meminfo")
+    if meminfo.exists():
+        lines = dict(line.split(":") for line in meminfo.read_text().splitlines())
+        return int(lines["MemAvailable"].split()[0]) << 10
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
 
 def memory_bytes(size: str | int | None) -> int:

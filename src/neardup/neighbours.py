@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import threading
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from neardup.errors import TooManyPairsError, UsageError
 from neardup.join import HEAVY_ROWS, Collector, Engine, Problem, solve
+from neardup.memory import free_memory
 from neardup.partition import Groups, frozen, workers_or_default
 from neardup.planner import check_plan
 
@@ -139,14 +138,7 @@ def check_distance(distance: int) -> None:
 
 def _rows_that_fit() -> int:
     """Pairs for which half of the memory that is free now would do."""
-    free = 4 << 30
-    meminfo = Path("/proc/meminfo")
-    if meminfo.exists():
-        lines = dict(line.split(":") for line in meminfo.read_text().splitlines())
-        free = int(lines["MemAvailable"].split()[0]) << 10
-    elif hasattr(os, "sysconf"):
-        free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    return free // 2 // BYTES_PER_PAIR
+    return free_memory() // 2 // BYTES_PER_PAIR
 
 
 def _distances(words: Any, left: Any, right: Any, rows: Any) -> Any:

@@ -20,7 +20,9 @@ from neardup.errors import UsageError
 __all__ = [
     "PLANS",
     "JoinPlan",
+    "agreement",
     "bins_log2",
+    "block_masks",
     "check_plan",
     "direct_sizes",
     "plan_pairs",
@@ -93,7 +95,7 @@ def plan_pairs(
     wanted = check_plan(plan, distance, bits)
     if wanted == 0:
         return _scan(n, bits)
-    agreement = _agreement(sample_fps, bits)
+    agreement = agreement(sample_fps, bits)
     if wanted is not None:
         return _blocks(n, distance, bits, wanted, agreement, plan)
     best = _scan(n, bits)
@@ -116,12 +118,12 @@ def plan_tables(n: int, distance: int, bits: int, sample_fps: Any) -> tuple[Any,
     words = -(-bits // 64)
     nothing = np.zeros((0, words), np.uint64)
     best, least = (nothing, 0), n * seconds_per_pair(words)
-    information = _agreement(sample_fps, bits)
+    information = agreement(sample_fps, bits)
     for m in range(distance + 1, min(bits, distance + EXTRA_BLOCKS) + 1):
         tables = comb(m, m - distance)
         if tables > MOST_HASH_TABLES:
             break
-        masks, block = _masks(bits, m, information)
+        masks, block = block_masks(bits, m, information)
         together = 2.0 ** -np.bincount(block, weights=information, minlength=m)
         found = n * _symmetric(together, m - distance)
         seconds = tables * SECONDS_PROBE + found * SECONDS_CANDIDATE * words
@@ -191,7 +193,7 @@ def _scan(n: int, bits: int) -> JoinPlan:
     return JoinPlan("scan", np.zeros((0, words), np.uint64), 0, seconds, candidates)
 
 
-def _agreement(sample: Any, bits: int) -> Any:
+def agreement(sample: Any, bits: int) -> Any:
     """Information of each bit, -log2 of how often two rows agree on it: float64 (bits,), 0 to 1."""
     if sample is None or len(sample) < 2:
         return np.ones(bits)
@@ -203,7 +205,7 @@ def _agreement(sample: Any, bits: int) -> Any:
     return -np.log2(share**2 + (1 - share) ** 2)
 
 
-def _masks(bits: int, m: int, information: Any) -> Any:
+def block_masks(bits: int, m: int, information: Any) -> Any:
     """Cut the bits into m ranges of about equal information; masks uint64 (m, words)."""
     total = information.sum()
     if total <= 0:
@@ -217,7 +219,7 @@ def _masks(bits: int, m: int, information: Any) -> Any:
 
 def _blocks(n: int, distance: int, bits: int, m: int, information: Any, name: str) -> JoinPlan:
     choose = m - distance
-    masks, block = _masks(bits, m, information)
+    masks, block = block_masks(bits, m, information)
     together = 2.0 ** -np.bincount(block, weights=information, minlength=m)
     words = masks.shape[1]
     seconds = (distance + 1) * (SECONDS_TABLE + n * seconds_per_row(words))

@@ -137,6 +137,21 @@ _load64 = _loader(64)
 _load32 = _loader(32)
 
 
+@intrinsic
+def _prefetch(typingctx: Any, data: Any, at: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        size = context.get_abi_sizeof(context.get_data_type(signature.args[0].dtype))
+        offset = builder.mul(args[1], ir.Constant(_I64, size))
+        pointer = _pointer(context, builder, signature.args[0], args[0], offset, _I8)
+        i32 = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [pointer.type, i32, i32, i32])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(function, [pointer, *(ir.Constant(i32, value) for value in (0, 3, 1))])
+        return context.get_dummy_value()
+
+    return types.void(data, types.int64), codegen
+
+
 def _mask(data: Any, at: int, wanted: Any) -> Any:
     return np.uint64(sum(1 << i for i in range(64) if wanted(int(data[at + i]))))
 
@@ -193,3 +208,8 @@ def copy_lower16(target: Any, to: int, data: Any, at: int, case_bit: Any) -> Non
     for i in range(16):
         byte = data[at + i]
         target[to + i] = byte + case_bit if 0x41 <= byte <= 0x5A else byte
+
+
+@_compiled_as(_prefetch)
+def prefetch(data: Any, at: int) -> None:
+    """Begin to bring the cache line of data[at] (1-D, contiguous) nearer; may lie beyond its end."""

@@ -1,0 +1,1 @@
+"""The index: "have I seen this?", in memory and durable."""

@@ -1,0 +1,534 @@
+"""What the index in memory and the durable one share: adding, asking, removing.
+
+Writers take a lock. Queries take none: they read one tuple of segments and the tail, which writers
+replace and never change, but for marks of removal and rows behind the tail's end.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any, Final, Self
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.errors import UsageError
+from neardup.index.hits import Hits, Places, sorted_table
+from neardup.index.ids import ID_KINDS, IdColumn, id_array, id_kind
+from neardup.index.searchers import Found, ScanSearcher, within_room
+from neardup.index.segments import TAIL_ROWS, Segment, Tail, merged, settled
+from neardup.index.settings import Settings
+from neardup.neighbours import as_words, check_distance
+from neardup.partition import frozen, multipliers, workers_or_default
+from neardup.recipe import Recipe
+from neardup.search_planner import scan_plan
+
+__all__ = ["BaseIndex"]
+
+MASK64: Final = (1 << 64) - 1
+SMALL_BATCH: Final = 512
+MOST_APART: Final = 1 << 40
+
+
+class BaseIndex:
+    """Fingerprints by id, searched exactly; see Index and DurableIndex."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Start empty."""
+        self._settings = settings
+        self._lock = threading.RLock()
+        self._odd = multipliers(settings.words)
+        self._kind: str | None = None
+        self._next = 0
+        self._clock: list[tuple[int, float]] = []  # from this number on, inserted at this time
+        self._state: tuple[tuple[Segment, ...], Tail] = ((), Tail(settings.words))
+
+    @property
+    def distance(self) -> int:
+        """The distance that queries search unless they say a smaller one."""
+        return self._settings.distance
+
+    @property
+    def bits(self) -> int:
+        """Width of the fingerprints."""
+        return self._settings.bits
+
+    @property
+    def recipe(self) -> Recipe | None:
+        """How texts become fingerprints; None if only fingerprints are taken."""
+        return self._settings.recipe
+
+    def __len__(self) -> int:
+        """Documents stored."""
+        segments, tail = self._state
+        return sum(each.living for each in segments) + len(tail.rows)
+
+    def __contains__(self, identity: Any) -> bool:
+        """Whether a document of this id is stored."""
+        segments, tail = self._state
+        if identity in tail.rows:
+            return True
+        if id_kind(identity) != self._kind:
+            return False
+        wanted = IdColumn(pa.array([identity], ID_KINDS[id_kind(identity)]))
+        for segment in segments:
+            row = int(segment.ids.find(wanted)[0])
+            if row >= 0 and not segment.dead[row]:
+                return True
+        return False
+
+    def __iter__(self) -> Iterator[tuple[Any, int]]:
+        """Each document's (id, fingerprint), in order of insertion."""
+        for ids, words in self.batches():
+            columns = [words[:, w].tolist() for w in range(words.shape[1])]
+            for identity, *parts in zip(ids.to_pylist(), *columns, strict=True):
+                yield identity, sum(part << 64 * w for w, part in enumerate(parts))
+
+    def batches(self) -> Iterator[tuple[Any, Any]]:
+        """All ids (an Arrow array) and fingerprints, uint64 (n, words), in order of insertion."""
+        segments, tail = self._state
+        parts = [*segments, tail.segment(self._kind)] if self._kind and len(tail) else segments
+        for segment in parts:
+            if segment.removed:
+                live = np.flatnonzero(~segment.dead)
+                yield segment.ids.values.take(pa.array(live)), segment.words[live]
+            else:
+                yield segment.ids.values, segment.words
+
+    def add(self, ids: Any, fingerprints: Any) -> int:
+        """Store one document or many; one whose id is present is replaced and counts as new.
+
+        Args:
+            ids: A str or int; or many of one kind, as a sequence, NumPy or Arrow array.
+            fingerprints: As many: ints, uint64 (n,) or (n, words), or texts if the index has a
+                recipe. Documents without a fingerprint (no tokens: None, or masked) are left out,
+                since they match nothing.
+
+        Returns:
+            How many were stored.
+
+        Raises:
+            UsageError: For ids of mixed kinds or another kind than those stored, a wrong number,
+                width or type of fingerprints, or texts without a recipe.
+        """
+        with self._lock:
+            if isinstance(ids, (str, int, np.integer)):
+                words = self._one(fingerprints)
+                if words is None:
+                    return 0
+                self._add_one(ids, words)
+                return 1
+            return self._add_many(ids, fingerprints)
+
+    def add_if_new(self, identity: Any, fingerprint: Any) -> tuple[Any, int] | None:
+        """Store a document unless one within the distance is stored; no other add comes between.
+
+        Returns:
+            None if it was stored (or has no tokens), else the nearest stored (id, distance), the
+            first added of equally near ones.
+
+        Raises:
+            UsageError: As `add`.
+        """
+        with self._lock:
+            self._check_kind(id_kind(identity))
+            words = self._one(fingerprint)
+            if words is None:
+                return None
+            near = self._hits(words, self.distance)
+            if near:
+                return near[0][2], near[0][0]
+            self._add_one(identity, words)
+            return None
+
+    def remove(self, ids: Any) -> int:
+        """Remove one document by its id, or many.
+
+        Returns:
+            How many were removed.
+
+        Raises:
+            KeyError: If an id is not present; then nothing is removed.
+        """
+        with self._lock:
+            single = isinstance(ids, (str, int, np.integer))
+            wanted = id_array([ids] if single else ids)
+            places = self._places(IdColumn(wanted))
+            absent = np.flatnonzero(~places.present)
+            if len(absent):
+                raise KeyError(wanted[int(absent[0])].as_py())
+            return self._remove_places(places, wanted)
+
+    def expire(self, before: float) -> int:
+        """Remove the documents added before a time.
+
+        Args:
+            before: Seconds since 1970, as of time.time().
+
+        Returns:
+            How many were removed.
+        """
+        with self._lock:
+            until = next((n for n, at in self._clock if at >= before), self._next)
+            self._settle(force=True)
+            return sum(
+                self._remove_rows(i, np.arange(np.searchsorted(segment.numbers, until)))
+                for i, segment in enumerate(self._state[0])
+            )
+
+    def query(
+        self, fingerprint: Any, distance: int | None = None, limit: int | None = None
+    ) -> Hits:
+        """Find every stored document within the distance.
+
+        Args:
+            fingerprint: An int, uint64 (words,), or a text if the index has a recipe.
+            distance: At most the index's, which it is unless said.
+            limit: The most to return.
+
+        Returns:
+            A list of (id, distance), by distance, then by insertion; its `total` says how many
+            there are, more than returned where `limit` cut.
+
+        Raises:
+            UsageError: For a larger distance than the index was made for, or a wrong fingerprint.
+        """
+        words = self._one(fingerprint)
+        reach = self._reach(distance)
+        found = [] if words is None else self._hits(words, reach)
+        total = len(found)
+        return Hits([(hit[2], hit[0]) for hit in found[:limit]], total)
+
+    def query_batch(
+        self,
+        fingerprints: Any,
+        distance: int | None = None,
+        limit: int | None = None,
+        workers: int | None = None,
+    ) -> Any:
+        """Find every stored document within the distance of each of many.
+
+        Args:
+            fingerprints: uint64 (q,) or (q, words), a list of ints, Arrow, or texts.
+            distance: At most the index's, which it is unless said.
+            limit: The most for one query.
+            workers: Threads; one per core unless said.
+
+        Returns:
+            pyarrow.Table with row (int64: which query), id, distance (int16), sorted by row,
+            distance and insertion. Its schema's metadata says under "cut" how many `limit` cut.
+
+        Raises:
+            UsageError: As `query`.
+        """
+        words, rows = self._many(fingerprints)
+        reach, threads = self._reach(distance), workers_or_default(workers)
+        segments, tail = self._read()
+        parts = [
+            (segment.search(words, reach, self._settings, threads), segment.numbers, segment.ids)
+            for segment in segments
+        ]
+        count = len(tail)
+        if count:
+            found = self._scan_tail(tail, count, words, reach, threads)
+            ids = IdColumn(pa.array(tail.ids[:count], ID_KINDS[self._kind or "int"]))
+            parts.append((found, tail.numbers, ids))
+        return sorted_table(parts, rows, ID_KINDS[self._kind or "int"], limit)
+
+    def nearest(self, fingerprint: Any, n: int = 10) -> list[tuple[Any, int]]:
+        """The n stored documents with the smallest distances, however large these are.
+
+        Args:
+            fingerprint: As of `query`.
+            n: How many.
+
+        Returns:
+            A list of (id, distance), by distance, then by insertion.
+
+        Raises:
+            UsageError: For n below 0 or a wrong fingerprint.
+        """
+        if n < 0:
+            raise UsageError(f"n is {n}: use 0 or more")
+        words = self._one(fingerprint)
+        if words is None or n == 0:
+            return []
+        found = self._hits(words, self.distance)
+        if len(found) < n:
+            found = self._nearest_by_scan(words, n)
+        return [(hit[2], hit[0]) for hit in found[:n]]
+
+    def merge(self, other: BaseIndex) -> None:
+        """Add all documents of another index, in its order; ids that both have are replaced.
+
+        Raises:
+            UsageError: If widths or recipes differ.
+        """
+        mine, theirs = self._settings, other._settings
+        if mine.bits != theirs.bits:
+            raise UsageError(f"the other index has {theirs.bits} bits, this one {mine.bits}")
+        if mine.recipe and theirs.recipe and mine.recipe.digest != theirs.recipe.digest:
+            raise UsageError(
+                f"the other index's recipe is {theirs.recipe.digest}, this one's"
+                f" {mine.recipe.digest}: fingerprints of two recipes cannot be compared"
+            )
+        with self._lock:
+            for ids, words in list(other.batches()):
+                self.add(ids, words)
+
+    def compact(self) -> None:
+        """Bring everything into one segment and forget removed rows."""
+        with self._lock:
+            self._settle(force=True)
+            segments, tail = self._state
+            if len(segments) > 1 or any(each.removed for each in segments):
+                self._state = (tuple(self._compacted(segments)), tail)
+
+    def __enter__(self) -> Self:
+        """Give itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing to close."""
+
+    def _read(self) -> tuple[tuple[Segment, ...], Tail]:
+        """What a query looks at."""
+        return self._state
+
+    def _hits(self, words: Any, distance: int) -> list[tuple[int, int, Any]]:
+        """The (distance, number, id) within the distance, sorted."""
+        segments, tail = self._read()
+        found = []
+        for segment in segments:
+            found += segment.search_once(words, distance, self._settings)
+        count = len(tail)
+        if count:
+            found += self._tail_hits(tail, count, words, distance)
+        found.sort(key=_by_distance)
+        return found
+
+    def _tail_hits(
+        self, tail: Tail, count: int, words: Any, distance: int
+    ) -> list[tuple[int, int, Any]]:
+        from neardup.kernels.tables import search_rows_once
+
+        flat = frozen(tail.words).reshape(-1)
+        hits = within_room(
+            lambda room: search_rows_once(words, flat, count, self._odd, distance, room)
+        )
+        numbers, dead = tail.numbers, tail.dead
+        return [(d, int(numbers[row]), tail.ids[row]) for d, row in hits if row not in dead]
+
+    def _scan_tail(self, tail: Tail, count: int, words: Any, distance: int, threads: int) -> Found:
+        plan = scan_plan(count, self.bits)
+        found = ScanSearcher(frozen(tail.words[:count]), plan).search(words, distance, threads)
+        dead = np.zeros(count, np.bool_)
+        dead[[row for row in tail.dead if row < count]] = True
+        return found.only(~dead[found.rows])
+
+    def _nearest_by_scan(self, words: Any, n: int) -> list[tuple[int, int, Any]]:
+        """As `_hits`, for the n nearest: the smallest distance that has as many, by bisection."""
+        segments, tail = self._read()
+        best: list[tuple[int, int, Any]] = []
+        for segment in segments:
+            apart = np.bitwise_count(segment.words ^ words).sum(axis=1, dtype=np.int64)
+            apart[segment.dead] = MOST_APART
+            rows = np.argsort(apart, kind="stable")[: min(n, segment.living)]
+            best += [
+                (int(apart[row]), int(segment.numbers[row]), segment.ids.values[int(row)].as_py())
+                for row in rows
+            ]
+        if len(tail):
+            best += self._tail_hits(tail, len(tail), words, self.bits)
+        best.sort(key=_by_distance)
+        return best
+
+    def _reach(self, distance: int | None) -> int:
+        if distance is None:
+            return self.distance
+        check_distance(distance)
+        if distance > self.distance:
+            raise UsageError(
+                f"distance is {distance}, but the index was made for {self.distance}:"
+                " use `nearest`, or make an index for the larger one"
+            )
+        return distance
+
+    def _one(self, fingerprint: Any) -> Any:
+        """Bring one fingerprint into uint64 (words,); None for a document without one."""
+        value = fingerprint
+        if isinstance(value, str):
+            value = self._fingerprint_of_text(value)
+        if value is None:
+            return None
+        if isinstance(value, np.ndarray):
+            if value.shape != (self._settings.words,) or value.dtype != np.uint64:
+                raise UsageError(
+                    f"the fingerprint is {value.dtype} of shape {value.shape}: use an int or"
+                    f" uint64 ({self._settings.words},)"
+                )
+            return frozen(value)
+        if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
+            raise UsageError(f"a fingerprint is {type(value).__name__}: {value!r:.60}: use an int")
+        number = int(value)
+        if number < 0 or number >> self.bits:
+            raise UsageError(
+                f"a fingerprint is {number}: use 0 to 2**{self.bits} - 1 (a signed 64-bit value"
+                " is value % 2**64)"
+            )
+        parts = [number >> 64 * w & MASK64 for w in range(self._settings.words)]
+        return frozen(np.array(parts, np.uint64))
+
+    def _fingerprint_of_text(self, text: str) -> int | None:
+        from neardup.fold import fingerprint
+
+        return fingerprint(text, self._texts_recipe())
+
+    def _texts_recipe(self) -> Recipe:
+        if self.recipe is None:
+            raise UsageError("the index has no recipe, so it takes fingerprints, not texts")
+        return self.recipe
+
+    def _many(self, fingerprints: Any) -> tuple[Any, Any]:
+        """Bring fingerprints or texts into uint64 (n, words), and which rows have one."""
+        values = fingerprints
+        if isinstance(values, (pa.Array, pa.ChunkedArray)):
+            values = _from_arrow(values)
+        elif isinstance(values, (list, tuple)) and any(isinstance(x, str) for x in values):
+            values = pa.array(values, pa.large_string())
+        if isinstance(values, (pa.Array, pa.ChunkedArray)):
+            from neardup.fold import fingerprints as fold
+
+            values = fold(values, self._texts_recipe())
+        words, rows, _ = as_words(values, self.bits)
+        if words.shape[1] != self._settings.words:
+            raise UsageError(f"fingerprints have {64 * words.shape[1]} bits, not {self.bits}")
+        return words, np.arange(len(words)) if rows is None else rows.astype(np.int64)
+
+    def _check_kind(self, kind: str) -> None:
+        if self._kind is None:
+            self._kind = kind
+        elif kind != self._kind:
+            raise UsageError(f"the index has ids of kind {self._kind}, not {kind}")
+
+    def _add_one(self, identity: Any, words: Any) -> None:
+        kind = id_kind(identity)
+        self._check_kind(kind)
+        identity = str(identity) if kind == "str" else int(identity)
+        segments, tail = self._state
+        if not tail.remove(identity) and segments:
+            wanted = pa.array([identity], ID_KINDS[kind])
+            self._remove_places(self._places(IdColumn(wanted)), wanted)
+        if len(tail) == TAIL_ROWS:
+            self._settle()
+            tail = self._state[1]
+        tail.append(identity, words, self._numbered(1))
+        self._added(pa.array([identity], ID_KINDS[kind]), words[None, :])
+
+    def _add_many(self, ids: Any, fingerprints: Any) -> int:
+        column = IdColumn(id_array(ids))
+        words, rows = self._many(fingerprints)
+        offered = len(fingerprints)
+        if len(column) != offered:
+            raise UsageError(f"{len(column):,} ids for {offered:,} fingerprints: give as many")
+        if len(rows) < offered:
+            column = IdColumn(column.values.take(pa.array(rows)))
+        if not len(column):
+            return 0
+        self._check_kind(column.kind)
+        repeated = column.repeated()
+        if repeated is not None:
+            keep = np.flatnonzero(~repeated)
+            column, words = IdColumn(column.values.take(pa.array(keep))), words[keep]
+        if len(column) <= SMALL_BATCH:
+            for identity, each in zip(column.values.to_pylist(), words, strict=True):
+                self._add_one(identity, each)
+            return len(column)
+        self._remove_places(self._places(column), column.values)
+        self._settle(force=True)
+        first = self._numbered(len(column))
+        numbers = np.arange(first, first + len(column))
+        segments, tail = self._state
+        segment = Segment(frozen(words), column, numbers)
+        self._state = (tuple(settled([*segments, segment])), tail)
+        self._added(column.values, words)
+        return len(column)
+
+    def _numbered(self, count: int) -> int:
+        """The first of `count` new numbers, inserted now."""
+        first, now = self._next, time.time()
+        if not self._clock or now > self._clock[-1][1]:
+            self._clock.append((first, now))
+        self._next = first + count
+        return first
+
+    def _places(self, column: IdColumn) -> Places:
+        """Where each id is stored."""
+        segments, tail = self._state
+        places = Places.nowhere(len(column))
+        if column.kind != self._kind:
+            return places
+        for i, segment in enumerate(segments):
+            rows = segment.ids.find(column)
+            here = np.flatnonzero(rows >= 0)
+            here = here[~segment.dead[rows[here]]]
+            places.put(here, i, rows[here])
+        if tail.rows:
+            for at, identity in enumerate(column.values.to_pylist()):
+                if identity in tail.rows:
+                    places.put(at, len(segments), tail.rows[identity])
+        return places
+
+    def _remove_places(self, places: Places, ids: Any) -> int:
+        """Remove what is stored at these places."""
+        segments, tail = self._state
+        count = 0
+        for i in range(len(segments)):
+            rows = np.unique(places.rows[places.segments == i])
+            count += self._remove_rows(i, rows) if len(rows) else 0
+        for at in np.flatnonzero(places.segments == len(segments)).tolist():
+            count += tail.remove(ids[at].as_py())
+        return count
+
+    def _remove_rows(self, segment: int, rows: Any) -> int:
+        """Mark rows of a segment as removed."""
+        return self._state[0][segment].remove(rows)
+
+    def _settle(self, *, force: bool = False) -> None:
+        """Make a segment of a full tail, or with `force` of any, and merge segments."""
+        segments, tail = self._state
+        if len(tail) and (force or len(tail) == TAIL_ROWS):
+            segment = tail.segment(self._kind or "int")
+            self._state = (
+                tuple(settled([*segments, segment])),
+                Tail(self._settings.words),
+            )
+
+    def _compacted(self, segments: tuple[Segment, ...]) -> list[Segment]:
+        whole = merged(list(segments))
+        return [whole] if len(whole) else []
+
+    def _added(self, ids: Any, words: Any) -> None:
+        """Called with what was stored; the durable index logs it."""
+
+
+def _by_distance(hit: tuple[int, int, Any]) -> tuple[int, int]:
+    return hit[0], hit[1]
+
+
+def _from_arrow(values: Any) -> Any:
+    """Arrow fingerprints as NumPy words; strings stay as they are."""
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    kind = values.type
+    if pa.types.is_fixed_size_list(kind):
+        flat = values.flatten().to_numpy(zero_copy_only=False)
+        return flat.reshape(-1, kind.list_size)
+    if pa.types.is_integer(kind):
+        if values.null_count:
+            mask = np.asarray(values.is_null())
+            return np.ma.MaskedArray(values.fill_null(0).to_numpy(), mask)
+        return values.to_numpy()
+    return values

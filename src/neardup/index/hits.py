@@ -1,0 +1,89 @@
+"""Answers: the list of one query, the table of many, and where ids are stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+__all__ = ["Hits", "Places", "sorted_table"]
+
+
+class Hits(list[tuple[Any, int]]):
+    """(id, distance) by distance, then by insertion.
+
+    Args:
+        hits: Those that are returned.
+        total: How many there are; more than returned where a limit cut.
+    """
+
+    def __init__(self, hits: list[tuple[Any, int]], total: int) -> None:
+        """Take what was found."""
+        super().__init__(hits)
+        self.total = total
+
+    @property
+    def cut(self) -> bool:
+        """Whether a limit left some out."""
+        return self.total > len(self)
+
+
+@dataclass(slots=True)
+class Places:
+    """Where ids are stored: `segments` (int64, -1 for nowhere) and `rows` in them (int64)."""
+
+    segments: Any
+    rows: Any
+
+    @classmethod
+    def nowhere(cls, count: int) -> Self:
+        """No id is stored."""
+        return cls(np.full(count, -1, np.int64), np.full(count, -1, np.int64))
+
+    def put(self, at: Any, segment: int, rows: Any) -> None:
+        """Say where the ids at these positions are."""
+        self.segments[at], self.rows[at] = segment, rows
+
+    @property
+    def present(self) -> Any:
+        """Which ids are stored: bool."""
+        return self.segments >= 0
+
+
+def sorted_table(parts: list[Any], rows: Any, kind: Any, limit: int | None) -> pa.Table:
+    """Join what the parts of an index found into one table.
+
+    Args:
+        parts: For each (Found, numbers of its rows, IdColumn of its rows), in order of insertion.
+        rows: int64: the row of each query.
+        kind: Arrow type of the ids.
+        limit: The most for one query.
+
+    Returns:
+        row, id, distance; sorted by row, distance and insertion.
+    """
+    queries = np.concatenate([*(found.queries for found, _, _ in parts), _NONE])
+    distances = np.concatenate([*(found.distances for found, _, _ in parts), _NONE])
+    numbers = np.concatenate([*(numbers[found.rows] for found, numbers, _ in parts), _NONE])
+    ids = pa.concat_arrays(
+        [pa.array([], kind), *(ids.values.take(pa.array(found.rows)) for found, _, ids in parts)]
+    )
+    order = np.lexsort((numbers, distances, queries))
+    queries = queries[order]
+    cut = 0
+    if limit is not None:
+        begins = np.searchsorted(queries, queries, side="left")
+        keep = np.arange(len(queries)) - begins < max(limit, 0)
+        cut = int(len(keep) - np.count_nonzero(keep))
+        order, queries = order[keep], queries[keep]
+    columns = {
+        "row": pa.array(rows[queries]),
+        "id": ids.take(pa.array(order)),
+        "distance": pa.array(distances[order].astype(np.int16)),
+    }
+    return pa.table(columns).replace_schema_metadata({"cut": str(cut)})
+
+
+_NONE = np.empty(0, np.int64)

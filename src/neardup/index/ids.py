@@ -1,0 +1,155 @@
+"""Ids of stored documents: a column of whole numbers or of strings, and each id's row in it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup.errors import UsageError
+from neardup.partition import frozen
+
+__all__ = ["ID_KINDS", "IdColumn", "id_array", "id_kind"]
+
+ID_KINDS: Final = {"int": pa.int64(), "str": pa.large_string()}
+
+
+def id_kind(value: Any) -> str:
+    """"int" or "str": what kind of id a value is.
+
+    Raises:
+        UsageError: If it is neither, or a whole number that does not fit 64 signed bits.
+    """
+    if isinstance(value, str):
+        return "str"
+    if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_)):
+        if not -(2**63) <= int(value) < 2**63:
+            raise UsageError(f"id {value} does not fit 64 signed bits: give it as a string")
+        return "int"
+    raise UsageError(f"id {value!r:.60} is {type(value).__name__}: ids are strings or integers")
+
+
+def id_array(ids: Any) -> Any:
+    """Bring ids into an Arrow array of int64 or large_string.
+
+    Args:
+        ids: A sequence of int or of str, a NumPy array of whole numbers, or an Arrow array.
+
+    Raises:
+        UsageError: If one is missing or of another kind, or kinds are mixed.
+    """
+    if isinstance(ids, pa.ChunkedArray):
+        ids = ids.combine_chunks()
+    try:
+        array = ids if isinstance(ids, pa.Array) else pa.array(ids)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        kinds = sorted({id_kind(each) for each in ids})
+        raise UsageError(f"ids of kinds {kinds} are mixed: use strings or integers only") from None
+    if array.null_count:
+        raise UsageError(f"{array.null_count:,} ids are missing: give every document an id")
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        array, kind = array.dictionary_decode(), kind.value_type
+    if pa.types.is_integer(kind):
+        try:
+            return array.cast(pa.int64())
+        except pa.ArrowInvalid:
+            worst = pc.max(array).as_py()
+            raise UsageError(
+                f"id {worst} does not fit 64 signed bits: give it as a string"
+            ) from None
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or _is_view(kind):
+        return array.cast(pa.large_string())
+    if len(array) == 0:
+        return array.cast(pa.int64())
+    raise UsageError(f"ids are {kind}: use strings or integers")
+
+
+def _is_view(kind: Any) -> bool:
+    return bool(getattr(pa.types, "is_string_view", lambda _: False)(kind))
+
+
+class IdColumn:
+    """The ids of some rows, unchanging.
+
+    Args:
+        values: Arrow array of int64 or large_string, without nulls.
+        slots: The hash table, if it was made before.
+    """
+
+    def __init__(self, values: Any, slots: Any = None) -> None:
+        """Make no hash table yet."""
+        self.values = values
+        self._slots = slots
+        self._ascending: bool | None = None
+
+    def __len__(self) -> int:
+        """Rows."""
+        return len(self.values)
+
+    @property
+    def kind(self) -> str:
+        """"int" or "str"."""
+        return "int" if pa.types.is_integer(self.values.type) else "str"
+
+    def bytes_and_offsets(self) -> tuple[Any, Any]:
+        """The ids as bytes one after the other, uint8, and where each begins, int64 (n + 1,).
+
+        Whole numbers have 8 bytes each and no offsets.
+        """
+        buffers = self.values.buffers()
+        if self.kind == "int":
+            numbers = self.values.to_numpy()
+            return frozen(numbers).view(np.uint8), frozen(np.empty(0, np.int64))
+        offsets = np.frombuffer(buffers[1], np.int64)[self.values.offset :][: len(self) + 1]
+        data = np.frombuffer(buffers[2] or b"", np.uint8)
+        return frozen(data), frozen(offsets)
+
+    @property
+    def ascending(self) -> bool:
+        """Whether these are whole numbers, each greater than the one before."""
+        if self._ascending is None:
+            numbers = self.values.to_numpy() if self.kind == "int" else None
+            self._ascending = numbers is not None and bool(np.all(numbers[1:] > numbers[:-1]))
+        return self._ascending
+
+    def repeated(self) -> Any:
+        """Which rows have an id that comes again later: bool (n,), or None if none has."""
+        if self.ascending:
+            return None
+        replaced = np.zeros(len(self), np.bool_)
+        return replaced if self._fill(replaced) else None
+
+    def find(self, ids: IdColumn) -> Any:
+        """The row of each of these ids, the last one's of equal ids: int64, -1 where there is none.
+        """
+        if ids.kind != self.kind or not len(self):
+            return np.full(len(ids), -1, np.int64)
+        if self.ascending:
+            numbers, wanted = self.values.to_numpy(), ids.values.to_numpy()
+            places = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
+            return np.where(numbers[places] == wanted, places, -1)
+        from neardup.kernels.ids import find_ids
+
+        rows = np.empty(len(ids), np.int64)
+        find_ids(
+            *ids.bytes_and_offsets(), len(ids), *self.bytes_and_offsets(), self.slots, rows
+        )
+        return rows
+
+    @property
+    def slots(self) -> Any:
+        """The hash table: uint32, row plus 1, or 0."""
+        if self._slots is None:
+            self._fill(np.zeros(len(self), np.bool_))
+        return self._slots
+
+    def _fill(self, replaced: Any) -> int:
+        from neardup.kernels.ids import fill_slots
+
+        slots = np.zeros(1 << (2 * len(self)).bit_length(), np.uint32)
+        repeats = int(fill_slots(*self.bytes_and_offsets(), len(self), slots, replaced))
+        self._slots = frozen(slots)
+        return repeats

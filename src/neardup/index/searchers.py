@@ -1,0 +1,319 @@
+"""Search some rows that do not change: one class a kind of plan, all with the same answers.
+
+A bucket that holds far more rows than the plan expects (a million equal pages, or a million whose
+block of bits is the same) is not compared row by row: its distinct fingerprints get a searcher of
+their own, planned on their own bits.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Final, NamedTuple, Protocol
+
+import numpy as np
+
+from neardup.partition import (
+    Groups,
+    frozen,
+    group_equal,
+    in_threads,
+    multipliers,
+    workers_or_default,
+)
+from neardup.search_planner import SearchPlan, plan_search
+
+__all__ = ["Found", "Searcher", "build_searcher"]
+
+SAMPLE_ROWS: Final = 1024
+HEAVY_BUCKET: Final = 1 << 14
+HEAVY_TIMES: Final = 32
+QUERIES_PER_TASK: Final = 4096
+FINE_FROM: Final = 12
+FEW_HITS: Final = 256
+
+
+class Found(NamedTuple):
+    """Matches in no particular order, each once."""
+
+    queries: Any  # int64
+    rows: Any  # int64
+    distances: Any  # int64
+
+    @classmethod
+    def joined(cls, parts: list[Found]) -> Found:
+        """The matches of several parts."""
+        if len(parts) == 1:
+            return parts[0]
+        columns = zip(*parts, strict=True) if parts else [()] * 3
+        return cls(*(np.concatenate([*each, np.empty(0, np.int64)]) for each in columns))
+
+    def only(self, chosen: Any) -> Found:
+        """The matches that a bool array or positions choose."""
+        return Found(*(column[chosen] for column in self))
+
+
+class Searcher(Protocol):
+    """What every kind of search can do."""
+
+    plan: SearchPlan
+
+    def search(self, queries: Any, distance: int, workers: int) -> Found:
+        """The rows within the distance of each query, uint64 (q, words)."""
+
+    def search_once(self, query: Any, distance: int) -> list[tuple[int, int]]:
+        """The (distance, row) of one query, uint64 (words,), unsorted."""
+
+    @property
+    def nbytes(self) -> int:
+        """Memory beside the fingerprints."""
+
+
+def build_searcher(
+    words: Any, plan: SearchPlan, distance: int, bits: int, workers: int | None = None
+) -> Searcher:
+    """Make what the plan needs to search uint64 (n, words), n < 2**32, by the distance."""
+    flat = frozen(words)
+    threads = workers_or_default(workers)
+    if len(plan.masks) and len(flat):
+        kind = ProbeSearcher if plan.kind == "probe" else TableSearcher
+        return kind(flat, plan, distance, bits, threads)
+    return ScanSearcher(flat, plan)
+
+
+class ScanSearcher:
+    """Compares each query with every row."""
+
+    def __init__(self, words: Any, plan: SearchPlan) -> None:
+        """Take uint64 (n, words)."""
+        self.plan = plan
+        self._count, width = words.shape
+        self._words, self._odd = words.reshape(-1), multipliers(width)
+
+    @property
+    def nbytes(self) -> int:
+        """None."""
+        return 0
+
+    def search(self, queries: Any, distance: int, workers: int) -> Found:
+        """See Searcher."""
+        from neardup.kernels.tables import search_rows
+
+        flat = frozen(queries).reshape(-1)
+        return in_parts(
+            len(queries),
+            workers,
+            lambda first, last: Found(
+                *search_rows(
+                    flat, first, last, self._words, self._count, self._odd, distance
+                )
+            ),
+        )
+
+    def search_once(self, query: Any, distance: int) -> list[tuple[int, int]]:
+        """See Searcher."""
+        from neardup.kernels.tables import search_rows_once
+
+        return within_room(
+            lambda room: search_rows_once(
+                query, self._words, self._count, self._odd, distance, room
+            )
+        )
+
+
+class TableSearcher:
+    """Looks a query up in tables of rows by some of their bits."""
+
+    def __init__(
+        self, words: Any, plan: SearchPlan, distance: int, bits: int, workers: int
+    ) -> None:
+        """Build every table of the plan for uint64 (n, words)."""
+        self.plan = plan
+        self._words, self._bits, self._distance = words, bits, distance
+        self._tables = build_tables(words, plan, workers)
+        self._children: dict[tuple[int, int], _HeavyBucket] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the tables."""
+        return sum(x.nbytes for x in self._tables[:3])
+
+    def search(self, queries: Any, distance: int, workers: int) -> Found:
+        """See Searcher."""
+        flat = frozen(queries).reshape(-1)
+        heavy: list[Any] = []
+
+        def part(first: int, last: int) -> Found:
+            hits, too_heavy = self._search(flat, first, last, distance)
+            heavy.append(too_heavy)
+            return Found(*hits)
+
+        found = in_parts(len(queries), workers, part)
+        waiting = np.concatenate([*heavy, np.empty((0, 4), np.int64)])
+        return self._with_heavy(found, waiting, queries, distance, workers)
+
+    def _search(self, flat: Any, first: int, last: int, distance: int) -> Any:
+        from neardup.kernels.tables import search_tables
+
+        return search_tables(flat, first, last, self._tables, distance)
+
+    def search_once(self, query: Any, distance: int) -> list[tuple[int, int]]:
+        """See Searcher."""
+        from neardup.kernels.tables import search_tables_once
+
+        hits = within_room(
+            lambda room: search_tables_once(query, self._tables, distance, room)
+        )
+        if hits is not None:
+            return hits
+        found = self.search(query[None, :], distance, 1)
+        return list(zip(found.distances.tolist(), found.rows.tolist(), strict=True))
+
+    def _with_heavy(
+        self, found: Found, waiting: Any, queries: Any, distance: int, workers: int
+    ) -> Found:
+        """Add what the heavy buckets hold for the queries that came to them."""
+        if not len(waiting):
+            return found
+        waiting = waiting[np.lexsort((waiting[:, 2], waiting[:, 1]))]
+        edges = np.flatnonzero(np.any(waiting[1:, 1:3] != waiting[:-1, 1:3], axis=1)) + 1
+        parts = [found]
+        for group in np.split(waiting, edges):
+            table, low, high = group[0, 1:].tolist()
+            asked = queries[group[:, 0]]
+            inside = self._child(table, low, high).search(asked, distance, workers)
+            differ = asked[inside.queries] ^ self._words[inside.rows]
+            due = ~(differ & self._tables.masks[table]).any(axis=1)
+            for mask in self._tables.masks[:table]:
+                due &= (differ & mask).any(axis=1)
+            named = inside._replace(queries=group[:, 0][inside.queries])
+            parts.append(named.only(due))
+        return Found.joined(parts)
+
+    def _child(self, table: int, low: int, high: int) -> _HeavyBucket:
+        with self._lock:
+            child = self._children.get((table, low))
+            if child is None:
+                rows = self._tables.rows[table, low:high].astype(np.int64)
+                child = _HeavyBucket(self._words, rows, self._distance, self._bits)
+                self._children[table, low] = child
+            return child
+
+
+class ProbeSearcher(TableSearcher):
+    """Looks every signature within the distance up in one table of whole fingerprints."""
+
+    def _search(self, flat: Any, first: int, last: int, distance: int) -> Any:
+        from neardup.kernels.tables import search_probes
+
+        return search_probes(
+            flat, first, last, self._tables, min(distance, self._bits), self._bits
+        )
+
+    def search_once(self, query: Any, distance: int) -> list[tuple[int, int]]:
+        """See Searcher."""
+        hits, _ = self._search(query, 0, 1, distance)
+        return list(zip(hits.distances.tolist(), hits.rows.tolist(), strict=True))
+
+
+class _HeavyBucket:
+    """The rows of a heavy bucket: their distinct fingerprints, and which rows have each."""
+
+    def __init__(self, words: Any, rows: Any, distance: int, bits: int) -> None:
+        self._rows = rows
+        self._groups = Groups.of(group_equal(words[rows], 1))
+        distinct = words[rows[self._groups.firsts]]
+        plan = plan_for(distinct, distance, bits, "auto")
+        self._searcher = build_searcher(distinct, plan, distance, bits, 1)
+
+    def search(self, queries: Any, distance: int, workers: int) -> Found:
+        """As of a Searcher; rows are those of the whole."""
+        found = self._searcher.search(queries, distance, workers)
+        sizes, starts = self._groups.sizes[found.rows], self._groups.starts[found.rows]
+        ends = np.cumsum(sizes)
+        total = int(ends[-1]) if len(ends) else 0
+        within = np.arange(total) - np.repeat(ends - sizes, sizes)
+        members = self._groups.members[np.repeat(starts, sizes) + within]
+        return Found(
+            np.repeat(found.queries, sizes),
+            self._rows[members],
+            np.repeat(found.distances, sizes),
+        )
+
+
+def plan_for(
+    words: Any, distance: int, bits: int, plan: str, memory: float = float("inf")
+) -> SearchPlan:
+    """The plan for these rows, on a sample of them."""
+    step = max(1, len(words) // SAMPLE_ROWS)
+    return plan_search(len(words), distance, bits, words[::step], plan, memory)
+
+
+def build_tables(words: Any, plan: SearchPlan, workers: int) -> Any:
+    """Build the plan's tables of uint64 (n, words) rows, each thread whole tables."""
+    from neardup.kernels.tables import Tables, build_table
+
+    count, width = words.shape
+    number, keys = len(plan.masks), 1 << plan.key_bits
+    tables = Tables(
+        np.empty((number, count * width), np.uint64),
+        np.empty((number, count), np.uint32),
+        np.empty((number, keys + 1), np.uint32),
+        frozen(plan.masks),
+        np.uint64(64 - plan.key_bits),
+        multipliers(width),
+        max(HEAVY_BUCKET, HEAVY_TIMES * int(plan.candidates) // max(plan.lookups, 1)),
+    )
+    threads = min(workers, number)
+    spare = [
+        (np.empty(count * width, np.uint64), np.empty(count, np.uint32)) for _ in range(threads)
+    ]
+    fine = np.uint64(plan.key_bits // 2 if plan.key_bits > FINE_FROM else 0)
+    flat = words.reshape(-1)
+
+    def build(slot: int, t: int) -> None:
+        build_table(
+            flat, tables.masks[t], tables.odd, tables.shift, fine, *spare[slot],
+            tables.starts[t], tables.words[t], tables.rows[t],
+        )  # fmt: skip
+
+    in_threads(threads, build, range(number))
+    return tables._replace(**{x: frozen(getattr(tables, x)) for x in ("words", "rows", "starts")})
+
+
+def in_parts(count: int, workers: int, search: Any) -> Found:
+    """Search ranges of the queries on threads."""
+    size = max(1, min(QUERIES_PER_TASK, -(-count // (4 * workers))))
+    ranges = [(first, min(first + size, count)) for first in range(0, count, size)]
+    parts: list[Any] = [None] * len(ranges)
+
+    def run(_: int, i: int) -> None:
+        parts[i] = search(*ranges[i])
+
+    in_threads(workers, run, range(len(ranges)))
+    return Found.joined(parts)
+
+
+_rooms = threading.local()
+
+
+def within_room(search: Any) -> Any:
+    """Search one query into this thread's room, made larger if it must be.
+
+    Returns:
+        A list of (distance, row); None if the search returns less than 0.
+    """
+    from neardup.kernels.tables import Hits
+
+    room = getattr(_rooms, "hits", None)
+    if room is None:
+        room = _rooms.hits = Hits(*(np.empty(FEW_HITS, np.int64) for _ in range(3)))
+    count = search(room)
+    if count == 0:
+        return []
+    if count < 0:
+        return None
+    if count > len(room.rows):
+        room = Hits(*(np.empty(count, np.int64) for _ in range(3)))
+        search(room)
+    return list(zip(room.distances[:count].tolist(), room.rows[:count].tolist(), strict=True))

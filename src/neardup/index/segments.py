@@ -1,0 +1,176 @@
+"""Segments: stored fingerprints that do not change, with their ids; and how segments are merged.
+
+New fingerprints wait in a tail of at most TAIL_ROWS, which queries scan. A full tail becomes a
+segment, and two neighbouring segments of one level are merged, a level being GROWTH times as large
+as the one below: so an index has few segments, and a row is copied a few times a level in its life.
+Segments stand in order of insertion. Removed rows are only marked, and left out by the next merge.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.index.ids import ID_KINDS, IdColumn
+from neardup.index.searchers import Found, Searcher, build_searcher, plan_for
+
+if TYPE_CHECKING:
+    from neardup.index.settings import Settings
+
+__all__ = ["TAIL_ROWS", "Segment", "Tail", "merged", "settled"]
+
+TAIL_ROWS: Final = 4096
+GROWTH: Final = 16
+
+
+class Segment:
+    """Rows in order of insertion.
+
+    Args:
+        words: uint64 (n, words).
+        ids: Their ids, all different.
+        numbers: int64 (n,), ascending: the place of each in the order of all insertions.
+        dead: bool (n,), True for removed rows; changed in place.
+        searcher: What finds rows in it, if it was made before.
+    """
+
+    def __init__(
+        self,
+        words: Any,
+        ids: IdColumn,
+        numbers: Any,
+        dead: Any = None,
+        searcher: Searcher | None = None,
+    ) -> None:
+        """Make no searcher yet."""
+        self.words, self.ids, self.numbers = words, ids, numbers
+        self.dead = np.zeros(len(words), np.bool_) if dead is None else dead
+        self.removed = int(np.count_nonzero(self.dead))
+        self._searcher = searcher
+
+    def __len__(self) -> int:
+        """Rows, removed ones included."""
+        return len(self.words)
+
+    @property
+    def living(self) -> int:
+        """Rows that are not removed."""
+        return len(self) - self.removed
+
+    def searcher(self, settings: Settings) -> Searcher:
+        """What finds rows in it; made when it is first asked for."""
+        if self._searcher is None:
+            memory = settings.table_memory()
+            plan = plan_for(self.words, settings.distance, settings.bits, settings.plan, memory)
+            self._searcher = build_searcher(self.words, plan, settings.distance, settings.bits)
+        return self._searcher
+
+    @property
+    def searchable(self) -> Searcher | None:
+        """The searcher, if it was made."""
+        return self._searcher
+
+    def search(self, queries: Any, distance: int, settings: Settings, workers: int) -> Found:
+        """Living rows within the distance of each query."""
+        found = self.searcher(settings).search(queries, distance, workers)
+        return found.only(~self.dead[found.rows]) if self.removed else found
+
+    def search_once(
+        self, query: Any, distance: int, settings: Settings
+    ) -> list[tuple[int, int, Any]]:
+        """The (distance, number, id) of the living rows within the distance of one query."""
+        hits = (self._searcher or self.searcher(settings)).search_once(query, distance)
+        if self.removed:
+            hits = [hit for hit in hits if not self.dead[hit[1]]]
+        numbers, values = self.numbers, self.ids.values
+        return [(d, int(numbers[row]), values[row].as_py()) for d, row in hits]
+
+    def remove(self, rows: Any) -> int:
+        """Mark rows as removed; returns how many were not before."""
+        fresh = rows[~self.dead[rows]]
+        self.dead[fresh] = True
+        self.removed += len(fresh)
+        return len(fresh)
+
+
+class Tail:
+    """The newest rows, which queries scan: at most TAIL_ROWS."""
+
+    def __init__(self, width: int) -> None:
+        """Start empty, for fingerprints of so many words."""
+        self.words = np.zeros((TAIL_ROWS, width), np.uint64)
+        self.numbers = np.zeros(TAIL_ROWS, np.int64)
+        self.ids: list[Any] = []
+        self.rows: dict[Any, int] = {}
+        self.dead: set[int] = set()
+
+    def __len__(self) -> int:
+        """Rows, removed ones included."""
+        return len(self.ids)
+
+    def append(self, identity: Any, fingerprint: Any, number: int) -> None:
+        """Add a row; its place must be free."""
+        row = len(self.ids)
+        self.words[row] = fingerprint
+        self.numbers[row] = number
+        self.rows[identity] = row
+        self.ids.append(identity)
+
+    def remove(self, identity: Any) -> bool:
+        """Remove a row; False where the id is not here."""
+        row = self.rows.pop(identity, None)
+        if row is not None:
+            self.dead.add(row)
+        return row is not None
+
+    def segment(self, kind: str) -> Segment:
+        """Its living rows."""
+        live = [row for row in range(len(self.ids)) if row not in self.dead]
+        ids = pa.array([self.ids[row] for row in live], ID_KINDS[kind])
+        return Segment(self.words[live], IdColumn(ids), self.numbers[live])
+
+
+def merged(segments: list[Segment]) -> Segment:
+    """The living rows of several segments that stand one after the other."""
+    keep = [np.flatnonzero(~each.dead) if each.removed else None for each in segments]
+    words = [_kept(each.words, rows) for each, rows in zip(segments, keep, strict=True)]
+    numbers = [_kept(each.numbers, rows) for each, rows in zip(segments, keep, strict=True)]
+    ids = [
+        each.ids.values if rows is None else each.ids.values.take(pa.array(rows))
+        for each, rows in zip(segments, keep, strict=True)
+    ]
+    column = IdColumn(pa.concat_arrays(ids))
+    return Segment(np.concatenate(words), column, np.concatenate(numbers))
+
+
+def settled(segments: list[Segment]) -> list[Segment]:
+    """The same rows in segments of falling levels, none mostly of removed rows."""
+    stack: list[Segment] = []
+    for segment in segments:
+        if not segment.living:
+            continue
+        stack.append(merged([segment]) if 2 * segment.removed > len(segment) else segment)
+        first = len(stack) - 1
+        while first > 0 and _level(stack[first - 1]) <= _level_of(stack[first:]):
+            first -= 1
+        if first < len(stack) - 1:
+            stack[first:] = [merged(stack[first:])]
+    return stack
+
+
+def _kept(values: Any, rows: Any) -> Any:
+    return values if rows is None else values[rows]
+
+
+def _level(segment: Segment) -> int:
+    return _level_of([segment])
+
+
+def _level_of(segments: list[Segment]) -> int:
+    living = sum(each.living for each in segments)
+    level = 0
+    while living > TAIL_ROWS * GROWTH**level:
+        level += 1
+    return level

@@ -1,0 +1,55 @@
+"""What an index is made for: width, distance, plan, recipe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from neardup.errors import UsageError
+from neardup.memory import free_memory
+from neardup.neighbours import check_distance
+from neardup.search_planner import check_search_plan
+
+if TYPE_CHECKING:
+    from neardup.recipe import Recipe
+
+__all__ = ["Settings"]
+
+SHARE_FOR_TABLES: Final = 0.5
+"""Of the memory that is free when tables are built."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Checked settings of an index.
+
+    Raises:
+        UsageError: For a distance, width or plan that cannot be, or a recipe of another width.
+    """
+
+    distance: int
+    bits: int
+    recipe: Recipe | None
+    plan: str
+    memory: int | None
+
+    def __post_init__(self) -> None:
+        """Check."""
+        check_distance(self.distance)
+        if not isinstance(self.bits, int) or self.bits < 1:
+            raise UsageError(f"bits is {self.bits!r}: use a whole number from 1")
+        if self.recipe is not None and self.recipe.bits != self.bits:
+            raise UsageError(
+                f"bits is {self.bits}, but the recipe makes fingerprints of"
+                f" {self.recipe.bits}: leave bits out"
+            )
+        check_search_plan(self.plan, self.distance, self.bits)
+
+    @property
+    def words(self) -> int:
+        """uint64 words of a fingerprint."""
+        return -(-self.bits // 64)
+
+    def table_memory(self) -> float:
+        """Bytes that the tables of one segment may take."""
+        return self.memory if self.memory is not None else SHARE_FOR_TABLES * free_memory()

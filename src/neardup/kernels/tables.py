@@ -1,0 +1,404 @@
+"""Search tables of fingerprints: rows grouped by a hash of some of their bits; exact look-ups.
+
+A table groups all rows by a key, the hash of the bits under one mask, and holds a copy of their
+fingerprints in that order, so that a query reads one run of memory a table. Fingerprints are flat,
+uint64 (n * W): with W a constant to the compiler (the length of `odd`), runs of them compile to
+vector code.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from neardup.kernels.bits import popcount, prefetch
+from neardup.kernels.jit import fill, inlined, inner, kernel, move
+
+IN_FLIGHT = 64
+"""Buckets that are fetched from memory while others are compared."""
+LINE_WORDS = 8
+FETCHED_LINES = 4
+FIRST_ROOM = 1024
+TILE_ROWS = 2048
+
+
+class Tables(NamedTuple):
+    """T tables of the same n rows, with keys of 64 - shift bits."""
+
+    words: Any  # uint64 (T, n * W)
+    rows: Any  # uint32 (T, n)
+    starts: Any  # uint32 (T, 2**(64 - shift) + 1)
+    masks: Any  # uint64 (T, W)
+    shift: Any  # uint64
+    odd: tuple[Any, ...]  # W odd uint64
+    heavy: int  # a bucket larger than this is handed back, not compared
+
+
+class Hits(NamedTuple):
+    """Room for matches, and how many there are; the arrays grow when `count` exceeds them."""
+
+    queries: Any  # int64
+    rows: Any  # int64
+    distances: Any  # int64
+
+
+@inlined
+def key_of(words: Any, at: int, mask: Any, odd: Any, shift: Any) -> int:
+    """Hash the bits of words[at:at + W] under `mask` to 64 - shift bits; int64."""
+    total = np.uint64(0)
+    for w in range(len(odd)):
+        total += (words[np.uint64(at + w)] & mask[w]) * odd[w]
+    return np.int64(total >> shift)
+
+
+@inlined
+def apart(a: Any, i: int, b: Any, j: int, odd: Any) -> int:
+    """Hamming distance of the fingerprints that begin at a[i] and b[j]; int64."""
+    total = np.int64(0)
+    for w in range(len(odd)):
+        total += popcount(a[np.uint64(i + w)] ^ b[np.uint64(j + w)])
+    return total
+
+
+@inner
+def count_within(
+    query: Any, at: int, words: Any, first: int, last: int, distance: int, odd: Any
+) -> int:
+    """How many of rows first..last-1 are within the distance of the query; vector code."""
+    width = len(odd)
+    others = words[first * width : last * width]
+    hits = np.int64(0)
+    for row in range(last - first):
+        hits += np.int64(apart(query, at, others, row * width, odd) <= distance)
+    return hits
+
+
+@kernel
+def build_table(
+    words: Any, mask: Any, odd: Any, shift: Any, fine: Any, spare_words: Any, spare_rows: Any,
+    starts: Any, out_words: Any, out_rows: Any,
+) -> None:  # fmt: skip
+    """Group rows by their key, stable, in two passes whose targets stay in cache; O(n + keys).
+
+    Args:
+        words: uint64 (n * W), may be read-only.
+        mask: uint64 (W,): the bits of the key.
+        odd: W odd uint64; `shift` uint64: keys have 64 - shift bits.
+        fine: uint64: how many of them the second pass looks at.
+        spare_words, spare_rows: As the outputs: what the first pass makes.
+        starts: uint32 (keys + 1,), written: where each key's rows begin.
+        out_words: uint64 (n * W), written; `out_rows` uint32 (n,), written.
+    """
+    width = len(odd)
+    count = np.int64(len(words) // width)
+    bins = np.int64(len(starts) - 1) >> np.int64(fine)
+    keys = np.int64(1) << np.int64(fine)
+    places, ends = np.zeros(bins + 1, np.int64), np.zeros(keys + 1, np.int64)
+    coarse = shift + fine
+    for row in range(count):
+        places[key_of(words, row * width, mask, odd, coarse)] += 1
+    running_total(places)
+    for row in range(count):
+        place = take_place(places, key_of(words, row * width, mask, odd, coarse))
+        for w in range(width):
+            spare_words[place * width + w] = words[row * width + w]
+        spare_rows[place] = row
+    low = np.int64(0)
+    for b in range(bins):
+        high = places[b]
+        fill(ends, 0, keys + 1, np.int64(0))
+        for row in range(low, high):
+            ends[key_of(spare_words, row * width, mask, odd, shift) - b * keys] += 1
+        running_total(ends)
+        for key in range(keys):
+            starts[b * keys + key] = low + ends[key]
+        for row in range(low, high):
+            key = key_of(spare_words, row * width, mask, odd, shift) - b * keys
+            place = low + take_place(ends, key)
+            for w in range(width):
+                out_words[place * width + w] = spare_words[row * width + w]
+            out_rows[place] = spare_rows[row]
+        low = high
+    starts[bins * keys] = count
+
+
+@inner
+def running_total(sizes: Any) -> None:
+    """Replace every size by the sum of those before it."""
+    total = np.int64(0)
+    for i in range(len(sizes)):
+        size = sizes[i]
+        sizes[i] = total
+        total += size
+
+
+@inlined
+def take_place(places: Any, key: int) -> int:
+    """The key's next free place, which is then taken."""
+    place = places[key]
+    places[key] = place + 1
+    return place
+
+
+@inner
+def due_here(query: Any, at: int, words: Any, row_at: int, tables: Any, table: int) -> bool:
+    """Whether this is the first table whose mask the two agree on: there the hit is reported.
+
+    Two that agree on no more than the hash of the mask are found elsewhere, if they are near.
+    """
+    for t in range(table + 1):
+        differs = np.uint64(0)
+        for w in range(len(tables.odd)):
+            differs |= (query[at + w] ^ words[row_at + w]) & tables.masks[t, w]
+        if differs == np.uint64(0):
+            return t == table
+    return False
+
+
+@inner
+def compare_bucket(
+    query: Any, at: int, name: int, tables: Any, table: int, low: int, high: int, distance: int,
+    hits: Any, count: int,
+) -> int:  # fmt: skip
+    """Write the rows of a bucket that are due here; returns the new count, stored or not."""
+    words = tables.words[table]
+    if count_within(query, at, words, low, high, distance, tables.odd) == 0:
+        return count
+    width = len(tables.odd)
+    for place in range(low, high):
+        d = apart(query, at, words, place * width, tables.odd)
+        if d <= distance and due_here(query, at, words, place * width, tables, table):
+            if count < len(hits.rows):
+                hits.queries[count] = name
+                hits.rows[count] = tables.rows[table, place]
+                hits.distances[count] = d
+            count += 1
+    return count
+
+
+@kernel
+def search_tables(
+    queries: Any, first: int, last: int, tables: Any, distance: int
+) -> tuple[Any, Any]:
+    """Find the rows within the distance of queries first..last-1.
+
+    O(tables) look-ups a query, whose cache lines are fetched some buckets ahead, and one
+    comparison a row of the buckets.
+
+    Args:
+        queries: uint64 (q * W), may be read-only.
+        tables: A Tables.
+        distance: The largest that is reported.
+
+    Returns:
+        Hits; and int64 (h, 4), the buckets that were too heavy to compare: query, table, low, high.
+    """
+    odd, width = tables.odd, len(tables.odd)
+    number = len(tables.starts)
+    ahead = max(np.int64(1), IN_FLIGHT // number)
+    keys = np.empty((ahead, number), np.int64)
+    lows, highs = np.empty((ahead, number), np.int64), np.empty((ahead, number), np.int64)
+    hits = Hits(
+        np.empty(FIRST_ROOM, np.int64), np.empty(FIRST_ROOM, np.int64),
+        np.empty(FIRST_ROOM, np.int64),
+    )  # fmt: skip
+    heavy = np.empty((0, 4), np.int64)
+    count, heavies = np.int64(0), np.int64(0)
+    for begin in range(first, last, ahead):
+        end = min(begin + ahead, last)
+        for q in range(begin, end):
+            for t in range(number):
+                key = key_of(queries, q * width, tables.masks[t], odd, tables.shift)
+                keys[q - begin, t] = key
+                prefetch(tables.starts[t], key)
+        for q in range(begin, end):
+            for t in range(number):
+                low = np.int64(tables.starts[t, keys[q - begin, t]])
+                lows[q - begin, t] = low
+                highs[q - begin, t] = tables.starts[t, keys[q - begin, t] + 1]
+                for line in range(FETCHED_LINES):
+                    prefetch(tables.words[t], low * width + line * LINE_WORDS)
+        for q in range(begin, end):
+            for t in range(number):
+                low, high = lows[q - begin, t], highs[q - begin, t]
+                if high - low > tables.heavy:
+                    if heavies == len(heavy):
+                        roomier = np.empty((2 * heavies + 16, 4), np.int64)
+                        for i in range(heavies):
+                            for j in range(4):
+                                roomier[i, j] = heavy[i, j]
+                        heavy = roomier
+                    heavy[heavies, 0], heavy[heavies, 1] = q, t
+                    heavy[heavies, 2], heavy[heavies, 3] = low, high
+                    heavies += 1
+                    continue
+                found = compare_bucket(
+                    queries, q * width, q, tables, t, low, high, distance, hits, count
+                )  # fmt: skip
+                if found > len(hits.rows):
+                    hits = more_room(hits, count, found)
+                    found = compare_bucket(
+                        queries, q * width, q, tables, t, low, high, distance, hits, count
+                    )  # fmt: skip
+                count = found
+    return Hits(hits.queries[:count], hits.rows[:count], hits.distances[:count]), heavy[:heavies]
+
+
+@kernel
+def search_tables_once(query: Any, tables: Any, distance: int, hits: Any) -> int:
+    """As `search_tables` for one query, into given room.
+
+    Returns:
+        How many rows were found, of which those that there was room for are written; -1 where a
+        bucket is too heavy.
+    """
+    width = len(tables.odd)
+    count = np.int64(0)
+    for t in range(len(tables.starts)):
+        key = key_of(query, 0, tables.masks[t], tables.odd, tables.shift)
+        low, high = np.int64(tables.starts[t, key]), np.int64(tables.starts[t, key + 1])
+        if high - low > tables.heavy:
+            return np.int64(-1)
+        count = compare_bucket(query, 0, 0, tables, t, low, high, distance, hits, count)
+    return count
+
+
+@kernel
+def more_room(hits: Any, count: int, wanted: int) -> Any:
+    """The first `count` hits in room for at least `wanted`."""
+    room = max(wanted, 2 * len(hits.rows))
+    roomier = Hits(np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64))
+    move(hits.queries, count, roomier.queries)
+    move(hits.rows, count, roomier.rows)
+    move(hits.distances, count, roomier.distances)
+    return roomier
+
+
+@kernel
+def search_probes(
+    queries: Any, first: int, last: int, tables: Any, distance: int, bits: int
+) -> tuple[Any, Any]:
+    """As `search_tables` for one table of whole fingerprints: looks every near signature up."""
+    odd, width = tables.odd, len(tables.odd)
+    probe = np.empty(width, np.uint64)
+    flipped = np.empty(max(distance, 1), np.int64)
+    ahead = np.empty(IN_FLIGHT, np.int64)
+    waiting = np.empty((IN_FLIGHT, width), np.uint64)
+    hits = Hits(
+        np.empty(FIRST_ROOM, np.int64), np.empty(FIRST_ROOM, np.int64),
+        np.empty(FIRST_ROOM, np.int64),
+    )  # fmt: skip
+    count = np.int64(0)
+    for q in range(first, last):
+        for flips in range(distance + 1):
+            for i in range(flips):
+                flipped[i] = i
+            more = True
+            while more:
+                held = 0
+                while more and held < IN_FLIGHT:
+                    flip(queries, q * width, flipped, flips, probe)
+                    for w in range(width):
+                        waiting[held, w] = probe[w]
+                    ahead[held] = key_of(probe, 0, tables.masks[0], odd, tables.shift)
+                    prefetch(tables.starts[0], ahead[held])
+                    held += 1
+                    more = next_choice(flipped, flips, bits)
+                for i in range(held):
+                    prefetch(tables.words[0], np.int64(tables.starts[0, ahead[i]]) * width)
+                for i in range(held):
+                    low = np.int64(tables.starts[0, ahead[i]])
+                    high = np.int64(tables.starts[0, ahead[i] + 1])
+                    found = equal_rows(waiting[i], q, flips, tables, low, high, hits, count)
+                    if found > len(hits.rows):
+                        hits = more_room(hits, count, found)
+                        found = equal_rows(waiting[i], q, flips, tables, low, high, hits, count)
+                    count = found
+    done = Hits(hits.queries[:count], hits.rows[:count], hits.distances[:count])
+    return done, np.empty((0, 4), np.int64)
+
+
+@inner
+def flip(words: Any, at: int, flipped: Any, flips: int, out: Any) -> None:
+    """Copy the fingerprint at words[at] with some bits turned."""
+    for w in range(len(out)):
+        out[w] = words[at + w]
+    for i in range(flips):
+        out[flipped[i] >> 6] ^= np.uint64(1) << np.uint64(flipped[i] & 63)
+
+
+@inner
+def next_choice(chosen: Any, size: int, bits: int) -> bool:
+    """Replace `size` ascending numbers below `bits` by the next such; False after the last."""
+    for i in range(size - 1, -1, -1):
+        if chosen[i] < bits - size + i:
+            chosen[i] += 1
+            for j in range(i + 1, size):
+                chosen[j] = chosen[j - 1] + 1
+            return True
+    return False
+
+
+@inner
+def equal_rows(
+    probe: Any, name: int, flips: int, tables: Any, low: int, high: int, hits: Any, count: int
+) -> int:
+    """Write the rows of a bucket that equal the signature; returns the new count."""
+    width = len(tables.odd)
+    for place in range(low, high):
+        if apart(probe, 0, tables.words[0], place * width, tables.odd) == 0:
+            if count < len(hits.rows):
+                hits.queries[count] = name
+                hits.rows[count] = tables.rows[0, place]
+                hits.distances[count] = flips
+            count += 1
+    return count
+
+
+@kernel
+def search_rows(
+    queries: Any, first: int, last: int, words: Any, count: int, odd: Any, distance: int
+) -> Any:
+    """Compare queries first..last-1 with rows 0..count-1, a tile of rows at a time; Hits."""
+    width = len(odd)
+    hits = Hits(
+        np.empty(FIRST_ROOM, np.int64), np.empty(FIRST_ROOM, np.int64),
+        np.empty(FIRST_ROOM, np.int64),
+    )  # fmt: skip
+    total = np.int64(0)
+    for low in range(0, count, TILE_ROWS):
+        high = min(low + TILE_ROWS, count)
+        for q in range(first, last):
+            near = count_within(queries, q * width, words, low, high, distance, odd)
+            if near == 0:
+                continue
+            if total + near > len(hits.rows):
+                hits = more_room(hits, total, total + near)
+            for row in range(low, high):
+                d = apart(queries, q * width, words, row * width, odd)
+                if d <= distance:
+                    hits.queries[total], hits.rows[total] = q, row
+                    hits.distances[total] = d
+                    total += 1
+    return Hits(hits.queries[:total], hits.rows[:total], hits.distances[:total])
+
+
+@kernel
+def search_rows_once(
+    query: Any, words: Any, count: int, odd: Any, distance: int, hits: Any
+) -> int:
+    """As `search_rows` for one query, into given room; returns how many rows were found."""
+    width = len(odd)
+    total = np.int64(0)
+    for low in range(0, count, TILE_ROWS):
+        high = min(low + TILE_ROWS, count)
+        if count_within(query, 0, words, low, high, distance, odd) == 0:
+            continue
+        for row in range(low, high):
+            d = apart(query, 0, words, row * width, odd)
+            if d <= distance:
+                if total < len(hits.rows):
+                    hits.rows[total], hits.distances[total] = row, d
+                total += 1
+    return total
