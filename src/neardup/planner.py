@@ -95,14 +95,14 @@ def plan_pairs(
     wanted = check_plan(plan, distance, bits)
     if wanted == 0:
         return _scan(n, bits)
-    agreement = agreement(sample_fps, bits)
+    information = agreement(sample_fps, bits)
     if wanted is not None:
-        return _blocks(n, distance, bits, wanted, agreement, plan)
+        return _blocks(n, distance, bits, wanted, information, plan)
     best = _scan(n, bits)
     for m in range(distance + 1, min(bits, distance + EXTRA_BLOCKS) + 1):
         if comb(m, m - distance) > MOST_TABLES:
             break
-        rival = _blocks(n, distance, bits, m, agreement, f"multi:{m}")
+        rival = _blocks(n, distance, bits, m, information, f"multi:{m}")
         if rival.seconds < best.seconds:
             best = rival
     return best
