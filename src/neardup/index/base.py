@@ -40,6 +40,7 @@ class BaseIndex:
         self._settings = settings
         self._lock = threading.RLock()
         self._odd = multipliers(settings.words)
+        self._logs = type(self)._added is not BaseIndex._added
         self._kind: str | None = None
         self._next = 0
         self._clock: list[tuple[int, float]] = []  # from this number on, inserted at this time
@@ -72,9 +73,8 @@ class BaseIndex:
             return True
         if id_kind(identity) != self._kind:
             return False
-        wanted = IdColumn(pa.array([identity], ID_KINDS[id_kind(identity)]))
         for segment in segments:
-            row = int(segment.ids.find(wanted)[0])
+            row = segment.ids.find_one(identity)
             if row >= 0 and not segment.dead[row]:
                 return True
         return False
@@ -314,12 +314,9 @@ class BaseIndex:
     ) -> list[tuple[int, int, Any]]:
         from neardup.kernels.tables import search_rows_once
 
-        flat = frozen(tail.words).reshape(-1)
-        hits = within_room(
-            lambda room: search_rows_once(words, flat, count, self._odd, distance, room)
-        )
+        hits = within_room(search_rows_once, words, tail.flat, count, self._odd, distance)
         numbers, dead = tail.numbers, tail.dead
-        return [(d, int(numbers[row]), tail.ids[row]) for d, row in hits if row not in dead]
+        return [(d, int(numbers[row]), tail.ids[row]) for d, row in hits or () if row not in dead]
 
     def _scan_tail(self, tail: Tail, count: int, words: Any, distance: int, threads: int) -> Found:
         plan = scan_plan(count, self.bits)
@@ -359,6 +356,10 @@ class BaseIndex:
     def _one(self, fingerprint: Any) -> Any:
         """Bring one fingerprint into uint64 (words,); None for a document without one."""
         value = fingerprint
+        if type(value) is int and self._settings.words == 1 and 0 <= value < 1 << self.bits:
+            words = np.empty(1, np.uint64)
+            words[0] = value
+            return words
         if isinstance(value, str):
             value = self._fingerprint_of_text(value)
         if value is None:
@@ -369,7 +370,7 @@ class BaseIndex:
                     f"the fingerprint is {value.dtype} of shape {value.shape}: use an int or"
                     f" uint64 ({self._settings.words},)"
                 )
-            return frozen(value)
+            return value.copy()
         if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
             raise UsageError(f"a fingerprint is {type(value).__name__}: {value!r:.60}: use an int")
         number = int(value)
@@ -379,7 +380,7 @@ class BaseIndex:
                 " is value % 2**64)"
             )
         parts = [number >> 64 * w & MASK64 for w in range(self._settings.words)]
-        return frozen(np.array(parts, np.uint64))
+        return np.array(parts, np.uint64)
 
     def _fingerprint_of_text(self, text: str) -> int | None:
         from neardup.fold import fingerprint
@@ -418,14 +419,17 @@ class BaseIndex:
         self._check_kind(kind)
         identity = str(identity) if kind == "str" else int(identity)
         segments, tail = self._state
-        if not tail.remove(identity) and segments:
-            wanted = pa.array([identity], ID_KINDS[kind])
-            self._remove_places(self._places(IdColumn(wanted)), wanted)
+        if not tail.remove(identity):
+            for i, segment in enumerate(segments):
+                row = segment.ids.find_one(identity)
+                if row >= 0 and not segment.dead[row]:
+                    self._remove_rows(i, np.array([row]))
         if len(tail) == TAIL_ROWS:
             self._settle()
             tail = self._state[1]
         tail.append(identity, words, self._numbered(1))
-        self._added(pa.array([identity], ID_KINDS[kind]), words[None, :])
+        if self._logs:
+            self._added(pa.array([identity], ID_KINDS[kind]), words[None, :])
 
     def _add_many(self, ids: Any, fingerprints: Any) -> int:
         column = IdColumn(id_array(ids))

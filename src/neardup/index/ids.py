@@ -84,6 +84,7 @@ class IdColumn:
         self.values = values
         self._slots = slots
         self._ascending: bool | None = None
+        self._ends: tuple[int, ...] | None = None
 
     def __len__(self) -> int:
         """Rows."""
@@ -138,6 +139,15 @@ class IdColumn:
             *ids.bytes_and_offsets(), len(ids), *self.bytes_and_offsets(), self.slots, rows
         )
         return rows
+
+    def find_one(self, identity: Any) -> int:
+        """The row of one id of the column's kind, or -1."""
+        if self._ends is None:
+            numbers = self.values.to_numpy() if self.ascending and len(self) else None
+            self._ends = (int(numbers[0]), int(numbers[-1])) if numbers is not None else ()
+        if self._ends and not self._ends[0] <= identity <= self._ends[1]:
+            return -1
+        return int(self.find(IdColumn(pa.array([identity], self.values.type)))[0])
 
     @property
     def slots(self) -> Any:

@@ -114,10 +114,8 @@ class ScanSearcher:
         from neardup.kernels.tables import search_rows_once
 
         return within_room(
-            lambda room: search_rows_once(
-                query, self._words, self._count, self._odd, distance, room
-            )
-        )
+            search_rows_once, query, self._words, self._count, self._odd, distance
+        )  # type: ignore[return-value]
 
 
 class TableSearcher:
@@ -127,9 +125,13 @@ class TableSearcher:
         self, words: Any, plan: SearchPlan, distance: int, bits: int, workers: int
     ) -> None:
         """Build every table of the plan for uint64 (n, words)."""
+        from neardup.kernels.tables import search_tables_once, view_of
+
         self.plan = plan
         self._words, self._bits, self._distance = words, bits, distance
         self._tables = build_tables(words, plan, workers)
+        self._view, self._odd = view_of(self._tables), self._tables.odd
+        self._once = search_tables_once
         self._children: dict[tuple[int, int], _HeavyBucket] = {}
         self._lock = threading.Lock()
 
@@ -159,11 +161,7 @@ class TableSearcher:
 
     def search_once(self, query: Any, distance: int) -> list[tuple[int, int]]:
         """See Searcher."""
-        from neardup.kernels.tables import search_tables_once
-
-        hits = within_room(
-            lambda room: search_tables_once(query, self._tables, distance, room)
-        )
+        hits = within_room(self._once, query, self._view, self._odd, distance)
         if hits is not None:
             return hits
         found = self.search(query[None, :], distance, 1)
@@ -294,26 +292,30 @@ def in_parts(count: int, workers: int, search: Any) -> Found:
     return Found.joined(parts)
 
 
-_rooms = threading.local()
+class _Room(threading.local):
+    """A thread's room for the rows and distances of one query's hits."""
+
+    def __init__(self) -> None:
+        self.few = np.empty((2, FEW_HITS), np.int64)
 
 
-def within_room(search: Any) -> Any:
-    """Search one query into this thread's room, made larger if it must be.
+_room = _Room()
+
+
+def within_room(search: Any, *arguments: Any) -> list[tuple[int, int]] | None:
+    """Search one query into this thread's room, or if that is too small into more.
 
     Returns:
         A list of (distance, row); None if the search returns less than 0.
     """
-    from neardup.kernels.tables import Hits
-
-    room = getattr(_rooms, "hits", None)
-    if room is None:
-        room = _rooms.hits = Hits(*(np.empty(FEW_HITS, np.int64) for _ in range(3)))
-    count = search(room)
+    room = _room.few
+    count = search(*arguments, room)
     if count == 0:
         return []
     if count < 0:
         return None
-    if count > len(room.rows):
-        room = Hits(*(np.empty(count, np.int64) for _ in range(3)))
-        search(room)
-    return list(zip(room.distances[:count].tolist(), room.rows[:count].tolist(), strict=True))
+    if count > FEW_HITS:
+        room = np.empty((2, count), np.int64)
+        search(*arguments, room)
+    rows, distances = room[:, :count].tolist()
+    return list(zip(distances, rows, strict=True))

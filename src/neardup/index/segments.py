@@ -16,6 +16,8 @@ import pyarrow as pa
 from neardup.index.ids import ID_KINDS, IdColumn
 from neardup.index.searchers import Found, Searcher, build_searcher, plan_for
 
+from neardup.partition import frozen
+
 if TYPE_CHECKING:
     from neardup.index.settings import Settings
 
@@ -101,6 +103,7 @@ class Tail:
     def __init__(self, width: int) -> None:
         """Start empty, for fingerprints of so many words."""
         self.words = np.zeros((TAIL_ROWS, width), np.uint64)
+        self.flat = frozen(self.words).reshape(-1)
         self.numbers = np.zeros(TAIL_ROWS, np.int64)
         self.ids: list[Any] = []
         self.rows: dict[Any, int] = {}

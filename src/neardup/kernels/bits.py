@@ -21,7 +21,7 @@ _I64 = ir.IntType(64)
 _I128 = ir.IntType(128)
 
 
-def _compiled_as(instruction: Any) -> Any:
+def compiled_as(instruction: Any) -> Any:
     """Put an intrinsic in the place of the plain function, unless the JIT is off."""
     return lambda plain: plain if config.DISABLE_JIT else instruction  # type: ignore[attr-defined]
 
@@ -53,7 +53,8 @@ def _mul_fold(typingctx: Any, a: Any, b: Any) -> Any:
     return types.uint64(types.uint64, types.uint64), codegen
 
 
-def _pointer(context: Any, builder: Any, array_type: Any, array: Any, at: Any, pointee: Any) -> Any:
+def pointer(context: Any, builder: Any, array_type: Any, array: Any, at: Any, pointee: Any) -> Any:
+    """Inside an intrinsic: where byte `at` of an array is, as a pointer to a `pointee`."""
     data = context.make_array(array_type)(context, builder, array).data
     start = builder.gep(builder.bitcast(data, cgutils.voidptr_t), [at])
     return builder.bitcast(start, pointee.as_pointer())
@@ -62,8 +63,8 @@ def _pointer(context: Any, builder: Any, array_type: Any, array: Any, at: Any, p
 def _load_lanes(
     context: Any, builder: Any, array_type: Any, array: Any, at: Any, lanes: int
 ) -> Any:
-    pointer = _pointer(context, builder, array_type, array, at, ir.VectorType(_I8, lanes))
-    value = builder.load(pointer)
+    place = pointer(context, builder, array_type, array, at, ir.VectorType(_I8, lanes))
+    value = builder.load(place)
     value.align = 1
     return value
 
@@ -110,8 +111,8 @@ def _copy_lower16(typingctx: Any, target: Any, to: Any, data: Any, at: Any, case
             lanes = builder.insert_element(lanes, args[4], index)
         added = builder.add(value, builder.select(capitals, lanes, _splat(0, 16)))
         vector = ir.VectorType(_I8, 16)
-        pointer = _pointer(context, builder, signature.args[0], args[0], args[1], vector)
-        builder.store(added, pointer).align = 1
+        place = pointer(context, builder, signature.args[0], args[0], args[1], vector)
+        builder.store(added, place).align = 1
         return context.get_dummy_value()
 
     return types.void(target, types.int64, data, types.int64, types.uint8), codegen
@@ -123,7 +124,7 @@ def _loader(width: int) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             integer = ir.IntType(width)
             value = builder.load(
-                _pointer(context, builder, signature.args[0], args[0], args[1], integer)
+                pointer(context, builder, signature.args[0], args[0], args[1], integer)
             )
             value.align = 1
             return builder.zext(value, _I64) if width < 64 else value
@@ -142,53 +143,70 @@ def _prefetch(typingctx: Any, data: Any, at: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         size = context.get_abi_sizeof(context.get_data_type(signature.args[0].dtype))
         offset = builder.mul(args[1], ir.Constant(_I64, size))
-        pointer = _pointer(context, builder, signature.args[0], args[0], offset, _I8)
+        place = pointer(context, builder, signature.args[0], args[0], offset, _I8)
         i32 = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [pointer.type, i32, i32, i32])
+        kind = ir.FunctionType(ir.VoidType(), [place.type, i32, i32, i32])
         function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        builder.call(function, [pointer, *(ir.Constant(i32, value) for value in (0, 3, 1))])
+        builder.call(function, [place, *(ir.Constant(i32, value) for value in (0, 3, 1))])
         return context.get_dummy_value()
 
     return types.void(data, types.int64), codegen
+
+
+def _at_address(kind: Any) -> Any:
+    @intrinsic
+    def at_address(typingctx: Any, address: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
+
+        return types.CPointer(kind)(types.uint64), codegen
+
+    return at_address
+
+
+words_at = _at_address(types.uint64)
+"""A pointer to uint64 at an address; compiled code only."""
+halves_at = _at_address(types.uint32)
+"""A pointer to uint32 at an address; compiled code only."""
 
 
 def _mask(data: Any, at: int, wanted: Any) -> Any:
     return np.uint64(sum(1 << i for i in range(64) if wanted(int(data[at + i]))))
 
 
-@_compiled_as(_ctpop)
+@compiled_as(_ctpop)
 def popcount(x: Any) -> int:
     """Count the 1 bits of a uint64; int64."""
     return int(x).bit_count()
 
 
-@_compiled_as(_cttz)
+@compiled_as(_cttz)
 def trailing_zeros(x: Any) -> int:
     """Count the 0 bits below the lowest 1 bit of a uint64; 64 for 0; int64."""
     value = int(x)
     return (value & -value).bit_length() - 1 if value else 64
 
 
-@_compiled_as(_mul_fold)
+@compiled_as(_mul_fold)
 def multiply_fold(a: Any, b: Any) -> Any:
     """Multiply two uint64 to 128 bits and xor the halves (the mixing step of XXH3); uint64."""
     product = int(a) * int(b)
     return np.uint64((product & _MASK64) ^ (product >> 64))
 
 
-@_compiled_as(_load64)
+@compiled_as(_load64)
 def load64(data: Any, at: int) -> Any:
     """Read 8 bytes of a uint8 array from index `at` on, little-endian; unaligned; uint64."""
     return np.uint64(int.from_bytes(bytes(data[at : at + 8]), "little"))
 
 
-@_compiled_as(_load32)
+@compiled_as(_load32)
 def load32(data: Any, at: int) -> Any:
     """Read 4 bytes of a uint8 array from index `at` on, little-endian, widened to uint64."""
     return np.uint64(int.from_bytes(bytes(data[at : at + 4]), "little"))
 
 
-@_compiled_as(_word_mask64)
+@compiled_as(_word_mask64)
 def word_mask64(data: Any, at: int) -> Any:
     """Mark which of the 64 bytes from index `at` on are ASCII letters, digits or `_`; uint64."""
     return _mask(
@@ -196,13 +214,13 @@ def word_mask64(data: Any, at: int) -> Any:
     )
 
 
-@_compiled_as(_high_mask64)
+@compiled_as(_high_mask64)
 def high_mask64(data: Any, at: int) -> Any:
     """Mark which of the 64 bytes from index `at` on are not ASCII; uint64."""
     return _mask(data, at, lambda byte: byte >= 0x80)
 
 
-@_compiled_as(_copy_lower16)
+@compiled_as(_copy_lower16)
 def copy_lower16(target: Any, to: int, data: Any, at: int, case_bit: Any) -> None:
     """Copy 16 bytes of `data` from `at` to `target`, adding uint8 `case_bit` to ASCII capitals."""
     for i in range(16):
@@ -210,6 +228,6 @@ def copy_lower16(target: Any, to: int, data: Any, at: int, case_bit: Any) -> Non
         target[to + i] = byte + case_bit if 0x41 <= byte <= 0x5A else byte
 
 
-@_compiled_as(_prefetch)
+@compiled_as(_prefetch)
 def prefetch(data: Any, at: int) -> None:
     """Begin to bring the cache line of data[at] (1-D, contiguous) nearer; may lie beyond its end."""

@@ -21,6 +21,10 @@ inlined: Final[Any] = njit(
 """As `inner`, and always compiled into the caller: for what runs once a character."""
 
 
+making: Final[Any] = njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+"""Called from kernels only; may make arrays, which `inner` must not."""
+
+
 @inner
 def fill(array: Any, begin: int, end: int, value: Any) -> None:
     """Set array[begin:end] to `value`; as a slice assignment it would take seconds to compile."""

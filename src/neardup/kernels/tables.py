@@ -11,9 +11,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import carray, config
 
-from neardup.kernels.bits import popcount, prefetch
-from neardup.kernels.jit import fill, inlined, inner, kernel, move
+from neardup.kernels.bits import halves_at, popcount, prefetch, words_at
+from neardup.kernels.jit import fill, inlined, inner, kernel, making, move
 
 IN_FLIGHT = 64
 """Buckets that are fetched from memory while others are compared."""
@@ -41,6 +42,39 @@ class Hits(NamedTuple):
     queries: Any  # int64
     rows: Any  # int64
     distances: Any  # int64
+
+
+def view_of(tables: Tables) -> Any:
+    """What stands for the tables in a call for one query, to which five arrays would cost 4 us.
+
+    Returns:
+        uint64 (8,): addresses and sizes; only valid while the tables live. With the JIT off the
+        tables themselves.
+    """
+    if config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return tables
+    number, size = tables.words.shape
+    arrays = (tables.words, tables.rows, tables.starts, tables.masks)
+    sizes = (number, size, int(tables.shift), tables.heavy)
+    return np.array([*(x.ctypes.data for x in arrays), *sizes], np.uint64)
+
+
+def _tables_at(view: Any, odd: Any) -> Any:
+    number, size, shift = np.int64(view[4]), np.int64(view[5]), view[6]
+    keys = (np.int64(1) << (np.int64(64) - np.int64(shift))) + 1
+    return Tables(
+        carray(words_at(view[0]), (number, size)),
+        carray(halves_at(view[1]), (number, size // len(odd))),
+        carray(halves_at(view[2]), (number, keys)),
+        carray(words_at(view[3]), (number, len(odd))),
+        shift,
+        odd,
+        np.int64(view[7]),
+    )
+
+
+viewed: Any = (lambda view, _: view) if config.DISABLE_JIT else making(_tables_at)  # type: ignore[attr-defined]
+"""The tables that a view stands for."""
 
 
 @inlined
@@ -246,17 +280,31 @@ def search_tables(
 
 
 @kernel
-def search_tables_once(query: Any, tables: Any, distance: int, hits: Any) -> int:
+def search_tables_once(query: Any, view: Any, odd: Any, distance: int, room: Any) -> int:
     """As `search_tables` for one query, into given room.
 
+    Args:
+        query: uint64 (W,).
+        view: The tables, from `view_of`.
+        odd: Their constants.
+        distance: The largest that is reported.
+        room: int64 (2, places), written: rows and distances of those for which there is room.
+
     Returns:
-        How many rows were found, of which those that there was room for are written; -1 where a
-        bucket is too heavy.
+        How many rows were found; -1 where a bucket is too heavy.
     """
-    width = len(tables.odd)
+    tables = viewed(view, odd)
+    hits = Hits(room[0], room[0], room[1])
     count = np.int64(0)
     for t in range(len(tables.starts)):
-        key = key_of(query, 0, tables.masks[t], tables.odd, tables.shift)
+        prefetch(tables.starts[t], key_of(query, 0, tables.masks[t], odd, tables.shift))
+    for t in range(len(tables.starts)):
+        key = key_of(query, 0, tables.masks[t], odd, tables.shift)
+        low = np.int64(tables.starts[t, key])
+        for line in range(FETCHED_LINES):
+            prefetch(tables.words[t], low * len(odd) + line * LINE_WORDS)
+    for t in range(len(tables.starts)):
+        key = key_of(query, 0, tables.masks[t], odd, tables.shift)
         low, high = np.int64(tables.starts[t, key]), np.int64(tables.starts[t, key + 1])
         if high - low > tables.heavy:
             return np.int64(-1)
@@ -386,9 +434,9 @@ def search_rows(
 
 @kernel
 def search_rows_once(
-    query: Any, words: Any, count: int, odd: Any, distance: int, hits: Any
+    query: Any, words: Any, count: int, odd: Any, distance: int, room: Any
 ) -> int:
-    """As `search_rows` for one query, into given room; returns how many rows were found."""
+    """As `search_rows` for one query, into given room as of `search_tables_once`."""
     width = len(odd)
     total = np.int64(0)
     for low in range(0, count, TILE_ROWS):
@@ -398,7 +446,7 @@ def search_rows_once(
         for row in range(low, high):
             d = apart(query, 0, words, row * width, odd)
             if d <= distance:
-                if total < len(hits.rows):
-                    hits.rows[total], hits.distances[total] = row, d
+                if total < room.shape[1]:
+                    room[0, total], room[1, total] = row, d
                 total += 1
     return total
