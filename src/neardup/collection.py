@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from neardup.documents import ReadOptions
+    from neardup.resume import Resume
 
 __all__ = ["Collection", "Resources", "batches_of"]
 
@@ -35,10 +36,12 @@ class Resources:
         memory: Bytes that the run should stay below, beside what grows with the number of
             documents; what does not fit goes to disk.
         tmp: Folder for temporary files; the system's unless given.
+        resume: Folder for the state of the run, so that it can be killed and go on; or None.
     """
 
     memory: int = field(default_factory=lambda: memory_bytes(None))
     tmp: str | None = None
+    resume: str | None = None
 
 
 class Collection:
@@ -48,9 +51,16 @@ class Collection:
         names: The inputs' names, for addresses.
         matching: Decides what must stay.
         resources: How much memory it may take, and where the rest goes.
+        resume: What an earlier run has done already, and where to keep what this one does.
     """
 
-    def __init__(self, names: Sequence[str], matching: Matching, resources: Resources) -> None:
+    def __init__(
+        self,
+        names: Sequence[str],
+        matching: Matching,
+        resources: Resources,
+        resume: Resume | None = None,
+    ) -> None:
         """Begin without documents."""
         self.addresses = Addresses(names)
         self.nbytes = 0
@@ -58,10 +68,12 @@ class Collection:
         self._resources = resources
         self._measured: list[Any] = [np.zeros(0)]
         self._groups = _GroupNumbers()
-        self._spool = FeatureSpool(resources.memory // 8, resources.tmp)
-        self._fingerprinter = Fingerprinter(
-            matching.recipe, matching.workers, self._spool if matching.by_features else None
+        self._resume = resume
+        self._spool = FeatureSpool(
+            resources.memory // 8, resources.tmp, None if resume is None else resume.features
         )
+        self._done: list[tuple[Any, Any]] = [] if resume is None else [resume.fingerprints()]
+        self._fingerprinter = self._new_fingerprinter()
 
     def __enter__(self) -> Self:
         """Give itself."""
@@ -74,7 +86,8 @@ class Collection:
 
     def add(self, source: int, batch: Batch) -> None:
         """Take a batch of documents of input number `source`."""
-        self._fingerprinter.add(batch.texts)
+        if self._resume is None or not self._resume.passes(batch):
+            self._fingerprinter.add(batch.texts)
         self.addresses.add(source, batch.rows, batch.ids)
         self.nbytes += batch.nbytes
         if self._matching.keep == "longest":
@@ -83,10 +96,36 @@ class Collection:
             self._measured.append(batch.numbers.to_numpy(zero_copy_only=False))
         if batch.within is not None:
             self._groups.add(batch.within)
+        if self._resume is not None and self._resume.is_due:
+            self._keep(self._resume)
 
     def finish(self) -> Any:
         """Wait for the fingerprints; uint64 (n, words), masked where a document is empty."""
-        return self._fingerprinter.finish()
+        if self._resume is None:
+            values = self._fingerprinter.finish()
+            self._offsets = self._fingerprinter.feature_offsets()
+            return values
+        self._resume.check_end()
+        self._keep(self._resume)
+        counts = np.concatenate([part for _, part in self._done])
+        self._offsets = np.append(0, np.cumsum(counts))
+        values = np.concatenate([part for part, _ in self._done])
+        empty = np.repeat(counts[:, None] == 0, values.shape[1], axis=1)
+        return np.ma.MaskedArray(values, empty) if empty.any() else values
+
+    def _new_fingerprinter(self) -> Fingerprinter:
+        spool = self._spool if self._matching.by_features else None
+        return Fingerprinter(self._matching.recipe, self._matching.workers, spool)
+
+    def _keep(self, resume: Resume) -> None:
+        """Wait for the fingerprints of what was added since the last time, and keep them."""
+        values = np.ma.getdata(self._fingerprinter.finish())
+        counts = np.diff(self._fingerprinter.feature_offsets())
+        self._fingerprinter.__exit__()
+        self._fingerprinter = self._new_fingerprinter()
+        if len(counts):
+            self._done.append((values, counts))
+            resume.keep(values, counts)
 
     @property
     def feature_count(self) -> int:
@@ -97,7 +136,7 @@ class Collection:
         """The feature sets, after `finish`, whose result is `values`."""
         return FeatureSets(
             self._spool.finish(),
-            self._fingerprinter.feature_offsets(),
+            self._offsets,
             np.ma.getdata(values),
             cell_limit=self._resources.memory // 8,
             groups=self._groups.numbers(),
@@ -106,9 +145,15 @@ class Collection:
 
     def group(self, values: Any, work: Work | None = None) -> Grouping:
         """Decide for every document, after `finish`, whose result is `values`."""
+        found = None if self._resume is None else self._resume.grouping()
+        if found is not None:
+            return found
         order = priorities(len(values), self._matching.keep, np.concatenate(self._measured))
         sets = self.sets(values) if self._matching.by_features else None
-        return group(self._matching, values, order, sets, self._groups.numbers(), work)
+        grouping = group(self._matching, values, order, sets, self._groups.numbers(), work)
+        if self._resume is not None:
+            self._resume.folder.save_grouping(grouping)
+        return grouping
 
 
 class _GroupNumbers:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import mmap
 import tempfile
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
 from neardup.errors import FileError
+
+if TYPE_CHECKING:
+    from neardup.checkpoint import AppendFile
 
 __all__ = ["FeatureSpool"]
 
@@ -22,6 +25,7 @@ class FeatureSpool:
     Args:
         limit: Bytes to hold in memory; more go to an unlinked temporary file.
         tmp: Folder for that file; the system's own if None.
+        kept: A file to append to instead, from the first array on; it is closed, but stays.
 
     Example:
         >>> with FeatureSpool(limit=8) as spool:
@@ -31,14 +35,14 @@ class FeatureSpool:
         [1, 2, 3]
     """
 
-    def __init__(self, limit: int, tmp: str | None = None) -> None:
-        """Begin empty, in memory."""
+    def __init__(self, limit: int, tmp: str | None = None, kept: AppendFile | None = None) -> None:
+        """Begin empty, in memory, or after what the kept file holds."""
         self._limit = limit
         self._tmp = tmp
         self._memory = _private_memory(_FIRST_BYTES)
-        self._file: Any = None
+        self._file: Any = kept
         self._map: mmap.mmap | None = None
-        self.nbytes = 0
+        self.nbytes = 0 if kept is None else kept.nbytes
 
     @property
     def on_disk(self) -> bool:
@@ -59,7 +63,7 @@ class FeatureSpool:
 
     def finish(self) -> Any:
         """Everything as one uint64 array, read-only."""
-        if self._file is not None:
+        if self._file is not None and self.nbytes:
             self._file.flush()
             self._map = mmap.mmap(self._file.fileno(), self.nbytes, access=mmap.ACCESS_READ)
         whole = np.frombuffer(self._map or self._memory, np.uint64, self.nbytes // _WORD)

@@ -49,6 +49,12 @@ def dedup(
     workers: shared.Workers = None,
     memory: shared.Memory = None,
     tmp: shared.Tmp = None,
+    resume: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR", help="Keep the run's state here: killed, it goes on when run again."
+        ),
+    ] = None,
     json: shared.Json = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the plan and its cost, from a sample.")
@@ -86,6 +92,8 @@ def dedup(
     neardup dedup docs/ -o unique-docs/ --keep longest
 
     neardup dedup 's3://bucket/news/*.jsonl.gz' -o s3://bucket/unique/ --within language
+
+    neardup dedup crawl/ -o unique/ --resume crawl.state
 
     neardup dedup news.parquet --clusters clusters.parquet --policy components
     """
@@ -128,7 +136,7 @@ def dedup(
     fields = shared.text_fields(text)
     read = ReadOptions(fields, id_field, skip, within=within, number=matching.number)
     outputs = Outputs(output, duplicates, clusters, rejects)
-    resources = Resources(memory_bytes(memory), tmp)
+    resources = Resources(memory_bytes(memory), tmp, resume)
     warm_up(lambda: dedup_texts(["one", "one"], replace(matching, keep="first"), resources))
     if dry_run:
         print_estimate(estimate_run(inputs, matching, read, resources, format_name), json)

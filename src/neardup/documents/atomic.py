@@ -42,6 +42,10 @@ class Output(Protocol):
     def discard(self) -> None:
         """Close and remove everything temporary."""
 
+    @property
+    def aside(self) -> list[str]:
+        """Full paths of what is temporary; some may not exist (yet, or any more)."""
+
 
 class AtomicFile:
     """One output, written aside in its folder and compressed as its extension says.
@@ -60,6 +64,7 @@ class AtomicFile:
         self._final: Path | None = None
         self._temporary: Path | None = None
         self._backup: Path | None = None
+        self._mark = secrets.token_hex(4)
         try:
             self._file = self._open()
         except OSError as error:
@@ -74,10 +79,20 @@ class AtomicFile:
         if is_device(self.path):
             return Path(self.path).open("wb", buffering=_BUFFER_BYTES)
         self._final = Path(self.path).resolve()
-        temporary = _beside(self._final, "tmp")
+        temporary = self._beside(self._final, "tmp")
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         self._temporary = temporary
         return os.fdopen(descriptor, "wb", _BUFFER_BYTES)
+
+    def _beside(self, final: Path, ending: str) -> Path:
+        return final.with_name(f".{final.name[:50]}.{self._mark}.{ending}")
+
+    @property
+    def aside(self) -> list[str]:
+        """See Output.aside."""
+        if self._temporary is None:
+            return []
+        return [str(self._temporary), str(self._temporary.with_suffix(".old"))]
 
     def write(self, data: bytes | memoryview) -> int:
         """Append bytes; FileError if the disk is full or the write fails otherwise."""
@@ -119,7 +134,7 @@ class AtomicFile:
         """Rename to the final path; what it replaces is held as a link until `settle`."""
         if self._temporary is None or self._final is None:
             return
-        backup = _beside(self._final, "old")
+        backup = self._beside(self._final, "old")
         with contextlib.suppress(OSError):
             backup.hardlink_to(self._final)
             self._backup = backup
@@ -231,10 +246,16 @@ class AtomicFolder:
             if self._is_remote:
                 self._temporary = Path(tempfile.mkdtemp(dir=tmp))
             else:
-                self._temporary = _beside(self._final, "tmp")
+                name = f".{self._final.name[:50]}.{secrets.token_hex(4)}.tmp"
+                self._temporary = self._final.with_name(name)
                 self._temporary.mkdir()
         except OSError as error:
             raise file_error(path, "create the folder", error) from None
+
+    @property
+    def aside(self) -> list[str]:
+        """See Output.aside."""
+        return [str(self._temporary)]
 
     def add(self, relative: str, data: bytes) -> None:
         """Write one file; FileError if that fails."""
@@ -303,10 +324,6 @@ def _protocols(fs: object) -> set[str]:
 
 def _remote_beside(key: str, ending: str) -> str:
     return f"{key}.{secrets.token_hex(4)}.{ending}"
-
-
-def _beside(path: Path, ending: str) -> Path:
-    return path.with_name(f".{path.name[:50]}.{secrets.token_hex(4)}.{ending}")
 
 
 def is_device(path: str) -> bool:

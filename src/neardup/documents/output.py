@@ -19,7 +19,7 @@ from neardup.documents.remote import as_local, is_uri, locate, remote_errors
 from neardup.errors import FileError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from types import TracebackType
 
 __all__ = ["OutputSet", "check_empty", "is_folder", "joined_path"]
@@ -31,6 +31,8 @@ class OutputSet:
     Args:
         inputs: Paths that no output may replace.
         tmp: Folder for what waits for its upload to a URI; the system's own if None.
+        told: Called with the paths of what is temporary when an output begins, so that whoever
+            cleans up after a killed process can know them.
 
     Example:
         >>> with OutputSet() as outputs:
@@ -38,8 +40,14 @@ class OutputSet:
         ...     outputs.commit()
     """
 
-    def __init__(self, inputs: Iterable[str | None] = (), tmp: str | None = None) -> None:
+    def __init__(
+        self,
+        inputs: Iterable[str | None] = (),
+        tmp: str | None = None,
+        told: Callable[[list[str]], None] | None = None,
+    ) -> None:
         """Remember the inputs."""
+        self._told = told
         self._tmp = tmp
         self._inputs = [path for path in inputs if path is not None]
         self._files: list[Output] = []
@@ -59,7 +67,7 @@ class OutputSet:
         if is_uri(path) or not is_device(path):
             self._take(path)
         file = RemoteFile(path, self._tmp) if is_uri(path) else AtomicFile(path)
-        self._files.append(file)
+        self._begin(file)
         return file
 
     def create_tree(self, path: str) -> AtomicFolder:
@@ -74,7 +82,7 @@ class OutputSet:
         if not is_uri(path):
             self.create_folder(str(Path(path).resolve().parent))
         folder = AtomicFolder(path, self._tmp)
-        self._files.append(folder)
+        self._begin(folder)
         return folder
 
     def create_folder(self, path: str) -> None:
@@ -120,6 +128,11 @@ class OutputSet:
             raise FileError(f"cannot write {path}: there is no folder {parent}; create it first")
         if any(_is_same(source, path) for source in self._inputs):
             raise UsageError(f"{path} is an input; write to another path")
+
+    def _begin(self, output: Output) -> None:
+        self._files.append(output)
+        if self._told is not None and output.aside:
+            self._told(output.aside)
 
     def _take(self, path: str) -> None:
         name = _full_name(path)

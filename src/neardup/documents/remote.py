@@ -116,6 +116,10 @@ class RemoteInput:
                 f"{self.name} changed while it was being read; run again when it is complete"
             )
 
+    def stamp(self) -> tuple[str, int, int | str]:
+        """The URI, the size, and what else the file system tells of the file's version."""
+        return self.name, self.nbytes or 0, " ".join(str(x) for x in self._state[1:] if x)
+
     def close(self) -> None:
         """Nothing to remove."""
 

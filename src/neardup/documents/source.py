@@ -83,6 +83,15 @@ class Source(ABC):
         """The paths that no output may replace."""
         return [] if self.path is None else [self.path]
 
+    def stamps(self) -> list[tuple[str, int, int | str]]:
+        """Path, bytes and time of change (ns since 1970, or a tag) of every file, to compare.
+
+        Raises:
+            UsageError: For a stream, which cannot be read again.
+            FileError: If a file has gone.
+        """
+        return [self._input.stamp()]
+
     def close(self) -> None:
         """Remove the temporary copy, if there is one."""
         self._input.close()

@@ -43,6 +43,9 @@ class Input(Protocol):
     def check_unchanged(self) -> None:
         """Raise FileError if the input is no longer what it was when it was found."""
 
+    def stamp(self) -> tuple[str, int, int | str]:
+        """Path, bytes and time of change (ns since 1970, or a tag); UsageError for a stream."""
+
     def close(self) -> None:
         """Remove the copy, if there is one."""
 
@@ -79,6 +82,10 @@ class RegularInput:
             raise FileError(
                 f"{self.name} changed while it was being read; run again when it is complete"
             )
+
+    def stamp(self) -> tuple[str, int, int | str]:
+        """The file's path, size and time of change as they were when it was found."""
+        return self.name, self._state[2], self._state[3]
 
     def close(self) -> None:
         """Nothing to remove."""
@@ -124,6 +131,13 @@ class StreamInput:
 
     def check_unchanged(self) -> None:
         """A copy does not change."""
+
+    def stamp(self) -> tuple[str, int, int | str]:
+        """Refuse: the rest of a stream is gone with the run that read it."""
+        raise UsageError(
+            f"{self.name} is a stream, which cannot be read again: --resume needs files; save it"
+            " to one first"
+        )
 
     def close(self) -> None:
         """Remove the copy."""

@@ -111,6 +111,19 @@ class TextFilesSource(Source):
                     )
                 folder.add(file.relative, data)
 
+    def stamps(self) -> list[tuple[str, int, int | str]]:
+        """See Source.stamps; of a file behind a URI the size only."""
+        stamps: list[tuple[str, int, int | str]] = []
+        for file in self._files:
+            changed: int | str = ""
+            if not is_uri(file.path):
+                try:
+                    changed = os.stat(file.path).st_mtime_ns  # noqa: PTH116
+                except OSError as error:
+                    raise file_error(file.path, "read", error) from None
+            stamps.append((file.path, file.nbytes, changed))
+        return stamps
+
     def close(self) -> None:
         """Nothing to remove."""
 

@@ -1,41 +1,39 @@
-"""Near-duplicate removal from end to end: the only place that composes the steps.
+"""Remove near-duplicates, from files or from memory.
 
 Plan of a run:
 1. read the inputs, and fingerprint each batch while the next one is read;
 2. find the matches and group them, in memory that is linear in the documents;
 3. write the kept documents, the duplicates and the clusters; then all outputs appear together.
+With a folder to resume from, steps 1 and 2 are kept there as they go.
 """
 
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
-from dataclasses import dataclass
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
+from neardup.checkpoint import RunFolder
 from neardup.collection import Collection, Resources, batches_of
 from neardup.documents import (
-    OutputSet,
     ReadOptions,
     Rejects,
     is_folder,
-    open_sources,
     plan_outputs,
     write_outputs,
     write_table,
 )
 from neardup.errors import UsageError
-from neardup.fingerprint_files import fingerprint_table, read_fingerprints
-from neardup.fold import distance as hamming_distance
-from neardup.matching import Grouping, Matching, partners
+from neardup.facts import run_facts
+from neardup.matching import Matching
 from neardup.memory import memory_bytes
-from neardup.neighbours import pairs
+from neardup.pipeline.steps import open_inputs, output_set, read_all, summarise
 from neardup.progress import Quiet, Stopwatch
 from neardup.recipe import Recipe
-from neardup.report import Summary
 from neardup.results import (
     CLUSTERS,
     DUPLICATES,
@@ -43,26 +41,19 @@ from neardup.results import (
     cluster_batches,
     duplicates_table,
 )
-from neardup.similarity import similar_sets, similarities
-from neardup.text import text_array
+from neardup.resume import Resume
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from neardup.documents import Source
-    from neardup.progress import Progress
+    import pyarrow as pa
 
-__all__ = [
-    "DedupResult",
-    "Outputs",
-    "Resources",
-    "dedup",
-    "dedup_files",
-    "dedup_texts",
-    "fingerprint_files",
-    "pairs_file",
-    "similar_pairs",
-]
+    from neardup.documents import OutputSet, Source
+    from neardup.matching import Grouping
+    from neardup.progress import Progress
+    from neardup.report import Summary
+
+__all__ = ["DedupResult", "Outputs", "dedup", "dedup_files", "dedup_texts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +119,7 @@ def dedup(  # noqa: PLR0913
     workers: int | None = None,
     memory: str | int | None = None,
     recall: float = 1.0,
+    resume: str | os.PathLike[str] | None = None,
 ) -> DedupResult:
     """Find near-duplicates among files or documents in memory, and keep one of each group.
 
@@ -154,6 +146,8 @@ def dedup(  # noqa: PLR0913
         workers: Threads; the processors at hand unless given.
         memory: Budget, such as "2G".
         recall: Least share of the pairs exactly at the threshold that is found; 1 finds all.
+        resume: Folder where a run over files keeps what it has done: killed, it goes on there when
+            it is called again with the same arguments. Removed when the run succeeds.
 
     Returns:
         What was decided, as arrays and an Arrow table.
@@ -183,12 +177,15 @@ def dedup(  # noqa: PLR0913
         recall=recall,
     )
     read = ReadOptions(fields, id, on_error == "skip", within=within, number=matching.number)
-    resources = Resources(memory_bytes(memory))
+    folder = None if resume is None else os.fspath(resume)
+    resources = Resources(memory_bytes(memory), resume=folder)
     files = (output, duplicates, clusters, rejects)
     paths = _paths(source, output is not None)
     if paths is not None:
         outputs = Outputs(*(None if path is None else os.fspath(path) for path in files))
         return dedup_files(paths, outputs, matching, read, resources, format_name=format)
+    if resume is not None:
+        raise UsageError("resume belongs to files: documents in memory are gone with the process")
     if any(path is not None for path in files):
         raise UsageError("documents in memory have no output file: use the result's `kept`")
     return dedup_texts(source, matching, resources, read)
@@ -220,166 +217,66 @@ def dedup_files(
     shown = progress or Quiet()
     watch = Stopwatch(shown)
     with ExitStack() as stack:
-        sources = _opened(stack, paths, resources, format_name)
-        written = stack.enter_context(_outputs(sources, resources))
+        sources = open_inputs(stack, paths, resources, format_name)
+        folder = None
+        if resources.resume is not None:
+            facts = run_facts(sources, matching, read, format_name)
+            folder = stack.enter_context(RunFolder(resources.resume))
+            folder.begin(facts)
+        written = stack.enter_context(output_set(sources, resources, folder))
+        if folder is not None and folder.was_publishing:
+            outputs = _less_published(sources, outputs)
         _check_outputs(sources, outputs, written)
         rejects = Rejects(outputs.rejects, written)
         names = [source.name for source in sources]
-        collection = stack.enter_context(Collection(names, matching, resources))
-        counts = _read(sources, collection, read, rejects, watch, shown)
+        resume = None if folder is None else Resume(folder, matching.recipe.words)
+        collection = stack.enter_context(Collection(names, matching, resources, resume))
+        counts = read_all(sources, collection, read, rejects, watch, shown)
         values = collection.finish()
         watch.begin("match")
         grouping = collection.group(values)
         watch.begin("write")
         table = duplicates_table(values, grouping, collection.addresses)
-        paths_written = []
-        if outputs.kept is not None:
-            masks = np.split(grouping.kept, np.cumsum(counts)[:-1])
-            paths_written = write_outputs(sources, masks, outputs.kept, written)
-        if outputs.duplicates is not None:
-            write_table(written, outputs.duplicates, DUPLICATES, table.to_batches(ROWS_A_BATCH))
-        if outputs.clusters is not None:
-            batches = cluster_batches(grouping, collection.addresses)
-            write_table(written, outputs.clusters, CLUSTERS, batches)
-        written.commit()
-    summary = _summarise(
+        kept = _write_kept(sources, grouping, counts, outputs, written)
+        _write_tables(table, grouping, collection, outputs, written)
+        with nullcontext() if folder is None else folder.publishing():
+            written.commit()
+        if folder is not None:
+            folder.remove()
+    summary = summarise(
         values, grouping, matching, watch,
         rejected=rejects.count,
         nbytes=collection.nbytes,
-        outputs=paths_written + outputs.tables,
+        outputs=kept + outputs.tables,
     )  # fmt: skip
     return DedupResult(grouping.kept, grouping.label, table, summary)
 
 
-def fingerprint_files(
-    paths: Sequence[str],
-    output: str,
-    matching: Matching,
-    read: ReadOptions,
-    rejects_path: str | None = None,
-    progress: Progress | None = None,
-    format_name: str | None = None,
-) -> Summary:
-    """Write the fingerprints of files' documents to a fingerprint file.
-
-    Args:
-        paths: Inputs, as for `open_sources`.
-        output: A Parquet file.
-        matching: Its recipe and workers count.
-        read: Which fields to read, and what to do with bad records.
-        rejects_path: Where bad records go if they are skipped.
-        progress: Told where the run is.
-        format_name: Format of all inputs; their extensions tell unless given.
-
-    Raises:
-        UsageError, DataError, FileError: As `dedup`.
-    """
-    shown = progress or Quiet()
-    watch = Stopwatch(shown)
-    with ExitStack() as stack:
-        sources = _opened(stack, paths, Resources(), format_name)
-        written = stack.enter_context(_outputs(sources, Resources()))
-        rejects = Rejects(rejects_path, written)
-        names = [source.name for source in sources]
-        collection = stack.enter_context(Collection(names, matching, Resources()))
-        _read(sources, collection, read, rejects, watch, shown)
-        values = collection.finish()
-        watch.begin("write")
-        ids = collection.addresses.of(np.arange(len(values)))
-        table = fingerprint_table(ids, values, matching.recipe)
-        write_table(written, output, table.schema, table.to_batches(ROWS_A_BATCH))
-        written.commit()
-    rows = np.arange(len(values))
-    return _summarise(
-        values, Grouping(rows, rows, None), matching, watch,
-        rejected=rejects.count, nbytes=collection.nbytes, outputs=[output],
-    )  # fmt: skip
+def _write_kept(
+    sources: Sequence[Source],
+    grouping: Grouping,
+    counts: Sequence[int],
+    outputs: Outputs,
+    written: OutputSet,
+) -> list[str]:
+    if outputs.kept is None:
+        return []
+    masks = np.split(grouping.kept, np.cumsum(counts)[:-1])
+    return write_outputs(sources, masks, outputs.kept, written)
 
 
-def pairs_file(
-    path: str, output: str, distance: int = 3, plan: str = "auto", workers: int | None = None
-) -> dict[str, Any]:
-    """Write every pair within `distance` bits of a fingerprint file.
-
-    Returns:
-        How many fingerprints and pairs there are, the plan, and the seconds of each step.
-
-    Raises:
-        FileError, DataError: If the file cannot be used.
-        TooManyPairsError: If there are more pairs than fit in memory.
-    """
-    watch = Stopwatch(Quiet())
-    watch.begin("read")
-    stored = read_fingerprints(path)
-    watch.begin("match")
-    found = pairs(stored.values, distance, stored.bits, plan, workers=workers)
-    watch.begin("write")
-    with OutputSet([path]) as written:
-        ids = {side: stored.ids.take(found[side]) for side in ("left", "right")}
-        table = found.append_column("left_id", ids["left"]).append_column("right_id", ids["right"])
-        write_table(written, output, table.schema, table.to_batches(ROWS_A_BATCH))
-        written.commit()
-    return {
-        "fingerprints": len(stored.values),
-        "pairs": found.num_rows,
-        "distance": distance,
-        "bits": stored.bits,
-        "plan": plan,
-        "output": output,
-        "seconds": watch.stop(),
-    }
-
-
-def similar_pairs(
-    texts: Any,
-    similarity: float = 0.8,
-    *,
-    measure: str = "jaccard",
-    recipe: Recipe | None = None,
-    workers: int | None = None,
-    memory: str | int | None = None,
-    recall: float = 1.0,
-) -> pa.Table:
-    """Find every pair of texts whose features are similar enough; each is verified, none is missed.
-
-    Args:
-        texts: As for `fingerprints`.
-        similarity: Least similarity of the feature sets, above 0, up to 1.
-        measure: "jaccard", "cosine" or "containment".
-        recipe: How to tokenise, hash and fingerprint; Recipe() unless given.
-        workers: Threads; the processors at hand unless given.
-        memory: Budget, such as "2G".
-        recall: As for `dedup`.
-
-    Returns:
-        Arrow table of left int64, right int64, distance int32 (of the fingerprints), similarity
-        float64; left < right, sorted. Texts without features match nothing.
-
-    Raises:
-        UsageError: For a value out of range, or something that is not a text.
-
-    Example:
-        >>> similar_pairs(["a b c d e", "A, b, c, d, e!", "f"]).to_pylist()
-        [{'left': 0, 'right': 1, 'distance': 0, 'similarity': 1.0}]
-    """
-    chosen = recipe or Recipe()
-    matching = Matching(similarity, measure=measure, workers=workers, recipe=chosen, recall=recall)
-    with Collection([""], matching, Resources(memory_bytes(memory))) as collection:
-        for batch in batches_of(text_array(texts), ReadOptions()):
-            collection.add(0, batch)
-        values = collection.finish()
-        sets = collection.sets(values)
-        chunks = list(similar_sets(sets, matching.match, workers, partners(matching, sets)))
-        found = np.concatenate([np.zeros((0, 2), np.int64), *chunks])
-        left, right = found[np.lexsort((found[:, 1], found[:, 0]))].T
-        words = np.ma.getdata(values)
-        columns = {
-            "left": left,
-            "right": right,
-            "distance": pa.array(hamming_distance(words[left], words[right]), pa.int32()),
-            "similarity": similarities(sets, left, right, measure),
-        }
-    return pa.table(columns)
+def _write_tables(
+    duplicates: pa.Table,
+    grouping: Grouping,
+    collection: Collection,
+    outputs: Outputs,
+    written: OutputSet,
+) -> None:
+    if outputs.duplicates is not None:
+        write_table(written, outputs.duplicates, DUPLICATES, duplicates.to_batches(ROWS_A_BATCH))
+    if outputs.clusters is not None:
+        batches = cluster_batches(grouping, collection.addresses)
+        write_table(written, outputs.clusters, CLUSTERS, batches)
 
 
 def _check_outputs(sources: Sequence[Source], outputs: Outputs, written: OutputSet) -> None:
@@ -390,39 +287,13 @@ def _check_outputs(sources: Sequence[Source], outputs: Outputs, written: OutputS
         written.check(path)
 
 
-def _outputs(sources: Sequence[Source], resources: Resources) -> OutputSet:
-    return OutputSet((path for source in sources for path in source.paths), resources.tmp)
-
-
-def _opened(
-    stack: ExitStack, paths: Sequence[str], resources: Resources, format_name: str | None
-) -> list[Source]:
-    sources = open_sources(paths, resources.tmp, format_name)
-    for source in sources:
-        stack.callback(source.close)
-    return sources
-
-
-def _read(
-    sources: Sequence[Source],
-    collection: Collection,
-    read: ReadOptions,
-    rejects: Rejects,
-    watch: Stopwatch,
-    progress: Progress,
-) -> list[int]:
-    """Read every input to the end; how many documents each has."""
-    sizes = [source.nbytes for source in sources]
-    watch.begin("read", None if None in sizes else sum(size or 0 for size in sizes))
-    counts = []
-    for number, source in enumerate(sources):
-        count = 0
-        for batch in source.batches(read, rejects):
-            collection.add(number, batch)
-            count += len(batch.texts)
-            progress.advance(batch.nbytes)
-        counts.append(count)
-    return counts
+def _less_published(sources: Sequence[Source], outputs: Outputs) -> Outputs:
+    """Leave a folder of text files alone if it is there: it appeared whole before the kill."""
+    kept = outputs.kept
+    is_tree = kept is not None and sources[0].format == "text" and Path(kept).is_dir()
+    if kept is not None and is_tree and any(Path(kept).iterdir()):
+        return replace(outputs, kept=None)
+    return outputs
 
 
 def dedup_texts(
@@ -439,7 +310,7 @@ def dedup_texts(
         watch.begin("match")
         grouping = collection.group(values)
         table = duplicates_table(values, grouping, collection.addresses)
-    summary = _summarise(
+    summary = summarise(
         values, grouping, matching, watch, rejected=0, nbytes=collection.nbytes, outputs=[]
     )
     return DedupResult(grouping.kept, grouping.label, table, summary)
@@ -453,29 +324,3 @@ def _paths(source: Any, has_output: bool) -> list[str] | None:
         if all(isinstance(item, allowed) for item in source):
             return [os.fspath(item) for item in source]
     return None
-
-
-def _summarise(
-    values: Any,
-    grouping: Grouping,
-    matching: Matching,
-    watch: Stopwatch,
-    *,
-    rejected: int,
-    nbytes: int,
-    outputs: list[str],
-) -> Summary:
-    kept = int(grouping.kept.sum())
-    grouped = np.bincount(grouping.label, minlength=1)
-    return Summary(
-        read=len(values) + rejected,
-        kept=kept,
-        dropped=len(values) - kept,
-        rejected=rejected,
-        empty=int(np.ma.getmaskarray(values)[:, 0].sum()) if len(values) else 0,
-        clusters=int((grouped > 1).sum()),
-        nbytes=nbytes,
-        seconds=watch.stop(),
-        outputs=outputs,
-        settings=matching.settings(len(values)),
-    )

@@ -1,0 +1,371 @@
+"""The state of a run in a folder, so that a killed run goes on where it stopped.
+
+The folder holds data files, which only grow, and a journal of one line for each checkpoint. A
+checkpoint syncs the data first and then appends its line, with the lengths and checksums of what it
+added: what lies beyond the last whole line is cut off when the folder is opened again. The first
+line says what the run is about (inputs, recipe, options), and is compared when the run goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import numpy as np
+import orjson
+
+from neardup.errors import DataError, FileError, UsageError
+from neardup.facts import check_facts
+from neardup.matching import Grouping
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["DATA_FILES", "AppendFile", "RunFolder"]
+
+JOURNAL: Final = "journal"
+LOCK: Final = "lock"
+DATA_FILES: Final = ("fingerprints", "counts", "features")
+GROUPING: Final = "grouping"
+_ASIDE: Final = "journal.new"
+_PIECE_BYTES: Final = 8 << 20
+
+
+class AppendFile:
+    """A file that only grows, by its checksum known since the last mark; nothing is buffered.
+
+    Args:
+        path: Created unless it is there.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open it at its end; FileError if that fails."""
+        self.path = path
+        try:
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise _failure("open", path, error) from None
+        self.nbytes = os.fstat(self._descriptor).st_size
+        self._checksum = 0
+
+    def cut(self, nbytes: int) -> None:
+        """Forget what lies beyond `nbytes`; the next write goes there."""
+        os.ftruncate(self._descriptor, nbytes)
+        os.lseek(self._descriptor, nbytes, os.SEEK_SET)
+        self.nbytes = nbytes
+
+    def write(self, data: Any) -> None:
+        """Append bytes; FileError if the disk is full."""
+        view = memoryview(data).cast("B")
+        self._checksum = zlib.crc32(view, self._checksum)
+        self.nbytes += view.nbytes
+        try:
+            while view.nbytes:
+                view = view[os.write(self._descriptor, view) :]
+        except OSError as error:
+            raise _failure("write", self.path, error) from None
+
+    def mark(self) -> dict[str, int]:
+        """Sync; the length, and the checksum of what was appended since the mark before."""
+        try:
+            os.fsync(self._descriptor)
+        except OSError as error:
+            raise _failure("write", self.path, error) from None
+        checksum, self._checksum = self._checksum, 0
+        return {"nbytes": self.nbytes, "crc32": checksum}
+
+    def check(self, begin: int, mark: dict[str, int]) -> None:
+        """Compare what lies from `begin` to a mark with it; DataError if it differs."""
+        checksum, at = 0, begin
+        while at < mark["nbytes"]:
+            data = os.pread(self._descriptor, min(_PIECE_BYTES, mark["nbytes"] - at), at)
+            if not data:
+                raise damaged(self.path, f"it has {at:,} bytes instead of {mark['nbytes']:,}")
+            checksum = zlib.crc32(data, checksum)
+            at += len(data)
+        if checksum != mark["crc32"]:
+            raise damaged(self.path, f"bytes {begin:,} to {at:,} have another checksum")
+
+    def read(self) -> bytes:
+        """Everything in it."""
+        return os.pread(self._descriptor, self.nbytes, 0)
+
+    def array(self, dtype: Any) -> Any:
+        """Everything in it as a 1-D array of its own."""
+        return np.fromfile(self.path, dtype, self.nbytes // np.dtype(dtype).itemsize)
+
+    def flush(self) -> None:
+        """Nothing waits."""
+
+    def fileno(self) -> int:
+        """The descriptor, for mapping the file."""
+        return self._descriptor
+
+    def close(self) -> None:
+        """Close it; it stays."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+class RunFolder:
+    """The state of one run; locked while it is open.
+
+    Args:
+        path: The folder; made unless it is there, when it must be empty or hold such a state.
+
+    Attributes:
+        checkpoints: After `begin`: what `commit` wrote, of this run and those before.
+        was_publishing: After `begin`: whether the run before was killed while it gave the outputs
+            their names, or after.
+
+    Raises:
+        UsageError: If another run has it open, or there are other files in it.
+        FileError: If it cannot be made or written.
+    """
+
+    def __init__(self, path: str) -> None:
+        """Lock the folder; nothing is read yet."""
+        self.path = Path(path)
+        _make_folder(self.path)
+        self._lock = _locked(self.path)
+        self.files = {name: AppendFile(self.path / name) for name in DATA_FILES}
+        self.checkpoints: list[dict[str, Any]] = []
+        self._journal: AppendFile | None = None
+        self._journal_bytes = 0
+        self._grouped: dict[str, Any] | None = None
+        self._aside: list[str] = []
+        self.was_publishing = False
+
+    def begin(self, facts: dict[str, Any]) -> None:
+        """Go on with the state that is there, or begin one.
+
+        Args:
+            facts: What the run is about, as `run_facts` gives it.
+
+        Raises:
+            UsageError: If the state is that of another run: names what differs.
+            DataError: If the state is damaged.
+            FileError: If a read or write fails.
+        """
+        records = self._read_journal()
+        if not records:
+            for file in self.files.values():
+                file.cut(0)
+            self._journal = self._new_journal(facts)
+            return
+        check_facts(records[0], facts, str(self.path))
+        self._journal = AppendFile(self.path / JOURNAL)
+        self._journal.cut(self._journal_bytes)
+        self._take(records[1:])
+        self._check_data()
+        for path in self._aside:
+            _remove_output(path)
+
+    def _check_data(self) -> None:
+        """Check every byte that the journal knows, and cut off what it does not know."""
+        ends = dict.fromkeys(DATA_FILES, 0)
+        for checkpoint in self.checkpoints:
+            for name, mark in checkpoint["files"].items():
+                self.files[name].check(ends[name], mark)
+                ends[name] = mark["nbytes"]
+        for name, file in self.files.items():
+            file.cut(ends[name])
+
+    def commit(self, documents: int, content: int) -> None:
+        """Make a checkpoint: everything that the data files hold belongs to so many documents.
+
+        Args:
+            documents: How many there are in all, from the first one on.
+            content: Checksum of what was read for those since the checkpoint before.
+        """
+        marks = {name: file.mark() for name, file in self.files.items()}
+        self._append({"documents": documents, "content": content, "files": marks})
+
+    def save_grouping(self, grouping: Grouping) -> None:
+        """Keep the result of the matching step."""
+        file = AppendFile(self.path / GROUPING)
+        file.cut(0)
+        arrays = [grouping.kept_by, grouping.label]
+        if grouping.similarity is not None:
+            arrays.append(grouping.similarity)
+        for array in arrays:
+            file.write(np.ascontiguousarray(array))
+        _sync_folder(self.path)
+        self._append({"grouped": file.mark(), "similarity": grouping.similarity is not None})
+        file.close()
+
+    def grouping(self) -> Grouping | None:
+        """The result of the matching step, if it was finished; DataError if it is damaged."""
+        if self._grouped is None:
+            return None
+        with contextlib.closing(AppendFile(self.path / GROUPING)) as file:
+            file.check(0, self._grouped["grouped"])
+            parts = np.split(file.array(np.int64), 3 if self._grouped["similarity"] else 2)
+        similarity = parts[2].view(np.float64) if self._grouped["similarity"] else None
+        return Grouping(parts[0], parts[1], similarity)
+
+    def note_aside(self, paths: list[str]) -> None:
+        """Write down what a killed run would leave beside its outputs."""
+        self._append({"aside": paths})
+
+    @contextlib.contextmanager
+    def publishing(self) -> Iterator[None]:
+        """Write down that all outputs are whole and get their names now; an error withdraws it."""
+        self._append({"publishing": True})
+        try:
+            yield
+        except BaseException:
+            self._append({"publishing": False})
+            raise
+
+    def remove(self) -> None:
+        """Remove the state, and the folder if nothing else is in it; the run has succeeded."""
+        for name in (JOURNAL, _ASIDE, GROUPING, *DATA_FILES, LOCK):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.path / name)  # noqa: PTH108  # one call to fail in
+        with contextlib.suppress(OSError):
+            self.path.rmdir()
+
+    def __enter__(self) -> Self:
+        """Give itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let go of the lock and the files; what is in them stays."""
+        for file in (*self.files.values(), self._journal):
+            if file is not None:
+                file.close()
+        os.close(self._lock)
+
+    def _append(self, record: dict[str, Any]) -> None:
+        if self._journal is None:
+            raise RuntimeError("the folder has no journal yet: call begin first")
+        self._journal.write(_line(record))
+        self._journal.mark()
+
+    def _take(self, records: list[dict[str, Any]]) -> None:
+        for record in records:
+            if "documents" in record:
+                self.checkpoints.append(record)
+            elif "grouped" in record:
+                self._grouped = record
+            elif "aside" in record:
+                self._aside += record["aside"]
+            else:
+                self.was_publishing = record["publishing"]
+
+    def _new_journal(self, facts: dict[str, Any]) -> AppendFile:
+        """Begin it under another name, so that its first line is always whole."""
+        aside = AppendFile(self.path / _ASIDE)
+        aside.cut(0)
+        aside.write(_line(facts))
+        aside.mark()
+        os.replace(self.path / _ASIDE, self.path / JOURNAL)  # noqa: PTH105  # one call to fail in
+        _sync_folder(self.path)
+        return aside
+
+    def _read_journal(self) -> list[dict[str, Any]]:
+        path = self.path / JOURNAL
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise _failure("read", path, error) from None
+        self._journal_bytes = data.rfind(b"\n") + 1  # a torn last line was never promised
+        records = list(_records(path, data[: self._journal_bytes]))
+        if not records:
+            raise damaged(path, "it has no first line")
+        return records
+
+
+def damaged(path: Path, reason: str) -> DataError:
+    """Word a state that cannot be used."""
+    return DataError(f"{path} is damaged: {reason}; remove {path.parent} to start anew")
+
+
+def _line(record: dict[str, Any]) -> bytes:
+    body = orjson.dumps(record)
+    return b"%08x %s\n" % (zlib.crc32(body), body)
+
+
+def _records(path: Path, data: bytes) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(data.splitlines(), 1):
+        checksum, _, body = line.partition(b" ")
+        if checksum != b"%08x" % zlib.crc32(body):
+            raise damaged(path, f"line {number} has another checksum")
+        yield orjson.loads(body)
+
+
+def _remove_output(path: str) -> None:
+    """Remove what a killed run left beside its outputs: a file or a folder, if it is there."""
+    shutil.rmtree(path, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        Path(path).unlink()
+
+
+def _make_folder(path: Path) -> None:
+    known = {JOURNAL, _ASIDE, LOCK, GROUPING, *DATA_FILES}
+    try:
+        path.mkdir(exist_ok=True)
+        others = sorted({x.name for x in path.iterdir()} - known)
+    except OSError as error:
+        raise _failure("create", path, error) from None
+    if others:
+        raise UsageError(
+            f"--resume is {path}, which holds {others[0]!r}: name a new folder, or one that a run"
+            " before left"
+        )
+
+
+def _locked(path: Path) -> int:
+    """Open and lock the folder's lock file; its descriptor. A killed process holds no lock."""
+    try:
+        import fcntl
+    except ImportError:
+        raise UsageError("--resume needs file locks, which this system lacks") from None
+    name = path / LOCK
+    while True:
+        try:
+            path.mkdir(exist_ok=True)
+            descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise _failure("open", name, error) from None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            owner = os.read(descriptor, 20).decode(errors="replace").strip() or "?"
+            os.close(descriptor)
+            raise UsageError(
+                f"{path} is in use by another run (process {owner}): wait for it, or name another"
+                " folder"
+            ) from None
+        if _is_open_file(name, descriptor):
+            with contextlib.suppress(OSError):  # the number is for a message only
+                os.pwrite(descriptor, b"%-10d" % os.getpid(), 0)
+            return descriptor
+        os.close(descriptor)  # the run before removed it between our two calls
+
+
+def _is_open_file(name: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(name), os.fstat(descriptor))  # noqa: PTH116
+    except FileNotFoundError:
+        return False
+
+
+def _sync_folder(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _failure(action: str, path: Path, error: OSError) -> FileError:
+    return FileError(f"cannot {action} {path}: {error.strerror}; choose another --resume folder")

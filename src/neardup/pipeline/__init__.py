@@ -1,0 +1,28 @@
+"""The only place that composes the steps: reading, fingerprinting, matching, keeping, writing.
+
+One file for each thing that a user asks for: `deduplicate`, `fingerprint`, `pair`; `steps` has what
+they share.
+"""
+
+from neardup.collection import Resources
+from neardup.pipeline.deduplicate import (
+    DedupResult,
+    Outputs,
+    dedup,
+    dedup_files,
+    dedup_texts,
+)
+from neardup.pipeline.fingerprint import fingerprint_files
+from neardup.pipeline.pair import pairs_file, similar_pairs
+
+__all__ = [
+    "DedupResult",
+    "Outputs",
+    "Resources",
+    "dedup",
+    "dedup_files",
+    "dedup_texts",
+    "fingerprint_files",
+    "pairs_file",
+    "similar_pairs",
+]
