@@ -26,10 +26,11 @@ HashFunction: TypeAlias = Callable[[bytes], bytes | int]
 Features: TypeAlias = Mapping[str, float] | Iterable[str | tuple[str, float]]
 
 _LETTERS: Final = r"[\w\u4e00-\u9fcc]+"
+_find_letters: Final = re.compile(_LETTERS).findall
 _WIDTH: Final = 4
 _MD5_BITS: Final = 128
 _WORD: Final = 64
-_SPARE: Final = b"\0\0\0"
+_SPARE: Final = b"\0" * 16
 _BIG_BUCKET: Final = 200
 _MOST_WEIGHT: Final = 1 << 31
 _NO_WEIGHTS: Final = np.zeros(0, np.int64)
@@ -286,8 +287,12 @@ class SimhashIndex:
 
 
 def _text_value(content: str, reg: str | re.Pattern[str], f: int) -> int:
-    plain = reg is _LETTERS and content.isascii()
-    kept = content if plain else "".join(re.findall(reg, content.lower()))
+    if reg is not _LETTERS:
+        kept, plain = "".join(re.findall(reg, content.lower())), False
+    elif content.isascii():
+        kept, plain = content, True
+    else:
+        kept, plain = "".join(_find_letters(content.lower())), False
     return windows_value(kept, plain, f, _WIDTH, tie_one=False)
 
 
@@ -301,13 +306,12 @@ def windows_value(kept: str, plain: bool, f: int, width: int, *, tie_one: bool) 
         width: Characters a window, up to 4.
         tie_one: The bit of a tie.
     """
-    fold_windows = _kernels()[0]
-    data = np.frombuffer(kept.encode(), np.uint8)
-    value = int(fold_windows(data, plain, 0, width, tie_one))
+    data = kept.encode()
+    value = int(_fold_windows()(data, plain, 0, width, tie_one))
     if f == _WORD:
         return value
     if f > _WORD:
-        value |= int(fold_windows(data, plain, 1, width, tie_one)) << _WORD
+        value |= int(_fold_windows()(data, plain, 1, width, tie_one)) << _WORD
     return value & (1 << f) - 1
 
 
@@ -331,21 +335,29 @@ def _features_value(features: Collection[Any]) -> int | None:
         return None
     if not features or text.count("\0") != len(features) - 1:
         return None
-    data = np.frombuffer(text.encode() + b"\0" + _SPARE, np.uint8)
-    value, right = _kernels()[1].fold_tokens(data, weights, 0)
+    value, right = _fold_tokens()(text.encode() + b"\0" + _SPARE, weights, 0)
     return int(value) if right else None
 
 
 def _md5_values(tokens: Sequence[bytes]) -> list[int]:
-    if max(map(len, tokens), default=0) > _kernels()[1].MOST_BYTES:
+    from neardup.kernels import md5
+
+    if max(map(len, tokens), default=0) > md5.MOST_BYTES:
         return [int.from_bytes(_hashfunc(token), "big") for token in tokens]
     data, offsets = joined([*tokens, _SPARE])
-    words = _kernels()[1].md5_slices(data, offsets[:-1]).tolist()
+    words = md5.md5_slices(data, offsets[:-1]).tolist()
     return [low | high << _WORD for low, high in words]
 
 
 @functools.cache
-def _kernels() -> Any:
+def _fold_windows() -> Any:
     from neardup.kernels import md5
 
-    return md5.fold_windows, md5
+    return md5.direct(md5.fold_windows, b"", True, 0, _WIDTH, False)
+
+
+@functools.cache
+def _fold_tokens() -> Any:
+    from neardup.kernels import md5
+
+    return md5.direct(md5.fold_tokens, b"\0" + _SPARE, _NO_WEIGHTS, 0)

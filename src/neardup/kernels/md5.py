@@ -1,7 +1,6 @@
 """MD5 of many short features at once, and the fold of a text's 4-character windows.
 
-Source: Rivest, RFC 1321. One feature a lane: the loop over lanes has no branches, so that the
-compiler makes vector instructions of it.
+Features are padded as RFC 1321 says, 16 a block; md5_block.py is the digest of the block.
 """
 
 from __future__ import annotations
@@ -9,14 +8,20 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
+from numba import config, typeof
 
 from neardup.kernels.bits import load32, load64
 from neardup.kernels.fold import PLANES, fold_equal, fold_weighted
-from neardup.kernels.jit import inner, kernel
+from neardup.kernels.jit import fill, inner, kernel
+from neardup.kernels.md5_block import LANES, md5_block
 
-LANES: Final = 16
 MOST_BYTES: Final = 55
 """Bytes of the longest feature that fits one block of MD5."""
+WINDOW: Final = 16
+"""Bytes of the longest window: 4 characters of UTF-8."""
+_WORDS_AT: Final = 1 + PLANES + LANES
+_FIXED: Final = _WORDS_AT + 8 * LANES
+"""Where in the room of `fold_windows` the words begin and end."""
 
 
 def _kept() -> Any:
@@ -34,115 +39,6 @@ _M32: Final = np.uint64(0xFFFFFFFF)
 
 
 @inner
-def _step(a: Any, b: Any, mixed: Any, word: Any, constant: int, shift: int) -> Any:
-    total = np.uint32(np.uint32(a + mixed) + np.uint32(word + np.uint32(constant)))
-    left = np.uint32(total << np.uint32(shift))
-    return np.uint32(b + np.uint32(left | np.uint32(total >> np.uint32(32 - shift))))
-
-
-@inner
-def _f(a: Any, b: Any, c: Any, d: Any, word: Any, constant: int, shift: int) -> Any:
-    return _step(a, b, np.uint32(d ^ (b & (c ^ d))), word, constant, shift)
-
-
-@inner
-def _g(a: Any, b: Any, c: Any, d: Any, word: Any, constant: int, shift: int) -> Any:
-    return _step(a, b, np.uint32(c ^ (d & (b ^ c))), word, constant, shift)
-
-
-@inner
-def _h(a: Any, b: Any, c: Any, d: Any, word: Any, constant: int, shift: int) -> Any:
-    return _step(a, b, np.uint32(b ^ c ^ d), word, constant, shift)
-
-
-@inner
-def _i(a: Any, b: Any, c: Any, d: Any, word: Any, constant: int, shift: int) -> Any:
-    return _step(a, b, np.uint32(c ^ (b | ~d)), word, constant, shift)
-
-
-@inner
-def _md5_block(words: Any, high: Any, low: Any) -> None:
-    """MD5 of one padded block a lane.
-
-    Args:
-        words: uint32 (16, LANES), the block's words by lane.
-        high: uint64 (LANES,), written: digest bytes 0 to 7, see `_swapped`.
-        low: uint64 (LANES,), written: digest bytes 8 to 15.
-    """
-    for i in range(LANES):
-        a, b = np.uint32(0x67452301), np.uint32(0xEFCDAB89)
-        c, d = np.uint32(0x98BADCFE), np.uint32(0x10325476)
-        a = _f(a, b, c, d, words[0, i], 0xD76AA478, 7)
-        d = _f(d, a, b, c, words[1, i], 0xE8C7B756, 12)
-        c = _f(c, d, a, b, words[2, i], 0x242070DB, 17)
-        b = _f(b, c, d, a, words[3, i], 0xC1BDCEEE, 22)
-        a = _f(a, b, c, d, words[4, i], 0xF57C0FAF, 7)
-        d = _f(d, a, b, c, words[5, i], 0x4787C62A, 12)
-        c = _f(c, d, a, b, words[6, i], 0xA8304613, 17)
-        b = _f(b, c, d, a, words[7, i], 0xFD469501, 22)
-        a = _f(a, b, c, d, words[8, i], 0x698098D8, 7)
-        d = _f(d, a, b, c, words[9, i], 0x8B44F7AF, 12)
-        c = _f(c, d, a, b, words[10, i], 0xFFFF5BB1, 17)
-        b = _f(b, c, d, a, words[11, i], 0x895CD7BE, 22)
-        a = _f(a, b, c, d, words[12, i], 0x6B901122, 7)
-        d = _f(d, a, b, c, words[13, i], 0xFD987193, 12)
-        c = _f(c, d, a, b, words[14, i], 0xA679438E, 17)
-        b = _f(b, c, d, a, words[15, i], 0x49B40821, 22)
-        a = _g(a, b, c, d, words[1, i], 0xF61E2562, 5)
-        d = _g(d, a, b, c, words[6, i], 0xC040B340, 9)
-        c = _g(c, d, a, b, words[11, i], 0x265E5A51, 14)
-        b = _g(b, c, d, a, words[0, i], 0xE9B6C7AA, 20)
-        a = _g(a, b, c, d, words[5, i], 0xD62F105D, 5)
-        d = _g(d, a, b, c, words[10, i], 0x02441453, 9)
-        c = _g(c, d, a, b, words[15, i], 0xD8A1E681, 14)
-        b = _g(b, c, d, a, words[4, i], 0xE7D3FBC8, 20)
-        a = _g(a, b, c, d, words[9, i], 0x21E1CDE6, 5)
-        d = _g(d, a, b, c, words[14, i], 0xC33707D6, 9)
-        c = _g(c, d, a, b, words[3, i], 0xF4D50D87, 14)
-        b = _g(b, c, d, a, words[8, i], 0x455A14ED, 20)
-        a = _g(a, b, c, d, words[13, i], 0xA9E3E905, 5)
-        d = _g(d, a, b, c, words[2, i], 0xFCEFA3F8, 9)
-        c = _g(c, d, a, b, words[7, i], 0x676F02D9, 14)
-        b = _g(b, c, d, a, words[12, i], 0x8D2A4C8A, 20)
-        a = _h(a, b, c, d, words[5, i], 0xFFFA3942, 4)
-        d = _h(d, a, b, c, words[8, i], 0x8771F681, 11)
-        c = _h(c, d, a, b, words[11, i], 0x6D9D6122, 16)
-        b = _h(b, c, d, a, words[14, i], 0xFDE5380C, 23)
-        a = _h(a, b, c, d, words[1, i], 0xA4BEEA44, 4)
-        d = _h(d, a, b, c, words[4, i], 0x4BDECFA9, 11)
-        c = _h(c, d, a, b, words[7, i], 0xF6BB4B60, 16)
-        b = _h(b, c, d, a, words[10, i], 0xBEBFBC70, 23)
-        a = _h(a, b, c, d, words[13, i], 0x289B7EC6, 4)
-        d = _h(d, a, b, c, words[0, i], 0xEAA127FA, 11)
-        c = _h(c, d, a, b, words[3, i], 0xD4EF3085, 16)
-        b = _h(b, c, d, a, words[6, i], 0x04881D05, 23)
-        a = _h(a, b, c, d, words[9, i], 0xD9D4D039, 4)
-        d = _h(d, a, b, c, words[12, i], 0xE6DB99E5, 11)
-        c = _h(c, d, a, b, words[15, i], 0x1FA27CF8, 16)
-        b = _h(b, c, d, a, words[2, i], 0xC4AC5665, 23)
-        a = _i(a, b, c, d, words[0, i], 0xF4292244, 6)
-        d = _i(d, a, b, c, words[7, i], 0x432AFF97, 10)
-        c = _i(c, d, a, b, words[14, i], 0xAB9423A7, 15)
-        b = _i(b, c, d, a, words[5, i], 0xFC93A039, 21)
-        a = _i(a, b, c, d, words[12, i], 0x655B59C3, 6)
-        d = _i(d, a, b, c, words[3, i], 0x8F0CCC92, 10)
-        c = _i(c, d, a, b, words[10, i], 0xFFEFF47D, 15)
-        b = _i(b, c, d, a, words[1, i], 0x85845DD1, 21)
-        a = _i(a, b, c, d, words[8, i], 0x6FA87E4F, 6)
-        d = _i(d, a, b, c, words[15, i], 0xFE2CE6E0, 10)
-        c = _i(c, d, a, b, words[6, i], 0xA3014314, 15)
-        b = _i(b, c, d, a, words[13, i], 0x4E0811A1, 21)
-        a = _i(a, b, c, d, words[4, i], 0xF7537E82, 6)
-        d = _i(d, a, b, c, words[11, i], 0xBD3AF235, 10)
-        c = _i(c, d, a, b, words[2, i], 0x2AD7D2BB, 15)
-        b = _i(b, c, d, a, words[9, i], 0xEB86D391, 21)
-        a, b = np.uint32(a + np.uint32(0x67452301)), np.uint32(b + np.uint32(0xEFCDAB89))
-        c, d = np.uint32(c + np.uint32(0x98BADCFE)), np.uint32(d + np.uint32(0x10325476))
-        high[i] = (np.uint64(a) << np.uint64(32)) | np.uint64(b)
-        low[i] = (np.uint64(c) << np.uint64(32)) | np.uint64(d)
-
-
-@inner
 def _swapped(value: Any) -> Any:
     """Turn the byte order round in both halves: the digest's bytes read big-endian."""
     eights = np.uint64(0x00FF00FF00FF00FF)
@@ -156,19 +52,19 @@ def _fill(words: Any, lane: int, data: Any, at: int, size: int) -> None:
     """Write data[at : at + size] as a padded block; up to 3 bytes behind it are read."""
     whole = size // 4
     for k in range(whole):
-        words[k, lane] = np.uint32(load32(data, at + 4 * k))
+        words[LANES * k + lane] = np.uint32(load32(data, at + 4 * k))
     last, rest = _MARK << np.uint64(8 * (size % 4)), size % 4
     if rest > 0:
         last |= load32(data, at + 4 * whole) & (_M32 >> np.uint64(32 - 8 * rest))
-    words[whole, lane] = np.uint32(last)
+    words[LANES * whole + lane] = np.uint32(last)
     for k in range(whole + 1, 14):
-        words[k, lane] = np.uint32(0)
-    words[14, lane] = np.uint32(8 * size)
+        words[LANES * k + lane] = np.uint32(0)
+    words[LANES * 14 + lane] = np.uint32(8 * size)
 
 
 @inner
 def _fill_window(words: Any, lane: int, data: Any, at: int, size: int) -> None:
-    """As `_fill` for at most 16 bytes, where words 5 to 13 are 0; up to 16 bytes are read."""
+    """As `_fill` for at most WINDOW bytes, where words 5 to 13 are 0; as many are read."""
     low, high, end = load64(data, at), load64(data, at + 8), np.uint64(0)
     if size < 8:
         shift = np.uint64(8 * size)
@@ -179,23 +75,21 @@ def _fill_window(words: Any, lane: int, data: Any, at: int, size: int) -> None:
         high = (high & ((_ONE << shift) - _ONE)) | (_MARK << shift)
     else:
         end = _MARK
-    words[0, lane] = np.uint32(low & _M32)
-    words[1, lane] = np.uint32(low >> np.uint64(32))
-    words[2, lane] = np.uint32(high & _M32)
-    words[3, lane] = np.uint32(high >> np.uint64(32))
-    words[4, lane], words[14, lane] = np.uint32(end), np.uint32(8 * size)
+    words[lane] = np.uint32(low & _M32)
+    words[LANES + lane] = np.uint32(low >> np.uint64(32))
+    words[LANES * 2 + lane] = np.uint32(high & _M32)
+    words[LANES * 3 + lane] = np.uint32(high >> np.uint64(32))
+    words[LANES * 4 + lane], words[LANES * 14 + lane] = np.uint32(end), np.uint32(8 * size)
 
 
 @inner
-def _keep_ascii(data: Any, buffer: Any, starts: Any) -> int:
+def _keep_ascii(data: Any, buffer: Any) -> int:
     """Copy ASCII letters, digits and `_`, lowered; returns how many there are."""
     to = np.int64(0)
-    for i in range(data.size):
+    for i in range(len(data)):
         lowered = _KEPT[data[i]]
         buffer[to] = lowered
-        starts[to] = to
         to += np.int64(lowered != 0)
-    starts[to] = to
     return to
 
 
@@ -203,12 +97,12 @@ def _keep_ascii(data: Any, buffer: Any, starts: Any) -> int:
 def _keep_all(data: Any, buffer: Any, starts: Any) -> int:
     """Copy UTF-8 and find where its characters begin; returns how many there are."""
     count = np.int64(0)
-    for i in range(data.size):
+    for i in range(len(data)):
         buffer[i] = data[i]
         if data[i] & 0xC0 != 0x80:
             starts[count] = i
             count += 1
-    starts[count] = data.size
+    starts[count] = len(data)
     return count
 
 
@@ -219,7 +113,7 @@ def fold_windows(data: Any, raw_ascii: bool, word: int, width: int, tie_one: boo
     A shorter text, also the empty one, is one window. O(bytes).
 
     Args:
-        data: uint8, UTF-8, may be read-only.
+        data: bytes or uint8, UTF-8, may be read-only.
         raw_ascii: It is ASCII, of which letters (lowered), digits and `_` are kept; else all is.
         word: 0 for the low 64 bits of the 128, 1 for the high ones.
         width: Characters a window, at most 4.
@@ -228,26 +122,33 @@ def fold_windows(data: Any, raw_ascii: bool, word: int, width: int, tie_one: boo
     Returns:
         uint64.
     """
-    buffer = np.empty(data.size + 16, np.uint8)
-    starts = np.empty(data.size + 1, np.int64)
+    # One allocation for all: each costs as much as the MD5 of 16 windows.
+    size = np.int64(len(data))
+    most = size + 2 * LANES
+    starts_at = _FIXED + most
+    buffer_at = starts_at + (0 if raw_ascii else size + 1)
+    room = np.empty(buffer_at + (size + WINDOW) // 8 + 1, np.uint64)
+    out, planes, other = room[:1], room[1 : 1 + PLANES], room[1 + PLANES : _WORDS_AT]
+    words, hashes = room[_WORDS_AT:_FIXED].view(np.uint32), room[_FIXED:starts_at]
+    starts, buffer = room[starts_at:buffer_at].view(np.int64), room[buffer_at:].view(np.uint8)
+    fill(words, 0, words.size, np.uint32(0))
     if raw_ascii:
-        characters = _keep_ascii(data, buffer, starts)
+        characters = _keep_ascii(data, buffer)
     else:
         characters = _keep_all(data, buffer, starts)
     count = max(characters - width + 1, 1)
     width = min(characters, width)
-    hashes = np.empty(-(-count // LANES) * LANES, np.uint64)
-    other = np.empty(LANES, np.uint64)
-    words = np.zeros((16, LANES), np.uint32)
     for first in range(0, count, LANES):
         for lane in range(min(LANES, count - first)):
-            at = starts[first + lane]
-            _fill_window(words, lane, buffer, at, starts[first + lane + width] - at)
+            at = first + lane
+            end = at + width
+            if not raw_ascii:
+                at, end = starts[at], starts[end]
+            _fill_window(words, lane, buffer, at, end - at)
         if word == 0:
-            _md5_block(words, other, hashes[first : first + LANES])
+            md5_block(words, other, 0, hashes, first)
         else:
-            _md5_block(words, hashes[first : first + LANES], other)
-    planes, out = np.empty(PLANES, np.uint64), np.empty(1, np.uint64)
+            md5_block(words, hashes, first, other, 0)
     fold_equal(hashes, count, tie_one, planes, out)
     return _swapped(out[0])
 
@@ -257,30 +158,36 @@ def fold_tokens(data: Any, weights: Any, word: int) -> Any:
     """Fold the MD5 of tokens that are separated by one 0 byte each; a tie gives 0. O(bytes).
 
     Args:
-        data: uint8, may be read-only, ends with a 0 byte behind the last token and 3 spare bytes.
+        data: bytes or uint8, may be read-only; behind the last token a 0 byte and WINDOW others.
         weights: int64, one a token; empty for 1 each.
         word: 0 for the low 64 bits of the 128, 1 for the high ones.
 
     Returns:
         (uint64, whether no token was longer than MOST_BYTES; if one was the value is void).
     """
-    hashes = np.empty(data.size + LANES, np.uint64)
-    high, low = np.empty(LANES, np.uint64), np.empty(LANES, np.uint64)
-    words = np.zeros((16, LANES), np.uint32)
-    count, lane, at = 0, 0, 0
-    for i in range(data.size - 3):
+    size = np.int64(len(data)) - WINDOW
+    hashes, other = np.empty(size + LANES, np.uint64), np.empty(LANES, np.uint64)
+    words = np.zeros(16 * LANES, np.uint32)
+    count, lane, at, short = np.int64(0), np.int64(0), np.int64(0), True
+    for i in range(size):
         if data[i] != 0:
             continue
-        if i - at > MOST_BYTES:
+        length = i - at
+        if length > MOST_BYTES:
             return np.uint64(0), False
-        _fill(words, lane, data, at, i - at)
+        short = short and length <= WINDOW
+        if short:
+            _fill_window(words, lane, data, at, length)
+        else:
+            _fill(words, lane, data, at, length)
         at = i + 1
         lane += 1
-        if lane == LANES or at == data.size - 3:
-            _md5_block(words, high, low)
-            for j in range(lane):
-                hashes[count + j] = low[j] if word == 0 else high[j]
-            count, lane = count + lane, 0
+        if lane == LANES or at == size:
+            if word == 0:
+                md5_block(words, other, 0, hashes, count)
+            else:
+                md5_block(words, hashes, count, other, 0)
+            count, lane = count + lane, np.int64(0)
     out = np.empty(1, np.uint64)
     if weights.size:
         fold_weighted(hashes, weights, count, False, np.empty(64, np.int64), out)
@@ -300,14 +207,26 @@ def md5_slices(data: Any, offsets: Any) -> Any:
     count = offsets.size - 1
     out = np.empty((count, 2), np.uint64)
     high, low = np.empty(LANES, np.uint64), np.empty(LANES, np.uint64)
-    words = np.zeros((16, LANES), np.uint32)
+    words = np.zeros(16 * LANES, np.uint32)
     for first in range(0, count, LANES):
         lanes = min(LANES, count - first)
         for lane in range(lanes):
             at = offsets[first + lane]
             _fill(words, lane, data, at, offsets[first + lane + 1] - at)
-        _md5_block(words, high, low)
+        md5_block(words, high, 0, low, 0)
         for lane in range(lanes):
             out[first + lane, 0] = _swapped(low[lane])
             out[first + lane, 1] = _swapped(high[lane])
     return out
+
+
+def direct(compiled: Any, *example: Any) -> Any:
+    """A kernel for arguments of just these types, without the look-up of the types at each call.
+
+    The look-up takes as long as the fold of a sentence.
+    """
+    compiled(*example)
+    if config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return compiled
+    kinds = tuple(typeof(value) for value in example)  # type: ignore[no-untyped-call]
+    return compiled.overloads[kinds].entry_point
