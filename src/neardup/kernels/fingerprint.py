@@ -26,14 +26,23 @@ def hash_features(
     """
     width = min(ngram, tokens)
     count = tokens - width + 1
-    for i in range(count):
+    hash_runs(buffer, starts, np.int64(0), count, width, gap, seed, secret, lanes, hashes, kind)
+    return count
+
+
+@inner
+def hash_runs(
+    buffer: Any, starts: Any, first: int, last: int, width: int, gap: int, seed: Any, secret: Any,
+    lanes: Any, hashes: Any, kind: Any = None,
+) -> None:  # fmt: skip
+    """Hash the runs of `width` tokens that begin with tokens `first` to `last` - 1."""
+    for i in range(first, last):
         start = starts[i]
         size = starts[i + width] - gap - start
         if kind is None:
             hashes[i] = xxh3_64(buffer, start, size, seed, secret, lanes)
         else:
             hashes[i] = hash_feature(kind, buffer, start, size, seed, secret, lanes)
-    return count
 
 
 @inner

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from neardup.kernels.jit import fill, inner
+from neardup.kernels.lanes import add_weights
 
 PLANES: Final = 48
 """Bit planes of a vertical counter: it counts up to 2**48 features."""
@@ -132,18 +133,11 @@ def fold_weighted(
         for at in range(0, full, 4):
             a, b = widened(hashes[at], word), widened(hashes[at + 1], word)
             c, d = widened(hashes[at + 2], word), widened(hashes[at + 3], word)
-            of_a, of_b, of_c, of_d = (
-                weights[at], weights[at + 1], weights[at + 2], weights[at + 3]
-            )  # fmt: skip
-            for bit in range(64):
-                at_bit = np.uint64(bit)
-                ab = (of_a if (a >> at_bit) & _ONE else 0) + (of_b if (b >> at_bit) & _ONE else 0)
-                cd = (of_c if (c >> at_bit) & _ONE else 0) + (of_d if (d >> at_bit) & _ONE else 0)
-                sums[bit] += ab + cd
+            four = weights[at], weights[at + 1], weights[at + 2], weights[at + 3]
+            add_weights(sums, (a, b, c, d), four)
         for at in range(full, count):
-            h, weight = widened(hashes[at], word), weights[at]
-            for bit in range(64):
-                sums[bit] += weight if (h >> np.uint64(bit)) & _ONE else 0
+            h, none = widened(hashes[at], word), np.int64(0)
+            add_weights(sums, (h, h, h, h), (weights[at], none, none, none))
         bits = _ZERO
         for bit in range(64):
             difference = 2 * sums[bit] - total

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from neardup.kernels.bits import trailing_zeros
-from neardup.kernels.fingerprint import hash_features, longest_text, table_size
+from neardup.kernels.bits import prefetch, trailing_zeros
+from neardup.kernels.fingerprint import hash_features, hash_runs, longest_text, table_size
 from neardup.kernels.fold import PLANES, WEIGHT_ONE, distinct, fold_equal, fold_weighted
 from neardup.kernels.jit import fill, inlined, inner, kernel, move
 from neardup.kernels.tokenise import BUFFER_RATIO, SEGMENT_RATIO, SLACK, TOKEN_RATIO, tokenise
@@ -24,6 +24,7 @@ _ONE: Final = np.uint64(1)
 _LOW_6: Final = np.uint64(63)
 _SIEVE_BITS: Final = 16
 _CACHED_KEYS: Final = 1 << 16
+_BATCH: Final = 64
 
 
 def hash_table(keys: Any, units: Any) -> Any:
@@ -154,42 +155,49 @@ def _keep_heaviest(hashes: Any, units: Any, count: int, top: int, scratch: Any) 
 
 
 @inner
-def _look_up(
-    hashes: Any, count: int, table: Any, sieve: Any, missing: int, found: Any, places: Any
-) -> None:
-    """Write the units of each hash to `found`: those of the table, or `missing`.
+def _ask(
+    hashes: Any, first: int, last: int, table: Any, sieve: Any, missing: int, found: Any,
+    places: Any, asked: int,
+) -> int:  # fmt: skip
+    """Begin to look up hashes[first:last]; lists the places of those that may be in the table.
 
-    Passes that hardly branch, so that memory answers many reads at a time: the sieve, small enough
-    for the cache, leaves out most hashes that are not in a large table; a read of the slot of the
-    others; and a search for the few that another feature kept from theirs.
+    The sieve, small enough for the cache, leaves out most that are not: their units are `missing`.
+    The slots of the others are on their way from memory while the caller does something else.
     """
     mask = np.uint64(table.size // 2 - 1)
-    left, asked = 0, 0
     if sieve.size == 0:
-        for i in range(count):
-            at = np.int64(hashes[i] & mask) * 2
-            units = np.int64(table[at + 1])
-            found[i] = units if table[at] == hashes[i] else np.int64(-1 if units else missing)
-        for i in range(count):
-            if found[i] < 0:
-                found[i] = find(table, mask, hashes[i], missing)
-        return
+        for i in range(first, last):
+            places[i] = i
+        return last
     shift = np.uint64(64 - trailing_zeros(np.uint64(sieve.size * 64)))
-    for i in range(count):
+    begin = asked
+    for i in range(first, last):
         bit = hashes[i] >> shift
         found[i] = missing
         places[asked] = i
-        asked += np.int64((sieve[np.int64(bit >> np.uint64(6))] >> (bit & _LOW_6)) & _ONE)
+        asked += np.int64((sieve[bit >> np.uint64(6)] >> (bit & _LOW_6)) & _ONE)
+    for j in range(begin, asked):
+        prefetch(table, 2 * np.int64(hashes[places[j]] & mask))
+    return asked
+
+
+@inner
+def _hash_and_look_up(
+    buffer: Any, starts: Any, tokens: int, ngram: int, gap: int, secret: Any, lanes: Any,
+    keys: Any, table: Any, sieve: Any, missing: int, found: Any, places: Any,
+) -> int:  # fmt: skip
+    """As `hash_features` with seed 0; the units of each hash go to `found`."""
+    width = min(ngram, tokens)
+    count, asked = tokens - width + 1, np.int64(0)
+    for first in range(0, count, _BATCH):
+        last = min(first + _BATCH, count)
+        hash_runs(buffer, starts, first, last, width, gap, _ZERO, secret, lanes, keys)
+        asked = _ask(keys, first, last, table, sieve, missing, found, places, asked)
+    mask = np.uint64(table.size // 2 - 1)
     for j in range(asked):
         i = places[j]
-        at = np.int64(hashes[i] & mask) * 2
-        same = table[at] == hashes[i]
-        found[i] = np.int64(table[at + 1]) if same else missing
-        places[left] = i
-        left += 0 if same else 1
-    for j in range(left):
-        i = places[j]
-        found[i] = find(table, mask, hashes[i], missing)
+        found[i] = find(table, mask, keys[i], missing)
+    return count
 
 
 @inner
@@ -255,9 +263,8 @@ def weighted_block(
     planes, sums = np.empty(PLANES, np.uint64), np.empty(64, np.int64)
     secret, lanes = seeded_secret(seed), np.empty(8, np.uint64)
     # Document frequencies are known by the XXH3 of seed 0.
-    no_seed = np.uint64(0)
     keys = hashes if kind is None else np.empty(most, np.uint64)
-    key_secret = secret if kind is None else seeded_secret(no_seed)
+    key_secret = secret if kind is None else seeded_secret(_ZERO)
     features = np.empty((offsets[-1] - offsets[0]) // 4 if keep_features else 0, np.uint64)
     used = 0
     gap = 0 if chars else 1
@@ -271,17 +278,16 @@ def weighted_block(
         if stops.size:
             tokens = _drop_stops(buffer, starts, tokens, stops, seed, secret, lanes)
         count = 0
-        if tokens:
+        if tokens and weight == TFIDF:
+            count = _hash_and_look_up(
+                buffer, starts, tokens, ngram, gap, key_secret, lanes, keys, table, sieve, missing,
+                units, scratch,
+            )  # fmt: skip
+        if tokens and (weight != TFIDF or kind is not None):
             count = hash_features(
                 buffer, starts, tokens, ngram, gap, seed, secret, lanes, hashes, kind
             )  # fmt: skip
-        if weight == TFIDF:
-            if kind is not None and tokens:
-                hash_features(
-                    buffer, starts, tokens, ngram, gap, no_seed, key_secret, lanes, keys
-                )  # fmt: skip
-            _look_up(keys, count, table, sieve, missing, units, scratch)
-        else:
+        if weight != TFIDF:
             fill(units, 0, count, 1)
         if not by_occurrence:
             count = distinct(hashes, count, cells, slots, units)
