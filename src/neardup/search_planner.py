@@ -30,11 +30,13 @@ SEARCH_PLANS: Final = (
     "blocks",
     "probe",
     "multi:M",
+    "mih:M",
     "bands:RECALL",
     "permute:N",
 )
 MOST_TABLES: Final = 128
 MOST_PROBES: Final = 1_000_000
+MOST_MIH_LOOKUPS: Final = 8192
 MOST_KEY_BITS: Final = 24
 ROWS_PER_KEY: Final = 4
 DEFAULT_RECALL: Final = 0.99
@@ -140,6 +142,9 @@ def exact_plans(n: int, distance: int, bits: int, sample: Any) -> list[SearchPla
         if comb(m, distance) > MOST_TABLES:
             break
         plans.append(block_plan(n, distance, bits, m, information))
+    for m in range(2, min(bits, distance) + 1):
+        if _mih_lookups(bits, distance, m) <= MOST_MIH_LOOKUPS:
+            plans.append(mih_plan(n, distance, bits, m, information))
     return sorted(plans, key=lambda each: each.bytes_per_row)
 
 
@@ -151,7 +156,7 @@ def check_search_plan(plan: str, distance: int, bits: int) -> None:
     """
     kind, _, value = plan.partition(":") if isinstance(plan, str) else ("", "", "")
     known = {name.partition(":")[0] for name in SEARCH_PLANS}
-    if kind not in known or (value and kind not in {"multi", "bands", "permute"}):
+    if kind not in known or (value and kind not in {"multi", "mih", "bands", "permute"}):
         raise UsageError(
             f"plan {plan!r} is unknown: use one of {', '.join(SEARCH_PLANS)}"
             f"{_near_names(kind, known)}"
@@ -172,6 +177,10 @@ def check_search_plan(plan: str, distance: int, bits: int) -> None:
             f"plan {plan!r} needs {comb(int(value), distance):,} tables at distance {distance},"
             f" more than {10 * MOST_TABLES:,}: use fewer blocks"
         )
+    if kind == "mih" and not (re.fullmatch(r"[1-9][0-9]{0,3}", value) and int(value) <= bits):
+        raise UsageError(f"plan {plan!r}: use 1 to {bits} blocks, as in mih:4")
+    if kind == "mih" and _mih_lookups(bits, distance, int(value)) > MOST_PROBES:
+        raise UsageError(f"plan {plan!r} would look up too many signatures: use more blocks")
     if kind == "probe" and _probes(bits, distance) > MOST_PROBES:
         raise UsageError(
             f"plan 'probe' would look up {_probes(bits, distance):,} signatures a query at"
@@ -194,6 +203,8 @@ def named_plan(n: int, distance: int, bits: int, sample: Any, plan: str) -> Sear
         return replace(scan_plan(n, bits), name=plan)
     if kind == "probe":
         return probe_plan(n, distance, bits)
+    if kind == "mih":
+        return mih_plan(n, distance, bits, int(value), agreement(sample, bits))
     if kind == "bands":
         return bands_plan(n, distance, bits, float(value or DEFAULT_RECALL))
     if kind == "permute":
@@ -246,6 +257,30 @@ def block_plan(n: int, distance: int, bits: int, m: int, information: Any) -> Se
     key_bits = _key_bits(n, min(int(np.bitwise_count(mask).sum()) for mask in masks))
     together = [max(np.prod(share[list(each)]), 2.0**-key_bits) for each in chosen]
     return _of_tables(f"multi:{m}", n, masks, key_bits, n * float(sum(together)))
+
+
+def mih_plan(n: int, distance: int, bits: int, m: int, information: Any) -> SearchPlan:
+    """Few blocks, looked up with some of their bits turned: large distances in little memory.
+
+    Of m blocks, one differs in at most distance // m bits (multi-index hashing: Norouzi, Punjani
+    and Fleet, CVPR 2012).
+    """
+    masks, block = block_masks(bits, m, information)
+    words = masks.shape[1]
+    key_bits = _key_bits(n, min(int(np.bitwise_count(mask).sum()) for mask in masks))
+    share = np.maximum(2.0 ** -np.bincount(block, weights=information, minlength=m), 2.0**-key_bits)
+    lookups = _mih_lookups(bits, distance, m)
+    candidates = lookups * n * float(share.mean())
+    plan = _of_tables(f"mih:{m}", n, masks, key_bits, candidates)
+    seconds = plan.seconds + (lookups - m) * (SECONDS_LOOKUP if words else 0)
+    return replace(plan, seconds=seconds, lookups=lookups)
+
+
+def _mih_lookups(bits: int, distance: int, m: int) -> int:
+    radius, rest = divmod(distance, m)
+    size = -(-bits // m)
+    wide, narrow = _probes(size, radius), _probes(size, radius - 1)
+    return min(rest + 1, m) * wide + max(m - rest - 1, 0) * narrow
 
 
 def bands_plan(n: int, distance: int, bits: int, recall: float) -> SearchPlan:

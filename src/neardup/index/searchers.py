@@ -8,7 +8,8 @@ their own, planned on their own bits.
 from __future__ import annotations
 
 import threading
-from typing import Any, Final, NamedTuple, Protocol
+from itertools import chain, combinations
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from neardup.partition import (
     workers_or_default,
 )
 from neardup.search_planner import SearchPlan, plan_search
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["Found", "Searcher", "build_searcher"]
 
@@ -69,14 +73,29 @@ class Searcher(Protocol):
 
 
 def build_searcher(
-    words: Any, plan: SearchPlan, distance: int, bits: int, workers: int | None = None
+    words: Any,
+    plan: SearchPlan,
+    distance: int,
+    bits: int,
+    workers: int | None = None,
+    tables: Any = None,
 ) -> Searcher:
-    """Make what the plan needs to search uint64 (n, words), n < 2**32, by the distance."""
+    """Make what the plan needs to search uint64 (n, words), n < 2**32, by the distance.
+
+    `tables` are the plan's tables of these rows, if they were made before.
+    """
     flat = frozen(words)
     threads = workers_or_default(workers)
     if len(plan.masks) and len(flat):
-        kind = ProbeSearcher if plan.kind == "probe" else TableSearcher
-        return kind(flat, plan, distance, bits, threads)
+        return TableSearcher(flat, plan, distance, bits, threads, tables)
+    if plan.kind == "bits":
+        from neardup.index.bit_slices import SlicesSearcher
+
+        return SlicesSearcher(flat, plan, bits, threads)
+    if plan.kind == "permute" and plan.lookups:
+        from neardup.index.permuted import PermutedSearcher
+
+        return PermutedSearcher(flat, plan, distance, bits, threads)
     return ScanSearcher(flat, plan)
 
 
@@ -103,9 +122,7 @@ class ScanSearcher:
             len(queries),
             workers,
             lambda first, last: Found(
-                *search_rows(
-                    flat, first, last, self._words, self._count, self._odd, distance
-                )
+                *search_rows(flat, first, last, self._words, self._count, self._odd, distance)
             ),
         )
 
@@ -113,27 +130,37 @@ class ScanSearcher:
         """See Searcher."""
         from neardup.kernels.tables import search_rows_once
 
-        return within_room(
-            search_rows_once, query, self._words, self._count, self._odd, distance
-        )  # type: ignore[return-value]
+        return within_room(search_rows_once, query, self._words, self._count, self._odd, distance)  # type: ignore[return-value]
 
 
 class TableSearcher:
     """Looks a query up in tables of rows by some of their bits."""
 
     def __init__(
-        self, words: Any, plan: SearchPlan, distance: int, bits: int, workers: int
+        self,
+        words: Any,
+        plan: SearchPlan,
+        distance: int,
+        bits: int,
+        workers: int,
+        tables: Any = None,
     ) -> None:
-        """Build every table of the plan for uint64 (n, words)."""
+        """Build every table of the plan for uint64 (n, words), unless they are given."""
         from neardup.kernels.tables import search_tables_once, view_of
 
         self.plan = plan
         self._words, self._bits, self._distance = words, bits, distance
-        self._tables = build_tables(words, plan, workers)
-        self._view, self._odd = view_of(self._tables), self._tables.odd
+        self._tables = tables or build_tables(words, plan, workers)
+        self._probes = probes_of(plan, distance)
+        self._view, self._odd = view_of(self._tables, self._probes), self._tables.odd
         self._once = search_tables_once
         self._children: dict[tuple[int, int], _HeavyBucket] = {}
         self._lock = threading.Lock()
+
+    @property
+    def tables(self) -> Any:
+        """The kernels' Tables."""
+        return self._tables
 
     @property
     def nbytes(self) -> int:
@@ -157,7 +184,7 @@ class TableSearcher:
     def _search(self, flat: Any, first: int, last: int, distance: int) -> Any:
         from neardup.kernels.tables import search_tables
 
-        return search_tables(flat, first, last, self._tables, distance)
+        return search_tables(flat, first, last, self._tables, self._probes, distance)
 
     def search_once(self, query: Any, distance: int) -> list[tuple[int, int]]:
         """See Searcher."""
@@ -177,16 +204,22 @@ class TableSearcher:
         edges = np.flatnonzero(np.any(waiting[1:, 1:3] != waiting[:-1, 1:3], axis=1)) + 1
         parts = [found]
         for group in np.split(waiting, edges):
-            table, low, high = group[0, 1:].tolist()
+            probe, low, high = group[0, 1:].tolist()
             asked = queries[group[:, 0]]
-            inside = self._child(table, low, high).search(asked, distance, workers)
-            differ = asked[inside.queries] ^ self._words[inside.rows]
-            due = ~(differ & self._tables.masks[table]).any(axis=1)
-            for mask in self._tables.masks[:table]:
-                due &= (differ & mask).any(axis=1)
+            child = self._child(int(self._probes.tables[probe]), low, high)
+            inside = child.search(asked, distance, workers)
+            due = self._due(asked[inside.queries] ^ self._words[inside.rows], probe)
             named = inside._replace(queries=group[:, 0][inside.queries])
             parts.append(named.only(due))
         return Found.joined(parts)
+
+    def _due(self, differ: Any, probe: int) -> Any:
+        """Which rows this probe reports, as the kernel's `due_here`: bool."""
+        masks, table = self._tables.masks, self._probes.tables[probe]
+        due = ~((differ ^ self._probes.flips[probe]) & masks[table]).any(axis=1)
+        for mask, radius in zip(masks[:table], self._probes.radii[:table], strict=True):
+            due &= np.bitwise_count(differ & mask).sum(axis=1) > radius
+        return due
 
     def _child(self, table: int, low: int, high: int) -> _HeavyBucket:
         with self._lock:
@@ -196,22 +229,6 @@ class TableSearcher:
                 child = _HeavyBucket(self._words, rows, self._distance, self._bits)
                 self._children[table, low] = child
             return child
-
-
-class ProbeSearcher(TableSearcher):
-    """Looks every signature within the distance up in one table of whole fingerprints."""
-
-    def _search(self, flat: Any, first: int, last: int, distance: int) -> Any:
-        from neardup.kernels.tables import search_probes
-
-        return search_probes(
-            flat, first, last, self._tables, min(distance, self._bits), self._bits
-        )
-
-    def search_once(self, query: Any, distance: int) -> list[tuple[int, int]]:
-        """See Searcher."""
-        hits, _ = self._search(query, 0, 1, distance)
-        return list(zip(hits.distances.tolist(), hits.rows.tolist(), strict=True))
 
 
 class _HeavyBucket:
@@ -245,6 +262,45 @@ def plan_for(
     """The plan for these rows, on a sample of them."""
     step = max(1, len(words) // SAMPLE_ROWS)
     return plan_search(len(words), distance, bits, words[::step], plan, memory)
+
+
+def probes_of(plan: SearchPlan, distance: int) -> Any:
+    """The buckets that a query of this distance opens.
+
+    Where the m masks are disjoint and share the distance (mih, probe), rows within k bits differ
+    from the query in at most k // m bits of one of the first k % m + 1 blocks, or in less of
+    another (Norouzi, Punjani and Fleet, CVPR 2012). Else they agree with it on one mask.
+    """
+    from neardup.kernels.tables import Probes
+
+    number, width = plan.masks.shape
+    radii = np.zeros(number, np.int64)
+    if plan.kind in {"mih", "probe"}:
+        radii[:] = distance // number
+        radii[distance % number + 1 :] -= 1
+    flips = [
+        (table, chosen)
+        for table, mask in enumerate(plan.masks)
+        for chosen in choices(bits_of(mask), int(radii[table]))
+    ]
+    turned = np.zeros((len(flips), width), np.uint64)
+    for i, (_, chosen) in enumerate(flips):
+        for bit in chosen:
+            turned[i, bit // 64] ^= np.uint64(1 << bit % 64)
+    tables = np.array([table for table, _ in flips], np.int64)
+    return Probes(turned, tables, radii)
+
+
+def choices(items: list[int], most: int) -> Iterator[tuple[int, ...]]:
+    """Every choice of up to `most` items; none at all for less than 0."""
+    return chain.from_iterable(combinations(items, size) for size in range(most + 1))
+
+
+def bits_of(mask: Any) -> list[int]:
+    """The bits that are set in uint64 (words,)."""
+    return [
+        int(bit) for bit in np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little"))
+    ]
 
 
 def build_tables(words: Any, plan: SearchPlan, workers: int) -> Any:

@@ -166,6 +166,8 @@ def _at_address(kind: Any) -> Any:
 
 words_at = _at_address(types.uint64)
 """A pointer to uint64 at an address; compiled code only."""
+integers_at = _at_address(types.int64)
+"""A pointer to int64 at an address; compiled code only."""
 halves_at = _at_address(types.uint32)
 """A pointer to uint32 at an address; compiled code only."""
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import carray, config
 
-from neardup.kernels.bits import halves_at, popcount, prefetch, words_at
+from neardup.kernels.bits import halves_at, integers_at, popcount, prefetch, words_at
 from neardup.kernels.jit import fill, inlined, inner, kernel, making, move
 
 IN_FLIGHT = 64
@@ -36,6 +36,14 @@ class Tables(NamedTuple):
     heavy: int  # a bucket larger than this is handed back, not compared
 
 
+class Probes(NamedTuple):
+    """Which buckets a query opens: those of itself with some bits of a table's key turned."""
+
+    flips: Any  # uint64 (P, W): the bits to turn
+    tables: Any  # int64 (P,): the table
+    radii: Any  # int64 (T,): how many bits of each table's key are turned at most, -1 for unused
+
+
 class Hits(NamedTuple):
     """Room for matches, and how many there are; the arrays grow when `count` exceeds them."""
 
@@ -44,37 +52,43 @@ class Hits(NamedTuple):
     distances: Any  # int64
 
 
-def view_of(tables: Tables) -> Any:
-    """What stands for the tables in a call for one query, to which five arrays would cost 4 us.
+def view_of(tables: Tables, probes: Probes) -> Any:
+    """What stands for the tables in a call for one query, to which eight arrays would cost 6 us.
 
     Returns:
-        uint64 (8,): addresses and sizes; only valid while the tables live. With the JIT off the
-        tables themselves.
+        uint64 (12,): addresses and sizes; only valid while the arrays live. With the JIT off the
+        tables and probes themselves.
     """
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
-        return tables
+        return tables, probes
     number, size = tables.words.shape
-    arrays = (tables.words, tables.rows, tables.starts, tables.masks)
-    sizes = (number, size, int(tables.shift), tables.heavy)
+    arrays = (tables.words, tables.rows, tables.starts, tables.masks, *probes)
+    sizes = (number, size, int(tables.shift), tables.heavy, len(probes.tables))
     return np.array([*(x.ctypes.data for x in arrays), *sizes], np.uint64)
 
 
-def _tables_at(view: Any, odd: Any) -> Any:
-    number, size, shift = np.int64(view[4]), np.int64(view[5]), view[6]
+def _arrays_at(view: Any, odd: Any) -> Any:
+    number, size, shift = np.int64(view[7]), np.int64(view[8]), view[9]
     keys = (np.int64(1) << (np.int64(64) - np.int64(shift))) + 1
-    return Tables(
+    tables = Tables(
         carray(words_at(view[0]), (number, size)),
         carray(halves_at(view[1]), (number, size // len(odd))),
         carray(halves_at(view[2]), (number, keys)),
         carray(words_at(view[3]), (number, len(odd))),
         shift,
         odd,
-        np.int64(view[7]),
+        np.int64(view[10]),
     )
+    probes = Probes(
+        carray(words_at(view[4]), (np.int64(view[11]), len(odd))),
+        carray(integers_at(view[5]), np.int64(view[11])),
+        carray(integers_at(view[6]), number),
+    )
+    return tables, probes
 
 
-viewed: Any = (lambda view, _: view) if config.DISABLE_JIT else making(_tables_at)  # type: ignore[attr-defined]
-"""The tables that a view stands for."""
+viewed: Any = (lambda view, _: view) if config.DISABLE_JIT else making(_arrays_at)  # type: ignore[attr-defined]
+"""The tables and probes that a view stands for."""
 
 
 @inlined
@@ -84,6 +98,17 @@ def key_of(words: Any, at: int, mask: Any, odd: Any, shift: Any) -> int:
     for w in range(len(odd)):
         total += (words[np.uint64(at + w)] & mask[w]) * odd[w]
     return np.int64(total >> shift)
+
+
+@inlined
+def probe_key(query: Any, at: int, probe: int, tables: Any, probes: Any) -> int:
+    """The key of a query's probe."""
+    mask = tables.masks[probes.tables[probe]]
+    total = np.uint64(0)
+    for w in range(len(tables.odd)):
+        turned = query[np.uint64(at + w)] ^ probes.flips[probe, w]
+        total += (turned & mask[w]) * tables.odd[w]
+    return np.int64(total >> tables.shift)
 
 
 @inlined
@@ -176,33 +201,43 @@ def take_place(places: Any, key: int) -> int:
 
 
 @inner
-def due_here(query: Any, at: int, words: Any, row_at: int, tables: Any, table: int) -> bool:
-    """Whether this is the first table whose mask the two agree on: there the hit is reported.
+def due_here(
+    query: Any, at: int, words: Any, row_at: int, tables: Any, probes: Any, probe: int
+) -> bool:
+    """Whether a row is reported by this probe: the one with its bits, of the first such table.
 
-    Two that agree on no more than the hash of the mask are found elsewhere, if they are near.
+    A row that shares no more than the hash of the key is found elsewhere, if it is near.
     """
-    for t in range(table + 1):
-        differs = np.uint64(0)
+    table = probes.tables[probe]
+    other = np.uint64(0)
+    for w in range(len(tables.odd)):
+        differs = query[at + w] ^ words[row_at + w] ^ probes.flips[probe, w]
+        other |= differs & tables.masks[table, w]
+    if other != np.uint64(0):
+        return False
+    for t in range(table):
+        turned = np.int64(0)
         for w in range(len(tables.odd)):
-            differs |= (query[at + w] ^ words[row_at + w]) & tables.masks[t, w]
-        if differs == np.uint64(0):
-            return t == table
-    return False
+            turned += popcount((query[at + w] ^ words[row_at + w]) & tables.masks[t, w])
+        if turned <= probes.radii[t]:
+            return False
+    return True
 
 
 @inner
 def compare_bucket(
-    query: Any, at: int, name: int, tables: Any, table: int, low: int, high: int, distance: int,
-    hits: Any, count: int,
+    query: Any, at: int, name: int, tables: Any, probes: Any, probe: int, low: int, high: int,
+    distance: int, hits: Any, count: int,
 ) -> int:  # fmt: skip
     """Write the rows of a bucket that are due here; returns the new count, stored or not."""
+    table = probes.tables[probe]
     words = tables.words[table]
     if count_within(query, at, words, low, high, distance, tables.odd) == 0:
         return count
     width = len(tables.odd)
     for place in range(low, high):
         d = apart(query, at, words, place * width, tables.odd)
-        if d <= distance and due_here(query, at, words, place * width, tables, table):
+        if d <= distance and due_here(query, at, words, place * width, tables, probes, probe):
             if count < len(hits.rows):
                 hits.queries[count] = name
                 hits.rows[count] = tables.rows[table, place]
@@ -213,69 +248,63 @@ def compare_bucket(
 
 @kernel
 def search_tables(
-    queries: Any, first: int, last: int, tables: Any, distance: int
+    queries: Any, first: int, last: int, tables: Any, probes: Any, distance: int
 ) -> tuple[Any, Any]:
     """Find the rows within the distance of queries first..last-1.
 
-    O(tables) look-ups a query, whose cache lines are fetched some buckets ahead, and one
+    O(probes) look-ups a query, whose cache lines are fetched some buckets ahead, and one
     comparison a row of the buckets.
 
     Args:
-        queries: uint64 (q * W), may be read-only.
-        tables: A Tables.
+        queries: uint64 (q * W), may be read-only; `first` and `last` say which.
+        first: See above.
+        last: See above.
+        tables: Tables.
+        probes: Probes of them.
         distance: The largest that is reported.
 
     Returns:
-        Hits; and int64 (h, 4), the buckets that were too heavy to compare: query, table, low, high.
+        Hits; and int64 (h, 4), the buckets that were too heavy to compare: query, probe, low, high.
     """
-    odd, width = tables.odd, len(tables.odd)
-    number = len(tables.starts)
-    ahead = max(np.int64(1), IN_FLIGHT // number)
-    keys = np.empty((ahead, number), np.int64)
-    lows, highs = np.empty((ahead, number), np.int64), np.empty((ahead, number), np.int64)
+    width, number = len(tables.odd), len(probes.tables)
+    lows, highs = np.empty(IN_FLIGHT, np.int64), np.empty(IN_FLIGHT, np.int64)
     hits = Hits(
         np.empty(FIRST_ROOM, np.int64), np.empty(FIRST_ROOM, np.int64),
         np.empty(FIRST_ROOM, np.int64),
     )  # fmt: skip
     heavy = np.empty((0, 4), np.int64)
     count, heavies = np.int64(0), np.int64(0)
-    for begin in range(first, last, ahead):
-        end = min(begin + ahead, last)
-        for q in range(begin, end):
-            for t in range(number):
-                key = key_of(queries, q * width, tables.masks[t], odd, tables.shift)
-                keys[q - begin, t] = key
-                prefetch(tables.starts[t], key)
-        for q in range(begin, end):
-            for t in range(number):
-                low = np.int64(tables.starts[t, keys[q - begin, t]])
-                lows[q - begin, t] = low
-                highs[q - begin, t] = tables.starts[t, keys[q - begin, t] + 1]
-                for line in range(FETCHED_LINES):
-                    prefetch(tables.words[t], low * width + line * LINE_WORDS)
-        for q in range(begin, end):
-            for t in range(number):
-                low, high = lows[q - begin, t], highs[q - begin, t]
-                if high - low > tables.heavy:
-                    if heavies == len(heavy):
-                        roomier = np.empty((2 * heavies + 16, 4), np.int64)
-                        for i in range(heavies):
-                            for j in range(4):
-                                roomier[i, j] = heavy[i, j]
-                        heavy = roomier
-                    heavy[heavies, 0], heavy[heavies, 1] = q, t
-                    heavy[heavies, 2], heavy[heavies, 3] = low, high
-                    heavies += 1
-                    continue
-                found = compare_bucket(
-                    queries, q * width, q, tables, t, low, high, distance, hits, count
+    for begin in range(first * number, last * number, IN_FLIGHT):
+        some = min(np.int64(IN_FLIGHT), last * number - begin)
+        for i in range(some):
+            q, p = (begin + i) // number, (begin + i) % number
+            key = probe_key(queries, q * width, p, tables, probes)
+            lows[i] = key
+            prefetch(tables.starts[probes.tables[p]], key)
+        for i in range(some):
+            table = probes.tables[(begin + i) % number]
+            key = lows[i]
+            lows[i], highs[i] = tables.starts[table, key], tables.starts[table, key + 1]
+            for line in range(FETCHED_LINES):
+                prefetch(tables.words[table], lows[i] * width + line * LINE_WORDS)
+        for i in range(some):
+            q, p, low, high = (begin + i) // number, (begin + i) % number, lows[i], highs[i]
+            if high - low > tables.heavy:
+                if heavies == len(heavy):
+                    heavy = more_rows(heavy)
+                heavy[heavies, 0], heavy[heavies, 1] = q, p
+                heavy[heavies, 2], heavy[heavies, 3] = low, high
+                heavies += 1
+                continue
+            found = compare_bucket(
+                queries, q * width, q, tables, probes, p, low, high, distance, hits, count
+            )  # fmt: skip
+            if found > len(hits.rows):
+                hits = more_room(hits, count, found)
+                compare_bucket(
+                    queries, q * width, q, tables, probes, p, low, high, distance, hits, count
                 )  # fmt: skip
-                if found > len(hits.rows):
-                    hits = more_room(hits, count, found)
-                    found = compare_bucket(
-                        queries, q * width, q, tables, t, low, high, distance, hits, count
-                    )  # fmt: skip
-                count = found
+            count = found
     return Hits(hits.queries[:count], hits.rows[:count], hits.distances[:count]), heavy[:heavies]
 
 
@@ -285,31 +314,46 @@ def search_tables_once(query: Any, view: Any, odd: Any, distance: int, room: Any
 
     Args:
         query: uint64 (W,).
-        view: The tables, from `view_of`.
-        odd: Their constants.
+        view: The tables and probes, from `view_of`.
+        odd: The tables' constants.
         distance: The largest that is reported.
         room: int64 (2, places), written: rows and distances of those for which there is room.
 
     Returns:
         How many rows were found; -1 where a bucket is too heavy.
     """
-    tables = viewed(view, odd)
+    tables, probes = viewed(view, odd)
     hits = Hits(room[0], room[0], room[1])
+    number = len(probes.tables)
     count = np.int64(0)
-    for t in range(len(tables.starts)):
-        prefetch(tables.starts[t], key_of(query, 0, tables.masks[t], odd, tables.shift))
-    for t in range(len(tables.starts)):
-        key = key_of(query, 0, tables.masks[t], odd, tables.shift)
-        low = np.int64(tables.starts[t, key])
-        for line in range(FETCHED_LINES):
-            prefetch(tables.words[t], low * len(odd) + line * LINE_WORDS)
-    for t in range(len(tables.starts)):
-        key = key_of(query, 0, tables.masks[t], odd, tables.shift)
-        low, high = np.int64(tables.starts[t, key]), np.int64(tables.starts[t, key + 1])
-        if high - low > tables.heavy:
-            return np.int64(-1)
-        count = compare_bucket(query, 0, 0, tables, t, low, high, distance, hits, count)
+    for begin in range(0, number, IN_FLIGHT):
+        end = min(begin + IN_FLIGHT, number)
+        for p in range(begin, end):
+            prefetch(tables.starts[probes.tables[p]], probe_key(query, 0, p, tables, probes))
+        for p in range(begin, end):
+            table = probes.tables[p]
+            low = np.int64(tables.starts[table, probe_key(query, 0, p, tables, probes)])
+            for line in range(FETCHED_LINES):
+                prefetch(tables.words[table], low * len(odd) + line * LINE_WORDS)
+        for p in range(begin, end):
+            key, table = probe_key(query, 0, p, tables, probes), probes.tables[p]
+            low, high = np.int64(tables.starts[table, key]), np.int64(tables.starts[table, key + 1])
+            if high - low > tables.heavy:
+                return np.int64(-1)
+            count = compare_bucket(
+                query, 0, 0, tables, probes, p, low, high, distance, hits, count
+            )  # fmt: skip
     return count
+
+
+@kernel
+def more_rows(rows: Any) -> Any:
+    """The same rows, int64 (h, 4), in room for more."""
+    roomier = np.empty((2 * len(rows) + 16, 4), np.int64)
+    for i in range(len(rows)):
+        for j in range(4):
+            roomier[i, j] = rows[i, j]
+    return roomier
 
 
 @kernel
@@ -321,87 +365,6 @@ def more_room(hits: Any, count: int, wanted: int) -> Any:
     move(hits.rows, count, roomier.rows)
     move(hits.distances, count, roomier.distances)
     return roomier
-
-
-@kernel
-def search_probes(
-    queries: Any, first: int, last: int, tables: Any, distance: int, bits: int
-) -> tuple[Any, Any]:
-    """As `search_tables` for one table of whole fingerprints: looks every near signature up."""
-    odd, width = tables.odd, len(tables.odd)
-    probe = np.empty(width, np.uint64)
-    flipped = np.empty(max(distance, 1), np.int64)
-    ahead = np.empty(IN_FLIGHT, np.int64)
-    waiting = np.empty((IN_FLIGHT, width), np.uint64)
-    hits = Hits(
-        np.empty(FIRST_ROOM, np.int64), np.empty(FIRST_ROOM, np.int64),
-        np.empty(FIRST_ROOM, np.int64),
-    )  # fmt: skip
-    count = np.int64(0)
-    for q in range(first, last):
-        for flips in range(distance + 1):
-            for i in range(flips):
-                flipped[i] = i
-            more = True
-            while more:
-                held = 0
-                while more and held < IN_FLIGHT:
-                    flip(queries, q * width, flipped, flips, probe)
-                    for w in range(width):
-                        waiting[held, w] = probe[w]
-                    ahead[held] = key_of(probe, 0, tables.masks[0], odd, tables.shift)
-                    prefetch(tables.starts[0], ahead[held])
-                    held += 1
-                    more = next_choice(flipped, flips, bits)
-                for i in range(held):
-                    prefetch(tables.words[0], np.int64(tables.starts[0, ahead[i]]) * width)
-                for i in range(held):
-                    low = np.int64(tables.starts[0, ahead[i]])
-                    high = np.int64(tables.starts[0, ahead[i] + 1])
-                    found = equal_rows(waiting[i], q, flips, tables, low, high, hits, count)
-                    if found > len(hits.rows):
-                        hits = more_room(hits, count, found)
-                        found = equal_rows(waiting[i], q, flips, tables, low, high, hits, count)
-                    count = found
-    done = Hits(hits.queries[:count], hits.rows[:count], hits.distances[:count])
-    return done, np.empty((0, 4), np.int64)
-
-
-@inner
-def flip(words: Any, at: int, flipped: Any, flips: int, out: Any) -> None:
-    """Copy the fingerprint at words[at] with some bits turned."""
-    for w in range(len(out)):
-        out[w] = words[at + w]
-    for i in range(flips):
-        out[flipped[i] >> 6] ^= np.uint64(1) << np.uint64(flipped[i] & 63)
-
-
-@inner
-def next_choice(chosen: Any, size: int, bits: int) -> bool:
-    """Replace `size` ascending numbers below `bits` by the next such; False after the last."""
-    for i in range(size - 1, -1, -1):
-        if chosen[i] < bits - size + i:
-            chosen[i] += 1
-            for j in range(i + 1, size):
-                chosen[j] = chosen[j - 1] + 1
-            return True
-    return False
-
-
-@inner
-def equal_rows(
-    probe: Any, name: int, flips: int, tables: Any, low: int, high: int, hits: Any, count: int
-) -> int:
-    """Write the rows of a bucket that equal the signature; returns the new count."""
-    width = len(tables.odd)
-    for place in range(low, high):
-        if apart(probe, 0, tables.words[0], place * width, tables.odd) == 0:
-            if count < len(hits.rows):
-                hits.queries[count] = name
-                hits.rows[count] = tables.rows[0, place]
-                hits.distances[count] = flips
-            count += 1
-    return count
 
 
 @kernel
@@ -433,9 +396,7 @@ def search_rows(
 
 
 @kernel
-def search_rows_once(
-    query: Any, words: Any, count: int, odd: Any, distance: int, room: Any
-) -> int:
+def search_rows_once(query: Any, words: Any, count: int, odd: Any, distance: int, room: Any) -> int:
     """As `search_rows` for one query, into given room as of `search_tables_once`."""
     width = len(odd)
     total = np.int64(0)
