@@ -290,3 +290,28 @@ def components(fingerprints: list[int | None], k: int) -> list[int]:
         low, high = sorted((labels[left], labels[right]))
         labels = [low if label == high else label for label in labels]
     return labels
+
+
+class Index:
+    """Stored fingerprints by id, in order of insertion: a dictionary, and a loop over it."""
+
+    def __init__(self) -> None:
+        self.stored: dict[int | str, tuple[int, float]] = {}
+
+    def add(self, identity: int | str, fingerprint: int | None, now: float = 0.0) -> None:
+        """Store a document as the newest; one of the same id is replaced, an empty one left out."""
+        if fingerprint is not None:
+            self.stored.pop(identity, None)
+            self.stored[identity] = (fingerprint, now)
+
+    def expire(self, before: float) -> int:
+        """Remove what was added earlier; how many that were."""
+        old = [identity for identity, (_, at) in self.stored.items() if at < before]
+        for identity in old:
+            del self.stored[identity]
+        return len(old)
+
+    def query(self, fingerprint: int, k: int) -> list[tuple[int | str, int]]:
+        """(id, distance) of every document within k bits, the nearest and then oldest first."""
+        found = [(identity, distance(fingerprint, f)) for identity, (f, _) in self.stored.items()]
+        return sorted((hit for hit in found if hit[1] <= k), key=lambda hit: hit[1])

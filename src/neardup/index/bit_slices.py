@@ -1,0 +1,73 @@
+"""The plan `bits`: one list of rows for each bit position, as bitmaps that are added up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from neardup.index.searchers import Found, in_parts
+from neardup.partition import frozen, in_threads
+from neardup.planner import SAMPLE_ROWS, agreement
+
+if TYPE_CHECKING:
+    from neardup.search_planner import SearchPlan
+
+__all__ = ["SlicesSearcher"]
+
+BLOCKS_PER_TASK: Final = 256
+
+
+class SlicesSearcher:
+    """Counts the differences of 512 rows at a time, bit position by bit position."""
+
+    def __init__(self, words: Any, plan: SearchPlan, bits: int, workers: int) -> None:
+        """Slice uint64 (n, words); the positions that vary most come first."""
+        from neardup.kernels.counters import GROUP, LANES
+        from neardup.kernels.slices import BLOCK_ROWS, slice_rows
+
+        self.plan = plan
+        self._count, self._width = words.shape
+        sample = words[:: max(1, self._count // SAMPLE_ROWS)]
+        self._order = np.argsort(-agreement(sample, bits), kind="stable")
+        places = np.full(64 * self._width, -1, np.int64)
+        places[self._order] = np.arange(bits)
+        blocks = -(-self._count // BLOCK_ROWS)
+        self._places = -(-bits // GROUP) * GROUP
+        slices = np.zeros(blocks * self._places * LANES, np.uint64)
+
+        def build(_: int, first: int) -> None:
+            last = min(first + BLOCKS_PER_TASK, blocks)
+            slice_rows(words.reshape(-1), self._width, first, last, places, slices)
+
+        in_threads(workers, build, range(0, blocks, BLOCKS_PER_TASK))
+        self._slices = frozen(slices)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the slices."""
+        return int(self._slices.nbytes)
+
+    def search(self, queries: Any, distance: int, workers: int) -> Found:
+        """See Searcher."""
+        from neardup.kernels.slices import search_slices
+
+        turned = self._turned(queries)
+
+        def part(first: int, last: int) -> Found:
+            return Found(*search_slices(self._slices, self._count, turned, first, last, distance))
+
+        return in_parts(len(queries), workers, part)
+
+    def search_once(self, query: Any, distance: int) -> list[tuple[int, int]]:
+        """See Searcher."""
+        found = self.search(query[None, :], distance, 1)
+        return list(zip(found.distances.tolist(), found.rows.tolist(), strict=True))
+
+    def _turned(self, queries: Any) -> Any:
+        """All ones where a query's bit is 1, in the order of the slices: uint64 (q, places)."""
+        order = self._order
+        values = queries[:, order >> 6] >> (order & 63).astype(np.uint64) & np.uint64(1)
+        turned = np.zeros((len(queries), self._places), np.uint64)
+        turned[:, : len(order)] = np.uint64(0) - values
+        return frozen(turned)

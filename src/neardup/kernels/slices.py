@@ -1,0 +1,147 @@
+"""Search bit slices: one list of rows for each bit position, kept as a bitmap.
+
+Rows stand in blocks of 512. A block holds, for each bit position, the 512 rows' values of that bit
+as 8 words, one cache line; so a query adds up the differences of 512 rows at once, in vertical
+counters (bit planes), by carry-save adders, and leaves a block as soon as every row in it is too
+far. Positions stand in an order of the caller's, best those first that vary most.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from neardup.kernels.counters import GROUP, LANES, count4, count15
+from neardup.kernels.jit import fill, inner, kernel
+from neardup.kernels.tables import FIRST_ROOM, Hits, more_room
+
+BLOCK_ROWS = 64 * LANES
+FEW_PLANES = 4
+MOST_PLANES = 15
+
+
+@inner
+def transpose(rows: Any) -> None:
+    """Turn a matrix of 64 x 64 bits over its diagonal, in place: uint64 (64,); Hacker's Delight."""
+    half = np.int64(32)
+    mask = np.uint64(0xFFFFFFFF)
+    while half:
+        shift = np.uint64(half)
+        row = np.int64(0)
+        while row < 64:
+            differ = ((rows[row] >> shift) ^ rows[row + half]) & mask
+            rows[row] ^= differ << shift
+            rows[row + half] ^= differ
+            row = (row + half + 1) & ~half
+        half >>= 1
+        mask ^= mask << np.uint64(half)
+
+
+@kernel
+def slice_rows(words: Any, width: int, first: int, last: int, places: Any, slices: Any) -> None:
+    """Write the slices of blocks first..last-1; O(rows * width).
+
+    Args:
+        words: uint64 (n * width), may be read-only.
+        width: Words of a fingerprint.
+        first: The first block; `last` is the one after the last.
+        last: See `first`.
+        places: int64 (64 * width,): each bit position's place in a block, -1 for unused ones.
+        slices: uint64 (blocks * P * LANES), zeros, written; P, the places, a multiple of GROUP.
+    """
+    count = np.int64(len(words) // width)
+    blocks = (count + BLOCK_ROWS - 1) // BLOCK_ROWS
+    stride = np.int64(len(slices)) // blocks
+    square = np.empty(64, np.uint64)
+    for block in range(first, last):
+        for lane in range(LANES):
+            low = block * BLOCK_ROWS + 64 * lane
+            held = min(max(count - low, 0), 64)
+            for w in range(width):
+                for i in range(held):
+                    square[i] = words[(low + i) * width + w]
+                fill(square, held, 64, np.uint64(0))
+                transpose(square)
+                for bit in range(64):
+                    place = places[64 * w + bit]
+                    if place >= 0:
+                        slices[block * stride + place * LANES + lane] = square[bit]
+
+
+@inner
+def begin_block(planes: Any, counters: int, start: int, rows: int) -> None:
+    """Start all counters at `start`; those of rows that a last block lacks have overflowed."""
+    for plane in range(counters):
+        bit = np.uint64(0) - np.uint64((start >> plane) & 1)
+        fill(planes, plane * LANES, (plane + 1) * LANES, bit)
+    for lane in range(LANES):
+        held = min(max(rows - 64 * lane, 0), 64)
+        missing = np.uint64(0)
+        if held < 64:
+            missing = np.uint64(0xFFFFFFFFFFFFFFFF) << np.uint64(held)
+        planes[counters * LANES + lane] = missing
+
+
+@inner
+def count_block(slices: Any, at: int, turned: Any, planes: Any, few: bool) -> bool:
+    """Add the differences at all places, or until every row is too far; whether one is not."""
+    for place in range(0, len(turned), GROUP):
+        if few:
+            near = count4(slices, at + place * LANES, turned, place, planes)
+        else:
+            near = count15(slices, at + place * LANES, turned, place, planes)
+        if not near:
+            return False
+    return True
+
+
+@kernel
+def search_slices(
+    slices: Any, count: int, turned: Any, first: int, last: int, distance: int
+) -> Any:
+    """Find the rows within the distance of queries first..last-1, block by block.
+
+    A counter starts so high that it overflows when it has counted `distance` + 1 differences.
+    O(rows * P / 512) vector steps a query; on random rows less than half the places are read.
+
+    Args:
+        slices: uint64 (blocks * P * LANES), may be read-only.
+        count: Rows.
+        turned: uint64 (queries, P): all ones where a query's bit at the place is 1.
+        first: The first query; `last` is the one after the last.
+        last: See `first`.
+        distance: Less than 2**15.
+
+    Returns:
+        Hits.
+    """
+    places = turned.shape[1]
+    few = distance < 1 << FEW_PLANES
+    counters = np.int64(FEW_PLANES if few else MOST_PLANES)
+    start = (np.int64(1) << counters) - 1 - distance
+    planes = np.empty((counters + 1) * LANES, np.uint64)
+    hits = Hits(
+        np.empty(FIRST_ROOM, np.int64), np.empty(FIRST_ROOM, np.int64),
+        np.empty(FIRST_ROOM, np.int64),
+    )  # fmt: skip
+    total = np.int64(0)
+    for low in range(0, count, BLOCK_ROWS):
+        at = low // BLOCK_ROWS * places * LANES
+        for q in range(first, last):
+            begin_block(planes, counters, start, count - low)
+            if not count_block(slices, at, turned[q], planes, few):
+                continue
+            if total + BLOCK_ROWS > len(hits.rows):
+                hits = more_room(hits, total, total + BLOCK_ROWS)
+            for row in range(BLOCK_ROWS):
+                lane, bit = row >> 6, np.uint64(row & 63)
+                if (planes[counters * LANES + lane] >> bit) & np.uint64(1):
+                    continue
+                held = np.int64(0)
+                for plane in range(counters):
+                    held |= np.int64((planes[plane * LANES + lane] >> bit) & np.uint64(1)) << plane
+                hits.queries[total], hits.rows[total] = q, low + row
+                hits.distances[total] = held - start
+                total += 1
+    return Hits(hits.queries[:total], hits.rows[:total], hits.distances[:total])

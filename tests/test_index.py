@@ -1,0 +1,487 @@
+"""Every index answers as a dictionary and a loop would, with every plan, in every state."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from itertools import count
+from math import comb
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+import naive
+import neardup as nd
+from conftest import JIT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROWS: Final = 150 if JIT else 24
+MOST_LOOKUPS: Final = 10_000 if JIT else 100
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of index: how one is made, and what brings it back from where it is kept."""
+
+    make: Callable[..., Any]
+    reopened: Callable[[Any], Any] = lambda index: index
+
+
+KINDS: Final = {"memory": Kind(nd.Index)}
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> Kind:
+    """Each kind of index."""
+    return KINDS[request.param]
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few rows fill a tail, a batch, a level and a heavy bucket: so tests cross all boundaries."""
+    for name in ("base", "segments"):
+        monkeypatch.setattr(f"neardup.index.{name}.TAIL_ROWS", 16)
+    monkeypatch.setattr("neardup.index.segments.GROWTH", 4)
+    monkeypatch.setattr("neardup.index.base.SMALL_BATCH", 8)
+    monkeypatch.setattr("neardup.index.searchers.HEAVY_BUCKET", 8)
+    monkeypatch.setattr("neardup.index.searchers.HEAVY_TIMES", 1)
+
+
+def plans(bits: int, distance: int) -> list[str]:
+    """All exact plans that work for a width and a distance."""
+    names = ["auto", "scan", "bits", "blocks"]
+    if distance + 2 <= bits and comb(distance + 2, 2) <= (128 if JIT else 12):
+        names.append(f"multi:{distance + 2}")
+    if sum(comb(bits, flips) for flips in range(min(distance, bits) + 1)) <= MOST_LOOKUPS:
+        names.append("probe")
+    return names
+
+
+DISTANCES: Final = (0, 1, 2, 3, 7, 12)
+CASES: Final = [
+    (bits, distance, plan)
+    for bits in (33, 64, 128, 256)
+    for distance in (*DISTANCES, bits, bits + 5)
+    for plan in plans(bits, distance)
+]
+
+
+def near(rng: Any, value: int, bits: int, flips: int) -> int:
+    """The fingerprint with so many of its bits turned."""
+    for bit in rng.choice(bits, min(flips, bits), replace=False).tolist():
+        value ^= 1 << bit
+    return value
+
+
+def one_of(rng: Any, bits: int, known: list[int], distance: int) -> int:
+    """A random fingerprint, or one about as near as `distance` to a known one."""
+    if known and rng.random() < 0.6:
+        source = known[int(rng.integers(len(known)))]
+        return near(rng, source, bits, int(rng.integers(0, distance + 3)))
+    return int.from_bytes(rng.bytes(32), "little") >> (256 - bits)
+
+
+def agree(index: Any, oracle: naive.Index, queries: list[int], distance: int) -> None:
+    """Compare every answer with the oracle's."""
+    want = [oracle.query(query, distance) for query in queries]
+    assert [index.query(query) for query in queries] == want
+    rows = [(row, *hit) for row, hits in enumerate(want) for hit in hits]
+    table = index.query_batch(queries)
+    assert table.column_names == ["row", "id", "distance"]
+    assert list(zip(*(column.to_pylist() for column in table.columns), strict=True)) == rows
+    assert len(index) == len(oracle.stored)
+    assert list(index) == [(identity, f) for identity, (f, _) in oracle.stored.items()]
+
+
+@pytest.mark.parametrize(("bits", "distance", "plan"), CASES)
+def test_every_plan_answers_as_brute_force_does(
+    kind: Kind, bits: int, distance: int, plan: str
+) -> None:
+    """While documents are added singly and in batches, replaced and removed."""
+    rng = np.random.default_rng(bits + distance)
+    index, oracle = kind.make(distance, bits=bits, plan=plan), naive.Index()
+    named: Callable[[int], Any] = str if distance % 2 else int
+    known: list[int] = []
+    for turn in range(3):
+        batch = []
+        for _ in range(ROWS // 3):
+            known.append(one_of(rng, bits, known, distance))
+            batch.append((named(int(rng.integers(ROWS))), known[-1]))
+        for identity, fingerprint in batch:
+            oracle.add(identity, fingerprint)
+        if turn % 2:
+            for identity, fingerprint in batch:
+                index.add(identity, fingerprint)
+        else:
+            index.add([each for each, _ in batch], [each for _, each in batch])
+        for identity in list(oracle.stored)[:: 5 + turn]:
+            del oracle.stored[identity]
+            index.remove(identity)
+        queries = [one_of(rng, bits, known, distance) for _ in range(12)]
+        agree(index, oracle, queries, distance)
+        assert index.nearest(queries[0], ROWS) == oracle.query(queries[0], bits)[:ROWS]
+        index = kind.reopened(index)
+
+
+def shapes(bits: int, distance: int) -> dict[str, list[int]]:
+    """Collections that break naive tables."""
+    rng = np.random.default_rng(distance)
+    everything = (1 << bits) - 1
+    wide = [one_of(rng, bits, [], 0) for _ in range(ROWS)]
+    block = everything >> (bits // (distance + 1))
+    return {
+        "equal": [wide[0]] * ROWS,
+        "one block constant": [each & block for each in wide],
+        "all blocks but one constant": [each & ~block for each in wide],
+        "few values": [each & 7 for each in wide],
+        "top bit": [everything, 1 << (bits - 1), 0, everything ^ 1, everything >> 1] * (ROWS // 5),
+        "boilerplate": [near(rng, wide[0], bits, int(rng.integers(8))) for _ in wide],
+        "one": wide[:1],
+    }
+
+
+@pytest.mark.parametrize("shape", shapes(64, 3))
+@pytest.mark.parametrize(("bits", "distance"), [(64, 3), (64, 1), (100, 2), (33, 7)])
+def test_skew_changes_no_answer(kind: Kind, bits: int, distance: int, shape: str) -> None:
+    """Heavy buckets, handed to searchers of their own, find the same."""
+    values = shapes(bits, distance)[shape]
+    rng = np.random.default_rng(1)
+    queries = [near(rng, values[i % len(values)], bits, i % (distance + 2)) for i in range(8)]
+    oracle = naive.Index()
+    for identity, value in enumerate(values):
+        oracle.add(identity, value)
+    for plan in plans(bits, distance):
+        index = kind.make(distance, bits=bits, plan=plan)
+        index.add(range(len(values)), values)
+        agree(index, oracle, queries, distance)
+        for smaller in {0, distance - 1}:
+            assert index.query(queries[1], smaller) == oracle.query(queries[1], smaller)
+
+
+@pytest.mark.parametrize("plan", ["auto", "scan", "bits", "blocks", "multi:5", "probe"])
+def test_an_empty_index_finds_nothing(kind: Kind, plan: str) -> None:
+    """New, and after all was removed."""
+    index = kind.make(3 if plan != "probe" else 1, plan=plan)
+    for _ in range(2):
+        assert index.query(5) == []
+        assert index.nearest(5) == []
+        assert index.query_batch([5, 6]).num_rows == 0
+        assert index.query_batch(np.zeros(0, np.uint64)).num_rows == 0
+        assert (len(index), list(index), "a" in index) == (0, [], False)
+        index.add([f"{i}" for i in range(40)], range(40))
+        index.remove([f"{i}" for i in range(40)])
+
+
+def test_masked_and_missing_documents_are_left_out(kind: Kind) -> None:
+    """A document without features has no fingerprint, so it is not stored and finds nothing."""
+    index = kind.make(1)
+    masked = np.ma.masked_array(np.arange(40, dtype=np.uint64), np.arange(40) % 3 == 0)
+    assert index.add(range(40), masked) == 26
+    assert (0 in index, 1 in index) == (False, True)
+    assert index.add(100, None) == 0
+    assert index.query_batch(masked[:3])["row"].unique().to_pylist() == [1, 2]
+    missing = pa.array([None, 1], pa.uint64())
+    assert index.query_batch(missing)["row"].unique().to_pylist() == [1]
+    assert index.query(None) == []
+    assert index.add_if_new(200, None) is None
+    assert 200 not in index
+
+
+def test_every_form_of_fingerprints_and_ids_is_taken(kind: Kind) -> None:
+    """Bit 63 too, in signed and unsigned arrays."""
+    values = [0, 2**63, 2**64 - 1, 1]
+    array = np.array(values, np.uint64)
+    forms = (values, array, array[:, None], array.view(np.int64), pa.array(array))
+    ids: tuple[Any, ...] = (range(4), np.arange(4), pa.array([0, 1, 2, 3], pa.int32()))
+    for form in forms:
+        for each in ids:
+            index = kind.make(0)
+            assert index.add(each, form) == 4
+            assert list(index) == list(enumerate(values))
+            assert index.query(array[1:2]) == index.query(np.uint64(2**63)) == [(1, 0)]
+
+
+def test_texts_stand_where_fingerprints_do(kind: Kind) -> None:
+    """With a recipe texts are folded, in adding and asking."""
+    recipe = nd.Recipe()
+    index = kind.make(3, recipe=recipe)
+    texts = ["the harbour opened again on Monday", "a budget for the coming year", ""]
+    assert index.add(["a", "b", "c"], texts) == 2
+    assert index.query(texts[0].upper()) == [("a", 0)]
+    assert index.query_batch(pa.array(texts))["id"].to_pylist() == ["a", "b"]
+    assert index.query(nd.fingerprint(texts[1], recipe)) == [("b", 0)]
+
+
+def test_add_if_new_keeps_the_first_of_near_documents(kind: Kind) -> None:
+    """It names the nearest, and of equally near ones the one that was added first."""
+    index = kind.make(2)
+    assert index.add_if_new("a", 0b0111) is None
+    assert index.add_if_new("b", 0b0001) == ("a", 2)
+    assert index.add_if_new("c", 0b111000) is None
+    assert index.add_if_new("d", 0b0011) == ("a", 1)
+    assert [identity for identity, _ in index] == ["a", "c"]
+
+
+def test_a_limit_says_that_it_cut(kind: Kind) -> None:
+    """The nearest are kept; `total` and "cut" say how many there are."""
+    index = kind.make(3)
+    index.add(range(50), [0] * 30 + [1] * 20)
+    hits = index.query(1, limit=22)
+    assert hits == [(i, 0) for i in range(30, 50)] + [(0, 1), (1, 1)]
+    assert (hits.total, hits.cut) == (50, True)
+    assert (index.query(1).total, index.query(1).cut) == (50, False)
+    table = index.query_batch([1, 0xF << 40, 0], limit=10)
+    assert table["row"].to_pylist() == [0] * 10 + [2] * 10
+    assert table.schema.metadata[b"cut"] == b"80"
+    assert index.query_batch([1]).schema.metadata[b"cut"] == b"0"
+
+
+def test_workers_change_nothing(kind: Kind) -> None:
+    """One, two and five threads give identical tables."""
+    rng = np.random.default_rng(3)
+    values = rng.integers(0, 2**64, ROWS, dtype=np.uint64)
+    for plan in ("auto", "bits", "blocks"):
+        index = kind.make(3, plan=plan)
+        index.add(range(ROWS), values)
+        tables = [index.query_batch(values, workers=workers) for workers in (1, 2, 5)]
+        assert tables[0].equals(tables[1])
+        assert tables[0].equals(tables[2])
+
+
+def test_merging_adds_the_documents_of_another_index(kind: Kind) -> None:
+    """As if they had been added now, in their order; ids of both are replaced."""
+    one, two, oracle = kind.make(2), kind.make(3), naive.Index()
+    rng = np.random.default_rng(5)
+    for index, start in ((one, 0), (two, 20)):
+        for identity in range(start, start + 40):
+            value = int(rng.integers(0, 2**8))
+            index.add(identity, value)
+            oracle.add(identity, value)
+    one.merge(two)
+    agree(one, oracle, list(range(0, 256, 17)), 2)
+
+
+WRONG: Final = [
+    (lambda index: index.add("b", 2), "kind int, not str"),
+    (lambda index: index.add([1, "b"], [1, 2]), "mixed"),
+    (lambda index: index.add([1, None], [1, 2]), "missing"),
+    (lambda index: index.add([1.5], [1]), "double"),
+    (lambda index: index.add(2**63, 1), "does not fit"),
+    (lambda index: index.add([2**64 - 1], [1]), "does not fit"),
+    (lambda index: index.add(True, 1), "bool"),
+    (lambda index: index.add([1, 2], [1]), "2 ids for 1 fingerprints"),
+    (lambda index: index.add(1, -1), "-1"),
+    (lambda index: index.add(1, 2**64), "18446744073709551616"),
+    (lambda index: index.add(1, 1.5), "float"),
+    (lambda index: index.add(1, np.zeros(2, np.uint64)), r"shape \(2,\)"),
+    (lambda index: index.add([1], np.zeros((1, 2), np.uint64)), "2 words|128 bits"),
+    (lambda index: index.add(1, "text"), "recipe"),
+    (lambda index: index.query(1, distance=4), "distance is 4"),
+    (lambda index: index.query(1, distance=-1), "-1"),
+    (lambda index: index.nearest(1, -1), "-1"),
+    (lambda index: index.query_batch(np.zeros(3)), "float64"),
+    (lambda index: index.merge(nd.Index(3, bits=128)), "128 bits"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "word"), WRONG)
+def test_wrong_usage_is_one_clear_line_and_changes_nothing(
+    kind: Kind, wrong: Callable[[Any], Any], word: str
+) -> None:
+    """Each message names the bad value."""
+    index = kind.make(3)
+    index.add(1, 7)
+    with pytest.raises(nd.UsageError, match=word) as caught:
+        wrong(index)
+    assert "\n" not in str(caught.value)
+    assert list(index) == [(1, 7)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        ({"distance": -1}, "-1"),
+        ({"distance": 1.5}, "1.5"),
+        ({"bits": 0}, "bits is 0"),
+        ({"bits": 128, "recipe": nd.Recipe()}, "recipe"),
+        ({"plan": "magic"}, "magic"),
+        ({"plan": "scna"}, "did you mean 'scan'"),
+        ({"plan": "scan:3"}, "unknown"),
+        ({"plan": "multi"}, "no number"),
+        ({"plan": "multi:3"}, "too few"),
+        ({"plan": "multi:65"}, "more blocks"),
+        ({"plan": "multi:60"}, "tables"),
+        ({"distance": 12, "plan": "probe"}, "signatures"),
+        ({"plan": "bands:2"}, "between 0 and 1"),
+        ({"plan": "bands:x"}, "not a number"),
+        ({"plan": "permute:0"}, "permutations"),
+    ],
+)
+def test_an_index_that_cannot_be_is_refused(
+    kind: Kind, arguments: dict[str, Any], word: str
+) -> None:
+    """In one line that says what would do."""
+    with pytest.raises(nd.UsageError, match=word) as caught:
+        kind.make(**({"distance": 3} | arguments))
+    assert "\n" not in str(caught.value)
+
+
+def test_removing_an_absent_document_is_a_key_error_and_removes_nothing(kind: Kind) -> None:
+    """In a list too."""
+    index = kind.make(3)
+    index.add(["a", "b"], [1, 2])
+    for wanted in ("c", ["a", "c"], 5, ["a", "a", "x"]):
+        with pytest.raises(KeyError):
+            index.remove(wanted)
+    assert len(index) == 2
+
+
+def test_queries_are_right_while_another_thread_writes(kind: Kind) -> None:
+    """What stays is always found, what was never near is not, whatever is added and removed."""
+    index = kind.make(2)
+    steady = [i * 0x01010101 << 8 for i in range(40)]
+    index.add([f"s{i}" for i in range(40)], steady)
+    names = [f"s{i}" for i in range(5)]
+    done, wrong = threading.Event(), []
+
+    def write() -> None:
+        rng = np.random.default_rng(2)
+        for turn in range(60 if JIT else 4):
+            new = [f"{turn}-{i}" for i in range(20)]
+            index.add(new, [int(x) << 40 | 0xFFFF for x in rng.integers(0, 2**20, 20)])
+            index.remove(new[::2])
+            for each in new[1::2]:
+                index.remove(each)
+        done.set()
+
+    def ask() -> None:
+        for turn in count():
+            if done.is_set() and turn > 20:
+                return
+            hits = index.query(steady[turn % 40] ^ 3)
+            table = index.query_batch(steady[:5])
+            if (hits, table["id"].to_pylist()) != ([(f"s{turn % 40}", 2)], names):
+                wrong.append(turn)
+
+    readers = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in readers:
+        thread.start()
+    write()
+    for thread in readers:
+        thread.join()
+    assert wrong == []
+    assert len(index) == 40
+
+
+class Story(RuleBasedStateMachine):
+    """Any sequence of calls leaves an index that answers as the oracle does."""
+
+    kind = KINDS["memory"]
+
+    @initialize(
+        bits=st.sampled_from([8, 64, 70]),
+        distance=st.integers(0, 4),
+        plan=st.sampled_from(["auto", "scan", "bits", "blocks", "multi"]),
+        strings=st.booleans(),
+    )
+    def start(self, bits: int, distance: int, plan: str, strings: bool) -> None:
+        name = f"multi:{distance + 2}" if plan == "multi" else plan
+        self.index = self.kind.make(distance, bits=bits, plan=name)
+        self.oracle, self.bits, self.distance = naive.Index(), bits, distance
+        self.name: Callable[[int], Any] = str if strings else int
+        self.time = 100.0
+
+    def value(self, small: int) -> int:
+        """A fingerprint with a few bits set, the top one too."""
+        return (small & 0x7F) | (small >> 7) << (self.bits - 1)
+
+    @rule(identity=st.integers(0, 60), small=st.integers(0, 255))
+    def add(self, identity: int, small: int) -> None:
+        self.time += 1
+        self.index.add(self.name(identity), self.value(small))
+        self.oracle.add(self.name(identity), self.value(small), self.time)
+
+    @rule(first=st.integers(0, 60), smalls=st.lists(st.integers(0, 255), max_size=40))
+    def add_many(self, first: int, smalls: list[int]) -> None:
+        self.time += 1
+        batch = [(self.name((first + i * i) % 61), self.value(x)) for i, x in enumerate(smalls)]
+        self.index.add([identity for identity, _ in batch], [value for _, value in batch])
+        for identity, value in batch:
+            self.oracle.add(identity, value, self.time)
+
+    @rule(identity=st.integers(0, 60), small=st.integers(0, 255))
+    def add_if_new(self, identity: int, small: int) -> None:
+        self.time += 1
+        found = self.oracle.query(self.value(small), self.distance)
+        got = self.index.add_if_new(self.name(identity), self.value(small))
+        assert got == (found[0] if found else None)
+        if not found:
+            self.oracle.add(self.name(identity), self.value(small), self.time)
+
+    @precondition(lambda self: self.oracle.stored)
+    @rule(data=st.data())
+    def remove(self, data: st.DataObject) -> None:
+        present = sorted(self.oracle.stored)
+        chosen = data.draw(st.lists(st.sampled_from(present), unique=True, max_size=30))
+        assert self.index.remove(chosen) == len(chosen)
+        for identity in chosen:
+            del self.oracle.stored[identity]
+
+    @rule(back=st.integers(0, 6))
+    def expire(self, back: int) -> None:
+        before = self.time - back
+        assert self.index.expire(before) == self.oracle.expire(before)
+
+    @rule()
+    def compact(self) -> None:
+        self.index.compact()
+
+    @rule()
+    def reopen(self) -> None:
+        self.index = self.kind.reopened(self.index)
+
+    @rule(smalls=st.lists(st.integers(0, 255), min_size=1, max_size=5))
+    def query(self, smalls: list[int]) -> None:
+        queries = [self.value(x) for x in smalls]
+        agree(self.index, self.oracle, queries, self.distance)
+        assert self.index.nearest(queries[0], 7) == self.oracle.query(queries[0], self.bits)[:7]
+
+    @invariant()
+    def holds_what_was_added(self) -> None:
+        assert len(self.index) == len(self.oracle.stored)
+        for identity in range(0, 61, 10):
+            assert (self.name(identity) in self.index) == (
+                self.name(identity) in self.oracle.stored
+            )
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_any_sequence_of_calls(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Add, replace, remove, expire, merge levels, compact, reopen, ask."""
+
+    class Timed(Story):
+        kind = KINDS[name]
+
+        def __init__(self) -> None:
+            super().__init__()
+            clock = SimpleNamespace(time=lambda: self.time)
+            monkeypatch.setattr("neardup.index.base.time", clock)
+
+    run_state_machine_as_test(
+        Timed, settings=settings(max_examples=60 if JIT else 6, stateful_step_count=25)
+    )
