@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from neardup.fold import distance, fingerprint, fingerprints, simhash
     from neardup.hashing import custom_hash
     from neardup.idf import DocumentFrequencies
+    from neardup.index.durable import DurableIndex
     from neardup.index.memory import Index
     from neardup.neighbours import pairs
     from neardup.pipeline import DedupResult, dedup, similar_pairs
@@ -44,6 +45,7 @@ __all__ = [
     "DataError",
     "DedupResult",
     "DocumentFrequencies",
+    "DurableIndex",
     "Explanation",
     "FileError",
     "Index",
@@ -88,6 +90,7 @@ _HOMES: Final = {
     "explanation": ("Explanation", "PairExplanation", "explain"),
     "hashing": ("custom_hash",),
     "idf": ("DocumentFrequencies",),
+    "index.durable": ("DurableIndex",),
     "index.memory": ("Index",),
     "neighbours": ("pairs",),
     "pipeline": ("DedupResult", "dedup", "similar_pairs"),

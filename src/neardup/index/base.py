@@ -15,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.errors import UsageError
+from neardup.index.clock import Clock
 from neardup.index.hits import Hits, Places, sorted_table
 from neardup.index.ids import ID_KINDS, IdColumn, id_array, id_kind
-from neardup.index.searchers import Found, ScanSearcher, within_room
+from neardup.index.searchers import Found, ScanSearcher, first_hits, within_room
 from neardup.index.segments import TAIL_ROWS, Segment, Tail, merged, settled
 from neardup.index.settings import Settings
 from neardup.neighbours import as_words, check_distance
@@ -40,10 +41,10 @@ class BaseIndex:
         self._settings = settings
         self._lock = threading.RLock()
         self._odd = multipliers(settings.words)
-        self._logs = type(self)._added is not BaseIndex._added
+        self._narrow_end = 1 << settings.bits if settings.words == 1 else 0
         self._kind: str | None = None
         self._next = 0
-        self._clock: list[tuple[int, float]] = []  # from this number on, inserted at this time
+        self._clock = Clock()
         self._state: tuple[tuple[Segment, ...], Tail] = ((), Tail(settings.words))
 
     @property
@@ -61,14 +62,19 @@ class BaseIndex:
         """How texts become fingerprints; None if only fingerprints are taken."""
         return self._settings.recipe
 
+    @property
+    def id_kind(self) -> str | None:
+        """"int" or "str": what the ids are; None before the first one."""
+        return self._kind
+
     def __len__(self) -> int:
         """Documents stored."""
-        segments, tail = self._state
+        segments, tail = self._read()
         return sum(each.living for each in segments) + len(tail.rows)
 
     def __contains__(self, identity: Any) -> bool:
         """Whether a document of this id is stored."""
-        segments, tail = self._state
+        segments, tail = self._read()
         if identity in tail.rows:
             return True
         if id_kind(identity) != self._kind:
@@ -88,7 +94,7 @@ class BaseIndex:
 
     def batches(self) -> Iterator[tuple[Any, Any]]:
         """All ids (an Arrow array) and fingerprints, uint64 (n, words), in order of insertion."""
-        segments, tail = self._state
+        segments, tail = self._read()
         parts = [*segments, tail.segment(self._kind)] if self._kind and len(tail) else segments
         for segment in parts:
             if segment.removed:
@@ -137,7 +143,7 @@ class BaseIndex:
             words = self._one(fingerprint)
             if words is None:
                 return None
-            near = self._hits(words, self.distance)
+            near, _ = self._hits(words, self.distance, 1)
             if near:
                 return near[0][2], near[0][0]
             self._add_one(identity, words)
@@ -171,7 +177,7 @@ class BaseIndex:
             How many were removed.
         """
         with self._lock:
-            until = next((n for n, at in self._clock if at >= before), self._next)
+            until = self._clock.first_since(before, self._next)
             self._settle(force=True)
             return sum(
                 self._remove_rows(i, np.arange(np.searchsorted(segment.numbers, until)))
@@ -197,8 +203,9 @@ class BaseIndex:
         """
         words = self._one(fingerprint)
         reach = self._reach(distance)
-        found = [] if words is None else self._hits(words, reach)
-        total = len(found)
+        if words is None:
+            return Hits([], 0)
+        found, total = self._hits(words, reach, limit)
         return Hits([(hit[2], hit[0]) for hit in found[:limit]], total)
 
     def query_batch(
@@ -237,6 +244,16 @@ class BaseIndex:
             parts.append((found, tail.numbers, ids))
         return sorted_table(parts, rows, ID_KINDS[self._kind or "int"], limit)
 
+    def fingerprints_of(self, texts: Any) -> Any:
+        """Fingerprint texts by the index's recipe, as neardup.fingerprints.
+
+        Raises:
+            UsageError: If it has none.
+        """
+        from neardup.fold import fingerprints
+
+        return fingerprints(texts, self._texts_recipe())
+
     def nearest(self, fingerprint: Any, n: int = 10) -> list[tuple[Any, int]]:
         """The n stored documents with the smallest distances, however large these are.
 
@@ -255,8 +272,8 @@ class BaseIndex:
         words = self._one(fingerprint)
         if words is None or n == 0:
             return []
-        found = self._hits(words, self.distance)
-        if len(found) < n:
+        found, total = self._hits(words, self.distance, n)
+        if total < n:
             found = self._nearest_by_scan(words, n)
         return [(hit[2], hit[0]) for hit in found[:n]]
 
@@ -297,26 +314,38 @@ class BaseIndex:
         """What a query looks at."""
         return self._state
 
-    def _hits(self, words: Any, distance: int) -> list[tuple[int, int, Any]]:
-        """The (distance, number, id) within the distance, sorted."""
+    def _hits(
+        self, words: Any, distance: int, most: int | None = None
+    ) -> tuple[list[tuple[int, int, Any]], int]:
+        """The (distance, number, id) within the distance, sorted, and how many there are.
+
+        Of many, at least the first `most`.
+        """
         segments, tail = self._read()
-        found = []
+        found: list[tuple[int, int, Any]] = []
+        total = 0
         for segment in segments:
-            found += segment.search_once(words, distance, self._settings)
-        count = len(tail)
-        if count:
-            found += self._tail_hits(tail, count, words, distance)
-        found.sort(key=_by_distance)
-        return found
+            hits, count = segment.search_once(words, distance, self._settings, most)
+            if count:
+                found += hits
+                total += count
+        if tail.ids:
+            hits = self._tail_hits(tail, len(tail.ids), words, distance)
+            found += hits
+            total += len(hits)
+        if total > 1:
+            found.sort(key=_by_distance)
+        return found, total
 
     def _tail_hits(
         self, tail: Tail, count: int, words: Any, distance: int
     ) -> list[tuple[int, int, Any]]:
         from neardup.kernels.tables import search_rows_once
 
-        hits = within_room(search_rows_once, words, tail.flat, count, self._odd, distance)
+        room = within_room(search_rows_once, words, tail.flat, count, self._odd, distance)
+        hits, _ = first_hits(room, None, None)
         numbers, dead = tail.numbers, tail.dead
-        return [(d, int(numbers[row]), tail.ids[row]) for d, row in hits or () if row not in dead]
+        return [(d, int(numbers[row]), tail.ids[row]) for d, row in hits if row not in dead]
 
     def _scan_tail(self, tail: Tail, count: int, words: Any, distance: int, threads: int) -> Found:
         plan = scan_plan(count, self.bits)
@@ -344,7 +373,7 @@ class BaseIndex:
 
     def _reach(self, distance: int | None) -> int:
         if distance is None:
-            return self.distance
+            return self._settings.distance
         check_distance(distance)
         if distance > self.distance:
             raise UsageError(
@@ -356,7 +385,7 @@ class BaseIndex:
     def _one(self, fingerprint: Any) -> Any:
         """Bring one fingerprint into uint64 (words,); None for a document without one."""
         value = fingerprint
-        if type(value) is int and self._settings.words == 1 and 0 <= value < 1 << self.bits:
+        if type(value) is int and 0 <= value < self._narrow_end:
             words = np.empty(1, np.uint64)
             words[0] = value
             return words
@@ -400,9 +429,7 @@ class BaseIndex:
         elif isinstance(values, (list, tuple)) and any(isinstance(x, str) for x in values):
             values = pa.array(values, pa.large_string())
         if isinstance(values, (pa.Array, pa.ChunkedArray)):
-            from neardup.fold import fingerprints as fold
-
-            values = fold(values, self._texts_recipe())
+            values = self.fingerprints_of(values)
         words, rows, _ = as_words(values, self.bits)
         if words.shape[1] != self._settings.words:
             raise UsageError(f"fingerprints have {64 * words.shape[1]} bits, not {self.bits}")
@@ -419,7 +446,10 @@ class BaseIndex:
         self._check_kind(kind)
         identity = str(identity) if kind == "str" else int(identity)
         segments, tail = self._state
-        if not tail.remove(identity):
+        replaced = tail.remove(identity)
+        if replaced is not None:
+            self._removed(np.array([replaced]))
+        else:
             for i, segment in enumerate(segments):
                 row = segment.ids.find_one(identity)
                 if row >= 0 and not segment.dead[row]:
@@ -427,9 +457,9 @@ class BaseIndex:
         if len(tail) == TAIL_ROWS:
             self._settle()
             tail = self._state[1]
-        tail.append(identity, words, self._numbered(1))
-        if self._logs:
-            self._added(pa.array([identity], ID_KINDS[kind]), words[None, :])
+        number = self._numbered(1)
+        tail.append(identity, words, number)
+        self._added_one(number, identity, words)
 
     def _add_many(self, ids: Any, fingerprints: Any) -> int:
         column = IdColumn(id_array(ids))
@@ -456,15 +486,14 @@ class BaseIndex:
         numbers = np.arange(first, first + len(column))
         segments, tail = self._state
         segment = Segment(frozen(words), column, numbers)
-        self._state = (tuple(settled([*segments, segment])), tail)
-        self._added(column.values, words)
+        self._state = (self._arranged([*segments, segment]), tail)
+        self._added(first, column.values, segment.words)
         return len(column)
 
     def _numbered(self, count: int) -> int:
         """The first of `count` new numbers, inserted now."""
-        first, now = self._next, time.time()
-        if not self._clock or now > self._clock[-1][1]:
-            self._clock.append((first, now))
+        first = self._next
+        self._clock.note(first, time.time())
         self._next = first + count
         return first
 
@@ -493,29 +522,50 @@ class BaseIndex:
             rows = np.unique(places.rows[places.segments == i])
             count += self._remove_rows(i, rows) if len(rows) else 0
         for at in np.flatnonzero(places.segments == len(segments)).tolist():
-            count += tail.remove(ids[at].as_py())
+            number = tail.remove(ids[at].as_py())
+            if number is not None:
+                self._removed(np.array([number]))
+                count += 1
         return count
 
     def _remove_rows(self, segment: int, rows: Any) -> int:
         """Mark rows of a segment as removed."""
-        return self._state[0][segment].remove(rows)
+        part = self._state[0][segment]
+        fresh = part.remove(rows)
+        self._removed(part.numbers[fresh])
+        return len(fresh)
 
     def _settle(self, *, force: bool = False) -> None:
         """Make a segment of a full tail, or with `force` of any, and merge segments."""
         segments, tail = self._state
         if len(tail) and (force or len(tail) == TAIL_ROWS):
             segment = tail.segment(self._kind or "int")
-            self._state = (
-                tuple(settled([*segments, segment])),
-                Tail(self._settings.words),
-            )
+            self._state = (self._arranged([*segments, segment]), Tail(self._settings.words))
+
+    def _arranged(self, segments: list[Segment]) -> tuple[Segment, ...]:
+        """Merge segments where it is time to."""
+        return tuple(settled(segments))
+
+    def _whole(self) -> Segment:
+        """All living rows in one segment."""
+        segments, tail = self._state
+        kind = self._kind or "int"
+        if not len(tail) and len(segments) == 1 and not segments[0].removed:
+            return segments[0]
+        return merged([*segments, tail.segment(kind)])
 
     def _compacted(self, segments: tuple[Segment, ...]) -> list[Segment]:
         whole = merged(list(segments))
         return [whole] if len(whole) else []
 
-    def _added(self, ids: Any, words: Any) -> None:
-        """Called with what was stored; the durable index logs it."""
+    def _added(self, first: int, ids: Any, words: Any) -> None:
+        """Called with rows that were stored and the number of the first; the durable index logs."""
+
+    def _added_one(self, number: int, identity: Any, words: Any) -> None:
+        """As `_added`, for one row."""
+
+    def _removed(self, numbers: Any) -> None:
+        """Called with the numbers of rows that were removed or replaced."""
 
 
 def _by_distance(hit: tuple[int, int, Any]) -> tuple[int, int]:

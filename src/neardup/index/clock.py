@@ -31,6 +31,15 @@ class Clock:
         self._numbers = array("q", numbers)
         self._times = array("d", times)
 
+    @classmethod
+    def joined(cls, runs: list[tuple[Any, Any]]) -> Clock:
+        """One clock of runs that follow each other, as `since` gives them."""
+        clock = cls()
+        for numbers, times in runs:
+            for number, time in zip(numbers.tolist(), times.tolist(), strict=True):
+                clock.note(number, time)
+        return clock
+
     def __len__(self) -> int:
         """Runs."""
         return len(self._numbers)

@@ -77,14 +77,16 @@ class IdColumn:
     Args:
         values: Arrow array of int64 or large_string, without nulls.
         slots: The hash table, if it was made before.
+        ascending: Whether these are whole numbers in ascending order, if that is known.
     """
 
-    def __init__(self, values: Any, slots: Any = None) -> None:
+    def __init__(self, values: Any, slots: Any = None, ascending: bool | None = None) -> None:
         """Make no hash table yet."""
         self.values = values
         self._slots = slots
-        self._ascending: bool | None = None
+        self._ascending = ascending
         self._ends: tuple[int, ...] | None = None
+        self._numbers = values.to_numpy() if self.kind == "int" else None
 
     def __len__(self) -> int:
         """Rows."""
@@ -139,6 +141,12 @@ class IdColumn:
             *ids.bytes_and_offsets(), len(ids), *self.bytes_and_offsets(), self.slots, rows
         )
         return rows
+
+    def value(self, row: int) -> Any:
+        """One id, an int or a str."""
+        if self._numbers is not None:
+            return int(self._numbers[row])
+        return self.values[row].as_py()
 
     def find_one(self, identity: Any) -> int:
         """The row of one id of the column's kind, or -1."""

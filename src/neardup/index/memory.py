@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from neardup.errors import DataError, FileError
 from neardup.index.base import BaseIndex
-from neardup.index.settings import Settings
+from neardup.index.clock import Clock
+from neardup.index.settings import Settings, check_recipe
 from neardup.recipe import Recipe
+
+if TYPE_CHECKING:
+    import os
 
 __all__ = ["Index"]
 
@@ -43,3 +51,71 @@ class Index(BaseIndex):
         """Start empty."""
         width = bits if bits is not None else recipe.bits if recipe else 64
         super().__init__(Settings(distance, width, recipe, plan, memory))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to one file, with the search tables; it appears whole or not at all.
+
+        Args:
+            path: The file; one that is there is replaced.
+
+        Raises:
+            FileError: If it cannot be written.
+        """
+        from neardup.index.segment_files import write_segment
+
+        with self._lock:
+            segment, end = self._whole(), self._next
+            oldest = int(segment.numbers[0]) if len(segment) else end
+            clock = self._clock.to_the_second(oldest)
+        numbers, times = clock.since(0)
+        extra = {"index": self._settings.described(), "next": end}
+        extra["clock"] = [numbers.tolist(), times.tolist()]
+        write_segment(Path(path), segment, self._settings, extra)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], recipe: Recipe | None = None) -> Self:
+        """Read an index that `save` wrote, verify its checksums, and map it into memory.
+
+        Args:
+            path: The file.
+            recipe: What the index's must be; its own unless said.
+
+        Returns:
+            The index, as it was; times of insertion to the second.
+
+        Raises:
+            FileError: If the file cannot be read.
+            DataError: If it is damaged, of a newer version or something else.
+            RecipeError: If the index was made with another recipe.
+
+        Example:
+            >>> import tempfile
+            >>> file = tempfile.mkdtemp() + "/seen"
+            >>> index = Index(distance=1)
+            >>> index.add("a", 0b1011)
+            1
+            >>> index.save(file)
+            >>> Index.load(file).query(0b1010)
+            [('a', 1)]
+        """
+        from neardup.index.segment_files import SegmentFile, StoredSegment, damaged
+
+        try:
+            file = SegmentFile(Path(path))
+        except FileNotFoundError:
+            raise FileError(f"cannot read {path}: there is no such file") from None
+        if "index" not in file.header:
+            raise DataError(f"{path} is a part of a durable index: open its folder instead")
+        broken = file.broken_arrays()
+        if broken:
+            raise damaged(file.path, f"in {', '.join(broken)}")
+        made = file.header["index"]
+        check_recipe(str(path), made, recipe)
+        known = recipe or (Recipe.from_json(made["recipe"]) if made["recipe"] else None)
+        index = cls(made["distance"], made["bits"], known, made["plan"])
+        if file.header["rows"]:
+            segment = StoredSegment(file, index._settings)
+            index._state = ((segment,), index._state[1])
+            index._kind = segment.ids.kind
+        index._next, index._clock = file.header["next"], Clock(*file.header["clock"])
+        return index

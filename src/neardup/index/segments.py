@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from neardup.index.ids import ID_KINDS, IdColumn
 from neardup.index.searchers import Found, Searcher, build_searcher, plan_for
-
 from neardup.partition import frozen
 
 if TYPE_CHECKING:
@@ -80,21 +79,25 @@ class Segment:
         return found.only(~self.dead[found.rows]) if self.removed else found
 
     def search_once(
-        self, query: Any, distance: int, settings: Settings
-    ) -> list[tuple[int, int, Any]]:
-        """The (distance, number, id) of the living rows within the distance of one query."""
-        hits = (self._searcher or self.searcher(settings)).search_once(query, distance)
-        if self.removed:
-            hits = [hit for hit in hits if not self.dead[hit[1]]]
-        numbers, values = self.numbers, self.ids.values
-        return [(d, int(numbers[row]), values[row].as_py()) for d, row in hits]
+        self, query: Any, distance: int, settings: Settings, most: int | None = None
+    ) -> tuple[list[tuple[int, int, Any]], int]:
+        """The (distance, number, id) of the living rows within the distance of one query.
 
-    def remove(self, rows: Any) -> int:
-        """Mark rows as removed; returns how many were not before."""
+        Of many, only the first `most`; and how many there are.
+        """
+        dead = self.dead if self.removed else None
+        searcher = self._searcher or self.searcher(settings)
+        hits, count = searcher.search_once(query, distance, most, dead)
+        if not count:
+            return [], 0
+        return [(d, int(self.numbers[row]), self.ids.value(row)) for d, row in hits], count
+
+    def remove(self, rows: Any) -> Any:
+        """Mark rows as removed; returns those that were not before."""
         fresh = rows[~self.dead[rows]]
         self.dead[fresh] = True
         self.removed += len(fresh)
-        return len(fresh)
+        return fresh
 
 
 class Tail:
@@ -121,12 +124,13 @@ class Tail:
         self.rows[identity] = row
         self.ids.append(identity)
 
-    def remove(self, identity: Any) -> bool:
-        """Remove a row; False where the id is not here."""
+    def remove(self, identity: Any) -> int | None:
+        """Remove a row and give its number; None where the id is not here."""
         row = self.rows.pop(identity, None)
-        if row is not None:
-            self.dead.add(row)
-        return row is not None
+        if row is None:
+            return None
+        self.dead.add(row)
+        return int(self.numbers[row])
 
     def segment(self, kind: str) -> Segment:
         """Its living rows."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from neardup.errors import UsageError
+from neardup.errors import RecipeError, UsageError
 from neardup.memory import free_memory
 from neardup.neighbours import check_distance
 from neardup.search_planner import check_search_plan
@@ -13,7 +13,7 @@ from neardup.search_planner import check_search_plan
 if TYPE_CHECKING:
     from neardup.recipe import Recipe
 
-__all__ = ["Settings"]
+__all__ = ["Settings", "check_recipe"]
 
 SHARE_FOR_TABLES: Final = 0.5
 """Of the memory that is free when tables are built."""
@@ -50,6 +50,30 @@ class Settings:
         """uint64 words of a fingerprint."""
         return -(-self.bits // 64)
 
+    def described(self) -> dict[str, Any]:
+        """What a file says of the index: JSON values."""
+        return {
+            "distance": self.distance,
+            "bits": self.bits,
+            "plan": self.plan,
+            "recipe": self.recipe.to_json() if self.recipe else None,
+            "digest": self.recipe.digest if self.recipe else None,
+        }
+
     def table_memory(self) -> float:
         """Bytes that the tables of one segment may take."""
         return self.memory if self.memory is not None else SHARE_FOR_TABLES * free_memory()
+
+
+def check_recipe(path: str, made: dict[str, Any], recipe: Recipe | None) -> None:
+    """Compare a recipe that is asked for with the one of a stored index.
+
+    Raises:
+        RecipeError: If they differ.
+    """
+    if recipe is not None and recipe.digest != made["digest"]:
+        there = f"with recipe {made['digest']}" if made["digest"] else "without a recipe"
+        raise RecipeError(
+            f"the recipe is {recipe.digest}, but the index in {path} was made {there}:"
+            " fingerprints of two recipes cannot be compared; leave it out, or make another index"
+        )

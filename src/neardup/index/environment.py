@@ -1,0 +1,292 @@
+"""LMDB as the durable index uses it: one environment a file and process, growing, plain errors."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import lmdb
+
+from neardup.errors import DataError, FileError, UsageError
+from neardup.index.segment_files import damaged
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+__all__ = ["DATABASES", "Environment", "Transaction", "is_sound", "lmdb_errors"]
+
+T = TypeVar("T")
+
+DATABASES: Final = (b"meta", b"log", b"removed", b"content")
+MAP_SIZES: Final = (1 << 42, 1 << 36, 1 << 30, 1 << 26)
+"""Address space to ask for, the first that there is; the file has only what is written."""
+MOST_READERS: Final = 2048
+TRIES: Final = 20
+DAMAGES: Final = (
+    lmdb.CorruptedError,
+    lmdb.InvalidError,
+    lmdb.NotFoundError,
+    lmdb.PageNotFoundError,
+)
+
+_open: dict[tuple[int, int, int], Environment] = {}
+_opening = threading.Lock()
+
+
+class Environment:
+    """One LMDB file, shared by all indexes that this process has open on it."""
+
+    def __init__(self, path: Path, key: tuple[int, int, int]) -> None:
+        """Open the file; `Environment.of` does it once a process."""
+        self.path = path
+        self.users = 0
+        self._key = key
+        self._reading = threading.Lock()
+        writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+        self._env = self._opened(writable)
+        try:
+            self._check_size()
+            self._dbs = {name: self._env.open_db(name, create=False) for name in DATABASES}
+        except BaseException:
+            self._env.close()
+            raise
+
+    @classmethod
+    def of(cls, path: Path) -> Environment:
+        """The environment of a file that exists.
+
+        Raises:
+            FileError: If it cannot be opened.
+            DataError: If it is damaged.
+        """
+        with lmdb_errors(path, "open"), _opening:
+            found = path.stat()
+            if found.st_size == 0:
+                raise damaged(path, "it is empty")
+            key = (os.getpid(), found.st_dev, found.st_ino)
+            if key not in _open:
+                _open[key] = cls(path, key)
+            _open[key].users += 1
+            return _open[key]
+
+    @staticmethod
+    def create(path: Path, values: dict[bytes, bytes]) -> None:
+        """Make a file whose database `meta` has these values; it is there whole or not at all."""
+        aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        with lmdb_errors(path, "create"):
+            try:
+                env = lmdb.open(str(aside), map_size=MAP_SIZES[-1], subdir=False, lock=False,
+                                max_dbs=len(DATABASES))  # fmt: skip
+                dbs = {name: env.open_db(name) for name in DATABASES}
+                with env.begin(write=True, db=dbs[b"meta"]) as txn:
+                    for name, value in values.items():
+                        txn.put(name, value)
+                env.close()
+                aside.replace(path)
+            finally:
+                aside.unlink(missing_ok=True)
+
+    def release(self) -> None:
+        """One user less; the last one closes the file."""
+        with _opening:
+            self.users -= 1
+            if self.users == 0:
+                _open.pop(self._key, None)
+                self._env.close()
+
+    @property
+    def transaction(self) -> int:
+        """The number of the last transaction that was committed, by whichever process."""
+        return int(self._env.info()["last_txnid"])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the file."""
+        return int(self.path.stat().st_size)
+
+    @property
+    def free_bytes(self) -> int:
+        """About how many of them are free pages."""
+        with self._reading, self._env.begin() as txn:
+            stats = [txn.stat(db) for db in (None, *self._dbs.values())]
+        pages = int(self._env.info()["last_pgno"]) + 1
+        used = sum(x["branch_pages"] + x["leaf_pages"] + x["overflow_pages"] for x in stats)
+        return max(0, (pages - int(used) - 2) * int(stats[0]["psize"]))
+
+    def read(self, work: Callable[[Transaction], T]) -> T:
+        """Do work on one snapshot."""
+        with lmdb_errors(self.path, "read"):
+            for _ in range(TRIES):
+                try:
+                    with self._reading, self._env.begin() as txn:
+                        number = txn.id()
+                        result = work(Transaction(txn, self._dbs))
+                except lmdb.MapResizedError:
+                    with self._reading:
+                        self._env.set_mapsize(0)
+                    continue
+                if self._locked or self.transaction == number:
+                    return result
+            raise FileError(f"cannot read {self.path}: it changed all the time; try again")
+
+    def write(self, work: Callable[[Transaction], T]) -> T:
+        """Do work in one transaction, which is on disk when this returns."""
+        with lmdb_errors(self.path, "write"):
+            while True:
+                try:
+                    with self._env.begin(write=True) as txn:
+                        result = work(Transaction(txn, self._dbs))
+                except lmdb.MapFullError:
+                    with self._reading:
+                        self._env.set_mapsize(2 * self._env.info()["map_size"])
+                    continue
+                self._fill_up()
+                return result
+
+    def forget_dead_readers(self) -> None:
+        """Free what processes that were killed while they read hold on to."""
+        with lmdb_errors(self.path, "write"):
+            self._env.reader_check()
+
+    def copy(self, target: Path) -> None:
+        """Write a copy without free pages, and sync it."""
+        with lmdb_errors(target, "write"):
+            self._env.copy(str(target), compact=True)
+            with target.open("rb") as file:
+                os.fsync(file.fileno())
+
+    def _opened(self, writable: bool) -> Any:
+        self._locked = True
+        try:
+            return self._mapped(writable, lock=True)
+        except lmdb.Error:
+            if writable:
+                raise
+        self._locked = False  # no place among the readers: read without, and look twice
+        return self._mapped(writable, lock=False)
+
+    def _mapped(self, writable: bool, *, lock: bool) -> Any:
+        for size in MAP_SIZES:
+            try:
+                return lmdb.open(
+                    str(self.path), map_size=size, subdir=False, readonly=not writable,
+                    create=False, max_dbs=len(DATABASES), max_readers=MOST_READERS, lock=lock,
+                )  # fmt: skip
+            except (lmdb.MemoryError, MemoryError):
+                if size == MAP_SIZES[-1]:
+                    raise
+        raise AssertionError
+
+    def _expected_bytes(self) -> int:
+        return int((self._env.info()["last_pgno"] + 1) * self._env.stat()["psize"])
+
+    def _fill_up(self) -> None:
+        """Make the file as long as its pages say, so that a shorter one is known to be cut.
+
+        LMDB does not write pages at the end that a transaction took and freed again.
+        """
+        missing = self._expected_bytes() - self.path.stat().st_size
+        if missing > 0:
+            with contextlib.suppress(OSError):
+                os.truncate(self.path, self._expected_bytes())
+
+    def _check_size(self) -> None:
+        """Refuse a file that is cut short: reading it would kill the process."""
+        for _ in range(TRIES):
+            size, expected = self.path.stat().st_size, self._expected_bytes()
+            if size >= expected:
+                return
+            if is_sound(self.path):
+                return  # killed, or about, before _fill_up
+            time.sleep(0.01)
+        raise damaged(self.path, f"it has {size:,} bytes, not {expected:,}")
+
+
+class Transaction:
+    """What the store does in a transaction: databases by name."""
+
+    def __init__(self, txn: Any, dbs: dict[bytes, Any]) -> None:
+        self._txn, self._dbs = txn, dbs
+
+    @property
+    def number(self) -> int:
+        """Of the snapshot."""
+        return int(self._txn.id())
+
+    def get(self, name: bytes, key: bytes) -> bytes | None:
+        """The value of a key."""
+        value = self._txn.get(key, db=self._dbs[name])
+        return None if value is None else bytes(value)
+
+    def put(self, name: bytes, key: bytes, value: bytes) -> None:
+        """Set the value of a key."""
+        self._txn.put(key, value, db=self._dbs[name])
+
+    def delete(self, name: bytes, key: bytes) -> None:
+        """Remove a key, if it is there."""
+        self._txn.delete(key, db=self._dbs[name])
+
+    def items(self, name: bytes, first: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """Keys from `first` on with their values, in order."""
+        cursor = self._txn.cursor(self._dbs[name])
+        if cursor.set_range(first):
+            yield from cursor.iternext()
+
+    def keys(self, name: bytes) -> list[bytes]:
+        """All keys, in order."""
+        return [bytes(key) for key in self._txn.cursor(self._dbs[name]).iternext(values=False)]
+
+
+@contextlib.contextmanager
+def lmdb_errors(path: Path, action: str) -> Iterator[None]:
+    """Word what LMDB and the system raise.
+
+    Raises:
+        FileError: For a failed call.
+        DataError: For a damaged or foreign file.
+        UsageError: For an index that is used after a fork.
+    """
+    try:
+        yield
+    except lmdb.DiskError:
+        raise FileError(
+            f"cannot {action} {path}: no space left on device; what was committed is safe: free"
+            " some space and commit again"
+        ) from None
+    except (
+        lmdb.CorruptedError,
+        lmdb.PageNotFoundError,
+        lmdb.InvalidError,
+        lmdb.NotFoundError,
+    ) as e:
+        raise damaged(path, str(e)) from None
+    except lmdb.VersionMismatchError as error:
+        raise DataError(f"{path} was written by another version of LMDB: {error}") from None
+    except lmdb.BadRslotError as error:
+        raise UsageError(
+            f"{path} was opened before a fork: open it in the child: {error}"
+        ) from None
+    except lmdb.Error as error:
+        raise FileError(f"cannot {action} {path}: {error}; what was committed is safe") from None
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"cannot {action} {path}: {error.strerror or error}") from None
+
+
+def is_sound(path: Path) -> bool:
+    """Whether every page that the file refers to is there and right."""
+    try:
+        from lmdb.verify import verify
+    except ImportError:
+        return True
+    try:
+        return not verify(str(path), subdir=False)  # type: ignore[no-untyped-call]
+    except Exception:  # noqa: BLE001  # whatever it stumbles over
+        return False

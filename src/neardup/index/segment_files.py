@@ -1,0 +1,254 @@
+"""Segments as files: written once, mapped into memory, never changed.
+
+Layout: a prefix with magic, version and the checksum of the header; the header, JSON that names
+every array with its place and CRC-32; the arrays, each at a multiple of 4096 bytes. Words, ids,
+numbers, the hash table of the ids and the search tables are all there, so that nothing is computed
+when a file is opened.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import mmap
+import os
+import struct
+import zlib
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.errors import DataError, FileError
+from neardup.index.ids import ID_KINDS, IdColumn
+from neardup.index.records import checksum
+from neardup.index.searchers import TableSearcher, build_searcher
+from neardup.index.segments import Segment
+from neardup.partition import in_threads, multipliers, workers_or_default
+from neardup.search_planner import SearchPlan
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from neardup.index.settings import Settings
+
+__all__ = ["SegmentFile", "StoredSegment", "damaged", "sync_folder", "write_segment"]
+
+PREFIX: Final = struct.Struct("<8sIIQQ8s")  # magic, version, 0, header and file bytes, checksum
+MAGIC: Final = b"NDsegmt\n"
+VERSION: Final = 1
+PAGE: Final = 4096
+CHUNK_ROWS: Final = 1 << 15
+PLAN_FIELDS: Final = (
+    "name", "key_bits", "candidates", "bytes_per_row", "seconds", "recall", "lookups",
+)  # fmt: skip
+
+
+class StoredSegment(Segment):
+    """A segment whose rows are in a file.
+
+    Args:
+        file: The file.
+        settings: Of the index.
+        dead: Which rows are removed, if any are.
+    """
+
+    def __init__(self, file: SegmentFile, settings: Settings, dead: Any = None) -> None:
+        """Map the arrays; nothing is read yet."""
+        words = file.array("words")
+        super().__init__(words, file.ids(), file.array("numbers"), dead, file.searcher(settings))
+        self.file = file
+        self.changed: set[int] = set()
+        """Chunks of CHUNK_ROWS rows, some of which were removed since they were last written."""
+
+    def remove(self, rows: Any) -> Any:
+        """See Segment.remove."""
+        fresh = super().remove(rows)
+        self.changed.update(np.unique(fresh // CHUNK_ROWS).tolist())
+        return fresh
+
+
+class SegmentFile:
+    """A segment's file, open: `header` and arrays.
+
+    Raises:
+        FileError: If it cannot be read; FileNotFoundError if it is not there.
+        DataError: If it is cut short, damaged, of a newer version, or something else.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Map the file and check its header, not its arrays."""
+        self.path = path
+        try:
+            with path.open("rb") as file:
+                self.nbytes = os.fstat(file.fileno()).st_size
+                if self.nbytes < PREFIX.size:
+                    raise damaged(path, f"it has {self.nbytes} bytes")
+                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise FileError(f"cannot read {path}: {error.strerror or error}") from None
+        magic, version, _, size, total, sum_of_header = PREFIX.unpack_from(self._map)
+        if magic != MAGIC:
+            raise damaged(path, "it does not begin as a segment of an index does")
+        if version > VERSION:
+            raise DataError(
+                f"{path} has format version {version}, and this neardup reads up to {VERSION}:"
+                " install a newer neardup"
+            )
+        header = self._map[PREFIX.size : PREFIX.size + size]
+        if checksum(header + struct.pack("<Q", total)) != sum_of_header:
+            raise damaged(path, "the checksum of its header does not agree")
+        if total != self.nbytes:
+            raise damaged(path, f"it has {self.nbytes:,} bytes, not {total:,}")
+        self.header: dict[str, Any] = json.loads(header)
+        self.checksum = sum_of_header.hex()
+
+    def array(self, name: str) -> Any:
+        """An array, read-only and mapped; KeyError if the file has none of this name."""
+        entry = self.header["arrays"][name]
+        shape, kind = entry["shape"], np.dtype(entry["dtype"])
+        if 0 in shape:
+            return np.empty(shape, kind)
+        count = int(np.prod(shape))
+        return np.frombuffer(self._map, kind, count, entry["offset"]).reshape(shape)
+
+    def ids(self) -> IdColumn:
+        """The ids, with their hash table."""
+        kind, count = self.header["ids"], self.header["rows"]
+        data = pa.py_buffer(self.array("ids"))
+        buffers = [None, data] if kind == "int" else [None, pa.py_buffer(self.array("ends")), data]
+        values = pa.Array.from_buffers(ID_KINDS[kind], count, buffers)
+        ascending = self.header["ascending"]
+        return IdColumn(values, None if ascending else self.array("slots"), ascending)
+
+    def searcher(self, settings: Settings) -> Any:
+        """What searches the rows, with the tables of the file; None if it has none."""
+        stored = self.header["plan"]
+        if stored is None or stored["distance"] < settings.distance:
+            return None
+        plan = SearchPlan(masks=self.array("masks"), **{x: stored[x] for x in PLAN_FIELDS})
+        words, tables = self.array("words"), None
+        if "table_words" in self.header["arrays"]:
+            from neardup.kernels.tables import Tables
+
+            tables = Tables(
+                self.array("table_words"),
+                self.array("table_rows"),
+                self.array("table_starts"),
+                plan.masks,
+                np.uint64(64 - plan.key_bits),
+                multipliers(words.shape[1]),
+                stored["heavy"],
+            )
+        elif len(plan.masks):
+            return None
+        return build_searcher(words, plan, stored["distance"], settings.bits, tables=tables)
+
+    def broken_arrays(self) -> list[str]:
+        """Names of the arrays whose CRC-32 does not agree."""
+        entries = self.header["arrays"]
+        sums = _sums({name: self.array(name) for name in entries})
+        return [name for name, entry in entries.items() if sums[name] != entry["crc"]]
+
+
+def write_segment(
+    path: Path, segment: Segment, settings: Settings, extra: dict[str, Any] | None = None
+) -> None:
+    """Write a segment aside, sync it and rename it; what is left of a failure is removed.
+
+    Args:
+        path: The final path; a file there is replaced.
+        segment: Removed rows are written as well.
+        settings: Of the index.
+        extra: More for the header.
+
+    Raises:
+        FileError: If it cannot be written.
+    """
+    header, arrays = _contents(segment, settings)
+    header |= extra or {}
+    head, offset = b"", PREFIX.size + 2 * len(json.dumps(header)) + 256 * len(arrays)
+    for name, crc in _sums(arrays).items():
+        array = arrays[name]
+        offset = -(-offset // PAGE) * PAGE
+        header["arrays"][name] = {
+            "dtype": array.dtype.str, "shape": array.shape, "offset": offset, "crc": crc,
+        }  # fmt: skip
+        offset += array.nbytes
+    head = json.dumps(header).encode()
+    seal = checksum(head + struct.pack("<Q", offset))
+    prefix = PREFIX.pack(MAGIC, VERSION, 0, len(head), offset, seal)
+    places = [(header["arrays"][name]["offset"], array) for name, array in arrays.items()]
+    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        _write(aside, [(0, np.frombuffer(prefix + head, np.uint8)), *places])
+        aside.replace(path)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise FileError(f"cannot write {path}: {error.strerror or error}") from None
+    finally:
+        with contextlib.suppress(OSError):
+            aside.unlink()
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames in a folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def damaged(path: Path, why: str) -> DataError:
+    """The error of a file that is not as it was written."""
+    return DataError(
+        f"{path} is damaged ({why}): restore the index from a copy, or make it anew from the"
+        " documents"
+    )
+
+
+def _contents(segment: Segment, settings: Settings) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The header without the arrays' places, and the arrays."""
+    ids = segment.ids
+    data, ends = ids.bytes_and_offsets()
+    arrays = {"words": segment.words, "numbers": segment.numbers, "ids": data}
+    if len(ends):
+        arrays |= {"ids": data[ends[0] : ends[-1]], "ends": ends - ends[0]}
+    if not ids.ascending:
+        arrays["slots"] = ids.slots
+    searcher = segment.searcher(settings)
+    plan = {name: getattr(searcher.plan, name) for name in PLAN_FIELDS}
+    arrays["masks"] = searcher.plan.masks
+    if isinstance(searcher, TableSearcher):
+        tables = searcher.tables
+        arrays["table_words"], arrays["table_rows"] = tables.words, tables.rows
+        arrays["table_starts"] = tables.starts
+        plan["heavy"] = tables.heavy
+    header = {
+        "rows": len(segment), "ids": ids.kind, "ascending": ids.ascending, "bits": settings.bits,
+        "plan": plan | {"distance": settings.distance}, "arrays": {},
+    }  # fmt: skip
+    return header, {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+
+
+def _sums(arrays: dict[str, Any]) -> dict[str, int]:
+    """The CRC-32 of each array, on threads; in the order of the arrays."""
+    sums = dict.fromkeys(arrays, 0)
+
+    def add(_: int, name: str) -> None:
+        sums[name] = zlib.crc32(arrays[name].reshape(-1).view(np.uint8))
+
+    in_threads(workers_or_default(None), add, arrays)
+    return sums
+
+
+def _write(path: Path, places: list[tuple[int, Any]]) -> None:
+    with path.open("wb") as file:
+        for offset, array in places:
+            file.write(bytes(offset - file.tell()))
+            file.write(array.reshape(-1).view(np.uint8).data)
+        file.flush()
+        os.fsync(file.fileno())
