@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench accuracy resume-rounds clean
+.PHONY: demo test lint bench accuracy memory-limit resume-rounds clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -31,6 +31,9 @@ bench: $(VENV)/developed
 
 accuracy: $(VENV)/developed
 	$(BIN)/python bench/accuracy.py
+
+memory-limit: $(VENV)/developed
+	NEARDUP_MEMORY_SCALE=8 $(BIN)/python -m pytest tests/test_memory.py -k 'limit or ten_times'
 
 resume-rounds: $(VENV)/developed
 	NEARDUP_RESUME_ROUNDS=50 $(BIN)/python -m pytest -s tests/test_resume.py -k killed_at_random

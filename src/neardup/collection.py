@@ -16,6 +16,7 @@ from neardup.fold import Fingerprinter
 from neardup.matching import Grouping, Matching, group, priorities
 from neardup.memory import memory_bytes
 from neardup.similarity import FeatureSets, Work
+from neardup.spilled_similarity import Spill
 from neardup.spool import FeatureSpool
 from neardup.text import text_array
 
@@ -69,8 +70,11 @@ class Collection:
         self._measured: list[Any] = [np.zeros(0)]
         self._groups = _GroupNumbers()
         self._resume = resume
-        self._spool = FeatureSpool(
-            resources.memory // 8, resources.tmp, None if resume is None else resume.features
+        limit = resources.memory // 8
+        self._spool = (
+            FeatureSpool(limit, resources.tmp)
+            if resume is None
+            else FeatureSpool(limit, resources.tmp, resume.features)
         )
         self._done: list[tuple[Any, Any]] = [] if resume is None else [resume.fingerprints()]
         self._fingerprinter = self._new_fingerprinter()
@@ -141,6 +145,7 @@ class Collection:
             cell_limit=self._resources.memory // 8,
             groups=self._groups.numbers(),
             forget=self._spool.forget_pages,
+            spill=Spill(self._resources.memory // 2, self._resources.tmp),
         )
 
     def group(self, values: Any, work: Work | None = None) -> Grouping:

@@ -17,10 +17,13 @@ import numpy as np
 
 from neardup.errors import UsageError
 from neardup.recipe import MAX_BITS
+from neardup.spilled_similarity import BYTES_A_KEY, KeyFile, batches_of_groups
 from neardup.workers import worker_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from neardup.spilled_similarity import Spill
 
 __all__ = [
     "MEASURES",
@@ -41,6 +44,7 @@ COUNT_FEATURES: Final = 1 << 24
 """Features are counted in slices of this many, so that those on disk need little memory."""
 
 CELLS_A_FEATURE: Final = 2
+SAMPLE_STEP: Final = 16
 LEAST_CELL_BITS: Final = 10
 
 
@@ -55,6 +59,7 @@ class FeatureSets:
         groups: int32 (n,): only documents with the same number may match; None: all may.
         cell_limit: Most bytes that the counts of features may take.
         forget: Called after each chunk: gives back the memory of features read from disk.
+        spill: When the index of keys goes to disk, for greedy and components; None: never.
     """
 
     features: Any
@@ -63,6 +68,7 @@ class FeatureSets:
     groups: Any = None
     cell_limit: int = 1 << 30
     forget: Callable[[], None] = lambda: None
+    spill: Spill | None = None
 
     def __len__(self) -> int:
         """Count the documents."""
@@ -134,8 +140,9 @@ def similar_greedy(
     from neardup.kernels.similar import GREEDY
 
     run = _Run(sets, order, match, worker_count(workers))
-    for _ in run.chunks(GREEDY):
-        pass
+    for batch in run.batches_of_groups():
+        run.restrict(batch)
+        run.match_all(GREEDY)
     if work is not None:
         work.postings, _, work.candidates = run.used.tolist()
     return run.match, run.score
@@ -152,12 +159,12 @@ def similar_components(
 
     documents = np.arange(len(sets)) if among is None else among
     run = _Run(sets, documents, match, worker_count(workers))
-    for _ in run.chunks(COMPONENTS):
-        pass
-    labels = run.match
-    while not np.array_equal(labels, labels[labels]):
-        labels = labels[labels]
-    return labels
+    parts = run.parts()
+    if parts > 1:
+        run.unite_parts(parts)
+    else:
+        run.match_all(COMPONENTS)
+    return _roots(run.match)
 
 
 def similar_sets(
@@ -191,49 +198,117 @@ class _Run:
         self._similarity = float(match.similarity)
         self._groups = np.zeros(0, np.int32) if sets.groups is None else sets.groups
         self._distance = MAX_BITS if match.distance is None else match.distance
-        self._pool = ThreadPoolExecutor(workers)
         self._workers = workers
-        self._cells, self._shift = _count(sets, self._pool)
-        self._table, self._heads = np.zeros(1 << 10, np.uint64), np.zeros(1 << 10, np.int64)
-        self._postings = np.zeros((1 << 10, 4), np.int64)
+        self._cells, self._shift = _count(sets, workers)
         self.used = np.zeros(3, np.int64)
+        self._empty_index()
         self._rank = np.empty(n, np.int64)
         self._rank[self._order] = np.arange(self._order.size)
         self._seen, self._found = np.full(n, -1, np.int64), np.empty(n, np.int64)
         self.match, self.score = np.arange(n), np.ones(n)
 
+    def match_all(self, mode: int) -> None:
+        """Match all documents, for what is found in `match`, `score` and `used`."""
+        for _ in self.chunks(mode):
+            pass
+
     def chunks(self, mode: int) -> Iterator[Any]:
         """Match chunk by chunk; keys of the next chunk are chosen in threads meanwhile."""
+        with ThreadPoolExecutor(1) as matcher:
+            for documents, selected in self._selected():
+                yield self._match(matcher, mode, documents, *selected)
+
+    def restrict(self, order: Any) -> None:
+        """Begin again with an empty index, for some of the documents in their order of priority."""
+        self._order = order
+        self._empty_index()
+
+    def parts(self) -> int:
+        """How many parts the index is to be cut in, from the keys of a sample of documents."""
+        spill = self._sets.spill
+        if spill is None or spill.parts(int(self._prefixes()[self._order].sum())) == 1:
+            return 1
+        sample = np.ascontiguousarray(self._order[::SAMPLE_STEP])
+        return spill.parts(SAMPLE_STEP * self._select(sample)[0].size)
+
+    def batches_of_groups(self) -> Iterator[Any]:
+        """All documents at once, or, where their index is too large, whole groups of them."""
+        parts, spill = self.parts(), self._sets.spill
+        if parts == 1 or spill is None:
+            yield self._order
+            return
+        self.unite_parts(parts)
+        labels = _roots(self.match)
+        self.match, order = np.arange(labels.size), self._order
+        self._seen[:] = -1
+        yield from batches_of_groups(
+            labels, order, self._prefixes(), max(1, spill.limit // BYTES_A_KEY)
+        )
+
+    def unite_parts(self, parts: int) -> None:
+        """Unite similar documents, as COMPONENTS does, with a part of the index at a time."""
+        from neardup.kernels.similar import COMPONENTS
+
+        tmp = None if self._sets.spill is None else self._sets.spill.tmp
+        with KeyFile(parts, tmp) as file, ThreadPoolExecutor(1) as matcher:
+            for documents, selected in self._selected():
+                file.add(documents, *selected)
+                self._sets.forget()
+            for number in range(parts):
+                self._empty_index()
+                self._match(matcher, COMPONENTS, *file.part(number, self.match))
+
+    def _match(
+        self,
+        matcher: ThreadPoolExecutor,
+        mode: int,
+        documents: Any,
+        keys: Any,
+        before: Any,
+        key_offsets: Any,
+    ) -> Any:
         from neardup.kernels.similar import match_chunk
 
         stop = np.zeros(1, np.uint8)
-        with self._pool, ThreadPoolExecutor(1) as matcher:
-            for documents, (keys, before, key_offsets) in self._selected():
-                self._make_room(keys.size)
-                matching = matcher.submit(
-                    match_chunk,
-                    mode, documents, self._sets.features, self._sets.offsets, self._groups,
-                    self._measure, self._similarity, keys, before, key_offsets, self._table,
-                    self._heads, self._postings, self.used, self._rank, self._seen, self._found,
-                    self._sets.words, self._distance, self.match, self.score, stop,
-                )  # fmt: skip
-                try:
-                    found = matching.result()
-                except BaseException:  # an interrupt must not wait for the kernel
-                    stop[0] = 1
-                    raise
-                self._sets.forget()
-                yield found.reshape(-1, 2)
+        self._make_room(keys.size)
+        matching = matcher.submit(
+            match_chunk,
+            mode, documents, self._sets.features, self._sets.offsets, self._groups,
+            self._measure, self._similarity, keys, before, key_offsets, self._table,
+            self._heads, self._postings, self.used, self._rank, self._seen, self._found,
+            self._sets.words, self._distance, self.match, self.score, stop,
+        )  # fmt: skip
+        try:
+            found = matching.result()
+        except BaseException:  # an interrupt must not wait for the kernel
+            stop[0] = 1
+            raise
+        self._sets.forget()
+        return found.reshape(-1, 2)
 
     def _selected(self) -> Iterator[tuple[Any, tuple[Any, Any, Any]]]:
         running: deque[tuple[Any, Future[tuple[Any, Any, Any]]]] = deque()
-        for documents in self._parts():
-            running.append((documents, self._pool.submit(self._select, documents)))
-            if len(running) > self._workers:
-                done, selecting = running.popleft()
-                yield done, selecting.result()
-        for documents, selecting in running:
-            yield documents, selecting.result()
+        with ThreadPoolExecutor(self._workers) as pool:
+            for documents in self._parts():
+                running.append((documents, pool.submit(self._select, documents)))
+                if len(running) > self._workers:
+                    done, selecting = running.popleft()
+                    yield done, selecting.result()
+            for documents, selecting in running:
+                yield documents, selecting.result()
+
+    def _prefixes(self) -> Any:
+        """How many keys each document has at most, about; int64 (n,)."""
+        sizes = np.diff(self._sets.offsets)
+        if self._measure == MEASURES.index("containment"):
+            return sizes
+        power = 2 if self._measure == MEASURES.index("cosine") else 1
+        return sizes - np.ceil(self._similarity**power * sizes).astype(np.int64) + (sizes > 0)
+
+    def _empty_index(self) -> None:
+        self._table, self._heads = np.zeros(1 << 10, np.uint64), np.zeros(1 << 10, np.int64)
+        self._postings = np.zeros((1 << 10, 4), np.int64)
+        self.used[:2] = 0
 
     def _parts(self) -> Iterator[Any]:
         sizes = np.diff(self._sets.offsets)[self._order]
@@ -268,19 +343,27 @@ class _Run:
             self._table, self._heads = table, heads
 
 
-def _count(sets: FeatureSets, pool: ThreadPoolExecutor) -> tuple[Any, Any]:
+def _roots(forest: Any) -> Any:
+    """The first document of each one's group."""
+    while not np.array_equal(forest, forest[forest]):
+        forest = forest[forest]
+    return forest
+
+
+def _count(sets: FeatureSets, workers: int) -> tuple[Any, Any]:
     from neardup.kernels.similar import count_features
 
     wanted = CELLS_A_FEATURE * max(1, sets.features.size)
     bits = max(LEAST_CELL_BITS, min((wanted - 1).bit_length(), sets.cell_limit.bit_length() - 1))
     cells = np.zeros(1 << bits, np.uint8)
     shift = np.uint64(64 - bits)
-    for begin in range(0, sets.features.size, COUNT_FEATURES):
-        part = sets.features[begin : begin + COUNT_FEATURES]
-        halves = [
-            pool.submit(count_features, part, shift, np.uint64(half), cells) for half in (0, 1)
-        ]
-        for half in halves:
-            half.result()
-        sets.forget()
+    with ThreadPoolExecutor(min(2, workers)) as pool:
+        for begin in range(0, sets.features.size, COUNT_FEATURES):
+            part = sets.features[begin : begin + COUNT_FEATURES]
+            halves = [
+                pool.submit(count_features, part, shift, np.uint64(half), cells) for half in (0, 1)
+            ]
+            for half in halves:
+                half.result()
+            sets.forget()
     return cells, shift

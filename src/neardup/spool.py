@@ -58,7 +58,12 @@ class FeatureSpool:
             self._write(memoryview(features).cast("B"))
             return
         if self.nbytes > len(self._memory):
-            self._grow(max(2 * len(self._memory), self.nbytes))
+            try:
+                self._grow(max(2 * len(self._memory), self.nbytes))
+            except OSError:  # less memory than was promised to us: go on with the file
+                self._open(begin)
+                self._write(memoryview(features).cast("B"))
+                return
         np.frombuffer(self._memory, np.uint64, features.size, begin)[:] = features
 
     def finish(self) -> Any:
