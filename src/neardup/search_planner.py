@@ -37,7 +37,7 @@ SEARCH_PLANS: Final = (
 MOST_TABLES: Final = 128
 MOST_PROBES: Final = 1_000_000
 MOST_MIH_LOOKUPS: Final = 8192
-MOST_KEY_BITS: Final = 24
+MOST_KEY_BITS: Final = 32
 ROWS_PER_KEY: Final = 4
 DEFAULT_RECALL: Final = 0.99
 DEFAULT_PERMUTATIONS: Final = 32
@@ -343,7 +343,7 @@ def _of_tables(name: str, n: int, masks: Any, key_bits: int, candidates: float) 
 
 
 def _table_bytes(n: int, words: int, key_bits: int) -> float:
-    return 8 * words + 4 + 4 * 2**key_bits / max(n, 1)
+    return 8 * words + 4 + 4 * (1 << key_bits) / max(n, 1)
 
 
 def _key_bits(n: int, mask_bits: int) -> int:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
@@ -20,11 +19,15 @@ from neardup.index.hits import Hits, Places, sorted_table
 from neardup.index.ids import ID_KINDS, IdColumn, id_array, id_kind
 from neardup.index.searchers import Found, ScanSearcher, first_hits, within_room
 from neardup.index.segments import TAIL_ROWS, Segment, Tail, merged, settled
-from neardup.index.settings import Settings
 from neardup.neighbours import as_words, check_distance
 from neardup.partition import frozen, multipliers, workers_or_default
-from neardup.recipe import Recipe
 from neardup.search_planner import scan_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from neardup.index.settings import Settings
+    from neardup.recipe import Recipe
 
 __all__ = ["BaseIndex"]
 
@@ -64,7 +67,7 @@ class BaseIndex:
 
     @property
     def id_kind(self) -> str | None:
-        """"int" or "str": what the ids are; None before the first one."""
+        """What the ids are, "int" or "str"; None before the first one."""
         return self._kind
 
     def __len__(self) -> int:

@@ -59,10 +59,11 @@ class SlicesSearcher:
 
         return in_parts(len(queries), workers, part)
 
-    def search_once(self, query: Any, distance: int) -> list[tuple[int, int]]:
+    def search_once(
+        self, query: Any, distance: int, most: int | None = None, dead: Any = None
+    ) -> tuple[list[tuple[int, int]], int]:
         """See Searcher."""
-        found = self.search(query[None, :], distance, 1)
-        return list(zip(found.distances.tolist(), found.rows.tolist(), strict=True))
+        return self.search(query[None, :], distance, 1).first(most, dead)
 
     def _turned(self, queries: Any) -> Any:
         """All ones where a query's bit is 1, in the order of the slices: uint64 (q, places)."""

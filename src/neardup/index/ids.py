@@ -17,7 +17,7 @@ ID_KINDS: Final = {"int": pa.int64(), "str": pa.large_string()}
 
 
 def id_kind(value: Any) -> str:
-    """"int" or "str": what kind of id a value is.
+    """What kind of id a value is: "int" or "str".
 
     Raises:
         UsageError: If it is neither, or a whole number that does not fit 64 signed bits.
@@ -94,7 +94,7 @@ class IdColumn:
 
     @property
     def kind(self) -> str:
-        """"int" or "str"."""
+        """What the ids are: "int" or "str"."""
         return "int" if pa.types.is_integer(self.values.type) else "str"
 
     def bytes_and_offsets(self) -> tuple[Any, Any]:
@@ -126,8 +126,7 @@ class IdColumn:
         return replaced if self._fill(replaced) else None
 
     def find(self, ids: IdColumn) -> Any:
-        """The row of each of these ids, the last one's of equal ids: int64, -1 where there is none.
-        """
+        """The row of each of these ids, int64: of equal ones the last, -1 where there is none."""
         if ids.kind != self.kind or not len(self):
             return np.full(len(ids), -1, np.int64)
         if self.ascending:
@@ -137,9 +136,7 @@ class IdColumn:
         from neardup.kernels.ids import find_ids
 
         rows = np.empty(len(ids), np.int64)
-        find_ids(
-            *ids.bytes_and_offsets(), len(ids), *self.bytes_and_offsets(), self.slots, rows
-        )
+        find_ids(*ids.bytes_and_offsets(), len(ids), *self.bytes_and_offsets(), self.slots, rows)
         return rows
 
     def value(self, row: int) -> Any:

@@ -70,10 +70,11 @@ class PermutedSearcher:
 
         return in_parts(len(queries), workers, part)
 
-    def search_once(self, query: Any, distance: int) -> list[tuple[int, int]]:
+    def search_once(
+        self, query: Any, distance: int, most: int | None = None, dead: Any = None
+    ) -> tuple[list[tuple[int, int]], int]:
         """See Searcher."""
-        found = self.search(query[None, :], distance, 1)
-        return list(zip(found.distances.tolist(), found.rows.tolist(), strict=True))
+        return self.search(query[None, :], distance, 1).first(most, dead)
 
 
 def measured_recall(searcher: Any, words: Any, distance: int, bits: int, workers: int = 1) -> float:

@@ -55,6 +55,10 @@ class Found(NamedTuple):
         """The matches that a bool array or positions choose."""
         return Found(*(column[chosen] for column in self))
 
+    def first(self, most: int | None, dead: Any) -> tuple[list[tuple[int, int]], int]:
+        """What `Searcher.search_once` returns, of the matches of one query."""
+        return first_hits(np.stack([self.rows, self.distances]), most, dead)
+
 
 class Searcher(Protocol):
     """What every kind of search can do."""
@@ -64,8 +68,14 @@ class Searcher(Protocol):
     def search(self, queries: Any, distance: int, workers: int) -> Found:
         """The rows within the distance of each query, uint64 (q, words)."""
 
-    def search_once(self, query: Any, distance: int) -> list[tuple[int, int]]:
-        """The (distance, row) of one query, uint64 (words,), unsorted."""
+    def search_once(
+        self, query: Any, distance: int, most: int | None = None, dead: Any = None
+    ) -> tuple[list[tuple[int, int]], int]:
+        """The (distance, row) of one query, uint64 (words,), unsorted, and how many there are.
+
+        Of many, only the `most` that are first by distance and row; rows marked in `dead`, bool,
+        are left out.
+        """
 
     @property
     def nbytes(self) -> int:
@@ -126,11 +136,14 @@ class ScanSearcher:
             ),
         )
 
-    def search_once(self, query: Any, distance: int) -> list[tuple[int, int]]:
+    def search_once(
+        self, query: Any, distance: int, most: int | None = None, dead: Any = None
+    ) -> tuple[list[tuple[int, int]], int]:
         """See Searcher."""
         from neardup.kernels.tables import search_rows_once
 
-        return within_room(search_rows_once, query, self._words, self._count, self._odd, distance)  # type: ignore[return-value]
+        arguments = (query, self._words, self._count, self._odd, distance)
+        return first_hits(within_room(search_rows_once, *arguments), most, dead)
 
 
 class TableSearcher:
@@ -186,13 +199,14 @@ class TableSearcher:
 
         return search_tables(flat, first, last, self._tables, self._probes, distance)
 
-    def search_once(self, query: Any, distance: int) -> list[tuple[int, int]]:
+    def search_once(
+        self, query: Any, distance: int, most: int | None = None, dead: Any = None
+    ) -> tuple[list[tuple[int, int]], int]:
         """See Searcher."""
         hits = within_room(self._once, query, self._view, self._odd, distance)
-        if hits is not None:
-            return hits
-        found = self.search(query[None, :], distance, 1)
-        return list(zip(found.distances.tolist(), found.rows.tolist(), strict=True))
+        if hits is None:
+            return self.search(query[None, :], distance, 1).first(most, dead)
+        return first_hits(hits, most, dead)
 
     def _with_heavy(
         self, found: Found, waiting: Any, queries: Any, distance: int, workers: int
@@ -358,20 +372,33 @@ class _Room(threading.local):
 _room = _Room()
 
 
-def within_room(search: Any, *arguments: Any) -> list[tuple[int, int]] | None:
+def within_room(search: Any, *arguments: Any) -> Any:
     """Search one query into this thread's room, or if that is too small into more.
 
     Returns:
-        A list of (distance, row); None if the search returns less than 0.
+        int64 (2, hits), rows and distances, valid until the thread's next search; None if the
+        search returns less than 0.
     """
     room = _room.few
     count = search(*arguments, room)
-    if count == 0:
-        return []
     if count < 0:
         return None
     if count > FEW_HITS:
         room = np.empty((2, count), np.int64)
         search(*arguments, room)
-    rows, distances = room[:, :count].tolist()
-    return list(zip(distances, rows, strict=True))
+    return room[:, :count]
+
+
+def first_hits(hits: Any, most: int | None, dead: Any) -> tuple[list[tuple[int, int]], int]:
+    """The (distance, row) of living int64 (2, hits), of many the first `most`; and how many."""
+    count = hits.shape[1]
+    if count == 0:
+        return [], 0
+    if dead is not None:
+        hits = hits[:, ~dead[hits[0]]]
+        count = hits.shape[1]
+    if most is not None and most < count and count > FEW_HITS:
+        order = hits[1] << np.int64(32) | hits[0]
+        hits = hits[:, np.argpartition(order, most)[:most]]
+    rows, distances = hits.tolist()
+    return list(zip(distances, rows, strict=True)), count

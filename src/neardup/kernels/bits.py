@@ -146,7 +146,8 @@ def _prefetch(typingctx: Any, data: Any, at: Any) -> Any:
         place = pointer(context, builder, signature.args[0], args[0], offset, _I8)
         i32 = ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [place.type, i32, i32, i32])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        find: Any = cgutils.get_or_insert_function
+        function = find(builder.module, kind, "llvm.prefetch.p0")
         builder.call(function, [place, *(ir.Constant(i32, value) for value in (0, 3, 1))])
         return context.get_dummy_value()
 
@@ -159,7 +160,8 @@ def _at_address(kind: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
 
-        return types.CPointer(kind)(types.uint64), codegen
+        pointer_to: Any = types.CPointer
+        return pointer_to(kind)(types.uint64), codegen
 
     return at_address
 
@@ -232,4 +234,4 @@ def copy_lower16(target: Any, to: int, data: Any, at: int, case_bit: Any) -> Non
 
 @compiled_as(_prefetch)
 def prefetch(data: Any, at: int) -> None:
-    """Begin to bring the cache line of data[at] (1-D, contiguous) nearer; may lie beyond its end."""
+    """Begin to bring the cache line of data[at] (1-D, contiguous); may lie beyond its end."""

@@ -18,7 +18,7 @@ def _begin(offsets: Any, row: int) -> int:
 
 @inner
 def _same(a: Any, i: int, b: Any, j: int, size: int) -> bool:
-    for at in range(size):
+    for at in range(size):  # noqa: SIM110  # Numba has no all()
         if a[i + at] != b[j + at]:
             return False
     return True

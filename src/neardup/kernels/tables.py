@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import carray, config
+from numba import carray, config  # type: ignore[attr-defined]
 
 from neardup.kernels.bits import halves_at, integers_at, popcount, prefetch, words_at
 from neardup.kernels.jit import fill, inlined, inner, kernel, making, move
@@ -143,11 +143,14 @@ def build_table(
     Args:
         words: uint64 (n * W), may be read-only.
         mask: uint64 (W,): the bits of the key.
-        odd: W odd uint64; `shift` uint64: keys have 64 - shift bits.
+        odd: W odd uint64.
+        shift: uint64: keys have 64 - shift bits.
         fine: uint64: how many of them the second pass looks at.
-        spare_words, spare_rows: As the outputs: what the first pass makes.
+        spare_words: As `out_words`: what the first pass makes.
+        spare_rows: As `out_rows`.
         starts: uint32 (keys + 1,), written: where each key's rows begin.
-        out_words: uint64 (n * W), written; `out_rows` uint32 (n,), written.
+        out_words: uint64 (n * W), written.
+        out_rows: uint32 (n,), written.
     """
     width = len(odd)
     count = np.int64(len(words) // width)
