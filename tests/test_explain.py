@@ -86,6 +86,40 @@ def test_every_kind_of_recipe_is_explained(fields: dict[str, Any]) -> None:
     assert bits_of(found.sums, 0) == found.fingerprint
 
 
+def test_tfidf_is_explained_with_the_weights_of_its_table() -> None:
+    texts = ["the cat sat", "the dog sat", "the bird flew"]
+    table = nd.DocumentFrequencies.learn(texts, nd.Recipe(ngram=1))
+    recipe = nd.Recipe(ngram=1, weight="tfidf", idf=table.digest)
+    found = nd.explain("the cat, the cat and a bird", recipe=recipe)
+    assert found.fingerprint == nd.fingerprint("the cat, the cat and a bird", recipe)
+    assert found.sums is not None
+    assert bits_of(found.sums, 0) == found.fingerprint
+    weights = {feature.text: feature.weight for feature in found.features}
+    assert weights == {
+        "the": 2 * table.idf("the"), "cat": 2 * table.idf("cat"), "bird": table.idf("bird"),
+        "and": table.idf("and"), "a": table.idf("a"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"tokens": "jieba", "ngram": 2},
+        {"tokens": "jieba-search", "ngram": 1, "weight": "tfidf", "idf": "jieba"},
+        {"tokens": "jieba-keywords", "ngram": 1, "weight": "tfidf", "top": 5},
+    ],
+)
+def test_chinese_words_are_explained(fields: dict[str, Any]) -> None:
+    pytest.importorskip("jieba")
+    text = "我来到北京清华大学，他来到了网易杭研大厦。"  # noqa: RUF001
+    recipe = nd.Recipe(**fields)
+    found = nd.explain(text, recipe=recipe)
+    assert found.fingerprint == nd.fingerprint(text, recipe)
+    assert found.sums is not None
+    assert bits_of(found.sums, 0) == found.fingerprint
+    assert any("清华大学" in feature.text for feature in found.features)
+
+
 @settings(max_examples=EXAMPLES)
 @given(texts(), st.sampled_from([1, 3]), st.sampled_from(["set", "count", "log"]))
 def test_features_counts_and_weights_are_those_of_the_oracle(

@@ -217,6 +217,10 @@ def test_the_command_line_learns_merges_and_uses_tables(
     values = read_fingerprints(str(output))
     assert values.recipe == recipe
     assert values.values.tolist() == nd.fingerprints(texts, recipe).tolist()
+    few = tmp_path / "few.txt"
+    few.write_text("cat 2.5\n")
+    with pytest.raises(RecipeError, match="is not in the document frequencies"):
+        command("compare", news, news, *given[:4], "--idf", few, "--missing", "error")
     (tmp_path / "recipe.json").write_text(recipe.to_json())
     command("compare", news, news, "--recipe", tmp_path / "recipe.json", "--idf", two, "--json")
     with pytest.raises(UsageError, match="exclude each other"):

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ import neardup as nd
 from neardup import tokens
 from neardup.errors import RecipeError
 from neardup.fold import feature_hashes
+from neardup.tokens import jieba_package
 from strategies import LETTERS, SEPARATORS, texts
 
 pytest.importorskip("jieba")
@@ -102,7 +105,26 @@ def nd_hash(word: str) -> int:
 def test_keywords_are_single_tokens() -> None:
     with pytest.raises(RecipeError, match="ngram 1"):
         nd.Recipe(tokens="jieba-keywords")
-    assert nd.Recipe(tokens="jieba-keywords", ngram=1, weight="tfidf").idf == "jieba"
+
+
+def test_the_table_of_jieba_is_in_the_recipe_by_its_contents() -> None:
+    recipe = nd.Recipe(tokens="jieba-keywords", ngram=1, weight="tfidf")
+    table = nd.DocumentFrequencies.from_jieba(
+        str(Path(jieba_package().analyse.__file__).parent / "idf.txt")
+    )
+    assert recipe.idf == f"jieba:{table.digest}"
+    assert dataclasses.replace(recipe, idf="jieba") == recipe
+    assert nd.Recipe.from_json(recipe.to_json()) == recipe
+    by_digest = dataclasses.replace(recipe, idf=table.digest)
+    assert nd.fingerprint(SENTENCES[0], by_digest) == nd.fingerprint(SENTENCES[0], recipe)
+
+
+def test_another_jieba_than_the_recipes_is_refused_and_both_are_named() -> None:
+    recipe = nd.Recipe(tokens="jieba", ngram=1, weight="tfidf", idf="jieba")
+    other = dataclasses.replace(recipe, idf="jieba:0123456789abcdef")
+    assert other.digest != recipe.digest
+    with pytest.raises(RecipeError, match=f"is jieba:0123456789abcdef, .* has {recipe.idf}: "):
+        nd.fingerprint(SENTENCES[0], other)
 
 
 def test_tokens_of_a_regular_expression_are_its_matches() -> None:

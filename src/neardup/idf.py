@@ -39,6 +39,8 @@ SPACE_FIELDS: Final = (
     "normalize", "casefold", "tokens", "ngram", "stopwords", "language", "fold_chinese",
 )  # fmt: skip
 
+_JIEBA: Final = "jieba:"
+
 _TABLES: Final[dict[str, DocumentFrequencies]] = {}
 
 
@@ -323,9 +325,16 @@ def table_of(recipe: Recipe) -> DocumentFrequencies:
     """Find the table that a recipe names.
 
     Raises:
-        RecipeError: If this process has not loaded it, or it counts features made in another way.
+        RecipeError: If this process has not loaded it, it counts features made in another way, or
+            the jieba that is installed has another table.
     """
-    if recipe.idf == "jieba":
+    if str(recipe.idf).startswith(_JIEBA):
+        name = jieba_name()
+        if name != recipe.idf:
+            raise RecipeError(
+                f"the recipe's idf is {recipe.idf}, the jieba that is installed has {name}: install"
+                " the jieba of the recipe, or load its idf.txt and name that table by its digest"
+            )
         return _jieba_table()
     table = _TABLES.get(str(recipe.idf))
     if table is None:
@@ -339,6 +348,15 @@ def table_of(recipe: Recipe) -> DocumentFrequencies:
             f" {feature_space(recipe)}: learn one with this recipe"
         )
     return table
+
+
+def jieba_name() -> str:
+    """Name the table of the jieba that is installed as recipes do, by what it contains.
+
+    Raises:
+        UsageError: If jieba is not installed.
+    """
+    return _JIEBA + _jieba_table().digest
 
 
 def load_table(path: str) -> DocumentFrequencies:

@@ -68,8 +68,9 @@ class Recipe:
         top: How many of the heaviest features to keep; of equally heavy ones those that occur
             first; by count for "set".
         stopwords: Tokens to remove: a language, such as "english", or the words.
-        idf: For "tfidf": the `digest` of a `DocumentFrequencies`, or "jieba" for jieba's own, as
-            "jieba-keywords" have unless it is given.
+        idf: For "tfidf": the `digest` of a `DocumentFrequencies`, or "jieba" for the table of the
+            jieba that is installed, as "jieba-keywords" have unless it is given; it becomes
+            "jieba:" and the digest of that table.
         missing: A feature that is not in that table has its highest value ("default"; the median of
             given values) or is an error ("error").
         language: "tr" or "az": the capital of the dotless letter is I, of the dotted one it is İ.
@@ -193,15 +194,7 @@ def _check_preset(recipe: Recipe) -> None:
 
 def _check_words(recipe: Recipe) -> None:
     if recipe.tokens not in TOKENISERS or recipe.weight not in WEIGHTS:
-        from neardup.tokens import check_tokens
-        from neardup.weights import check_weight
-
-        check_tokens(recipe.tokens)
-        if recipe.tokens == "jieba-keywords" and recipe.ngram != 1:
-            raise RecipeError(f"ngram is {recipe.ngram}: keywords are single tokens, use ngram 1")
-        if recipe.tokens == "jieba-keywords" and recipe.weight == "tfidf" and recipe.idf is None:
-            object.__setattr__(recipe, "idf", "jieba")
-        check_weight(recipe)
+        _check_choices(recipe)
     elif recipe.idf is not None or recipe.missing != "default":
         raise RecipeError(f"idf is {recipe.idf!r} and missing {recipe.missing!r}: for tfidf only")
     if recipe.stopwords is not None:
@@ -216,6 +209,22 @@ def _check_words(recipe: Recipe) -> None:
             raise RecipeError(f"language is {recipe.language!r}: it only matters with casefold")
     if recipe.fold_chinese is not None:
         _one_of("fold_chinese", recipe.fold_chinese, CHINESE)
+
+
+def _check_choices(recipe: Recipe) -> None:
+    from neardup.tokens import check_tokens
+    from neardup.weights import check_weight
+
+    check_tokens(recipe.tokens)
+    if recipe.tokens == "jieba-keywords" and recipe.ngram != 1:
+        raise RecipeError(f"ngram is {recipe.ngram}: keywords are single tokens, use ngram 1")
+    if recipe.tokens == "jieba-keywords" and recipe.weight == "tfidf" and recipe.idf is None:
+        object.__setattr__(recipe, "idf", "jieba")
+    check_weight(recipe)
+    if recipe.idf == "jieba":
+        from neardup.idf import jieba_name
+
+        object.__setattr__(recipe, "idf", jieba_name())
 
 
 def _same_version(what: str, found: Any, ours: Any) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from neardup.explanation import Explanation, PairExplanation
+    from neardup.recipe import Recipe
 
 __all__ = ["explain"]
 
@@ -23,6 +24,7 @@ _ONE, _ZERO, _UP, _DOWN = "bold green", "dim", "green", "red"
 _SUM: Final = re.compile(r"(?<= )-?\d[\d.e+]*(?= |$)")
 
 
+@shared.takes_recipe()
 def explain(
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="A text file, or -.", show_default=False)
@@ -32,20 +34,8 @@ def explain(
     ] = None,
     show: Annotated[int, typer.Option("--show", min=1, metavar="N", help="Features to show.")] = 20,
     json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
-    recipe: shared.RecipeFile = None,
-    preset: shared.Preset = None,
-    tokens: shared.Tokens = None,
-    ngram: shared.Ngram = None,
-    weight: shared.Weight = None,
-    hash_name: shared.Hash = None,
-    bits: shared.Bits = None,
-    normalize: shared.Normalize = None,
-    casefold: shared.Casefold = None,
-    idf: shared.Idf = None,
-    top: shared.Top = None,
-    stopwords: shared.Stopwords = None,
-    language: shared.Language = None,
-    fold_chinese: shared.FoldChinese = None,
+    *,
+    made: Recipe,
 ) -> None:
     """Show how a text file's fingerprint comes about: features, weights, hash bits and sums.
 
@@ -54,23 +44,6 @@ def explain(
     Example:
     neardup explain LICENSE --show 5
     """
-    made = shared.make_recipe(
-        recipe,
-        preset=preset,
-        tokens=tokens,
-        ngram=ngram,
-        weight=weight,
-        hash=hash_name,
-        bits=bits,
-        normalize=normalize,
-        casefold=casefold,
-        idf=idf,
-        top=top,
-        stopwords=stopwords,
-        language=language,
-        fold_chinese=fold_chinese,
-    )
-
     from neardup.comparison import read_text, read_texts
     from neardup.explanation import explain as explained
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from neardup.cli import options as shared
 from neardup.errors import UsageError
 
+if TYPE_CHECKING:
+    from neardup.recipe import Recipe
+
 __all__ = ["fingerprint"]
 
 
+@shared.takes_recipe()
 def fingerprint(
     inputs: shared.Inputs,
     output: Annotated[
@@ -24,20 +28,8 @@ def fingerprint(
     rejects: shared.RejectsFile = None,
     workers: shared.Workers = None,
     json: shared.Json = False,
-    recipe: shared.RecipeFile = None,
-    preset: shared.Preset = None,
-    tokens: shared.Tokens = None,
-    ngram: shared.Ngram = None,
-    weight: shared.Weight = None,
-    hash_name: shared.Hash = None,
-    bits: shared.Bits = None,
-    normalize: shared.Normalize = None,
-    casefold: shared.Casefold = None,
-    idf: shared.Idf = None,
-    top: shared.Top = None,
-    stopwords: shared.Stopwords = None,
-    language: shared.Language = None,
-    fold_chinese: shared.FoldChinese = None,
+    *,
+    made: Recipe,
 ) -> None:
     """Fingerprint documents; the recipe is stored with them.
 
@@ -53,22 +45,6 @@ def fingerprint(
     if not output.lower().endswith((".parquet", ".pq")):
         raise UsageError(f"{output}: a fingerprint file is Parquet; use the extension .parquet")
     shared.check_json(json, rejects)
-    made = shared.make_recipe(
-        recipe,
-        preset=preset,
-        tokens=tokens,
-        ngram=ngram,
-        weight=weight,
-        hash=hash_name,
-        bits=bits,
-        normalize=normalize,
-        casefold=casefold,
-        idf=idf,
-        top=top,
-        stopwords=stopwords,
-        language=language,
-        fold_chinese=fold_chinese,
-    )
     skip = shared.skip_errors(on_error, rejects)
 
     from neardup.cli.screen import print_summary, progress, warm_up

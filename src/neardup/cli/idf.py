@@ -10,6 +10,7 @@ from neardup.cli import options as shared
 
 if TYPE_CHECKING:
     from neardup.idf import DocumentFrequencies
+    from neardup.recipe import Recipe
 
 __all__ = ["app", "learn", "merge"]
 
@@ -19,6 +20,7 @@ _Output = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Ta
 
 
 @app.command()
+@shared.takes_recipe(without=("preset", "weight", "hash", "bits", "idf", "missing", "top"))
 def learn(
     inputs: shared.Inputs,
     output: _Output,
@@ -28,30 +30,14 @@ def learn(
     text: shared.TextField = "text",
     format_name: shared.Format = None,
     workers: shared.Workers = None,
-    recipe: shared.RecipeFile = None,
-    tokens: shared.Tokens = None,
-    ngram: shared.Ngram = None,
-    normalize: shared.Normalize = None,
-    casefold: shared.Casefold = None,
-    stopwords: shared.Stopwords = None,
-    language: shared.Language = None,
-    fold_chinese: shared.FoldChinese = None,
+    *,
+    made: Recipe,
 ) -> None:
     """Count in how many documents each feature is, in one pass and bounded memory.
 
     Example:
     neardup idf learn news.jsonl -o news.idf --ngram 1
     """
-    made = shared.make_recipe(
-        recipe,
-        tokens=tokens,
-        ngram=ngram,
-        normalize=normalize,
-        casefold=casefold,
-        stopwords=stopwords,
-        language=language,
-        fold_chinese=fold_chinese,
-    )
     from neardup.cli.screen import progress
     from neardup.documents import ReadOptions, open_sources
     from neardup.idf import FrequencyLearner

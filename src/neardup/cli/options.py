@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final, get_type_hints
 
 import typer
 
 from neardup.errors import FileError, RecipeError, UnfitHashWarning, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
     from neardup.recipe import Recipe
 
 _RECIPE = "Recipe"
@@ -164,6 +168,14 @@ Idf = Annotated[
         rich_help_panel=_RECIPE,
     ),
 ]
+Missing = Annotated[
+    str | None,
+    typer.Option(
+        help="For tfidf, a feature that is not in the table: default (its highest value; the median"
+        " of given values) or error. (default: default)",
+        rich_help_panel=_RECIPE,
+    ),
+]
 Top = Annotated[
     int | None,
     typer.Option(
@@ -214,6 +226,60 @@ Casefold = Annotated[
 ]
 
 
+_RECIPE_OPTIONS: Final = {
+    "recipe": RecipeFile,
+    "preset": Preset,
+    "tokens": Tokens,
+    "ngram": Ngram,
+    "weight": Weight,
+    "hash": Hash,
+    "bits": Bits,
+    "normalize": Normalize,
+    "casefold": Casefold,
+    "idf": Idf,
+    "missing": Missing,
+    "top": Top,
+    "stopwords": Stopwords,
+    "language": Language,
+    "fold_chinese": FoldChinese,
+}
+
+
+def takes_recipe(*, without: Collection[str] = ()) -> Callable[[Callable[..., None]], Any]:
+    """Decorate a command: the recipe's options join its own, it gets `made`, the recipe of them.
+
+    Args:
+        without: Options that the command does not take.
+    """
+    options: dict[str, Any] = {
+        name: kind for name, kind in _RECIPE_OPTIONS.items() if name not in without
+    }
+
+    def decorate(command: Callable[..., None]) -> Any:
+        @functools.wraps(command)
+        def run(**given: Any) -> None:
+            fields = {name: given.pop(name) for name in options}
+            command(**given, made=make_recipe(fields.pop("recipe"), **fields))
+
+        hints = get_type_hints(command, localns={_RECIPE: Any}, include_extras=True)
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        own = [
+            parameter.replace(kind=keyword, annotation=hints[name])
+            for name, parameter in inspect.signature(command).parameters.items()
+            if name != "made"
+        ]
+        added = [
+            inspect.Parameter(name, keyword, default=None, annotation=kind)
+            for name, kind in options.items()
+        ]
+        signature = inspect.Signature([*own, *added])
+        run.__signature__ = signature  # type: ignore[attr-defined]
+        run.__annotations__ = {x.name: x.annotation for x in signature.parameters.values()}
+        return run
+
+    return decorate
+
+
 def make_recipe(path: str | None, **fields: Any) -> Recipe:
     """Make the recipe of a file, of a preset or of the single options; None is not given.
 
@@ -259,7 +325,7 @@ def _read_bits(given: dict[str, Any]) -> None:
 
 def _read_words(given: dict[str, Any]) -> None:
     """Put the digest of a table and the words of a file in the place of their paths."""
-    if given.get("idf", "jieba") != "jieba":
+    if given.get("idf", "jieba").partition(":")[0] != "jieba":
         from neardup.idf import load_table
 
         given["idf"] = load_table(given["idf"]).digest
