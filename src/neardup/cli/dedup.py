@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from neardup.cli import options as shared
 from neardup.errors import UsageError
 
-if TYPE_CHECKING:
-    from neardup.recipe import Recipe
-
 __all__ = ["dedup"]
 
 
-@shared.takes_recipe()
 def dedup(
     inputs: shared.Inputs,
     output: Annotated[
@@ -63,8 +59,20 @@ def dedup(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the plan and its cost, from a sample.")
     ] = False,
-    *,
-    made: Recipe,
+    recipe: shared.RecipeFile = None,
+    preset: shared.Preset = None,
+    tokens: shared.Tokens = None,
+    ngram: shared.Ngram = None,
+    weight: shared.Weight = None,
+    hash_name: shared.Hash = None,
+    bits: shared.Bits = None,
+    normalize: shared.Normalize = None,
+    casefold: shared.Casefold = None,
+    idf: shared.Idf = None,
+    top: shared.Top = None,
+    stopwords: shared.Stopwords = None,
+    language: shared.Language = None,
+    fold_chinese: shared.FoldChinese = None,
 ) -> None:
     """Remove near-duplicate documents; what is kept stays byte for byte.
 
@@ -93,7 +101,23 @@ def dedup(
         raise UsageError("nothing to write: pass -o OUT, --clusters FILE or --duplicates FILE")
     shared.check_json(json, output, clusters, duplicates, rejects)
     shared.check_folder(tmp)
-    if made.preset is not None and (distance is None or verify is not None):
+    made = shared.make_recipe(
+        recipe,
+        preset=preset,
+        tokens=tokens,
+        ngram=ngram,
+        weight=weight,
+        hash=hash_name,
+        bits=bits,
+        normalize=normalize,
+        casefold=casefold,
+        idf=idf,
+        top=top,
+        stopwords=stopwords,
+        language=language,
+        fold_chinese=fold_chinese,
+    )
+    if preset is not None and (distance is None or verify is not None):
         raise UsageError(
             "--preset gives fingerprints only: pass --distance, without --similarity or --verify"
         )
