@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench accuracy memory-limit resume-rounds clean
+.PHONY: demo test lint bench accuracy memory-limit resume-rounds compat clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -37,6 +37,9 @@ memory-limit: $(VENV)/developed
 
 resume-rounds: $(VENV)/developed
 	NEARDUP_RESUME_ROUNDS=50 $(BIN)/python -m pytest -s tests/test_resume.py -k killed_at_random
+
+compat: $(VENV)/developed
+	$(BIN)/python tests/compat/compare_with_package.py
 
 clean:
 	rm -rf $(VENV) demo-output build dist

@@ -141,6 +141,7 @@ def test_a_weight_of_something_else_than_a_feature_is_refused() -> None:
         ({"idf": "0123456789abcdef"}, "tfidf"),
         ({"missing": "error"}, "tfidf"),
         ({"weight": "textrank", "idf": "jieba"}, "only the weight tfidf"),
+        ({"weight": "tfidf", "idf": 5}, "idf is 5: pass the digest"),
         ({"weight": "heavy"}, "textrank"),
         ({"weight": "tfidf", "idf": "jieba", "missing": "?"}, "default or error"),
         ({"top": 0}, "top is 0"),

@@ -68,6 +68,8 @@ def check_weight(recipe: Recipe) -> None:
         raise RecipeError(
             "weight is 'tfidf': pass idf, the digest of neardup.DocumentFrequencies, or 'jieba'"
         )
+    if recipe.idf is not None and not isinstance(recipe.idf, str):
+        raise RecipeError(f"idf is {recipe.idf!r:.60}: pass the digest of a table, or 'jieba'")
     if weight != "tfidf" and recipe.idf is not None:
         raise RecipeError(f"idf is {recipe.idf!r}: only the weight tfidf uses it")
     if recipe.missing not in ("default", "error"):
