@@ -16,9 +16,10 @@ from neardup.planner import SAMPLE_ROWS, JoinPlan, bins_log2, direct_sizes, plan
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["HEAVY_ROWS", "Collector", "Engine", "Problem", "solve"]
+__all__ = ["HEAVY_ROWS", "Collector", "Engine", "Problem", "join_block", "solve"]
 
 HEAVY_ROWS: Final = 8192
+PAIRS_AT_ONCE: Final = 1 << 40
 SCAN_STEP: Final = 256
 PAIRS_START: Final = 1 << 14
 DUPLICATE_SHARE: Final = 0.02
@@ -54,6 +55,7 @@ class Engine:
     bits: int
     workers: int
     heavy: int = HEAVY_ROWS
+    pairs_at_once: int = PAIRS_AT_ONCE  # that a thread holds; more take several passes of a chunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +124,38 @@ def run_plan(problem: Problem, engine: Engine, collector: Collector, plan: JoinP
         return
     n, width = problem.words.shape
     parts = Partition.empty(n, width)
+    expected = largest_expected(problem, plan)
     for block in range(len(plan.masks) - plan.choose + 1):
         parts.fill(problem.words, plan.masks[block], engine.workers)
-        threads = Threads(problem, engine, collector, plan, int(np.diff(parts.starts).max()))
-        _join_partition(parts, block, threads, engine.workers)
-        for positions, prefix in threads.heavy:
-            solve_heavy(problem, engine, collector, plan, positions, prefix)
+        join_block(problem, parts, block, engine, collector, plan, expected)
+
+
+def join_block(
+    problem: Problem,
+    parts: Partition,
+    block: int,
+    engine: Engine,
+    collector: Collector,
+    plan: JoinPlan,
+    expected: float,
+) -> None:
+    """Find the pairs of a problem whose first block to agree on is `block`.
+
+    Args:
+        problem: The rows.
+        parts: All of them, partitioned by the block.
+        block: Its number among the plan's masks.
+        engine: What stays the same throughout a join.
+        collector: Takes the pairs.
+        plan: Not a scan.
+        expected: Rows of the largest bucket if the blocks' bits were random; much larger ones are
+            solved as problems of their own.
+    """
+    largest = int(np.diff(parts.starts).max(initial=0))
+    threads = Threads(problem, engine, collector, plan, largest, expected)
+    _join_partition(parts, block, threads, engine.workers)
+    for positions, prefix in threads.heavy:
+        solve_heavy(problem, engine, collector, plan, positions, prefix)
 
 
 def _join_partition(parts: Partition, block: int, threads: Threads, workers: int) -> None:
@@ -148,7 +176,7 @@ def run_scan(problem: Problem, engine: Engine, collector: Collector) -> None:
     n, width = problem.words.shape
     ids = np.arange(n, dtype=np.uint32)
     nothing = JoinPlan("scan", np.zeros((0, width), np.uint64), 0, 0, 0)
-    threads = Threads(problem, engine, collector, nothing, 0)
+    threads = Threads(problem, engine, collector, nothing, 0, 0)
 
     def scan(slot: int, first: int) -> None:
         last = min(first + SCAN_STEP, n)
@@ -182,15 +210,22 @@ class Threads:
     """The kernels' arguments for each thread of one pass, and the heavy buckets it finds."""
 
     def __init__(
-        self, problem: Problem, engine: Engine, collector: Collector, plan: JoinPlan, largest: int
+        self,
+        problem: Problem,
+        engine: Engine,
+        collector: Collector,
+        plan: JoinPlan,
+        largest: int,
+        expected: float,
     ) -> None:
         """Lay out the masks: the outer conditions first, then the blocks."""
         from neardup.kernels.join import Blocks
 
         width = problem.words.shape[1]
         rules = np.zeros((0, width), np.uint64) if problem.rules is None else problem.rules
-        capacity = max(16 * engine.heavy, int(4 * largest_expected(problem, plan)))
+        capacity = max(16 * engine.heavy, int(4 * expected))
         self.problem, self.collector, self.plan = problem, collector, plan
+        self._most = engine.pairs_at_once
         self.heavy: list[tuple[Any, list[int]]] = []
         self.blocks = Blocks(
             np.ascontiguousarray(np.concatenate([rules, plan.masks])),
@@ -231,29 +266,38 @@ class Threads:
         return self._scratch[slot]
 
     def run(self, slot: int, kernel: Callable[[Any], None]) -> None:
-        """Run a kernel with a sink, again with larger arrays where they were too small."""
+        """Run a kernel with a sink, again where its arrays were too small.
+
+        More pairs than a thread may hold are taken one part after another, a run for each.
+        """
         from neardup.kernels.join import Sink
 
         parent = self.collector.parent(slot)
         pairs = self._pairs.get(slot, np.empty(0 if len(parent) else PAIRS_START, np.uint64))
         if not self.collector.may_store(1):
             pairs = NO_PAIRS
-        heavy_rows, buckets = np.empty(0, np.uint32), 0
+        heavy_rows, buckets, passed = np.empty(0, np.uint32), 0, 0
         while True:
-            tally = np.zeros(4, np.int64)
+            tally = np.array([0, -passed, 0, 0], np.int64)
             prefix = np.zeros((buckets, 2 + self.plan.choose), np.int64)
             weights, rows = self.problem.weights, self.problem.rows
             kernel(Sink(pairs, tally, parent, rows, weights, heavy_rows, prefix))
-            count, stored, found, held = tally.tolist()
-            too_small = found > buckets
-            if too_small:
-                heavy_rows, buckets = np.empty(held, np.uint32), found
-            if stored > len(pairs) and self.collector.may_store(stored):
-                pairs, too_small = np.empty(stored + stored // 4, np.uint64), True
-            if not too_small:
+            count, left, found, held = tally.tolist()
+            if passed == 0:
+                more = left > len(pairs) and self.collector.may_store(left)
+                room = min(left + left // 4, self._most)
+                if found > buckets or (more and room > len(pairs)):
+                    heavy_rows, buckets = np.empty(held, np.uint32), found
+                    pairs = np.empty(room, np.uint64) if more and room > len(pairs) else pairs
+                    continue
+                self._keep_heavy(heavy_rows, prefix)
+            self.collector.add(0 if passed else count, pairs[: min(left, len(pairs))].copy())
+            if not more or left <= len(pairs):
                 break
+            passed += len(pairs)
         self._pairs[slot] = pairs
-        self.collector.add(count, pairs[: min(stored, len(pairs))].copy())
+
+    def _keep_heavy(self, heavy_rows: Any, prefix: Any) -> None:
         starts = np.cumsum(prefix[:, 0]) - prefix[:, 0]
         for start, (size, depth, *blocks) in zip(starts.tolist(), prefix.tolist(), strict=True):
             self.heavy.append((heavy_rows[start : start + size], blocks[:depth]))

@@ -19,6 +19,7 @@ from neardup.errors import UsageError
 
 __all__ = [
     "PLANS",
+    "SEARCHED_PLANS",
     "JoinPlan",
     "agreement",
     "bins_log2",
@@ -27,9 +28,12 @@ __all__ = [
     "direct_sizes",
     "plan_pairs",
     "plan_tables",
+    "spilled_seconds",
 ]
 
 PLANS: Final = ("auto", "scan", "blocks", "multi:M")
+SEARCHED_PLANS: Final = ("bits", "probe")
+"""Plans of `pairs` that ask an index for the neighbours of each row."""
 SAMPLE_ROWS: Final = 1024
 MOST_TABLES: Final = 50_000
 EXTRA_BLOCKS: Final = 10
@@ -41,6 +45,8 @@ SECONDS_PROBE: Final = 30e-9  # one look into a hash table
 SECONDS_CANDIDATE: Final = 3e-9  # one row of a hash table's chain, one word
 SECONDS_TABLE: Final = 100e-6  # starting one top-level partition
 SECONDS_BUCKET: Final = 100e-9  # starting to refine one bucket
+SECONDS_SELECT: Final = 3e-9  # reading one word of a row from a file, and whether it is in a slab
+SECONDS_GATHER: Final = 14e-9  # bringing one row of a slab to its place
 
 
 def seconds_per_row(words: int) -> float:
@@ -132,11 +138,39 @@ def plan_tables(n: int, distance: int, bits: int, sample_fps: Any) -> tuple[Any,
     return best
 
 
+def spilled_seconds(
+    n: int, distance: int, bits: int, slab_rows: int, workers: int, plan: JoinPlan | None = None
+) -> float:
+    """Estimate the seconds of a join that reads its rows from a file for every slab.
+
+    Args:
+        n: Fingerprints to be joined.
+        distance: Largest Hamming distance.
+        bits: Width of a fingerprint.
+        slab_rows: Rows that fit in memory at once.
+        workers: Threads, each on a core of its own.
+        plan: The plan; the cheapest for random fingerprints unless said.
+
+    Returns:
+        Seconds; the reading is as quick as from the page cache, or from a disk of 2 GB/s.
+
+    Example:
+        >>> spilled_seconds(10**9, 3, 64, 2**29, 2) < 300
+        True
+    """
+    chosen = plan or plan_pairs(n, distance, bits)
+    words, first_blocks = -(-bits // 64), len(chosen.masks) - chosen.choose + 1
+    slabs = -(-n // slab_rows)
+    passes = first_blocks * slabs * SECONDS_SELECT * words + first_blocks * SECONDS_GATHER
+    return (chosen.seconds + n * passes) / workers
+
+
 def check_plan(plan: str, distance: int, bits: int) -> int | None:
     """How many blocks the plan asks for: 0 for a scan, None for "auto".
 
     Raises:
-        UsageError: For an unknown plan, or "multi:M" with M <= distance or M > bits.
+        UsageError: For an unknown plan, one that only `pairs` has, or "multi:M" with M <= distance
+            or M > bits.
     """
     if plan == "auto":
         return None
@@ -146,7 +180,13 @@ def check_plan(plan: str, distance: int, bits: int) -> int | None:
         return distance + 1 if distance < bits else 0
     found = re.fullmatch(r"multi:(\d{1,9})", plan) if isinstance(plan, str) else None
     if not found:
-        raise UsageError(f"plan {plan!r} is unknown: use one of {', '.join(PLANS)}")
+        listed = ", ".join(PLANS)
+        if plan in SEARCHED_PLANS:
+            raise UsageError(f"plan {plan!r} is for nd.pairs and indexes: use one of {listed}")
+        searched = ", ".join(SEARCHED_PLANS)
+        raise UsageError(
+            f"plan {plan!r} is unknown: use one of {listed} (nd.pairs: {searched} too)"
+        )
     m = int(found[1])
     if m <= distance:
         raise UsageError(

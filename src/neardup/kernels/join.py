@@ -41,7 +41,7 @@ class Sink(NamedTuple):
     """Where matches go: to `pairs`, or to the union-find `parent` where that is not empty."""
 
     pairs: Any  # uint64: left << 32 | right
-    tally: Any  # int64 (4): pairs by weight, pairs, heavy buckets, rows in them
+    tally: Any  # int64 (4): pairs by weight, pairs (below 0: left out), heavy buckets, rows
     parent: Any  # uint32, or empty
     rows: Any  # uint32: names of the rows, or empty for their positions
     weights: Any  # int64: how many equal rows each stands for, or empty for 1
@@ -112,7 +112,7 @@ def report(
     at = sink.tally[1]
     sink.tally[0] += weight
     sink.tally[1] = at + 1
-    if at < len(sink.pairs):
+    if 0 <= at < len(sink.pairs):
         sink.pairs[at] = np.uint64(min(left, right)) << np.uint64(32) | np.uint64(max(left, right))
 
 

@@ -1,7 +1,7 @@
 """The only place that composes the steps: reading, fingerprinting, matching, keeping, writing.
 
-One file for each thing that a user asks for: `deduplicate`, `fingerprint`, `pair`; `steps` has what
-they share.
+One file for each thing that a user asks for: `deduplicate`, `fingerprint`, `pair`, `pair_files`;
+`steps` has what they share.
 """
 
 from neardup.collection import Resources
@@ -13,7 +13,8 @@ from neardup.pipeline.deduplicate import (
     dedup_texts,
 )
 from neardup.pipeline.fingerprint import fingerprint_files
-from neardup.pipeline.pair import pairs_file, similar_pairs
+from neardup.pipeline.pair import similar_pairs
+from neardup.pipeline.pair_files import pairs_file
 
 __all__ = [
     "DedupResult",

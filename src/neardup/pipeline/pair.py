@@ -1,4 +1,4 @@
-"""Find pairs: of a fingerprint file within a distance, or of texts by their similarity."""
+"""Find pairs of texts by their similarity."""
 
 from __future__ import annotations
 
@@ -8,53 +8,15 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.collection import Collection, Resources, batches_of
-from neardup.documents import OutputSet, ReadOptions, write_table
-from neardup.fingerprint_files import read_fingerprints
+from neardup.documents import ReadOptions
 from neardup.fold import distance as hamming_distance
 from neardup.matching import Matching, partners
 from neardup.memory import memory_bytes
-from neardup.neighbours import pairs
-from neardup.progress import Quiet, Stopwatch
 from neardup.recipe import Recipe
-from neardup.results import ROWS_A_BATCH
 from neardup.similarity import similar_sets, similarities
 from neardup.text import text_array
 
-__all__ = ["pairs_file", "similar_pairs"]
-
-
-def pairs_file(
-    path: str, output: str, distance: int = 3, plan: str = "auto", workers: int | None = None
-) -> dict[str, Any]:
-    """Write every pair within `distance` bits of a fingerprint file.
-
-    Returns:
-        How many fingerprints and pairs there are, the plan, and the seconds of each step.
-
-    Raises:
-        FileError, DataError: If the file cannot be used.
-        TooManyPairsError: If there are more pairs than fit in memory.
-    """
-    watch = Stopwatch(Quiet())
-    watch.begin("read")
-    stored = read_fingerprints(path)
-    watch.begin("match")
-    found = pairs(stored.values, distance, stored.bits, plan, workers=workers)
-    watch.begin("write")
-    with OutputSet([path]) as written:
-        ids = {side: stored.ids.take(found[side]) for side in ("left", "right")}
-        table = found.append_column("left_id", ids["left"]).append_column("right_id", ids["right"])
-        write_table(written, output, table.schema, table.to_batches(ROWS_A_BATCH))
-        written.commit()
-    return {
-        "fingerprints": len(stored.values),
-        "pairs": found.num_rows,
-        "distance": distance,
-        "bits": stored.bits,
-        "plan": plan,
-        "output": output,
-        "seconds": watch.stop(),
-    }
+__all__ = ["similar_pairs"]
 
 
 def similar_pairs(

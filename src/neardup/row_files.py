@@ -1,0 +1,218 @@
+"""Fingerprints that do not fit in memory: rows of words in a file, read by chunks on threads.
+
+Temporary files are unlinked when they are made, so nothing is left behind, however a run ends.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from neardup.errors import FileError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["CHUNK_BYTES", "RowFile", "TemporaryRows", "clear_bits", "read_exactly", "write_all"]
+
+CHUNK_BYTES: Final = 1 << 20
+AHEAD_BYTES: Final = 1 << 23
+SAMPLE_RUNS: Final = 1024
+NO_NUMBERS: Final = np.empty(0, np.uint64)
+EVERY: Final = np.empty(0, np.uint8)
+
+
+class TemporaryRows:
+    """An unlinked temporary file of fixed-width items, written in order or in place.
+
+    Args:
+        tmp: Folder for it; the system's own if None.
+    """
+
+    def __init__(self, tmp: str | None) -> None:
+        """Create the file.
+
+        Raises:
+            FileError: If the folder cannot be written.
+        """
+        self._tmp = tmp
+        self.nbytes = 0
+        try:
+            self._file = tempfile.TemporaryFile(dir=tmp, prefix="neardup-", buffering=0)  # noqa: SIM115
+        except OSError as error:
+            raise spill_error(tmp, error) from None
+        self.fd = self._file.fileno()
+
+    def append(self, array: Any) -> None:
+        """Write an array at the end; FileError if the disk is full."""
+        self.put(array, self.nbytes)
+        self.nbytes += array.nbytes
+
+    def put(self, array: Any, offset: int) -> None:
+        """Write an array at a byte offset; FileError if the disk is full."""
+        if not array.nbytes:
+            return
+        data = np.ascontiguousarray(array).data
+        write_all(self.fd, memoryview(data).cast("B"), offset, self._tmp)
+
+    def close(self) -> None:
+        """Give the disk space back."""
+        self._file.close()
+
+
+@dataclass(frozen=True, slots=True)
+class RowFile:
+    """A collection of fingerprints on disk.
+
+    Args:
+        fd: Descriptor of the file; words lie row by row, 64-bit, little-endian.
+        count: Rows.
+        width: Words of a row.
+        offset: Byte of the first row.
+        numbers_fd: Descriptor of a file with the row numbers (uint64); None: base + 0, 1, 2...
+        base: Number of the first row.
+        numbers_offset: Byte of the first number.
+        present: uint8 (ceil(count / 8)): bit 0 where a row takes no part; empty: all do.
+    """
+
+    fd: int
+    count: int
+    width: int
+    offset: int = 0
+    numbers_fd: int | None = None
+    base: int = 0
+    numbers_offset: int = 0
+    present: Any = field(default_factory=lambda: EVERY)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that one pass reads."""
+        return self.count * (8 * self.width + (0 if self.numbers_fd is None else 8))
+
+    @property
+    def number_bytes(self) -> int:
+        """Bytes that hold a row's number: 4 or 8."""
+        return 4 if self.numbers_fd is None and self.base + self.count <= 1 << 32 else 8
+
+    def chunk_rows(self) -> int:
+        """Rows that are read at once: a multiple of 8."""
+        return max(8, CHUNK_BYTES // (8 * self.width) & ~7)
+
+    def parts(self, ways: int) -> list[tuple[int, int]]:
+        """Up to `ways` ranges of rows of about equal size; borders are multiples of 8."""
+        step = max(8, -(-self.count // ways) + 7 & ~7)
+        starts = range(0, self.count, step)
+        return [(start, min(start + step, self.count)) for start in starts]
+
+    def chunks(self, first: int, last: int) -> Iterator[Any]:
+        """The rows first..last-1 as kernel Chunks, each valid until the next one is read."""
+        from neardup.kernels.slabs import Chunk
+
+        step = self.chunk_rows()
+        room = np.empty((min(step, max(last - first, 1)), self.width), np.uint64)
+        named = self.numbers_fd is not None
+        names = np.empty(len(room) if named else 0, np.uint64)
+        ahead = max(1, AHEAD_BYTES // (8 * self.width * step)) * step
+        for at in range(first, last, step):
+            if (at - first) % ahead == 0:
+                self._announce(at + ahead, min(at + 2 * ahead, last))
+            size = min(step, last - at)
+            self.read_words(at, room[:size])
+            if named:
+                self.read_numbers(at, names[:size])
+            present = self.present[at >> 3 : at + size + 7 >> 3] if len(self.present) else EVERY
+            words = room[:size].view()
+            words.flags.writeable = False
+            yield Chunk(words, names[: size if named else 0], present, self.base + at)
+
+    def read_words(self, first: int, into: Any) -> None:
+        """Read rows first... into a uint64 (rows, W) array."""
+        read_exactly(self.fd, into, self.offset + 8 * self.width * first)
+
+    def read_numbers(self, first: int, into: Any) -> None:
+        """Read or make the numbers of rows first... into a uint64 array."""
+        if self.numbers_fd is None:
+            into[:] = np.arange(self.base + first, self.base + first + len(into), dtype=np.uint64)
+        else:
+            read_exactly(self.numbers_fd, into, self.numbers_offset + 8 * first)
+
+    def sample(self, rows: int) -> Any:
+        """About so many rows that take part, from all over the file: uint64 (s, W)."""
+        runs = 1 if self.count <= rows else min(SAMPLE_RUNS, rows)
+        size = min(self.count, rows // runs)
+        starts = np.arange(runs) * (self.count // runs)
+        found = []
+        for start in starts.tolist():
+            words = np.empty((min(size, self.count - start), self.width), np.uint64)
+            self.read_words(start, words)
+            if len(self.present):
+                bits = self.present[start >> 3 : start + len(words) + 7 >> 3]
+                flags = np.unpackbits(bits, bitorder="little")[start & 7 :][: len(words)]
+                words = words[flags.astype(bool)]
+            found.append(words)
+        return np.concatenate(found)
+
+    def without(self, present: Any) -> RowFile:
+        """The same rows with other ones taking part."""
+        return replace(self, present=present)
+
+    def all_present(self) -> Any:
+        """A bitmap of the rows that take part, to be changed: uint8."""
+        if len(self.present):
+            return self.present.copy()
+        return np.full(self.count + 7 >> 3, 0xFF, np.uint8)
+
+    def _announce(self, first: int, last: int) -> None:
+        if hasattr(os, "posix_fadvise") and last > first:
+            begin, size = self.offset + 8 * self.width * first, 8 * self.width * (last - first)
+            os.posix_fadvise(self.fd, begin, size, os.POSIX_FADV_WILLNEED)
+
+
+def clear_bits(present: Any, rows: Any) -> None:
+    """Let rows take no part: bits of `present` (uint8) in place; rows are distinct."""
+    np.bitwise_and.at(present, rows >> 3, ~(np.uint8(1) << (rows & 7).astype(np.uint8)))
+
+
+def read_exactly(fd: int, into: Any, offset: int) -> None:
+    """Fill a contiguous array from a byte offset on.
+
+    Raises:
+        FileError: If the file ends before, or cannot be read.
+    """
+    view = memoryview(into).cast("B") if into.size else memoryview(b"")
+    done = 0
+    while done < len(view):
+        try:
+            got = os.preadv(fd, [view[done:]], offset + done)
+        except OSError as error:
+            raise FileError(f"cannot read fingerprints: {error.strerror}") from None
+        if not got:
+            raise FileError("cannot read fingerprints: the file became shorter while it was read")
+        done += got
+
+
+def write_all(fd: int, data: memoryview, offset: int, tmp: str | None) -> None:
+    """Write bytes at an offset.
+
+    Raises:
+        FileError: If the disk is full or fails.
+    """
+    done = 0
+    try:
+        while done < len(data):
+            done += os.pwrite(fd, data[done : done + (1 << 30)], offset + done)
+    except OSError as error:
+        raise spill_error(tmp, error) from None
+
+
+def spill_error(tmp: str | None, error: OSError) -> FileError:
+    """What to say when a temporary file cannot be written."""
+    where = tmp or tempfile.gettempdir()
+    return FileError(
+        f"cannot write temporary rows in {where}: {error.strerror}; choose another folder with"
+        " --tmp"
+    )
