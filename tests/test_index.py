@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
 import threading
 from dataclasses import dataclass
 from itertools import count
 from math import comb
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -42,7 +46,23 @@ class Kind:
     reopened: Callable[[Any], Any] = lambda index: index
 
 
-KINDS: Final = {"memory": Kind(nd.Index)}
+MEMORY_DISK: Final = Path("/dev/shm")  # noqa: S108  # syncs cost nothing there
+FOLDERS: Final = tempfile.mkdtemp(dir=MEMORY_DISK if MEMORY_DISK.is_dir() else None)
+atexit.register(shutil.rmtree, FOLDERS, ignore_errors=True)
+
+
+def durable(*arguments: Any, **options: Any) -> nd.DurableIndex:
+    """A new durable index."""
+    return nd.DurableIndex.open(tempfile.mkdtemp(dir=FOLDERS), *arguments, **options)
+
+
+def reopened(index: nd.DurableIndex) -> nd.DurableIndex:
+    """Closed and opened again."""
+    index.close()
+    return nd.DurableIndex.open(index.path)
+
+
+KINDS: Final = {"memory": Kind(nd.Index), "durable": Kind(durable, reopened)}
 
 
 @pytest.fixture(params=KINDS)
@@ -58,6 +78,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"neardup.index.{name}.TAIL_ROWS", 16)
     monkeypatch.setattr("neardup.index.segments.GROWTH", 4)
     monkeypatch.setattr("neardup.index.base.SMALL_BATCH", 8)
+    monkeypatch.setattr("neardup.index.durable.CHECKPOINT_ROWS", 40)
     monkeypatch.setattr("neardup.index.searchers.HEAVY_BUCKET", 8)
     monkeypatch.setattr("neardup.index.searchers.HEAVY_TIMES", 1)
 

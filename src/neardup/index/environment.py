@@ -94,7 +94,7 @@ class Environment:
         """One user less; the last one closes the file."""
         with _opening:
             self.users -= 1
-            if self.users == 0:
+            if self.users == 0 and self._key[0] == os.getpid():
                 _open.pop(self._key, None)
                 self._env.close()
 

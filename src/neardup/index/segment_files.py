@@ -142,7 +142,7 @@ class SegmentFile:
                 multipliers(words.shape[1]),
                 stored["heavy"],
             )
-        elif len(plan.masks):
+        elif plan.kind != "scan":
             return None
         return build_searcher(words, plan, stored["distance"], settings.bits, tables=tables)
 

@@ -15,6 +15,7 @@ import contextlib
 import fcntl
 import json
 import os
+import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -75,19 +76,20 @@ class Store:
         """Open an index that exists."""
         self.path = path
         self.readonly = readonly
-        self._lock = None if readonly else _locked(path)
+        held = contextlib.ExitStack()
+        self.close = weakref.finalize(self, held.close)
+        """Let go of the LMDB file and the lock; so does the garbage collector."""
         try:
+            if not readonly:
+                held.callback(os.close, _locked(path))
             self._environment = Environment.of(current_environment(path))
-            try:
-                self.settings = self._environment.read(self._read_settings)
-                self._small = [] if readonly else self._environment.read(self._small_records)
-                if not readonly:
-                    self._tidy()
-            except BaseException:
-                self._environment.release()
-                raise
+            self._user = held.enter_context(contextlib.closing(_User(self._environment)))
+            self.settings = self._environment.read(self._read_settings)
+            self._small = [] if readonly else self._environment.read(self._small_records)
+            if not readonly:
+                self._tidy()
         except BaseException:
-            self._unlock()
+            self.close()
             raise
 
     @classmethod
@@ -120,11 +122,6 @@ class Store:
             os.close(lock)
         return cls(path, readonly=False)
 
-    def close(self) -> None:
-        """Let go of the environment and the lock."""
-        self._environment.release()
-        self._unlock()
-
     @property
     def transaction(self) -> int:
         """The number of the last transaction that any process committed."""
@@ -145,9 +142,7 @@ class Store:
             lambda txn: (txn.get(b"meta", b"moved"), self._changes(txn, generation, sequence))
         )
         if moved is not None:
-            before = self._environment
-            self._environment = Environment.of(current_environment(self.path))
-            before.release()
+            self._use(Environment.of(current_environment(self.path)))
             return self.changes(generation, sequence)
         return changes
 
@@ -231,10 +226,14 @@ class Store:
             raise FileError(f"cannot write {target}: {error.strerror or error}") from None
         finally:
             aside.unlink(missing_ok=True)
-        self._environment = Environment.of(target)
+        newer = Environment.of(target)
         before.write(lambda txn: txn.put(b"meta", b"moved", target.name.encode()))
-        before.release()
+        self._use(newer)
         _remove_environment(before.path)
+
+    def _use(self, environment: Environment) -> None:
+        """Go on with another LMDB file."""
+        self._environment = self._user.change(environment)
 
     def _read_settings(self, txn: Transaction) -> dict[str, Any]:
         path = self._environment.path
@@ -311,10 +310,20 @@ class Store:
                 with contextlib.suppress(OSError):
                     path.unlink()
 
-    def _unlock(self) -> None:
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+
+class _User:
+    """One use of an environment, which may change."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+
+    def change(self, environment: Environment) -> Environment:
+        self._environment.release()
+        self._environment = environment
+        return environment
+
+    def close(self) -> None:
+        self._environment.release()
 
 
 def current_environment(path: Path) -> Path:
