@@ -19,6 +19,7 @@ from neardup.cli.demo import demo
 from neardup.cli.explain import explain
 from neardup.cli.fingerprint import fingerprint
 from neardup.cli.idf import app as idf
+from neardup.cli.index import app as index
 from neardup.cli.pairs import pairs
 from neardup.errors import NeardupError
 from neardup.version import __version__
@@ -42,6 +43,7 @@ app = typer.Typer(
 for command in (dedup, fingerprint, pairs, compare, explain, demo):
     app.command()(command)
 app.add_typer(idf)
+app.add_typer(index)
 
 
 def _show_version(wanted: bool) -> None:

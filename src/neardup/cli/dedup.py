@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from neardup.cli import options as shared
 from neardup.errors import UsageError
 
+if TYPE_CHECKING:
+    from neardup.recipe import Recipe
+
 __all__ = ["dedup"]
 
 
+@shared.takes_recipe()
 def dedup(
     inputs: shared.Inputs,
     output: Annotated[
@@ -59,20 +63,8 @@ def dedup(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the plan and its cost, from a sample.")
     ] = False,
-    recipe: shared.RecipeFile = None,
-    preset: shared.Preset = None,
-    tokens: shared.Tokens = None,
-    ngram: shared.Ngram = None,
-    weight: shared.Weight = None,
-    hash_name: shared.Hash = None,
-    bits: shared.Bits = None,
-    normalize: shared.Normalize = None,
-    casefold: shared.Casefold = None,
-    idf: shared.Idf = None,
-    top: shared.Top = None,
-    stopwords: shared.Stopwords = None,
-    language: shared.Language = None,
-    fold_chinese: shared.FoldChinese = None,
+    *,
+    made: Recipe,
 ) -> None:
     """Remove near-duplicate documents; what is kept stays byte for byte.
 
@@ -101,23 +93,7 @@ def dedup(
         raise UsageError("nothing to write: pass -o OUT, --clusters FILE or --duplicates FILE")
     shared.check_json(json, output, clusters, duplicates, rejects)
     shared.check_folder(tmp)
-    made = shared.make_recipe(
-        recipe,
-        preset=preset,
-        tokens=tokens,
-        ngram=ngram,
-        weight=weight,
-        hash=hash_name,
-        bits=bits,
-        normalize=normalize,
-        casefold=casefold,
-        idf=idf,
-        top=top,
-        stopwords=stopwords,
-        language=language,
-        fold_chinese=fold_chinese,
-    )
-    if preset is not None and (distance is None or verify is not None):
+    if made.preset is not None and (distance is None or verify is not None):
         raise UsageError(
             "--preset gives fingerprints only: pass --distance, without --similarity or --verify"
         )

@@ -16,12 +16,16 @@ from neardup.progress import Progress, Quiet
 if TYPE_CHECKING:
     from neardup.comparison import Comparison
     from neardup.estimate import Estimate
+    from neardup.pipeline.index import IndexSummary
     from neardup.report import FingerprintSummary, Summary
 
 __all__ = [
     "print_comparison",
+    "print_counts",
     "print_estimate",
+    "print_hits",
     "print_pairs_summary",
+    "print_plans",
     "print_summary",
     "progress",
     "warm_up",
@@ -90,7 +94,7 @@ def _say_compiling() -> None:
     )
 
 
-def print_summary(summary: Summary | FingerprintSummary, as_json: bool) -> None:
+def print_summary(summary: Summary | FingerprintSummary | IndexSummary, as_json: bool) -> None:
     """Print the summary: JSON on the standard output, or lines for people on the standard error."""
     if as_json:
         typer.echo(json.dumps(summary.to_dict()))
@@ -101,6 +105,49 @@ def print_summary(summary: Summary | FingerprintSummary, as_json: bool) -> None:
 def print_estimate(estimate: Estimate, as_json: bool) -> None:
     """Print what a run would take."""
     typer.echo(json.dumps(estimate.to_dict()) if as_json else str(estimate))
+
+
+def print_hits(found: list[tuple[Any, int]], total: int | None, as_json: bool) -> None:
+    """Print the answer to one query: distance and id a line, nearest first."""
+    if as_json:
+        hits = [{"id": identity, "distance": distance} for identity, distance in found]
+        typer.echo(json.dumps({"hits": hits, "total": len(found) if total is None else total}))
+        return
+    for identity, distance in found:
+        typer.echo(f"{distance:>3}  {identity}")
+    if total is not None and total > len(found):
+        typer.echo(f"{total - len(found):,} more were cut by --limit", err=True)
+    if not found:
+        typer.echo("nothing near is stored", err=True)
+
+
+def print_counts(counts: dict[str, Any], as_json: bool, *, out: bool = False) -> None:
+    """Print named values: JSON, or a line each, on the standard error unless `out`."""
+    if as_json:
+        typer.echo(json.dumps(counts))
+        return
+    for name, value in counts.items():
+        for line in _lines_of(name, value):
+            typer.echo(line, err=not out)
+
+
+def _lines_of(name: str, value: Any) -> list[str]:
+    if isinstance(value, list):
+        return [line for i, each in enumerate(value) for line in _lines_of(f"{name} {i}", each)]
+    if isinstance(value, dict):
+        value = ", ".join(f"{key} {_number(each)}" for key, each in value.items())
+    return [f"{name.replace('_', ' '):<12} {_number(value)}"]
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:,.2f}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def print_plans(plans: Any, as_json: bool) -> None:
+    """Print a comparison of search plans."""
+    typer.echo(json.dumps(plans.to_pylist()) if as_json else str(plans))
 
 
 def print_pairs_summary(found: dict[str, Any], as_json: bool) -> None:

@@ -148,6 +148,11 @@ class DurableIndex(Follower):
         return self._store.readonly
 
     @property
+    def store(self) -> str:
+        """What is kept beside fingerprints: "none", "features" or "text"."""
+        return str(self._store.settings["store"])
+
+    @property
     def uncommitted(self) -> int:
         """Rows added and removed since the last commit."""
         return len(self._pending)

@@ -1,0 +1,310 @@
+"""`neardup index`: make, fill, ask and look after a durable index."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from neardup.cli import options as shared
+from neardup.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from neardup.recipe import Recipe
+
+__all__ = ["add", "app", "check", "compact", "create", "expire", "plan", "query", "remove", "stats"]
+
+app = typer.Typer(
+    name="index", help="Have I seen this? A durable index of fingerprints.", no_args_is_help=True
+)
+
+_Folder = Annotated[
+    str, typer.Argument(metavar="DIR", help="Folder of the index.", show_default=False)
+]
+_SearchPlan = Annotated[
+    str,
+    typer.Option(
+        "--plan",
+        help="Search: auto, scan, bits, blocks, multi:M, probe; bands:RECALL and permute:N are"
+        " approximate.",
+    ),
+]
+_MaxAge = Annotated[
+    str,
+    typer.Option(
+        "--max-age", metavar="AGE", help="Remove what was added longer ago: 90s, 15m, 12h, 30d."
+    ),
+]
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+@app.command()
+@shared.takes_recipe()
+def create(
+    folder: _Folder,
+    distance: shared.Distance = 3,
+    plan: _SearchPlan = "auto",
+    store: Annotated[
+        str,
+        typer.Option(
+            help="Kept beside fingerprints: none; features, for verification by similarity; text."
+        ),
+    ] = "none",
+    *,
+    made: Recipe,
+) -> None:
+    """Make an empty index; its distance and recipe stay as they are.
+
+    Example:
+    neardup index create seen.index --distance 3
+    """
+    from neardup.index.durable import DurableIndex
+
+    DurableIndex.create(folder, distance=distance, recipe=made, plan=plan, store=store).close()
+    typer.echo(f"made {folder}: distance {distance}, recipe {made.digest}", err=True)
+
+
+@app.command()
+def add(
+    folder: _Folder,
+    inputs: shared.Inputs,
+    if_new: Annotated[
+        bool, typer.Option("--if-new", help="Leave out what a stored document is near to.")
+    ] = False,
+    text: shared.TextField = "text",
+    id_field: shared.IdField = None,
+    format_name: shared.Format = None,
+    on_error: shared.OnError = "stop",
+    rejects: shared.RejectsFile = None,
+    json: shared.Json = False,
+) -> None:
+    """Store the documents of files, or of fingerprint files; an id that is stored is replaced.
+
+    Examples:
+    neardup index add seen.index news.jsonl --id id
+
+    neardup index add seen.index news-fingerprints.parquet
+    """
+    shared.check_json(json, rejects)
+    skip = shared.skip_errors(on_error, rejects)
+
+    from neardup.cli.screen import print_summary, progress
+    from neardup.documents import ReadOptions
+    from neardup.index.durable import DurableIndex
+    from neardup.pipeline.index import add_files
+
+    read = ReadOptions(shared.text_fields(text), id_field, skip)
+    with DurableIndex.open(folder, create=False) as index, progress() as shown:
+        summary = add_files(
+            index, inputs, read,
+            if_new=if_new, rejects_path=rejects, progress=shown, format_name=format_name,
+        )  # fmt: skip
+    print_summary(summary, json)
+
+
+@app.command()
+def query(
+    folder: _Folder,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[IN...]", help="Documents or fingerprint files.", show_default=False
+        ),
+    ] = None,
+    query_text: Annotated[
+        str | None, typer.Option("--query-text", metavar="TEXT", help="One text; - is the input.")
+    ] = None,
+    fingerprint: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="One fingerprint: 123, or 0x7b.")
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="HITS", help=".parquet, .csv, .tsv or .jsonl."),
+    ] = None,
+    distance: Annotated[
+        int | None,
+        typer.Option("--distance", "-k", min=0, metavar="BITS", help="At most the index's."),
+    ] = None,
+    nearest: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="The N closest, however far, of one query."),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="The most hits for one query.")
+    ] = None,
+    text: shared.TextField = "text",
+    id_field: shared.IdField = None,
+    format_name: shared.Format = None,
+    on_error: shared.OnError = "stop",
+    rejects: shared.RejectsFile = None,
+    json: shared.Json = False,
+) -> None:
+    """Find what is stored near a text, a fingerprint, or each document of files.
+
+    Examples:
+    neardup index query seen.index --query-text "the quick brown fox jumps over the lazy dog"
+
+    neardup index query seen.index new.jsonl -o hits.parquet
+    """
+    single = [x for x in (query_text, fingerprint) if x is not None]
+    if len(single) + bool(inputs) != 1:
+        raise UsageError("give one of IN..., --query-text and --fingerprint")
+    if inputs and output is None:
+        raise UsageError("--output is missing: hits of files go to a file, such as hits.csv")
+    if inputs and nearest is not None:
+        raise UsageError("--nearest belongs to --query-text or --fingerprint")
+    shared.check_json(json, output or "", rejects)
+
+    from neardup.cli.screen import print_counts, print_hits, progress
+    from neardup.documents import ReadOptions
+    from neardup.index.durable import DurableIndex
+    from neardup.pipeline.index import Reach, ask_files
+
+    with DurableIndex.open(folder, readonly=True) as index:
+        if single:
+            asked = _asked(query_text, fingerprint)
+            if nearest is not None:
+                print_hits(index.nearest(asked, nearest), None, json)
+            else:
+                found = index.query(asked, distance, limit)
+                print_hits(found, found.total, json)
+            return
+        read = ReadOptions(
+            shared.text_fields(text), id_field, shared.skip_errors(on_error, rejects)
+        )
+        with progress() as shown:
+            counts = ask_files(
+                index, inputs or [], output or "", read,
+                reach=Reach(distance, limit), rejects_path=rejects, progress=shown,
+                format_name=format_name,
+            )  # fmt: skip
+    print_counts(counts, json)
+
+
+@app.command()
+def remove(
+    folder: _Folder,
+    ids: Annotated[
+        list[str], typer.Argument(metavar="ID...", help="Ids of documents.", show_default=False)
+    ],
+) -> None:
+    """Remove documents by their ids; if one is not stored, none is removed.
+
+    Example:
+    neardup index remove seen.index news.jsonl:17
+    """
+    from neardup.index.durable import DurableIndex
+
+    with DurableIndex.open(folder, create=False) as index:
+        named = [int(x) for x in ids] if index.id_kind == "int" else ids
+        try:
+            count = index.remove(named)
+        except KeyError as error:
+            raise DataError(f"{folder}: no document has the id {error.args[0]!r}") from None
+    typer.echo(f"removed {count:,}", err=True)
+
+
+@app.command()
+def expire(folder: _Folder, max_age: _MaxAge) -> None:
+    """Remove the documents that were added longer ago than an age.
+
+    Example:
+    neardup index expire seen.index --max-age 30d
+    """
+    before = time.time() - _seconds(max_age)
+    from neardup.index.durable import DurableIndex
+
+    with DurableIndex.open(folder, create=False) as index:
+        count = index.expire(before)
+        left = len(index)
+    typer.echo(f"removed {count:,}, {left:,} left", err=True)
+
+
+@app.command()
+def stats(folder: _Folder, json: shared.Json = False) -> None:
+    """Say what an index holds, how it is searched and what that costs.
+
+    Example:
+    neardup index stats seen.index
+    """
+    from neardup.cli.screen import print_counts
+    from neardup.index.durable import DurableIndex
+
+    with DurableIndex.open(folder, readonly=True) as index:
+        print_counts(index.stats(), json, out=True)
+
+
+@app.command()
+def check(folder: _Folder) -> None:
+    """Verify every checksum; exit code 1 and what to do if something is damaged.
+
+    Example:
+    neardup index check seen.index
+    """
+    from neardup.index.durable import DurableIndex
+
+    with DurableIndex.open(folder, readonly=True) as index:
+        problems = index.check()
+        count = len(index)
+    for problem in problems:
+        typer.echo(f"{folder}: {problem}", err=True)
+    if problems:
+        raise typer.Exit(1)
+    typer.echo(f"{folder}: {count:,} documents, all checksums right", err=True)
+
+
+@app.command()
+def compact(folder: _Folder) -> None:
+    """Bring an index into one piece and give back the room of removed documents.
+
+    Example:
+    neardup index compact seen.index
+    """
+    from neardup.index.durable import DurableIndex
+
+    with DurableIndex.open(folder, create=False) as index:
+        index.compact()
+        count = len(index)
+    typer.echo(f"{folder}: {count:,} documents", err=True)
+
+
+@app.command()
+def plan(
+    documents: Annotated[
+        int, typer.Argument(min=0, metavar="N", help="How many documents.", show_default=False)
+    ],
+    distance: shared.Distance = 3,
+    bits: Annotated[int, typer.Option(min=1, help="Width of the fingerprints.")] = 64,
+    json: shared.Json = False,
+) -> None:
+    """Compare the ways to search so many documents: tables, memory, time and recall.
+
+    Example:
+    neardup index plan 50000000 --distance 3
+    """
+    from neardup.cli.screen import print_plans
+    from neardup.index.plans import plan as compare
+
+    print_plans(compare(documents, distance, bits), json)
+
+
+def _asked(text: str | None, fingerprint: str | None) -> str | int:
+    if text == "-":
+        return typer.get_text_stream("stdin").read()
+    if text is not None:
+        return text
+    try:
+        return int(fingerprint or "", 0)
+    except ValueError:
+        raise UsageError(
+            f"--fingerprint is {fingerprint!r}: use a whole number such as 123 or 0x7b"
+        ) from None
+
+
+def _seconds(age: str) -> float:
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", age.strip())
+    if not found:
+        raise UsageError(f"--max-age is {age!r}: use a number and s, m, h, d or w, such as 30d")
+    return float(found[1]) * _SECONDS[found[2]]

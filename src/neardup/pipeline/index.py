@@ -1,0 +1,281 @@
+"""Fill an index from files, and ask it about files: documents, or fingerprint files."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from neardup.addresses import Addresses
+from neardup.collection import Resources
+from neardup.documents import Rejects, write_table
+from neardup.errors import RecipeError, UsageError
+from neardup.fingerprint_files import read_fingerprints
+from neardup.pipeline.steps import open_inputs, output_set
+from neardup.progress import Quiet, Stopwatch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from neardup.documents import ReadOptions
+    from neardup.index.base import BaseIndex
+    from neardup.index.durable import DurableIndex
+    from neardup.progress import Progress
+
+__all__ = ["HITS", "IndexSummary", "Reach", "add_files", "ask_files"]
+
+ROWS_A_COMMIT: Final = 1 << 17
+HITS: Final = pa.schema(
+    [("query", pa.large_string()), ("id", pa.large_string()), ("distance", pa.int16())]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What a query returns: all within `distance` (the index's unless said), up to `limit`."""
+
+    distance: int | None = None
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSummary:
+    """What was added in numbers; stored + seen + empty + rejected = records read.
+
+    Args:
+        read: Records seen, good and bad.
+        stored: Documents stored; one whose id was stored is replaced, or counts again.
+        seen: Documents left out because a near one was stored (only with `if_new`).
+        empty: Documents without tokens, which match nothing and are not stored.
+        rejected: Records that could not be used.
+        documents: Documents in the index now.
+        seconds: Time of each step and, as `total`, of all.
+    """
+
+    read: int
+    stored: int
+    seen: int
+    empty: int
+    rejected: int
+    documents: int
+    seconds: dict[str, float]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, for `--json`."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        """A few lines for people."""
+        seen = f", {self.seen:,} seen before" if self.seen else ""
+        return "\n".join(
+            [
+                f"read      {self.read:>12,} ({self.rejected:,} rejected, {self.empty:,} empty)",
+                f"stored    {self.stored:>12,}{seen}",
+                f"index     {self.documents:>12,} documents",
+                f"seconds   {self.seconds['total']:.2f}",
+            ]
+        )
+
+
+def add_files(
+    index: DurableIndex,
+    paths: Sequence[str],
+    read: ReadOptions,
+    *,
+    if_new: bool = False,
+    rejects_path: str | None = None,
+    progress: Progress | None = None,
+    format_name: str | None = None,
+) -> IndexSummary:
+    """Store the documents of files, or the fingerprints of fingerprint files.
+
+    Commits every ROWS_A_COMMIT documents: after a kill the same call may be made again, since a
+    document that is stored is replaced by itself.
+
+    Args:
+        index: Where to; it needs a recipe for documents.
+        paths: Inputs, as for `open_sources`, or fingerprint files.
+        read: Which fields to read, and what to do with bad records.
+        if_new: Leave documents out to which a near one is stored.
+        rejects_path: Where bad records go if they are skipped.
+        progress: Told where the run is.
+        format_name: Format of all inputs; their extensions tell unless given.
+
+    Raises:
+        UsageError, DataError, FileError: As `dedup`.
+        RecipeError: If a fingerprint file's recipe is not the index's.
+    """
+    watch = Stopwatch(progress or Quiet())
+    watch.begin("add")
+    offered = stored = seen = empty = waiting = 0
+    with ExitStack() as stack:
+        inputs = _Inputs(stack, index, paths, read, rejects_path, format_name)
+        for ids, values in inputs.batches(progress or Quiet()):
+            words = values if isinstance(values, np.ndarray) else index.fingerprints_of(values)
+            contents = None if index.store == "none" else values
+            missing = _count_missing(words)
+            add = _add_new if if_new else _add_all
+            added = add(index, ids, words, contents)
+            offered += len(ids)
+            empty += missing
+            stored += added
+            seen += len(ids) - missing - added if if_new else 0
+            waiting += len(ids)
+            if waiting >= ROWS_A_COMMIT:
+                index.commit()
+                waiting = 0
+        index.commit()
+        rejected = inputs.finish()
+    return IndexSummary(offered + rejected, stored, seen, empty, rejected, len(index), watch.stop())
+
+
+def ask_files(
+    index: BaseIndex,
+    paths: Sequence[str],
+    output: str,
+    read: ReadOptions,
+    *,
+    reach: Reach | None = None,
+    rejects_path: str | None = None,
+    progress: Progress | None = None,
+    format_name: str | None = None,
+) -> dict[str, Any]:
+    """Write what the index has near each document of files: the columns of HITS.
+
+    Args:
+        index: Who is asked.
+        paths: Inputs, as for `add_files`.
+        output: A table file.
+        read: Which fields to read, and what to do with bad records.
+        reach: How far, and how many of a document's.
+        rejects_path: Where bad records go if they are skipped.
+        progress: Told where the run is.
+        format_name: Format of all inputs; their extensions tell unless given.
+
+    Returns:
+        Counts: queries, matched, hits, cut, rejected; seconds.
+
+    Raises:
+        UsageError, DataError, FileError, RecipeError: As `add_files`.
+    """
+    shown, within = progress or Quiet(), reach or Reach()
+    watch = Stopwatch(shown)
+    watch.begin("query")
+    counts = {"queries": 0, "matched": 0, "hits": 0, "cut": 0, "rejected": 0}
+    with ExitStack() as stack:
+        inputs = _Inputs(stack, index, paths, read, rejects_path, format_name)
+
+        def answers() -> Iterator[pa.RecordBatch]:
+            for ids, values in inputs.batches(shown):
+                found = index.query_batch(values, within.distance, within.limit)
+                rows = found["row"].to_numpy()
+                counts["queries"] += len(ids)
+                counts["matched"] += len(np.unique(rows))
+                counts["hits"] += len(rows)
+                counts["cut"] += int(found.schema.metadata[b"cut"])
+                named = ids.take(pa.array(rows)).cast(pa.large_string())
+                columns = [named, found["id"].cast(pa.large_string()), found["distance"]]
+                yield from pa.table(columns, schema=HITS).to_batches()
+
+        write_table(inputs.written, output, HITS, answers())
+        counts["rejected"] = inputs.finish()
+    return {**counts, "seconds": watch.stop(), "output": output}
+
+
+class _Inputs:
+    """Batches of ids and of texts or fingerprints, from documents or fingerprint files."""
+
+    def __init__(
+        self,
+        stack: ExitStack,
+        index: BaseIndex,
+        paths: Sequence[str],
+        read: ReadOptions,
+        rejects_path: str | None,
+        format_name: str | None,
+    ) -> None:
+        self._index, self._read = index, read
+        stored = [path for path in paths if _is_fingerprint_file(path)]
+        if stored and len(stored) < len(paths):
+            raise UsageError(f"{stored[0]} is a fingerprint file, others are documents: not both")
+        self._stored = stored
+        if not stored and index.recipe is None:
+            raise UsageError(
+                "the index has no recipe, so it takes fingerprint files only: make one with"
+                " `neardup fingerprint`"
+            )
+        self._sources = [] if stored else open_inputs(stack, paths, Resources(), format_name)
+        self.written = stack.enter_context(output_set(self._sources, Resources()))
+        self._rejects = Rejects(rejects_path, self.written)
+
+    def batches(self, progress: Progress) -> Iterator[tuple[Any, Any]]:
+        """Ids, an Arrow array, and Arrow texts or uint64 (n, words)."""
+        for path in self._stored:
+            found = read_fingerprints(path)
+            self._check_recipe(path, found.recipe, found.bits)
+            for first in range(0, len(found.ids), ROWS_A_COMMIT):
+                part = slice(first, first + ROWS_A_COMMIT)
+                yield found.ids.combine_chunks()[part], found.values[part]
+        for source in self._sources:
+            for batch in source.batches(self._read, self._rejects):
+                progress.advance(batch.nbytes)
+                yield _named(source.name, batch), batch.texts
+
+    def finish(self) -> int:
+        """Publish what was written; how many records were rejected."""
+        self.written.commit()
+        return self._rejects.count
+
+    def _check_recipe(self, path: str, recipe: Any, bits: int) -> None:
+        mine = self._index.recipe
+        if mine is not None and recipe is not None and recipe.digest != mine.digest:
+            raise RecipeError(
+                f"{path}: its recipe is {recipe.digest}, the index's is {mine.digest}:"
+                " fingerprints of two recipes cannot be compared"
+            )
+        if bits != self._index.bits:
+            raise UsageError(f"{path} has fingerprints of {bits} bits, not {self._index.bits}")
+        if getattr(self._index, "store", "none") != "none":
+            raise UsageError(
+                f"{path} has no texts, which the index keeps: add the documents themselves"
+            )
+
+
+def _named(name: str, batch: Any) -> Any:
+    addresses = Addresses([name])
+    addresses.add(0, batch.rows, batch.ids)
+    return addresses.of(np.arange(len(batch.rows)))
+
+
+def _is_fingerprint_file(path: str) -> bool:
+    if not path.lower().endswith((".parquet", ".pq")):
+        return False
+    try:
+        return "fingerprint" in pq.read_schema(path).names
+    except (OSError, pa.ArrowInvalid):
+        return False  # reading it as documents will say what is wrong
+
+
+def _count_missing(values: Any) -> int:
+    if isinstance(values, np.ma.MaskedArray):
+        return int(np.ma.getmaskarray(values).reshape(len(values), -1)[:, 0].sum())
+    return 0
+
+
+def _add_all(index: DurableIndex, ids: Any, words: Any, contents: Any) -> int:
+    return index.add(ids, words, contents)
+
+
+def _add_new(index: DurableIndex, ids: Any, words: Any, contents: Any) -> int:
+    """Store those to which nothing near is stored, one after the other; how many."""
+    count = 0
+    empty = np.ma.getmaskarray(words).reshape(len(words), -1)[:, 0]
+    plain = np.ma.getdata(words).reshape(len(words), -1)
+    for i in np.flatnonzero(~empty).tolist():
+        content = None if contents is None else contents[i].as_py()
+        count += index.add_if_new(ids[i].as_py(), plain[i], content) is None
+    return count
