@@ -67,8 +67,8 @@ def byte_masks(data: Any, out: Any) -> None:
 
 
 @kernel
-def lower_copy(target: Any, data: Any, case_bit: Any) -> None:
-    bits.copy_lower16(target, 2, data, 1, case_bit)
+def words_packed(target: Any, data: Any, case_bit: Any, words: Any, kept: Any) -> None:
+    bits.pack_words64(target, 2, data, 1, case_bit, words, kept)
 
 
 @kernel
@@ -157,15 +157,21 @@ def test_masks_mark_the_bytes_of_their_class(data: bytes) -> None:
     assert int(out[1]) == sum(1 << i for i, byte in enumerate(data[1:65]) if byte > 127)
 
 
-@given(data=st.binary(min_size=20, max_size=20))
-@example(data=bytes(range(0x3C, 0x50)))
-@example(data=bytes(range(0x50, 0x64)))
-@example(data=bytes(range(0xC0, 0xD4)))
-def test_only_ascii_capitals_are_lowered(data: bytes) -> None:
-    for case_bit, expected in ((0x20, data[1:17].lower()), (0, data[1:17])):
-        target = np.full(20, 7, np.uint8)
-        lower_copy(target, np.frombuffer(data, np.uint8), np.uint8(case_bit))
-        assert bytes(target) == b"\7\7" + expected + b"\7\7"
+@given(data=st.binary(min_size=65, max_size=65), marked=words, kept=words)
+@example(data=bytes(range(65)), marked=MASK64, kept=MASK64)
+@example(data=bytes(range(63, 128)), marked=MASK64, kept=MASK64)
+@example(data=bytes(range(190, 255)), marked=MASK64, kept=1 << 63)
+def test_words_are_packed_in_small_letters_with_blanks_between(
+    data: bytes, marked: int, kept: int
+) -> None:
+    for case_bit, letters in ((0x20, data[1:].lower()), (0, data[1:])):
+        target = np.full(70, 7, np.uint8)
+        array = np.frombuffer(data, np.uint8)
+        words_packed(target, array, np.uint8(case_bit), np.uint64(marked), np.uint64(kept))
+        blanked = [byte if marked >> i & 1 else 0x20 for i, byte in enumerate(letters)]
+        expected = bytes(byte for i, byte in enumerate(blanked) if kept >> i & 1)
+        assert bytes(target[: 2 + len(expected)]) == b"\7\7" + expected
+        assert bytes(target[66:]) == b"\7" * 4
 
 
 @given(hashes=st.lists(words, min_size=1, max_size=40), count=st.integers(1, 3), tie=st.booleans())

@@ -101,21 +101,30 @@ def _high_mask64(typingctx: Any, data: Any, at: Any) -> Any:
 
 
 @intrinsic
-def _copy_lower16(typingctx: Any, target: Any, to: Any, data: Any, at: Any, case_bit: Any) -> Any:
+def _pack_words64(
+    typingctx: Any, target: Any, to: Any, data: Any, at: Any, case_bit: Any, words: Any, kept: Any
+) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        value = _load_lanes(context, builder, signature.args[2], args[2], args[3], 16)
-        capitals = _between(builder, value, ord("A"), 26, 16)
-        lanes = ir.Constant(ir.VectorType(_I8, 16), ir.Undefined)
-        for lane in range(16):
-            index = ir.Constant(ir.IntType(32), lane)
-            lanes = builder.insert_element(lanes, args[4], index)
-        added = builder.add(value, builder.select(capitals, lanes, _splat(0, 16)))
-        vector = ir.VectorType(_I8, 16)
+        vector, lanes = ir.VectorType(_I8, 64), ir.VectorType(ir.IntType(1), 64)
+        value = _load_lanes(context, builder, signature.args[2], args[2], args[3], 64)
+        nothing = ir.Constant(vector, ir.Undefined)
+        case = builder.insert_element(nothing, args[4], ir.Constant(ir.IntType(32), 0))
+        case = builder.shuffle_vector(
+            case, nothing, ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
+        )
+        capitals = _between(builder, value, ord("A"), 26, 64)
+        value = builder.add(value, builder.select(capitals, case, _splat(0, 64)))
+        value = builder.select(builder.bitcast(args[5], lanes), value, _splat(ord(" "), 64))
+        kind = ir.FunctionType(vector, [vector, lanes, vector])
+        made: Any = cgutils.get_or_insert_function
+        compress = made(builder.module, kind, "llvm.experimental.vector.compress.v64i8")
+        packed = builder.call(compress, [value, builder.bitcast(args[6], lanes), nothing])
         place = pointer(context, builder, signature.args[0], args[0], args[1], vector)
-        builder.store(added, place).align = 1
+        builder.store(packed, place).align = 1
         return context.get_dummy_value()
 
-    return types.void(target, types.int64, data, types.int64, types.uint8), codegen
+    arguments = target, types.int64, data, types.int64, types.uint8, types.uint64, types.uint64
+    return types.void(*arguments), codegen
 
 
 def _loader(width: int) -> Any:
@@ -224,12 +233,20 @@ def high_mask64(data: Any, at: int) -> Any:
     return _mask(data, at, lambda byte: byte >= 0x80)
 
 
-@compiled_as(_copy_lower16)
-def copy_lower16(target: Any, to: int, data: Any, at: int, case_bit: Any) -> None:
-    """Copy 16 bytes of `data` from `at` to `target`, adding uint8 `case_bit` to ASCII capitals."""
-    for i in range(16):
-        byte = data[at + i]
-        target[to + i] = byte + case_bit if 0x41 <= byte <= 0x5A else byte
+@compiled_as(_pack_words64)
+def pack_words64(
+    target: Any, to: int, data: Any, at: int, case_bit: Any, words: Any, kept: Any
+) -> None:
+    """Write those of the 64 bytes from data[at] on that `kept` marks to target[to] and on.
+
+    Bytes outside `words` become blanks, and uint8 `case_bit` is added to ASCII capitals. All of
+    target[to : to + 64] may be overwritten.
+    """
+    for i in range(64):
+        if int(kept) >> i & 1:
+            byte = data[at + i] if int(words) >> i & 1 else 0x20
+            target[to] = byte + case_bit if 0x41 <= byte <= 0x5A else byte
+            to += 1
 
 
 @compiled_as(_prefetch)

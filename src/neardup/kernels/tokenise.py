@@ -11,7 +11,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from neardup.kernels.bits import copy_lower16, high_mask64, trailing_zeros, word_mask64
+from neardup.kernels.bits import (
+    high_mask64,
+    pack_words64,
+    popcount,
+    trailing_zeros,
+    word_mask64,
+)
 from neardup.kernels.classes import (
     CLASS_MASK,
     CLASS_SHIFT,
@@ -160,23 +166,17 @@ def _emit_ascii(
         buffer[to] = _BLANK
         to += 1
         state = 0
-    while words:
-        begin = trailing_zeros(words)
-        lowest = _ONE << np.uint64(begin)
-        end = trailing_zeros(~(words | (lowest - _ONE)))
-        words &= words + lowest
-        if not state:
-            starts[count] = to
-            count += 1
-        for step in range(begin, end, 16):
-            copy_lower16(buffer, to + step - begin, data, at + step, case_bit)
-        to += end - begin
-        if end == size:
-            return to, count, WORD
-        buffer[to] = _BLANK
-        to += 1
-        state = 0
-    return to, count, state
+    after = words << _ONE
+    kept = words | (after & (_ALL >> np.uint64(64 - size)))
+    pack_words64(buffer, to, data, at, case_bit, words, kept)
+    begins = words & ~(after | _ONE) if state else words & ~after
+    while begins:
+        below = (begins & (~begins + _ONE)) - _ONE
+        starts[count] = to + popcount(kept & below)
+        count += 1
+        begins &= begins - _ONE
+    state = WORD if words >> np.uint64(size - 1) else 0
+    return to + popcount(kept), count, state
 
 
 @inner
