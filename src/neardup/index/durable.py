@@ -312,6 +312,9 @@ class DurableIndex(Follower):
                     self._load()
         return self._state
 
+    def _reach(self, distance: int | None) -> int:
+        return self._distance if distance is None else super()._reach(distance)
+
     def _writing(self) -> None:
         if not self._is_open:
             raise UsageError("the index is closed: open it again")

@@ -76,6 +76,7 @@ class Store:
         """Open an index that exists."""
         self.path = path
         self.readonly = readonly
+        current_environment(path)  # before a lock is left in a folder that is no index
         held = contextlib.ExitStack()
         self.close = weakref.finalize(self, held.close)
         """Let go of the LMDB file and the lock; so does the garbage collector."""
@@ -334,7 +335,7 @@ def current_environment(path: Path) -> Path:
         DataError: If it is no index.
     """
     if path.exists() and not path.is_dir():
-        raise DataError(f"{path} is no index but a file: an index is a folder")
+        raise DataError(f"{path} is a file, so it is no index: an index is a folder")
     found = sorted(path.glob(ENVIRONMENTS), key=lambda x: int(x.stem.partition("-")[2]))
     if found:
         return found[-1]
