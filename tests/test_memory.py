@@ -74,11 +74,11 @@ def test_an_index_in_parts_gives_the_same_result(
     assert labels == similar_components(whole, match, 2).tolist()
 
 
-MEMORY = 4 << 20
-ROOM = 150 << 20
+MEMORY = 8 << 20
+ROOM = 160 << 20
 """Beside the budget: queued text, the parts in hand and threads' stacks; whatever the corpus."""
-A_DOCUMENT = 500
-COUNT = 16_000
+A_DOCUMENT = 300
+COUNT = 32_000
 
 LIMITED = """
 import resource, sys
