@@ -90,6 +90,10 @@ def plans(bits: int, distance: int) -> list[str]:
         names.append(f"multi:{distance + 2}")
     if sum(comb(bits, flips) for flips in range(min(distance, bits) + 1)) <= MOST_LOOKUPS:
         names.append("probe")
+    if 0 < distance < 12:
+        names += [f"mih:{blocks}" for blocks in {2, distance} if JIT or distance < 4]
+    if distance == 3:
+        names.append("multi:4x4")
     return names
 
 
@@ -347,6 +351,9 @@ def test_wrong_usage_is_one_clear_line_and_changes_nothing(
         ({"plan": "multi:3"}, "too few"),
         ({"plan": "multi:65"}, "more blocks"),
         ({"plan": "multi:60"}, "tables"),
+        ({"plan": "multi:4x3"}, "too few"),
+        ({"plan": "multi:4x50"}, "leave 48 bits"),
+        ({"plan": "mih:65"}, "1 to 64"),
         ({"distance": 12, "plan": "probe"}, "signatures"),
         ({"plan": "bands:2"}, "between 0 and 1"),
         ({"plan": "bands:x"}, "not a number"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,15 @@ def planted(bits: int, distance: int, seed: int, rows: int = ROWS) -> Any:
 def plans(bits: int, distance: int) -> list[str]:
     """All plans that work for a width and a distance."""
     multi = [f"multi:{distance + extra}" for extra in (1, 2, 4) if distance + extra <= bits]
-    return ["auto", "scan", "blocks", *multi]
+    return ["auto", "scan", "blocks", *multi, *searched_plans(bits, distance)]
+
+
+def searched_plans(bits: int, distance: int) -> list[str]:
+    """Those that ask an index, where the signatures to look up are not too many for a test."""
+    if bits > 128:
+        return []
+    signatures = sum(comb(bits, flips) for flips in range(min(bits, distance) + 1))
+    return ["bits", "probe"] if signatures <= (2500 if JIT else 100) else ["bits"]
 
 
 @pytest.mark.parametrize("bits", [1, 7, 63, 64, 65, 100, 128, 192, 256, 1024])
@@ -101,11 +110,11 @@ def test_small_lists_equal_brute_force(
     """For arbitrary lists with few distinct values."""
     fps = np.array(values, np.uint64)
     want = brute(fps, distance)
-    for plan in ("auto", "scan", "blocks", f"multi:{distance + extra}"):
+    for plan in ("auto", "scan", "blocks", "bits", f"multi:{distance + extra}"):
         assert rows_of(pairs(fps, distance, plan=plan, heavy=heavy)) == want
 
 
-@pytest.mark.parametrize("plan", ["auto", "scan", "blocks", "multi:5"])
+@pytest.mark.parametrize("plan", ["auto", "scan", "blocks", "multi:5", "bits"])
 def test_degenerate_inputs(plan: str) -> None:
     """No rows, one, two, all equal, few distinct values, constant top bits."""
     rng = np.random.default_rng(1)
@@ -129,7 +138,7 @@ def test_masked_rows_never_match() -> None:
     mask = np.zeros(fps.shape, bool)
     mask[skipped] = True
     want = brute(fps, 3, skipped)
-    for plan in ("auto", "scan", "multi:5"):
+    for plan in ("auto", "scan", "multi:5", "bits"):
         assert rows_of(pairs(np.ma.masked_array(fps, mask), plan=plan)) == want
     one = np.ma.masked_array(fps[:, 0], mask[:, 0])
     assert rows_of(pairs(one)) == brute(fps[:, :1], 3, skipped)
@@ -146,7 +155,7 @@ def test_int64_and_lists_are_taken_bit_for_bit() -> None:
     assert rows_of(pairs(wide, 1)) == [(0, 1, 1), (0, 2, 1)]
 
 
-@pytest.mark.parametrize("plan", ["auto", "scan", "multi:5"])
+@pytest.mark.parametrize("plan", ["auto", "scan", "multi:5", "bits"])
 def test_a_limit_raises_with_the_true_count(plan: str) -> None:
     """Counting goes on after storing stopped, and equal rows are counted by arithmetic."""
     fps = planted(64, 3, 7)
@@ -193,7 +202,7 @@ def test_workers_change_nothing() -> None:
     fps = planted(64, 3, 8, 30_000)
     want = pairs(fps, plan="scan", workers=1)
     for workers in (1, 2, 3):
-        for plan in ("auto", "scan", "blocks", "multi:6"):
+        for plan in ("auto", "scan", "blocks", "multi:6", "bits"):
             assert pairs(fps, plan=plan, workers=workers).equals(want)
 
 
@@ -201,6 +210,8 @@ def test_workers_change_nothing() -> None:
     ("change", "word"),
     [
         ({"plan": "magic"}, "magic"),
+        ({"plan": "mih:4"}, "bits, probe"),
+        ({"plan": "probe", "distance": 12}, "signatures"),
         ({"plan": "multi:3"}, "too few"),
         ({"plan": "multi:65"}, "more blocks"),
         ({"distance": -1}, "-1"),

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from neardup.idf import DocumentFrequencies
     from neardup.index.durable import DurableIndex
     from neardup.index.memory import Index
+    from neardup.index.plans import plan
     from neardup.neighbours import pairs
     from neardup.pipeline import DedupResult, dedup, similar_pairs
     from neardup.recipe import Recipe
@@ -68,6 +69,7 @@ __all__ = [
     "fingerprints",
     "greedy",
     "pairs",
+    "plan",
     "preset",
     "presets",
     "project",
@@ -92,6 +94,7 @@ _HOMES: Final = {
     "idf": ("DocumentFrequencies",),
     "index.durable": ("DurableIndex",),
     "index.memory": ("Index",),
+    "index.plans": ("plan",),
     "neighbours": ("pairs",),
     "pipeline": ("DedupResult", "dedup", "similar_pairs"),
     "recipe": ("Recipe",),

@@ -10,12 +10,14 @@ import numpy as np
 from neardup.errors import TooManyPairsError, UsageError
 from neardup.join import HEAVY_ROWS, Collector, Engine, Problem, solve
 from neardup.memory import free_memory
-from neardup.partition import Groups, frozen, workers_or_default
-from neardup.planner import check_plan
+from neardup.partition import Groups, frozen, group_equal, workers_or_default
+from neardup.planner import SEARCHED_PLANS, check_plan
+from neardup.search_planner import check_search_plan
 
 __all__ = ["as_words", "pairs"]
 
 BYTES_PER_PAIR: Final = 48
+ROWS_ASKED: Final = 1 << 14
 MOST_ROWS: Final = 1 << 32
 MOST_DISTANCE: Final = 2**15 - 1
 LOW_WORD: Final = np.uint64(2**32 - 1)
@@ -39,7 +41,8 @@ def pairs(
         distance: Largest Hamming distance, 0 or more.
         bits: Width of a fingerprint; 64 * words unless said.
         plan: "auto" for the cheapest, "scan" to compare all, "blocks" for distance + 1 blocks of
-            which one agrees, "multi:M" for M blocks of which M - distance agree. All find the same.
+            which one agrees, "multi:M" for M blocks of which M - distance agree; "bits" and "probe"
+            ask an index for each row (see docs/search-plans.md). All find the same.
         limit: The most rows to return; as many as fit half of the free memory unless said.
         workers: Threads; one per core unless said.
         heavy: Rows from which a bucket is split again by other bits; for tests.
@@ -59,13 +62,20 @@ def pairs(
 
     words, rows, bits = as_words(fingerprints, bits)
     check_distance(distance)
-    check_plan(plan, distance, bits)
+    if plan in SEARCHED_PLANS:
+        check_search_plan(plan, distance, bits)
+    else:
+        check_plan(plan, distance, bits)
     if limit is not None and limit < 0:
         raise UsageError(f"limit is {limit}: use 0 or more")
     found = PairCollector(limit if limit is not None else _rows_that_fit())
     engine = Engine(distance, bits, workers_or_default(workers), max(2, heavy))
     named = np.empty(0, np.uint32) if rows is None else rows
-    solve(Problem(words, named), engine, found, plan if distance < bits else "scan")
+    problem = Problem(words, named)
+    if plan in SEARCHED_PLANS:
+        solve_by_search(problem, engine, found, plan)
+    else:
+        solve(problem, engine, found, plan if distance < bits else "scan")
     left, right = found.sorted_pairs()
     columns = [left, right, _distances(words, left, right, rows)]
     return pa.table(columns, names=["left", "right", "distance"])
@@ -179,7 +189,7 @@ class PairCollector:
                 self.parts.append(pairs)
                 self.stored += len(pairs)
 
-    def collapsed(self, problem: Problem, groups: Groups) -> Collector:  # noqa: ARG002
+    def collapsed(self, problem: Problem, groups: Groups) -> PairCollector:  # noqa: ARG002
         """A collector of pairs of groups."""
         return PairCollector(max(0, self.limit - self.count))
 
@@ -212,6 +222,28 @@ class PairCollector:
         right = (packed & LOW_WORD).view(np.int64)
         packed >>= np.uint64(32)
         return packed.view(np.int64), right
+
+
+def solve_by_search(problem: Problem, engine: Engine, found: PairCollector, plan: str) -> None:
+    """Find the pairs by asking a searcher of the distinct rows for the neighbours of each."""
+    from neardup.index.searchers import build_searcher, plan_for
+
+    if not len(problem.words):
+        return
+    groups = Groups.of(group_equal(problem.words, engine.workers))
+    distinct = frozen(problem.words[groups.firsts])
+    chosen = plan_for(distinct, engine.distance, engine.bits, plan)
+    searcher = build_searcher(distinct, chosen, engine.distance, engine.bits, engine.workers)
+    inner = found.collapsed(problem, groups)
+    for first in range(0, len(distinct), ROWS_ASKED):
+        queries = distinct[first : first + ROWS_ASKED]
+        hits = searcher.search(queries, engine.distance, engine.workers)
+        rows = hits.queries + first
+        later = hits.rows > rows
+        left, right = rows[later], hits.rows[later]
+        stands_for = int((groups.sizes[left] * groups.sizes[right]).sum())
+        inner.add(stands_for, _packed(left, right))
+    found.expand(inner, problem, groups)
 
 
 def _packed(a: Any, b: Any) -> Any:

@@ -11,7 +11,7 @@ from neardup.partition import frozen, in_threads
 from neardup.planner import SAMPLE_ROWS, agreement
 
 if TYPE_CHECKING:
-    from neardup.search_planner import SearchPlan
+    from neardup.search_plans import SearchPlan
 
 __all__ = ["SlicesSearcher"]
 

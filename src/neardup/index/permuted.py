@@ -9,7 +9,7 @@ import numpy as np
 
 from neardup.index.searchers import Found, ScanSearcher, in_parts
 from neardup.partition import frozen, in_threads, multipliers
-from neardup.search_planner import PERMUTE_WINDOW, SearchPlan, scan_plan
+from neardup.search_plans import PERMUTE_WINDOW, SearchPlan, scan_plan
 
 __all__ = ["PermutedSearcher", "measured_recall"]
 
