@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import naive
 from conftest import JIT
+from neardup.clusters import components
 from neardup.errors import DataError, FileError, RecipeError, TooManyPairsError, UsageError
 from neardup.fingerprint_files import FingerprintReader, fingerprint_table
 from neardup.pair_batches import Limits, pair_batches
@@ -22,6 +23,7 @@ from neardup.partition import cut
 from neardup.pipeline import pairs_file
 from neardup.recipe import Recipe
 from neardup.row_files import RowFile, TemporaryRows
+from neardup.spilled_groups import spilled_components
 from neardup.spilled_join import Budget, SpilledJoin
 from neardup.spilled_pairs import PairSpool
 from test_pairs import brute, planted
@@ -96,6 +98,16 @@ def test_workers_change_nothing() -> None:
     fps = shapes(64, 3)["plain"]
     want = brute(fps, 3)
     assert all(found(fps, 3, workers=workers) == want for workers in (1, 2, 5))
+
+
+@pytest.mark.parametrize("shape", ["plain", "equal", "constant", "ball"])
+def test_components_are_those_of_the_join_in_memory(shape: str) -> None:
+    for bits, distance in ((64, 3), (65, 1), (128, 4)):
+        fps = shapes(bits, distance)[shape]
+        want = components(fps, distance, bits).tolist()
+        for budget in (MANY_SLABS, SPLIT_AGAIN, Budget(1 << 20, 1 << 20)):
+            limits = Limits(budget=budget, workers=2)
+            assert spilled_components(fps, distance, bits, "blocks", limits).tolist() == want
 
 
 def test_every_source_gives_the_same_pairs(tmp_path: Path) -> None:

@@ -383,9 +383,11 @@ class SpilledJoin:
                 numbers = np.concatenate([names for _, names in chosen])
                 collector = taker.slab(words, numbers)
                 inside = (j <= i + 1, i == last - 1)
-                across = AcrossPieces(collector, len(chosen[0][0]), inside)
+                due: Collector = AcrossPieces(collector, len(chosen[0][0]), inside)
+                if not last or len(collector.parent(0)):  # uniting a pair twice does no harm
+                    due = collector
                 problem = Problem(words, rules=rules.masks, agree=rules.agree)
-                solve(problem, self.engine, across if last else collector, plan)
+                solve(problem, self.engine, due, plan)
                 taker.finish(collector)
             if i == last - 1:
                 break

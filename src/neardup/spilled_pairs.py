@@ -340,7 +340,7 @@ class AcrossPieces:
     inside: tuple[bool, bool]
 
     def parent(self, slot: int) -> Any:
-        """The union-find of a thread: uniting a pair twice does no harm."""
+        """No union-find."""
         return self.inner.parent(slot)
 
     def may_store(self, rows: int) -> bool:
@@ -356,14 +356,11 @@ class AcrossPieces:
 
     def collapsed(self, problem: Problem, groups: Groups) -> Collector:
         """A collector of pairs of groups, whose rows come here."""
-        if len(self.inner.parent(0)):
-            return self.inner.collapsed(problem, groups)
         return GroupPairs(self, problem, groups)
 
     def expand(self, inner: Collector, problem: Problem, groups: Groups) -> None:  # noqa: ARG002
         """Take the pairs inside the groups."""
-        if not len(self.inner.parent(0)):
-            within_groups(self, problem, groups)
+        within_groups(self, problem, groups)
 
 
 def within_groups(outer: Any, problem: Problem, groups: Groups) -> int:
