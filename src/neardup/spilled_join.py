@@ -156,7 +156,10 @@ class SpilledJoin:
 
     def run(self, rows: RowFile, taker: Taker, plan: str = "auto") -> None:
         """Find every pair of the rows within the distance, exactly once, for the taker."""
-        self._solve(rows, taker, NO_RULES, plan, 0)
+        try:
+            self._solve(rows, taker, NO_RULES, plan, 0)
+        finally:
+            self._room = None  # what follows, such as sorting pairs, needs the memory
 
     def _solve(self, rows: RowFile, taker: Taker, rules: Rules, plan: str, depth: int) -> None:
         rows, taker = self._collapse(rows, taker, rules)
