@@ -26,6 +26,7 @@ MAP_SIZES: Final = (1 << 42, 1 << 36, 1 << 30, 1 << 26)
 """Address space to ask for, the first that there is; the file has only what is written."""
 MOST_READERS: Final = 2048
 TRIES: Final = 20
+LITTLE_ROOM: Final = 1 << 16
 DAMAGES: Final = (
     lmdb.CorruptedError,
     lmdb.InvalidError,
@@ -252,11 +253,6 @@ def lmdb_errors(path: Path, action: str) -> Iterator[None]:
     """
     try:
         yield
-    except lmdb.DiskError:
-        raise FileError(
-            f"cannot {action} {path}: no space left on device; what was committed is safe: free"
-            " some space and commit again"
-        ) from None
     except (
         lmdb.CorruptedError,
         lmdb.PageNotFoundError,
@@ -271,6 +267,11 @@ def lmdb_errors(path: Path, action: str) -> Iterator[None]:
             f"{path} was opened before a fork: open it in the child: {error}"
         ) from None
     except lmdb.Error as error:
+        if isinstance(error, lmdb.DiskError) or _is_full(path):
+            raise FileError(
+                f"cannot {action} {path}: no space left on device; what was committed is safe: free"
+                " some space and commit again"
+            ) from None
         raise FileError(f"cannot {action} {path}: {error}; what was committed is safe") from None
     except FileNotFoundError:
         raise
@@ -278,6 +279,14 @@ def lmdb_errors(path: Path, action: str) -> Iterator[None]:
         if isinstance(error, FileError):
             raise
         raise FileError(f"cannot {action} {path}: {error.strerror or error}") from None
+
+
+def _is_full(path: Path) -> bool:
+    """Whether there is next to no room: LMDB calls a write that was cut short an I/O error."""
+    with contextlib.suppress(OSError):
+        room = os.statvfs(path.parent)
+        return room.f_bavail * room.f_frsize < LITTLE_ROOM
+    return False
 
 
 def is_sound(path: Path) -> bool:
