@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench accuracy memory-limit resume-rounds compat clean
+.PHONY: demo test lint bench accuracy memory-limit resume-rounds crash-rounds compat clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -40,6 +40,10 @@ resume-rounds: $(VENV)/developed
 
 compat: $(VENV)/developed
 	$(BIN)/python tests/compat/compare_with_package.py
+
+crash-rounds: $(VENV)/developed
+	$(BIN)/python tests/crash_rounds.py --rounds 250
+	NEARDUP_CRASH_MOMENTS=2000 $(BIN)/python -m pytest tests/test_durable_crash.py
 
 clean:
 	rm -rf $(VENV) demo-output build dist
