@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from neardup.cli import app
+from neardup.cli import app, main
 from neardup.errors import RecipeError, UsageError
 
 if TYPE_CHECKING:
@@ -53,6 +53,59 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
         run(tmp_path, "fingerprint", "--preset", "gaoya", "--recipe", "r.json")
     with pytest.raises(RecipeError, match="hash is 'murmur': did you mean murmur3"):
         run(tmp_path, "fingerprint", "--hash", "murmur")
+
+
+BAD_OPTIONS = [
+    ("--preset pypi-simash", 2, "did you mean pypi-simhash"),
+    ("--preset gaoya --bits 65", 2, "bits is 65: the preset gaoya gives 64"),
+    ("--hash xxh4", 2, "did you mean xxh64 or xxh3?"),
+    ("--bits 0", 2, "bits is 0: use a whole number from 1 to 65,536"),
+    ("--bits -1", 2, "--bits is '-1': use a whole number or auto"),
+    ("--weight tfidf", 2, "weight is 'tfidf': pass idf"),
+    ("--ngram 1 --weight tfidf --idf bad.txt", 1, "bad.txt:2: 'are -1' is not a word, a space"),
+    ("--ngram 1 --weight tfidf --idf nan.txt", 1, "nan.txt:1: 'how nan' is not a word, a space"),
+    ("--ngram 1 --weight tfidf --idf absent.txt", 3, "cannot read absent.txt"),
+    (
+        "--ngram 1 --weight tfidf --idf few.txt --missing error",
+        2,
+        "'you' is not in the document frequencies",
+    ),
+]
+
+
+@pytest.mark.parametrize("command", ["fingerprint", "dedup", "explain"])
+@pytest.mark.parametrize(("options", "code", "message"), BAD_OPTIONS)
+def test_bad_options_get_one_clear_line(
+    command: str,
+    options: str,
+    code: int,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    (tmp_path / "in.txt").write_text("how are you")
+    for name, lines in {
+        "few": "how 2\nare 1\n",
+        "bad": "how 2\nare -1\n",
+        "nan": "how nan\n",
+    }.items():
+        (tmp_path / f"{name}.txt").write_text(lines)
+    output = {"dedup": ["-o", "out/"], "fingerprint": ["-o", "out.parquet"], "explain": []}[command]
+    distance = ["--distance", "3"] if command == "dedup" else []
+    monkeypatch.setattr(
+        "sys.argv", ["neardup", command, "in.txt", *output, *distance, *options.split()]
+    )
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    told = capsys.readouterr().err.splitlines()
+    assert stopped.value.code == code
+    assert len(told) == 1
+    assert told[0].startswith("neardup: ")
+    assert message in told[0]
+    assert not list(tmp_path.glob("out*"))
 
 
 def test_an_unfit_hash_is_warned_of_in_one_line(tmp_path: Path) -> None:

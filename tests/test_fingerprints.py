@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 import naive
 import neardup as nd
 from conftest import JIT
-from neardup.errors import UsageError
+from neardup.errors import RecipeError, UsageError
 from strategies import texts
 
 ONE_LINE_MEGABYTES = 10 if JIT else 0.05
@@ -128,10 +130,46 @@ def test_simhash_is_the_sign_of_the_weighted_sums(
     assert nd.simhash(features, bits=bits) == expected
 
 
-@pytest.mark.parametrize("weight", [float("nan"), float("inf")])
-def test_weights_that_are_not_finite_are_refused(weight: float) -> None:
-    with pytest.raises(UsageError, match="finite"):
-        nd.simhash([(1, weight)])
+@pytest.mark.parametrize(
+    ("features", "message"),
+    [
+        (5, r"features is 5: pass \(hash, weight\) pairs"),
+        (None, "features is None: pass"),
+        ([7], r"features\[0\] is 7: pass a pair"),
+        ([(1, 1), (1, 2, 3)], r"features\[1\] is \(1, 2, 3\): pass a pair"),
+        ({1: 2.0}, r"features\[0\] is 1: pass a pair"),
+        ([("a", 1)], r"the hash of features\[0\] is 'a': use whole numbers from 0 up"),
+        ([(1, 1), (-1, 1)], r"the hash of features\[1\] is -1: .*hash % 2\*\*64"),
+        ([(1.5, 1)], r"the hash of features\[0\] is 1\.5"),
+        ([(1, float("nan"))], r"the weight of features\[0\] is nan: use finite numbers"),
+        ([(1, float("inf"))], "is inf: use finite numbers"),
+        ([(1, "x")], "is 'x': use finite numbers"),
+        ([(1, None)], "is None: use finite numbers"),
+    ],
+)
+def test_features_that_cannot_be_folded_are_named(features: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        nd.simhash(features)
+
+
+@pytest.mark.parametrize("bits", [0, -1, 65_537, 64.0, "64", None, True])
+def test_a_width_that_cannot_be_is_refused(bits: Any) -> None:
+    with pytest.raises(UsageError, match=r"bits is .*: use a whole number from 1 to 65,536"):
+        nd.simhash([(1, 1)], bits=bits)
+
+
+def test_large_and_foreign_weights_fold_exactly() -> None:
+    assert nd.simhash([(1, 10**400), (2, 10**400 - 1), (2, 2)], bits=2) == 2
+    assert nd.simhash([(1, 1e308), (2, 1e308), (1, 2.0**-16)], bits=2) == 1
+    assert nd.simhash([(np.uint64(2**63), np.int64(2**50)), (1, np.float32(0.5))]) == 2**63
+
+
+@pytest.mark.parametrize(
+    "call", [nd.fingerprint, lambda text, recipe: nd.explain(text, None, recipe)]
+)
+def test_the_name_of_a_preset_is_no_recipe(call: Any) -> None:
+    with pytest.raises(RecipeError, match=r"recipe is 'gaoya': pass .*neardup\.preset\(name\)"):
+        call("text", "gaoya")
 
 
 @given(st.integers(0, 2**200), st.integers(0, 2**200))

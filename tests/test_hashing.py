@@ -260,6 +260,8 @@ def test_unknown_hashes_are_refused_with_near_names() -> None:
         nd.Recipe(hash="murmur")
     with pytest.raises(RecipeError, match=r"hash is 'qqqq': use one of xxh3, "):
         nd.Recipe(hash="qqqq")
+    with pytest.raises(RecipeError, match=r"hash is None: use one of xxh3, "):
+        nd.Recipe(hash=None)  # type: ignore[arg-type]
     with pytest.raises(RecipeError, match="seed is 1: the hash md5 takes no seed"):
         nd.Recipe(hash="md5", seed=1)
     with pytest.raises(RecipeError, match="takes a seed of 32 bits"):
@@ -273,6 +275,18 @@ def test_an_unfit_hash_warns_outside_a_preset() -> None:
         nd.Recipe(hash="fnv1a32", bits=32)
     nd.Recipe(hash="fnv1a32", bits=64)
     nd.preset("go-mfonda")
+
+
+def test_a_hash_that_cannot_be_is_refused() -> None:
+    with pytest.raises(RecipeError, match="the hash mine has bits 0: use a whole number"):
+        custom_hash("mine", "1", len, bits=0)
+    with pytest.raises(RecipeError, match="the hash mine is 5: pass a function"):
+        custom_hash("mine", "1", 5)  # type: ignore[arg-type]
+    with pytest.raises(RecipeError, match="'a b': name a hash and its version by letters"):
+        custom_hash("a b", "1", len)
+    negative = custom_hash("negative", "1", lambda _: -1)
+    with pytest.raises(RecipeError, match=r"negative@1 gave -1: use whole numbers below 2\*\*64"):
+        nd.fingerprint("a", nd.Recipe(hash=negative))
 
 
 def test_a_callers_hash_is_part_of_the_digest() -> None:

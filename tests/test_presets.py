@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -143,6 +144,11 @@ def test_presets_have_digests_of_their_own() -> None:
     [
         (lambda: nd.preset("pypi-simash"), "preset is 'pypi-simash': .*did you mean pypi-simhash"),
         (lambda: nd.preset("qqq"), r"neardup\.presets\(\) lists them"),
+        (lambda: nd.preset(None), "preset is None: pass a name"),  # type: ignore[arg-type]
+        (lambda: nd.preset(["a"]), r"preset is \['a'\]: pass a name"),  # type: ignore[arg-type]
+        (lambda: nd.Recipe(preset="gaoyaa"), "did you mean gaoya or"),
+        (lambda: nd.Recipe(preset=5), "preset is 5: pass a name"),  # type: ignore[arg-type]
+        (lambda: nd.preset("pypi-simhash", bits="64"), "bits is '64': use a whole number"),
         (lambda: nd.preset("gaoya", bits=128), "bits is 128: the preset gaoya gives 64"),
         (lambda: nd.preset("ferd", bits=64), "gives 160 or 128 or 32"),
         (lambda: nd.preset("pypi-simhash", bits=12), "gives 8 to 128 in steps of 8"),
@@ -162,6 +168,32 @@ def test_weights_must_be_whole_where_the_library_counts() -> None:
     assert fingerprint_features(recipe, [b"a\xff"]) == nd.fingerprint("a", recipe)
     with pytest.raises(UsageError, match=r"the weight of b'a' is 0\.5: use whole numbers"):
         fingerprint_features(recipe, [("a", 0.5)])
+
+
+@pytest.mark.parametrize("name", ["pypi-simhash", "yanyiwu", "go-jieba", "gaoya"])
+@pytest.mark.parametrize(
+    ("features", "message"),
+    [
+        ([("a", -1)], "the weight of 'a' is -1: use a number from 0 up"),
+        ([("a", math.nan)], "the weight of 'a' is nan"),
+        ([("a", math.inf)], "the weight of 'a' is inf"),
+        ([("a", "b")], "the weight of 'a' is 'b'"),
+        ([5], "a feature is 5: pass a string, or one and its weight"),
+        ([("a", 1, 2)], "a feature is .*: pass a string, or one and its weight"),
+        ("abc", "features is 'abc': pass a list of strings"),
+        (5, "features is 5: pass a list of strings"),
+    ],
+)
+def test_features_that_no_library_takes_are_named(name: str, features: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        fingerprint_features(nd.preset(name), features)
+
+
+def test_weights_beyond_64_bits_fold_exactly() -> None:
+    recipe = nd.preset("pypi-simhash")
+    one = fingerprint_features(recipe, ["a"])
+    assert fingerprint_features(recipe, [("a", 2**80), ("b", 2**80 - 1)]) == one
+    assert fingerprint_features(recipe, [("a", 2**80 - 1), ("b", 2**80)]) != one
 
 
 def test_a_preset_without_jieba_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

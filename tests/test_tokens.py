@@ -152,6 +152,11 @@ def test_a_callers_tokens_must_be_strings_and_registered() -> None:
     bad = nd.custom_tokens("bad", "1", lambda _: [1])  # type: ignore[list-item, return-value]
     with pytest.raises(RecipeError, match="bad@1 gave 1"):
         nd.fingerprint("x", nd.Recipe(tokens=bad))
+    none = nd.custom_tokens("none", "1", lambda _: None)  # type: ignore[arg-type, return-value]
+    with pytest.raises(RecipeError, match="none@1 gave None: give a list of strings"):
+        nd.fingerprint("x", nd.Recipe(tokens=none))
+    with pytest.raises(RecipeError, match="the tokeniser mine is 5: pass a function"):
+        nd.custom_tokens("mine", "1", 5)  # type: ignore[arg-type]
     with pytest.raises(RecipeError, match="custom_tokens"):
         nd.Recipe(tokens="absent@1")
     with pytest.raises(RecipeError, match="use one of words"):

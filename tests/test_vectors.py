@@ -267,6 +267,7 @@ def test_bad_vectors_are_named_by_row_and_column(vectors: Any, message: str) -> 
         ({"seed": -1}, "seed is -1"),
         ({"hashes": [1]}, "row 0 has 2 numbers: there are hashes for 1"),
         ({"hashes": [1, -2]}, r"hashes\[1\] is -2"),
+        ({"hashes": 5}, "hashes is 5: pass a list of ints, one for each dimension"),
         ({"hashes": [1, 2], "method": "gaussian"}, 'hashes go with method "hashed"'),
         ({"workers": 0}, "workers is 0"),
     ],

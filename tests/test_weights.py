@@ -128,6 +128,14 @@ def test_a_weight_that_cannot_be_is_named_with_its_feature(value: Any) -> None:
         nd.fingerprint("token", nd.Recipe(weight=name))
 
 
+def test_weights_that_are_no_dict_are_refused() -> None:
+    name = nd.custom_weight("none", "1", lambda *_: None)  # type: ignore[arg-type, return-value]
+    with pytest.raises(RecipeError, match="weight none@1 gave None: give a dict of weights"):
+        nd.fingerprint("token", nd.Recipe(weight=name))
+    with pytest.raises(RecipeError, match="the weight mine is 5: pass a function"):
+        nd.custom_weight("mine", "1", 5)  # type: ignore[arg-type]
+
+
 def test_a_weight_of_something_else_than_a_feature_is_refused() -> None:
     name = nd.custom_weight("else", "1", lambda *_: {"other": 1.0})
     with pytest.raises(RecipeError, match="'other'"):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from neardup.errors import UsageError
 from neardup.hashing import find_hash, hash_features
 from neardup.tokens import KERNEL_TOKENS, document_tokens, features_of
 from neardup.weights import feature_weights
@@ -17,10 +19,12 @@ if TYPE_CHECKING:
 
     from neardup.recipe import Recipe
 
-__all__ = ["hashed_features", "majority", "text_features", "weighted_features"]
+__all__ = ["hashed_features", "hashes_and_units", "majority", "text_features", "weighted_features"]
 
 _ONE: Final = 1 << 16
 _ROWS: Final = 1 << 12
+_EXACT: Final = 1 << 53
+_SAFE: Final = 1 << 62
 
 
 def text_features(data: Any, begin: int, end: int, recipe: Recipe) -> list[bytes]:
@@ -71,6 +75,59 @@ def hashed_features(features: Iterable[bytes], recipe: Recipe) -> tuple[list[int
     return list(counts), [_weight(count, recipe.weight) for count in counts.values()]
 
 
+def hashes_and_units(features: Any) -> tuple[list[int], list[int]]:
+    """Check (hash, weight) pairs of the caller; the hashes, and the weights in units of 2**-16.
+
+    Raises:
+        UsageError: For what is no pair of a whole number from 0 up and a finite number.
+
+    Example:
+        >>> hashes_and_units([(5, 1), (6, -0.5)])
+        ([5, 6], [65536, -32768])
+    """
+    try:
+        pairs = list(features)
+    except TypeError:
+        raise UsageError(f"features is {features!r:.60}: pass (hash, weight) pairs") from None
+    hashes, units = [], []
+    for at, pair in enumerate(pairs):
+        try:
+            given, weight = pair
+        except (TypeError, ValueError):
+            raise UsageError(
+                f"features[{at}] is {pair!r:.60}: pass a pair of a hash and a weight"
+            ) from None
+        hashes.append(_checked_hash(given, at))
+        units.append(_checked_units(weight, at))
+    return hashes, units
+
+
+def _checked_hash(given: Any, at: int) -> int:
+    try:
+        value = operator.index(given)
+    except TypeError:
+        value = -1
+    if value < 0:
+        raise UsageError(
+            f"the hash of features[{at}] is {given!r:.60}: use whole numbers from 0 up; a signed"
+            " 64-bit hash is hash % 2**64"
+        )
+    return value
+
+
+def _checked_units(weight: Any, at: int) -> int:
+    try:
+        if math.isfinite(weight):
+            # Whole numbers stay exact, and no float overflows.
+            whole = isinstance(weight, int) or abs(weight) >= _EXACT
+            return int(weight) * _ONE if whole else round(float(weight) * _ONE)
+    except OverflowError:  # an int that is no float
+        return int(weight) * _ONE
+    except (TypeError, ValueError):
+        pass
+    raise UsageError(f"the weight of features[{at}] is {weight!r:.60}: use finite numbers")
+
+
 def majority(
     hashes: Sequence[int], weights: Sequence[int] | None, bits: int, *, tie_one: bool = False
 ) -> int:
@@ -88,7 +145,9 @@ def majority(
     """
     size = -(-bits // 8)
     mask = (1 << bits) - 1
-    sums = np.zeros(8 * size, np.int64)
+    large = weights is not None and sum(map(abs, weights)) >= _SAFE
+    kind: Any = object if large else np.int64
+    sums = np.zeros(8 * size, kind)
     for at in range(0, len(hashes), _ROWS):
         rows = hashes[at : at + _ROWS]
         packed = b"".join((value & mask).to_bytes(size, "little") for value in rows)
@@ -97,9 +156,9 @@ def majority(
         if weights is None:
             sums += ones.sum(axis=0, dtype=np.int64)
         else:
-            sums += np.array(weights[at : at + _ROWS], np.int64) @ ones
+            sums += np.array(weights[at : at + _ROWS], kind) @ ones
     total = len(hashes) if weights is None else sum(weights)
-    won = 2 * sums >= total if tie_one else 2 * sums > total
+    won = np.asarray(2 * sums >= total if tie_one else 2 * sums > total, np.bool_)
     return int.from_bytes(np.packbits(won, bitorder="little").tobytes(), "little") & mask
 
 

@@ -6,7 +6,6 @@ and Das Sarma, Detecting near-duplicates for web crawling, WWW 2007, section 3.
 
 from __future__ import annotations
 
-import math
 import operator
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,7 +15,7 @@ import numpy as np
 
 from neardup.errors import UsageError
 from neardup.hashing import expanded, find_hash, spread
-from neardup.recipe import MAX_BITS, Recipe
+from neardup.recipe import MAX_BITS, Recipe, recipe_of
 from neardup.rewrite import rewritten
 from neardup.text import TextBlock, text_array, text_blocks
 from neardup.tokens import KERNEL_TOKENS, NO_TABLE, stop_table
@@ -36,7 +35,6 @@ WAITING_BYTES: Final = 32 << 20
 
 
 _WEIGHT_CODES: Final = {"set": 0, "count": 1, "log": 2, "tfidf": 3}
-_ONE: Final = 1 << 16
 
 
 def simhash(features: Iterable[tuple[int, float]], bits: int = 64) -> int:
@@ -51,20 +49,19 @@ def simhash(features: Iterable[tuple[int, float]], bits: int = 64) -> int:
         The fingerprint; 0 for no features.
 
     Raises:
-        UsageError: If a weight is not finite or `bits` is out of range.
+        UsageError: If a hash is no whole number or negative, a weight is not finite, something is
+            no such pair, or `bits` is out of range.
 
     Example:
         >>> simhash([(0b1010, 1), (0b1000, 1), (0b0111, 1)], bits=4)
         10
     """
-    if not 1 <= bits <= MAX_BITS:
+    from neardup.features import hashes_and_units, majority
+
+    if not isinstance(bits, int) or isinstance(bits, bool) or not 1 <= bits <= MAX_BITS:
         raise UsageError(f"bits is {bits!r}: use a whole number from 1 to {MAX_BITS:,}")
-    sums = [0] * bits
-    for feature_hash, weight in features:
-        units = _units(weight)
-        for bit in range(bits):
-            sums[bit] += units if feature_hash >> bit & 1 else -units
-    return sum(1 << bit for bit, total in enumerate(sums) if total > 0)
+    hashes, units = hashes_and_units(features)
+    return majority(hashes, units, bits)
 
 
 def fingerprint(text: str, recipe: Recipe | None = None) -> int | None:
@@ -118,7 +115,7 @@ def fingerprints(
         >>> fingerprints(["one two three four", ""]).mask.tolist()
         [[False], [True]]
     """
-    with Fingerprinter(recipe or Recipe(), workers) as fingerprinter:
+    with Fingerprinter(recipe_of(recipe), workers) as fingerprinter:
         for chunk in text_array(texts).chunks:
             fingerprinter.add(chunk)
             if progress:
@@ -238,14 +235,6 @@ def distance(a: Any, b: Any, bits: int | None = None) -> Any:
     if bits is not None or max(left.ndim, right.ndim) > 1:
         counts = counts.sum(axis=-1)
     return counts if np.ma.isMaskedArray(counts) or counts.ndim else int(counts)
-
-
-def _units(weight: float) -> int:
-    if isinstance(weight, int):
-        return weight * _ONE
-    if not math.isfinite(weight):
-        raise UsageError(f"a weight is {weight!r}: weights must be finite numbers")
-    return round(weight * _ONE)
 
 
 def _words(value: Any, bits: int | None) -> Any:

@@ -95,7 +95,8 @@ def custom_hash(name: str, version: str, function: Callable[[bytes], int], bits:
         bits: Width of the values.
 
     Raises:
-        RecipeError: If name or version are no plain words, or stand for another function already.
+        RecipeError: If name or version are no plain words, `function` cannot be called or `bits` is
+            less than 1.
 
     Example:
         >>> from neardup import Recipe, custom_hash, fingerprint
@@ -103,12 +104,27 @@ def custom_hash(name: str, version: str, function: Callable[[bytes], int], bits:
         >>> fingerprint("a", Recipe(hash=first, bits=8)) == ord("a")
         True
     """
-    for word in (name, version):
-        if not word or not word.replace("-", "").replace(".", "").isalnum():
-            raise RecipeError(f"{word!r}: name a hash and its version by letters, digits, - and .")
-    key = f"{name}@{version}"
+    key = custom_key(name, version, "hash", function)
+    if not isinstance(bits, int) or bits < 1:
+        raise RecipeError(f"the hash {name} has bits {bits!r:.60}: use a whole number from 1 up")
     _CUSTOM[key] = Hash(key, bits, function=lambda feature, _: function(feature))
     return key
+
+
+def custom_key(name: str, version: str, what: str, function: object) -> str:
+    """Give the name under which a recipe knows a caller's function.
+
+    Raises:
+        RecipeError: If name or version are no plain words, or it cannot be called.
+    """
+    for word in (name, version):
+        if not isinstance(word, str) or not word.replace("-", "").replace(".", "").isalnum():
+            raise RecipeError(
+                f"{word!r:.60}: name a {what} and its version by letters, digits, - and ."
+            )
+    if not callable(function):
+        raise RecipeError(f"the {what} {name} is {function!r:.60}: pass a function")
+    return f"{name}@{version}"
 
 
 def find_hash(name: str) -> Hash:
@@ -127,8 +143,8 @@ def find_hash(name: str) -> Hash:
     if "@" in name:
         raise RecipeError(f"hash is {name!r}: register it first with neardup.custom_hash")
     near = difflib.get_close_matches(name, HASHES, n=3)
-    hint = f"did you mean {' or '.join(near)}?" if near else "use"
-    raise RecipeError(f"hash is {name!r}: {hint} one of {', '.join(HASHES)}")
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    raise RecipeError(f"hash is {name!r}: {hint}use one of {', '.join(HASHES)}")
 
 
 def hash_features(found: Hash, features: Sequence[bytes], seed: int = 0) -> list[int]:

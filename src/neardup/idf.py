@@ -20,7 +20,7 @@ import numpy as np
 
 from neardup.errors import DataError, FileError, RecipeError, UsageError
 from neardup.hashing import HASHES, hash_features
-from neardup.recipe import UNICODE_VERSION, Recipe
+from neardup.recipe import UNICODE_VERSION, Recipe, recipe_of
 from neardup.text import text_array
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class DocumentFrequencies:
         Raises:
             UsageError: If something in `texts` is not a text, or for a preset.
         """
-        learner = FrequencyLearner(recipe or Recipe(), limit, workers)
+        learner = FrequencyLearner(recipe_of(recipe), limit, workers)
         for chunk in text_array(texts).chunks:
             learner.add(chunk)
         return learner.finish()
@@ -264,8 +264,8 @@ class FrequencyLearner:
         """Count nothing yet."""
         if recipe.preset is not None:
             raise UsageError(f"preset is {recipe.preset}: document frequencies need a recipe")
-        if limit < 1:
-            raise UsageError(f"limit is {limit}: keep 1 feature or more")
+        if not isinstance(limit, int) or limit < 1:
+            raise UsageError(f"limit is {limit!r:.60}: keep 1 feature or more")
         self._recipe = Recipe(**{name: getattr(recipe, name) for name in SPACE_FIELDS})
         self._limit, self._workers = limit, workers
         self._space = feature_space(recipe)

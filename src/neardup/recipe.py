@@ -12,7 +12,15 @@ from typing import Any, Final
 from neardup.errors import RecipeError, UnfitHashWarning
 from neardup.hashing import HASHES, find_hash
 
-__all__ = ["NORMAL_FORMS", "RECIPE_VERSION", "TOKENISERS", "UNICODE_VERSION", "WEIGHTS", "Recipe"]
+__all__ = [
+    "NORMAL_FORMS",
+    "RECIPE_VERSION",
+    "TOKENISERS",
+    "UNICODE_VERSION",
+    "WEIGHTS",
+    "Recipe",
+    "recipe_of",
+]
 
 RECIPE_VERSION: Final = 1
 UNICODE_VERSION: Final = "16.0.0"
@@ -159,6 +167,21 @@ class Recipe:
         if unknown := sorted(set(value) - known):
             raise RecipeError(f"unknown recipe fields {unknown}: known are {sorted(known)}")
         return cls(**value)
+
+
+def recipe_of(recipe: Recipe | None) -> Recipe:
+    """Give a caller's recipe, or the default one for None.
+
+    Raises:
+        RecipeError: If it is something else, such as the name of a preset.
+    """
+    if recipe is None:
+        return Recipe()
+    if not isinstance(recipe, Recipe):
+        raise RecipeError(
+            f"recipe is {recipe!r:.60}: pass a neardup.Recipe, or neardup.preset(name)"
+        )
+    return recipe
 
 
 def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:

@@ -10,16 +10,17 @@ import functools
 import logging
 import re
 import warnings
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from neardup.errors import RecipeError, UsageError
-from neardup.hashing import HASHES, hash_features
+from neardup.hashing import HASHES, custom_key, hash_features
 from neardup.stopwords import words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from neardup.recipe import Recipe
 
@@ -53,7 +54,7 @@ def custom_tokens(name: str, version: str, function: Callable[[str], Iterable[st
         function: Takes the normalised text, gives its tokens; empty ones are left out.
 
     Raises:
-        RecipeError: If name or version are no plain words.
+        RecipeError: If name or version are no plain words, or `function` cannot be called.
 
     Example:
         >>> from neardup import Recipe, custom_tokens, fingerprint
@@ -61,23 +62,9 @@ def custom_tokens(name: str, version: str, function: Callable[[str], Iterable[st
         >>> fingerprint("One. Two", Recipe(tokens=lines)) is not None
         True
     """
-    key = custom_key(name, version, "tokeniser")
+    key = custom_key(name, version, "tokeniser", function)
     _CUSTOM[key] = function
     return key
-
-
-def custom_key(name: str, version: str, what: str) -> str:
-    """Give the name under which a recipe knows a caller's function.
-
-    Raises:
-        RecipeError: If name or version are no plain words.
-    """
-    for word in (name, version):
-        if not word or not word.replace("-", "").replace(".", "").isalnum():
-            raise RecipeError(
-                f"{word!r}: name a {what} and its version by letters, digits, - and ."
-            )
-    return f"{name}@{version}"
 
 
 def check_tokens(tokens: Any) -> None:
@@ -207,7 +194,10 @@ def _tokenise(text: str, tokens: str) -> list[str]:
         return [word for word in cut if _has_letter(word)]
     if tokens not in _CUSTOM:
         raise RecipeError(f"tokens is {tokens!r}: register it first with neardup.custom_tokens")
-    given = list(_CUSTOM[tokens](text))
+    given: Any = _CUSTOM[tokens](text)
+    if not isinstance(given, Iterable):
+        raise RecipeError(f"tokens {tokens} gave {given!r:.60}: give a list of strings")
+    given = list(given)
     for token in given:
         if not isinstance(token, str):
             raise RecipeError(f"tokens {tokens} gave {token!r:.60}: use strings")

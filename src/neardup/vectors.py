@@ -10,6 +10,7 @@ import functools
 import math
 import statistics
 from collections import deque
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -22,7 +23,7 @@ from neardup.vector_inputs import batches, is_sparse
 from neardup.workers import worker_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
 __all__ = ["project"]
 
@@ -148,6 +149,8 @@ def _plan(bits: int, method: str, hashes: Any, seed: int) -> _Plan:
 
 def _hash_words(hashes: Sequence[Any], words: int) -> Any:
     """Lay one int a dimension out as uint64 (dimensions, words), low word first."""
+    if not isinstance(hashes, Sequence | np.ndarray) or isinstance(hashes, str | bytes):
+        raise UsageError(f"hashes is {hashes!r:.60}: pass a list of ints, one for each dimension")
     found = np.zeros((len(hashes), words), np.uint64)
     for dimension, value in enumerate(hashes):
         if not isinstance(value, int | np.integer) or value < 0:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from neardup.errors import RecipeError
+from neardup.hashing import custom_key
 from neardup.textrank import text_rank
-from neardup.tokens import custom_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from neardup.recipe import Recipe
 
@@ -38,7 +39,7 @@ def custom_weight(name: str, version: str, function: WeightFunction) -> str:
             count; gives a weight, 0 or more, for each feature. One that is left out counts 0.
 
     Raises:
-        RecipeError: If name or version are no plain words.
+        RecipeError: If name or version are no plain words, or `function` cannot be called.
 
     Example:
         >>> from neardup import Recipe, custom_weight, fingerprint
@@ -48,7 +49,7 @@ def custom_weight(name: str, version: str, function: WeightFunction) -> str:
         >>> fingerprint("a longer word", recipe) is not None
         True
     """
-    key = custom_key(name, version, "weight")
+    key = custom_key(name, version, "weight", function)
     _CUSTOM[key] = function
     return key
 
@@ -139,7 +140,9 @@ def _custom_weights(
 ) -> dict[str, int]:
     if weight not in _CUSTOM:
         raise RecipeError(f"weight is {weight!r}: register it first with neardup.custom_weight")
-    given = _CUSTOM[weight](list(tokens), dict(counts))
+    given: Any = _CUSTOM[weight](list(tokens), dict(counts))
+    if not isinstance(given, Mapping):
+        raise RecipeError(f"weight {weight} gave {given!r:.60}: give a dict of weights by feature")
     for feature, value in given.items():
         if feature not in counts:
             raise RecipeError(

@@ -6,11 +6,12 @@ import json
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from neardup.errors import RecipeError
 from neardup.progress import Progress, Quiet
 
 if TYPE_CHECKING:
@@ -83,7 +84,10 @@ def warm_up(work: Callable[[], object]) -> None:
     notice.daemon = True
     notice.start()
     try:
-        work()
+        # A recipe that its text does not suit, such as one of a table without its words, is not the
+        # user's error; what is wrong with the documents' own recipe, their run tells.
+        with suppress(RecipeError):
+            work()
     finally:
         notice.cancel()
 

@@ -92,7 +92,7 @@ def whole_weights(features: Sequence[Feature]) -> list[int]:
     """
     for feature, weight in features:
         if weight != int(weight):
-            raise UsageError(f"the weight of {feature!r} is {weight!r}: use whole numbers")
+            raise UsageError(f"the weight of {feature!r:.60} is {weight!r}: use whole numbers")
     return [int(weight) for _, weight in features]
 
 

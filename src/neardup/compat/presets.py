@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
+import numbers
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from neardup.compat import (
@@ -20,12 +23,10 @@ from neardup.compat import (
     trafilatura,
     yanyiwu,
 )
-from neardup.errors import RecipeError
+from neardup.errors import RecipeError, UsageError
 from neardup.recipe import Recipe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from neardup.compat.parts import Aliases, Feature, Preset
 
 __all__ = ["PRESETS", "fingerprint_features", "fingerprint_text", "preset", "presets"]
@@ -71,7 +72,7 @@ def preset(name: str, **options: Any) -> Recipe:
         ...             recipe=preset("pypi-simhash"))
         8440240356449459322
     """
-    target, fixed = ALIASES.get(name, (name, {}))
+    target, fixed = ALIASES.get(str(name), (name, {}))
     found = _find(target)
     _refuse_others(name, options, found)
     for field, value in fixed.items():
@@ -92,7 +93,7 @@ def presets() -> dict[str, str]:
 
 def fingerprint_text(text: str, recipe: Recipe) -> int:
     """The value that the recipe's preset gives a text; also for the empty one."""
-    found = _find(str(recipe.preset))
+    found = _find(recipe.preset)
     if found.direct is not None:
         return found.direct(text, recipe)
     return found.fold(found.features(text, recipe), recipe)
@@ -108,17 +109,18 @@ def fingerprint_features(
         features: Strings or bytes, of weight 1 each, or pairs of one and its weight.
 
     Raises:
-        UsageError: If a weight is no whole number where the library counts.
+        UsageError: If a weight is negative or not finite, or no whole number where the library
+            counts, or something is no feature.
 
     Example:
         >>> fingerprint_features(preset("yanyiwu"), [("你好", 2.0), ("世界", 1.0)])
         17676873585679812141
     """
-    pairs: list[Feature] = []
-    for feature in features:
-        token, weight = feature if isinstance(feature, tuple) else (feature, 1)
-        pairs.append((token.encode() if isinstance(token, str) else token, weight))
-    return _find(str(recipe.preset)).fold(pairs, recipe)
+    found = _find(recipe.preset)
+    if isinstance(features, str | bytes) or not isinstance(features, Iterable):
+        raise UsageError(f"features is {features!r:.60}: pass a list of strings, or of pairs")
+    pairs = [_checked(feature) for feature in features]
+    return found.fold(pairs, recipe)
 
 
 def check(recipe: Recipe) -> None:
@@ -127,7 +129,7 @@ def check(recipe: Recipe) -> None:
     Raises:
         RecipeError: As `preset` does.
     """
-    found = _find(str(recipe.preset))
+    found = _find(recipe.preset)
     if recipe.bits not in found.widths:
         raise RecipeError(
             f"bits is {recipe.bits}: the preset {recipe.preset} gives {_listed(found.widths)}"
@@ -140,12 +142,25 @@ def check(recipe: Recipe) -> None:
     _refuse_others(str(recipe.preset), changed, found)
 
 
-def _find(name: str) -> Preset:
+def _find(name: Any) -> Preset:
+    if not isinstance(name, str):
+        raise RecipeError(f"preset is {name!r:.60}: pass a name; neardup.presets() lists them")
     if name in PRESETS:
         return PRESETS[name]
     near = difflib.get_close_matches(name, [*PRESETS, *ALIASES], n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else "neardup.presets() lists them"
     raise RecipeError(f"preset is {name!r}: there is none of this name; {hint}")
+
+
+def _checked(feature: Any) -> Feature:
+    token, weight = (
+        feature if isinstance(feature, tuple | list) and len(feature) == 2 else (feature, 1)
+    )
+    if not isinstance(token, str | bytes):
+        raise UsageError(f"a feature is {feature!r:.60}: pass a string, or one and its weight")
+    if not isinstance(weight, numbers.Real) or not 0 <= float(weight) < math.inf:
+        raise UsageError(f"the weight of {token!r:.60} is {weight!r:.60}: use a number from 0 up")
+    return (token.encode("utf-8", "replace") if isinstance(token, str) else token, weight)  # type: ignore[return-value]
 
 
 def _refuse_others(name: str, given: Mapping[str, Any], found: Preset) -> None:

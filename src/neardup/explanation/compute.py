@@ -11,7 +11,7 @@ from neardup.explanation.model import DifferingBit, Explanation, Feature, PairEx
 from neardup.features import weighted_features
 from neardup.fold import distance, fingerprint
 from neardup.hashing import expanded, find_hash, hash_features
-from neardup.recipe import Recipe
+from neardup.recipe import Recipe, recipe_of
 from neardup.rewrite import rewritten
 from neardup.text import text_array, text_blocks
 from neardup.tokens import document_tokens, features_of
@@ -71,7 +71,7 @@ def explain(
             raise UsageError(f"text is {type(value).__name__}, not str: {value!r:.60}")
     if not isinstance(show, int) or show < 1:
         raise UsageError(f"show is {show!r}: use a whole number from 1 up")
-    recipe = recipe or Recipe()
+    recipe = recipe_of(recipe)
     if other is None:
         return _explain(text, recipe, show)
     return _explain_pair(_explain(text, recipe, show), _explain(other, recipe, show))
