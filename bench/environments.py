@@ -23,6 +23,7 @@ PEERS = {
     "simhash": ("simhash==2.1.2", "numpy<2"),
     "simhash-pybind": ("simhash-pybind==0.0.3", "numpy"),
     "text-dedup": ("text-dedup==0.4.0",),
+    "usearch": ("usearch==2.26.6", "numpy"),
 }
 
 
