@@ -192,6 +192,7 @@ def mih_plan(n: int, distance: int, bits: int, m: int, information: Any) -> Sear
 
 
 def mih_lookups(bits: int, distance: int, m: int) -> int:
+    """How many buckets `mih_plan` opens: distance % m + 1 blocks have one more turned bit."""
     radius, rest = divmod(distance, m)
     size = -(-bits // m)
     wide, narrow = signatures(size, radius), signatures(size, radius - 1)
@@ -274,6 +275,7 @@ def _key_bits(n: int, mask_bits: int) -> int:
 
 
 def signatures(bits: int, distance: int) -> int:
+    """How many values are within the distance of one of so many bits."""
     return sum(comb(bits, flips) for flips in range(min(distance, bits) + 1))
 
 

@@ -29,7 +29,7 @@ class SlicesSearcher:
         self.plan = plan
         self._count, self._width = words.shape
         sample = words[:: max(1, self._count // SAMPLE_ROWS)]
-        self._order = np.argsort(-agreement(sample, bits), kind="stable")
+        self._order = frozen(np.argsort(-agreement(sample, bits), kind="stable"))
         places = np.full(64 * self._width, -1, np.int64)
         places[self._order] = np.arange(bits)
         blocks = -(-self._count // BLOCK_ROWS)
@@ -52,10 +52,11 @@ class SlicesSearcher:
         """See Searcher."""
         from neardup.kernels.slices import search_slices
 
-        turned = self._turned(queries)
+        words = frozen(queries)
+        where = (self._slices, self._count, words, self._order, self._places)
 
         def part(first: int, last: int) -> Found:
-            return Found(*search_slices(self._slices, self._count, turned, first, last, distance))
+            return Found(*search_slices(*where, first, last, distance))
 
         return in_parts(len(queries), workers, part)
 
@@ -64,11 +65,3 @@ class SlicesSearcher:
     ) -> tuple[list[tuple[int, int]], int]:
         """See Searcher."""
         return self.search(query[None, :], distance, 1).first(most, dead)
-
-    def _turned(self, queries: Any) -> Any:
-        """All ones where a query's bit is 1, in the order of the slices: uint64 (q, places)."""
-        order = self._order
-        values = queries[:, order >> 6] >> (order & 63).astype(np.uint64) & np.uint64(1)
-        turned = np.zeros((len(queries), self._places), np.uint64)
-        turned[:, : len(order)] = np.uint64(0) - values
-        return frozen(turned)

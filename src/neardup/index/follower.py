@@ -69,7 +69,7 @@ class Follower(BaseIndex):
             file = known.get(entry.name) or SegmentFile(self._store.file(entry.name))
             if file.checksum != entry.checksum:
                 raise damaged(file.path, "it is not the file that the index names")
-            segments.append(StoredSegment(file, self._settings, dead.get(entry.name)))
+            segments.append(StoredSegment(file, dead.get(entry.name)))
         self._state = (tuple(segments), Tail(self._settings.words))
         self._kind = segments[0].ids.kind if segments else self._kind
         self._next, self._clock = manifest.next, manifest.clock

@@ -114,7 +114,7 @@ class Index(BaseIndex):
         known = recipe or (Recipe.from_json(made["recipe"]) if made["recipe"] else None)
         index = cls(made["distance"], made["bits"], known, made["plan"])
         if file.header["rows"]:
-            segment = StoredSegment(file, index._settings)
+            segment = StoredSegment(file)
             index._state = ((segment,), index._state[1])
             index._kind = segment.ids.kind
         index._next, index._clock = file.header["next"], Clock(*file.header["clock"])

@@ -30,6 +30,7 @@ from neardup.search_planner import SearchPlan
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from neardup.index.searchers import Searcher
     from neardup.index.settings import Settings
 
 __all__ = ["SegmentFile", "StoredSegment", "damaged", "sync_folder", "write_segment"]
@@ -49,17 +50,22 @@ class StoredSegment(Segment):
 
     Args:
         file: The file.
-        settings: Of the index.
         dead: Which rows are removed, if any are.
     """
 
-    def __init__(self, file: SegmentFile, settings: Settings, dead: Any = None) -> None:
+    def __init__(self, file: SegmentFile, dead: Any = None) -> None:
         """Map the arrays; nothing is read yet."""
         words = file.array("words")
-        super().__init__(words, file.ids(), file.array("numbers"), dead, file.searcher(settings))
+        super().__init__(words, file.ids(), file.array("numbers"), dead)
         self.file = file
         self.changed: set[int] = set()
         """Chunks of CHUNK_ROWS rows, some of which were removed since they were last written."""
+
+    def searcher(self, settings: Settings) -> Searcher:
+        """See Segment.searcher; the file's tables are used."""
+        if self._searcher is None:
+            self._searcher = self.file.searcher(settings)
+        return super().searcher(settings)
 
     def remove(self, rows: Any) -> Any:
         """See Segment.remove."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from neardup.kernels.bits import trailing_zeros
 from neardup.kernels.counters import GROUP, LANES, count4, count15
 from neardup.kernels.jit import fill, inner, kernel
 from neardup.kernels.tables import FIRST_ROOM, Hits, more_room
@@ -97,9 +98,22 @@ def count_block(slices: Any, at: int, turned: Any, planes: Any, few: bool) -> bo
 
 
 @kernel
+def turned_bits(queries: Any, order: Any, places: int, first: int, last: int) -> Any:
+    """All ones where a query's bit at a place is 1, else 0: uint64 (last - first, places)."""
+    turned = np.zeros((last - first, places), np.uint64)
+    for q in range(first, last):
+        for place in range(len(order)):
+            bit = order[place]
+            value = (queries[q, bit >> 6] >> np.uint64(bit & 63)) & np.uint64(1)
+            turned[q - first, place] = np.uint64(0) - value
+    return turned
+
+
+@kernel
 def search_slices(
-    slices: Any, count: int, turned: Any, first: int, last: int, distance: int
-) -> Any:
+    slices: Any, count: int, queries: Any, order: Any, places: int, first: int, last: int,
+    distance: int,
+) -> Any:  # fmt: skip
     """Find the rows within the distance of queries first..last-1, block by block.
 
     A counter starts so high that it overflows when it has counted `distance` + 1 differences.
@@ -108,7 +122,9 @@ def search_slices(
     Args:
         slices: uint64 (blocks * P * LANES), may be read-only.
         count: Rows.
-        turned: uint64 (queries, P): all ones where a query's bit at the place is 1.
+        queries: uint64 (q, W), may be read-only.
+        order: int64 (bits,): the bit position at each place.
+        places: P.
         first: The first query; `last` is the one after the last.
         last: See `first`.
         distance: Less than 2**15.
@@ -116,7 +132,7 @@ def search_slices(
     Returns:
         Hits.
     """
-    places = turned.shape[1]
+    turned = turned_bits(queries, order, places, first, last)
     few = distance < 1 << FEW_PLANES
     counters = np.int64(FEW_PLANES if few else MOST_PLANES)
     start = (np.int64(1) << counters) - 1 - distance
@@ -130,18 +146,20 @@ def search_slices(
         at = low // BLOCK_ROWS * places * LANES
         for q in range(first, last):
             begin_block(planes, counters, start, count - low)
-            if not count_block(slices, at, turned[q], planes, few):
+            if not count_block(slices, at, turned[q - first], planes, few):
                 continue
             if total + BLOCK_ROWS > len(hits.rows):
                 hits = more_room(hits, total, total + BLOCK_ROWS)
-            for row in range(BLOCK_ROWS):
-                lane, bit = row >> 6, np.uint64(row & 63)
-                if (planes[counters * LANES + lane] >> bit) & np.uint64(1):
-                    continue
-                held = np.int64(0)
-                for plane in range(counters):
-                    held |= np.int64((planes[plane * LANES + lane] >> bit) & np.uint64(1)) << plane
-                hits.queries[total], hits.rows[total] = q, low + row
-                hits.distances[total] = held - start
-                total += 1
+            for lane in range(LANES):
+                near = ~planes[counters * LANES + lane]
+                while near:
+                    bit = np.uint64(trailing_zeros(near))
+                    near &= near - np.uint64(1)
+                    held = np.int64(0)
+                    for plane in range(counters):
+                        one = (planes[plane * LANES + lane] >> bit) & np.uint64(1)
+                        held |= np.int64(one) << plane
+                    hits.queries[total], hits.rows[total] = q, low + 64 * lane + np.int64(bit)
+                    hits.distances[total] = held - start
+                    total += 1
     return Hits(hits.queries[:total], hits.rows[:total], hits.distances[:total])
