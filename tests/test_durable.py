@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
 import textwrap
+import threading
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -330,6 +332,28 @@ def test_a_closed_index_says_so() -> None:
     for call in (lambda: index.query(1), lambda: index.add(1, 1), index.commit, lambda: len(index)):
         with pytest.raises(nd.UsageError, match="closed"):
             call()
+
+
+def test_the_garbage_collector_may_close_an_index_while_another_is_opened(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    abandoned: list[Any] = [nd.DurableIndex.open(tmp_path / "a", distance=3)]
+    abandoned[0].itself = abandoned
+    opened = environment.lmdb.open
+
+    def collecting(*arguments: Any, **options: Any) -> Any:
+        abandoned.clear()
+        gc.collect()
+        return opened(*arguments, **options)
+
+    monkeypatch.setattr(environment.lmdb, "open", collecting)
+    other = threading.Thread(
+        target=lambda: nd.DurableIndex.open(tmp_path / "b", distance=3).close(), daemon=True
+    )
+    other.start()
+    other.join(20)
+    assert not other.is_alive()
+    nd.DurableIndex.open(tmp_path / "a", distance=3).close()
 
 
 def test_what_is_no_index_is_refused_and_left_as_it_is(tmp_path: Path) -> None:

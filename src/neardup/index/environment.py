@@ -6,6 +6,7 @@ import contextlib
 import os
 import threading
 import time
+from collections import deque
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import lmdb
@@ -36,6 +37,9 @@ DAMAGES: Final = (
 
 _open: dict[tuple[int, int, int], Environment] = {}
 _opening = threading.Lock()
+_released: deque[Environment] = deque()
+"""One entry a user that is done. The garbage collector may close an index in the middle of
+anything, also of opening another one, so `release` must not wait for `_opening`."""
 
 
 class Environment:
@@ -64,15 +68,18 @@ class Environment:
             FileError: If it cannot be opened.
             DataError: If it is damaged.
         """
-        with lmdb_errors(path, "open"), _opening:
-            found = path.stat()
-            if found.st_size == 0:
-                raise damaged(path, "it is empty")
-            key = (os.getpid(), found.st_dev, found.st_ino)
-            if key not in _open:
-                _open[key] = cls(path, key)
-            _open[key].users += 1
-            return _open[key]
+        try:
+            with lmdb_errors(path, "open"), _opening:
+                found = path.stat()
+                if found.st_size == 0:
+                    raise damaged(path, "it is empty")
+                key = (os.getpid(), found.st_dev, found.st_ino)
+                if key not in _open:
+                    _open[key] = cls(path, key)
+                _open[key].users += 1
+                return _open[key]
+        finally:
+            _close_unused()
 
     @staticmethod
     def create(path: Path, values: dict[bytes, bytes]) -> None:
@@ -93,11 +100,15 @@ class Environment:
 
     def release(self) -> None:
         """One user less; the last one closes the file."""
-        with _opening:
-            self.users -= 1
-            if self.users == 0 and self._key[0] == os.getpid():
-                _open.pop(self._key, None)
-                self._env.close()
+        _released.append(self)
+        _close_unused()
+
+    def close_if_unused(self) -> None:
+        """Take one user away; called with `_opening` held."""
+        self.users -= 1
+        if self.users == 0 and self._key[0] == os.getpid():
+            _open.pop(self._key, None)
+            self._env.close()
 
     @property
     def transaction(self) -> int:
@@ -279,6 +290,16 @@ def lmdb_errors(path: Path, action: str) -> Iterator[None]:
         if isinstance(error, FileError):
             raise
         raise FileError(f"cannot {action} {path}: {error.strerror or error}") from None
+
+
+def _close_unused() -> None:
+    """Do what `release` asked for, unless somebody holds the lock, who does it afterwards."""
+    while _released and _opening.acquire(blocking=False):
+        try:
+            while _released:
+                _released.popleft().close_if_unused()
+        finally:
+            _opening.release()
 
 
 def _is_full(path: Path) -> bool:
