@@ -10,7 +10,7 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Addresses"]
+__all__ = ["Addresses", "AddressesBeside"]
 
 
 class Addresses:
@@ -58,7 +58,36 @@ class Addresses:
             pa.large_string(),
         )
 
+    def beside(self, ids: Any) -> AddressesBeside:
+        """These addresses, and those of other documents that are numbered on from here."""
+        return AddressesBeside(self, self._count, ids)
+
     def _address(self, batch: int, document: int) -> str:
         row = self._rows[batch][document - self._begins[batch]]
         name = self._names[self._sources[batch]]
         return f"{name}:{row}" if name else str(row)
+
+
+class AddressesBeside:
+    """The addresses of a run's documents and, from number `count` on, of an index's.
+
+    Args:
+        addresses: Of the run.
+        count: How many documents it has.
+        ids: Ids of the index's documents, an Arrow array.
+    """
+
+    def __init__(self, addresses: Addresses, count: int, ids: Any) -> None:
+        """Take both."""
+        self._own, self._count = addresses, count
+        self._ids = ids.cast(pa.large_string())
+
+    def of(self, documents: Any) -> pa.Array:
+        """As Addresses.of."""
+        theirs = documents >= self._count
+        own = self._own.of(documents[~theirs])
+        both = pa.concat_arrays([own, self._ids.take(pa.array(documents[theirs] - self._count))])
+        order = np.empty(len(documents), np.int64)
+        order[np.flatnonzero(~theirs)] = np.arange(len(own))
+        order[np.flatnonzero(theirs)] = np.arange(len(own), len(documents))
+        return both.take(pa.array(order))

@@ -53,6 +53,7 @@ class Collection:
         matching: Decides what must stay.
         resources: How much memory it may take, and where the rest goes.
         resume: What an earlier run has done already, and where to keep what this one does.
+        keep_features: Keep the features even if the search does not need them.
     """
 
     def __init__(
@@ -61,14 +62,18 @@ class Collection:
         matching: Matching,
         resources: Resources,
         resume: Resume | None = None,
+        *,
+        keep_features: bool = False,
     ) -> None:
         """Begin without documents."""
+        self._keep_features = keep_features or matching.by_features
         self.addresses = Addresses(names)
         self.nbytes = 0
         self._matching = matching
         self._resources = resources
         self._measured: list[Any] = [np.zeros(0)]
         self._groups = _GroupNumbers()
+        self._known: list[Any] = []
         self._resume = resume
         limit = resources.memory // 8
         self._spool = (
@@ -118,7 +123,7 @@ class Collection:
         return np.ma.MaskedArray(values, empty) if empty.any() else values
 
     def _new_fingerprinter(self) -> Fingerprinter:
-        spool = self._spool if self._matching.by_features else None
+        spool = self._spool if self._keep_features else None
         return Fingerprinter(self._matching.recipe, self._matching.workers, spool)
 
     def _keep(self, resume: Resume) -> None:
@@ -148,14 +153,43 @@ class Collection:
             spill=Spill(self._resources.memory // 2, self._resources.tmp),
         )
 
+    def add_known(self, values: Any, features: Any, counts: Any) -> None:
+        """Append documents of an index, after `finish`.
+
+        Args:
+            values: uint64 (m, words): their fingerprints.
+            features: uint64: their distinct feature hashes, one document after the other.
+            counts: int64 (m,): how many each has.
+        """
+        self._spool.append(features)
+        ends = self._offsets[-1] + np.cumsum(counts)
+        self._offsets = np.concatenate([self._offsets, ends])
+        self._known.append(values)
+
+    def known_values(self) -> Any:
+        """The fingerprints of the documents that `add_known` brought: uint64 (m, words)."""
+        return np.concatenate([np.zeros((0, self._matching.recipe.words), np.uint64), *self._known])
+
+    def features_of(self, document: int) -> Any:
+        """The distinct feature hashes of a document, after `sets` or `group`."""
+        return self._spool.finish()[self._offsets[document] : self._offsets[document + 1]]
+
     def group(self, values: Any, work: Work | None = None) -> Grouping:
-        """Decide for every document, after `finish`, whose result is `values`."""
+        """Decide for every document.
+
+        Args:
+            values: What `finish` returned, and then `known_values`.
+            work: Told what a greedy search on features took.
+        """
         found = None if self._resume is None else self._resume.grouping()
         if found is not None:
             return found
-        order = priorities(len(values), self._matching.keep, np.concatenate(self._measured))
+        known = sum(len(each) for each in self._known)
+        own = len(values) - known
+        order = priorities(own, self._matching.keep, np.concatenate(self._measured))
+        order = np.concatenate([np.arange(own, len(values)), order])
         sets = self.sets(values) if self._matching.by_features else None
-        grouping = group(self._matching, values, order, sets, self._groups.numbers(), work)
+        grouping = group(self._matching, values, order, sets, self._groups.numbers(), work, known)
         if self._resume is not None:
             self._resume.folder.save_grouping(grouping)
         return grouping

@@ -22,7 +22,11 @@ VERSION: Final = 1
 
 
 def run_facts(
-    sources: Sequence[Source], matching: Matching, read: ReadOptions, format_name: str | None
+    sources: Sequence[Source],
+    matching: Matching,
+    read: ReadOptions,
+    format_name: str | None,
+    against: list[Any] | None = None,
 ) -> dict[str, Any]:
     """Everything that the result depends on, as values that JSON can hold.
 
@@ -45,6 +49,7 @@ def run_facts(
             "id": read.id,
             "within": read.within,
             "format": format_name,
+            "against": against,
         },
         "inputs": [list(stamp) for source in sources for stamp in source.stamps()],
     }

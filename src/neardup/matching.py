@@ -149,6 +149,11 @@ class Grouping:
     label: Any
     similarity: Any
 
+    def of_first(self, n: int) -> Grouping:
+        """The decision for the first n documents, which may have others as kept ones."""
+        similarity = None if self.similarity is None else self.similarity[:n]
+        return Grouping(self.kept_by[:n], self.label[:n], similarity)
+
     @property
     def kept(self) -> Any:
         """Bool (n,): the document is kept."""
@@ -183,6 +188,7 @@ def group(
     sets: FeatureSets | None,
     groups: Any = None,
     work: Work | None = None,
+    known: int = 0,
 ) -> Grouping:
     """Decide for every document.
 
@@ -194,11 +200,14 @@ def group(
         groups: int32 (n,): only documents with the same number may match; None: all may. The
             feature sets have their own.
         work: Told what a greedy search on features took.
+        known: So many documents, the first in order, are kept whatever matches them; only a greedy
+            search on features may have any.
     """
     if sets is not None and matching.policy == "greedy":
         among = partners(matching, sets)
         chosen = order if among is None else order[np.isin(order, among)]
-        kept_by, score = similar_greedy(sets, chosen, matching.match, matching.workers, work)
+        first = known if among is None else int(np.isin(order[:known], among).sum())
+        kept_by, score = similar_greedy(sets, chosen, matching.match, matching.workers, work, first)
         return Grouping(kept_by, kept_by, score)
     if sets is not None:
         among = partners(matching, sets)

@@ -12,7 +12,7 @@ from neardup.fold import distance
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from neardup.addresses import Addresses
+    from neardup.addresses import Addresses, AddressesBeside
     from neardup.matching import Grouping
 
 __all__ = ["CLUSTERS", "DUPLICATES", "ROWS_A_BATCH", "cluster_batches", "duplicates_table"]
@@ -32,7 +32,9 @@ CLUSTERS: Final = pa.schema(
 ROWS_A_BATCH: Final = 1 << 16
 
 
-def duplicates_table(values: Any, grouping: Grouping, addresses: Addresses) -> pa.Table:
+def duplicates_table(
+    values: Any, grouping: Grouping, addresses: Addresses | AddressesBeside
+) -> pa.Table:
     """One row for each dropped document: what is kept for it, and how alike the two are."""
     dropped = np.flatnonzero(~grouping.kept)
     kept = grouping.kept_by[dropped]
@@ -50,7 +52,9 @@ def duplicates_table(values: Any, grouping: Grouping, addresses: Addresses) -> p
     return pa.table(columns, schema=DUPLICATES)
 
 
-def cluster_batches(grouping: Grouping, addresses: Addresses) -> Iterator[pa.RecordBatch]:
+def cluster_batches(
+    grouping: Grouping, addresses: Addresses | AddressesBeside
+) -> Iterator[pa.RecordBatch]:
     """One row for each document: the address that names its cluster, and whether it is kept."""
     kept = grouping.kept
     for begin in range(0, kept.size, ROWS_A_BATCH):

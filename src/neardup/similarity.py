@@ -122,6 +122,7 @@ def similar_greedy(
     match: Match,
     workers: int | None = None,
     work: Work | None = None,
+    known: int = 0,
 ) -> tuple[Any, Any]:
     """Keep documents in order of priority; drop one only if it is similar to a kept one.
 
@@ -132,6 +133,7 @@ def similar_greedy(
         match: When two documents match.
         workers: Threads; the processors at hand unless given.
         work: Told what the search took.
+        known: So many documents, the first in order, are kept whatever they are similar to.
 
     Returns:
         kept_of: int64 (n,): for a dropped document the kept one of highest priority that it is
@@ -139,7 +141,7 @@ def similar_greedy(
     """
     from neardup.kernels.similar import GREEDY
 
-    run = _Run(sets, order, match, worker_count(workers))
+    run = _Run(sets, order, match, worker_count(workers), known)
     for batch in run.batches_of_groups():
         run.restrict(batch)
         run.match_all(GREEDY)
@@ -190,8 +192,11 @@ def similarities(sets: FeatureSets, left: Any, right: Any, measure: str = "jacca
 class _Run:
     """One walk over the documents with the index of those before."""
 
-    def __init__(self, sets: FeatureSets, order: Any, match: Match, workers: int) -> None:
+    def __init__(
+        self, sets: FeatureSets, order: Any, match: Match, workers: int, known: int = 0
+    ) -> None:
         n = len(sets)
+        self._known = known
         self._sets = sets
         self._order = np.ascontiguousarray(order, np.int64)
         self._measure = MEASURES.index(match.measure)
@@ -275,8 +280,8 @@ class _Run:
             match_chunk,
             mode, documents, self._sets.features, self._sets.offsets, self._groups,
             self._measure, self._similarity, keys, before, key_offsets, self._table,
-            self._heads, self._postings, self.used, self._rank, self._seen, self._found,
-            self._sets.words, self._distance, self.match, self.score, stop,
+            self._heads, self._postings, self.used, self._rank, self._known, self._seen,
+            self._found, self._sets.words, self._distance, self.match, self.score, stop,
         )  # fmt: skip
         try:
             found = matching.result()

@@ -60,6 +60,17 @@ def dedup(
         ),
     ] = None,
     json: shared.Json = False,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            "--against",
+            metavar="INDEX",
+            help="Drop what matches a document of an index, made by neardup index.",
+        ),
+    ] = None,
+    update: Annotated[
+        bool, typer.Option("--update", help="With --against: add what is kept to the index.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the plan and its cost, from a sample.")
     ] = False,
@@ -87,6 +98,8 @@ def dedup(
 
     neardup dedup a.jsonl.gz b.jsonl.gz -o unique/ --resume run.state
 
+    neardup dedup monday.jsonl -o new.jsonl --id id --distance 3 --against seen.index --update
+
     neardup dedup news.parquet --clusters clusters.parquet --policy components
     """
     if output is None and clusters is None and duplicates is None and not dry_run:
@@ -97,6 +110,8 @@ def dedup(
         raise UsageError(
             "--preset gives fingerprints only: pass --distance, without --similarity or --verify"
         )
+    if update and against is None:
+        raise UsageError("--update belongs to --against INDEX")
     skip = shared.skip_errors(on_error, rejects)
 
     from neardup.cli.screen import print_estimate, print_summary, progress, warm_up
@@ -104,7 +119,7 @@ def dedup(
     from neardup.estimate import estimate_run
     from neardup.matching import Matching
     from neardup.memory import memory_bytes
-    from neardup.pipeline import Outputs, Resources, dedup_files, dedup_texts
+    from neardup.pipeline import Against, Outputs, Resources, dedup_files, dedup_texts
 
     matching = Matching(
         similarity, distance, verify, measure, made, policy, keep, plan, workers, recall
@@ -118,5 +133,6 @@ def dedup(
         print_estimate(estimate_run(inputs, matching, read, resources, format_name), json)
         return
     with progress() as shown:
-        result = dedup_files(inputs, outputs, matching, read, resources, shown, format_name)
+        seen = None if against is None else Against(against, update)
+        result = dedup_files(inputs, outputs, matching, read, resources, shown, format_name, seen)
     print_summary(result.summary, json)

@@ -233,19 +233,7 @@ class BaseIndex:
         Raises:
             UsageError: As `query`.
         """
-        words, rows = self._many(fingerprints)
-        reach, threads = self._reach(distance), workers_or_default(workers)
-        segments, tail = self._read()
-        parts = [
-            (segment.search(words, reach, self._settings, threads), segment.numbers, segment.ids)
-            for segment in segments
-        ]
-        count = len(tail)
-        if count:
-            found = self._scan_tail(tail, count, words, reach, threads)
-            ids = IdColumn(pa.array(tail.ids[:count], ID_KINDS[self._kind or "int"]))
-            parts.append((found, tail.numbers, ids))
-        return sorted_table(parts, rows, ID_KINDS[self._kind or "int"], limit)
+        return self._answers(fingerprints, distance, limit, workers)
 
     def fingerprints_of(self, texts: Any) -> Any:
         """Fingerprint texts by the index's recipe, as neardup.fingerprints.
@@ -256,6 +244,36 @@ class BaseIndex:
         from neardup.fold import fingerprints
 
         return fingerprints(texts, self._texts_recipe())
+
+    def first_within(self, fingerprints: Any, distance: int | None = None) -> pa.Table:
+        """Find for each of many the document within the distance that was added first.
+
+        Args:
+            fingerprints: As of `query_batch`.
+            distance: As of `query_batch`.
+
+        Returns:
+            row, id, distance as of `query_batch`: at most one for a row.
+        """
+        return self._answers(fingerprints, distance, 1, None, by_age=True)
+
+    def fingerprints_by_id(self, ids: Any) -> Any:
+        """The stored fingerprints of documents, uint64 (n, words).
+
+        Raises:
+            KeyError: If an id is not present.
+        """
+        wanted = id_array(ids)
+        segments, tail = self._read()
+        places = self._places(IdColumn(wanted))
+        absent = np.flatnonzero(~places.present)
+        if len(absent):
+            raise KeyError(wanted[int(absent[0])].as_py())
+        words = np.empty((len(wanted), self._settings.words), np.uint64)
+        for i, stored in enumerate([*(segment.words for segment in segments), tail.words]):
+            here = places.segments == i
+            words[here] = stored[places.rows[here]]
+        return words
 
     def nearest(self, fingerprint: Any, n: int = 10) -> list[tuple[Any, int]]:
         """The n stored documents with the smallest distances, however large these are.
@@ -316,6 +334,29 @@ class BaseIndex:
     def _read(self) -> tuple[tuple[Segment, ...], Tail]:
         """What a query looks at."""
         return self._state
+
+    def _answers(
+        self,
+        fingerprints: Any,
+        distance: int | None,
+        limit: int | None,
+        workers: int | None,
+        *,
+        by_age: bool = False,
+    ) -> pa.Table:
+        words, rows = self._many(fingerprints)
+        reach, threads = self._reach(distance), workers_or_default(workers)
+        segments, tail = self._read()
+        parts = [
+            (segment.search(words, reach, self._settings, threads), segment.numbers, segment.ids)
+            for segment in segments
+        ]
+        count = len(tail)
+        if count:
+            found = self._scan_tail(tail, count, words, reach, threads)
+            ids = IdColumn(pa.array(tail.ids[:count], ID_KINDS[self._kind or "int"]))
+            parts.append((found, tail.numbers, ids))
+        return sorted_table(parts, rows, ID_KINDS[self._kind or "int"], limit, by_age=by_age)
 
     def _hits(
         self, words: Any, distance: int, most: int | None = None

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
+import pyarrow as pa
 
 from neardup.errors import FileError, UsageError
 from neardup.index.contents import Contents
@@ -23,9 +24,11 @@ from neardup.recipe import Recipe
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterator
 
 __all__ = ["CHECKPOINT_ROWS", "DurableIndex"]
 
+DOCUMENTS_A_BATCH: Final = 1 << 14
 CHECKPOINT_ROWS: Final = 1 << 17
 """Rows that may wait in the log, which is read again when the index is opened."""
 
@@ -100,7 +103,9 @@ class DurableIndex(Follower):
         except FileNotFoundError:
             found = None
         if found is None and (readonly or not create):
-            raise FileError(f"there is no index in {folder}: make one by opening it for writing")
+            raise FileError(
+                f"there is no index in {folder}: make one with neardup index create {folder}"
+            )
         if found is None:
             found = Store.create(folder, new_settings(distance, bits, recipe, plan, store))
         try:
@@ -151,6 +156,11 @@ class DurableIndex(Follower):
     def store(self) -> str:
         """What is kept beside fingerprints: "none", "features" or "text"."""
         return str(self._store.settings["store"])
+
+    @property
+    def transaction(self) -> int:
+        """The number of the last commit that this object knows of."""
+        return self._transaction
 
     @property
     def uncommitted(self) -> int:
@@ -214,6 +224,21 @@ class DurableIndex(Follower):
             if number in self._pending.contents:
                 return self._contents.decoded(self._pending.contents[number])
             return self._contents.decoded(self._store.content(number))
+
+    def documents(self) -> Iterator[tuple[Any, Any, list[Any]]]:
+        """Ids, fingerprints and contents of all committed documents, some at a time.
+
+        Returns:
+            Arrow array, uint64 (n, words) and a list as of `content`, in order of insertion.
+        """
+        segments, tail = self._read()
+        parts = [*segments, tail.segment(self._kind)] if self._kind and len(tail) else segments
+        for part in parts:
+            live = np.flatnonzero(~part.dead)
+            for rows in np.split(live, range(DOCUMENTS_A_BATCH, len(live), DOCUMENTS_A_BATCH)):
+                found = self._store.contents(part.numbers[rows])
+                contents = [self._contents.decoded(each) for each in found]
+                yield part.ids.values.take(pa.array(rows)), part.words[rows], contents
 
     def commit(self) -> None:
         """Bring what was added and removed to the disk, all or nothing; one sync.
@@ -360,7 +385,7 @@ class DurableIndex(Follower):
     def _written(self, segment: Segment, path: Path) -> StoredSegment:
         write_segment(path, segment, self._settings)
         dead = segment.dead if segment.removed else None
-        stored = StoredSegment(SegmentFile(path), self._settings, dead)
+        stored = StoredSegment(SegmentFile(path), dead)
         stored.changed.update(np.unique(np.flatnonzero(segment.dead) // CHUNK_ROWS).tolist())
         return stored
 

@@ -52,7 +52,9 @@ class Places:
         return self.segments >= 0
 
 
-def sorted_table(parts: list[Any], rows: Any, kind: Any, limit: int | None) -> pa.Table:
+def sorted_table(
+    parts: list[Any], rows: Any, kind: Any, limit: int | None, *, by_age: bool = False
+) -> pa.Table:
     """Join what the parts of an index found into one table.
 
     Args:
@@ -60,6 +62,7 @@ def sorted_table(parts: list[Any], rows: Any, kind: Any, limit: int | None) -> p
         rows: int64: the row of each query.
         kind: Arrow type of the ids.
         limit: The most for one query.
+        by_age: Sort by insertion alone, not by distance first.
 
     Returns:
         row, id, distance; sorted by row, distance and insertion.
@@ -70,7 +73,8 @@ def sorted_table(parts: list[Any], rows: Any, kind: Any, limit: int | None) -> p
     ids = pa.concat_arrays(
         [pa.array([], kind), *(ids.values.take(pa.array(found.rows)) for found, _, ids in parts)]
     )
-    order = np.lexsort((numbers, distances, queries))
+    keys = (numbers, queries) if by_age else (numbers, distances, queries)
+    order = np.lexsort(keys)
     queries = queries[order]
     cut = 0
     if limit is not None:

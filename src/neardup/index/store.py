@@ -206,6 +206,11 @@ class Store:
         """What is stored for a row, if anything is."""
         return self._environment.read(lambda txn: txn.get(b"content", _key(number)))
 
+    def contents(self, numbers: Any) -> list[bytes | None]:
+        """What is stored for each of many rows."""
+        keys = [_key(number) for number in numbers.tolist()]
+        return self._environment.read(lambda txn: [txn.get(b"content", key) for key in keys])
+
     def content_numbers(self) -> Any:
         """The numbers of the rows that have contents: int64, ascending."""
         keys = self._environment.read(lambda txn: b"".join(txn.keys(b"content")))

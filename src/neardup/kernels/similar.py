@@ -401,8 +401,8 @@ def _unite(
 def match_chunk(
     mode: int, documents: Any, features: Any, offsets: Any, groups: Any, measure: int,
     similarity: float, keys: Any, before: Any, key_offsets: Any, table: Any, heads: Any,
-    postings: Any, used: Any, rank: Any, seen: Any, found: Any, words: Any, distance: int,
-    match: Any, score: Any, stop: Any,
+    postings: Any, used: Any, rank: Any, known: int, seen: Any, found: Any, words: Any,
+    distance: int, match: Any, score: Any, stop: Any,
 ) -> Any:  # fmt: skip
     """Match documents, in the order given, with those indexed before, and index them.
 
@@ -427,6 +427,7 @@ def match_chunk(
         postings: int64 (capacity, 4): document, features before, and links (see `_insert`).
         used: int64 (3,): postings in use, slots in use, candidates verified.
         rank: int64 (n,): priority of each document, 0 first.
+        known: GREEDY: documents of lower ranks are indexed whatever they are similar to.
         seen: int64 (n,), scratch, initially -1.
         found: int64 (n,), scratch.
         words: uint64 (n, w), fingerprints.
@@ -457,6 +458,8 @@ def match_chunk(
                 x, keys, before, first, last, members, features, offsets, groups, measure,
                 similarity, table, heads, postings, used, seen, words, distance, match,
             )  # fmt: skip
+            count = 0
+        elif mode == GREEDY and rank[x] < known:
             count = 0
         else:
             count = _candidates(

@@ -5,6 +5,7 @@ One file for each thing that a user asks for: `deduplicate`, `fingerprint`, `pai
 """
 
 from neardup.collection import Resources
+from neardup.pipeline.against import Against
 from neardup.pipeline.deduplicate import (
     DedupResult,
     Outputs,
@@ -17,6 +18,7 @@ from neardup.pipeline.pair import similar_pairs
 from neardup.pipeline.pair_files import pairs_file
 
 __all__ = [
+    "Against",
     "DedupResult",
     "Outputs",
     "Resources",

@@ -31,6 +31,7 @@ from neardup.errors import UsageError
 from neardup.facts import run_facts
 from neardup.matching import Matching
 from neardup.memory import memory_bytes
+from neardup.pipeline.against import Against, Known, texts_of
 from neardup.pipeline.steps import open_inputs, output_set, read_all, summarise
 from neardup.progress import Quiet, Stopwatch
 from neardup.recipe import Recipe
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from neardup.addresses import Addresses, AddressesBeside
     from neardup.documents import OutputSet, Source
     from neardup.matching import Grouping
     from neardup.progress import Progress
@@ -120,6 +122,8 @@ def dedup(  # noqa: PLR0913
     memory: str | int | None = None,
     recall: float = 1.0,
     resume: str | os.PathLike[str] | None = None,
+    against: str | os.PathLike[str] | None = None,
+    update: bool = False,
 ) -> DedupResult:
     """Find near-duplicates among files or documents in memory, and keep one of each group.
 
@@ -148,6 +152,8 @@ def dedup(  # noqa: PLR0913
         recall: Least share of the pairs exactly at the threshold that is found; 1 finds all.
         resume: Folder where a run over files keeps what it has done: killed, it goes on there when
             it is called again with the same arguments. Removed when the run succeeds.
+        against: Folder of a DurableIndex: a document that matches one of its documents is dropped.
+        update: Add the kept documents to that index.
 
     Returns:
         What was decided, as arrays and an Arrow table.
@@ -183,7 +189,12 @@ def dedup(  # noqa: PLR0913
     paths = _paths(source, output is not None)
     if paths is not None:
         outputs = Outputs(*(None if path is None else os.fspath(path) for path in files))
-        return dedup_files(paths, outputs, matching, read, resources, format_name=format)
+        seen = None if against is None else Against(os.fspath(against), update)
+        return dedup_files(
+            paths, outputs, matching, read, resources, format_name=format, against=seen
+        )
+    if against is not None:
+        raise UsageError("against belongs to files: query the index with documents in memory")
     if resume is not None:
         raise UsageError("resume belongs to files: documents in memory are gone with the process")
     if any(path is not None for path in files):
@@ -199,6 +210,7 @@ def dedup_files(
     resources: Resources,
     progress: Progress | None = None,
     format_name: str | None = None,
+    against: Against | None = None,
 ) -> DedupResult:
     """Remove near-duplicates from files.
 
@@ -210,6 +222,7 @@ def dedup_files(
         resources: What the run may use.
         progress: Told where the run is; nothing is shown unless given.
         format_name: Format of all inputs; their extensions tell unless given.
+        against: An index whose documents came before.
 
     Raises:
         UsageError, DataError, FileError: As `dedup`.
@@ -217,10 +230,14 @@ def dedup_files(
     shown = progress or Quiet()
     watch = Stopwatch(shown)
     with ExitStack() as stack:
+        known = None if against is None else Known(against, matching, read)
+        if known is not None:
+            stack.callback(known.close)
         sources = open_inputs(stack, paths, resources, format_name)
         folder = None
         if resources.resume is not None:
-            facts = run_facts(sources, matching, read, format_name)
+            state = None if known is None else known.state
+            facts = run_facts(sources, matching, read, format_name, state)
             folder = stack.enter_context(RunFolder(resources.resume))
             folder.begin(facts)
         written = stack.enter_context(output_set(sources, resources, folder))
@@ -230,17 +247,27 @@ def dedup_files(
         rejects = Rejects(outputs.rejects, written)
         names = [source.name for source in sources]
         resume = None if folder is None else Resume(folder, matching.recipe.words)
-        collection = stack.enter_context(Collection(names, matching, resources, resume))
+        keep_features = known is not None and known.needs_features
+        collection = stack.enter_context(
+            Collection(names, matching, resources, resume, keep_features=keep_features)
+        )
         counts = read_all(sources, collection, read, rejects, watch, shown)
         values = collection.finish()
         watch.begin("match")
-        grouping = collection.group(values)
+        addresses: Addresses | AddressesBeside = collection.addresses
+        if known is None:
+            grouping, whole = collection.group(values), values
+        else:
+            grouping, whole, addresses = known.group(collection, values)
+            known.check_ids(collection, grouping.kept)
         watch.begin("write")
-        table = duplicates_table(values, grouping, collection.addresses)
+        table = duplicates_table(whole, grouping, addresses)
         kept = _write_kept(sources, grouping, counts, outputs, written)
-        _write_tables(table, grouping, collection, outputs, written)
+        _write_tables(table, grouping, addresses, outputs, written)
         with nullcontext() if folder is None else folder.publishing():
             written.commit()
+        if known is not None:
+            known.update(collection, values, grouping.kept, texts_of(sources, read))
         if folder is not None:
             folder.remove()
     summary = summarise(
@@ -268,14 +295,14 @@ def _write_kept(
 def _write_tables(
     duplicates: pa.Table,
     grouping: Grouping,
-    collection: Collection,
+    addresses: Addresses | AddressesBeside,
     outputs: Outputs,
     written: OutputSet,
 ) -> None:
     if outputs.duplicates is not None:
         write_table(written, outputs.duplicates, DUPLICATES, duplicates.to_batches(ROWS_A_BATCH))
     if outputs.clusters is not None:
-        batches = cluster_batches(grouping, collection.addresses)
+        batches = cluster_batches(grouping, addresses)
         write_table(written, outputs.clusters, CLUSTERS, batches)
 
 
