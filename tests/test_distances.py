@@ -83,6 +83,12 @@ def test_a_document_without_tokens_is_at_no_distance() -> None:
         (np.array([1], np.uint64), -1, None, "a fingerprint is -1"),
         (np.array([1], np.uint64), 2**64, None, "give one of 64 bits"),
         (np.array([1], np.uint64), 1, 128, r"shape \(1,\): 128 bits are 2 words a row"),
+        (
+            np.array([1, 2], np.uint64),
+            np.array([1, 2, 3], np.uint64),
+            None,
+            r"shapes \(2,\) and \(3,\): use as many of both",
+        ),
         (np.uint64(1), np.uint64(1), 64, r"shape \(\): 64 bits are 1 words a row"),
     ],
 )

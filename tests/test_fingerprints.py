@@ -119,7 +119,7 @@ def test_what_is_not_text_is_refused() -> None:
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 2**130), st.integers(-5, 5) | st.floats(-9, 9))),
+    st.lists(st.tuples(st.integers(0, 2**130), st.integers(0, 5) | st.floats(0, 9))),
     st.integers(1, 130),
 )
 def test_simhash_is_the_sign_of_the_weighted_sums(
@@ -141,7 +141,11 @@ def test_simhash_is_the_sign_of_the_weighted_sums(
         ([("a", 1)], r"the hash of features\[0\] is 'a': use whole numbers from 0 up"),
         ([(1, 1), (-1, 1)], r"the hash of features\[1\] is -1: .*hash % 2\*\*64"),
         ([(1.5, 1)], r"the hash of features\[0\] is 1\.5"),
-        ([(1, float("nan"))], r"the weight of features\[0\] is nan: use finite numbers"),
+        ([("a", -1)], r"the hash of features\[0\] is 'a'"),
+        ([(1, float("nan"))], r"the weight of features\[0\] is nan: use finite numbers from 0 up"),
+        ([(1, 1), (2, -1)], r"the weight of features\[1\] is -1: .*neardup\.project folds them"),
+        ([(1, -0.5)], r"the weight of features\[0\] is -0\.5: use finite numbers from 0 up"),
+        ([(1, -(10**400))], r"the weight of features\[0\] is -10"),
         ([(1, float("inf"))], "is inf: use finite numbers"),
         ([(1, "x")], "is 'x': use finite numbers"),
         ([(1, None)], "is None: use finite numbers"),

@@ -119,7 +119,7 @@ def test_a_file_that_is_not_there_is_a_file_error(tmp_path: Path) -> None:
 
 def test_jiebas_format_gives_words_their_values_and_others_the_median(tmp_path: Path) -> None:
     path = tmp_path / "idf.txt"
-    path.write_text("你好 1.5\n世界 3.25\n\nc++ 2.0\n", "utf-8")
+    path.write_bytes("\ufeff你好 1.5\r\n世界 3.25\n\nc++ 2.0\n".encode())
     table = nd.DocumentFrequencies.from_jieba(str(path))
     assert [table.idf(x) for x in ("你好", "世界", "c++", "other")] == [1.5, 3.25, 2.0, 2.0]
     assert idf.load_table(str(path)).digest == table.digest
@@ -128,6 +128,8 @@ def test_jiebas_format_gives_words_their_values_and_others_the_median(tmp_path: 
     assert nd.DocumentFrequencies.load(str(again)).digest == table.digest
     with pytest.raises(UsageError, match="no counts to merge"):
         table.merge(learn(["a"]))
+    with pytest.raises(UsageError, match="cannot merge 5: pass another"):
+        table.merge(5)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

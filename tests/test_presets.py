@@ -189,6 +189,12 @@ def test_features_that_no_library_takes_are_named(name: str, features: Any, mess
         fingerprint_features(nd.preset(name), features)
 
 
+@pytest.mark.parametrize("recipe", ["gaoya", None, nd.Recipe(), 5])
+def test_features_need_the_recipe_of_a_preset(recipe: Any) -> None:
+    with pytest.raises(RecipeError, match=r"neardup\.preset\(name\)|preset is None: pass a name"):
+        fingerprint_features(recipe, ["a"])
+
+
 def test_weights_beyond_64_bits_fold_exactly() -> None:
     recipe = nd.preset("pypi-simhash")
     one = fingerprint_features(recipe, ["a"])

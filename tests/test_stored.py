@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import neardup as nd
 from neardup.compat import stored
 from neardup.compat.simhash import Simhash, SimhashIndex
 from neardup.errors import DataError, UsageError
@@ -67,20 +70,81 @@ def test_entries_of_a_simhash_index_are_read_once_each() -> None:
     assert dict(zip(ids, values.tolist(), strict=True)) == {n: s.value for n, s in objs}
 
 
-def test_what_cannot_be_read_is_named_with_its_row() -> None:
-    with pytest.raises(DataError, match="row 1: 'x' is no number of base 10"):
-        stored.from_decimal(["1", "x"])
-    with pytest.raises(DataError, match="row 0: '18446744073709551616' does not fit 64 bits"):
-        stored.from_decimal([str(2**64)])
-    with pytest.raises(DataError, match="row 0: None is no number"):
-        stored.from_hex([None])  # type: ignore[list-item]
-    with pytest.raises(DataError, match="7 bytes are no whole number"):
-        stored.from_bytes(b"1234567")
-    with pytest.raises(UsageError, match="order is 'middle': use big or little"):
-        stored.from_bytes(b"", order="middle")
-    with pytest.raises(UsageError, match="multiple of 8"):
-        stored.from_bytes(b"", bits=12)
-    with pytest.raises(UsageError, match="signed"):
-        stored.from_signed([2**63])
-    with pytest.raises(DataError, match="should be the value in hexadecimal,id"):
-        stored.from_index_entries(["ff"])
+def test_entries_of_a_wide_index_are_read_with_its_width() -> None:
+    objs = [("a", Simhash("one two three", f=128))]
+    index = SimhashIndex(objs, f=128)
+    entries = [entry for bucket in index.bucket.values() for entry in bucket]
+    values, _ = stored.from_index_entries(entries, 128)
+    assert stored.to_decimal(values) == [str(objs[0][1].value)]
+
+
+def test_lines_of_a_file_and_arrow_columns_are_read() -> None:
+    assert stored.from_decimal(["5\n", " -1\r\n", b"7"]).tolist() == [5, 2**64 - 1, 7]  # type: ignore[list-item]
+    assert stored.from_hex(pa.array(["ff", "0XFE"])).tolist() == [255, 254]
+    assert stored.from_signed(pa.array([-1, 5])).tolist() == [2**64 - 1, 5]
+    assert stored.from_signed(np.array([-1, 5], object)).tolist() == [2**64 - 1, 5]
+    assert stored.from_signed([]).tolist() == stored.from_bytes(b"").tolist() == []
+
+
+@pytest.mark.parametrize("value", ["x", "", "-", "1.0", "1e5", "1_000", "１２", None, 12, True])  # noqa: RUF001
+def test_what_is_no_number_is_named_with_its_row(value: Any) -> None:
+    with pytest.raises(DataError, match=f"row 1: {re.escape(repr(value))} is no number of base 10"):
+        stored.from_decimal(["1", value])
+
+
+@pytest.mark.parametrize("value", ["0xfg", "0x", "f_f", "g", 255, None])
+def test_what_is_no_hexadecimal_number_is_named_with_its_row(value: Any) -> None:
+    with pytest.raises(DataError, match=f"row 1: {re.escape(repr(value))} is no number of base 16"):
+        stored.from_hex(["1", value])
+
+
+@pytest.mark.parametrize(
+    ("read", "message"),
+    [
+        (lambda: stored.from_decimal([str(2**64)]), "row 0: '18446744073709551616' does not fit"),
+        (lambda: stored.from_decimal([str(-(2**63) - 1)]), "row 0: .* does not fit 64 bits"),
+        (lambda: stored.from_decimal(["9" * 5000]), "row 0: '999.* does not fit 64 bits"),
+        (lambda: stored.from_decimal(["256"], 8), "row 0: '256' does not fit 8 bits"),
+        (lambda: stored.from_hex(["1" * 17]), "row 0: '1{17}' does not fit 64 bits"),
+        (lambda: stored.from_bytes(b"1234567"), "7 bytes are no whole number of fingerprints"),
+        (lambda: stored.from_signed([1, 1.5]), "row 0: 1.0 is no signed 64-bit integer"),
+        (lambda: stored.from_signed([1, None]), "row 1: None is no signed 64-bit integer"),
+        (lambda: stored.from_signed([-(2**63) - 1]), "row 0: -9223372036854775809 is no signed"),
+        (lambda: stored.from_signed([True]), "row 0: True is no signed"),
+        (lambda: stored.from_signed([2**63]), "dtype uint64, which has no sign"),
+        (lambda: stored.from_index_entries(["ff"]), "'ff': should be the value in hexadecimal,id"),
+        (lambda: stored.from_index_entries([5]), "index entry 5: should be"),  # type: ignore[list-item]
+        (lambda: stored.from_index_entries(["zz,a"]), "'zz' is no number of base 16"),
+    ],
+)
+def test_stored_data_that_cannot_be_read_is_named(read: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: stored.from_decimal("123"), "'123' is one value: pass a list"),
+        (lambda: stored.from_index_entries("ff,a"), "'ff,a' is one value: pass a list"),
+        (lambda: stored.from_hex(None), "None is one value"),  # type: ignore[arg-type]
+        (lambda: stored.from_hex(["1"], 0), "bits is 0: use a whole number from 1"),
+        (lambda: stored.from_decimal(["1"], "64"), "bits is '64': use a whole"),  # type: ignore[arg-type]
+        (lambda: stored.from_bytes(b"", order="middle"), "order is 'middle': use big or little"),
+        (lambda: stored.from_bytes(b"", 12), "bits is 12: use a multiple of 8"),
+        (lambda: stored.from_bytes(b"", 64.0), "bits is 64.0: use a whole"),  # type: ignore[arg-type]
+        (lambda: stored.from_bytes("abc"), "data is str: pass bytes"),
+        (lambda: stored.from_bytes([1, 2]), "data is list: pass bytes"),
+        (lambda: stored.to_hex(5), "0 dimensions"),
+        (lambda: stored.to_decimal(["a"]), "dtype <U1: use uint64"),
+        (lambda: stored.to_signed([-1]), "dtype int64: use uint64; from_signed"),
+        (lambda: stored.to_decimal([1.5]), "dtype float64"),
+        (lambda: stored.to_bytes([300], 8), "row 0: 0x12c does not fit 8 bits"),
+        (lambda: stored.to_bytes(wide([1, 2**64]), 64), "row 1: 0x1.* does not fit 64 bits"),
+        (lambda: stored.to_bytes([1], 128), "bits is 128: the fingerprints have 64"),
+        (lambda: stored.to_hex(nd.fingerprints(["a", ""])), "row 1 has no fingerprint"),
+    ],
+)
+def test_what_cannot_be_converted_is_refused(call: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        call()

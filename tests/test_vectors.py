@@ -171,11 +171,11 @@ def test_bits_agree_as_often_as_the_angle_says(method: str, angle: float) -> Non
 
 
 @given(st.lists(st.tuples(st.integers(0, 2**140), st.integers(-99, 99)), min_size=1, max_size=9))
-def test_given_hashes_fold_as_simhash_does(features: list[tuple[int, int]]) -> None:
+def test_given_hashes_fold_as_the_oracle_does(features: list[tuple[int, int]]) -> None:
     hashes, values = zip(*features, strict=True)
     for bits in (3, 64, 130):
         found = as_ints(nd.project([values], bits, hashes=hashes))
-        assert found == [nd.simhash(features, bits) if any(values) else None]
+        assert found == [naive.fold(features, bits, "zero") if any(values) else None]
 
 
 def test_scaling_by_a_power_of_two_changes_nothing() -> None:
@@ -263,7 +263,10 @@ def test_bad_vectors_are_named_by_row_and_column(vectors: Any, message: str) -> 
     ("options", "message"),
     [
         ({"bits": 0}, "bits is 0: use a whole number from 1 to 65,536"),
+        ({"bits": True}, "bits is True"),
         ({"method": "hash"}, "method is 'hash': use one of hashed, per-bit, gaussian"),
+        ({"method": ["hashed"]}, r"method is \['hashed'\]: use one of"),
+        ({"seed": True}, "seed is True"),
         ({"seed": -1}, "seed is -1"),
         ({"hashes": [1]}, "row 0 has 2 numbers: there are hashes for 1"),
         ({"hashes": [1, -2]}, r"hashes\[1\] is -2"),

@@ -79,11 +79,11 @@ def hashes_and_units(features: Any) -> tuple[list[int], list[int]]:
     """Check (hash, weight) pairs of the caller; the hashes, and the weights in units of 2**-16.
 
     Raises:
-        UsageError: For what is no pair of a whole number from 0 up and a finite number.
+        UsageError: For what is no pair of a whole number from 0 up and a finite number from 0 up.
 
     Example:
-        >>> hashes_and_units([(5, 1), (6, -0.5)])
-        ([5, 6], [65536, -32768])
+        >>> hashes_and_units([(5, 1), (6, 0.5)])
+        ([5, 6], [65536, 32768])
     """
     try:
         pairs = list(features)
@@ -117,15 +117,19 @@ def _checked_hash(given: Any, at: int) -> int:
 
 def _checked_units(weight: Any, at: int) -> int:
     try:
-        if math.isfinite(weight):
+        if math.isfinite(weight) and weight >= 0:
             # Whole numbers stay exact, and no float overflows.
             whole = isinstance(weight, int) or abs(weight) >= _EXACT
             return int(weight) * _ONE if whole else round(float(weight) * _ONE)
     except OverflowError:  # an int that is no float
-        return int(weight) * _ONE
+        if weight > 0:
+            return int(weight) * _ONE
     except (TypeError, ValueError):
         pass
-    raise UsageError(f"the weight of features[{at}] is {weight!r:.60}: use finite numbers")
+    raise UsageError(
+        f"the weight of features[{at}] is {weight!r:.60}: use finite numbers from 0 up;"
+        " vectors may have negative ones, neardup.project folds them"
+    )
 
 
 def majority(

@@ -41,16 +41,17 @@ def simhash(features: Iterable[tuple[int, float]], bits: int = 64) -> int:
     """Fold (hash, weight) pairs into a fingerprint: bit j is 1 where the weights with bit j lead.
 
     Args:
-        features: Hashes (ints, of which the low `bits` bits count) with finite weights, which are
-            rounded to multiples of 2**-16. A weight may be negative, as a vector's coordinate.
+        features: Hashes (ints, of which the low `bits` bits count) with finite weights from 0 up,
+            which are rounded to multiples of 2**-16. For vectors, whose numbers may be negative,
+            see `project`.
         bits: Width of the result, 1 or more.
 
     Returns:
         The fingerprint; 0 for no features.
 
     Raises:
-        UsageError: If a hash is no whole number or negative, a weight is not finite, something is
-            no such pair, or `bits` is out of range.
+        UsageError: If a hash is no whole number or negative, a weight is negative or not finite,
+            something is no such pair, or `bits` is out of range.
 
     Example:
         >>> simhash([(0b1010, 1), (0b1000, 1), (0b0111, 1)], bits=4)
@@ -214,8 +215,8 @@ def distance(a: Any, b: Any, bits: int | None = None) -> Any:
         An int for two ints or, with `bits`, two single fingerprints; else an int64 array.
 
     Raises:
-        UsageError: If an int is negative, arrays are not uint64, or the last axis does not have
-            ceil(bits / 64) words.
+        UsageError: If an int is negative, arrays are not uint64 or do not broadcast, or the last
+            axis does not have ceil(bits / 64) words.
 
     Example:
         >>> distance(0b1011, 0b0001)
@@ -231,6 +232,12 @@ def distance(a: Any, b: Any, bits: int | None = None) -> Any:
             )
         return operator.xor(a, b).bit_count()
     left, right = _words(a, bits), _words(b, bits)
+    try:
+        np.broadcast_shapes(left.shape, right.shape)
+    except ValueError:
+        raise UsageError(
+            f"fingerprints have shapes {left.shape} and {right.shape}: use as many of both, or one"
+        ) from None
     counts = np.bitwise_count(left ^ right).astype(np.int64)
     if bits is not None or max(left.ndim, right.ndim) > 1:
         counts = counts.sum(axis=-1)

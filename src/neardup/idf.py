@@ -8,6 +8,7 @@ little-endian.
 
 from __future__ import annotations
 
+import codecs
 import functools
 import hashlib
 import json
@@ -122,7 +123,8 @@ class DocumentFrequencies:
             DataError: For a line that is something else; it is named.
         """
         words: dict[str, int] = {}
-        for number, line in enumerate(_read(path).split(b"\n"), 1):
+        lines = _read(path).removeprefix(codecs.BOM_UTF8).split(b"\n")
+        for number, line in enumerate(lines, 1):
             if line.strip():
                 word, units = _parsed(line, f"{path}:{number}")
                 words[word] = units
@@ -174,8 +176,10 @@ class DocumentFrequencies:
 
         Raises:
             RecipeError: If the features were made in another way.
-            UsageError: If one has values that were given, not counts.
+            UsageError: If one has values that were given, not counts, or is no table.
         """
+        if not isinstance(other, DocumentFrequencies):
+            raise UsageError(f"cannot merge {other!r:.60}: pass another DocumentFrequencies")
         if not self.documents or not other.documents:
             raise UsageError("a table of given values has no counts to merge: learn both tables")
         if self.space != other.space:

@@ -131,11 +131,11 @@ class _Plan:
 
 
 def _plan(bits: int, method: str, hashes: Any, seed: int) -> _Plan:
-    if not isinstance(bits, int) or not 1 <= bits <= MAX_BITS:
+    if not isinstance(bits, int) or isinstance(bits, bool) or not 1 <= bits <= MAX_BITS:
         raise UsageError(f"bits is {bits!r}: use a whole number from 1 to {MAX_BITS:,}")
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise UsageError(f"method is {method!r}: use one of {', '.join(METHODS)}")
-    if not isinstance(seed, int) or not 0 <= seed < 1 << 64:
+    if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 1 << 64:
         raise UsageError(f"seed is {seed!r}: use a whole number from 0 to 2**64 - 1")
     words = -(-bits // 64)
     code, given = METHODS[method], np.zeros((0, words), np.uint64)

@@ -9,6 +9,7 @@ PyPI simhash need `python2.7` and `python3.6`; without them they are skipped, an
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import random
 import shutil
@@ -156,9 +157,23 @@ def random_features(count: int, seed: int = 2) -> list[Any]:
     return rows
 
 
+@functools.cache
+def interpreter(name: str) -> str | None:
+    """A Python of this name that runs, on the path or of pyenv; None without one."""
+    of_pyenv = sorted((Path.home() / ".pyenv" / "versions").glob(f"*/bin/{name}"))
+    for found in (shutil.which(name), *of_pyenv):
+        # pyenv puts a name on the path also where the version is not the chosen one.
+        if (
+            found
+            and subprocess.run([found, "-V"], capture_output=True, check=False).returncode == 0
+        ):
+            return str(found)
+    return None
+
+
 def environment(comparison: Comparison) -> Path | None:
     """The folder that the packages were installed into; None without the interpreter."""
-    python = shutil.which(comparison.python)
+    python = interpreter(comparison.python)
     if python is None:
         return None
     home = HOME / "-".join(comparison.packages).replace("<", "").replace("=", "")
@@ -173,7 +188,7 @@ def environment(comparison: Comparison) -> Path | None:
 def theirs(comparison: Comparison, home: Path, rows: list[Any]) -> list[int]:
     """The package's values."""
     done = subprocess.run(
-        [str(shutil.which(comparison.python)), "-c", READ + comparison.code + WRITE],
+        [str(interpreter(comparison.python)), "-c", READ + comparison.code + WRITE],
         input=json.dumps(rows).encode(),
         capture_output=True,
         check=True,

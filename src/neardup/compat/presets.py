@@ -24,7 +24,7 @@ from neardup.compat import (
     yanyiwu,
 )
 from neardup.errors import RecipeError, UsageError
-from neardup.recipe import Recipe
+from neardup.recipe import Recipe, recipe_of
 
 if TYPE_CHECKING:
     from neardup.compat.parts import Aliases, Feature, Preset
@@ -109,6 +109,7 @@ def fingerprint_features(
         features: Strings or bytes, of weight 1 each, or pairs of one and its weight.
 
     Raises:
+        RecipeError: If the recipe is not one of a preset.
         UsageError: If a weight is negative or not finite, or no whole number where the library
             counts, or something is no feature.
 
@@ -116,7 +117,7 @@ def fingerprint_features(
         >>> fingerprint_features(preset("yanyiwu"), [("你好", 2.0), ("世界", 1.0)])
         17676873585679812141
     """
-    found = _find(recipe.preset)
+    found = _find(recipe_of(recipe).preset)
     if isinstance(features, str | bytes) or not isinstance(features, Iterable):
         raise UsageError(f"features is {features!r:.60}: pass a list of strings, or of pairs")
     pairs = [_checked(feature) for feature in features]

@@ -5,14 +5,15 @@ All give uint64 arrays, as `neardup.distance` and `neardup.pairs` take them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+import numbers
+import re
+from collections.abc import Iterable
+from typing import Any, Final
 
 import numpy as np
 
 from neardup.errors import DataError, UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from neardup.recipe import MAX_BITS
 
 __all__ = [
     "from_bytes",
@@ -27,37 +28,51 @@ __all__ = [
 ]
 
 _ORDERS: Final = ("big", "little")
+_DIGITS: Final = {
+    10: re.compile("[+-]?[0-9]+"),
+    16: re.compile("[+-]?(?:0[xX])?[0-9a-fA-F]+"),
+}
+_MOST_DIGITS: Final = 4000
 
 
 def from_signed(values: Any) -> Any:
     """Signed 64-bit integers, as Java and SQL databases keep them; uint64, the same bits.
 
     Raises:
-        UsageError: If a value does not fit 64 bits with a sign.
+        DataError: If a value is no whole number or does not fit 64 bits with a sign, with its row.
 
     Example:
         >>> from_signed([-1, 5]).tolist()
         [18446744073709551615, 5]
     """
-    try:
-        array = np.asarray(values)
-        if array.dtype.kind not in "iO" and array.size:
-            raise UsageError(f"values have dtype {array.dtype}: use signed integers")
-        return array.astype(np.int64).view(np.uint64)
-    except (OverflowError, ValueError, TypeError) as error:
-        raise UsageError(f"a value is no signed 64-bit integer: {error}") from None
+    array = np.asarray(values)
+    if array.dtype.kind == "u":
+        raise DataError(f"values have dtype {array.dtype}, which has no sign: use them as they are")
+    if array.dtype.kind != "i":
+        for row, value in enumerate(array.ravel().tolist()):
+            whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+            if not whole or not -(1 << 63) <= int(value) < 1 << 63:
+                raise DataError(f"row {row}: {value!r:.60} is no signed 64-bit integer")
+    return array.astype(np.int64).view(np.uint64)
 
 
 def to_signed(fingerprints: Any) -> Any:
-    """The other way: uint64 to int64 of the same bits."""
-    return np.asarray(fingerprints, np.uint64).view(np.int64)
+    """The other way: uint64 to int64 of the same bits.
+
+    Raises:
+        UsageError: For what are no fingerprints, or a masked row, which has none.
+    """
+    return _checked(fingerprints).view(np.int64)
 
 
 def from_decimal(texts: Iterable[str], bits: int = 64) -> Any:
     """Decimal strings, with a minus sign where they were stored signed; uint64 (n,) or (n, words).
 
+    White space around a number does not count, so lines of a file can be passed.
+
     Raises:
         DataError: For what is no number or does not fit, with its row.
+        UsageError: If `texts` is one string or `bits` is no width.
 
     Example:
         >>> from_decimal(["15129817047262752921", "-1"]).tolist()
@@ -67,7 +82,11 @@ def from_decimal(texts: Iterable[str], bits: int = 64) -> Any:
 
 
 def to_decimal(fingerprints: Any) -> list[str]:
-    """Decimal strings of uint64 (n,) or (n, words)."""
+    """Decimal strings of uint64 (n,) or (n, words).
+
+    Raises:
+        UsageError: As `to_signed`.
+    """
     return [str(value) for value in _joined(fingerprints)]
 
 
@@ -75,7 +94,7 @@ def from_hex(texts: Iterable[str], bits: int = 64) -> Any:
     """Hexadecimal strings, with or without 0x and leading zeros; uint64 (n,) or (n, words).
 
     Raises:
-        DataError: For what is no number or does not fit, with its row.
+        DataError, UsageError: As `from_decimal`.
 
     Example:
         >>> from_hex(["0x8c3a5f7e9ecb3f35", "ff"]).tolist()
@@ -85,9 +104,13 @@ def from_hex(texts: Iterable[str], bits: int = 64) -> Any:
 
 
 def to_hex(fingerprints: Any) -> list[str]:
-    """Hexadecimal strings of uint64 (n,) or (n, words), padded to the full width."""
-    digits = 16 if np.ndim(fingerprints) == 1 else 16 * np.shape(fingerprints)[1]
-    return [format(value, f"0{digits}x") for value in _joined(fingerprints)]
+    """Hexadecimal strings of uint64 (n,) or (n, words), padded to the full width.
+
+    Raises:
+        UsageError: As `to_signed`.
+    """
+    values = _checked(fingerprints)
+    return [format(value, f"0{16 * _words(values)}x") for value in _joined(values)]
 
 
 def from_bytes(data: bytes | Any, bits: int = 64, order: str = "big") -> Any:
@@ -99,7 +122,7 @@ def from_bytes(data: bytes | Any, bits: int = 64, order: str = "big") -> Any:
         order: "big" or "little": which byte of one comes first, the highest or the lowest.
 
     Raises:
-        UsageError: For another order or a width that is no multiple of 8.
+        UsageError: If `data` has no bytes, for another order or a width that is no multiple of 8.
         DataError: If the length is no multiple of the width.
 
     Example:
@@ -107,7 +130,10 @@ def from_bytes(data: bytes | Any, bits: int = 64, order: str = "big") -> Any:
         [255]
     """
     width = _width(bits, order)
-    raw = np.frombuffer(data, np.uint8)
+    try:
+        raw = np.frombuffer(data, np.uint8)
+    except (TypeError, ValueError, BufferError) as error:
+        raise UsageError(f"data is {type(data).__name__}: pass bytes ({error})") from None
     if raw.size % width:
         raise DataError(f"{raw.size:,} bytes are no whole number of fingerprints of {width} bytes")
     rows = raw.reshape(-1, width)
@@ -120,46 +146,60 @@ def from_bytes(data: bytes | Any, bits: int = 64, order: str = "big") -> Any:
 
 
 def to_bytes(fingerprints: Any, bits: int = 64, order: str = "big") -> bytes:
-    """The other way: each fingerprint as bits / 8 bytes."""
+    """The other way: each fingerprint as bits / 8 bytes.
+
+    Raises:
+        UsageError: As `to_signed` and `from_bytes`, or if a fingerprint does not fit `bits`.
+    """
     width = _width(bits, order)
-    values = np.asarray(fingerprints, np.uint64)
+    values = _checked(fingerprints)
+    for row, value in enumerate(_joined(values) if bits < 64 * _words(values) else ()):
+        if value >> bits:
+            raise UsageError(f"row {row}: {value:#x} does not fit {bits} bits")
+    if bits > 64 * _words(values):
+        raise UsageError(f"bits is {bits}: the fingerprints have {64 * _words(values)}")
     rows = values.reshape(len(values), _words(values)).astype("<u8").view(np.uint8)[:, :width]
-    return (rows[:, ::-1] if order == "big" else rows).tobytes()
+    data: bytes = (rows[:, ::-1] if order == "big" else rows).tobytes()
+    return data
 
 
-def from_index_entries(entries: Iterable[str]) -> tuple[Any, list[str]]:
+def from_index_entries(entries: Iterable[str], bits: int = 64) -> tuple[Any, list[str]]:
     """Entries of PyPI simhash's SimhashIndex, "<hex>,<id>", each of them once.
 
     An index keeps an entry in each of its buckets; pass all buckets' entries together.
 
     Args:
         entries: As they stand in the sets of `SimhashIndex.bucket`.
+        bits: The `f` of the index.
 
     Returns:
-        uint64 (n,) and the ids, in the order of first occurrence.
+        uint64 (n,) or (n, words) and the ids, in the order of first occurrence.
 
     Raises:
-        DataError: For an entry without a comma or whose number does not fit 64 bits.
+        DataError: For an entry without a comma or whose number does not fit.
+        UsageError: If `entries` is one string.
 
     Example:
         >>> from_index_entries(["ff,a", "1,b,c", "ff,a"])
         (array([255,   1], dtype=uint64), ['a', 'b,c'])
     """
-    once = list(dict.fromkeys(entries))
+    once = list(dict.fromkeys(_listed(entries)))
     for entry in once:
-        if "," not in entry:
-            raise DataError(f"index entry {entry!r}: should be the value in hexadecimal,id")
+        if not isinstance(entry, str) or "," not in entry:
+            raise DataError(f"index entry {entry!r:.60}: should be the value in hexadecimal,id")
     parts = [entry.split(",", 1) for entry in once]
-    return from_hex(value for value, _ in parts), [name for _, name in parts]
+    return from_hex([value for value, _ in parts], bits), [name for _, name in parts]
 
 
 def _numbers(texts: Iterable[str], base: int, bits: int) -> Any:
+    _check_bits(bits)
     values = []
-    for row, text in enumerate(texts):
-        try:
-            value = int(text, base)
-        except (TypeError, ValueError):
-            raise DataError(f"row {row}: {text!r:.60} is no number of base {base}") from None
+    for row, text in enumerate(_listed(texts)):
+        given = text.decode("latin-1") if isinstance(text, bytes) else text
+        if not isinstance(given, str) or not _DIGITS[base].fullmatch(given.strip()):
+            raise DataError(f"row {row}: {text!r:.60} is no number of base {base}")
+        # Python refuses to read numbers of thousands of digits; no width here takes so many.
+        value = int(given, base) if len(given) <= _MOST_DIGITS else 1 << bits
         if not -(1 << bits - 1) <= value < 1 << bits:
             raise DataError(f"row {row}: {text!r:.60} does not fit {bits} bits")
         values.append(value % (1 << bits))
@@ -168,8 +208,33 @@ def _numbers(texts: Iterable[str], base: int, bits: int) -> Any:
     return _shaped(np.frombuffer(data, "<u8").astype(np.uint64).reshape(len(values), words), bits)
 
 
+def _listed(values: Any) -> list[Any]:
+    """The elements of a collection, or of an Arrow array, which has no strings of Python's."""
+    if hasattr(values, "to_pylist"):
+        return list(values.to_pylist())
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise UsageError(f"{values!r:.60} is one value: pass a list of strings")
+    return list(values)
+
+
+def _checked(fingerprints: Any) -> Any:
+    """An array uint64 (n,) or (n, words) of what should be one, without rows that have none."""
+    if np.ma.is_masked(fingerprints):
+        mask = np.ma.getmaskarray(fingerprints).reshape(len(fingerprints), -1)
+        row = int(np.argmax(mask.any(axis=1)))
+        raise UsageError(f"row {row} has no fingerprint, its text has no tokens: leave it out")
+    values = np.asarray(fingerprints)
+    if values.ndim not in (1, 2):
+        raise UsageError(f"fingerprints have {values.ndim} dimensions: use (n,) or (n, words)")
+    if values.size and (values.dtype.kind not in "iu" or values.min() < 0):
+        raise UsageError(
+            f"fingerprints have dtype {values.dtype}: use uint64; from_signed makes it of int64"
+        )
+    return values.astype(np.uint64, copy=False)
+
+
 def _joined(fingerprints: Any) -> list[int]:
-    values = np.asarray(fingerprints, np.uint64)
+    values = _checked(fingerprints)
     rows = values.reshape(len(values), _words(values)).tolist()
     return [sum(word << 64 * i for i, word in enumerate(row)) for row in rows]
 
@@ -185,6 +250,12 @@ def _shaped(values: Any, bits: int) -> Any:
 def _width(bits: int, order: str) -> int:
     if order not in _ORDERS:
         raise UsageError(f"order is {order!r}: use big or little")
-    if bits < 8 or bits % 8:
+    _check_bits(bits)
+    if bits % 8:
         raise UsageError(f"bits is {bits!r}: use a multiple of 8")
     return bits // 8
+
+
+def _check_bits(bits: Any) -> None:
+    if not isinstance(bits, int) or isinstance(bits, bool) or not 1 <= bits <= MAX_BITS:
+        raise UsageError(f"bits is {bits!r:.60}: use a whole number from 1 to {MAX_BITS:,}")
