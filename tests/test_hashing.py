@@ -258,6 +258,8 @@ def test_wide_hashes_are_taken_whole() -> None:
 def test_unknown_hashes_are_refused_with_near_names() -> None:
     with pytest.raises(RecipeError, match=r"hash is 'murmur': did you mean murmur3"):
         nd.Recipe(hash="murmur")
+    with pytest.raises(RecipeError, match=r"hash is 'SHA-1': did you mean sha1"):
+        nd.Recipe(hash="SHA-1")
     with pytest.raises(RecipeError, match=r"hash is 'qqqq': use one of xxh3, "):
         nd.Recipe(hash="qqqq")
     with pytest.raises(RecipeError, match=r"hash is None: use one of xxh3, "):

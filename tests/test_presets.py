@@ -36,6 +36,9 @@ PUBLISHED: list[tuple[str, dict[str, Any], str, int]] = [
     ("gaoya", {}, "this is a test phrase", 0x8CF63C45C316473E),
     ("gaoya", {}, "this is a test phrass", 0x2CD4BC44E2964F3F),
     ("gaoya", {}, "", 0),
+    ("gaoya", {"bits": 128}, "a", 0x8D53E29364DFBA723871D83357015914),
+    ("gaoya", {"bits": 128}, "this is a test phrase", 0x6726391E551FFB1D85B947F4723738E),
+    ("gaoya", {"bits": 128}, "", 0),
     ("text-dedup-0.4.0", {}, FOX, 0xA23EC554685F346C),
     ("text-dedup", {}, FOX, 0xEF2A43BDB175A641),
     ("text-dedup", {}, "four words are few", 0),
@@ -143,13 +146,18 @@ def test_presets_have_digests_of_their_own() -> None:
     ("make", "message"),
     [
         (lambda: nd.preset("pypi-simash"), "preset is 'pypi-simash': .*did you mean pypi-simhash"),
+        (lambda: nd.preset("PyPI_SimHash"), "did you mean pypi-simhash or"),
+        (lambda: nd.preset("mfonda"), r"did you mean go-mfonda\?"),
+        (lambda: nd.preset("go"), "did you mean go-jieba or go-mfonda or go-dedup-utf"),
+        (lambda: nd.preset(""), r"neardup\.presets\(\) lists them"),
         (lambda: nd.preset("qqq"), r"neardup\.presets\(\) lists them"),
         (lambda: nd.preset(None), "preset is None: pass a name"),  # type: ignore[arg-type]
         (lambda: nd.preset(["a"]), r"preset is \['a'\]: pass a name"),  # type: ignore[arg-type]
         (lambda: nd.Recipe(preset="gaoyaa"), "did you mean gaoya or"),
         (lambda: nd.Recipe(preset=5), "preset is 5: pass a name"),  # type: ignore[arg-type]
         (lambda: nd.preset("pypi-simhash", bits="64"), "bits is '64': use a whole number"),
-        (lambda: nd.preset("gaoya", bits=128), "bits is 128: the preset gaoya gives 64"),
+        (lambda: nd.preset("gaoya", bits=96), "bits is 96: the preset gaoya gives 64 or 128"),
+        (lambda: nd.preset("yanyiwu", bits=128), "bits is 128: the preset yanyiwu gives 64"),
         (lambda: nd.preset("ferd", bits=64), "gives 160 or 128 or 32"),
         (lambda: nd.preset("pypi-simhash", bits=12), "gives 8 to 128 in steps of 8"),
         (lambda: nd.preset("ferd-md5", bits=160), "bits is 160: the preset ferd-md5 has 128"),

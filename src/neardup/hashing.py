@@ -142,7 +142,7 @@ def find_hash(name: str) -> Hash:
         return found
     if "@" in name:
         raise RecipeError(f"hash is {name!r}: register it first with neardup.custom_hash")
-    near = difflib.get_close_matches(name, HASHES, n=3)
+    near = difflib.get_close_matches(name.lower(), HASHES, n=3)
     hint = f"did you mean {' or '.join(near)}? " if near else ""
     raise RecipeError(f"hash is {name!r}: {hint}use one of {', '.join(HASHES)}")
 

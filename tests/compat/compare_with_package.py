@@ -30,7 +30,7 @@ SIMHASH: Final = "from simhash import Simhash; values = [Simhash(t).value for t 
 WIDTHS: Final = "from simhash import Simhash; values = [Simhash(t, f={f}).value for t in rows]"
 FUNCTION: Final = "from simhash import simhash; values = [simhash(t) for t in rows]"
 GAOYA: Final = (
-    "from gaoya.gaoya import simhash as s; index = s.SimHash64StringIntIndex({arguments})\n"
+    "from gaoya.gaoya import simhash as s; index = s.SimHash{bits}StringIntIndex({arguments})\n"
     "values = [index.doc2signature(t) for t in rows]"
 )
 PYBIND: Final = (
@@ -88,6 +88,26 @@ def old_versions() -> list[Comparison]:
     ]
 
 
+def gaoya() -> list[Comparison]:
+    """Its analyzers, at both widths."""
+    analyzers: list[tuple[str, str, dict[str, Any]]] = [
+        ("gaoya", "6, 5, 'word', False, None", {}),
+        ("gaoya-words", "6, 5, 'word', False, (1, 1)", {}),
+        ("gaoya-words", "6, 5, 'word', True, (3, 3)", {"ngram": 3, "casefold": True}),
+        ("gaoya-chars", "6, 5, 'char', False, (3, 3)", {}),
+    ]
+    return [
+        Comparison(
+            name,
+            ("gaoya==0.2.2",),
+            GAOYA.format(bits=bits, arguments=arguments),
+            options={"bits": bits} | options,
+        )
+        for name, arguments, options in analyzers
+        for bits in (64, 128)
+    ]
+
+
 def comparisons() -> list[Comparison]:
     """All of them."""
     newest = ("simhash==2.1.2", "numpy<2")
@@ -96,19 +116,7 @@ def comparisons() -> list[Comparison]:
         Comparison("pypi-simhash", newest, WIDTHS.format(f=128), options={"bits": 128}),
         Comparison("pypi-simhash", newest, WIDTHS.format(f=32), options={"bits": 32}),
         Comparison("", newest, FEATURES),
-        Comparison("gaoya", ("gaoya==0.2.2",), GAOYA.format(arguments="6, 5, 'word', False, None")),
-        Comparison(
-            "gaoya-words", ("gaoya==0.2.2",), GAOYA.format(arguments="6, 5, 'word', False, (1, 1)")
-        ),
-        Comparison(
-            "gaoya-words",
-            ("gaoya==0.2.2",),
-            GAOYA.format(arguments="6, 5, 'word', True, (3, 3)"),
-            options={"ngram": 3, "casefold": True},
-        ),
-        Comparison(
-            "gaoya-chars", ("gaoya==0.2.2",), GAOYA.format(arguments="6, 5, 'char', False, (3, 3)")
-        ),
+        *gaoya(),
         Comparison("simhash-cpp", ("simhash-pybind==0.0.3", "numpy"), PYBIND),
         Comparison("trafilatura", ("trafilatura==2.3.1",), TRAFILATURA),
         *old_versions(),
@@ -178,7 +186,7 @@ def environment(comparison: Comparison) -> Path | None:
         return None
     home = HOME / "-".join(comparison.packages).replace("<", "").replace("=", "")
     if not home.exists():
-        command = [python, "-m", "pip", "install", "-q", "--target", str(home)]
+        command = [python, "-m", "pip", "install", "-qqq", "--target", str(home)]
         if "2.1.2" not in comparison.packages[0] and comparison.packages[0].startswith("simhash="):
             command.append("--no-deps")
         subprocess.run([*command, *comparison.packages], check=True)

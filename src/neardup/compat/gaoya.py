@@ -1,4 +1,4 @@
-"""gaoya (64 bits): SipHash-2-4 of Rust's hashing of strings and slices, with inverted bits."""
+"""gaoya: SipHash-2-4 of Rust's hashing of strings and slices, with inverted bits."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from neardup.compat.parts import Feature, Preset, whole_weights
+from neardup.compat.siphash128 import siphash128
 from neardup.features import majority
 from neardup.hashing import joined
 
@@ -50,14 +51,19 @@ def _characters(text: str, recipe: Recipe) -> list[Feature]:
     return [(text[i : i + width].encode() + _END, 1) for i in range(len(text) - width + 1)]
 
 
-def _fold(features: Sequence[Feature], _: Recipe) -> int:
+def _fold(features: Sequence[Feature], recipe: Recipe) -> int:
+    names = [feature for feature, _ in features]
+    hashes = _hashes64(names) if recipe.bits == 64 else siphash128(names, _KEYS)
+    inverted = [~value & (1 << recipe.bits) - 1 for value in hashes]
+    return majority(inverted, whole_weights(features), recipe.bits)
+
+
+def _hashes64(names: list[bytes]) -> list[int]:
     from neardup.kernels.hashes import siphash_slices
 
-    data, offsets = joined([feature for feature, _ in features])
-    keys = (np.uint64(key) for key in _KEYS)
-    hashes = siphash_slices(data, offsets, *keys).tolist()
-    inverted = [~value & (1 << 64) - 1 for value in hashes]
-    return majority(inverted, whole_weights(features), 64)
+    data, offsets = joined(names)
+    hashes: list[int] = siphash_slices(data, offsets, *map(np.uint64, _KEYS)).tolist()
+    return hashes
 
 
 def _preset(about: str, features: object, **options: object) -> Preset:
@@ -65,7 +71,7 @@ def _preset(about: str, features: object, **options: object) -> Preset:
         f"gaoya 0.2.2: {about}, SipHash-2-4, inverted",
         features,  # type: ignore[arg-type]
         _fold,
-        (64,),
+        (64, 128),
         "github.com/serega/gaoya",
         {"bits": 64, "casefold": False} | options,
     )

@@ -148,9 +148,17 @@ def _find(name: Any) -> Preset:
         raise RecipeError(f"preset is {name!r:.60}: pass a name; neardup.presets() lists them")
     if name in PRESETS:
         return PRESETS[name]
-    near = difflib.get_close_matches(name, [*PRESETS, *ALIASES], n=3, cutoff=0.5)
+    near = _near(name)
     hint = f"did you mean {' or '.join(near)}?" if near else "neardup.presets() lists them"
-    raise RecipeError(f"preset is {name!r}: there is none of this name; {hint}")
+    raise RecipeError(f"preset is {name!r:.60}: there is none of this name; {hint}")
+
+
+def _near(name: str) -> list[str]:
+    """Up to three names that hold this one, the shortest first, or are spelled much like it."""
+    plain = name.lower().replace("_", "-").replace(" ", "-")
+    holding = sorted((x for x in PRESETS if plain and plain in x), key=len)
+    alike = difflib.get_close_matches(plain, [*PRESETS, *ALIASES], n=3, cutoff=0.5)
+    return list(dict.fromkeys(holding + alike))[:3]
 
 
 def _checked(feature: Any) -> Feature:
