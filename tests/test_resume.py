@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 ROUNDS = int(os.environ.get("NEARDUP_RESUME_ROUNDS", "1"))
 CALLS = ("write", "fsync", "ftruncate", "replace", "unlink")
+REMOVALS = 8
+"""Calls that remove the state of a run which has succeeded."""
 
 words = st.sampled_from(["a", "b", "c", "the", "é"])
 documents = st.lists(st.lists(words, max_size=6).map(" ".join), min_size=1, max_size=12)
@@ -192,8 +194,8 @@ def test_a_finished_matching_is_not_done_again(
     case = Case.of(tmp_path, TEXTS, Matching())
     expected = case.run(resume=False)
     whole = case.run_killed(10**9)
-    removals = 7
-    case.run_killed(whole - removals - 1)
+
+    case.run_killed(whole - REMOVALS - 1)
     assert b'"grouped"' in (case.state / "journal").read_bytes()
     monkeypatch.setattr("neardup.collection.group", None)
     assert case.run() == expected
@@ -341,9 +343,9 @@ def test_a_folder_of_text_files_killed_while_it_appears_is_whole(
         patch.setattr(neardup.checkpoint, "os", whole)
         nd.dedup(docs, f"{out}/", resume=state)
     shutil.rmtree(out)
-    removals = 7
+
     with monkeypatch.context() as patch:
-        patch.setattr(neardup.checkpoint, "os", Faults(whole.calls - removals - 2 + at))
+        patch.setattr(neardup.checkpoint, "os", Faults(whole.calls - REMOVALS - 2 + at))
         with pytest.raises(KilledError):
             nd.dedup(docs, f"{out}/", resume=state)
     nd.dedup(docs, f"{out}/", resume=state)

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 import orjson
+import pyarrow as pa
 
 from neardup.errors import DataError, FileError, UsageError
 from neardup.facts import check_facts
-from neardup.matching import Grouping
+from neardup.matching import Beside, Grouping
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +32,7 @@ JOURNAL: Final = "journal"
 LOCK: Final = "lock"
 DATA_FILES: Final = ("fingerprints", "counts", "features")
 GROUPING: Final = "grouping"
+BESIDE: Final = "beside"
 _ASIDE: Final = "journal.new"
 _PIECE_BYTES: Final = 8 << 20
 
@@ -122,6 +124,8 @@ class RunFolder:
         checkpoints: After `begin`: what `commit` wrote, of this run and those before.
         was_publishing: After `begin`: whether the run before was killed while it gave the outputs
             their names, or after.
+        was_updating: After `begin`: whether that was while it added documents to an index.
+        facts: After `begin`: as they were when the run began.
 
     Raises:
         UsageError: If another run has it open, or there are other files in it.
@@ -140,6 +144,8 @@ class RunFolder:
         self._grouped: dict[str, Any] | None = None
         self._aside: list[str] = []
         self.was_publishing = False
+        self.was_updating = False
+        self.facts: dict[str, Any] = {}
 
     def begin(self, facts: dict[str, Any]) -> None:
         """Go on with the state that is there, or begin one.
@@ -154,14 +160,16 @@ class RunFolder:
         """
         records = self._read_journal()
         if not records:
+            self.facts = facts
             for file in self.files.values():
                 file.cut(0)
             self._journal = self._new_journal(facts)
             return
-        check_facts(records[0], facts, str(self.path))
+        self._take(records[1:])
+        check_facts(records[0], facts, str(self.path), updating=self.was_updating)
+        self.facts = records[0]
         self._journal = AppendFile(self.path / JOURNAL)
         self._journal.cut(self._journal_bytes)
-        self._take(records[1:])
         self._check_data()
         for path in self._aside:
             _remove_output(path)
@@ -188,26 +196,38 @@ class RunFolder:
 
     def save_grouping(self, grouping: Grouping) -> None:
         """Keep the result of the matching step."""
-        file = AppendFile(self.path / GROUPING)
-        file.cut(0)
         arrays = [grouping.kept_by, grouping.label]
         if grouping.similarity is not None:
             arrays.append(grouping.similarity)
-        for array in arrays:
-            file.write(np.ascontiguousarray(array))
+        marks = {"grouped": self._save(GROUPING, arrays)}
+        if grouping.beside is not None:
+            marks["beside"] = self._save(BESIDE, [_beside_bytes(grouping.beside)])
         _sync_folder(self.path)
-        self._append({"grouped": file.mark(), "similarity": grouping.similarity is not None})
-        file.close()
+        self._append(marks | {"similarity": grouping.similarity is not None})
+
+    def _save(self, name: str, arrays: list[Any]) -> dict[str, int]:
+        with contextlib.closing(AppendFile(self.path / name)) as file:
+            file.cut(0)
+            for array in arrays:
+                file.write(np.ascontiguousarray(array))
+            return file.mark()
 
     def grouping(self) -> Grouping | None:
         """The result of the matching step, if it was finished; DataError if it is damaged."""
         if self._grouped is None:
             return None
-        with contextlib.closing(AppendFile(self.path / GROUPING)) as file:
-            file.check(0, self._grouped["grouped"])
-            parts = np.split(file.array(np.int64), 3 if self._grouped["similarity"] else 2)
+        data = self._saved(GROUPING, self._grouped["grouped"])
+        parts = np.split(data.view(np.int64), 3 if self._grouped["similarity"] else 2)
         similarity = parts[2].view(np.float64) if self._grouped["similarity"] else None
-        return Grouping(parts[0], parts[1], similarity)
+        beside = None
+        if "beside" in self._grouped:
+            beside = _beside(self._saved(BESIDE, self._grouped["beside"]))
+        return Grouping(parts[0], parts[1], similarity, beside)
+
+    def _saved(self, name: str, mark: dict[str, int]) -> Any:
+        with contextlib.closing(AppendFile(self.path / name)) as file:
+            file.check(0, mark)
+            return file.array(np.uint8)
 
     def note_aside(self, paths: list[str]) -> None:
         """Write down what a killed run would leave beside its outputs."""
@@ -223,9 +243,13 @@ class RunFolder:
             self._append({"publishing": False})
             raise
 
+    def note_updating(self) -> None:
+        """Write down that the outputs have their names, and documents go to an index now."""
+        self._append({"updating": True})
+
     def remove(self) -> None:
         """Remove the state, and the folder if nothing else is in it; the run has succeeded."""
-        for name in (JOURNAL, _ASIDE, GROUPING, *DATA_FILES, LOCK):
+        for name in (JOURNAL, _ASIDE, GROUPING, BESIDE, *DATA_FILES, LOCK):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self.path / name)  # noqa: PTH108  # one call to fail in
         with contextlib.suppress(OSError):
@@ -256,6 +280,8 @@ class RunFolder:
                 self._grouped = record
             elif "aside" in record:
                 self._aside += record["aside"]
+            elif "updating" in record:
+                self.was_updating = True
             else:
                 self.was_publishing = record["publishing"]
 
@@ -289,6 +315,24 @@ def damaged(path: Path, reason: str) -> DataError:
     return DataError(f"{path} is damaged: {reason}; remove {path.parent} to start anew")
 
 
+def _beside_bytes(beside: Beside) -> Any:
+    """Ids and fingerprints as an Arrow stream."""
+    width = beside.words.shape[1]
+    words = pa.FixedSizeListArray.from_arrays(pa.array(beside.words.reshape(-1)), width)
+    table = pa.table({"id": beside.ids.cast(pa.large_string()), "words": words})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return np.frombuffer(sink.getvalue(), np.uint8)
+
+
+def _beside(data: Any) -> Beside:
+    table = pa.ipc.open_stream(pa.py_buffer(data)).read_all().combine_chunks()
+    words = table["words"].combine_chunks()
+    flat = words.flatten().to_numpy().reshape(-1, words.type.list_size)
+    return Beside(table["id"].combine_chunks(), flat)
+
+
 def _line(record: dict[str, Any]) -> bytes:
     body = orjson.dumps(record)
     return b"%08x %s\n" % (zlib.crc32(body), body)
@@ -310,7 +354,7 @@ def _remove_output(path: str) -> None:
 
 
 def _make_folder(path: Path) -> None:
-    known = {JOURNAL, _ASIDE, LOCK, GROUPING, *DATA_FILES}
+    known = {JOURNAL, _ASIDE, LOCK, GROUPING, BESIDE, *DATA_FILES}
     try:
         path.mkdir(exist_ok=True)
         others = sorted({x.name for x in path.iterdir()} - known)

@@ -181,18 +181,12 @@ class Collection:
             values: What `finish` returned, and then `known_values`.
             work: Told what a greedy search on features took.
         """
-        found = None if self._resume is None else self._resume.grouping()
-        if found is not None:
-            return found
         known = sum(len(each) for each in self._known)
         own = len(values) - known
         order = priorities(own, self._matching.keep, np.concatenate(self._measured))
         order = np.concatenate([np.arange(own, len(values)), order])
         sets = self.sets(values) if self._matching.by_features else None
-        grouping = group(self._matching, values, order, sets, self._groups.numbers(), work, known)
-        if self._resume is not None:
-            self._resume.folder.save_grouping(grouping)
-        return grouping
+        return group(self._matching, values, order, sets, self._groups.numbers(), work, known)
 
 
 class _GroupNumbers:

@@ -26,9 +26,16 @@ def run_facts(
     matching: Matching,
     read: ReadOptions,
     format_name: str | None,
-    against: list[Any] | None = None,
+    index: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Everything that the result depends on, as values that JSON can hold.
+
+    Args:
+        sources: The inputs.
+        matching: How the run decides.
+        read: Which fields it reads.
+        format_name: Format of all inputs.
+        index: What it knows of an index that came before: "path", "documents", "added".
 
     Raises:
         UsageError: If an input is a stream, which cannot be read again.
@@ -49,19 +56,23 @@ def run_facts(
             "id": read.id,
             "within": read.within,
             "format": format_name,
-            "against": against,
+            "against": None if index is None else index["path"],
         },
+        "index": index,
         "inputs": [list(stamp) for source in sources for stamp in source.stamps()],
     }
 
 
-def check_facts(before: dict[str, Any], now: dict[str, Any], folder: str) -> None:
+def check_facts(
+    before: dict[str, Any], now: dict[str, Any], folder: str, *, updating: bool = False
+) -> None:
     """Compare two runs.
 
     Args:
         before: Of the run that left the folder.
         now: Of this one.
         folder: Where its state is, for the message.
+        updating: Whether the run was killed while it added to its index, so that this may differ.
 
     Raises:
         UsageError: Names the first thing that differs, what it was and what it is.
@@ -81,6 +92,13 @@ def check_facts(before: dict[str, Any], now: dict[str, Any], folder: str) -> Non
     if what:
         raise UsageError(f"an option changed since {folder} was left: {what}; {_next(folder)}")
     _check_inputs(before["inputs"], now["inputs"], folder)
+    was, here = before["index"], now["index"]
+    if was != here and not updating:
+        raise UsageError(
+            f"{here['path']} changed since {folder} was left: it had {was['documents']:,} documents"
+            f" of {was['added']:,} ever added, now {here['documents']:,} of {here['added']:,};"
+            f" remove {folder} to start anew"
+        )
 
 
 def _difference(before: dict[str, Any], now: dict[str, Any]) -> str:

@@ -135,6 +135,19 @@ class Matching:
 
 
 @dataclass(frozen=True, slots=True)
+class Beside:
+    """Documents of an index that a decision names; their numbers go on from the run's own.
+
+    Args:
+        ids: Arrow array (m,).
+        words: uint64 (m, w): their fingerprints.
+    """
+
+    ids: Any
+    words: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Grouping:
     """The decision for every document.
 
@@ -143,16 +156,13 @@ class Grouping:
         label: int64 (n,): the document that names the cluster: the kept one (greedy) or the first
             one (components).
         similarity: float64 (n,): of the document and the one kept for it, or None if not measured.
+        beside: Documents of an index that were kept before, if it names such.
     """
 
     kept_by: Any
     label: Any
     similarity: Any
-
-    def of_first(self, n: int) -> Grouping:
-        """The decision for the first n documents, which may have others as kept ones."""
-        similarity = None if self.similarity is None else self.similarity[:n]
-        return Grouping(self.kept_by[:n], self.label[:n], similarity)
+    beside: Beside | None = None
 
     @property
     def kept(self) -> Any:

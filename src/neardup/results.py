@@ -32,13 +32,14 @@ CLUSTERS: Final = pa.schema(
 ROWS_A_BATCH: Final = 1 << 16
 
 
-def duplicates_table(
-    values: Any, grouping: Grouping, addresses: Addresses | AddressesBeside
-) -> pa.Table:
+def duplicates_table(values: Any, grouping: Grouping, own: Addresses) -> pa.Table:
     """One row for each dropped document: what is kept for it, and how alike the two are."""
+    addresses = _addresses(grouping, own)
     dropped = np.flatnonzero(~grouping.kept)
     kept = grouping.kept_by[dropped]
     words = np.ma.getdata(values)
+    if grouping.beside is not None:
+        words = np.concatenate([words, grouping.beside.words])
     similarity = pa.nulls(dropped.size, pa.float64())
     if grouping.similarity is not None:
         similarity = pa.array(grouping.similarity[dropped])
@@ -52,10 +53,9 @@ def duplicates_table(
     return pa.table(columns, schema=DUPLICATES)
 
 
-def cluster_batches(
-    grouping: Grouping, addresses: Addresses | AddressesBeside
-) -> Iterator[pa.RecordBatch]:
+def cluster_batches(grouping: Grouping, own: Addresses) -> Iterator[pa.RecordBatch]:
     """One row for each document: the address that names its cluster, and whether it is kept."""
+    addresses = _addresses(grouping, own)
     kept = grouping.kept
     for begin in range(0, kept.size, ROWS_A_BATCH):
         rows = np.arange(begin, min(begin + ROWS_A_BATCH, kept.size))
@@ -65,3 +65,7 @@ def cluster_batches(
             pa.array(kept[rows], pa.bool_()),
         ]
         yield pa.record_batch(columns, schema=CLUSTERS)
+
+
+def _addresses(grouping: Grouping, own: Addresses) -> Addresses | AddressesBeside:
+    return own if grouping.beside is None else own.beside(grouping.beside.ids)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from neardup.checkpoint import AppendFile, RunFolder
     from neardup.documents import Batch
-    from neardup.matching import Grouping
 
 __all__ = ["SECONDS", "Resume"]
 
@@ -97,10 +96,6 @@ class Resume:
         """After the last batch: UsageError if there were more documents before."""
         if self._known:
             raise self._changed(self._passed)
-
-    def grouping(self) -> Grouping | None:
-        """The result of the matching step, if it was finished."""
-        return self.folder.grouping()
 
     def _changed(self, document: int) -> UsageError:
         return UsageError(

@@ -112,6 +112,8 @@ def dedup(
         )
     if update and against is None:
         raise UsageError("--update belongs to --against INDEX")
+    if against is not None and dry_run:
+        raise UsageError("--dry-run plans a run without an index: leave out --against")
     skip = shared.skip_errors(on_error, rejects)
 
     from neardup.cli.screen import print_estimate, print_summary, progress, warm_up

@@ -158,9 +158,14 @@ class DurableIndex(Follower):
         return str(self._store.settings["store"])
 
     @property
-    def transaction(self) -> int:
-        """The number of the last commit that this object knows of."""
-        return self._transaction
+    def added(self) -> int:
+        """How many documents were ever added: the number that the next one gets."""
+        return self._next
+
+    def number(self, identity: Any) -> int | None:
+        """How many documents were added before this one; None if the id is not present."""
+        with self._lock:
+            return self._number(identity)
 
     @property
     def uncommitted(self) -> int:

@@ -11,7 +11,6 @@ from what the index keeps beside fingerprints; that costs time linear in the ind
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -20,15 +19,12 @@ import pyarrow as pa
 from neardup.errors import RecipeError, UsageError
 from neardup.fold import Fingerprinter
 from neardup.index.durable import DurableIndex
-from neardup.matching import Grouping
+from neardup.matching import Beside, Grouping
 from neardup.spool import FeatureSpool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from neardup.addresses import AddressesBeside
     from neardup.collection import Collection
-    from neardup.documents import ReadOptions, Source
+    from neardup.documents import ReadOptions
     from neardup.matching import Matching
 
 __all__ = ["Against", "Known"]
@@ -68,84 +64,34 @@ class Known:
     def __init__(self, against: Against, matching: Matching, read: ReadOptions) -> None:
         """Open the index."""
         self._against, self._matching = against, matching
-        self._has_ids = read.id is not None
-        self._index = DurableIndex.open(against.folder, create=False, readonly=not against.update)
+        self.has_ids = read.id is not None
+        self.index = DurableIndex.open(against.folder, create=False, readonly=not against.update)
         try:
             self._check(read)
         except BaseException:
             self.close()
             raise
-        self.state = [against.folder, self._index.transaction]
+        counts = {"documents": len(self.index), "added": self.index.added}
+        self.facts = {"path": against.folder, **counts}
 
     @property
     def needs_features(self) -> bool:
         """Whether the features of the run's documents are stored."""
-        return self._against.update and self._index.store == "features"
+        return self._against.update and self.index.store == "features"
 
     def close(self) -> None:
         """Close the index; what was not committed is dropped."""
         if self._against.update:
-            self._index.rollback()
-        self._index.close()
+            self.index.rollback()
+        self.index.close()
 
-    def group(self, collection: Collection, values: Any) -> tuple[Grouping, Any, AddressesBeside]:
-        """Decide for every document of the run.
-
-        Returns:
-            The decision; the fingerprints and the addresses of the run's documents and of those of
-            the index that it names.
-        """
+    def group(self, collection: Collection, values: Any) -> Grouping:
+        """Decide for every document of the run; `beside` has those of the index that it names."""
         if self._matching.by_features:
             return self._by_features(collection, values)
         return self._by_fingerprints(collection, values)
 
-    def update(self, collection: Collection, values: Any, kept: Any, texts: Iterator[Any]) -> None:
-        """Add the kept documents that have tokens, in one commit, if the run is to do so.
-
-        Args:
-            collection: With the addresses and features.
-            values: Fingerprints of the run's documents.
-            kept: bool (n,).
-            texts: All texts of the run again, Arrow arrays; only read if the index keeps texts.
-        """
-        if not self._against.update:
-            return
-        chosen = kept & ~np.ma.getmaskarray(values)[:, 0]
-        words = np.ma.getdata(values)
-        store = self._index.store
-        parts: Iterable[Any] = texts if store == "text" else _ranges(len(values))
-        begin = 0
-        for part in parts:
-            rows = begin + np.flatnonzero(chosen[begin : begin + len(part)])
-            contents = None
-            if store == "text":
-                contents = part.take(pa.array(rows - begin))
-            elif store == "features":
-                contents = [collection.features_of(row) for row in rows.tolist()]
-            begin += len(part)
-            if len(rows):
-                self._index.add(collection.addresses.of(rows), words[rows], contents)
-        self._index.commit()
-
-    def check_ids(self, collection: Collection, kept: Any) -> None:
-        """Refuse to replace documents of the index by others that have the same row of a file.
-
-        Raises:
-            UsageError: If an address without an id field is in the index already.
-        """
-        if not self._against.update or self._has_ids:
-            return
-        for identity in collection.addresses.of(np.flatnonzero(kept)).to_pylist():
-            if identity in self._index:
-                raise UsageError(
-                    f"{identity!r} is in {self._against.folder} already: give the documents ids"
-                    " with --id, or the file another name"
-                )
-
-    def _by_fingerprints(
-        self, collection: Collection, values: Any
-    ) -> tuple[Grouping, Any, AddressesBeside]:
-        n = len(values)
+    def _by_fingerprints(self, collection: Collection, values: Any) -> Grouping:
         found = self._first(values)
         rows = found["row"].to_numpy()
         rest = np.ma.MaskedArray(np.ma.getdata(values), np.ma.getmaskarray(values).copy())
@@ -153,40 +99,42 @@ class Known:
         grouping = collection.group(rest)
         named = found["id"].combine_chunks().dictionary_encode()
         kept_by = grouping.kept_by.copy()
-        kept_by[rows] = n + named.indices.to_numpy()
-        words = self._index.fingerprints_by_id(named.dictionary)
-        whole = np.concatenate([np.ma.getdata(values), words])
-        beside = collection.addresses.beside(named.dictionary)
-        return Grouping(kept_by, kept_by, grouping.similarity), whole, beside
+        kept_by[rows] = len(values) + named.indices.to_numpy()
+        words = self.index.fingerprints_by_id(named.dictionary)
+        return Grouping(kept_by, kept_by, grouping.similarity, Beside(named.dictionary, words))
 
     def _first(self, values: Any) -> pa.Table:
         """For each document the first of the index within the distance, in bounded memory."""
         distance = self._matching.distance
         tables = []
         for begin in range(0, len(values), QUERIES_A_BATCH):
-            part = self._index.first_within(values[begin : begin + QUERIES_A_BATCH], distance)
+            part = self.index.first_within(values[begin : begin + QUERIES_A_BATCH], distance)
             rows = pa.array(part["row"].to_numpy() + begin)
             tables.append(part.set_column(0, "row", rows))
         if not tables:
-            return self._index.first_within(values, distance)
+            return self.index.first_within(values, distance)
         return pa.concat_tables(tables)
 
-    def _by_features(
-        self, collection: Collection, values: Any
-    ) -> tuple[Grouping, Any, AddressesBeside]:
+    def _by_features(self, collection: Collection, values: Any) -> Grouping:
         n = len(values)
-        ids = [pa.array([], pa.large_string())]
-        for names, words, contents in self._index.documents():
-            ids.append(names.cast(pa.large_string()))
-            if self._index.store == "text":
+        ids = []
+        for names, words, contents in self.index.documents():
+            ids.append(names)
+            if self.index.store == "text":
                 contents = self._features(contents)  # noqa: PLW2901
             counts = np.array([len(each) for each in contents], np.int64)
             collection.add_known(words, np.concatenate([_NONE, *contents]), counts)
         theirs = collection.known_values()
         empty = np.concatenate([np.ma.getmaskarray(values), np.zeros(theirs.shape, bool)])
         whole = np.ma.MaskedArray(np.concatenate([np.ma.getdata(values), theirs]), empty)
-        grouping = collection.group(whole).of_first(n)
-        return grouping, np.ma.getdata(whole), collection.addresses.beside(pa.concat_arrays(ids))
+        grouping = collection.group(whole)
+        similarity = None if grouping.similarity is None else grouping.similarity[:n]
+        kept_by = grouping.kept_by[:n].copy()
+        rows = np.flatnonzero(kept_by >= n)
+        named, places = np.unique(kept_by[rows] - n, return_inverse=True)
+        kept_by[rows] = n + places
+        chosen = pa.concat_arrays(ids).take(pa.array(named)) if ids else pa.array([], pa.string())
+        return Grouping(kept_by, kept_by, similarity, Beside(chosen, theirs[named]))
 
     def _features(self, texts: list[str]) -> list[Any]:
         with (
@@ -199,7 +147,7 @@ class Known:
             return np.split(spool.finish().copy(), offsets[1:-1])
 
     def _check(self, read: ReadOptions) -> None:
-        index, matching, folder = self._index, self._matching, self._against.folder
+        index, matching, folder = self.index, self._matching, self._against.folder
         if index.recipe is None or index.recipe.digest != matching.recipe.digest:
             found = "none" if index.recipe is None else index.recipe.digest
             raise RecipeError(
@@ -223,15 +171,3 @@ class Known:
 
 
 _NONE: Final = np.empty(0, np.uint64)
-
-
-def _ranges(count: int) -> Sequence[range]:
-    edges = [*range(0, count, ROWS_A_COMMIT), count]
-    return [range(*edge) for edge in pairwise(edges)]
-
-
-def texts_of(sources: Sequence[Source], read: ReadOptions) -> Iterator[Any]:
-    """The texts of all accepted records once more, Arrow arrays."""
-    for source in sources:
-        for batch in source.batches(read):
-            yield batch.texts

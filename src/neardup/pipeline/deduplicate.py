@@ -31,7 +31,8 @@ from neardup.errors import UsageError
 from neardup.facts import run_facts
 from neardup.matching import Matching
 from neardup.memory import memory_bytes
-from neardup.pipeline.against import Against, Known, texts_of
+from neardup.pipeline.against import Against, Known
+from neardup.pipeline.new_documents import NewDocuments
 from neardup.pipeline.steps import open_inputs, output_set, read_all, summarise
 from neardup.progress import Quiet, Stopwatch
 from neardup.recipe import Recipe
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from neardup.addresses import Addresses, AddressesBeside
+    from neardup.addresses import Addresses
     from neardup.documents import OutputSet, Source
     from neardup.matching import Grouping
     from neardup.progress import Progress
@@ -236,8 +237,8 @@ def dedup_files(
         sources = open_inputs(stack, paths, resources, format_name)
         folder = None
         if resources.resume is not None:
-            state = None if known is None else known.state
-            facts = run_facts(sources, matching, read, format_name, state)
+            index = None if known is None else known.facts
+            facts = run_facts(sources, matching, read, format_name, index)
             folder = stack.enter_context(RunFolder(resources.resume))
             folder.begin(facts)
         written = stack.enter_context(output_set(sources, resources, folder))
@@ -254,20 +255,18 @@ def dedup_files(
         counts = read_all(sources, collection, read, rejects, watch, shown)
         values = collection.finish()
         watch.begin("match")
-        addresses: Addresses | AddressesBeside = collection.addresses
-        if known is None:
-            grouping, whole = collection.group(values), values
-        else:
-            grouping, whole, addresses = known.group(collection, values)
-            known.check_ids(collection, grouping.kept)
+        grouping = _decided(collection, values, known, folder)
+        batch = None
+        if known is not None and against is not None and against.update:
+            batch = NewDocuments(known, collection, values, grouping.kept, folder)
         watch.begin("write")
-        table = duplicates_table(whole, grouping, addresses)
+        table = duplicates_table(values, grouping, collection.addresses)
         kept = _write_kept(sources, grouping, counts, outputs, written)
-        _write_tables(table, grouping, addresses, outputs, written)
+        _write_tables(table, grouping, collection.addresses, outputs, written)
         with nullcontext() if folder is None else folder.publishing():
             written.commit()
-        if known is not None:
-            known.update(collection, values, grouping.kept, texts_of(sources, read))
+        if batch is not None:
+            batch.add(sources, read)
         if folder is not None:
             folder.remove()
     summary = summarise(
@@ -277,6 +276,19 @@ def dedup_files(
         outputs=kept + outputs.tables,
     )  # fmt: skip
     return DedupResult(grouping.kept, grouping.label, table, summary)
+
+
+def _decided(
+    collection: Collection, values: Any, known: Known | None, folder: RunFolder | None
+) -> Grouping:
+    """Decide, unless a killed run did, and keep that."""
+    found = None if folder is None else folder.grouping()
+    if found is not None:
+        return found
+    grouping = collection.group(values) if known is None else known.group(collection, values)
+    if folder is not None:
+        folder.save_grouping(grouping)
+    return grouping
 
 
 def _write_kept(
@@ -295,7 +307,7 @@ def _write_kept(
 def _write_tables(
     duplicates: pa.Table,
     grouping: Grouping,
-    addresses: Addresses | AddressesBeside,
+    addresses: Addresses,
     outputs: Outputs,
     written: OutputSet,
 ) -> None:

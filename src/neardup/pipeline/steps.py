@@ -74,14 +74,13 @@ def summarise(
 ) -> Summary:
     """What a run did in numbers."""
     kept = int(grouping.kept.sum())
-    grouped = np.bincount(grouping.label, minlength=1)
     return Summary(
         read=len(values) + rejected,
         kept=kept,
         dropped=len(values) - kept,
         rejected=rejected,
         empty=int(np.ma.getmaskarray(values)[:, 0].sum()) if len(values) else 0,
-        clusters=int((grouped > 1).sum()),
+        clusters=len(np.unique(grouping.label[~grouping.kept])),
         nbytes=nbytes,
         seconds=watch.stop(),
         outputs=outputs,
