@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 import neardup as nd
 from conftest import SHARED
+from neardup import jieba_words
 from neardup.compat.presets import PRESETS, fingerprint_features
 from neardup.errors import RecipeError, UsageError
 
@@ -210,11 +212,34 @@ def test_weights_beyond_64_bits_fold_exactly() -> None:
     assert fingerprint_features(recipe, [("a", 2**80 - 1), ("b", 2**80)]) != one
 
 
-def test_a_preset_without_jieba_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "jieba", None)
-    monkeypatch.setitem(__import__("sys").modules, "jieba.analyse", None)
-    with pytest.raises(UsageError, match="pip install jieba"):
-        nd.fingerprint("你好", nd.preset("yanyiwu"))
+@pytest.mark.parametrize(
+    "recipe", [nd.preset("yanyiwu"), nd.preset("go-jieba"), nd.Recipe(tokens="jieba")]
+)
+def test_a_recipe_without_jieba_says_what_to_install(
+    recipe: nd.Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "jieba", None)
+    monkeypatch.setitem(sys.modules, "jieba.analyse", None)
+    kept = (jieba_words.jieba_package, jieba_words._tokenizer, jieba_words._extractor)  # noqa: SLF001
+    for each in kept:
+        each.cache_clear()
+    try:
+        with pytest.raises(UsageError, match=r"pip install neardup\[jieba\]"):
+            nd.fingerprint("你好", recipe)
+    finally:
+        for each in kept:
+            each.cache_clear()
+
+
+def test_words_that_a_program_adds_to_jieba_change_no_preset() -> None:
+    jieba = pytest.importorskip("jieba")
+    text, recipe = "我来到北京清华大学", nd.preset("go-jieba")
+    before = nd.fingerprint(text, recipe)
+    jieba.add_word("来到北京")
+    try:
+        assert nd.fingerprint(text, recipe) == before
+    finally:
+        jieba.del_word("来到北京")
 
 
 def test_a_preset_has_no_features_for_similarity(tmp_path: Path) -> None:

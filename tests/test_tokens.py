@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.metadata
+import marshal
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import neardup as nd
-from neardup import tokens
+from neardup import jieba_words
 from neardup.errors import RecipeError
 from neardup.fold import feature_hashes
-from neardup.tokens import jieba_package
+from neardup.jieba_words import cut_for_search, cut_precise, jieba_package
 from strategies import LETTERS, SEPARATORS, texts
 
 pytest.importorskip("jieba")
@@ -41,33 +43,72 @@ def chinese() -> st.SearchStrategy[str]:
 
 
 def jieba() -> Any:
-    return tokens.jieba_package().Tokenizer()
+    return jieba_package().Tokenizer()
 
 
 @given(st.sampled_from(SENTENCES) | chinese())
 def test_words_are_jiebas(text: str) -> None:
     tokenizer = _TOKENIZER
-    assert tokens.cut_precise(text) == tokenizer.lcut(text)
-    assert tokens.cut_for_search(text) == tokenizer.lcut_for_search(text)
+    assert cut_precise(text) == tokenizer.lcut(text)
+    assert cut_for_search(text) == tokenizer.lcut_for_search(text)
 
 
 _TOKENIZER = jieba()
 
 
 def test_without_the_fast_binding_words_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [(tokens.cut_precise(x), tokens.cut_for_search(x)) for x in SENTENCES]
-    monkeypatch.setattr(tokens, "_rust", lambda: None)
-    assert [(tokens.cut_precise(x), tokens.cut_for_search(x)) for x in SENTENCES] == found
+    found = [(cut_precise(x), cut_for_search(x)) for x in SENTENCES]
+    monkeypatch.setattr(jieba_words, "_rust", lambda: None)
+    assert [(cut_precise(x), cut_for_search(x)) for x in SENTENCES] == found
 
 
 def test_words_that_a_program_adds_to_jieba_change_nothing() -> None:
-    package = tokens.jieba_package()
+    package = jieba_package()
     before = nd.fingerprint(SENTENCES[0], nd.Recipe(tokens="jieba"))
     package.add_word("来到北京")
     try:
         assert nd.fingerprint(SENTENCES[0], nd.Recipe(tokens="jieba")) == before
     finally:
         package.del_word("来到北京")
+
+
+def test_what_another_jieba_left_in_its_cache_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    jieba_words._tokenizer.cache_clear()  # noqa: SLF001
+    (tmp_path / "jieba.cache").write_bytes(marshal.dumps(({"来到北京": 9}, 9)))
+    try:
+        assert jieba_words._tokenizer().lcut("我来到北京") == ["我", "来到", "北京"]  # noqa: SLF001
+    finally:
+        jieba_words._tokenizer.cache_clear()  # noqa: SLF001
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        ("neardup.jieba_words.DICTIONARY", "0" * 16, "0.42.1 with dict.txt 931a1622cc9962c9"),
+        ("jieba.__version__", "0.43", "is 0.43 with dict.txt 931a1622cc9962c9, recipes mean 0.42"),
+    ],
+)
+def test_another_jieba_is_refused(
+    place: str, value: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(place, value)
+    jieba_words._tokenizer.cache_clear()  # noqa: SLF001
+    try:
+        with pytest.raises(RecipeError, match=message):
+            nd.fingerprint(SENTENCES[0], nd.Recipe(tokens="jieba"))
+        with pytest.raises(RecipeError, match="--force-reinstall jieba=="):
+            nd.fingerprint(SENTENCES[0], nd.Recipe(tokens="jieba-search"))
+    finally:
+        jieba_words._tokenizer.cache_clear()  # noqa: SLF001
+
+
+def test_another_rjieba_than_those_compared_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert importlib.metadata.version("rjieba") in jieba_words.RUST_VERSIONS
+    monkeypatch.setattr("importlib.metadata.version", lambda _: "9.9")
+    assert jieba_words._rust.__wrapped__() is None  # noqa: SLF001
 
 
 def test_punctuation_is_no_token() -> None:
@@ -83,8 +124,8 @@ def test_keywords_and_their_weights_are_jiebas(text: str, top: int) -> None:
     recipe = nd.Recipe(
         normalize="none", casefold=False, tokens="jieba-keywords", ngram=1, weight="tfidf", top=top
     )
-    expected = tokens.jieba_package().analyse.extract_tags(text, topK=top, withWeight=True)
-    words = [word for word in tokens.cut_precise(text) if tokens._is_keyword(word)]  # noqa: SLF001
+    expected = jieba_package().analyse.extract_tags(text, topK=top, withWeight=True)
+    words = [word for word in cut_precise(text) if jieba_words.is_keyword(word)]
     from neardup.weights import feature_weights
 
     found = feature_weights(words, words, recipe)

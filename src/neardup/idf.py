@@ -382,7 +382,7 @@ def feature_space(recipe: Recipe) -> str:
 
 @functools.cache
 def _jieba_table() -> DocumentFrequencies:
-    from neardup.tokens import jieba_package
+    from neardup.jieba_words import jieba_package
 
     folder = Path(jieba_package().analyse.__file__).parent
     return DocumentFrequencies.from_jieba(str(folder / "idf.txt"))

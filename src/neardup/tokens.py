@@ -7,15 +7,13 @@ functions read the normalised text: that of "chars", its white space collapsed.
 from __future__ import annotations
 
 import functools
-import logging
 import re
-import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from neardup.errors import RecipeError, UsageError
+from neardup.errors import RecipeError
 from neardup.hashing import HASHES, custom_key, hash_features
 from neardup.stopwords import words_of
 
@@ -31,16 +29,7 @@ KERNEL_TOKENS: Final = ("words", "chars")
 NO_TABLE: Final = np.zeros(0, np.uint64)
 
 _CUSTOM: Final[dict[str, Callable[[str], Iterable[str]]]] = {}
-_HAN: Final = "\u4e00-\u9fd5"
-_DICTIONARY_ASCII: Final = r"a-zA-Z0-9+#&._%\-"
-# What jieba and jieba-rs cut alike: ideographs of the dictionary, kana, spaces and punctuation that
-# is in no dictionary word. Everything else goes to jieba itself.
-_ALIKE: Final = rf"{_HAN}\u3001-\u301f\u3041-\u30fe\uff01-\uff1f !\"'()*,/:;<=>?@\[\]^`{{|}}~"
-_OTHER_BLOCKS: Final = re.compile(rf"([{_HAN}]*(?:[^{_ALIKE}][{_HAN}]*)+)")
-_ASCII_BLOCK: Final = re.compile(f"[{_DICTIONARY_ASCII}]+")
-_ASCII_WORDS: Final = re.compile(r"([a-zA-Z0-9]+(?:\.\d+)?%?)")
-_ASCII_ENTRIES: Final = ("AT&T", "c#", "C#", "c++", "C++")
-_CACHED_BLOCKS: Final = 1 << 16
+_CACHED_WORDS: Final = 1 << 16
 
 
 def custom_tokens(name: str, version: str, function: Callable[[str], Iterable[str]]) -> str:
@@ -188,10 +177,7 @@ def _tokenise(text: str, tokens: str) -> list[str]:
     if tokens.startswith("regex:"):
         return [found[0] for found in re.finditer(tokens[6:], text) if found[0]]
     if tokens in JIEBA:
-        cut = cut_for_search(text) if tokens == "jieba-search" else cut_precise(text)
-        if tokens == "jieba-keywords":
-            return [word for word in cut if _is_keyword(word)]
-        return [word for word in cut if _has_letter(word)]
+        return _chinese_words(text, tokens)
     if tokens not in _CUSTOM:
         raise RecipeError(f"tokens is {tokens!r}: register it first with neardup.custom_tokens")
     given: Any = _CUSTOM[tokens](text)
@@ -204,103 +190,19 @@ def _tokenise(text: str, tokens: str) -> list[str]:
     return [token for token in given if token]
 
 
-@functools.lru_cache(maxsize=_CACHED_BLOCKS)
+def _chinese_words(text: str, tokens: str) -> list[str]:
+    from neardup.jieba_words import cut_for_search, cut_precise, is_keyword
+
+    cut = cut_for_search(text) if tokens == "jieba-search" else cut_precise(text)
+    right = is_keyword if tokens == "jieba-keywords" else _has_letter
+    return [word for word in cut if right(word)]
+
+
+@functools.lru_cache(maxsize=_CACHED_WORDS)
 def _has_letter(word: str) -> bool:
     from neardup.unicode import UNSPACED, WORD
 
     return any(_class_of(character) in (WORD, UNSPACED) for character in word)
-
-
-@functools.lru_cache(maxsize=_CACHED_BLOCKS)
-def _is_keyword(word: str) -> bool:
-    return len(word.strip()) >= 2 and word.lower() not in jieba_package().analyse.TFIDF.STOP_WORDS
-
-
-def cut_precise(text: str) -> list[str]:
-    """Cut a text as jieba.lcut does with its own dictionary.
-
-    jieba-rs, where rjieba is installed, cuts what both cut alike: on 6.2 MB of Chinese and
-    Japanese text, 308,184 pieces, none differed. Blocks with other characters go to jieba.
-
-    Raises:
-        UsageError: If jieba is not installed.
-
-    Example:
-        >>> cut_precise("我来到北京清华大学, v2.0")
-        ['我', '来到', '北京', '清华大学', ',', ' ', 'v2.0']
-    """
-    return _cut(text, _rust().cut if _rust() else None, _precise_block)
-
-
-def cut_for_search(text: str) -> list[str]:
-    """Cut a text as jieba.lcut_for_search does: long words also give the words inside them.
-
-    Raises:
-        UsageError: If jieba is not installed.
-    """
-    return _cut(text, _rust().cut_for_search if _rust() else None, _search_block)
-
-
-def _cut(
-    text: str,
-    fast: Callable[[str], list[str]] | None,
-    exact: Callable[[str], tuple[str, ...]],
-) -> list[str]:
-    if fast is None:
-        return list(exact.__wrapped__(text))  # type: ignore[attr-defined]
-    words: list[str] = []
-    for at, block in enumerate(_OTHER_BLOCKS.split(text)):
-        if at % 2:
-            words += exact(block)
-        elif block:
-            words += fast(block)
-    return words
-
-
-@functools.lru_cache(maxsize=_CACHED_BLOCKS)
-def _precise_block(block: str) -> tuple[str, ...]:
-    if _ASCII_BLOCK.fullmatch(block) and not any(word in block for word in _ASCII_ENTRIES):
-        return tuple(filter(None, _ASCII_WORDS.split(block)))
-    return tuple(_jieba().cut(block))
-
-
-@functools.lru_cache(maxsize=_CACHED_BLOCKS)
-def _search_block(block: str) -> tuple[str, ...]:
-    return tuple(_jieba().cut_for_search(block))
-
-
-@functools.cache
-def _rust() -> Any:
-    try:
-        import rjieba
-    except ImportError:
-        return None
-    return rjieba.Jieba()
-
-
-@functools.cache
-def _jieba() -> Any:
-    """A tokeniser of its own: words that a program adds to jieba's must not change fingerprints."""
-    return jieba_package().Tokenizer()
-
-
-@functools.cache
-def jieba_package() -> Any:
-    """Import jieba, its keywords included.
-
-    Raises:
-        UsageError: If it is not installed.
-    """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # jieba's own, at import
-            import jieba.analyse
-    except ImportError:
-        raise UsageError(
-            "the tokens jieba need an extra: install it with `pip install neardup[jieba]`"
-        ) from None
-    jieba.setLogLevel(logging.WARNING)
-    return jieba
 
 
 def _choices() -> str:

@@ -7,7 +7,6 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING, Final
 
-from neardup.compat.keywords import jieba_keywords
 from neardup.compat.parts import (
     Aliases,
     Feature,
@@ -18,6 +17,7 @@ from neardup.compat.parts import (
     real_sums,
     simple_lower,
 )
+from neardup.jieba_words import keywords
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +57,7 @@ def _fold_fnv1(features: Sequence[Feature], recipe: Recipe) -> int:
 
 
 def _keywords(text: str, recipe: Recipe) -> list[Feature]:
-    return [(word.encode(), weight) for word, weight in jieba_keywords(text, recipe.top)]
+    return [(word.encode(), weight) for word, weight in keywords(text, recipe.top)]
 
 
 def _fold_keywords(features: Sequence[Feature], _: Recipe, *, printed: bool) -> int:
