@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import neardup as nd
 from neardup import jieba_words
-from neardup.errors import RecipeError
+from neardup.errors import RecipeError, UsageError
 from neardup.fold import feature_hashes
 from neardup.jieba_words import cut_for_search, cut_precise, jieba_package
 from strategies import LETTERS, SEPARATORS, texts
@@ -224,6 +224,27 @@ def test_chinese_is_folded_to_one_way_of_writing(target: str, text: str, same: s
     assert nd.fingerprint(text, recipe) == nd.fingerprint(same, nd.Recipe())
     assert nd.fingerprint(same, recipe) == nd.fingerprint(same, nd.Recipe())
     assert nd.fingerprints([text, "", same], recipe).mask.tolist() == [[False], [True], [False]]
+
+
+def test_the_release_of_opencc_is_in_the_recipe() -> None:
+    pytest.importorskip("opencc")
+    recipe = nd.Recipe(fold_chinese="simplified")
+    release = importlib.metadata.version("opencc")
+    assert recipe.fold_chinese == f"simplified:{release}"
+    assert nd.Recipe.from_json(recipe.to_json()) == recipe
+    other = dataclasses.replace(recipe, fold_chinese="simplified:1.0.0")
+    assert other.digest != recipe.digest
+    with pytest.raises(RecipeError, match=rf"is simplified:1\.0\.0, .* is {release}: install"):
+        nd.fingerprint("漢字", other)
+
+
+def test_folding_without_opencc_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr("importlib.metadata.version", absent)
+    with pytest.raises(UsageError, match=r"pip install neardup\[chinese\]"):
+        nd.Recipe(fold_chinese="simplified")
 
 
 @pytest.mark.parametrize("tokeniser", ["jieba", "jieba-search", "jieba-keywords"])

@@ -160,7 +160,8 @@ def test_a_weight_of_something_else_than_a_feature_is_refused() -> None:
         ({"stopwords": ("a",), "tokens": "chars"}, "need words"),
         ({"language": "de"}, "tr, az"),
         ({"language": "tr", "casefold": False}, "casefold"),
-        ({"fold_chinese": "old"}, "simplified"),
+        ({"fold_chinese": "old"}, "fold_chinese is 'old': use simplified or traditional"),
+        ({"fold_chinese": 5}, "fold_chinese is 5: use simplified"),
     ],
 )
 def test_what_cannot_be_is_refused(fields: dict[str, Any], message: str) -> None:

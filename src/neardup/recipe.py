@@ -31,7 +31,6 @@ TOKENISERS: Final = ("words", "chars")
 WEIGHTS: Final = ("set", "count", "log")
 """Those that need nothing but counts; `neardup.weights` has the others."""
 LANGUAGES: Final = ("tr", "az")
-CHINESE: Final = ("simplified", "traditional")
 TIES: Final = ("zero", "one")
 MAX_BITS: Final = 1 << 16
 MAX_NGRAM: Final = 1 << 16
@@ -82,7 +81,8 @@ class Recipe:
         missing: A feature that is not in that table has its highest value ("default"; the median of
             given values) or is an error ("error").
         language: "tr" or "az": the capital of the dotless letter is I, of the dotted one it is İ.
-        fold_chinese: Write Chinese in "simplified" or "traditional" characters first (an extra).
+        fold_chinese: Write Chinese in "simplified" or "traditional" characters first (an extra);
+            it becomes that, ":" and the release of OpenCC.
 
     Raises:
         RecipeError: For a value outside the lists and ranges above.
@@ -231,7 +231,9 @@ def _check_words(recipe: Recipe) -> None:
         if not recipe.casefold:
             raise RecipeError(f"language is {recipe.language!r}: it only matters with casefold")
     if recipe.fold_chinese is not None:
-        _one_of("fold_chinese", recipe.fold_chinese, CHINESE)
+        from neardup.rewrite import named_conversion
+
+        object.__setattr__(recipe, "fold_chinese", named_conversion(recipe.fold_chinese))
 
 
 def _check_choices(recipe: Recipe) -> None:
