@@ -19,7 +19,7 @@ from neardup.planner import check_plan, plan_tables
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["components", "greedy", "merge", "split_labels"]
+__all__ = ["components", "greedy", "keep_within", "merge", "split_labels"]
 
 LINEAR_KEPT: Final = 1024
 PAIRWISE_ROWS: Final = 1024
@@ -114,7 +114,7 @@ def greedy(
     labels = _component_labels(words, engine, plan)
     if groups is not None:
         labels = split_labels(labels, groups if rows is None else groups[rows])
-    return _widened(_keep(words, labels, rank, engine), rows, len(fingerprints))
+    return _widened(keep_within(words, labels, rank, engine), rows, len(fingerprints))
 
 
 def merge(first: Any, second: Any) -> Any:
@@ -272,8 +272,18 @@ def _ranks(order: Any, n: int, rows: Any) -> Any:
     return rank if rows is None else rank[rows]
 
 
-def _keep(words: Any, labels: Any, rank: Any, engine: Engine) -> Any:
-    """Greedy keep inside each component of several rows: matches never leave a component."""
+def keep_within(words: Any, labels: Any, rank: Any, engine: Engine) -> Any:
+    """Greedy keep inside each component of several rows: matches never leave a component.
+
+    Args:
+        words: uint64 (n, w).
+        labels: int64 (n,), less than n: rows of a component have the same.
+        rank: int64 (n,): each row's place in the order of priority; None: input order.
+        engine: Of the search.
+
+    Returns:
+        int64 (n,): the kept row of each row.
+    """
     from neardup.kernels.greedy import keep_components
 
     out = np.arange(len(words))

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from neardup.cli import options as shared
+from neardup.errors import UsageError
 
 __all__ = ["pairs"]
 
@@ -21,8 +22,20 @@ def pairs(
         ),
     ],
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="PAIRS", help=".parquet, .csv, .tsv or .jsonl.")
-    ],
+        str | None,
+        typer.Option("--output", "-o", metavar="PAIRS", help=".parquet, .csv, .tsv or .jsonl."),
+    ] = None,
+    clusters: Annotated[
+        str | None,
+        typer.Option(
+            "--clusters",
+            metavar="FILE",
+            help="Instead of pairs: id, cluster and kept of every row; no pair is stored.",
+        ),
+    ] = None,
+    policy: Annotated[
+        str | None, typer.Option("--policy", help="Of clusters: greedy (default) or components.")
+    ] = None,
     distance: shared.Distance = 3,
     plan: shared.Plan = "auto",
     workers: shared.Workers = None,
@@ -34,17 +47,28 @@ def pairs(
 
     Fingerprints and pairs that do not fit in --memory go to --tmp.
 
-    Example:
+    Examples:
     neardup pairs news.parquet --distance 3 -o pairs.csv
+
+    neardup pairs 'fingerprints/*.parquet' --clusters clusters.parquet --memory 12G
     """
-    shared.check_json(json, output)
+    if (output is None) == (clusters is None):
+        raise UsageError("say what to write: -o PAIRS, or --clusters FILE")
+    if policy is not None and clusters is None:
+        raise UsageError("--policy belongs to --clusters FILE")
+    shared.check_json(json, output, clusters)
     shared.check_folder(tmp)
 
     from neardup.cli.screen import print_pairs_summary, progress
     from neardup.pair_batches import Limits
-    from neardup.pipeline import pairs_file
+    from neardup.pipeline import clusters_file, pairs_file
 
     limits = Limits(memory, tmp, workers)
     with progress() as shown:
-        found = pairs_file(fingerprints, output, distance, plan, limits, shown)
+        if clusters is not None:
+            policy = policy or "greedy"
+            found = clusters_file(fingerprints, clusters, distance, plan, policy, limits, shown)
+        else:
+            assert output is not None  # noqa: S101  # checked above
+            found = pairs_file(fingerprints, output, distance, plan, limits, shown)
     print_pairs_summary(found, json)

@@ -155,13 +155,14 @@ def print_plans(plans: Any, as_json: bool) -> None:
 
 
 def print_pairs_summary(found: dict[str, Any], as_json: bool) -> None:
-    """Print what `pairs_file` found."""
+    """Print what `pairs_file` or `clusters_file` found."""
     if as_json:
         typer.echo(json.dumps(found))
         return
+    what = f"{found['pairs']:,} pairs" if "pairs" in found else f"{found['kept']:,} kept"
     typer.echo(
-        f"{found['pairs']:,} pairs within {found['distance']} bits among"
-        f" {found['fingerprints']:,} fingerprints in {found['seconds']['total']:.2f} s"
+        f"{what} within {found['distance']} bits among {found['fingerprints']:,} fingerprints in"
+        f" {found['seconds']['total']:.2f} s"
         f" (plan {found['plan']})\nwrote {found['output']}",
         err=True,
     )

@@ -15,13 +15,14 @@ from neardup.pipeline.deduplicate import (
 )
 from neardup.pipeline.fingerprint import fingerprint_files
 from neardup.pipeline.pair import similar_pairs
-from neardup.pipeline.pair_files import pairs_file
+from neardup.pipeline.pair_files import clusters_file, pairs_file
 
 __all__ = [
     "Against",
     "DedupResult",
     "Outputs",
     "Resources",
+    "clusters_file",
     "dedup",
     "dedup_files",
     "dedup_texts",

@@ -6,15 +6,20 @@ import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neardup.documents import OutputSet, write_table
 from neardup.documents.inputs import find_files
+from neardup.errors import UsageError
 from neardup.fingerprint_files import FingerprintReader
 from neardup.pair_batches import PAIRS, Limits, check_request, joined_rows
 from neardup.progress import Quiet, Stopwatch
+from neardup.results import CLUSTERS
 from neardup.row_ids import RowIds
 from neardup.row_sources import open_rows
+from neardup.spilled_groups import spilled_components, spilled_greedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,8 +27,10 @@ if TYPE_CHECKING:
     from neardup.pair_batches import FoundPairs
     from neardup.progress import Progress
 
-__all__ = ["pairs_file"]
+__all__ = ["clusters_file", "pairs_file"]
 
+ROWS_AT_ONCE: Final = 1 << 20
+SEARCHES: Final = {"greedy": spilled_greedy, "components": spilled_components}
 NAMED_PAIRS: Final = pa.schema(
     [*PAIRS, ("left_id", pa.large_string()), ("right_id", pa.large_string())]
 )
@@ -87,6 +94,86 @@ def pairs_file(
         "spilled": spilled,
         "seconds": watch.stop(),
     }
+
+
+def clusters_file(
+    paths: str | Sequence[str],
+    output: str,
+    distance: int = 3,
+    plan: str = "auto",
+    policy: str = "greedy",
+    limits: Limits | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Write the cluster of every row of fingerprint files, and whether it is kept.
+
+    Args:
+        paths: As for `pairs_file`.
+        output: Table file: id, cluster, kept; a row for each fingerprint, in order.
+        distance: Largest Hamming distance, 0 or more.
+        plan: As for `pairs`.
+        policy: "greedy": a row is dropped if it is within the distance of a kept one before it,
+            and its cluster is the first such; "components": matches are followed as chains, the
+            first row of each is kept.
+        limits: Memory, folder for spill files, threads.
+        progress: Told where the run is.
+
+    Returns:
+        As `pairs_file`, with how many rows are kept instead of pairs.
+
+    Raises:
+        UsageError: For a wrong plan, distance or policy, or too little memory.
+        FileError, DataError, RecipeError: If a file cannot be used, or they do not match.
+    """
+    limits = limits or Limits()
+    find = SEARCHES.get(policy)
+    if find is None:
+        raise UsageError(f"policy is {policy!r}: use greedy or components")
+    shown = progress or Quiet()
+    watch = Stopwatch(shown)
+    named = [paths] if isinstance(paths, str) else paths
+    files = [file for path in named for file in _files(path)]
+    with OutputSet(files, limits.tmp) as written:
+        written.check(output)
+        reader = FingerprintReader(files)
+        watch.begin("match")
+        labels = find(reader.batches(), distance, reader.bits, plan, limits, shown)
+        watch.begin("write")
+        with RowIds(len(labels), limits.tmp) as ids:
+            write_table(written, output, CLUSTERS, _clusters(labels, reader, ids))
+        written.commit()
+    kept = sum(int((part == rows).sum()) for part, rows in _runs(labels))
+    return {
+        "fingerprints": len(labels),
+        "kept": kept,
+        "distance": distance,
+        "bits": reader.bits,
+        "plan": plan,
+        "policy": policy,
+        "output": output,
+        "seconds": watch.stop(),
+    }
+
+
+def _clusters(labels: Any, reader: FingerprintReader, ids: RowIds) -> Iterator[pa.RecordBatch]:
+    for part, rows in _runs(labels):
+        ids.want(part[part != rows])
+    ids.fill(reader.ids())
+    first = 0
+    for own in reader.ids():
+        part = labels[first : first + len(own)]
+        dropped = part != np.arange(first, first + len(own))
+        first += len(own)
+        taken = ids.take(part[dropped].astype(np.uint64))
+        cluster = pc.replace_with_mask(own, pa.array(dropped), taken)
+        yield pa.record_batch([own, cluster, pa.array(~dropped)], schema=CLUSTERS)
+
+
+def _runs(labels: Any) -> Iterator[tuple[Any, Any]]:
+    """The labels with their rows, some at a time."""
+    for first in range(0, len(labels), ROWS_AT_ONCE):
+        part = labels[first : first + ROWS_AT_ONCE].astype(np.uint64)
+        yield part, np.arange(first, first + len(part), dtype=np.uint64)
 
 
 def _files(path: str) -> list[str]:
