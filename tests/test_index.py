@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import atexit
+import os
+import pickle
 import shutil
 import tempfile
 import threading
+import time
 from dataclasses import dataclass
 from itertools import count
 from math import comb
@@ -16,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -33,6 +36,7 @@ from conftest import JIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
 
 ROWS: Final = 150 if JIT else 24
 MOST_LOOKUPS: Final = 10_000 if JIT else 100
@@ -241,6 +245,132 @@ def test_every_form_of_fingerprints_and_ids_is_taken(kind: Kind) -> None:
             assert index.query(array[1:2]) == index.query(np.uint64(2**63)) == [(1, 0)]
 
 
+def masked(values: list[int | None], bits: int) -> Any:
+    """A masked array of fingerprints."""
+    words = np.array([words_of(value or 0, bits) for value in values], np.uint64)
+    missing = np.array([value is None for value in values], np.bool_)
+    words = words.reshape(len(values), -(-bits // 64))
+    return np.ma.MaskedArray(words, np.broadcast_to(missing[:, None], words.shape))
+
+
+def arrow_lists(values: list[int | None], bits: int) -> Any:
+    """An Arrow array of fixed-size lists."""
+    lists = [None if value is None else words_of(value, bits) for value in values]
+    return pa.array(lists, pa.list_(pa.uint64(), -(-bits // 64)))
+
+
+FORMS: Final[dict[str, Callable[[list[int | None], int], Any]]] = {
+    "list with None": lambda values, _: values,
+    "masked": masked,
+    "Arrow lists": arrow_lists,
+    "chunks": lambda values, bits: pa.chunked_array(
+        [arrow_lists(values[:2], bits), arrow_lists(values[2:], bits)]
+    ),
+    "a slice": lambda values, bits: arrow_lists([7, None, *values, 9], bits)[2:-1],
+}
+
+
+def words_of(value: int, bits: int) -> list[int]:
+    """A fingerprint's uint64 words, the low one first."""
+    return [value >> 64 * w & (1 << 64) - 1 for w in range(-(-bits // 64))]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(
+    bits=st.sampled_from([64, 70, 128]),
+    values=st.lists(st.none() | st.integers(0, 2**64 - 1), max_size=30),
+)
+@settings(max_examples=25 if JIT else 5)
+def test_what_is_missing_moves_no_other_document(
+    form: str, bits: int, values: list[int | None]
+) -> None:
+    """Each id keeps its own fingerprint, each row of a batch its own answers."""
+    given_form = FORMS[form](values, bits)
+    index = nd.Index(0, bits=bits)
+    stored = [(row, value) for row, value in enumerate(values) if value is not None]
+    assert index.add(range(len(values)), given_form) == len(stored)
+    assert list(index) == stored
+    table = index.query_batch(given_form)
+    found = set(zip(table["row"].to_pylist(), table["id"].to_pylist(), strict=True))
+    assert found == {(i, j) for i, one in stored for j, two in stored if one == two}
+
+
+@given(st.lists(st.text() | st.sampled_from(["", "a\0b", "\ud800", "x" * 70_000]), max_size=12))
+@settings(max_examples=60 if JIT else 15)
+def test_any_text_is_an_id_or_refused(ids: list[str]) -> None:
+    """What UTF-8 cannot hold is refused before anything is stored, singly and in lists."""
+    index, oracle = nd.Index(0), {}
+    for number, identity in enumerate(ids):
+        if "\ud800" in identity:
+            for wrong in (identity, [f"other {number}", identity]):
+                with pytest.raises(nd.UsageError, match="surrogate"):
+                    index.add(wrong, number if isinstance(wrong, str) else [number, number])
+            continue
+        oracle.pop(identity, None)
+        oracle[identity] = number
+        index.add(identity, number)
+    index.compact()
+    assert list(index) == list(oracle.items())
+
+
+def test_a_failed_or_empty_first_call_decides_nothing(kind: Kind) -> None:
+    """What kind the ids are is decided by the first document that is stored."""
+    index = kind.make(3)
+    for wrong in (lambda: index.add("a", -1), lambda: index.add_if_new("a", -1)):
+        with pytest.raises(nd.UsageError):
+            wrong()
+    assert index.add("a", None) == 0
+    assert index.add_if_new("a", None) is None
+    assert index.id_kind is None
+    assert index.add(1, 1) == 1
+
+
+def pickled(index: nd.Index) -> nd.Index:
+    """A copy by way of a pickle."""
+    copied = pickle.loads(pickle.dumps(index))  # noqa: S301  # ours
+    assert isinstance(copied, nd.Index)
+    return copied
+
+
+def test_a_memory_index_can_be_pickled() -> None:
+    """The copy answers alike, goes on alike, and expires alike."""
+    index = nd.Index(2, bits=70)
+    assert list(pickled(index)) == []
+    index.add([f"{i}" for i in range(50)], [i << 65 for i in range(31)] + [None] * 19)
+    index.remove(["3", "4"])
+    index.add("late", 5)
+    copied = pickled(index)
+    assert (repr(copied), copied.id_kind) == (repr(index), "str")
+    assert repr(index) == "<Index of 30 documents, 70 bits, distance 2>"
+    for each in (index, copied):
+        each.add("later", 5)
+    assert list(copied) == list(index)
+    assert copied.query(5) == index.query(5)
+    assert copied.expire(time.time() + 60) == 31
+
+
+def test_a_durable_index_is_opened_anew_in_another_process() -> None:
+    """Neither a pickle nor a fork carries a writer along; the child of a fork changes nothing."""
+    index = durable(3)
+    index.add(["a", "b"], [1, 2])
+    index.commit()
+    with pytest.raises(nd.UsageError, match="send its path"):
+        pickle.dumps(index)
+    child = os.fork()
+    if child == 0:
+        try:
+            index.add("c", 3)
+            index.commit()
+        except nd.UsageError as error:
+            os._exit(42 if "fork" in str(error) else 1)
+        os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 42
+    index.add("d", 4)
+    index = reopened(index)
+    assert [identity for identity, _ in index] == ["a", "b", "d"]
+    assert index.check() == []
+
+
 def test_texts_stand_where_fingerprints_do(kind: Kind) -> None:
     """With a recipe texts are folded, in adding and asking."""
     recipe = nd.Recipe()
@@ -316,6 +446,22 @@ WRONG: Final = [
     (lambda index: index.add(1, np.zeros(2, np.uint64)), r"shape \(2,\)"),
     (lambda index: index.add([1], np.zeros((1, 2), np.uint64)), "2 words|128 bits"),
     (lambda index: index.add(1, "text"), "recipe"),
+    (lambda index: index.add(None, 1), "None"),
+    (lambda index: index.add(b"a", 1), "bytes"),
+    (lambda index: index.add({2, 3}, [1, 2]), "set"),
+    (lambda index: index.add({2: 3}, [1]), "dict"),
+    (lambda index: index.add((i for i in [2, 3]), [1, 2]), "generator"),
+    (lambda index: index.add([2, 3], [1, "text"]), "mixed"),
+    (lambda index: [2] in index, "list"),
+    (lambda index: True in index, "bool"),
+    (lambda index: index.remove(None), "None"),
+    (lambda index: index.query(1, limit=-1), "limit is -1"),
+    (lambda index: index.query(1, limit=1.5), "limit is 1.5"),
+    (lambda index: index.query_batch([1], limit=True), "limit is True"),
+    (lambda index: index.nearest(1, "2"), "n is '2'"),
+    (lambda index: index.expire("today"), "today"),
+    (lambda index: index.expire(float("nan")), "nan"),
+    (lambda index: index.merge([1]), "list is no index"),
     (lambda index: index.query(1, distance=4), "distance is 4"),
     (lambda index: index.query(1, distance=-1), "-1"),
     (lambda index: index.nearest(1, -1), "-1"),

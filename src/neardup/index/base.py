@@ -16,10 +16,17 @@ import pyarrow as pa
 from neardup.errors import UsageError
 from neardup.index.clock import Clock
 from neardup.index.hits import Hits, Places, sorted_table
-from neardup.index.ids import ID_KINDS, IdColumn, id_array, id_kind
+from neardup.index.ids import ID_KINDS, IdColumn, id_array, id_kind, is_one_id
+from neardup.index.incoming import (
+    as_count,
+    as_time,
+    many_fingerprints,
+    one_fingerprint,
+    recipe_of_texts,
+)
 from neardup.index.searchers import Found, ScanSearcher, first_hits, within_room
 from neardup.index.segments import TAIL_ROWS, Segment, Tail, merged, settled
-from neardup.neighbours import as_words, check_distance
+from neardup.neighbours import check_distance
 from neardup.partition import frozen, multipliers, workers_or_default
 from neardup.search_planner import scan_plan
 
@@ -31,7 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = ["BaseIndex"]
 
-MASK64: Final = (1 << 64) - 1
 SMALL_BATCH: Final = 512
 MOST_APART: Final = 1 << 40
 
@@ -70,6 +76,21 @@ class BaseIndex:
         """What the ids are, "int" or "str"; None before the first one."""
         return self._kind
 
+    def __repr__(self) -> str:
+        """What it holds, for people."""
+        segments, tail = self._state
+        count = sum(each.living for each in segments) + len(tail.rows)
+        kind = type(self).__name__
+        return f"<{kind} of {count:,} documents, {self.bits} bits, distance {self.distance}>"
+
+    def __reduce__(self) -> Any:
+        """Refuse; Index can be pickled.
+
+        Raises:
+            UsageError: Always.
+        """
+        raise UsageError(f"{self!r} cannot be pickled: send its path, and open it there")
+
     def __len__(self) -> int:
         """Documents stored."""
         segments, tail = self._read()
@@ -78,10 +99,10 @@ class BaseIndex:
     def __contains__(self, identity: Any) -> bool:
         """Whether a document of this id is stored."""
         segments, tail = self._read()
-        if identity in tail.rows:
-            return True
         if id_kind(identity) != self._kind:
             return False
+        if identity in tail.rows:
+            return True
         for segment in segments:
             row = segment.ids.find_one(identity)
             if row >= 0 and not segment.dead[row]:
@@ -123,7 +144,7 @@ class BaseIndex:
                 width or type of fingerprints, or texts without a recipe.
         """
         with self._lock:
-            if isinstance(ids, (str, int, np.integer)):
+            if is_one_id(ids):
                 words = self._one(fingerprints)
                 if words is None:
                     return 0
@@ -162,8 +183,7 @@ class BaseIndex:
             KeyError: If an id is not present; then nothing is removed.
         """
         with self._lock:
-            single = isinstance(ids, (str, int, np.integer))
-            wanted = id_array([ids] if single else ids)
+            wanted = id_array([ids] if is_one_id(ids) else ids)
             places = self._places(IdColumn(wanted))
             absent = np.flatnonzero(~places.present)
             if len(absent):
@@ -180,7 +200,7 @@ class BaseIndex:
             How many were removed.
         """
         with self._lock:
-            until = self._clock.first_since(before, self._next)
+            until = self._clock.first_since(as_time("before", before), self._next)
             self._settle(force=True)
             return sum(
                 self._remove_rows(i, np.arange(np.searchsorted(segment.numbers, until)))
@@ -206,6 +226,8 @@ class BaseIndex:
         """
         words = self._one(fingerprint)
         reach = self._reach(distance)
+        if limit is not None:
+            limit = as_count("limit", limit)
         if words is None:
             return Hits([], 0)
         found, total = self._hits(words, reach, limit)
@@ -243,7 +265,7 @@ class BaseIndex:
         """
         from neardup.fold import fingerprints
 
-        return fingerprints(texts, self._texts_recipe())
+        return fingerprints(texts, recipe_of_texts(self._settings))
 
     def first_within(self, fingerprints: Any, distance: int | None = None) -> pa.Table:
         """Find for each of many the document within the distance that was added first.
@@ -288,8 +310,7 @@ class BaseIndex:
         Raises:
             UsageError: For n below 0 or a wrong fingerprint.
         """
-        if n < 0:
-            raise UsageError(f"n is {n}: use 0 or more")
+        n = as_count("n", n)
         words = self._one(fingerprint)
         if words is None or n == 0:
             return []
@@ -304,6 +325,8 @@ class BaseIndex:
         Raises:
             UsageError: If widths or recipes differ.
         """
+        if not isinstance(other, BaseIndex):
+            raise UsageError(f"{type(other).__name__} is no index: merge Index or DurableIndex")
         mine, theirs = self._settings, other._settings
         if mine.bits != theirs.bits:
             raise UsageError(f"the other index has {theirs.bits} bits, this one {mine.bits}")
@@ -344,8 +367,10 @@ class BaseIndex:
         *,
         by_age: bool = False,
     ) -> pa.Table:
-        words, rows = self._many(fingerprints)
+        words, rows = many_fingerprints(fingerprints, self._settings)
         reach, threads = self._reach(distance), workers_or_default(workers)
+        if limit is not None:
+            limit = as_count("limit", limit)
         segments, tail = self._read()
         parts = [
             (segment.search(words, reach, self._settings, threads), segment.numbers, segment.ids)
@@ -395,7 +420,7 @@ class BaseIndex:
         plan = scan_plan(count, self.bits)
         found = ScanSearcher(frozen(tail.words[:count]), plan).search(words, distance, threads)
         dead = np.zeros(count, np.bool_)
-        dead[[row for row in tail.dead if row < count]] = True
+        dead[[row for row in list(tail.dead) if row < count]] = True  # writers add to it
         return found.only(~dead[found.rows])
 
     def _nearest_by_scan(self, words: Any, n: int) -> list[tuple[int, int, Any]]:
@@ -428,66 +453,20 @@ class BaseIndex:
 
     def _one(self, fingerprint: Any) -> Any:
         """Bring one fingerprint into uint64 (words,); None for a document without one."""
-        value = fingerprint
-        if type(value) is int and 0 <= value < self._narrow_end:
+        if type(fingerprint) is int and 0 <= fingerprint < self._narrow_end:
             words = np.empty(1, np.uint64)
-            words[0] = value
+            words[0] = fingerprint
             return words
-        if isinstance(value, str):
-            value = self._fingerprint_of_text(value)
-        if value is None:
-            return None
-        if isinstance(value, np.ndarray):
-            if value.shape != (self._settings.words,) or value.dtype != np.uint64:
-                raise UsageError(
-                    f"the fingerprint is {value.dtype} of shape {value.shape}: use an int or"
-                    f" uint64 ({self._settings.words},)"
-                )
-            return value.copy()
-        if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
-            raise UsageError(f"a fingerprint is {type(value).__name__}: {value!r:.60}: use an int")
-        number = int(value)
-        if number < 0 or number >> self.bits:
-            raise UsageError(
-                f"a fingerprint is {number}: use 0 to 2**{self.bits} - 1 (a signed 64-bit value"
-                " is value % 2**64)"
-            )
-        parts = [number >> 64 * w & MASK64 for w in range(self._settings.words)]
-        return np.array(parts, np.uint64)
-
-    def _fingerprint_of_text(self, text: str) -> int | None:
-        from neardup.fold import fingerprint
-
-        return fingerprint(text, self._texts_recipe())
-
-    def _texts_recipe(self) -> Recipe:
-        if self.recipe is None:
-            raise UsageError("the index has no recipe, so it takes fingerprints, not texts")
-        return self.recipe
-
-    def _many(self, fingerprints: Any) -> tuple[Any, Any]:
-        """Bring fingerprints or texts into uint64 (n, words), and which rows have one."""
-        values = fingerprints
-        if isinstance(values, (pa.Array, pa.ChunkedArray)):
-            values = _from_arrow(values)
-        elif isinstance(values, (list, tuple)) and any(isinstance(x, str) for x in values):
-            values = pa.array(values, pa.large_string())
-        if isinstance(values, (pa.Array, pa.ChunkedArray)):
-            values = self.fingerprints_of(values)
-        words, rows, _ = as_words(values, self.bits)
-        if words.shape[1] != self._settings.words:
-            raise UsageError(f"fingerprints have {64 * words.shape[1]} bits, not {self.bits}")
-        return words, np.arange(len(words)) if rows is None else rows.astype(np.int64)
+        return one_fingerprint(fingerprint, self._settings)
 
     def _check_kind(self, kind: str) -> None:
-        if self._kind is None:
-            self._kind = kind
-        elif kind != self._kind:
+        if self._kind not in {None, kind}:
             raise UsageError(f"the index has ids of kind {self._kind}, not {kind}")
 
     def _add_one(self, identity: Any, words: Any) -> None:
         kind = id_kind(identity)
         self._check_kind(kind)
+        self._kind = kind
         identity = str(identity) if kind == "str" else int(identity)
         segments, tail = self._state
         replaced = tail.remove(identity)
@@ -507,7 +486,7 @@ class BaseIndex:
 
     def _add_many(self, ids: Any, fingerprints: Any) -> int:
         column = IdColumn(id_array(ids))
-        words, rows = self._many(fingerprints)
+        words, rows = many_fingerprints(fingerprints, self._settings)
         offered = len(fingerprints)
         if len(column) != offered:
             raise UsageError(f"{len(column):,} ids for {offered:,} fingerprints: give as many")
@@ -516,6 +495,7 @@ class BaseIndex:
         if not len(column):
             return 0
         self._check_kind(column.kind)
+        self._kind = column.kind
         repeated = column.repeated()
         if repeated is not None:
             keep = np.flatnonzero(~repeated)
@@ -614,19 +594,3 @@ class BaseIndex:
 
 def _by_distance(hit: tuple[int, int, Any]) -> tuple[int, int]:
     return hit[0], hit[1]
-
-
-def _from_arrow(values: Any) -> Any:
-    """Arrow fingerprints as NumPy words; strings stay as they are."""
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-    kind = values.type
-    if pa.types.is_fixed_size_list(kind):
-        flat = values.flatten().to_numpy(zero_copy_only=False)
-        return flat.reshape(-1, kind.list_size)
-    if pa.types.is_integer(kind):
-        if values.null_count:
-            mask = np.asarray(values.is_null())
-            return np.ma.MaskedArray(values.fill_null(0).to_numpy(), mask)
-        return values.to_numpy()
-    return values

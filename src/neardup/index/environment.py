@@ -147,6 +147,8 @@ class Environment:
 
     def write(self, work: Callable[[Transaction], T]) -> T:
         """Do work in one transaction, which is on disk when this returns."""
+        if self._key[0] != os.getpid():  # it would write beside its parent, which has the lock too
+            raise UsageError(f"{self.path} was opened before a fork: open it in the child")
         with lmdb_errors(self.path, "write"):
             while True:
                 try:

@@ -79,7 +79,7 @@ def sorted_table(
     cut = 0
     if limit is not None:
         begins = np.searchsorted(queries, queries, side="left")
-        keep = np.arange(len(queries)) - begins < max(limit, 0)
+        keep = np.arange(len(queries)) - begins < limit
         cut = int(len(keep) - np.count_nonzero(keep))
         order, queries = order[keep], queries[keep]
     columns = {

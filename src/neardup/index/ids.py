@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from neardup.errors import UsageError
 from neardup.partition import frozen
 
-__all__ = ["ID_KINDS", "IdColumn", "id_array", "id_kind"]
+__all__ = ["ID_KINDS", "IdColumn", "id_array", "id_kind", "is_one_id"]
 
 ID_KINDS: Final = {"int": pa.int64(), "str": pa.large_string()}
 
@@ -20,15 +20,33 @@ def id_kind(value: Any) -> str:
     """What kind of id a value is: "int" or "str".
 
     Raises:
-        UsageError: If it is neither, or a whole number that does not fit 64 signed bits.
+        UsageError: If it is neither, a whole number that does not fit 64 signed bits, or a string
+            that is not Unicode text.
     """
     if isinstance(value, str):
+        if not value.isascii():
+            _check_unicode(value)
         return "str"
     if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_)):
         if not -(2**63) <= int(value) < 2**63:
             raise UsageError(f"id {value} does not fit 64 signed bits: give it as a string")
         return "int"
     raise UsageError(f"id {value!r:.60} is {type(value).__name__}: ids are strings or integers")
+
+
+def is_one_id(ids: Any) -> bool:
+    """Whether this is one id, not a list of them.
+
+    Raises:
+        UsageError: If it can be neither; ids without an order, as of a set, belong to nothing.
+    """
+    if isinstance(ids, (str, int, np.integer)):
+        return True
+    if ids is None or isinstance(ids, (bytes, bytearray, float)):
+        id_kind(ids)
+    if isinstance(ids, dict) or not hasattr(ids, "__getitem__"):
+        raise UsageError(f"ids are {type(ids).__name__}: use one id, a list or an array")
+    return False
 
 
 def id_array(ids: Any) -> Any:
@@ -38,13 +56,14 @@ def id_array(ids: Any) -> Any:
         ids: A sequence of int or of str, a NumPy array of whole numbers, or an Arrow array.
 
     Raises:
-        UsageError: If one is missing or of another kind, or kinds are mixed.
+        UsageError: If one is missing or of another kind, kinds are mixed, or a string is not
+            Unicode text.
     """
     if isinstance(ids, pa.ChunkedArray):
         ids = ids.combine_chunks()
     try:
         array = ids if isinstance(ids, pa.Array) else pa.array(ids)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError):
         kinds = sorted({id_kind(each) for each in ids})
         raise UsageError(f"ids of kinds {kinds} are mixed: use strings or integers only") from None
     if array.null_count:
@@ -65,6 +84,16 @@ def id_array(ids: Any) -> Any:
     if len(array) == 0:
         return array.cast(pa.int64())
     raise UsageError(f"ids are {kind}: use strings or integers")
+
+
+def _check_unicode(value: str) -> None:
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"id {value!r:.60} has a lone surrogate at character {error.start}: give it without,"
+            " since it cannot be stored as UTF-8"
+        ) from None
 
 
 def _is_view(kind: Any) -> bool:

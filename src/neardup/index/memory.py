@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from neardup.errors import DataError, FileError
 from neardup.index.base import BaseIndex
 from neardup.index.clock import Clock
+from neardup.index.ids import IdColumn
+from neardup.index.segments import Segment
 from neardup.index.settings import Settings, check_recipe
+from neardup.partition import frozen
 from neardup.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -51,6 +54,14 @@ class Index(BaseIndex):
         """Start empty."""
         width = bits if bits is not None else recipe.bits if recipe else 64
         super().__init__(Settings(distance, width, recipe, plan, memory))
+
+    def __reduce__(self) -> Any:
+        """Pickle settings, rows and times; the copy makes its search tables when it is asked."""
+        with self._lock:
+            segment = self._whole()
+            times = self._clock.since(int(segment.numbers[0]) if len(segment) else self._next)
+            rows = (segment.words, segment.ids.values, segment.numbers)
+            return self._restored, (self._settings, self._kind, self._next, times, rows)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file, with the search tables; it appears whole or not at all.
@@ -118,4 +129,19 @@ class Index(BaseIndex):
             index._state = ((segment,), index._state[1])
             index._kind = segment.ids.kind
         index._next, index._clock = file.header["next"], Clock(*file.header["clock"])
+        return index
+
+    @classmethod
+    def _restored(
+        cls, settings: Settings, kind: str | None, end: int, times: Any, rows: Any
+    ) -> Self:
+        """What `__reduce__` took apart."""
+        width, recipe = settings.bits, settings.recipe
+        index = cls(settings.distance, width, recipe, settings.plan, settings.memory)
+        words, ids, numbers = rows
+        if len(words):
+            segment = Segment(frozen(words), IdColumn(ids), numbers)
+            index._state = ((segment,), index._state[1])
+        index._kind, index._next = kind, end
+        index._clock = Clock(*(each.tolist() for each in times))
         return index
