@@ -96,7 +96,7 @@ def test_the_command_writes_the_cluster_of_every_row(
     files = ["1.parquet", "2.parquet"]
     _, told = here("pairs", *files, "--clusters", "c.csv", "--policy", policy, "--memory", "64M")
     assert f"{sum(kept for _, kept in rows)} kept within 3 bits among 5 fingerprints" in told
-    lines = [f"d{i},{label},{str(kept).lower()}" for i, (label, kept) in enumerate(rows)]
+    lines = [f"d{i},{label},{kept}" for i, (label, kept) in enumerate(rows)]
     assert (here.folder / "c.csv").read_text().splitlines() == ["id,cluster,kept", *lines]
 
 
