@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
+from json import dumps
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from neardup.cli import options as shared
-from neardup.errors import DataError, UsageError
+from neardup.errors import DataError, NeardupError, UsageError
 
 if TYPE_CHECKING:
     from neardup.recipe import Recipe
@@ -27,8 +29,8 @@ _SearchPlan = Annotated[
     str,
     typer.Option(
         "--plan",
-        help="Search: auto, scan, bits, blocks, multi:M, probe; bands:RECALL and permute:N are"
-        " approximate.",
+        help="Search: auto, scan, bits, blocks, multi:M, mih:M, probe; bands:RECALL and permute:N"
+        " are approximate.",
     ),
 ]
 _MaxAge = Annotated[
@@ -36,6 +38,9 @@ _MaxAge = Annotated[
     typer.Option(
         "--max-age", metavar="AGE", help="Remove what was added longer ago: 90s, 15m, 12h, 30d."
     ),
+]
+_Measure = Annotated[
+    bool, typer.Option("--measure", help="Build and measure each plan as well; takes a while.")
 ]
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
@@ -82,6 +87,8 @@ def add(
 ) -> None:
     """Store the documents of files, or of fingerprint files; an id that is stored is replaced.
 
+    After an error or a kill, what was stored so far stays: run the same again.
+
     Examples:
     neardup index add seen.index news.jsonl --id id
 
@@ -96,11 +103,16 @@ def add(
     from neardup.pipeline.index import add_files
 
     read = ReadOptions(shared.text_fields(text), id_field, skip)
-    with DurableIndex.open(folder, create=False) as index, progress() as shown:
-        summary = add_files(
-            index, inputs, read,
-            if_new=if_new, rejects_path=rejects, progress=shown, format_name=format_name,
-        )  # fmt: skip
+    try:
+        with DurableIndex.open(folder, create=False) as index, progress() as shown:
+            summary = add_files(
+                index, inputs, read,
+                if_new=if_new, rejects_path=rejects, progress=shown, format_name=format_name,
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        raise _InterruptedError(
+            f"interrupted: what {folder} had committed stays; run the same again for the rest"
+        ) from None
     print_summary(summary, json)
 
 
@@ -110,7 +122,9 @@ def query(
     inputs: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[IN...]", help="Documents or fingerprint files.", show_default=False
+            metavar="[IN...]",
+            help="Documents or fingerprint files.",
+            show_default=False,
         ),
     ] = None,
     query_text: Annotated[
@@ -121,18 +135,26 @@ def query(
     ] = None,
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", metavar="HITS", help=".parquet, .csv, .tsv or .jsonl."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="HITS",
+            help="For IN...: .parquet, .csv, .tsv or .jsonl; JSON lines are printed unless given.",
+        ),
     ] = None,
     distance: Annotated[
         int | None,
-        typer.Option("--distance", "-k", min=0, metavar="BITS", help="At most the index's."),
+        typer.Option("--distance", "-k", min=0, metavar="BITS", help="The index's or less."),
     ] = None,
     nearest: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="The N closest, however far, of one query."),
+        typer.Option(
+            min=1, metavar="N", help="The N closest, however far, to --query-text or --fingerprint."
+        ),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="The most hits for one query.")
+        int | None,
+        typer.Option(min=0, metavar="N", help="The most hits for one query; it says what was cut."),
     ] = None,
     text: shared.TextField = "text",
     id_field: shared.IdField = None,
@@ -151,11 +173,14 @@ def query(
     single = [x for x in (query_text, fingerprint) if x is not None]
     if len(single) + bool(inputs) != 1:
         raise UsageError("give one of IN..., --query-text and --fingerprint")
-    if inputs and output is None:
-        raise UsageError("--output is missing: hits of files go to a file, such as hits.csv")
-    if inputs and nearest is not None:
+    if single and output is not None:
+        raise UsageError("--output belongs to IN...: the answer to one query is printed")
+    if nearest is not None and not single:
         raise UsageError("--nearest belongs to --query-text or --fingerprint")
-    shared.check_json(json, output or "", rejects)
+    if nearest is not None and (distance is not None or limit is not None):
+        raise UsageError("--nearest is a number of hits: leave --distance and --limit out")
+    target = output or "-"
+    shared.check_json(json and not single, target, rejects)
 
     from neardup.cli.screen import print_counts, print_hits, progress
     from neardup.documents import ReadOptions
@@ -164,7 +189,10 @@ def query(
 
     with DurableIndex.open(folder, readonly=True) as index:
         if single:
-            asked = _asked(query_text, fingerprint)
+            given = _asked(query_text, fingerprint)
+            asked = index.fingerprint_of(given) if isinstance(given, str) else given
+            if asked is None:
+                typer.echo("the text has no tokens, so it is near to nothing", err=True)
             if nearest is not None:
                 print_hits(index.nearest(asked, nearest), None, json)
             else:
@@ -176,7 +204,7 @@ def query(
         )
         with progress() as shown:
             counts = ask_files(
-                index, inputs or [], output or "", read,
+                index, inputs or [], target, read,
                 reach=Reach(distance, limit), rejects_path=rejects, progress=shown,
                 format_name=format_name,
             )  # fmt: skip
@@ -198,11 +226,12 @@ def remove(
     from neardup.index.durable import DurableIndex
 
     with DurableIndex.open(folder, create=False) as index:
-        named = [int(x) for x in ids] if index.id_kind == "int" else ids
         try:
-            count = index.remove(named)
+            count = index.remove([_id(each, index.id_kind) for each in ids])
         except KeyError as error:
-            raise DataError(f"{folder}: no document has the id {error.args[0]!r}") from None
+            raise DataError(
+                f"{folder}: no document has the id {error.args[0]!r}; none was removed"
+            ) from None
     typer.echo(f"removed {count:,}", err=True)
 
 
@@ -223,17 +252,18 @@ def expire(folder: _Folder, max_age: _MaxAge) -> None:
 
 
 @app.command()
-def stats(folder: _Folder, json: shared.Json = False) -> None:
-    """Say what an index holds, how it is searched and what that costs.
+def stats(folder: _Folder, measure: _Measure = False, json: shared.Json = False) -> None:
+    """Say what an index holds, how it is searched, and what each way to search it costs.
 
     Example:
     neardup index stats seen.index
     """
-    from neardup.cli.screen import print_counts
     from neardup.index.durable import DurableIndex
+    from neardup.pipeline.index_stats import index_stats
 
     with DurableIndex.open(folder, readonly=True) as index:
-        print_counts(index.stats(), json, out=True)
+        found = index_stats(index, measure=measure)
+    typer.echo(dumps(found.to_dict()) if json else str(found))
 
 
 @app.command()
@@ -277,6 +307,7 @@ def plan(
     ],
     distance: shared.Distance = 3,
     bits: Annotated[int, typer.Option(min=1, help="Width of the fingerprints.")] = 64,
+    measure: _Measure = False,
     json: shared.Json = False,
 ) -> None:
     """Compare the ways to search so many documents: tables, memory, time and recall.
@@ -287,12 +318,28 @@ def plan(
     from neardup.cli.screen import print_plans
     from neardup.index.plans import plan as compare
 
-    print_plans(compare(documents, distance, bits), json)
+    print_plans(compare(documents, distance, bits, measure=measure), json)
+
+
+class _InterruptedError(NeardupError):
+    exit_code = 130
+
+
+def _id(given: str, kind: str | None) -> str | int:
+    if kind != "int":
+        return given
+    try:
+        return int(given)
+    except ValueError:
+        raise UsageError(f"id {given!r}: the ids of this index are whole numbers") from None
 
 
 def _asked(text: str | None, fingerprint: str | None) -> str | int:
     if text == "-":
-        return typer.get_text_stream("stdin").read()
+        try:
+            return sys.stdin.buffer.read().decode()
+        except UnicodeDecodeError as error:
+            raise DataError(f"the standard input is not UTF-8 (byte {error.start + 1})") from None
     if text is not None:
         return text
     try:

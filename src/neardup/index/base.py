@@ -20,6 +20,7 @@ from neardup.index.ids import ID_KINDS, IdColumn, id_array, id_kind, is_one_id
 from neardup.index.incoming import (
     as_count,
     as_time,
+    fingerprint_of_text,
     many_fingerprints,
     one_fingerprint,
     recipe_of_texts,
@@ -256,6 +257,14 @@ class BaseIndex:
             UsageError: As `query`.
         """
         return self._answers(fingerprints, distance, limit, workers)
+
+    def fingerprint_of(self, text: str) -> int | None:
+        """Fingerprint a text by the index's recipe, as neardup.fingerprint.
+
+        Raises:
+            UsageError: If it has none.
+        """
+        return fingerprint_of_text(text, self._settings)
 
     def fingerprints_of(self, texts: Any) -> Any:
         """Fingerprint texts by the index's recipe, as neardup.fingerprints.

@@ -15,7 +15,14 @@ if TYPE_CHECKING:
     from neardup.index.settings import Settings
     from neardup.recipe import Recipe
 
-__all__ = ["as_count", "as_time", "many_fingerprints", "one_fingerprint", "recipe_of_texts"]
+__all__ = [
+    "as_count",
+    "as_time",
+    "fingerprint_of_text",
+    "many_fingerprints",
+    "one_fingerprint",
+    "recipe_of_texts",
+]
 
 MASK64: Final = (1 << 64) - 1
 
@@ -34,9 +41,7 @@ def one_fingerprint(value: Any, settings: Settings) -> Any:
         UsageError: For another type or width, or a text where there is no recipe.
     """
     if isinstance(value, str):
-        from neardup.fold import fingerprint
-
-        value = fingerprint(value, recipe_of_texts(settings))
+        value = fingerprint_of_text(value, settings)
     if value is None:
         return None
     if isinstance(value, np.ndarray):
@@ -55,6 +60,17 @@ def one_fingerprint(value: Any, settings: Settings) -> Any:
             " is value % 2**64)"
         )
     return np.array([number >> 64 * w & MASK64 for w in range(settings.words)], np.uint64)
+
+
+def fingerprint_of_text(text: str, settings: Settings) -> int | None:
+    """Fingerprint a text by the recipe.
+
+    Raises:
+        UsageError: If there is none.
+    """
+    from neardup.fold import fingerprint
+
+    return fingerprint(text, recipe_of_texts(settings))
 
 
 def many_fingerprints(values: Any, settings: Settings) -> tuple[Any, Any]:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from neardup.addresses import Addresses
 from neardup.collection import Resources
 from neardup.documents import Rejects, write_table
-from neardup.errors import RecipeError, UsageError
-from neardup.fingerprint_files import read_fingerprints
+from neardup.errors import DataError, RecipeError, UsageError
+from neardup.fingerprint_files import FingerprintFile, read_fingerprints
 from neardup.pipeline.steps import open_inputs, output_set
 from neardup.progress import Quiet, Stopwatch
 
@@ -48,7 +49,8 @@ class IndexSummary:
 
     Args:
         read: Records seen, good and bad.
-        stored: Documents stored; one whose id was stored is replaced, or counts again.
+        stored: Documents stored.
+        replaced: Of these, those whose id was stored before, also by this run.
         seen: Documents left out because a near one was stored (only with `if_new`).
         empty: Documents without tokens, which match nothing and are not stored.
         rejected: Records that could not be used.
@@ -58,6 +60,7 @@ class IndexSummary:
 
     read: int
     stored: int
+    replaced: int
     seen: int
     empty: int
     rejected: int
@@ -70,11 +73,12 @@ class IndexSummary:
 
     def __str__(self) -> str:
         """A few lines for people."""
-        seen = f", {self.seen:,} seen before" if self.seen else ""
+        told = f" ({self.replaced:,} replaced)" if self.replaced else ""
+        told += f", {self.seen:,} seen before" if self.seen else ""
         return "\n".join(
             [
                 f"read      {self.read:>12,} ({self.rejected:,} rejected, {self.empty:,} empty)",
-                f"stored    {self.stored:>12,}{seen}",
+                f"stored    {self.stored:>12,}{told}",
                 f"index     {self.documents:>12,} documents",
                 f"seconds   {self.seconds['total']:.2f}",
             ]
@@ -93,8 +97,8 @@ def add_files(
 ) -> IndexSummary:
     """Store the documents of files, or the fingerprints of fingerprint files.
 
-    Commits every ROWS_A_COMMIT documents: after a kill the same call may be made again, since a
-    document that is stored is replaced by itself.
+    Commits every ROWS_A_COMMIT documents: after a kill or an error the same call may be made again,
+    since a document that is stored is replaced by itself (with `if_new` it has been seen).
 
     Args:
         index: Where to; it needs a recipe for documents.
@@ -111,26 +115,34 @@ def add_files(
     """
     watch = Stopwatch(progress or Quiet())
     watch.begin("add")
-    offered = stored = seen = empty = waiting = 0
+    offered = stored = empty = waiting = 0
+    before = len(index)
     with ExitStack() as stack:
         inputs = _Inputs(stack, index, paths, read, rejects_path, format_name)
-        for ids, values in inputs.batches(progress or Quiet()):
+        inputs.check_contents(index.store)
+        for given, values in inputs.batches(progress or Quiet()):
+            ids = _as_kind(given, index.id_kind)
             words = values if isinstance(values, np.ndarray) else index.fingerprints_of(values)
             contents = None if index.store == "none" else values
             missing = _count_missing(words)
-            add = _add_new if if_new else _add_all
-            added = add(index, ids, words, contents)
+            if if_new:
+                stored += _add_new(index, ids, words, contents)
+            else:
+                index.add(ids, words, contents)
+                stored += len(ids) - missing
             offered += len(ids)
             empty += missing
-            stored += added
-            seen += len(ids) - missing - added if if_new else 0
             waiting += len(ids)
             if waiting >= ROWS_A_COMMIT:
                 index.commit()
                 waiting = 0
         index.commit()
         rejected = inputs.finish()
-    return IndexSummary(offered + rejected, stored, seen, empty, rejected, len(index), watch.stop())
+    count = len(index)
+    return IndexSummary(
+        offered + rejected, stored, stored - (count - before), offered - empty - stored, empty,
+        rejected, count, watch.stop(),
+    )  # fmt: skip
 
 
 def ask_files(
@@ -157,7 +169,8 @@ def ask_files(
         format_name: Format of all inputs; their extensions tell unless given.
 
     Returns:
-        Counts: queries, matched, hits, cut, rejected; seconds.
+        Counts: queries, empty ones, matched ones, hits, hits that the limit cut, rejected records;
+        seconds.
 
     Raises:
         UsageError, DataError, FileError, RecipeError: As `add_files`.
@@ -165,15 +178,17 @@ def ask_files(
     shown, within = progress or Quiet(), reach or Reach()
     watch = Stopwatch(shown)
     watch.begin("query")
-    counts = {"queries": 0, "matched": 0, "hits": 0, "cut": 0, "rejected": 0}
+    counts = dict.fromkeys(("queries", "empty", "matched", "hits", "cut", "rejected"), 0)
     with ExitStack() as stack:
         inputs = _Inputs(stack, index, paths, read, rejects_path, format_name)
 
         def answers() -> Iterator[pa.RecordBatch]:
             for ids, values in inputs.batches(shown):
-                found = index.query_batch(values, within.distance, within.limit)
+                words = values if isinstance(values, np.ndarray) else index.fingerprints_of(values)
+                found = index.query_batch(words, within.distance, within.limit)
                 rows = found["row"].to_numpy()
                 counts["queries"] += len(ids)
+                counts["empty"] += _count_missing(words)
                 counts["matched"] += len(np.unique(rows))
                 counts["hits"] += len(rows)
                 counts["cut"] += int(found.schema.metadata[b"cut"])
@@ -217,13 +232,22 @@ class _Inputs:
         for path in self._stored:
             found = read_fingerprints(path)
             self._check_recipe(path, found.recipe, found.bits)
-            for first in range(0, len(found.ids), ROWS_A_COMMIT):
+            ids = _stored_ids(path, found)
+            for first in range(0, len(ids), ROWS_A_COMMIT):
                 part = slice(first, first + ROWS_A_COMMIT)
-                yield found.ids.combine_chunks()[part], found.values[part]
+                yield ids[part], found.values[part]
         for source in self._sources:
             for batch in source.batches(self._read, self._rejects):
                 progress.advance(batch.nbytes)
                 yield _named(source.name, batch), batch.texts
+
+    def check_contents(self, kept: str) -> None:
+        """Refuse fingerprint files for an index that keeps more."""
+        if self._stored and kept != "none":
+            raise UsageError(
+                f"{self._stored[0]} has no texts, and the index keeps {kept}: add the documents"
+                " themselves"
+            )
 
     def finish(self) -> int:
         """Publish what was written; how many records were rejected."""
@@ -239,16 +263,43 @@ class _Inputs:
             )
         if bits != self._index.bits:
             raise UsageError(f"{path} has fingerprints of {bits} bits, not {self._index.bits}")
-        if getattr(self._index, "store", "none") != "none":
-            raise UsageError(
-                f"{path} has no texts, which the index keeps: add the documents themselves"
-            )
 
 
 def _named(name: str, batch: Any) -> Any:
     addresses = Addresses([name])
     addresses.add(0, batch.rows, batch.ids)
     return addresses.of(np.arange(len(batch.rows)))
+
+
+def _stored_ids(path: str, found: FingerprintFile) -> Any:
+    """The ids of a fingerprint file; where it has none, file:row."""
+    count = len(found.ids)
+    if "id" not in pq.read_schema(path).names:
+        return pa.array([f"{path}:{row}" for row in range(1, count + 1)], pa.large_string())
+    column = found.ids
+    ids = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if ids.null_count:
+        row = pc.index(ids.is_null(), True).as_py() + 1
+        raise DataError(f"{path}:{row}: the id is null; give every fingerprint an id")
+    return ids
+
+
+def _as_kind(ids: Any, kind: str | None) -> Any:
+    """Ids of files, which are strings, as whole numbers where the index has these."""
+    if kind != "int":
+        return ids
+    try:
+        numbers = ids.cast(pa.int64())
+        strange = pc.not_equal(numbers.cast(pa.large_string()), ids)
+    except pa.ArrowInvalid:
+        strange = pc.invert(pc.match_substring_regex(ids, r"^-?\d{1,18}$"))
+    at = pc.index(strange, True).as_py()
+    if at < 0:
+        return numbers
+    raise DataError(
+        f"the id {ids[at].as_py()!r} is no whole number, and those of the index are: pass --id"
+        " FIELD for a field of numbers, or use an index of its own"
+    )
 
 
 def _is_fingerprint_file(path: str) -> bool:
@@ -264,10 +315,6 @@ def _count_missing(values: Any) -> int:
     if isinstance(values, np.ma.MaskedArray):
         return int(np.ma.getmaskarray(values).reshape(len(values), -1)[:, 0].sum())
     return 0
-
-
-def _add_all(index: DurableIndex, ids: Any, words: Any, contents: Any) -> int:
-    return index.add(ids, words, contents)
 
 
 def _add_new(index: DurableIndex, ids: Any, words: Any, contents: Any) -> int:

@@ -1,0 +1,79 @@
+"""Say what a durable index holds, and what the ways to search it cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from neardup.index.durable import DurableIndex
+    from neardup.index.plans import PlanTable
+
+__all__ = ["IndexStats", "index_stats"]
+
+SAMPLE_ROWS: Final = 1 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStats:
+    """What an index holds, and what the ways to search it cost.
+
+    Args:
+        held: As DurableIndex.stats gives it.
+        plans: Compared for as many documents as it has; None where it has none.
+    """
+
+    held: dict[str, Any]
+    plans: PlanTable | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, for `--json`."""
+        return {**self.held, "plans": self.plans.to_pylist() if self.plans else []}
+
+    def __str__(self) -> str:
+        """Lines for people."""
+        held = self.held
+        lines = [
+            f"documents    {held['documents']:,}, and {held['removed']:,} removed ones to compact",
+            f"fingerprints {held['bits']} bits, recipe {held['recipe'] or 'none'}",
+            f"queries      within {held['distance']} bits, plan {held['plan']}",
+            f"ids          {_IDS[held['ids']]}",
+            f"stored       {_STORED[held['store']]}",
+            f"on disk      {held['bytes_on_disk']:,} bytes, {held['log_rows']:,} rows in the log",
+        ]
+        lines += [
+            f"part {i:<7} {part['rows']:,} rows, {part['removed']:,} removed: plan {part['plan']},"
+            f" {part['tables']} tables of {part['key_bits']} bits, {part['table_bytes']:,} bytes"
+            for i, part in enumerate(held["segments"], 1)
+        ]
+        if held["tail_rows"]:
+            lines.append(f"newest       {held['tail_rows']:,} rows, which queries scan")
+        return "\n".join([*lines, *(["", str(self.plans)] if self.plans else [])])
+
+
+_IDS: Final = {None: "none yet", "int": "whole numbers", "str": "strings"}
+_STORED: Final = {
+    "none": "fingerprints",
+    "features": "fingerprints and feature hashes",
+    "text": "fingerprints and texts",
+}
+
+
+def index_stats(index: DurableIndex, *, measure: bool = False) -> IndexStats:
+    """Say what an index holds, and compare the plans for its fingerprints.
+
+    Args:
+        index: Which.
+        measure: Build each plan for the stored fingerprints and measure it; takes a while.
+    """
+    from neardup.index.plans import plan
+
+    held, count = index.stats(), len(index)
+    if not count:
+        return IndexStats(held, None)
+    step = 1 if measure else max(1, count // SAMPLE_ROWS)
+    words = np.concatenate([words[::step] for _, words in index.batches()])
+    reach = index.distance
+    return IndexStats(held, plan(count, reach, index.bits, fingerprints=words, measure=measure))
