@@ -394,6 +394,9 @@ WRONG = [
     ("pairs docs.jsonl -o p.csv", 1, "docs.jsonl: not a Parquet file"),
     ("pairs missing.parquet -o p.csv", 3, "cannot read missing.parquet"),
     ("pairs missing.parquet -o - --json", 2, "--json prints on the standard output"),
+    ("dedup docs.jsonl -o x.jsonl --update", 2, "--update belongs to --against"),
+    ("dedup docs.jsonl -o x.jsonl --against x.index", 3, "make one with neardup index create"),
+    ("dedup docs.jsonl --dry-run --against x.index", 2, "leave out --against"),
     ("compare docs.jsonl missing", 3, "cannot read missing: No such file"),
     ("compare - -", 2, "named twice"),
     ("demo -o docs.jsonl", 3, "cannot create docs.jsonl"),
@@ -445,13 +448,24 @@ def examples() -> list[str]:
 def test_every_example_of_the_help_works(tmp_path: Path, example: str) -> None:
     page = [{"title": "News", "body": row["text"]} for row in DOCS]
     (tmp_path / "crawl.gz").write_bytes(gzip.compress(lines(page)))
-    for name in ("news.jsonl", "a.jsonl.gz", "b.jsonl.gz", "news.csv", "news.parquet"):
+    for name in (
+        "news.jsonl",
+        "monday.jsonl",
+        "a.jsonl.gz",
+        "b.jsonl.gz",
+        "news.csv",
+        "news.parquet",
+    ):
         write(tmp_path / name, DOCS)
     (tmp_path / "docs").mkdir()
     for name in ("LICENSE", "README.md", "docs/one.txt", "docs/two.txt"):
         (tmp_path / name).write_text(TEXT)
     if example.startswith("neardup pairs"):
-        assert run("fingerprint", "news.jsonl", "-o", "news.parquet", cwd=tmp_path).returncode == 0
+        (tmp_path / "fingerprints").mkdir()
+        for name in ("news.parquet", "fingerprints/1.parquet"):
+            assert run("fingerprint", "news.jsonl", "-o", name, cwd=tmp_path).returncode == 0
+    if "--against" in example:
+        assert run("index", "create", "seen.index", cwd=tmp_path).returncode == 0
     script = f'neardup() {{ {shlex.join(NEARDUP)} "$@"; }}\nset -eo pipefail\n'
     done = subprocess.run(
         ["bash", "-c", script + example.replace("/tmp/", "./")],  # noqa: S108

@@ -19,9 +19,11 @@ from hypothesis import strategies as st
 
 import naive
 import neardup as nd
+import neardup.pipeline.fingerprint
 from conftest import JIT
 from neardup.documents import ReadOptions
 from neardup.errors import DataError, FileError, UsageError
+from neardup.fingerprint_files import read_fingerprints
 from neardup.matching import Matching
 from neardup.pipeline import (
     DedupResult,
@@ -364,6 +366,31 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is an input"):
         nd.dedup(path, tmp_path / "out.jsonl", clusters=path)
     assert [x.name for x in tmp_path.iterdir()] == ["docs.jsonl"]
+
+
+@pytest.mark.parametrize("rows", [1, 3, 4, 100])
+def test_parts_of_a_fingerprint_file_are_in_the_order_of_the_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
+) -> None:
+    monkeypatch.setattr(neardup.pipeline.fingerprint, "ROWS_A_PART", rows)
+    texts = ["", "a b c d", *(f"text {i} of many" for i in range(15))]
+    halves = [tmp_path / "1.jsonl", tmp_path / "2.jsonl"]
+    for path, part in zip(halves, (texts[:7], texts[7:]), strict=True):
+        path.write_text("".join(json.dumps({"text": text}) + "\n" for text in part))
+    summary = fingerprint_files(
+        [str(path) for path in halves],
+        str(tmp_path / "fps.parquet"),
+        Matching(distance=0),
+        ReadOptions(batch_bytes=40),
+    )
+    found = read_fingerprints(str(tmp_path / "fps.parquet"))
+    assert (summary.kept, summary.empty) == (len(texts), 1)
+    assert found.ids.to_pylist() == [
+        f"{path}:{row + 1}"
+        for path, part in zip(halves, (texts[:7], texts[7:]), strict=True)
+        for row in range(len(part))
+    ]
+    assert found.values.tolist() == nd.fingerprints(texts).tolist()
 
 
 @settings(max_examples=40 if JIT else 8)

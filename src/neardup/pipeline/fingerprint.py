@@ -1,29 +1,37 @@
-"""Write the fingerprints of files' documents to a fingerprint file."""
+"""Write the fingerprints of files' documents to a fingerprint file.
+
+A part of the documents is fingerprinted while the next one is read, and written after that; so only
+two parts are in memory.
+"""
 
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import pyarrow as pa
 
-from neardup.collection import Collection, Resources
+from neardup.addresses import Addresses
+from neardup.collection import Resources
 from neardup.documents import Rejects, write_table
 from neardup.fingerprint_files import fingerprint_table
-from neardup.matching import Grouping
-from neardup.pipeline.steps import open_inputs, output_set, read_all, summarise
+from neardup.fold import Fingerprinter
+from neardup.pipeline.steps import open_inputs, output_set
 from neardup.progress import Quiet, Stopwatch
-from neardup.results import ROWS_A_BATCH
+from neardup.report import Summary
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from neardup.documents import ReadOptions
+    from neardup.documents import Batch, ReadOptions, Source
     from neardup.matching import Matching
     from neardup.progress import Progress
-    from neardup.report import Summary
 
 __all__ = ["fingerprint_files"]
+
+ROWS_A_PART: Final = 1 << 16
+BYTES_A_PART: Final = 1 << 26
 
 
 def fingerprint_files(
@@ -55,17 +63,97 @@ def fingerprint_files(
         sources = open_inputs(stack, paths, Resources(), format_name)
         written = stack.enter_context(output_set(sources, Resources()))
         rejects = Rejects(rejects_path, written)
-        names = [source.name for source in sources]
-        collection = stack.enter_context(Collection(names, matching, Resources()))
-        read_all(sources, collection, read, rejects, watch, shown)
-        values = collection.finish()
-        watch.begin("write")
-        ids = collection.addresses.of(np.arange(len(values)))
-        table = fingerprint_table(ids, values, matching.recipe)
-        write_table(written, output, table.schema, table.to_batches(ROWS_A_BATCH))
+        sizes = [source.nbytes for source in sources]
+        watch.begin("read", None if None in sizes else sum(size or 0 for size in sizes))
+        parts = Parts(sources, matching)
+        stack.callback(parts.close)
+        none = np.empty((0, matching.recipe.words), np.uint64)
+        schema = fingerprint_table(pa.array([], pa.large_string()), none, matching.recipe).schema
+        write_table(written, output, schema, parts.written(read, rejects, shown))
         written.commit()
-    rows = np.arange(len(values))
-    return summarise(
-        values, Grouping(rows, rows, None), matching, watch,
-        rejected=rejects.count, nbytes=collection.nbytes, outputs=[output],
-    )  # fmt: skip
+    return Summary(
+        read=parts.documents + rejects.count,
+        kept=parts.documents,
+        dropped=0,
+        rejected=rejects.count,
+        empty=parts.empty,
+        clusters=0,
+        nbytes=parts.nbytes,
+        seconds=watch.stop(),
+        outputs=[output],
+        settings=matching.settings(parts.documents),
+    )
+
+
+class Parts:
+    """The documents of some inputs, a part at a time.
+
+    Args:
+        sources: The inputs.
+        matching: Its recipe and workers count.
+
+    Attributes:
+        documents: How many there were so far; `empty` ones of these have no tokens.
+        nbytes: Bytes that were read.
+    """
+
+    def __init__(self, sources: Sequence[Source], matching: Matching) -> None:
+        """Read nothing yet."""
+        self.documents = self.empty = self.nbytes = 0
+        self._sources, self._matching = sources, matching
+        self._open: list[_Part] = []
+
+    def written(
+        self, read: ReadOptions, rejects: Rejects, progress: Progress
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a fingerprint file."""
+        part = self._begin()
+        for number, source in enumerate(self._sources):
+            for batch in source.batches(read, rejects):
+                part.add(number, batch)
+                self.nbytes += batch.nbytes
+                progress.advance(batch.nbytes)
+                if part.is_full:
+                    part = self._begin()
+                    yield from self._finished(but=2)
+        yield from self._finished(but=0)
+
+    def close(self) -> None:
+        """Stop the threads."""
+        for part in self._open:
+            part.fingerprinter.__exit__()
+
+    def _begin(self) -> _Part:
+        self._open.append(_Part([source.name for source in self._sources], self._matching))
+        return self._open[-1]
+
+    def _finished(self, but: int) -> Iterator[pa.RecordBatch]:
+        """The oldest parts, but for so many that go on."""
+        while len(self._open) > but:
+            part = self._open[0]
+            values = part.fingerprinter.finish()
+            part.fingerprinter.__exit__()
+            self._open.pop(0)
+            self.documents += len(values)
+            self.empty += int(np.ma.getmaskarray(values)[:, 0].sum())
+            ids = part.addresses.of(np.arange(len(values)))
+            yield from fingerprint_table(ids, values, self._matching.recipe).to_batches()
+
+
+class _Part:
+    """Batches that are read one after the other."""
+
+    def __init__(self, names: Sequence[str], matching: Matching) -> None:
+        self.addresses = Addresses(names)
+        self.fingerprinter = Fingerprinter(matching.recipe, matching.workers)
+        self._rows = self._bytes = 0
+
+    def add(self, source: int, batch: Batch) -> None:
+        self.fingerprinter.add(batch.texts)
+        self.addresses.add(source, batch.rows, batch.ids)
+        self._rows += len(batch.texts)
+        self._bytes += batch.nbytes
+
+    @property
+    def is_full(self) -> bool:
+        return self._rows >= ROWS_A_PART or self._bytes >= BYTES_A_PART
