@@ -83,8 +83,8 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("neardup.index.segments.GROWTH", 4)
     monkeypatch.setattr("neardup.index.base.SMALL_BATCH", 8)
     monkeypatch.setattr("neardup.index.durable.CHECKPOINT_ROWS", 40)
-    monkeypatch.setattr("neardup.index.searchers.HEAVY_BUCKET", 8)
-    monkeypatch.setattr("neardup.index.searchers.HEAVY_TIMES", 1)
+    monkeypatch.setattr("neardup.index.tables.HEAVY_BUCKET", 8)
+    monkeypatch.setattr("neardup.index.tables.HEAVY_TIMES", 1)
 
 
 def plans(bits: int, distance: int) -> list[str]:

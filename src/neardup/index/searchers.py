@@ -8,11 +8,11 @@ their own, planned on their own bits.
 from __future__ import annotations
 
 import threading
-from itertools import chain, combinations
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
+from neardup.index.tables import build_tables, probes_of
 from neardup.partition import (
     Groups,
     frozen,
@@ -23,16 +23,10 @@ from neardup.partition import (
 )
 from neardup.search_planner import SearchPlan, plan_search
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 __all__ = ["Found", "Searcher", "build_searcher"]
 
 SAMPLE_ROWS: Final = 1024
-HEAVY_BUCKET: Final = 1 << 14
-HEAVY_TIMES: Final = 32
 QUERIES_PER_TASK: Final = 4096
-FINE_FROM: Final = 12
 FEW_HITS: Final = 256
 
 
@@ -276,77 +270,6 @@ def plan_for(
     """The plan for these rows, on a sample of them."""
     step = max(1, len(words) // SAMPLE_ROWS)
     return plan_search(len(words), distance, bits, words[::step], plan, memory)
-
-
-def probes_of(plan: SearchPlan, distance: int) -> Any:
-    """The buckets that a query of this distance opens.
-
-    Where the m masks are disjoint and share the distance (mih, probe), rows within k bits differ
-    from the query in at most k // m bits of one of the first k % m + 1 blocks, or in less of
-    another (Norouzi, Punjani and Fleet, CVPR 2012). Else they agree with it on one mask.
-    """
-    from neardup.kernels.tables import Probes
-
-    number, width = plan.masks.shape
-    radii = np.zeros(number, np.int64)
-    if plan.kind in {"mih", "probe"}:
-        radii[:] = distance // number
-        radii[distance % number + 1 :] -= 1
-    flips = [
-        (table, chosen)
-        for table, mask in enumerate(plan.masks)
-        for chosen in choices(bits_of(mask), int(radii[table]))
-    ]
-    turned = np.zeros((len(flips), width), np.uint64)
-    for i, (_, chosen) in enumerate(flips):
-        for bit in chosen:
-            turned[i, bit // 64] ^= np.uint64(1 << bit % 64)
-    tables = np.array([table for table, _ in flips], np.int64)
-    return Probes(turned, tables, radii)
-
-
-def choices(items: list[int], most: int) -> Iterator[tuple[int, ...]]:
-    """Every choice of up to `most` items; none at all for less than 0."""
-    return chain.from_iterable(combinations(items, size) for size in range(most + 1))
-
-
-def bits_of(mask: Any) -> list[int]:
-    """The bits that are set in uint64 (words,)."""
-    return [
-        int(bit) for bit in np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little"))
-    ]
-
-
-def build_tables(words: Any, plan: SearchPlan, workers: int) -> Any:
-    """Build the plan's tables of uint64 (n, words) rows, each thread whole tables."""
-    from neardup.kernels.tables import Tables, build_table
-
-    count, width = words.shape
-    number, keys = len(plan.masks), 1 << plan.key_bits
-    tables = Tables(
-        np.empty((number, count * width), np.uint64),
-        np.empty((number, count), np.uint32),
-        np.empty((number, keys + 1), np.uint32),
-        frozen(plan.masks),
-        np.uint64(64 - plan.key_bits),
-        multipliers(width),
-        max(HEAVY_BUCKET, HEAVY_TIMES * int(plan.candidates) // max(plan.lookups, 1)),
-    )
-    threads = min(workers, number)
-    spare = [
-        (np.empty(count * width, np.uint64), np.empty(count, np.uint32)) for _ in range(threads)
-    ]
-    fine = np.uint64(plan.key_bits // 2 if plan.key_bits > FINE_FROM else 0)
-    flat = words.reshape(-1)
-
-    def build(slot: int, t: int) -> None:
-        build_table(
-            flat, tables.masks[t], tables.odd, tables.shift, fine, *spare[slot],
-            tables.starts[t], tables.words[t], tables.rows[t],
-        )  # fmt: skip
-
-    in_threads(threads, build, range(number))
-    return tables._replace(**{x: frozen(getattr(tables, x)) for x in ("words", "rows", "starts")})
 
 
 def in_parts(count: int, workers: int, search: Any) -> Found:

@@ -136,7 +136,7 @@ class SegmentFile:
             return None
         plan = SearchPlan(masks=self.array("masks"), **{x: stored[x] for x in PLAN_FIELDS})
         words, tables = self.array("words"), None
-        if "table_words" in self.header["arrays"]:
+        if "table_factors" in self.header["arrays"]:
             from neardup.kernels.tables import Tables
 
             tables = Tables(
@@ -145,6 +145,7 @@ class SegmentFile:
                 self.array("table_starts"),
                 plan.masks,
                 np.uint64(64 - plan.key_bits),
+                self.array("table_factors"),
                 multipliers(words.shape[1]),
                 stored["heavy"],
             )
@@ -231,7 +232,7 @@ def _contents(segment: Segment, settings: Settings) -> tuple[dict[str, Any], dic
     if isinstance(searcher, TableSearcher):
         tables = searcher.tables
         arrays["table_words"], arrays["table_rows"] = tables.words, tables.rows
-        arrays["table_starts"] = tables.starts
+        arrays["table_starts"], arrays["table_factors"] = tables.starts, tables.factors
         plan["heavy"] = tables.heavy
     header = {
         "rows": len(segment), "ids": ids.kind, "ascending": ids.ascending, "bits": settings.bits,

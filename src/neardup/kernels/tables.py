@@ -22,6 +22,8 @@ LINE_WORDS = 8
 FETCHED_LINES = 4
 FIRST_ROOM = 1024
 TILE_ROWS = 2048
+RUN_ROWS = 128
+"""Rows that are counted at once before any of them is looked at singly."""
 
 
 class Tables(NamedTuple):
@@ -32,7 +34,8 @@ class Tables(NamedTuple):
     starts: Any  # uint32 (T, 2**(64 - shift) + 1)
     masks: Any  # uint64 (T, W)
     shift: Any  # uint64
-    odd: tuple[Any, ...]  # W odd uint64
+    factors: Any  # uint64 (T, W): what a key's hash multiplies the words under its mask by
+    odd: tuple[Any, ...]  # W odd uint64; its length is a constant to the compiler
     heavy: int  # a bucket larger than this is handed back, not compared
 
 
@@ -53,22 +56,22 @@ class Hits(NamedTuple):
 
 
 def view_of(tables: Tables, probes: Probes) -> Any:
-    """What stands for the tables in a call for one query, to which eight arrays would cost 6 us.
+    """What stands for the tables in a call for one query, to which nine arrays would cost 6 us.
 
     Returns:
-        uint64 (12,): addresses and sizes; only valid while the arrays live. With the JIT off the
+        uint64 (13,): addresses and sizes; only valid while the arrays live. With the JIT off the
         tables and probes themselves.
     """
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
         return tables, probes
     number, size = tables.words.shape
-    arrays = (tables.words, tables.rows, tables.starts, tables.masks, *probes)
+    arrays = (tables.words, tables.rows, tables.starts, tables.masks, tables.factors, *probes)
     sizes = (number, size, int(tables.shift), tables.heavy, len(probes.tables))
     return np.array([*(x.ctypes.data for x in arrays), *sizes], np.uint64)
 
 
 def _arrays_at(view: Any, odd: Any) -> Any:
-    number, size, shift = np.int64(view[7]), np.int64(view[8]), view[9]
+    number, size, shift = np.int64(view[8]), np.int64(view[9]), view[10]
     keys = (np.int64(1) << (np.int64(64) - np.int64(shift))) + 1
     tables = Tables(
         carray(words_at(view[0]), (number, size)),
@@ -76,13 +79,14 @@ def _arrays_at(view: Any, odd: Any) -> Any:
         carray(halves_at(view[2]), (number, keys)),
         carray(words_at(view[3]), (number, len(odd))),
         shift,
+        carray(words_at(view[4]), (number, len(odd))),
         odd,
-        np.int64(view[10]),
+        np.int64(view[11]),
     )
     probes = Probes(
-        carray(words_at(view[4]), (np.int64(view[11]), len(odd))),
-        carray(integers_at(view[5]), np.int64(view[11])),
-        carray(integers_at(view[6]), number),
+        carray(words_at(view[5]), (np.int64(view[12]), len(odd))),
+        carray(integers_at(view[6]), np.int64(view[12])),
+        carray(integers_at(view[7]), number),
     )
     return tables, probes
 
@@ -92,22 +96,23 @@ viewed: Any = (lambda view, _: view) if config.DISABLE_JIT else making(_arrays_a
 
 
 @inlined
-def key_of(words: Any, at: int, mask: Any, odd: Any, shift: Any) -> int:
+def key_of(words: Any, at: int, mask: Any, factors: Any, shift: Any, odd: Any) -> int:
     """Hash the bits of words[at:at + W] under `mask` to 64 - shift bits; int64."""
     total = np.uint64(0)
     for w in range(len(odd)):
-        total += (words[np.uint64(at + w)] & mask[w]) * odd[w]
+        total += (words[np.uint64(at + w)] & mask[w]) * factors[w]
     return np.int64(total >> shift)
 
 
 @inlined
 def probe_key(query: Any, at: int, probe: int, tables: Any, probes: Any) -> int:
     """The key of a query's probe."""
-    mask = tables.masks[probes.tables[probe]]
+    table = probes.tables[probe]
+    mask, factors = tables.masks[table], tables.factors[table]
     total = np.uint64(0)
     for w in range(len(tables.odd)):
         turned = query[np.uint64(at + w)] ^ probes.flips[probe, w]
-        total += (turned & mask[w]) * tables.odd[w]
+        total += (turned & mask[w]) * factors[w]
     return np.int64(total >> tables.shift)
 
 
@@ -135,16 +140,17 @@ def count_within(
 
 @kernel
 def build_table(
-    words: Any, mask: Any, odd: Any, shift: Any, fine: Any, spare_words: Any, spare_rows: Any,
-    starts: Any, out_words: Any, out_rows: Any,
+    words: Any, mask: Any, factors: Any, shift: Any, odd: Any, fine: Any, spare_words: Any,
+    spare_rows: Any, starts: Any, out_words: Any, out_rows: Any,
 ) -> None:  # fmt: skip
     """Group rows by their key, stable, in two passes whose targets stay in cache; O(n + keys).
 
     Args:
         words: uint64 (n * W), may be read-only.
         mask: uint64 (W,): the bits of the key.
-        odd: W odd uint64.
+        factors: uint64 (W,): what the words under the mask are multiplied by.
         shift: uint64: keys have 64 - shift bits.
+        odd: W odd uint64.
         fine: uint64: how many of them the second pass looks at.
         spare_words: As `out_words`: what the first pass makes.
         spare_rows: As `out_rows`.
@@ -159,10 +165,10 @@ def build_table(
     places, ends = np.zeros(bins + 1, np.int64), np.zeros(keys + 1, np.int64)
     coarse = shift + fine
     for row in range(count):
-        places[key_of(words, row * width, mask, odd, coarse)] += 1
+        places[key_of(words, row * width, mask, factors, coarse, odd)] += 1
     running_total(places)
     for row in range(count):
-        place = take_place(places, key_of(words, row * width, mask, odd, coarse))
+        place = take_place(places, key_of(words, row * width, mask, factors, coarse, odd))
         for w in range(width):
             spare_words[place * width + w] = words[row * width + w]
         spare_rows[place] = row
@@ -171,12 +177,12 @@ def build_table(
         high = places[b]
         fill(ends, 0, keys + 1, np.int64(0))
         for row in range(low, high):
-            ends[key_of(spare_words, row * width, mask, odd, shift) - b * keys] += 1
+            ends[key_of(spare_words, row * width, mask, factors, shift, odd) - b * keys] += 1
         running_total(ends)
         for key in range(keys):
             starts[b * keys + key] = low + ends[key]
         for row in range(low, high):
-            key = key_of(spare_words, row * width, mask, odd, shift) - b * keys
+            key = key_of(spare_words, row * width, mask, factors, shift, odd) - b * keys
             place = low + take_place(ends, key)
             for w in range(width):
                 out_words[place * width + w] = spare_words[row * width + w]
@@ -235,17 +241,19 @@ def compare_bucket(
     """Write the rows of a bucket that are due here; returns the new count, stored or not."""
     table = probes.tables[probe]
     words = tables.words[table]
-    if count_within(query, at, words, low, high, distance, tables.odd) == 0:
-        return count
     width = len(tables.odd)
-    for place in range(low, high):
-        d = apart(query, at, words, place * width, tables.odd)
-        if d <= distance and due_here(query, at, words, place * width, tables, probes, probe):
-            if count < len(hits.rows):
-                hits.queries[count] = name
-                hits.rows[count] = tables.rows[table, place]
-                hits.distances[count] = d
-            count += 1
+    for begin in range(low, high, RUN_ROWS):
+        end = min(begin + RUN_ROWS, high)
+        if count_within(query, at, words, begin, end, distance, tables.odd) == 0:
+            continue
+        for place in range(begin, end):
+            d = apart(query, at, words, place * width, tables.odd)
+            if d <= distance and due_here(query, at, words, place * width, tables, probes, probe):
+                if count < len(hits.rows):
+                    hits.queries[count] = name
+                    hits.rows[count] = tables.rows[table, place]
+                    hits.distances[count] = d
+                count += 1
     return count
 
 
@@ -384,17 +392,19 @@ def search_rows(
     for low in range(0, count, TILE_ROWS):
         high = min(low + TILE_ROWS, count)
         for q in range(first, last):
-            near = count_within(queries, q * width, words, low, high, distance, odd)
-            if near == 0:
-                continue
-            if total + near > len(hits.rows):
-                hits = more_room(hits, total, total + near)
-            for row in range(low, high):
-                d = apart(queries, q * width, words, row * width, odd)
-                if d <= distance:
-                    hits.queries[total], hits.rows[total] = q, row
-                    hits.distances[total] = d
-                    total += 1
+            for begin in range(low, high, RUN_ROWS):
+                end = min(begin + RUN_ROWS, high)
+                near = count_within(queries, q * width, words, begin, end, distance, odd)
+                if near == 0:
+                    continue
+                if total + near > len(hits.rows):
+                    hits = more_room(hits, total, total + near)
+                for row in range(begin, end):
+                    d = apart(queries, q * width, words, row * width, odd)
+                    if d <= distance:
+                        hits.queries[total], hits.rows[total] = q, row
+                        hits.distances[total] = d
+                        total += 1
     return Hits(hits.queries[:total], hits.rows[:total], hits.distances[:total])
 
 
@@ -403,8 +413,8 @@ def search_rows_once(query: Any, words: Any, count: int, odd: Any, distance: int
     """As `search_rows` for one query, into given room as of `search_tables_once`."""
     width = len(odd)
     total = np.int64(0)
-    for low in range(0, count, TILE_ROWS):
-        high = min(low + TILE_ROWS, count)
+    for low in range(0, count, RUN_ROWS):
+        high = min(low + RUN_ROWS, count)
         if count_within(query, 0, words, low, high, distance, odd) == 0:
             continue
         for row in range(low, high):
