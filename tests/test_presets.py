@@ -33,6 +33,7 @@ PUBLISHED: list[tuple[str, dict[str, Any], str, int]] = [
     ("go-mfonda", {}, "this is a test phrase", 0x8C3A5F7E9ECB3F35),
     ("go-dedup", {}, "this is a test phrass", 0x8C3A5F7E9ECB3F21),
     ("go-mfonda", {}, "", 2**64 - 1),
+    ("go-mfonda", {"ngram": 2}, " !", 0xCBF29CE484222325),
     ("go-dedup-cjk", {}, "当山峰没有棱角的时候", 0xD7185F186A2EEA5A),
     ("go-dedup-cjk", {}, "当山谷没有棱角的时候", 0xD71A5F186A2EEA5A),
     ("gaoya", {}, "this is a test phrase", 0x8CF63C45C316473E),

@@ -30,8 +30,9 @@ _WORD: Final = re.compile(r"[\w']+(?:\://[\w\./]+){0,1}", re.ASCII)
 
 
 def _shingles(words: list[str], width: int) -> list[Feature]:
-    width = min(width, len(words))
-    count = len(words) - width + 1 if words else 0
+    if width > 1:
+        width = min(width, len(words))  # of no words that is one shingle, the empty one
+    count = len(words) - width + 1
     return [(" ".join(words[i : i + width]).encode(), 1) for i in range(count)]
 
 
