@@ -60,7 +60,16 @@ def planted(bits: int, distance: int, seed: int, rows: int = ROWS) -> Any:
 def plans(bits: int, distance: int) -> list[str]:
     """All plans that work for a width and a distance."""
     multi = [f"multi:{distance + extra}" for extra in (1, 2, 4) if distance + extra <= bits]
-    return ["auto", "scan", "blocks", *multi, *searched_plans(bits, distance)]
+    turned = turned_plans(bits, distance)
+    return ["auto", "scan", "blocks", *multi, *turned, *searched_plans(bits, distance)]
+
+
+def turned_plans(bits: int, distance: int) -> list[str]:
+    """Those that turn bits of few blocks, where these are not too many for a test."""
+    if bits > 192:
+        return []
+    numbers = sorted({m for m in (1, 2, 3, distance // 3, distance + 2) if 0 < m <= bits})
+    return [f"mih:{m}" for m in numbers if distance // m <= (2 if JIT else 0)]
 
 
 def searched_plans(bits: int, distance: int) -> list[str]:
@@ -110,11 +119,12 @@ def test_small_lists_equal_brute_force(
     """For arbitrary lists with few distinct values."""
     fps = np.array(values, np.uint64)
     want = brute(fps, distance)
-    for plan in ("auto", "scan", "blocks", "bits", f"multi:{distance + extra}"):
+    turned = f"mih:{max(1, distance - 2)}"
+    for plan in ("auto", "scan", "blocks", "bits", f"multi:{distance + extra}", turned):
         assert rows_of(pairs(fps, distance, plan=plan, heavy=heavy)) == want
 
 
-@pytest.mark.parametrize("plan", ["auto", "scan", "blocks", "multi:5", "bits"])
+@pytest.mark.parametrize("plan", ["auto", "scan", "blocks", "multi:5", "mih:3", "bits"])
 def test_degenerate_inputs(plan: str) -> None:
     """No rows, one, two, all equal, few distinct values, constant top bits."""
     rng = np.random.default_rng(1)
@@ -138,7 +148,7 @@ def test_masked_rows_never_match() -> None:
     mask = np.zeros(fps.shape, bool)
     mask[skipped] = True
     want = brute(fps, 3, skipped)
-    for plan in ("auto", "scan", "multi:5", "bits"):
+    for plan in ("auto", "scan", "multi:5", "mih:4", "bits"):
         assert rows_of(pairs(np.ma.masked_array(fps, mask), plan=plan)) == want
     one = np.ma.masked_array(fps[:, 0], mask[:, 0])
     assert rows_of(pairs(one)) == brute(fps[:, :1], 3, skipped)
@@ -155,7 +165,7 @@ def test_int64_and_lists_are_taken_bit_for_bit() -> None:
     assert rows_of(pairs(wide, 1)) == [(0, 1, 1), (0, 2, 1)]
 
 
-@pytest.mark.parametrize("plan", ["auto", "scan", "multi:5", "bits"])
+@pytest.mark.parametrize("plan", ["auto", "scan", "multi:5", "mih:2", "bits"])
 def test_a_limit_raises_with_the_true_count(plan: str) -> None:
     """Counting goes on after storing stopped, and equal rows are counted by arithmetic."""
     fps = planted(64, 3, 7)
@@ -202,7 +212,7 @@ def test_workers_change_nothing() -> None:
     fps = planted(64, 3, 8, 30_000)
     want = pairs(fps, plan="scan", workers=1)
     for workers in (1, 2, 3):
-        for plan in ("auto", "scan", "blocks", "multi:6", "bits"):
+        for plan in ("auto", "scan", "blocks", "multi:6", "mih:2", "bits"):
             assert pairs(fps, plan=plan, workers=workers).equals(want)
 
 
@@ -210,7 +220,10 @@ def test_workers_change_nothing() -> None:
     ("change", "word"),
     [
         ({"plan": "magic"}, "magic"),
-        ({"plan": "mih:4"}, "bits, probe"),
+        ({"plan": "bands:0.9"}, "bits, probe"),
+        ({"plan": "mih:0"}, "1 to 64 blocks"),
+        ({"plan": "mih:65"}, "1 to 64 blocks"),
+        ({"plan": "mih:1", "distance": 9}, "more blocks"),
         ({"plan": "probe", "distance": 12}, "signatures"),
         ({"plan": "multi:3"}, "too few"),
         ({"plan": "multi:65"}, "more blocks"),

@@ -169,6 +169,7 @@ def test_a_limit_names_the_count_so_far() -> None:
     with pytest.raises(TooManyPairsError) as caught:
         found(fps, 3, limits={"limit": 10})
     assert caught.value.count > 10
+    assert str(caught.value).startswith("at least ")
     count = len(brute(fps, 3))
     assert len(found(fps, 3, limits={"limit": count})) == count
 

@@ -52,13 +52,18 @@ class FileError(NeardupError, OSError):
 
 
 class TooManyPairsError(NeardupError, MemoryError):
-    """More pairs than memory or the caller's limit allow; `count` is how many there are."""
+    """More pairs than memory or the caller's limit allow; `count` is how many there are.
 
-    def __init__(self, count: int, limit: int) -> None:
+    With `at_least` the counting was given up: there are that many or more.
+    """
+
+    def __init__(self, count: int, limit: int, at_least: bool = False) -> None:
         """Say how many pairs there are and what to do."""
         self.count = count
         self.limit = limit
+        self.at_least = at_least
+        found = f"{'at least ' if at_least else ''}{count:,} pairs"
         super().__init__(
-            f"{count:,} pairs, more than the {limit:,} that fit: pass a smaller distance, a higher"
+            f"{found}, more than the {limit:,} that fit: pass a smaller distance, a higher"
             " limit, or use `neardup dedup --clusters`, which never stores pairs"
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -162,7 +161,7 @@ def _extrapolate(
         plan = plan_pairs(max(2, documents), matching.distance or 0, bits, sample, matching.plan)
         search, tables = (
             f"fingerprints, exact: {plan.name}",
-            math.comb(len(plan.masks), plan.choose),
+            plan.tables,
         )
         candidates = round(plan.candidates)
     spool = 8 * features if matching.by_features else 0

@@ -12,6 +12,7 @@ import numpy as np
 
 from neardup.partition import Groups, Partition, frozen, group_equal, in_threads, multipliers
 from neardup.planner import SAMPLE_ROWS, JoinPlan, bins_log2, direct_sizes, plan_pairs
+from neardup.turned_join import candidates, join_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +24,8 @@ PAIRS_AT_ONCE: Final = 1 << 40
 SCAN_STEP: Final = 256
 PAIRS_START: Final = 1 << 14
 DUPLICATE_SHARE: Final = 0.02
+EXPECTED_TIMES: Final = 1.25
+"""Counted comparisons beyond the expected ones by which rows are not skewed yet."""
 NO_IDS: Final = np.empty(0, np.uint32)
 NO_WEIGHTS: Final = np.empty(0, np.int64)
 NO_PAIRS: Final = np.empty(0, np.uint64)
@@ -93,8 +96,27 @@ def solve(problem: Problem, engine: Engine, collector: Collector, plan: str = "a
     if not problem.distinct and _duplicate_share(sample) > DUPLICATE_SHARE:
         solve_collapsed(problem, engine, collector, plan)
         return
-    chosen = plan_pairs(len(problem.words), engine.distance, engine.bits, sample, plan)
-    run_plan(problem, engine, collector, chosen)
+    run_plan(problem, engine, collector, choose_plan(problem, engine, collector, plan, sample))
+
+
+def choose_plan(
+    problem: Problem, engine: Engine, collector: Collector, plan: str, sample: Any
+) -> JoinPlan:
+    """The plan by name, or the cheapest, where what turned blocks cost is counted on the rows.
+
+    Skew can make buckets that meet much larger than the sample says; the other plans split those.
+    """
+    n = len(problem.words)
+    chosen = plan_pairs(n, engine.distance, engine.bits, sample, plan)
+    if plan != "auto" or not chosen.turned:
+        return chosen
+    counted = candidates(problem.words, chosen)
+    if counted <= chosen.candidates * EXPECTED_TIMES + n:
+        return chosen
+    other = plan_pairs(n, engine.distance, engine.bits, sample, turned=False)
+    uniting = len(collector.parent(0)) > 0  # dense buckets are united without comparing all
+    times = counted / max(1.0, chosen.candidates)
+    return other if uniting or chosen.seconds * times > other.seconds else chosen
 
 
 def solve_collapsed(problem: Problem, engine: Engine, collector: Collector, plan: str) -> None:
@@ -119,6 +141,11 @@ def _duplicate_share(sample: Any) -> float:
 
 def run_plan(problem: Problem, engine: Engine, collector: Collector, plan: JoinPlan) -> None:
     """Run a plan: a scan, or one partition for every block that can come first."""
+    if plan.turned:
+        threads = Threads(problem, engine, collector, plan, 0, 0)
+        where = (threads.run, threads.agree(), threads.blocks)
+        join_keys(problem.words, plan, engine.workers, *where)
+        return
     if plan.choose == 0:
         run_scan(problem, engine, collector)
         return

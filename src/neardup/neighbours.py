@@ -14,7 +14,7 @@ from neardup.partition import Groups, frozen, group_equal, workers_or_default
 from neardup.planner import SEARCHED_PLANS, check_plan
 from neardup.search_planner import check_search_plan
 
-__all__ = ["as_words", "pairs"]
+__all__ = ["as_words", "packed_pairs", "pairs", "pairs_within_groups"]
 
 BYTES_PER_PAIR: Final = 48
 ROWS_ASKED: Final = 1 << 14
@@ -41,8 +41,9 @@ def pairs(
         distance: Largest Hamming distance, 0 or more.
         bits: Width of a fingerprint; 64 * words unless said.
         plan: "auto" for the cheapest, "scan" to compare all, "blocks" for distance + 1 blocks of
-            which one agrees, "multi:M" for M blocks of which M - distance agree; "bits" and "probe"
-            ask an index for each row (see docs/search-plans.md). All find the same.
+            which one agrees, "multi:M" for M blocks of which M - distance agree, "mih:M" for M
+            blocks of which one differs in distance // M bits; "bits" and "probe" ask an index for
+            each row. All find the same.
         limit: The most rows to return; as many as fit half of the free memory unless said.
         workers: Threads; one per core unless said.
         heavy: Rows from which a bucket is split again by other bits; for tests.
@@ -206,7 +207,7 @@ class PairCollector:
         between = np.concatenate([*inner.parts, np.empty(0, np.uint64)])
         self.add(inner.count, _between_groups(between, named, groups))
         if within:
-            self.add(within, _within_groups(named, groups))
+            self.add(within, pairs_within_groups(named, groups))
 
     def sorted_pairs(self) -> tuple[Any, Any]:
         """All pairs as int64 arrays, sorted.
@@ -242,11 +243,12 @@ def solve_by_search(problem: Problem, engine: Engine, found: PairCollector, plan
         later = hits.rows > rows
         left, right = rows[later], hits.rows[later]
         stands_for = int((groups.sizes[left] * groups.sizes[right]).sum())
-        inner.add(stands_for, _packed(left, right))
+        inner.add(stands_for, packed_pairs(left, right))
     found.expand(inner, problem, groups)
 
 
-def _packed(a: Any, b: Any) -> Any:
+def packed_pairs(a: Any, b: Any) -> Any:
+    """Pack pairs of rows below 2**32 into one uint64 each: the smaller << 32 | the larger."""
     low, high = np.minimum(a, b).astype(np.uint64), np.maximum(a, b).astype(np.uint64)
     return low << np.uint64(32) | high
 
@@ -260,14 +262,16 @@ def _between_groups(packed: Any, named: Any, groups: Groups) -> Any:
     at = np.repeat(np.arange(len(packed)), each)
     within = np.arange(len(at)) - np.repeat(np.cumsum(each) - each, each)
     first, second = np.divmod(within, sizes[two][at])
-    return _packed(named[groups.starts[one][at] + first], named[groups.starts[two][at] + second])
+    return packed_pairs(
+        named[groups.starts[one][at] + first], named[groups.starts[two][at] + second]
+    )
 
 
-def _within_groups(named: Any, groups: Groups) -> Any:
-    """Every two rows of a group."""
+def pairs_within_groups(named: Any, groups: Groups) -> Any:
+    """Every two rows of a group, packed; `named` (uint32) has the rows in the order of `groups`."""
     ends = np.repeat(groups.starts[1:], groups.sizes)
     place = np.arange(len(named))
     later = ends - place - 1
     one = np.repeat(place, later)
     two = one + 1 + np.arange(len(one)) - np.repeat(np.cumsum(later) - later, later)
-    return _packed(named[one], named[two])
+    return packed_pairs(named[one], named[two])

@@ -2,8 +2,9 @@
 
 A plan is m disjoint blocks of bits; two fingerprints within k bits differ in at most k of them, so
 they agree on at least c = m - k (the pigeonhole principle). More blocks mean more tables of fewer
-candidates; c = 0 compares all pairs. The seconds per row and per comparison below were calibrated
-with bench/pairs_profile.py.
+candidates; c = 0 compares all pairs. Of m blocks that may be fewer than k, one differs in at most
+k // m bits: `mih:M` turns so many. The seconds per row and per comparison below were calibrated
+with bench/run.py pair_plans.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ __all__ = [
     "PLANS",
     "SEARCHED_PLANS",
     "JoinPlan",
+    "Turned",
     "agreement",
     "bins_log2",
     "block_masks",
@@ -31,7 +33,7 @@ __all__ = [
     "spilled_seconds",
 ]
 
-PLANS: Final = ("auto", "scan", "blocks", "multi:M")
+PLANS: Final = ("auto", "scan", "blocks", "multi:M", "mih:M")
 SEARCHED_PLANS: Final = ("bits", "probe")
 """Plans of `pairs` that ask an index for the neighbours of each row."""
 SAMPLE_ROWS: Final = 1024
@@ -47,6 +49,13 @@ SECONDS_TABLE: Final = 100e-6  # starting one top-level partition
 SECONDS_BUCKET: Final = 100e-9  # starting to refine one bucket
 SECONDS_SELECT: Final = 3e-9  # reading one word of a row from a file, and whether it is in a slab
 SECONDS_GATHER: Final = 14e-9  # bringing one row of a slab to its place
+
+MOST_KEY_BITS: Final = 22
+MOST_FLIPS: Final = 4096
+KEY_BITS_BELOW_ROWS: Final = (0, 2, 4, 6)
+SECONDS_SORT: Final = 18e-9  # sorting one row by a block
+SECONDS_VISIT: Final = 14e-9  # two buckets that meet
+SECONDS_NEAR: Final = 0.05e-9  # one comparison of two buckets, one word
 
 
 def seconds_per_row(words: int) -> float:
@@ -64,19 +73,43 @@ SECONDS_SHORT_RUN: Final = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Turned:
+    """A block of consecutive bits of which at most `radius` differ; below 0: the block is idle."""
+
+    first: int
+    length: int
+    key_bits: int
+    radius: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class JoinPlan:
-    """How to search: `masks` (uint64, blocks x words), of which every pair agrees on `choose`."""
+    """How to search: `masks` (uint64, blocks x words), of which every pair agrees on `choose`.
+
+    Where there are `turned` blocks, one of them differs in at most its radius, and choose is 0.
+    """
 
     name: str
     masks: Any
     choose: int
     seconds: float
     candidates: float
+    turned: tuple[Turned, ...] = ()
+
+    @property
+    def tables(self) -> int:
+        """How many times the rows are put into buckets."""
+        return len(self.turned) or comb(len(self.masks), self.choose)
 
 
 def plan_pairs(
-    n: int, distance: int, bits: int, sample_fps: Any = None, plan: str = "auto"
+    n: int,
+    distance: int,
+    bits: int,
+    sample_fps: Any = None,
+    plan: str = "auto",
+    turned: bool = True,
 ) -> JoinPlan:
     """Choose the plan for all pairs of n fingerprints within `distance` bits.
 
@@ -86,7 +119,8 @@ def plan_pairs(
         bits: Width of a fingerprint.
         sample_fps: Some of the fingerprints, uint64 (s, words): the bits that vary little in it are
             spread over the blocks. Without it all bits count the same.
-        plan: "auto" for the cheapest, or "scan", "blocks" or "multi:M".
+        plan: "auto" for the cheapest, or "scan", "blocks", "multi:M" or "mih:M".
+        turned: Whether "auto" may be a plan with bits turned, which needs all rows in memory.
 
     Returns:
         The plan, with its estimated seconds on one thread and the comparisons it expects.
@@ -95,14 +129,16 @@ def plan_pairs(
         UsageError: For a plan that does not exist or cannot work for this distance and width.
 
     Example:
-        >>> plan_pairs(50_000_000, 3, 64).name
-        'multi:5'
+        >>> plan_pairs(50_000_000, 10, 64).name
+        'mih:4'
     """
     wanted = check_plan(plan, distance, bits)
     if wanted == 0:
         return _scan(n, bits)
     information = agreement(sample_fps, bits)
     if wanted is not None:
+        if plan.startswith("mih"):
+            return _best_keys(n, distance, bits, wanted, information)
         return _blocks(n, distance, bits, wanted, information, plan)
     best = _scan(n, bits)
     for m in range(distance + 1, min(bits, distance + EXTRA_BLOCKS) + 1):
@@ -111,6 +147,10 @@ def plan_pairs(
         rival = _blocks(n, distance, bits, m, information, f"multi:{m}")
         if rival.seconds < best.seconds:
             best = rival
+    for m in range(1, distance + 2) if turned and distance < bits else ():
+        if m * n * SECONDS_SORT < best.seconds and _flips_at(bits, distance, m) <= MOST_FLIPS:
+            rival = _best_keys(n, distance, bits, m, information)
+            best = rival if rival.seconds < best.seconds else best
     return best
 
 
@@ -169,8 +209,8 @@ def check_plan(plan: str, distance: int, bits: int) -> int | None:
     """How many blocks the plan asks for: 0 for a scan, None for "auto".
 
     Raises:
-        UsageError: For an unknown plan, one that only `pairs` has, or "multi:M" with M <= distance
-            or M > bits.
+        UsageError: For an unknown plan, one that only `pairs` has, "multi:M" with M <= distance or
+            M > bits, or "mih:M" with M so small that too many bits would be turned.
     """
     if plan == "auto":
         return None
@@ -178,7 +218,7 @@ def check_plan(plan: str, distance: int, bits: int) -> int | None:
         return 0
     if plan == "blocks":
         return distance + 1 if distance < bits else 0
-    found = re.fullmatch(r"multi:(\d{1,9})", plan) if isinstance(plan, str) else None
+    found = re.fullmatch(r"(multi|mih):(\d{1,9})", plan) if isinstance(plan, str) else None
     if not found:
         listed = ", ".join(PLANS)
         if plan in SEARCHED_PLANS:
@@ -187,7 +227,10 @@ def check_plan(plan: str, distance: int, bits: int) -> int | None:
         raise UsageError(
             f"plan {plan!r} is unknown: use one of {listed} (nd.pairs: {searched} too)"
         )
-    m = int(found[1])
+    m = int(found[2])
+    if found[1] == "mih":
+        _check_turned(plan, m, distance, bits)
+        return m
     if m <= distance:
         raise UsageError(
             f"plan {plan!r} has too few blocks for distance {distance}:"
@@ -198,6 +241,15 @@ def check_plan(plan: str, distance: int, bits: int) -> int | None:
             f"plan {plan!r} has more blocks than the {bits} bits: use multi:{bits} or less"
         )
     return m
+
+
+def _check_turned(plan: str, m: int, distance: int, bits: int) -> None:
+    if not 1 <= m <= bits:
+        raise UsageError(f"plan {plan!r}: use 1 to {bits} blocks, as in mih:4")
+    if distance < bits and _flips_at(bits, distance, m) > MOST_FLIPS:
+        raise UsageError(
+            f"plan {plan!r} would turn too many bits at distance {distance}: use more blocks"
+        )
 
 
 def bins_log2(n: int, words: int) -> int:
@@ -289,3 +341,56 @@ def _symmetric(values: Any, degree: int) -> float:
     for value in values:
         sums[1:] += sums[:-1] * value
     return float(sums[degree])
+
+
+def _flips_at(bits: int, distance: int, m: int) -> int:
+    """Keys that meet in a block of the most bits and the largest radius, at the longest keys."""
+    length, radius = min(-(-bits // m), MOST_KEY_BITS), distance // m
+    return sum(comb(length, flipped) for flipped in range(radius + 1))
+
+
+def _best_keys(n: int, distance: int, bits: int, m: int, information: Any) -> JoinPlan:
+    """The plan of m blocks with bits turned, with the best length of keys."""
+    _, block = block_masks(bits, m, information)
+    longest = int(np.bincount(block).max())
+    most = max(1, min(MOST_KEY_BITS, n.bit_length()))
+    lengths = {max(1, min(most - below, longest)) for below in KEY_BITS_BELOW_ROWS}
+    plans = [_turned(n, distance, bits, m, information, each) for each in sorted(lengths)]
+    return min(plans, key=lambda plan: plan.seconds)
+
+
+def _turned(n: int, distance: int, bits: int, m: int, information: Any, key_bits: int) -> JoinPlan:
+    """M blocks of which one differs in distance // m bits, or one less beyond the first few."""
+    masks, block = block_masks(bits, m, information)
+    words, differ = masks.shape[1], 1 - 2.0**-information
+    blocks, candidates, seconds = [], 0.0, 0.0
+    for number, length in enumerate(np.bincount(block, minlength=m).tolist()):
+        first = int(np.searchsorted(block, number))
+        radius = distance // m - (number > distance % m)
+        key = max(1, min(key_bits, length))
+        blocks.append(Turned(first, length, key, radius))
+        if radius < 0:
+            continue
+        flipped = sum(comb(key, some) for some in range(radius + 1))
+        near = n * n / 2 * _share_near(differ[first : first + length], key, radius)
+        candidates += near
+        seconds += n * SECONDS_SORT * words + min(n, 1 << key) * flipped / 2 * SECONDS_VISIT
+        seconds += near * SECONDS_NEAR * words
+    return JoinPlan(f"mih:{m}", masks, 0, seconds + SECONDS_TABLE, candidates, tuple(blocks))
+
+
+def _share_near(differ: Any, key_bits: int, radius: int) -> float:
+    """The share of pairs of rows whose keys differ in at most `radius` bits.
+
+    Args:
+        differ: How likely each bit of the block differs.
+        key_bits: Bits of a key; bit i of the block is folded into bit i % key_bits.
+        radius: 0 or more.
+    """
+    shares = [1.0] + [0.0] * radius
+    for bit in range(key_bits):
+        odd = (1 - float(np.prod(1 - 2 * differ[bit::key_bits]))) / 2
+        for count in range(radius, 0, -1):
+            shares[count] += (shares[count - 1] - shares[count]) * odd
+        shares[0] *= 1 - odd
+    return sum(shares)

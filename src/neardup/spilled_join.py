@@ -107,7 +107,9 @@ class SpilledJoin:
         sample = rows.sample(SAMPLE_ROWS)
         engine = self.engine
         wanted = plan if engine.distance < engine.bits else "scan"
-        chosen = plan_pairs(rows.count, engine.distance, engine.bits, sample, wanted)
+        if wanted.startswith("mih"):
+            wanted = "auto"  # slabs are cut by blocks that agree; what fits in memory turns bits
+        chosen = plan_pairs(rows.count, engine.distance, engine.bits, sample, wanted, turned=False)
         if rows.count <= self.budget.whole_rows or chosen.choose == 0 or depth > DEEPEST:
             self._join_pieces(rows, taker, rules, plan)
             return

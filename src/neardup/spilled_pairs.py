@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 
 from neardup.errors import FileError, TooManyPairsError
-from neardup.neighbours import _packed as packed_pairs
-from neardup.neighbours import _within_groups as pairs_within_groups
+from neardup.neighbours import packed_pairs, pairs_within_groups
 from neardup.partition import Groups, cut
 from neardup.row_files import TemporaryRows, read_exactly
 
@@ -72,7 +71,7 @@ class PairSpool:
             TooManyPairsError: If they and those at hand are more than the limit.
         """
         if self.count + pairs > self.limit:
-            raise TooManyPairsError(self.count + pairs, self.limit)
+            raise TooManyPairsError(self.count + pairs, self.limit, at_least=True)
 
     def add(self, left: Any, right: Any, distance: Any) -> None:
         """Take pairs of row numbers, below 2**48, in either order; from any thread.

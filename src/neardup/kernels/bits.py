@@ -163,6 +163,35 @@ def _prefetch(typingctx: Any, data: Any, at: Any) -> Any:
     return types.void(data, types.int64), codegen
 
 
+@intrinsic
+def _near8(typingctx: Any, columns: Any, at: Any, row: Any, distance: Any, lanes: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        stride = builder.extract_value(array.shape, 1)
+        vector, i32 = ir.VectorType(_I64, 8), ir.IntType(32)
+        made: Any = cgutils.get_or_insert_function
+        count = made(builder.module, ir.FunctionType(vector, [vector]), "llvm.ctpop.v8i64")
+
+        def spread(value: Any) -> Any:
+            one = ir.Constant(vector, ir.Undefined)
+            one = builder.insert_element(one, value, ir.Constant(i32, 0))
+            return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(i32, 8), [0] * 8))
+
+        total: Any = ir.Constant(vector, [0] * 8)
+        for lane in range(len(signature.args[4])):
+            begin = builder.mul(stride, ir.Constant(_I64, lane))
+            place = builder.gep(array.data, [builder.add(begin, args[1])])
+            those = builder.load(builder.bitcast(place, vector.as_pointer()))
+            those.align = 8
+            this = builder.load(builder.gep(array.data, [builder.add(begin, args[2])]))
+            differing = builder.xor(those, spread(this))
+            total = builder.add(total, builder.call(count, [differing]))
+        near = builder.icmp_signed("<=", total, spread(args[3]))
+        return builder.zext(builder.bitcast(near, _I8), _I64)
+
+    return types.uint64(columns, types.int64, types.int64, types.int64, lanes), codegen
+
+
 def _at_address(kind: Any) -> Any:
     @intrinsic
     def at_address(typingctx: Any, address: Any) -> Any:
@@ -247,6 +276,22 @@ def pack_words64(
             byte = data[at + i] if int(words) >> i & 1 else 0x20
             target[to] = byte + case_bit if 0x41 <= byte <= 0x5A else byte
             to += 1
+
+
+@compiled_as(_near8)
+def near8(columns: Any, at: int, row: int, distance: int, lanes: Any) -> Any:
+    """Mark which of columns at..at+7 are within the distance of column `row`; uint64.
+
+    `columns` is uint64 (W, n), C-contiguous: a fingerprint is a column; `lanes` is a tuple of W.
+    One-word fingerprints may be (n, 1) as well.
+    """
+    flat, step = columns.reshape(-1), columns.shape[1]
+    mask = 0
+    for i in range(8):
+        words = range(0, step * len(lanes), step)
+        apart = sum((int(flat[w + at + i]) ^ int(flat[w + row])).bit_count() for w in words)
+        mask |= (apart <= distance) << i
+    return np.uint64(mask)
 
 
 @compiled_as(_prefetch)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from neardup.kernels.bits import popcount
+from neardup.kernels.bits import near8, popcount
 from neardup.kernels.partition import block_key, unite
 
 SLIDE = 8
@@ -70,13 +70,19 @@ def distance_between(a: Any, i: int, b: Any, j: int, lanes: Any) -> int:
 
 
 @njit(cache=True, nogil=True)
-def count_near(words: Any, row: int, first: int, last: int, distance: int, lanes: Any) -> int:
-    """How many of rows first..last-1 are within the distance of words[row]; vector code."""
-    others = words[first:last]
+def any_near(words: Any, row: int, first: int, last: int, distance: int, lanes: Any) -> bool:
+    """Whether one of rows first..last-1 is within the distance of words[row]; vector code."""
+    at = np.int64(first)
+    if len(lanes) == 1:  # the rows are a column too
+        while at + 8 <= last:
+            if near8(words, at, row, distance, lanes) != np.uint64(0):
+                return True
+            at += 8
+    others = words[at:last]
     hits = 0
     for i in range(len(others)):
         hits += distance_between(words, row, others, i, lanes) <= distance
-    return hits
+    return hits > 0
 
 
 @njit(cache=True, nogil=True)
@@ -90,11 +96,8 @@ def count_apart(words: Any, first: int, last: int, step: int, distance: int, lan
 
 
 @njit(cache=True, nogil=True)
-def report(
-    words: Any, ids: Any, i: int, j: int, ends: int, agree: Any, blocks: Any, sink: Any
-) -> None:
-    """Unite or emit a pair within the distance, if the first `ends` masks say it is due here."""
-    left, right = np.int64(ids[i]), np.int64(ids[j])
+def emit(left: int, right: int, sink: Any) -> None:
+    """Unite or emit the rows at positions left and right."""
     weight = np.int64(1)
     if len(sink.weights) > 0:
         weight = sink.weights[left] * sink.weights[right]
@@ -103,17 +106,26 @@ def report(
     if len(sink.parent) > 0:
         unite(sink.parent, left, right)
         return
-    for b in range(ends):
-        differs = np.uint64(0)
-        for w in range(len(blocks.multipliers)):
-            differs |= (words[i, w] ^ words[j, w]) & blocks.masks[b, w]
-        if (differs == np.uint64(0)) != (agree[b] == 1):
-            return
     at = sink.tally[1]
     sink.tally[0] += weight
     sink.tally[1] = at + 1
     if 0 <= at < len(sink.pairs):
         sink.pairs[at] = np.uint64(min(left, right)) << np.uint64(32) | np.uint64(max(left, right))
+
+
+@njit(cache=True, nogil=True)
+def report(
+    words: Any, ids: Any, i: int, j: int, ends: int, agree: Any, blocks: Any, sink: Any
+) -> None:
+    """Unite or emit a pair within the distance, if the first `ends` masks say it is due here."""
+    if len(sink.parent) == 0:
+        for b in range(ends):
+            differs = np.uint64(0)
+            for w in range(len(blocks.multipliers)):
+                differs |= (words[i, w] ^ words[j, w]) & blocks.masks[b, w]
+            if (differs == np.uint64(0)) != (agree[b] == 1):
+                return
+    emit(np.int64(ids[i]), np.int64(ids[j]), sink)
 
 
 @njit(cache=True, nogil=True)
@@ -142,7 +154,7 @@ def compare_range(
             reached = max(reached, i + 1)
             start = reached
         if high - start >= VECTOR:
-            if count_near(words, i, start, high, distance, lanes) == 0:
+            if not any_near(words, i, start, high, distance, lanes):
                 continue
         for j in range(start, high):
             if distance_between(words, i, words, j, lanes) <= distance:

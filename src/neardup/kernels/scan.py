@@ -6,7 +6,7 @@ from typing import Any
 
 from numba import njit
 
-from neardup.kernels.join import count_near, distance_between, report
+from neardup.kernels.join import any_near, distance_between, report
 
 TILE_ROWS = 4096
 
@@ -22,7 +22,7 @@ def scan_rows(
         end = min(tile + TILE_ROWS, total)
         for i in range(first, min(last, end)):
             start = max(tile, i + 1)
-            if count_near(words, i, start, end, distance, lanes) == 0:
+            if not any_near(words, i, start, end, distance, lanes):
                 continue
             for j in range(start, end):
                 if distance_between(words, i, words, j, lanes) <= distance:
