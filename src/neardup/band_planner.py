@@ -28,6 +28,7 @@ __all__ = [
     "check_recall",
     "plan_bands",
     "recall_of",
+    "seconds_of",
     "worst_agreement",
 ]
 
@@ -237,6 +238,11 @@ def plan_bands(similarity: float, recall: float, n: int, measure: str = "jaccard
             " use recall 1, the exact search"
         )
     return best
+
+
+def seconds_of(plan: BandPlan) -> float:
+    """Estimated time of a plan for one document, folding included, on one thread."""
+    return _seconds(plan.bits // 64, plan.tables, plan.candidates)
 
 
 def _least_tables(
