@@ -109,5 +109,9 @@ def test_bad_options_get_one_clear_line(
 
 
 def test_an_unfit_hash_is_warned_of_in_one_line(tmp_path: Path) -> None:
-    told = run(tmp_path, "fingerprint", "--hash", "fnv1")
-    assert told.startswith("neardup: warning: the hash fnv1 is unfit for SimHash: ")
+    recipe = tmp_path / "recipe.json"
+    recipe.write_text('{"hash": "fnv1"}')
+    for options in (["--hash", "fnv1"], ["--recipe", str(recipe)]):
+        told = run(tmp_path, "fingerprint", *options)
+        assert told.startswith("neardup: warning: the hash fnv1 is unfit for SimHash: ")
+        assert told.count("neardup: warning") == 1

@@ -19,7 +19,14 @@ if TYPE_CHECKING:
 
     from neardup.recipe import Recipe
 
-__all__ = ["hashed_features", "hashes_and_units", "majority", "text_features", "weighted_features"]
+__all__ = [
+    "hashed_features",
+    "hashes_and_units",
+    "majority",
+    "text_features",
+    "weight_of_ones",
+    "weighted_features",
+]
 
 _ONE: Final = 1 << 16
 _ROWS: Final = 1 << 12
@@ -147,6 +154,24 @@ def majority(
         >>> bin(majority([0b1010, 0b1000, 0b0111], None, 4))
         '0b1010'
     """
+    ones = weight_of_ones(hashes, weights, bits)
+    total = len(hashes) if weights is None else sum(weights)
+    won = np.asarray(2 * ones >= total if tie_one else 2 * ones > total, np.bool_)
+    return int.from_bytes(np.packbits(won, bitorder="little").tobytes(), "little")
+
+
+def weight_of_ones(hashes: Sequence[int], weights: Sequence[int] | None, bits: int) -> Any:
+    """Give for each bit the weight of the hashes that have it; (bits,), int64 or, if large, object.
+
+    Args:
+        hashes: Ints, of which the low `bits` bits count.
+        weights: Ints, one a hash; all 1 unless given.
+        bits: Width, 1 or more.
+
+    Example:
+        >>> weight_of_ones([0b10, 0b11], [5, 1], 2).tolist()
+        [1, 6]
+    """
     size = -(-bits // 8)
     mask = (1 << bits) - 1
     large = weights is not None and sum(map(abs, weights)) >= _SAFE
@@ -161,9 +186,7 @@ def majority(
             sums += ones.sum(axis=0, dtype=np.int64)
         else:
             sums += np.array(weights[at : at + _ROWS], kind) @ ones
-    total = len(hashes) if weights is None else sum(weights)
-    won = np.asarray(2 * sums >= total if tie_one else 2 * sums > total, np.bool_)
-    return int.from_bytes(np.packbits(won, bitorder="little").tobytes(), "little") & mask
+    return sums[:bits]
 
 
 def _weight(count: int, weight: str) -> int:

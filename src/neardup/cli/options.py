@@ -298,21 +298,27 @@ def make_recipe(path: str | None, **fields: Any) -> Recipe:
 
         return preset(given.pop("preset"), **given)
     if path is None:
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always", UnfitHashWarning)
-            made = Recipe(**given)
-        for warning in told:
-            typer.echo(f"neardup: warning: {warning.message}", err=True)
-        return made
+        return _told(lambda: Recipe(**given))
     given.pop("idf", None)  # the file names the table, and this was where it is
     if given:
         raise UsageError(f"--recipe and --{next(iter(given))} exclude each other: edit the file")
     try:
-        return Recipe.from_json(Path(path).read_bytes())
+        data = Path(path).read_bytes()
+        return _told(lambda: Recipe.from_json(data))
     except OSError as error:
         raise FileError(f"cannot read {path}: {error.strerror}") from None
     except RecipeError as error:
         raise RecipeError(f"{path}: {error}") from None
+
+
+def _told(make: Callable[[], Recipe]) -> Recipe:
+    """Make a recipe; its warnings become a line each."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", UnfitHashWarning)
+        made = make()
+    for warning in told:
+        typer.echo(f"neardup: warning: {warning.message}", err=True)
+    return made
 
 
 def _read_bits(given: dict[str, Any]) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, overload
 
+from neardup.compat.parts import real_sums
 from neardup.errors import UsageError
 from neardup.explanation.model import DifferingBit, Explanation, Feature, PairExplanation, Pull
-from neardup.features import weighted_features
+from neardup.features import weight_of_ones, weighted_features
 from neardup.fold import distance, fingerprint
 from neardup.hashing import expanded, find_hash, hash_features
 from neardup.recipe import Recipe, recipe_of
@@ -17,7 +19,7 @@ from neardup.text import text_array, text_blocks
 from neardup.tokens import document_tokens, features_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 __all__ = ["explain"]
 
@@ -140,12 +142,14 @@ def _preset_features(text: str, recipe: Recipe) -> _Weighted:
     return _Weighted(features, found.fold(given, recipe), _sums(in_order, recipe.bits))
 
 
-def _sums(features: Iterable[Feature], bits: int) -> list[float]:
-    sums = [0.0] * bits
-    for feature in features:
-        for bit in range(bits):
-            sums[bit] += feature.pull(bit)
-    return sums
+def _sums(features: Sequence[Feature], bits: int) -> list[float]:
+    units = [feature.weight * _UNIT for feature in features]
+    if all(each == int(each) for each in units):
+        whole = [int(each) for each in units]
+        ones = weight_of_ones([feature.hash for feature in features], whole, bits)
+        return ((2 * ones - sum(whole)) / _UNIT).tolist()  # type: ignore[no-any-return]
+    # A preset's weights of any fraction are summed in its library's order.
+    return real_sums([x.hash for x in features], [x.weight for x in features], bits)
 
 
 def _shown(name: bytes) -> str:
@@ -157,64 +161,74 @@ def _explain_pair(first: Explanation, second: Explanation) -> PairExplanation:
         return PairExplanation(first, second, None, 0, (), ())
     different = first.fingerprint ^ second.fingerprint
     bits = [bit for bit in reversed(range(first.bits)) if different >> bit & 1]
-    uneven, shared = _uneven(first.features, second.features)
+    uneven, shared = _uneven(first, second)
     explained = first.sums is not None and second.sums is not None
     return PairExplanation(
         first=first,
         second=second,
         distance=distance(first.fingerprint, second.fingerprint),
         shared=shared,
-        pulls=_pulls(uneven, bits, first.fingerprint) if explained else (),
-        differing=tuple(_differing(uneven, bit, first, second) for bit in bits)
-        if explained
-        else (),
+        pulls=_pulls(uneven, len(bits)) if explained else (),
+        differing=_differing(uneven, bits, first, second) if explained else (),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Uneven:
-    """A feature with its weights in both documents."""
+    """A feature with its weights in both documents.
 
-    feature: Feature
+    Attributes:
+        text: The feature.
+        weights: In the first document and in the second.
+        apart: The differing bits, as a mask, that it pulls apart; it holds the others together.
+    """
+
+    text: str
     weights: tuple[float, float]
+    apart: int
 
-    def pull(self, bit: int, value: int) -> float:
-        """What it adds to the difference of the sums of a bit that the first one has as `value`."""
-        gain = self.weights[0] - self.weights[1]
-        return gain if (self.feature.hash ^ ~value) >> bit & 1 else -gain
+    @property
+    def gain(self) -> float:
+        """What it adds to, or takes from, the difference of the sums of each differing bit."""
+        return abs(self.weights[0] - self.weights[1])
 
 
-def _uneven(first: Sequence[Feature], second: Sequence[Feature]) -> tuple[list[_Uneven], int]:
+def _uneven(first: Explanation, second: Explanation) -> tuple[list[_Uneven], int]:
     """The features that do not weigh the same in both, and how many do."""
+    value, different = first.fingerprint or 0, (first.fingerprint or 0) ^ (second.fingerprint or 0)
     weights: dict[Any, list[float]] = {}
     features: dict[Any, Feature] = {}
     for side, found in enumerate((first, second)):
-        for feature in found:
+        for feature in found.features:
             key = feature.text, feature.hash
             features.setdefault(key, feature)
             weights.setdefault(key, [0.0, 0.0])[side] = feature.weight
-    uneven = [
-        _Uneven(features[key], (one, other))
-        for key, (one, other) in weights.items()
-        if one != other
-    ]
+    uneven = []
+    for key, (one, other) in weights.items():
+        if one != other:
+            # It pulls apart where its bit is the first one's and it weighs more there, or neither.
+            against = value ^ features[key].hash if one < other else ~(value ^ features[key].hash)
+            uneven.append(_Uneven(features[key].text, (one, other), against & different))
     return uneven, len(weights) - len(uneven)
 
 
-def _pulls(uneven: list[_Uneven], bits: list[int], value: int) -> tuple[Pull, ...]:
+def _pulls(uneven: list[_Uneven], count: int) -> tuple[Pull, ...]:
     pulls = []
     for each in uneven:
-        added = [each.pull(bit, value) for bit in bits]
-        apart = sum(pull > 0 for pull in added)
-        pulls.append(Pull(each.feature.text, each.weights, apart, sum(added)))
+        apart = each.apart.bit_count()
+        pulls.append(Pull(each.text, each.weights, apart, (2 * apart - count) * each.gain))
     return tuple(sorted(pulls, key=lambda pull: (-pull.total, -max(pull.weights))))
 
 
 def _differing(
-    uneven: list[_Uneven], bit: int, first: Explanation, second: Explanation
-) -> DifferingBit:
-    value = first.fingerprint or 0
-    added = [(each.feature.text, each.pull(bit, value)) for each in uneven]
-    apart = sorted((pull for pull in added if pull[1] > 0), key=lambda pull: -pull[1])
-    sums = (first.sums or ())[bit], (second.sums or ())[bit]
-    return DifferingBit(bit, sums, tuple(apart[:_PULLS_A_BIT]), max(0, len(apart) - _PULLS_A_BIT))
+    uneven: list[_Uneven], bits: list[int], first: Explanation, second: Explanation
+) -> tuple[DifferingBit, ...]:
+    strongest = sorted(uneven, key=lambda each: -each.gain)
+    counts = weight_of_ones([each.apart for each in uneven], None, first.bits).tolist()
+    found = []
+    for bit in bits:
+        apart = (each for each in strongest if each.apart >> bit & 1)
+        pulls = tuple((each.text, each.gain) for each in itertools.islice(apart, _PULLS_A_BIT))
+        sums = (first.sums or ())[bit], (second.sums or ())[bit]
+        found.append(DifferingBit(bit, sums, pulls, max(0, counts[bit] - _PULLS_A_BIT)))
+    return tuple(found)
