@@ -562,6 +562,33 @@ def test_queries_are_right_while_another_thread_writes(kind: Kind) -> None:
     assert len(index) == 40
 
 
+def test_an_id_that_another_thread_replaces_is_never_missed(kind: Kind) -> None:
+    """A query finds what it was, what it is, or both; singly and in batches."""
+    index = kind.make(2)
+    names, size = [f"s{i}" for i in range(12)], 12
+    index.add(names, range(0, 16 * size, 16))
+    done, missed = threading.Event(), []
+
+    def write() -> None:
+        for turn in range(200 if JIT else 20):
+            index.add(names, [16 * i | turn & 1 for i in range(size)])
+            index.add("s3", 48)
+        done.set()
+
+    def ask() -> None:
+        while not done.is_set():
+            table = index.query_batch([16 * i for i in range(size)])
+            found = set(zip(table["row"].to_pylist(), table["id"].to_pylist(), strict=True))
+            missed.extend(i for i in range(size) if (i, f"s{i}") not in found)
+            missed.extend([-1] * ("s3" not in [identity for identity, _ in index.query(48)]))
+
+    reader = threading.Thread(target=ask)
+    reader.start()
+    write()
+    reader.join()
+    assert missed == []
+
+
 class Story(RuleBasedStateMachine):
     """Any sequence of calls leaves an index that answers as the oracle does."""
 

@@ -108,7 +108,7 @@ class BaseIndex:
             row = segment.ids.find_one(identity)
             if row >= 0 and not segment.dead[row]:
                 return True
-        return False
+        return identity in tail.rows  # it may have been replaced meanwhile
 
     def __iter__(self) -> Iterator[tuple[Any, int]]:
         """Each document's (id, fingerprint), in order of insertion."""
@@ -385,9 +385,10 @@ class BaseIndex:
             (segment.search(words, reach, self._settings, threads), segment.numbers, segment.ids)
             for segment in segments
         ]
+        dead = list(tail.dead)  # before the count: then what replaced these is counted
         count = len(tail)
         if count:
-            found = self._scan_tail(tail, count, words, reach, threads)
+            found = self._scan_tail(tail, count, dead, words, reach, threads)
             ids = IdColumn(pa.array(tail.ids[:count], ID_KINDS[self._kind or "int"]))
             parts.append((found, tail.numbers, ids))
         return sorted_table(parts, rows, ID_KINDS[self._kind or "int"], limit, by_age=by_age)
@@ -407,8 +408,12 @@ class BaseIndex:
             if count:
                 found += hits
                 total += count
-        if tail.ids:
-            hits = self._tail_hits(tail, len(tail.ids), words, distance)
+        count = len(tail.ids)
+        if count:
+            hits = self._tail_hits(tail, count, words, distance)
+            while len(tail.ids) > count:  # a row that was removed may have been replaced
+                count = len(tail.ids)
+                hits = self._tail_hits(tail, count, words, distance)
             found += hits
             total += len(hits)
         if total > 1:
@@ -425,12 +430,14 @@ class BaseIndex:
         numbers, dead = tail.numbers, tail.dead
         return [(d, int(numbers[row]), tail.ids[row]) for d, row in hits if row not in dead]
 
-    def _scan_tail(self, tail: Tail, count: int, words: Any, distance: int, threads: int) -> Found:
+    def _scan_tail(
+        self, tail: Tail, count: int, dead: list[int], words: Any, distance: int, threads: int
+    ) -> Found:
         plan = scan_plan(count, self.bits)
         found = ScanSearcher(frozen(tail.words[:count]), plan).search(words, distance, threads)
-        dead = np.zeros(count, np.bool_)
-        dead[[row for row in list(tail.dead) if row < count]] = True  # writers add to it
-        return found.only(~dead[found.rows])
+        removed = np.zeros(count, np.bool_)
+        removed[dead] = True
+        return found.only(~removed[found.rows])
 
     def _nearest_by_scan(self, words: Any, n: int) -> list[tuple[int, int, Any]]:
         """As `_hits`, for the n nearest: the smallest distance that has as many, by bisection."""
@@ -477,21 +484,23 @@ class BaseIndex:
         self._check_kind(kind)
         self._kind = kind
         identity = str(identity) if kind == "str" else int(identity)
-        segments, tail = self._state
-        replaced = tail.remove(identity)
-        if replaced is not None:
-            self._removed(np.array([replaced]))
-        else:
-            for i, segment in enumerate(segments):
-                row = segment.ids.find_one(identity)
-                if row >= 0 and not segment.dead[row]:
-                    self._remove_rows(i, np.array([row]))
-        if len(tail) == TAIL_ROWS:
+        if len(self._state[1]) == TAIL_ROWS:
             self._settle()
-            tail = self._state[1]
+        segments, tail = self._state
+        before = tail.rows.get(identity)
+        places = []
+        if before is None:
+            found = ((i, each.ids.find_one(identity)) for i, each in enumerate(segments))
+            places = [(i, row) for i, row in found if row >= 0 and not segments[i].dead[row]]
         number = self._numbered(1)
         tail.append(identity, words, number)
         self._added_one(number, identity, words)
+        # The old row goes last: a query in another thread finds one of the two, or both.
+        if before is not None:
+            tail.dead.add(before)
+            self._removed(tail.numbers[before : before + 1].copy())
+        for i, row in places:
+            self._remove_rows(i, np.array([row]))
 
     def _add_many(self, ids: Any, fingerprints: Any) -> int:
         column = IdColumn(id_array(ids))
@@ -513,14 +522,16 @@ class BaseIndex:
             for identity, each in zip(column.values.to_pylist(), words, strict=True):
                 self._add_one(identity, each)
             return len(column)
-        self._remove_places(self._places(column), column.values)
         self._settle(force=True)
+        places = self._places(column)
         first = self._numbered(len(column))
         numbers = np.arange(first, first + len(column))
-        segments, tail = self._state
         segment = Segment(frozen(words), column, numbers)
-        self._state = (self._arranged([*segments, segment]), tail)
+        self._state = ((*_successors(self._state[0]), segment), self._state[1])
         self._added(first, column.values, segment.words)
+        self._remove_places(places, column.values)  # last, as in _add_one
+        segments, tail = self._state
+        self._state = (self._arranged(list(segments)), tail)
         return len(column)
 
     def _numbered(self, count: int) -> int:
@@ -573,7 +584,8 @@ class BaseIndex:
         segments, tail = self._state
         if len(tail) and (force or len(tail) == TAIL_ROWS):
             segment = tail.segment(self._kind or "int")
-            self._state = (self._arranged([*segments, segment]), Tail(self._settings.words))
+            arranged = self._arranged([*segments, segment])
+            self._state = (_successors(arranged), Tail(self._settings.words))
 
     def _arranged(self, segments: list[Segment]) -> tuple[Segment, ...]:
         """Merge segments where it is time to."""
@@ -599,6 +611,10 @@ class BaseIndex:
 
     def _removed(self, numbers: Any) -> None:
         """Called with the numbers of rows that were removed or replaced."""
+
+
+def _successors(segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
+    return tuple(each.successor() for each in segments)
 
 
 def _by_distance(hit: tuple[int, int, Any]) -> tuple[int, int]:

@@ -74,6 +74,8 @@ class Index(BaseIndex):
         """
         from neardup.index.segment_files import write_segment
 
+        if Path(path).is_dir():
+            raise FileError(f"cannot write {path}: it is a folder; name a file in it")
         with self._lock:
             segment, end = self._whole(), self._next
             oldest = int(segment.numbers[0]) if len(segment) else end

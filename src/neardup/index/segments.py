@@ -8,7 +8,8 @@ Segments stand in order of insertion. Removed rows are only marked, and left out
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+import copy
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +34,7 @@ class Segment:
         words: uint64 (n, words).
         ids: Their ids, all different.
         numbers: int64 (n,), ascending: the place of each in the order of all insertions.
-        dead: bool (n,), True for removed rows; changed in place.
+        dead: bool (n,), True for removed rows; changed in place, but see `successor`.
         searcher: What finds rows in it, if it was made before.
     """
 
@@ -50,6 +51,7 @@ class Segment:
         self.dead = np.zeros(len(words), np.bool_) if dead is None else dead
         self.removed = int(np.count_nonzero(self.dead))
         self._searcher = searcher
+        self.is_shared = False
 
     def __len__(self) -> int:
         """Rows, removed ones included."""
@@ -92,8 +94,19 @@ class Segment:
             return [], 0
         return [(d, int(self.numbers[row]), self.ids.value(row)) for d, row in hits], count
 
+    def successor(self) -> Self:
+        """The same rows; what is removed from it later stays in this one.
+
+        A query that began before newer rows were there does not know what replaces the removed.
+        """
+        found = copy.copy(self)
+        found.is_shared = True
+        return found
+
     def remove(self, rows: Any) -> Any:
         """Mark rows as removed; returns those that were not before."""
+        if self.is_shared:
+            self.dead, self.is_shared = self.dead.copy(), False
         fresh = rows[~self.dead[rows]]
         self.dead[fresh] = True
         self.removed += len(fresh)
