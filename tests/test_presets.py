@@ -44,7 +44,8 @@ PUBLISHED: list[tuple[str, dict[str, Any], str, int]] = [
     ("gaoya", {"bits": 128}, "", 0),
     ("text-dedup-0.4.0", {}, FOX, 0xA23EC554685F346C),
     ("text-dedup", {}, FOX, 0xEF2A43BDB175A641),
-    ("text-dedup", {}, "four words are few", 0),
+    ("text-dedup", {}, "Hello, world! One two; three -- four.", 0x04244624050AB882),
+    ("text-dedup", {}, "four words, are - few!", 0),
     ("data-juicer", {}, "Today is Sunday and it's a happy day!", 15129817047262752921),
     ("data-juicer-characters", {}, "欢迎来到阿里巴巴！", 643491448609836041),  # noqa: RUF001
     ("data-juicer", {}, "too short", 0),

@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from modules_alone import DATA_JUICER, TEXT_DEDUP_0_4_0, TEXT_DEDUP_0_4_1
+
 import neardup as nd
 from neardup.compat.simhash import Simhash
 
@@ -51,6 +53,8 @@ def value(row):
         return -1
 values = [value(row) for row in rows]
 """
+ALONE: Final = ("simhash=", "text-dedup=", "py-data-juicer=")
+"""Packages whose dependencies are not installed, or are named."""
 NEW: Final = "\u9fff"
 """Of Unicode 14: a word character in the Pythons that we run on, none in Python 3.6."""
 
@@ -108,6 +112,25 @@ def gaoya() -> list[Comparison]:
     ]
 
 
+def alone() -> list[Comparison]:
+    """Single modules of large packages."""
+    needed = ("bitarray", "xxhash", "numpy")
+    juicer = ("py-data-juicer==1.6.1", "simhash-pybind==0.0.3", "numpy", "regex")
+    tokenizations = {
+        "data-juicer": "space",
+        "data-juicer-characters": "character",
+        "data-juicer-punctuation": "punctuation",
+    }
+    return [
+        Comparison("text-dedup-0.4.0", ("text-dedup==0.4.0", *needed), TEXT_DEDUP_0_4_0),
+        Comparison("text-dedup", ("text-dedup==0.4.1", *needed), TEXT_DEDUP_0_4_1, "python3.12"),
+        *(
+            Comparison(name, juicer, DATA_JUICER.replace("TOKENIZATION", tokenization))
+            for name, tokenization in tokenizations.items()
+        ),
+    ]
+
+
 def comparisons() -> list[Comparison]:
     """All of them."""
     newest = ("simhash==2.1.2", "numpy<2")
@@ -119,6 +142,7 @@ def comparisons() -> list[Comparison]:
         *gaoya(),
         Comparison("simhash-cpp", ("simhash-pybind==0.0.3", "numpy"), PYBIND),
         Comparison("trafilatura", ("trafilatura==2.3.1",), TRAFILATURA),
+        *alone(),
         *old_versions(),
     ]
 
@@ -187,7 +211,8 @@ def environment(comparison: Comparison) -> Path | None:
     home = HOME / "-".join(comparison.packages).replace("<", "").replace("=", "")
     if not home.exists():
         command = [python, "-m", "pip", "install", "-qqq", "--target", str(home)]
-        if "2.1.2" not in comparison.packages[0] and comparison.packages[0].startswith("simhash="):
+        first = comparison.packages[0]
+        if first.startswith(ALONE) and "2.1.2" not in first:
             command.append("--no-deps")
         subprocess.run([*command, *comparison.packages], check=True)
     return home

@@ -27,7 +27,8 @@ def _windows(tokens: Sequence[str], width: int, joint: str) -> list[Feature]:
 
 
 def _words(text: str, recipe: Recipe) -> list[Feature]:
-    return _windows(re.split(r"\W", text.lower()), recipe.ngram, " ")
+    words = [word for word in re.split(r"\W", text.lower()) if word]
+    return _windows(words, recipe.ngram, " ")
 
 
 def _characters(text: str, recipe: Recipe) -> list[Feature]:
