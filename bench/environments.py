@@ -18,7 +18,7 @@ HOME = ROOT / "bench" / ".peers"
 PEERS = {
     "datasketch": ("datasketch==2.0.0", "numpy", "orjson"),
     "faiss": ("faiss-cpu==1.15.1", "numpy"),
-    "gaoya": ("gaoya==0.2.2",),
+    "gaoya": ("gaoya==0.2.2", "numpy"),
     "rensa": ("rensa==0.5.0", "numpy", "orjson"),
     "simhash": ("simhash==2.1.2", "numpy<2"),
     "simhash-pybind": ("simhash-pybind==0.0.3", "numpy"),

@@ -16,7 +16,10 @@ from conftest import JIT
 from neardup.index.permuted import measured_recall
 from neardup.index.plans import random_fingerprints
 from neardup.index.searchers import build_searcher, plan_for
+from neardup.index.tables import key_factors
+from neardup.planner import agreement
 from neardup.search_planner import named_plan, plan_search
+from neardup.search_plans import matches
 
 needs_jit = pytest.mark.skipif(not JIT, reason="too many rows for uncompiled kernels")
 
@@ -51,6 +54,37 @@ def test_keys_have_as_many_bits_as_the_designs_of_2007() -> None:
         for plan in ("multi:4", "multi:5", "multi:4x4", "multi:6")
     }
     assert fewest == {"multi:4": 16, "multi:5": 25, "multi:4x4": 28, "multi:6": 31}
+
+
+@pytest.mark.parametrize(
+    ("plan", "bits", "most"),
+    [("multi:4", 64, 1.2), ("multi:5", 64, 1.5), ("multi:8", 64, 1.5), ("multi:3", 128, 1.2)],
+)
+def test_keys_do_not_clump(plan: str, bits: int, most: float) -> None:
+    """A query's bucket is hardly larger than if rows were spread evenly: no block is hashed badly.
+
+    With one multiplier for all masks, one block of four had buckets of nine times the rows.
+    """
+    n, distance = 2**16, int(plan[6:]) - 1 if plan in {"multi:4", "multi:3"} else 3
+    words = random_fingerprints(n, bits)
+    chosen = named_plan(n, distance, bits, None, plan)
+    factors = key_factors(chosen.masks, chosen.key_bits)
+    for mask, row in zip(chosen.masks, factors, strict=True):
+        products = ((words & mask) * row).sum(axis=1, dtype=np.uint64)
+        keys = (products >> np.uint64(64 - chosen.key_bits)).astype(np.int64)
+        sizes = np.bincount(keys).astype(float)
+        assert (sizes**2).sum() / n <= most * (1 + n / 2**chosen.key_bits)
+
+
+def test_rare_bits_do_not_mislead_the_estimates() -> None:
+    """Candidates and matches as they are, where each bit is 1 in one row of eight."""
+    rng = np.random.default_rng(3)
+    words = random_fingerprints(4096, 64).copy()
+    for _ in range(2):
+        words &= rng.integers(0, 2**64, words.shape, dtype=np.uint64)
+    apart = np.bitwise_count(words[:64, None, 0] ^ words[None, :, 0])
+    there = (apart <= 10).sum() / 64
+    assert matches(4096, 10, agreement(words[:1024], 64)) == pytest.approx(there, rel=0.5)
 
 
 @needs_jit
@@ -178,6 +212,10 @@ def test_short_texts_need_small_features_and_a_larger_distance() -> None:
     """One word of eight changes: three-word shingles part the texts, character shingles do not."""
     shingles = nd.Recipe()
     characters = nd.Recipe(tokens="chars", ngram=3)
+    texts = [text for pair in SHORT for text in pair]
+    found = nd.pairs(nd.fingerprints(texts, characters), distance=12).to_pylist()
+    assert [(row["left"], row["right"]) for row in found] == [(0, 1), (2, 3), (4, 5), (6, 7)]
+    assert nd.pairs(nd.fingerprints(texts, characters), distance=3).num_rows == 0
 
     def farthest(recipe: nd.Recipe) -> int:
         return max(

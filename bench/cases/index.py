@@ -34,7 +34,8 @@ def rows(quick: bool) -> list[Row]:
     sizes = [20_000] if quick else [MILLION, 10 * MILLION]
     if os.environ.get("NEARDUP_BENCH_HUGE"):
         sizes.append(2**26)
-    return [row for n in sizes for k in DISTANCES for row in rows_of(n, k)]
+    table = [row for n in sizes for k in DISTANCES for row in rows_of(n, k)]
+    return table + skewed_rows(sizes[0])
 
 
 def rows_of(n: int, k: int) -> list[Row]:
@@ -76,9 +77,10 @@ def measured(
     n: int,
     k: int,
     build: Callable[[Any], Any],
-    batch: Callable[[Any, Any], list[Any]],
+    batch: Callable[[Any, Any], Any],
     single: Callable[[Any, int], Any],
     queries: int = QUERIES,
+    lists: Callable[[Any], list[Any]] = list,
 ) -> dict[str, Any]:
     """Build, ask all at once, ask one by one.
 
@@ -86,9 +88,10 @@ def measured(
         n: Rows.
         k: Distance.
         build: Makes the index of the fingerprints.
-        batch: The rows found for each of many queries.
+        batch: Asks many queries.
         single: Asks one query.
         queries: How many to ask.
+        lists: The rows found for each query, from what `batch` returns; not timed.
     """
     from cases.pairs import memory
 
@@ -101,8 +104,9 @@ def measured(
     size = memory("VmRSS") - before
     batch(index, asked[:10])
     start = time.perf_counter()
-    found = batch(index, asked)
+    answer = batch(index, asked)
     seconds = time.perf_counter() - start
+    found = lists(answer)
     ones = [int(value) for value in asked[: min(queries, SINGLE)]]
     single(index, ones[0])
     start = time.perf_counter()
@@ -134,15 +138,17 @@ def ours(n: int, k: int) -> dict[str, Any]:
         index.query_batch(fingerprints[:1])
         return index
 
-    def batch(index: Any, queries: Any) -> list[Any]:
-        table = index.query_batch(queries, workers=THREADS)
+    def batch(index: Any, queries: Any) -> Any:
+        return index.query_batch(queries, workers=THREADS)
+
+    def lists(table: Any) -> list[Any]:
         rows, ids = table["row"].to_numpy(), table["id"].to_numpy()
-        return np.split(ids, np.searchsorted(rows, np.arange(1, len(queries))))
+        return np.split(ids, np.searchsorted(rows, np.arange(1, QUERIES)))
 
     warm = build(make(n, k)[0][: min(n, 300_000)])
     batch(warm, make(n, k)[1][:10])
     del warm
-    return measured(n, k, build, batch, lambda index, query: index.query(query))
+    return measured(n, k, build, batch, lambda index, query: index.query(query), lists=lists)
 
 
 def faiss_index(index: Any, n: int, k: int, queries: int) -> dict[str, Any]:
@@ -155,15 +161,18 @@ def faiss_index(index: Any, n: int, k: int, queries: int) -> dict[str, Any]:
         index.add(fingerprints.view(np.uint8).reshape(-1, 8))
         return index
 
-    def batch(index: Any, asked: Any) -> list[Any]:
-        limits, _, found = index.range_search(asked.view(np.uint8).reshape(-1, 8), k + 1)
+    def batch(index: Any, asked: Any) -> Any:
+        return index.range_search(asked.view(np.uint8).reshape(-1, 8), k + 1)
+
+    def lists(answer: Any) -> list[Any]:
+        limits, _, found = answer
         return np.split(found, limits[1:-1].astype(np.int64))
 
     def single(index: Any, query: int) -> Any:
         one = np.array([query], np.uint64).view(np.uint8).reshape(1, 8)
         return index.range_search(one, k + 1)
 
-    return measured(n, k, build, batch, single, queries)
+    return measured(n, k, build, batch, single, queries, lists)
 
 
 def faiss_flat(n: int, k: int) -> dict[str, Any]:
@@ -204,15 +213,17 @@ def usearch_graph(n: int, k: int) -> dict[str, Any]:
         )
         return index
 
-    def batch(index: Any, asked: Any) -> list[Any]:
-        found = index.search(asked.view(np.uint8).reshape(-1, 8), 10, threads=THREADS)
+    def batch(index: Any, asked: Any) -> Any:
+        return index.search(asked.view(np.uint8).reshape(-1, 8), 10, threads=THREADS)
+
+    def lists(found: Any) -> list[Any]:
         near = found.distances <= k
         return [keys[chosen] for keys, chosen in zip(found.keys, near, strict=True)]
 
     def single(index: Any, query: int) -> Any:
         return index.search(np.array([query], np.uint64).view(np.uint8), 10)
 
-    return measured(n, k, build, batch, single, 2_000)
+    return measured(n, k, build, batch, single, 2_000, lists)
 
 
 def simhash_index(n: int, k: int) -> dict[str, Any]:
@@ -259,3 +270,55 @@ def gaoya_index(n: int, k: int) -> dict[str, Any]:
         return index.query(stored[next(place) % len(stored)])
 
     return measured(n, k, build, batch, single, 500)
+
+
+def skewed_rows(n: int) -> list[Row]:
+    """One query at a time, the first 10 hits, for rows that a table's buckets do not tell apart."""
+    uniform = Measurement.of(CASE, "skewed", OURS, n=n, shape="uniform")
+    return [
+        Row(
+            f"index, n = {n:,}, k = 3: single query with limit 10, {shape}",
+            Measurement.of(CASE, "skewed", OURS, n=n, shape=shape),
+            (uniform,),
+            better="lower",
+            unit="us",
+        )
+        for shape in ("block", "boilerplate", "equal")
+    ]
+
+
+def skewed(n: int, shape: str) -> dict[str, Any]:
+    """Rows of which all but a thousand are skewed; half of the queries are near the skewed ones.
+
+    Shapes: uniform; block, three blocks of four are the same; boilerplate, one page with up to six
+    bits turned; equal, one page.
+    """
+    import numpy as np
+
+    import neardup
+
+    random = np.random.default_rng(7)
+    fingerprints = random.integers(0, 2**64, n, dtype=np.uint64)
+    page = fingerprints[0]
+    if shape == "block":
+        fingerprints[1000:] &= np.uint64(0xFFFF)
+    if shape in {"boilerplate", "equal"}:
+        fingerprints[1000:] = page
+    if shape == "boilerplate":
+        for _ in range(6):
+            fingerprints[1000:] ^= np.uint64(1) << random.integers(0, 64, n - 1000, dtype=np.uint64)
+    index = neardup.Index(distance=3)
+    start = time.perf_counter()
+    index.add(np.arange(n), fingerprints)
+    asked = [int(value) for value in fingerprints[random.integers(900, 1100, 200)]]
+    index.query(asked[0], limit=10)
+    built = time.perf_counter() - start
+    start = time.perf_counter()
+    found = [index.query(each, limit=10) for each in asked]
+    seconds = time.perf_counter() - start
+    return {
+        "value": seconds / len(asked) * 1e6,
+        "build_s": built,
+        "cut": sum(hits.cut for hits in found),
+        "rows": n,
+    }

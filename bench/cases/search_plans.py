@@ -73,10 +73,10 @@ def chosen(n: int, k: int, bits: int, shape: str) -> dict[str, Any]:
 
 def best(n: int, k: int, bits: int, shape: str) -> dict[str, Any]:
     """The quickest of all."""
-    from neardup.search_planner import exact_plans, scan_plan
+    from neardup.search_planner import exact_plans
 
     words = make(n, bits, shape)
-    plans = [scan_plan(n, bits), *exact_plans(n, k, bits, words[:: max(1, n // SAMPLE)])]
+    plans = exact_plans(n, k, bits, words[:: max(1, n // SAMPLE)])
     least = min(plan.seconds for plan in plans)
     tried = [
         outcome(words, plan, k, bits)

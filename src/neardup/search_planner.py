@@ -16,6 +16,7 @@ from neardup.search_plans import (
     bands_plan,
     bits_plan,
     block_plan,
+    matches,
     mih_lookups,
     mih_plan,
     nested_plan,
@@ -86,10 +87,10 @@ def plan_search(
     check_search_plan(plan, distance, bits)
     if plan != "auto":
         return named_plan(n, distance, bits, sample, plan)
-    best = scan_plan(n, bits)
     if distance >= bits:
-        return best
-    for rival in exact_plans(n, distance, bits, sample):
+        return scan_plan(n, bits, n)
+    best, *rivals = exact_plans(n, distance, bits, sample)
+    for rival in rivals:
         fits = rival.bytes_per_row * n <= memory
         if fits and rival.seconds < (1 - _PENALTY * _extra_bytes(rival, best)) * best.seconds:
             best = rival
@@ -105,11 +106,12 @@ def _extra_bytes(rival: SearchPlan, best: SearchPlan) -> float:
 
 
 def exact_plans(n: int, distance: int, bits: int, sample: Any) -> list[SearchPlan]:
-    """Every exact plan but the scan that is worth a thought, the smallest first."""
+    """Every exact plan that is worth a thought, the smallest first: the scan."""
     information = agreement(sample, bits)
-    plans = [bits_plan(n, distance, bits)]
+    near = matches(n, distance, information)
+    plans = [scan_plan(n, bits, near), bits_plan(n, distance, bits, information)]
     if signatures(bits, distance) <= MOST_MIH_LOOKUPS:
-        plans.append(probe_plan(n, distance, bits))
+        plans.append(probe_plan(n, distance, bits, information))
     for m in range(distance + 1, min(bits, distance + EXTRA_BLOCKS) + 1):
         if comb(m, distance) > MOST_TABLES:
             break
@@ -183,23 +185,24 @@ def _check_multi(plan: str, value: str, distance: int, bits: int) -> None:
 def named_plan(n: int, distance: int, bits: int, sample: Any, plan: str) -> SearchPlan:
     """The plan of this name."""
     kind, _, value = plan.partition(":")
+    information = agreement(sample, bits)
     if kind == "bits":
-        return bits_plan(n, distance, bits)
+        return bits_plan(n, distance, bits, information)
     if kind == "scan" or distance >= bits:
-        return replace(scan_plan(n, bits), name=plan)
+        near = matches(n, distance, information)
+        return replace(scan_plan(n, bits, near), name=plan)
     if kind == "probe":
-        return probe_plan(n, distance, bits)
+        return probe_plan(n, distance, bits, information)
     if kind == "bands":
-        return bands_plan(n, distance, bits, float(value or DEFAULT_RECALL))
+        return bands_plan(n, distance, bits, float(value or DEFAULT_RECALL), information)
     if kind == "permute":
         return permute_plan(n, distance, bits, int(value or DEFAULT_PERMUTATIONS))
-    return replace(_of_blocks(n, distance, bits, sample, plan), name=plan)
+    return replace(_of_blocks(n, distance, bits, information, plan), name=plan)
 
 
-def _of_blocks(n: int, distance: int, bits: int, sample: Any, plan: str) -> SearchPlan:
+def _of_blocks(n: int, distance: int, bits: int, information: Any, plan: str) -> SearchPlan:
     """The plan of this name, one of those that cut the bits into blocks."""
     kind, _, value = plan.partition(":")
-    information = agreement(sample, bits)
     if kind == "mih":
         return mih_plan(n, distance, bits, int(value), information)
     if "x" in value:

@@ -26,6 +26,7 @@ __all__ = [
     "bands_plan",
     "bits_plan",
     "block_plan",
+    "matches",
     "mih_lookups",
     "mih_plan",
     "nested_plan",
@@ -42,6 +43,10 @@ PERMUTE_WINDOW: Final = 64
 
 SECONDS_QUERY: Final = 100e-9  # what every query costs
 SCAN_SECONDS: Final = 0.2e-9  # one comparison, one word, in a run that streams from cache
+SCAN_RUN: Final = 128  # rows that are looked at again where one is near
+SCAN_AGAIN_SECONDS: Final = 0.8e-9
+SECONDS_HIT: Final = 40e-9
+SECONDS_TABLE_HIT: Final = 90e-9  # it shares several buckets, and is reported in one
 CACHED_BYTES: Final = 1 << 21
 SECONDS_LOOKUP: Final = 50e-9  # one bucket of tables of CACHED_BYTES
 SECONDS_LOOKUP_DOUBLING: Final = 10e-9  # more for every doubling of the tables beyond that
@@ -52,8 +57,9 @@ BITS_BLOCK: Final = 512  # rows that are counted together, bit-sliced
 BITS_GROUP: Final = 8  # bits after which a block may be left
 SECONDS_BITS_BLOCK: Final = 20e-9
 SECONDS_BITS_GROUP: Final = 15e-9
+SECONDS_BITS_TURNED: Final = 1.5e-9  # one bit of a query
 BITS_SMALL_DISTANCE: Final = 16  # from here on wider counters take twice the time
-PERMUTE_SECONDS: Final = 1000e-9  # one binary search and its window
+PERMUTE_SECONDS: Final = 1900e-9  # one binary search and its window
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,50 +92,53 @@ class SearchPlan:
         return self.name.partition(":")[0]
 
 
-def scan_plan(n: int, bits: int) -> SearchPlan:
-    """Compare with every row."""
+def scan_plan(n: int, bits: int, near: float = 0.0) -> SearchPlan:
+    """Compare with every row; runs of rows that hold one of `near` matches are looked at twice."""
     words = -(-bits // 64)
-    seconds = SECONDS_QUERY + n * SCAN_SECONDS * words
+    twice = min(near + 1, n / SCAN_RUN) * SCAN_RUN * SCAN_AGAIN_SECONDS
+    seconds = SECONDS_QUERY + (n * SCAN_SECONDS + twice) * words + near * SECONDS_HIT
     return SearchPlan("scan", np.zeros((0, words), np.uint64), 0, n, 0.0, seconds)
 
 
-def bits_plan(n: int, distance: int, bits: int) -> SearchPlan:
+def bits_plan(n: int, distance: int, bits: int, information: Any) -> SearchPlan:
     """One list of rows a bit, kept as bitmaps: the classic teaching design, bit-sliced.
 
-    A block of rows is left once none of them can be within the distance: of random rows, when the
-    share within the distance on the bits so far is less than one row of a block.
+    A block of rows is left once none of them can be within the distance, on the bits that vary most
+    first: when the share within the distance on the bits so far is less than one row of a block.
     """
-    groups = 1
-    while (
-        groups * BITS_GROUP < bits and _share_within(groups * BITS_GROUP, distance) > 1 / BITS_BLOCK
-    ):
-        groups += 1
+    differ = 1 - 2.0 ** -np.sort(information)[::-1]
+    within = shares_within(differ, min(distance, bits))
+    at_ends = within[BITS_GROUP:bits:BITS_GROUP]
+    reached = 1 + float((1 - (1 - np.minimum(at_ends, 1.0)) ** BITS_BLOCK).sum())
     each = SECONDS_BITS_GROUP * (1 if distance < BITS_SMALL_DISTANCE else 2)
-    seconds = SECONDS_QUERY + -(-n // BITS_BLOCK) * (SECONDS_BITS_BLOCK + groups * each)
+    blocks = -(-n // BITS_BLOCK) * (SECONDS_BITS_BLOCK + reached * each)
+    hits = (1 + n * float(within[-1])) * SECONDS_HIT
+    seconds = SECONDS_QUERY + bits * SECONDS_BITS_TURNED + blocks + hits
     masks = np.zeros((0, -(-bits // 64)), np.uint64)
     return SearchPlan("bits", masks, 0, n, bits / 8, seconds, lookups=bits)
 
 
-def _share_within(bits: int, distance: int) -> float:
-    """The share of random rows that differ from a query in at most `distance` of so many bits."""
-    return float(signatures(bits, distance) / 2**bits)
+def matches(n: int, distance: int, information: Any) -> float:
+    """How many of n rows are within the distance of a row like them, if bits are independent."""
+    return n * float(shares_within(1 - 2.0**-information, min(distance, len(information)))[-1])
 
 
-def probe_plan(n: int, distance: int, bits: int) -> SearchPlan:
+def probe_plan(n: int, distance: int, bits: int, information: Any) -> SearchPlan:
     """Look every signature within the distance up in one table of whole fingerprints."""
     words = -(-bits // 64)
     mask = np.full((1, words), 2**64 - 1, np.uint64)
     if bits % 64:
         mask[0, -1] = 2 ** (bits % 64) - 1
-    lookups = signatures(bits, distance)
-    key_bits = _key_bits(n, bits)
-    return _of_tables("probe", n, mask, key_bits, lookups * n / 2**key_bits, lookups)
+    buckets = _bucket_shares(n, mask, bits, information, [distance])
+    near = matches(n, distance, information)
+    return _of_tables("probe", n, mask, buckets, near, signatures(bits, distance))
 
 
 def block_plan(n: int, distance: int, bits: int, m: int, information: Any) -> SearchPlan:
     """All choices of m - distance of m blocks: one table each."""
     masks = _chosen_masks(block_masks(bits, m, information)[0], distance)
-    return _of_masks(f"multi:{m}", n, bits, masks, information)
+    near = matches(n, distance, information)
+    return _of_masks(f"multi:{m}", n, bits, masks, information, near)
 
 
 def nested_plan(n: int, distance: int, bits: int, value: str, information: Any) -> SearchPlan:
@@ -148,7 +157,8 @@ def nested_plan(n: int, distance: int, bits: int, value: str, information: Any) 
             both = taken.copy()
             both[rest[_bits_of(choice, len(rest))]] = True
             masks.append(_packed(both))
-    return _of_masks(f"multi:{value}", n, bits, np.array(masks), information)
+    near = matches(n, distance, information)
+    return _of_masks(f"multi:{value}", n, bits, np.array(masks), information, near)
 
 
 def _chosen_masks(blocks: Any, distance: int) -> Any:
@@ -157,11 +167,50 @@ def _chosen_masks(blocks: Any, distance: int) -> Any:
     return np.array([np.bitwise_or.reduce(blocks[list(each)], axis=0) for each in chosen])
 
 
-def _of_masks(name: str, n: int, bits: int, masks: Any, information: Any) -> SearchPlan:
-    key_bits = _key_bits(n, min(int(np.bitwise_count(mask).sum()) for mask in masks))
-    shares = [2.0 ** -float(information[_bits_of(mask, bits)].sum()) for mask in masks]
-    together = sum(max(share, 2.0**-key_bits) for share in shares)
-    return _of_tables(name, n, masks, key_bits, n * together)
+def _of_masks(
+    name: str, n: int, bits: int, masks: Any, information: Any, near: float
+) -> SearchPlan:
+    buckets = _bucket_shares(n, masks, bits, information, [0] * len(masks))
+    return _of_tables(name, n, masks, buckets, near)
+
+
+def _bucket_shares(
+    n: int, masks: Any, bits: int, information: Any, radii: list[int]
+) -> tuple[int, Any]:
+    """Bits of the key, and the share of the rows in the buckets that a query opens in each table.
+
+    Rows are there since they differ from the query in at most the radius of the mask's bits, or,
+    where the mask has more bits than the key, by chance. Bits are taken as independent.
+    """
+    sizes = [int(np.bitwise_count(mask).sum()) for mask in masks]
+    key_bits = _key_bits(n, min(sizes))
+    shares = np.zeros(len(masks))
+    for i, (mask, size, radius) in enumerate(zip(masks, sizes, radii, strict=True)):
+        known = information[_bits_of(mask, bits)]
+        same = 2.0 ** -known.sum() if radius == 0 else shares_within(1 - 2.0**-known, radius)[-1]
+        chance = signatures(size, radius) * 2.0**-key_bits if size > key_bits else 0.0
+        shares[i] = min(same + chance, 1.0)
+    return key_bits, shares
+
+
+def shares_within(differ: Any, distance: int) -> Any:
+    """Of the first 0, 1, 2, ... bits, the share of rows that differ in at most `distance`.
+
+    Args:
+        differ: float64 (bits,): in which share of the rows each bit differs, independently.
+        distance: -1 or more.
+
+    Returns:
+        float64 (bits + 1,).
+    """
+    exactly = np.zeros(distance + 2)
+    exactly[0] = 1.0
+    within = np.full(len(differ) + 1, float(distance >= 0))
+    for bit, share in enumerate(differ):
+        exactly[1:] += share * (exactly[:-1] - exactly[1:])
+        exactly[0] *= 1 - share
+        within[bit + 1] = exactly[: distance + 1].sum()
+    return within
 
 
 def _bits_of(mask: Any, bits: int) -> Any:
@@ -183,12 +232,13 @@ def mih_plan(n: int, distance: int, bits: int, m: int, information: Any) -> Sear
     Of m blocks, one differs in at most distance // m bits (multi-index hashing: Norouzi, Punjani
     and Fleet, CVPR 2012).
     """
-    masks, block = block_masks(bits, m, information)
-    key_bits = _key_bits(n, min(int(np.bitwise_count(mask).sum()) for mask in masks))
-    share = np.maximum(2.0 ** -np.bincount(block, weights=information, minlength=m), 2.0**-key_bits)
-    lookups = mih_lookups(bits, distance, m)
-    candidates = lookups * n * float(share.mean())
-    return _of_tables(f"mih:{m}", n, masks, key_bits, candidates, lookups)
+    masks, _ = block_masks(bits, m, information)
+    radius, rest = divmod(distance, m)
+    radii = [radius if block <= rest else radius - 1 for block in range(m)]
+    sizes = [int(np.bitwise_count(mask).sum()) for mask in masks]
+    lookups = sum(map(signatures, sizes, radii))
+    buckets = _bucket_shares(n, masks, bits, information, radii)
+    return _of_tables(f"mih:{m}", n, masks, buckets, matches(n, distance, information), lookups)
 
 
 def mih_lookups(bits: int, distance: int, m: int) -> int:
@@ -199,7 +249,7 @@ def mih_lookups(bits: int, distance: int, m: int) -> int:
     return min(rest + 1, m) * wide + max(m - rest - 1, 0) * narrow
 
 
-def bands_plan(n: int, distance: int, bits: int, recall: float) -> SearchPlan:
+def bands_plan(n: int, distance: int, bits: int, recall: float, information: Any) -> SearchPlan:
     """Tables over sampled bits, as many as the recall *at* the distance needs; approximate.
 
     A row exactly `distance` bits away agrees on r sampled bits with p = C(b - d, r) / C(b, r); of
@@ -211,20 +261,18 @@ def bands_plan(n: int, distance: int, bits: int, recall: float) -> SearchPlan:
         tables = int(np.ceil(np.log(1 - recall) / np.log1p(-p))) if p < 1 else 1
         if tables > MOST_TABLES:
             break
-        key_bits = _key_bits(n, r)
-        candidates = tables * n * 2.0**-key_bits
-        masks = np.zeros((tables, -(-bits // 64)), np.uint64)
-        plan = _of_tables(f"bands:{recall:g}", n, masks, key_bits, candidates)
-        if best is None or plan.seconds < best[0].seconds:
-            best = (plan, r, 1 - (1 - p) ** tables)
+        masks = _sampled_masks(tables, r, bits)
+        buckets = _bucket_shares(n, masks, bits, information, [0] * tables)
+        near = matches(n, distance, information)
+        plan = _of_tables(f"bands:{recall:g}", n, masks, buckets, near)
+        if best is None or plan.seconds < best.seconds:
+            best = replace(plan, recall=1 - (1 - p) ** tables)
     if best is None:
         raise UsageError(
             f"bands of recall {recall:g} at distance {distance} of {bits} bits need more than"
             f" {MOST_TABLES} tables: lower the recall, or use auto"
         )
-    plan, r, reached = best
-    masks = _sampled_masks(len(plan.masks), r, bits)
-    return replace(plan, masks=masks, recall=reached)
+    return best
 
 
 def permute_plan(n: int, distance: int, bits: int, permutations: int) -> SearchPlan:
@@ -250,17 +298,18 @@ def permute_plan(n: int, distance: int, bits: int, permutations: int) -> SearchP
 
 
 def _of_tables(
-    name: str, n: int, masks: Any, key_bits: int, candidates: float, lookups: int = 0
+    name: str, n: int, masks: Any, buckets: tuple[int, Any], near: float, lookups: int = 0
 ) -> SearchPlan:
     """A plan by these tables; each is looked up once unless said."""
     tables, words = masks.shape
+    key_bits, shares = buckets
+    candidates, opened = n * float(shares.sum()), lookups or tables
     size = tables * _table_bytes(n, words, key_bits)
     doublings = max(0.0, log2(max(size * n, 1) / CACHED_BYTES))
     lookup = SECONDS_LOOKUP + doublings * SECONDS_LOOKUP_DOUBLING
     row = SECONDS_CANDIDATE + doublings * SECONDS_CANDIDATE_DOUBLING
-    opened = lookups or tables
     compared = candidates * min(row, MOST_CANDIDATE_SECONDS) * words
-    seconds = SECONDS_QUERY + opened * lookup + compared
+    seconds = SECONDS_QUERY + opened * lookup + compared + near * SECONDS_TABLE_HIT
     return SearchPlan(name, masks, key_bits, candidates, size, seconds, lookups=opened)
 
 
