@@ -19,7 +19,7 @@ from neardup.kernels.fingerprint import hash_features, longest_text, table_size
 from neardup.kernels.fold import PLANES, distinct, fold_equal
 from neardup.kernels.jit import inner, kernel, move
 from neardup.kernels.tokenise import BUFFER_RATIO, SEGMENT_RATIO, SLACK, TOKEN_RATIO, tokenise
-from neardup.kernels.xxh3 import seeded_secret, xxh3_64
+from neardup.kernels.xxh3 import SCRATCH, seeded_secret, xxh3_64
 from neardup.text import text_array, text_blocks
 from neardup.unicode import tables
 
@@ -87,7 +87,7 @@ def hash_block(
     none = np.empty(0, np.int64)
     planes = np.empty(PLANES, np.uint64)
     seed = np.uint64(0)
-    secret, lanes = seeded_secret(seed), np.empty(8, np.uint64)
+    secret, lanes = seeded_secret(seed), np.empty(SCRATCH, np.uint64)
     used = 0
     for i in range(offsets.size - 1):
         tokens = tokenise(
@@ -102,7 +102,7 @@ def hash_block(
                 buffer, starts, tokens, ngram, seed, secret, lanes, hashes, octets, token_hashes
             )  # fmt: skip
         if count:
-            count = distinct(hashes, count, table, none, none)
+            count = distinct(hashes, count, table, none)
             fold_equal(hashes, count, False, planes, words_out[i])
             move(hashes, count, features[used:])
         counts[i] = count

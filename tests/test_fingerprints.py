@@ -44,6 +44,11 @@ def as_ints(values: object) -> list[int | None]:
 
 @given(st.lists(texts(), max_size=5), recipes())
 @example(["é" * 40 + "ẛ̣ \u0301a", "\u1100\u1161\u11a8 x", "a\u0300\u0301" * 40], nd.Recipe())
+@example(["Şu ığÜ" + "é" * 70 + " ¿ñ ÑÑ», İzmir'de “çok” güzel\u0301 ü" * 9], nd.Recipe())
+@example(
+    ["你好\uff0c世界。再见" * 9 + " 2008年e\u0301你\u0301好、\u200d" * 7 + "。" * 90],
+    nd.Recipe(ngram=2),
+)
 @example(["x" * 63 + " " + "Y" * 130, "_", "word" * 100], nd.Recipe(ngram=1))
 def test_fingerprints_equal_the_oracle(documents: list[str], recipe: nd.Recipe) -> None:
     expected = [naive.fingerprint(text, recipe) for text in documents]

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import naive
 from conftest import JIT
-from neardup.kernels import bits, fold
+from neardup.kernels import bits, counters, fold
 from neardup.kernels.jit import kernel
-from neardup.kernels.xxh3 import seeded_secret, xxh3_64
+from neardup.kernels.xxh3 import SCRATCH, seeded_secret, xxh3_64, xxh3_runs
 
 MASK64 = (1 << 64) - 1
 SEEDS = [0, 1, 0xFFFF_FFFF, 1 << 32, 1 << 63, MASK64]
@@ -67,8 +67,30 @@ def byte_masks(data: Any, out: Any) -> None:
 
 
 @kernel
-def words_packed(target: Any, data: Any, case_bit: Any, words: Any, kept: Any) -> None:
-    bits.pack_words64(target, 2, data, 1, case_bit, words, kept)
+def words_packed(target: Any, data: Any, case_bit: Any, words: Any, kept: Any) -> Any:
+    return bits.pack_words64(target, 2, data, 1, case_bit, words, kept)
+
+
+@kernel
+def copied(data: Any, target: Any, value: Any) -> None:
+    bits.copy64(data, 1, target, 2)
+    bits.store32(target, 3, value)
+
+
+@kernel
+def runs_hashed(data: Any, starts: Any, width: int, gap: int, seed: Any, hashes: Any) -> None:
+    secret, scratch = seeded_secret(seed), np.empty(SCRATCH, np.uint64)
+    last = hashes.size
+    xxh3_runs(data, starts, 1, last, width, gap, seed, secret, scratch, hashes)
+
+
+@kernel
+def lanes_summed(words: Any, end: int, step: Any, planes: Any) -> Any:
+    if step:
+        counters.count_widened8(words, 1, end, step, planes)
+    else:
+        counters.count_words8(words, 1, end, planes)
+    return counters.sum_lanes8(planes)
 
 
 @kernel
@@ -84,12 +106,17 @@ def folded_weighted(hashes: Any, weights: Any, tie_one: bool, out: Any) -> None:
 @kernel
 def made_distinct(hashes: Any, table_size: int, weights: Any) -> Any:
     table = np.empty(table_size, np.uint64)
-    slots = np.empty(table_size, np.int64)
-    return fold.distinct(hashes, hashes.size, table, slots, weights)
+    return fold.distinct(hashes, hashes.size, table, weights)
 
 
 def uint64(values: list[int]) -> Any:
     return np.array(values, np.uint64)
+
+
+def splitmix(value: int) -> int:
+    value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 & MASK64
+    value = (value ^ value >> 27) * 0x94D049BB133111EB & MASK64
+    return value ^ value >> 31
 
 
 def joined(fingerprint: Any) -> int:
@@ -113,6 +140,27 @@ def test_the_hash_is_xxh3_for_any_bytes(data: bytes, seed: int) -> None:
     array = np.frombuffer(data, np.uint8)
     hash_slices(array, 0, np.array([len(data)]), np.uint64(seed), out)
     assert int(out[0]) == xxhash.xxh3_64_intdigest(data, seed)
+
+
+@given(
+    sizes=st.lists(
+        st.sampled_from([0, 1, 3, 4, 8, 9, 16, 17, 32, 33, 128, 129]) | st.integers(0, 300)
+    ),
+    width=st.integers(1, 4),
+    gap=st.integers(0, 1),
+    seed=words,
+)
+@example(sizes=[*range(40)] * 15, width=1, gap=1, seed=1)
+def test_runs_of_tokens_are_hashed_whatever_their_size(
+    sizes: list[int], width: int, gap: int, seed: int
+) -> None:
+    starts = np.cumsum([5, *(size + gap for size in sizes)])
+    data = random.Random(seed).randbytes(int(starts[-1]) + 8)
+    hashes = np.zeros(max(0, len(sizes) + 1 - width), np.uint64)
+    runs_hashed(np.frombuffer(data, np.uint8), starts, width, gap, np.uint64(seed), hashes)
+    for i in range(1, hashes.size):
+        run = data[starts[i] : starts[i + width] - gap]
+        assert int(hashes[i]) == xxhash.xxh3_64_intdigest(run, seed)
 
 
 @given(values=st.lists(words, min_size=1, max_size=20))
@@ -167,11 +215,31 @@ def test_words_are_packed_in_small_letters_with_blanks_between(
     for case_bit, letters in ((0x20, data[1:].lower()), (0, data[1:])):
         target = np.full(70, 7, np.uint8)
         array = np.frombuffer(data, np.uint8)
-        words_packed(target, array, np.uint8(case_bit), np.uint64(marked), np.uint64(kept))
+        marks = words_packed(target, array, np.uint8(case_bit), np.uint64(marked), np.uint64(kept))
         blanked = [byte if marked >> i & 1 else 0x20 for i, byte in enumerate(letters)]
         expected = bytes(byte for i, byte in enumerate(blanked) if kept >> i & 1)
         assert bytes(target[: 2 + len(expected)]) == b"\7\7" + expected
         assert bytes(target[66:]) == b"\7" * 4
+        blanks = sum(1 << i for i, byte in enumerate(expected) if byte == 0x20)
+        assert int(marks) & (1 << len(expected)) - 1 == blanks
+
+
+def test_64_bytes_are_copied_and_4_stored() -> None:
+    target = np.full(70, 7, np.uint8)
+    copied(np.arange(65, dtype=np.uint8), target, np.uint64(0xFF_04_03_02_01))
+    assert bytes(target) == bytes([7, 7, 1, 1, 2, 3, 4, *range(6, 65), 7, 7, 7, 7])
+
+
+@given(values=st.lists(words, min_size=65, max_size=65), end=st.integers(1, 65), step=words)
+@example(values=[MASK64] * 65, end=65, step=0)
+def test_lanes_count_each_bit(values: list[int], end: int, step: int) -> None:
+    planes = np.zeros(9 * counters.LANES, np.uint64)
+    array = uint64(values)
+    sums = [lanes_summed(array, end, np.uint64(step), planes) for _ in range(2)][1]
+    chosen = [splitmix(value + step & MASK64) if step else value for value in values[1:end]]
+    for bit in range(64):
+        counted = sum((int(word) >> bit & 1) << i for i, word in enumerate(sums))
+        assert counted == 2 * sum(value >> bit & 1 for value in chosen)
 
 
 @given(hashes=st.lists(words, min_size=1, max_size=40), count=st.integers(1, 3), tie=st.booleans())
@@ -184,10 +252,10 @@ def test_an_equal_fold_is_the_majority(hashes: list[int], count: int, tie: bool)
     assert joined(out) == naive.fold(weighted, 64 * count, "one" if tie else "zero")
 
 
-@pytest.mark.parametrize("count", [255, 256, 257, 65_535, 65_536, 65_537])
+@pytest.mark.parametrize("count", [63, 64, 65, 1983, 1984, 1985, 3968, 65_535, 65_536, 65_537])
 def test_counts_carry_over_every_plane(count: int) -> None:
     if not JIT:
-        count //= 64
+        count = min(count, 2000)
     hashes = np.full(count, MASK64, np.uint64)
     hashes[: count // 2] = 0
     out = np.empty(1, np.uint64)

@@ -121,10 +121,11 @@ def _pack_words64(
         packed = builder.call(compress, [value, builder.bitcast(args[6], lanes), nothing])
         place = pointer(context, builder, signature.args[0], args[0], args[1], vector)
         builder.store(packed, place).align = 1
-        return context.get_dummy_value()
+        blank = builder.icmp_unsigned("==", packed, _splat(ord(" "), 64))
+        return builder.bitcast(blank, _I64)
 
     arguments = target, types.int64, data, types.int64, types.uint8, types.uint64, types.uint64
-    return types.void(*arguments), codegen
+    return types.uint64(*arguments), codegen
 
 
 def _loader(width: int) -> Any:
@@ -141,6 +142,29 @@ def _loader(width: int) -> Any:
         return types.uint64(data, types.int64), codegen
 
     return load
+
+
+@intrinsic
+def _copy64(typingctx: Any, data: Any, at: Any, target: Any, to: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kinds = signature.args
+        value = _load_lanes(context, builder, kinds[0], args[0], args[1], 64)
+        place = pointer(context, builder, kinds[2], args[2], args[3], value.type)
+        builder.store(value, place).align = 1
+        return context.get_dummy_value()
+
+    return types.void(data, types.int64, target, types.int64), codegen
+
+
+@intrinsic
+def _store32(typingctx: Any, data: Any, at: Any, value: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        narrow = ir.IntType(32)
+        place = pointer(context, builder, signature.args[0], args[0], args[1], narrow)
+        builder.store(builder.trunc(args[2], narrow), place).align = 1
+        return context.get_dummy_value()
+
+    return types.void(data, types.int64, types.uint64), codegen
 
 
 _load64 = _loader(64)
@@ -248,6 +272,19 @@ def load32(data: Any, at: int) -> Any:
     return np.uint64(int.from_bytes(bytes(data[at : at + 4]), "little"))
 
 
+@compiled_as(_copy64)
+def copy64(data: Any, at: int, target: Any, to: int) -> None:
+    """Copy 64 bytes from data[at] on to target[to] and on; uint8 arrays."""
+    target[to : to + 64] = data[at : at + 64]
+
+
+@compiled_as(_store32)
+def store32(data: Any, at: int, value: Any) -> None:
+    """Write the low 4 bytes of a uint64 to a uint8 array from index `at` on, little-endian."""
+    for i in range(4):
+        data[at + i] = int(value) >> 8 * i & 0xFF
+
+
 @compiled_as(_word_mask64)
 def word_mask64(data: Any, at: int) -> Any:
     """Mark which of the 64 bytes from index `at` on are ASCII letters, digits or `_`; uint64."""
@@ -265,17 +302,23 @@ def high_mask64(data: Any, at: int) -> Any:
 @compiled_as(_pack_words64)
 def pack_words64(
     target: Any, to: int, data: Any, at: int, case_bit: Any, words: Any, kept: Any
-) -> None:
+) -> Any:
     """Write those of the 64 bytes from data[at] on that `kept` marks to target[to] and on.
 
     Bytes outside `words` become blanks, and uint8 `case_bit` is added to ASCII capitals. All of
     target[to : to + 64] may be overwritten.
+
+    Returns:
+        uint64, which of the written bytes are blanks; bits behind the last of them mean nothing.
     """
+    blanks, written = 0, 0
     for i in range(64):
         if int(kept) >> i & 1:
             byte = data[at + i] if int(words) >> i & 1 else 0x20
-            target[to] = byte + case_bit if 0x41 <= byte <= 0x5A else byte
-            to += 1
+            target[to + written] = byte + case_bit if 0x41 <= byte <= 0x5A else byte
+            blanks |= int(byte == 0x20) << written
+            written += 1
+    return np.uint64(blanks)
 
 
 @compiled_as(_near8)

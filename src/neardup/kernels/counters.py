@@ -10,8 +10,10 @@ import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from neardup.kernels.bits import compiled_as, pointer
@@ -21,6 +23,12 @@ if TYPE_CHECKING:
 
 GROUP: Final = 8
 LANES: Final = 8
+SUM_BITS: Final = 11
+"""Of the sum of 8 counters of 8 bits."""
+
+SPLITMIX: Final = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+"""The step and the two factors of splitmix64."""
+
 _I32: Final = ir.IntType(32)
 _I64: Final = ir.IntType(64)
 _VECTOR: Final = ir.VectorType(_I64, LANES)
@@ -56,9 +64,28 @@ def _added(bits: list[Any], held: list[Any], on: _Operations) -> list[Any]:
     return [*planes, on.or_(held[-1], carry)]
 
 
-def _vector_at(context: Any, builder: Any, kind: Any, array: Any, at: Any, word: int) -> Any:
-    place = builder.mul(builder.add(at, ir.Constant(_I64, word)), ir.Constant(_I64, 8))
-    return pointer(context, builder, kind, array, place, _VECTOR)
+def _load(context: Any, builder: Any, kind: Any, array: Any, at: Any, word: int) -> tuple[Any, Any]:
+    """The vector that begins `word` words behind array[at]: where it is, and its value."""
+    byte = builder.mul(builder.add(at, ir.Constant(_I64, word)), ir.Constant(_I64, 8))
+    place = pointer(context, builder, kind, array, byte, _VECTOR)
+    value = builder.load(place)
+    value.align = 8
+    return place, value
+
+
+def _add_to(
+    context: Any, builder: Any, bits: list[Any], kind: Any, planes: Any, counters: int
+) -> Any:
+    """Add 8 vectors of bits to the planes in memory; gives the last one."""
+    zero = ir.Constant(_I64, 0)
+    held = [
+        _load(context, builder, kind, planes, zero, plane * LANES) for plane in range(counters + 1)
+    ]
+    on = _Operations(builder.and_, builder.or_, builder.xor)
+    sums = _added(bits, [value for _, value in held], on)
+    for (place, _), value in zip(held, sums, strict=True):
+        builder.store(value, place).align = 8
+    return sums[-1]
 
 
 def _spread(builder: Any, vector: Any) -> Any:
@@ -68,29 +95,27 @@ def _spread(builder: Any, vector: Any) -> Any:
         yield builder.shuffle_vector(vector, vector, chosen)
 
 
+def _in_all_lanes(builder: Any, value: Any) -> Any:
+    nothing = ir.Constant(_VECTOR, ir.Undefined)
+    one = builder.insert_element(nothing, value, ir.Constant(_I32, 0))
+    return builder.shuffle_vector(
+        one, nothing, ir.Constant(ir.VectorType(_I32, LANES), [0] * LANES)
+    )
+
+
 def _adder(counters: int) -> Any:
     """The intrinsic for counters of so many bits."""
 
     @intrinsic
     def add(typingctx: Any, slices: Any, at: Any, turned: Any, first: Any, planes: Any) -> Any:  # noqa: ARG001
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            def load(argument: int, start: Any, word: int) -> Any:
-                kind, array = signature.args[argument], args[argument]
-                place = _vector_at(context, builder, kind, array, start, word)
-                value = builder.load(place)
-                value.align = 8
-                return place, value
-
-            turns = _spread(builder, load(2, args[3], 0)[1])
-            lines = [load(0, args[1], i * LANES)[1] for i in range(GROUP)]
+            kinds = signature.args
+            turned = _load(context, builder, kinds[2], args[2], args[3], 0)[1]
+            lines = _lines(context, builder, kinds[0], args[0], args[1])
+            turns = _spread(builder, turned)
             bits = [builder.xor(line, turn) for line, turn in zip(lines, turns, strict=True)]
-            zero = ir.Constant(_I64, 0)
-            held = [load(4, zero, plane * LANES) for plane in range(counters + 1)]
-            on = _Operations(builder.and_, builder.or_, builder.xor)
-            sums = _added(bits, [value for _, value in held], on)
-            for (place, _), value in zip(held, sums, strict=True):
-                builder.store(value, place).align = 8
-            over = builder.bitcast(sums[-1], ir.IntType(64 * LANES))
+            last = _add_to(context, builder, bits, kinds[4], args[4], counters)
+            over = builder.bitcast(last, ir.IntType(64 * LANES))
             return builder.icmp_unsigned("!=", over, ir.Constant(over.type, -1))
 
         return types.boolean(slices, types.int64, turned, types.int64, planes), codegen
@@ -99,6 +124,96 @@ def _adder(counters: int) -> Any:
 
 
 _add4, _add15 = _adder(4), _adder(15)
+
+
+def _splitmix(builder: Any, value: Any) -> Any:
+    """The finaliser of splitmix64 on each lane."""
+    for shift, factor in ((30, SPLITMIX[1]), (27, SPLITMIX[2]), (31, 1)):
+        by = ir.Constant(_VECTOR, [shift] * LANES)
+        value = builder.xor(value, builder.lshr(value, by))
+        if factor != 1:
+            value = builder.mul(value, ir.Constant(_VECTOR, [factor] * LANES))
+    return value
+
+
+def _lines(context: Any, builder: Any, kind: Any, array: Any, at: Any) -> list[Any]:
+    return [_load(context, builder, kind, array, at, i * LANES)[1] for i in range(GROUP)]
+
+
+def _lines_upto(
+    context: Any, builder: Any, kind: Any, array: Any, at: Any, end: Any, step: Any
+) -> Any:
+    """The lines of `_lines`, 0 from array[end] on; where there is a step, each word is mixed."""
+    i1 = ir.VectorType(ir.IntType(1), LANES)
+    made: Any = cgutils.get_or_insert_function
+    function = ir.FunctionType(_VECTOR, [_VECTOR.as_pointer(), _I32, i1, _VECTOR])
+    masked = made(builder.module, function, f"llvm.masked.load.v{LANES}i64.p0")
+    left, zeros = _in_all_lanes(builder, builder.sub(end, at)), ir.Constant(_VECTOR, [0] * LANES)
+    for i in range(GROUP):
+        places = ir.Constant(_VECTOR, [i * LANES + lane for lane in range(LANES)])
+        inside = builder.icmp_signed("<", places, left)
+        begin = builder.mul(builder.add(at, ir.Constant(_I64, i * LANES)), ir.Constant(_I64, 8))
+        place = pointer(context, builder, kind, array, begin, _VECTOR)
+        line = builder.call(masked, [place, ir.Constant(_I32, 8), inside, zeros])
+        if step is not None:
+            mixed = _splitmix(builder, builder.add(line, _in_all_lanes(builder, step)))
+            line = builder.select(inside, mixed, zeros)
+        yield line
+
+
+@intrinsic
+def _add_words8(typingctx: Any, words: Any, at: Any, end: Any, planes: Any) -> Any:  # noqa: ARG001
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kinds = signature.args
+        lines = _lines_upto(context, builder, kinds[0], args[0], args[1], args[2], None)
+        _add_to(context, builder, list(lines), kinds[3], args[3], 8)
+        return context.get_dummy_value()
+
+    return types.void(words, types.int64, types.int64, planes), codegen
+
+
+@intrinsic
+def _add_widened8(typingctx: Any, words: Any, at: Any, end: Any, step: Any, planes: Any) -> Any:  # noqa: ARG001
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kinds = signature.args
+        lines = _lines_upto(context, builder, kinds[0], args[0], args[1], args[2], args[3])
+        _add_to(context, builder, list(lines), kinds[4], args[4], 8)
+        return context.get_dummy_value()
+
+    return types.void(words, types.int64, types.int64, types.uint64, planes), codegen
+
+
+@intrinsic
+def _sum_lanes8(typingctx: Any, planes: Any) -> Any:  # noqa: ARG001
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        zero, on = ir.Constant(_I64, 0), _Operations(builder.and_, builder.or_, builder.xor)
+        numbers = [
+            _load(context, builder, signature.args[0], args[0], zero, level * LANES)[1]
+            for level in range(8)
+        ]
+        lanes = LANES
+        while lanes > 1:
+            lanes //= 2
+            halves = [
+                [
+                    builder.shuffle_vector(
+                        number, number, ir.Constant(ir.VectorType(_I32, lanes), chosen)
+                    )
+                    for number in numbers
+                ]
+                for chosen in (list(range(lanes)), list(range(lanes, 2 * lanes)))
+            ]
+            carry = ir.Constant(ir.VectorType(_I64, lanes), [0] * lanes)
+            numbers = []
+            for a, b in zip(*halves, strict=True):
+                number, carry = on.full(a, b, carry)
+                numbers.append(number)
+            numbers.append(carry)
+        words = [builder.extract_element(number, ir.Constant(_I32, 0)) for number in numbers]
+        return context.make_tuple(builder, signature.return_type, words)
+
+    many: Any = types.UniTuple
+    return many(types.uint64, SUM_BITS)(planes), codegen
 
 
 def _add_plainly(slices: Any, at: int, turned: Any, first: int, planes: Any, counters: int) -> bool:
@@ -128,3 +243,43 @@ def count4(slices: Any, at: int, turned: Any, first: int, planes: Any) -> bool:
 def count15(slices: Any, at: int, turned: Any, first: int, planes: Any) -> bool:
     """As `count4`, for counters of 15 bits: planes uint64 (16 * LANES,)."""
     return _add_plainly(slices, at, turned, first, planes, 15)
+
+
+@compiled_as(_add_words8)
+def count_words8(words: Any, at: int, end: int, planes: Any) -> None:
+    """Add words[at : at + 64], but none from `end` on, to 8 counters of 8 bits for each bit.
+
+    Args:
+        words: uint64, contiguous.
+        at: Its first word.
+        end: Behind its last one; may be less than `at` + 64.
+        planes: uint64 (9 * LANES or more,), contiguous, changed: as those of `count4`.
+    """
+    lines = np.zeros(GROUP * LANES, np.uint64)
+    found = words[at : min(end, at + GROUP * LANES)]
+    lines[: found.size] = found
+    _add_plainly(lines, 0, np.zeros(GROUP, np.uint64), 0, planes, 8)
+
+
+@compiled_as(_add_widened8)
+def count_widened8(words: Any, at: int, end: int, step: Any, planes: Any) -> None:
+    """As `count_words8`, of the splitmix64 of each word + uint64 `step`."""
+    mixed = words[at : min(end, at + GROUP * LANES)] + step
+    for shift, factor in ((30, SPLITMIX[1]), (27, SPLITMIX[2])):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    count_words8(mixed ^ (mixed >> np.uint64(31)), 0, mixed.size, planes)
+
+
+@compiled_as(_sum_lanes8)
+def sum_lanes8(planes: Any) -> Any:
+    """Sum the 8 counters of `count_words8` for each bit: SUM_BITS words, word p the bits p."""
+    counts = sum(
+        (planes[level * LANES + lane] >> np.arange(64, dtype=np.uint64) & np.uint64(1)).astype(int)
+        << level
+        for level in range(8)
+        for lane in range(LANES)
+    )
+    return tuple(
+        np.uint64(sum((int(count) >> bit & 1) << i for i, count in enumerate(counts)))
+        for bit in range(SUM_BITS)
+    )

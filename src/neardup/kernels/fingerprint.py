@@ -10,7 +10,7 @@ from neardup.kernels.fold import PLANES, distinct, fold_equal
 from neardup.kernels.hashes import hash_feature
 from neardup.kernels.jit import fill, inner, kernel, move
 from neardup.kernels.tokenise import BUFFER_RATIO, SEGMENT_RATIO, SLACK, TOKEN_RATIO, tokenise
-from neardup.kernels.xxh3 import seeded_secret, xxh3_64
+from neardup.kernels.xxh3 import SCRATCH, seeded_secret, xxh3_runs
 
 SET, COUNT = 0, 1
 
@@ -36,13 +36,13 @@ def hash_runs(
     lanes: Any, hashes: Any, kind: Any = None,
 ) -> None:  # fmt: skip
     """Hash the runs of `width` tokens that begin with tokens `first` to `last` - 1."""
+    if kind is None:
+        xxh3_runs(buffer, starts, first, last, width, gap, seed, secret, lanes, hashes)
+        return
     for i in range(first, last):
         start = starts[i]
         size = starts[i + width] - gap - start
-        if kind is None:
-            hashes[i] = xxh3_64(buffer, start, size, seed, secret, lanes)
-        else:
-            hashes[i] = hash_feature(kind, buffer, start, size, seed, secret, lanes)
+        hashes[i] = hash_feature(kind, buffer, start, size, seed, secret, lanes)
 
 
 @inner
@@ -61,22 +61,6 @@ def table_size(items: int) -> int:
     while size < 2 * items:
         size *= 2
     return size
-
-
-@inner
-def _hash_document(
-    data: Any, begin: int, end: int, tables: Any, case_bit: Any, chars: bool, ngram: int, seed: Any,
-    secret: Any, lanes: Any, points: Any, classes: Any, buffer: Any, starts: Any, hashes: Any,
-    kind: Any,
-) -> int:  # fmt: skip
-    """Write the hash of every feature, repeats included; returns how many there are."""
-    tokens = tokenise(
-        data, begin, end, tables, chars, case_bit, points, classes, buffer, starts
-    )  # fmt: skip
-    if tokens == 0:
-        return 0
-    gap = 0 if chars else 1
-    return hash_features(buffer, starts, tokens, ngram, gap, seed, secret, lanes, hashes, kind)
 
 
 @kernel
@@ -119,22 +103,28 @@ def fingerprint_block(
     table = np.empty(1 if weight == COUNT and not keep_features else table_size(most), np.uint64)
     nothing = np.empty(0, np.int64)
     planes = np.empty(PLANES, np.uint64)
-    secret, lanes = seeded_secret(seed), np.empty(8, np.uint64)
+    secret, lanes = seeded_secret(seed), np.empty(SCRATCH, np.uint64)
     features = np.empty((offsets[-1] - offsets[0]) // 4 if keep_features else 0, np.uint64)
     used = 0
+    gap = 0 if chars else 1
     for i in range(offsets.size - 1):
-        count = _hash_document(
-            data, offsets[i], offsets[i + 1], tables, case_bit, chars, ngram, seed, secret, lanes,
-            points, classes, buffer, starts, hashes, kind,
+        tokens = tokenise(
+            data, offsets[i], offsets[i + 1], tables, chars, case_bit, points, classes, buffer,
+            starts,
         )  # fmt: skip
+        count = np.int64(0)
+        if tokens:
+            count = hash_features(
+                buffer, starts, tokens, ngram, gap, seed, secret, lanes, hashes, kind
+            )  # fmt: skip
         if weight != COUNT:
-            count = distinct(hashes, count, table, nothing, nothing)
+            count = distinct(hashes, count, table, nothing)
         if count == 0:
             fill(out[i], 0, out.shape[1], np.uint64(0))
         else:
             fold_equal(hashes, count, tie_one, planes, out[i])
         if weight == COUNT and keep_features:
-            count = distinct(hashes, count, table, nothing, nothing)
+            count = distinct(hashes, count, table, nothing)
         counts[i] = count
         if keep_features:
             if used + count > features.size:

@@ -9,18 +9,29 @@ from typing import Any, Final
 
 import numpy as np
 
+from neardup.kernels.counters import (
+    GROUP,
+    LANES,
+    SPLITMIX,
+    SUM_BITS,
+    count_widened8,
+    count_words8,
+    sum_lanes8,
+)
 from neardup.kernels.jit import fill, inner
 from neardup.kernels.lanes import add_weights
 
-PLANES: Final = 48
-"""Bit planes of a vertical counter: it counts up to 2**48 features."""
+_LANES_SIZE: Final = 9 * LANES
+_TOTALS_AT: Final = np.uint64(_LANES_SIZE)
+_MOST: Final = ((1 << 8) - 1) // GROUP * GROUP * LANES
+PLANES: Final = _LANES_SIZE + 48
+"""Words of scratch: the lanes' counters, and totals of up to 2**48 features."""
 
 WEIGHT_ONE: Final = 1 << 16
 """The integer that stands for weight 1: weights are multiples of 2**-16."""
 
-_GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
-_MIX_1: Final = np.uint64(0xBF58476D1CE4E5B9)
-_MIX_2: Final = np.uint64(0x94D049BB133111EB)
+_SPARSE: Final = 4
+_GOLDEN, _MIX_1, _MIX_2 = (np.uint64(value) for value in SPLITMIX)
 _ZERO: Final = np.uint64(0)
 _ONE: Final = np.uint64(1)
 
@@ -37,76 +48,72 @@ def widened(h: Any, word: int) -> Any:
 
 
 @inner
-def _add_plane(planes: Any, level: int, carry: Any) -> None:
-    while carry != _ZERO:
-        kept = planes[level]
-        planes[level] = kept ^ carry
-        carry &= kept
-        level += 1
+def _count_in_lanes(hashes: Any, first: int, last: int, word: int, scratch: Any) -> None:
+    """Count the bits of hashes[first:last], at most _MOST, in 8 lanes."""
+    fill(scratch, 0, _LANES_SIZE, _ZERO)
+    for at in range(first, last, GROUP * LANES):
+        if word:
+            count_widened8(hashes, at, last, np.uint64(word) * _GOLDEN, scratch)
+        else:
+            count_words8(hashes, at, last, scratch)
 
 
 @inner
-def _majority(planes: Any, levels: int, total: int, ties: Any) -> Any:
+def _add_lanes(scratch: Any, levels: int) -> None:
+    """Add the sums of the 8 lanes to the totals."""
+    carry, to = _ZERO, _TOTALS_AT
+    for count in sum_lanes8(scratch):
+        total = scratch[to]
+        half = total ^ count
+        scratch[to] = half ^ carry
+        carry = (total & count) | (half & carry)
+        to += _ONE
+    for _ in range(SUM_BITS, levels):
+        total = scratch[to]
+        scratch[to] = total ^ carry
+        carry &= total
+        to += _ONE
+
+
+@inner
+def _majority(scratch: Any, levels: int, total: int, ties: Any) -> Any:
     half = total >> 1
     above, equal = _ZERO, ~_ZERO
     for level in range(levels - 1, -1, -1):
-        plane = planes[level]
-        if (half >> level) & 1:
-            equal &= plane
-        else:
-            above |= equal & plane
-            equal &= ~plane
+        plane, wanted = scratch[_TOTALS_AT + np.uint64(level)], -np.uint64(half >> level & 1)
+        above |= equal & plane & ~wanted
+        equal &= ~(plane ^ wanted)
     if total & 1:
         return above
     return above | (equal & ties)
 
 
 @inner
-def fold_equal(hashes: Any, count: int, tie_one: bool, planes: Any, out: Any) -> None:
+def fold_equal(hashes: Any, count: int, tie_one: bool, scratch: Any, out: Any) -> None:
     """Fold `count` hashes of weight 1 each; writes out[word].
 
-    A vertical counter: lane i of planes[p] is bit p of the number of hashes that have bit i set.
-    Carry-save adders take eight hashes at a time, so a hash costs about six operations a word.
+    Vertical counters: bit i of plane p is bit p of the number of hashes that have bit i set. 64
+    hashes at a time are added, 8 in each of 8 lanes (see kernels/counters.py), and the lanes last.
 
     Args:
         hashes: uint64 (at least count,), read only.
         count: Number of hashes, 1 or more.
         tie_one: The bit where exactly half of the hashes have it set.
-        planes: uint64 (PLANES,), scratch.
+        scratch: uint64 (PLANES,).
         out: uint64 (words,), written.
     """
     ties = ~_ZERO if tie_one else _ZERO
-    levels = np.int64(3)
+    levels = np.int64(SUM_BITS)
     while count >> levels:
         levels += 1
     for word in range(out.size):
-        fill(planes, 0, levels, _ZERO)
-        ones, twos, fours = _ZERO, _ZERO, _ZERO
-        full = count & ~7
-        for at in range(0, full, 8):
-            a, b = widened(hashes[at], word), widened(hashes[at + 1], word)
-            half = ones ^ a
-            carry_a, ones = (ones & a) | (half & b), half ^ b
-            a, b = widened(hashes[at + 2], word), widened(hashes[at + 3], word)
-            half = ones ^ a
-            carry_b, ones = (ones & a) | (half & b), half ^ b
-            half = twos ^ carry_a
-            four_a, twos = (twos & carry_a) | (half & carry_b), half ^ carry_b
-            a, b = widened(hashes[at + 4], word), widened(hashes[at + 5], word)
-            half = ones ^ a
-            carry_a, ones = (ones & a) | (half & b), half ^ b
-            a, b = widened(hashes[at + 6], word), widened(hashes[at + 7], word)
-            half = ones ^ a
-            carry_b, ones = (ones & a) | (half & b), half ^ b
-            half = twos ^ carry_a
-            four_b, twos = (twos & carry_a) | (half & carry_b), half ^ carry_b
-            half = fours ^ four_a
-            eight, fours = (fours & four_a) | (half & four_b), half ^ four_b
-            _add_plane(planes, np.int64(3), eight)
-        planes[0], planes[1], planes[2] = ones, twos, fours
-        for at in range(full, count):
-            _add_plane(planes, np.int64(0), widened(hashes[at], word))
-        out[word] = _majority(planes, levels, count, ties)
+        for level in range(levels):
+            scratch[_TOTALS_AT + np.uint64(level)] = _ZERO
+        for first in range(0, count, _MOST):
+            last = min(first + _MOST, count)
+            _count_in_lanes(hashes, first, last, word, scratch)
+            _add_lanes(scratch, levels)
+        out[word] = _majority(scratch, levels, count, ties)
 
 
 @inner
@@ -147,49 +154,41 @@ def fold_weighted(
 
 
 @inner
-def distinct(hashes: Any, count: int, table: Any, slots: Any, weights: Any) -> int:
+def distinct(hashes: Any, count: int, table: Any, weights: Any) -> int:
     """Move the distinct hashes to the front, in order of first occurrence, and weigh each.
 
-    Open addressing in a table of at least twice `count` slots; a hash of 0 is kept aside.
+    Open addressing. A slot names the place of its hash among the distinct ones, and a free slot a
+    place behind them all: so the smaller of that and the next place is where the hash is or will
+    be, and a new hash takes the same way through the code as one that was seen before. Only a
+    collision branches.
 
     Args:
         hashes: uint64 (at least count,), reordered in place.
         count: Number of hashes.
         table: uint64, scratch, a power of two long and at least 2 * count.
-        slots: int64 (table.size,), scratch; only used where there are weights.
         weights: int64, one a hash, those of equal hashes are added up in place; or empty.
 
     Returns:
         How many distinct hashes there are.
     """
-    size = 2
-    while size < 2 * count:
+    size = np.int64(2)
+    while size < _SPARSE * count and size < table.size:
         size *= 2
+    fill(table, 0, size, ~_ZERO)
     mask = np.uint64(size - 1)
-    fill(table, 0, size, _ZERO)
     weighing = weights.size > 0
-    found, zero_at = 0, -1
+    found = _ZERO
     for at in range(count):
         h = hashes[at]
-        if h == _ZERO:
-            if zero_at >= 0:
-                if weighing:
-                    weights[zero_at] += weights[at]
-                continue
-            zero_at = found
-        else:
-            slot = np.int64(h & mask)
-            while table[slot] != _ZERO and table[slot] != h:
-                slot = np.int64(np.uint64(slot + 1) & mask)
-            if table[slot] == h:
-                if weighing:
-                    weights[slots[slot]] += weights[at]
-                continue
-            table[slot] = h
-            if weighing:
-                slots[slot] = found
         hashes[found] = h
+        slot = h & mask
+        place = min(table[slot], found)
+        while hashes[place] != h:
+            slot = (slot + _ONE) & mask
+            place = min(table[slot], found)
+        table[slot] = place
         if weighing:
-            weights[found] = weights[at]
-        found += 1
-    return found
+            weight, weights[found] = weights[at], 0
+            weights[place] += weight
+        found += np.uint64(place == found)
+    return np.int64(found)

@@ -103,9 +103,16 @@ def _composite(first: int, second: int, tables: Any) -> int:
     if 0 <= syllable < _S_COUNT and syllable % _T_COUNT == 0 and 0 < tail < _T_COUNT:
         return first + tail
     key = (np.uint64(first) << np.uint64(32)) | np.uint64(second)
-    at = np.searchsorted(tables.comp_keys, key)
-    if at < tables.comp_keys.size and tables.comp_keys[at] == key:
-        return np.int64(tables.comp_values[at])
+    # Written out: np.searchsorted takes half a second to compile.
+    low, high = np.int64(0), np.int64(tables.comp_keys.size)
+    while low < high:
+        middle = (low + high) >> 1
+        if tables.comp_keys[middle] < key:
+            low = middle + 1
+        else:
+            high = middle
+    if low < tables.comp_keys.size and tables.comp_keys[low] == key:
+        return np.int64(tables.comp_values[low])
     return 0
 
 

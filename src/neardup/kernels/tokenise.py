@@ -12,9 +12,12 @@ from typing import Any, Final
 import numpy as np
 
 from neardup.kernels.bits import (
+    copy64,
     high_mask64,
+    load32,
     pack_words64,
     popcount,
+    store32,
     trailing_zeros,
     word_mask64,
 )
@@ -25,6 +28,7 @@ from neardup.kernels.classes import (
     EXTEND,
     IGNORED,
     MULTI,
+    OTHER,
     SLOW,
     SPACE,
     UNSPACED,
@@ -48,7 +52,8 @@ _REPLACEMENT: Final = 0xFFFD
 _BLANK: Final = 0x20
 _PLAIN_UNSPACED: Final = UNSPACED << CLASS_SHIFT
 _ALL: Final = np.uint64(0xFFFFFFFFFFFFFFFF)
-_ONE: Final = np.uint64(1)
+_NONE, _ONE, _U8 = np.uint64(0), np.uint64(1), np.uint64(8)
+_UNKNOWN: Final = np.int64(-1)
 
 
 @inlined
@@ -156,27 +161,111 @@ def _emit_entry(
     return _emit(replaced or cp, kind, chars, buffer, starts, to, count, state)
 
 
-@inner
-def _emit_ascii(
-    words: Any, size: int, data: Any, at: int, case_bit: Any, buffer: Any, starts: Any, to: int,
-    count: int, state: int,
+@inlined
+def _put_places(mask: Any, to: int, starts: Any, count: int) -> int:
+    """Append `to` + the index of each 1 bit; returns the new count. May write 8 more behind it."""
+    place = np.uint64(count)
+    count += popcount(mask)
+    while mask:
+        # Eight at a time: how many words 64 bytes hold is nothing that could be foreseen.
+        for _ in range(8):
+            starts[place] = to + trailing_zeros(mask)
+            mask &= mask - _ONE
+            place += _ONE
+    return count
+
+
+@inlined
+def _emit_words(
+    words: Any, size: int, buffer: Any, at: int, case_bit: Any, starts: Any, to: int, count: int,
+    state: int,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Write the word characters among `size` ASCII bytes, marked in the mask `words`."""
-    if state and (state != WORD or not words & _ONE):
+    """Write the word bytes among the `size` from buffer[at] on, marked in the mask `words`."""
+    if state == UNSPACED:
         buffer[to] = _BLANK
         to += 1
-        state = 0
-    after = words << _ONE
-    kept = words | (after & (_ALL >> np.uint64(64 - size)))
-    pack_words64(buffer, to, data, at, case_bit, words, kept)
-    begins = words & ~(after | _ONE) if state else words & ~after
-    while begins:
-        below = (begins & (~begins + _ONE)) - _ONE
-        starts[count] = to + popcount(kept & below)
-        count += 1
-        begins &= begins - _ONE
-    state = WORD if words >> np.uint64(size - 1) else 0
-    return to + popcount(kept), count, state
+    goes_on = np.uint64(state == WORD)
+    kept = words | (words << _ONE | goes_on) & (_ALL >> np.uint64(64 - size))
+    blanks = pack_words64(buffer, to, buffer, at, case_bit, words, kept)
+    written = popcount(kept)
+    if written:
+        begins = (blanks << _ONE | (goes_on ^ _ONE)) & (_ALL >> np.uint64(64 - written))
+        count = _put_places(begins, to, starts, count)
+    return to + written, count, np.int64(words >> np.uint64(size - 1)) * WORD
+
+
+@inlined
+def _mark_letters(
+    data: Any, at: int, size: int, end: int, index: Any, blocks: Any, words: Any, high: Any,
+    chunk: Any, chunk_at: int,
+) -> tuple[int, Any]:  # fmt: skip
+    """Put the letters of two bytes into the chunk and the mask `words`, and leave out separators.
+
+    Returns how many of the `size` bytes can be written so, and the mask.
+    """
+    while high:
+        place = trailing_zeros(high)
+        cp, width = _decode(data, at + place, end)
+        entry = np.int64(blocks[np.uint64(index[np.uint64(cp >> 8)]) << _U8 | np.uint64(cp & 255)])
+        kind = entry >> CLASS_SHIFT
+        if place + width > size:
+            return place, words
+        marks = _ALL >> np.uint64(64 - width) << np.uint64(place)
+        if kind == WORD and width == 2:
+            replaced = entry & CODE_POINT_MASK or cp
+            if not 0x80 <= replaced < 0x800:
+                return place, words
+            if replaced != cp:
+                chunk[chunk_at + place] = 0xC0 | replaced >> 6
+                chunk[chunk_at + place + 1] = 0x80 | replaced & 0x3F
+            words |= marks
+        elif kind != OTHER and kind != SPACE:
+            return place, words
+        high &= ~marks
+    return size, words
+
+
+@inlined
+def _emit_unspaced(
+    data: Any, at: int, end: int, index: Any, blocks: Any, buffer: Any, starts: Any, to: int,
+    count: int,
+) -> tuple[int, int, int, int]:  # fmt: skip
+    """Write, behind one of its kind, a run of three-byte characters that are a token each.
+
+    Separators of three bytes may stand among them: a blank goes before each token anyway.
+    """
+    is_token = np.int64(1)
+    while at < end:
+        octets = np.int64(load32(data, at))
+        cp = (octets & 0x0F) << 12 | (octets >> 2 & 0xFC0) | (octets >> 16 & 0x3F)
+        entry = blocks[np.uint64(index[np.uint64(cp >> 8)]) << _U8 | np.uint64(cp & 255)]
+        kind = entry >> CLASS_SHIFT
+        next_is = np.int64(entry == _PLAIN_UNSPACED)
+        if octets & 0xF0 != 0xE0 or not (next_is | (kind == OTHER) | (kind == SPACE)):
+            break
+        is_token = next_is
+        store32(buffer, to, np.uint64(octets << 8 | _BLANK))
+        starts[np.uint64(count)] = to + 1
+        at, to, count = at + 3, to + 4 * is_token, count + is_token
+    if is_token:
+        return at, to, count, UNSPACED
+    buffer[to] = _BLANK
+    return at, to + 1, count, 0
+
+
+@inner
+def _before_last(
+    data: Any, begin: int, at: int, starts: Any, to: int, count: int, state: int
+) -> tuple[int, int, int, int]:  # fmt: skip
+    """Where the last character began, and what was written before it; if in a token, as it is."""
+    last = at - 1
+    while last > begin and data[last] & 0xC0 == 0x80:
+        last -= 1
+    if state:
+        to -= at - last
+        if starts[count - 1] == to:
+            return last, to, count - 1, 0
+    return last, to, count, state
 
 
 @inner
@@ -233,23 +322,32 @@ def tokenise(
     last, last_to, last_count, last_state = at, to, count, state
     # Taken out of the tuple once: an access in the loop would count references each time.
     index, blocks, pool = tables.index, tables.blocks, tables.pool
+    chunk_at = buffer.size - _LANES
+    whole = np.int64(-1) if chars else data.size - _OVERREAD
     while at < end:
-        if data[at] < 0x80 and not chars and at + _OVERREAD <= data.size:
-            size = min(trailing_zeros(high_mask64(data, at)), end - at, _LANES)
-            words = word_mask64(data, at) & (_ALL >> np.uint64(64 - size))
-            to, count, state = _emit_ascii(
-                words, size, data, at, case_bit, buffer, starts, to, count, state
-            )
-            at += size
-            last, last_to, last_count, last_state = at - 1, to, count, state
-            if state:
-                last_to -= 1
-                if starts[count - 1] == last_to:
-                    last_count, last_state = count - 1, np.int64(0)
-            continue
+        if data[at] < 0xE0 and at <= whole:
+            size = min(end - at, _LANES)
+            inside = _ALL >> np.uint64(64 - size)
+            words, high = word_mask64(data, at), high_mask64(data, at) & inside
+            copy64(data, at, buffer, chunk_at)
+            if high:
+                size, words = _mark_letters(
+                    data, at, size, end, index, blocks, words, high, buffer, chunk_at
+                )
+                inside = _ALL >> np.uint64(64 - size) if size else _NONE
+            if size:
+                to, count, state = _emit_words(
+                    words & inside, size, buffer, chunk_at, case_bit, starts, to, count, state
+                )
+                at, last = at + size, _UNKNOWN
+                continue
         cp, width = _decode(data, at, end)
         entry = np.int64(blocks[np.int64(index[cp >> 8]) * 256 + (cp & 255)])
         if entry & SLOW:
+            if last == _UNKNOWN:
+                last, last_to, last_count, last_state = _before_last(
+                    data, begin, at, starts, to, count, state
+                )
             at, to, count, state = _emit_segment(
                 data, last, end, tables, chars, points, classes, buffer, starts, last_to,
                 last_count, last_state,
@@ -257,13 +355,17 @@ def tokenise(
             continue
         last, last_to, last_count, last_state = at, to, count, state
         if entry == _PLAIN_UNSPACED and width == 3 and not chars:
-            # Most of a Chinese or Japanese text: the three bytes are the token.
             if state:
                 buffer[to] = _BLANK
                 to += 1
             buffer[to], buffer[to + 1], buffer[to + 2] = data[at], data[at + 1], data[at + 2]
             starts[count] = to
             at, to, count, state = at + 3, to + 3, count + 1, UNSPACED
+            if at < min(end - 2, whole):
+                at, to, count, state = _emit_unspaced(
+                    data, at, min(end - 2, whole), index, blocks, buffer, starts, to, count
+                )
+                last = _UNKNOWN
             continue
         to, count, state = _emit_entry(entry, cp, pool, chars, buffer, starts, to, count, state)
         at += width

@@ -15,7 +15,7 @@ from neardup.kernels.fingerprint import hash_features, hash_runs, longest_text, 
 from neardup.kernels.fold import PLANES, WEIGHT_ONE, distinct, fold_equal, fold_weighted
 from neardup.kernels.jit import fill, inlined, inner, kernel, move
 from neardup.kernels.tokenise import BUFFER_RATIO, SEGMENT_RATIO, SLACK, TOKEN_RATIO, tokenise
-from neardup.kernels.xxh3 import seeded_secret, xxh3_64
+from neardup.kernels.xxh3 import SCRATCH, seeded_secret, xxh3_64
 
 SET, COUNT, LOG, TFIDF = 0, 1, 2, 3
 
@@ -90,7 +90,7 @@ def _drop_stops(
 ) -> int:
     """Move the words that are no stop words together; returns how many there are."""
     mask = np.uint64(stops.size // 2 - 1)
-    kept, to = 0, np.int64(0)
+    kept, to = 0, starts[0]
     for i in range(tokens):
         begin, end = starts[i], starts[i + 1]
         h = xxh3_64(buffer, begin, end - 1 - begin, seed, secret, lanes)
@@ -257,11 +257,10 @@ def weighted_block(
     buffer = np.empty(BUFFER_RATIO * longest + SLACK, np.uint8)
     most = TOKEN_RATIO * longest + SLACK
     starts, hashes = np.empty(most, np.int64), np.empty(most, np.uint64)
-    size = table_size(most)
-    cells, slots = np.empty(size, np.uint64), np.empty(size, np.int64)
+    cells = np.empty(table_size(most), np.uint64)
     units, scratch = np.empty(most, np.int64), np.empty(most, np.int64)
     planes, sums = np.empty(PLANES, np.uint64), np.empty(64, np.int64)
-    secret, lanes = seeded_secret(seed), np.empty(8, np.uint64)
+    secret, lanes = seeded_secret(seed), np.empty(SCRATCH, np.uint64)
     # Document frequencies are known by the XXH3 of seed 0.
     keys = hashes if kind is None else np.empty(most, np.uint64)
     key_secret = secret if kind is None else seeded_secret(_ZERO)
@@ -290,7 +289,7 @@ def weighted_block(
         if weight != TFIDF:
             fill(units, 0, count, 1)
         if not by_occurrence:
-            count = distinct(hashes, count, cells, slots, units)
+            count = distinct(hashes, count, cells, units)
         if top:
             count = _keep_heaviest(hashes, units, count, top, scratch)
         _fold(hashes, units, count, weight, tie_one, sums, planes, out[i])

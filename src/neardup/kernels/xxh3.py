@@ -45,6 +45,11 @@ _MX2: Final = np.uint64(0x9FB21C651E98DF25)
 _LOW32: Final = np.uint64(0xFFFFFFFF)
 _U8, _U16, _U24, _U32 = np.uint64(8), np.uint64(16), np.uint64(24), np.uint64(32)
 
+_BATCH: Final = 256
+_SHORT_AT, _MIDDLE_AT, _OTHERS_AT = (np.uint64(8 + i * _BATCH) for i in range(3))
+SCRATCH: Final = 8 + 3 * _BATCH
+"""Words of scratch of `xxh3_runs`; `xxh3_64` needs the first 8 of them."""
+
 _STRIPE: Final = 64
 _BLOCK: Final = 1024
 
@@ -82,12 +87,23 @@ def _mix16(data: Any, at: int, low: Any, high: Any, seed: Any) -> Any:
 
 
 @inner
+def _from9_to16(data: Any, at: int, size: int, seed: Any) -> Any:
+    low = load64(data, at) ^ (_FLIP_9_16_LOW + seed)
+    high = load64(data, at + size - 8) ^ (_FLIP_9_16_HIGH - seed)
+    return _avalanche(np.uint64(size) + _swap64(low) + high + multiply_fold(low, high))
+
+
+@inner
+def _from17_to32(data: Any, at: int, size: int, seed: Any) -> Any:
+    acc = np.uint64(size) * _P64_1 + _mix16(data, at, _EVEN[0], _EVEN[1], seed)
+    return _avalanche(acc + _mix16(data, at + size - 16, _EVEN[2], _EVEN[3], seed))
+
+
+@inner
 def _upto16(data: Any, at: int, size: int, seed: Any) -> Any:
-    length = np.uint64(size)
     if size > 8:
-        low = load64(data, at) ^ (_FLIP_9_16_LOW + seed)
-        high = load64(data, at + size - 8) ^ (_FLIP_9_16_HIGH - seed)
-        return _avalanche(length + _swap64(low) + high + multiply_fold(low, high))
+        return _from9_to16(data, at, size, seed)
+    length = np.uint64(size)
     if size >= 4:
         flip = seed ^ ((_swap64(seed & _LOW32) >> _U32) << _U32)
         h = load32(data, at + size - 4) + (load32(data, at) << _U32)
@@ -204,3 +220,61 @@ def xxh3_64(data: Any, at: int, size: int, seed: Any, secret: Any, lanes: Any) -
     if size <= 240:
         return _upto240(data, at, size, seed)
     return _long(data, at, size, secret, lanes)
+
+
+@inner
+def _sort_by_size(
+    starts: Any, first: int, count: int, wide: Any, gap: int, scratch: Any
+) -> tuple[Any, Any, Any]:
+    """List the runs of 9 to 16 bytes, of 17 to 32 and the others; returns where each list ends."""
+    short, middle, others = _SHORT_AT, _MIDDLE_AT, _OTHERS_AT
+    for j in range(count):
+        i = np.uint64(first + j)
+        size = starts[i + wide] - starts[i] - gap
+        scratch[short] = scratch[middle] = scratch[others] = i
+        is_short, is_middle = np.uint64(size - 9) < _U8, np.uint64(size - 17) < _U16
+        short += np.uint64(is_short)
+        middle += np.uint64(is_middle)
+        others += np.uint64(not (is_short or is_middle))
+    return short, middle, others
+
+
+@inner
+def xxh3_runs(
+    data: Any, starts: Any, first: int, last: int, width: int, gap: int, seed: Any, secret: Any,
+    scratch: Any, hashes: Any,
+) -> None:  # fmt: skip
+    """Write the hash of data[starts[i] : starts[i + width] - gap] to hashes[i], first <= i < last.
+
+    Runs are hashed in the order of their size class: half of all shingles are longer than 16 bytes,
+    and a branch that cannot be foreseen takes longer than the hash.
+
+    Args:
+        data: uint8, may be read-only.
+        starts: int64 (last + width,), where tokens begin.
+        first: The first run.
+        last: Behind the last run.
+        width: Tokens a run.
+        gap: Bytes between two tokens.
+        seed: uint64.
+        secret: seeded_secret(seed).
+        scratch: uint64 (SCRATCH,).
+        hashes: uint64 (last,), written.
+    """
+    # Indices are unsigned: Numba then compiles no rule for negative ones.
+    wide = np.uint64(width)
+    for begin in range(first, last, _BATCH):
+        count = min(last - begin, _BATCH)
+        short, middle, others = _sort_by_size(starts, begin, count, wide, gap, scratch)
+        for j in range(_SHORT_AT, short):
+            i = scratch[j]
+            size = starts[i + wide] - starts[i] - gap
+            hashes[i] = _from9_to16(data, starts[i], size, seed)
+        for j in range(_MIDDLE_AT, middle):
+            i = scratch[j]
+            size = starts[i + wide] - starts[i] - gap
+            hashes[i] = _from17_to32(data, starts[i], size, seed)
+        for j in range(_OTHERS_AT, others):
+            i = scratch[j]
+            size = starts[i + wide] - starts[i] - gap
+            hashes[i] = xxh3_64(data, starts[i], size, seed, secret, scratch)
