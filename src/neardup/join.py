@@ -24,6 +24,8 @@ PAIRS_AT_ONCE: Final = 1 << 40
 SCAN_STEP: Final = 256
 PAIRS_START: Final = 1 << 14
 DUPLICATE_SHARE: Final = 0.02
+NEIGHBOURS_SAMPLE: Final = 256
+DENSE_NEIGHBOURS: Final = 50
 EXPECTED_TIMES: Final = 1.25
 """Counted comparisons beyond the expected ones by which rows are not skewed yet."""
 NO_IDS: Final = np.empty(0, np.uint32)
@@ -110,13 +112,26 @@ def choose_plan(
     chosen = plan_pairs(n, engine.distance, engine.bits, sample, plan)
     if plan != "auto" or not chosen.turned:
         return chosen
+    uniting = len(collector.parent(0)) > 0
+    if uniting and mean_neighbours(sample, engine.distance, n) > DENSE_NEIGHBOURS:
+        return plan_pairs(n, engine.distance, engine.bits, sample, turned=False)
     counted = candidates(problem.words, chosen)
     if counted <= chosen.candidates * EXPECTED_TIMES + n:
         return chosen
     other = plan_pairs(n, engine.distance, engine.bits, sample, turned=False)
-    uniting = len(collector.parent(0)) > 0  # dense buckets are united without comparing all
     times = counted / max(1.0, chosen.candidates)
     return other if uniting or chosen.seconds * times > other.seconds else chosen
+
+
+def mean_neighbours(sample: Any, distance: int, n: int) -> float:
+    """How many rows of n are within the distance of one, as far as a sample of them tells.
+
+    Plans of agreeing blocks unite a dense bucket without comparing all rows; turned ones do not.
+    """
+    few = sample[:: -(-len(sample) // NEIGHBOURS_SAMPLE)]
+    apart = np.bitwise_count(few[:, None] ^ few).sum(axis=2, dtype=np.int64)
+    near = int((apart <= distance).sum()) - len(few)
+    return near / len(few) ** 2 * n
 
 
 def solve_collapsed(problem: Problem, engine: Engine, collector: Collector, plan: str) -> None:

@@ -39,6 +39,7 @@ SEARCHED_PLANS: Final = ("bits", "probe")
 SAMPLE_ROWS: Final = 1024
 MOST_TABLES: Final = 50_000
 EXTRA_BLOCKS: Final = 10
+HOPELESS_TIMES: Final = 3  # beyond a plan so much slower, more blocks are not tried
 BUCKET_BYTES: Final = 1 << 17
 MOST_BINS_LOG2: Final = 13
 
@@ -54,6 +55,7 @@ MOST_KEY_BITS: Final = 22
 MOST_FLIPS: Final = 4096
 KEY_BITS_BELOW_ROWS: Final = (0, 2, 4, 6)
 SECONDS_SORT: Final = 18e-9  # sorting one row by a block
+SECONDS_SORTING: Final = 300e-6  # starting to sort by a block, and to join its buckets
 SECONDS_VISIT: Final = 14e-9  # two buckets that meet
 SECONDS_NEAR: Final = 0.05e-9  # one comparison of two buckets, one word
 
@@ -147,8 +149,11 @@ def plan_pairs(
         rival = _blocks(n, distance, bits, m, information, f"multi:{m}")
         if rival.seconds < best.seconds:
             best = rival
+        elif m > distance + 2 and rival.seconds > HOPELESS_TIMES * best.seconds:
+            break
     for m in range(1, distance + 2) if turned and distance < bits else ():
-        if m * n * SECONDS_SORT < best.seconds and _flips_at(bits, distance, m) <= MOST_FLIPS:
+        least = min(m, distance + 1) * (SECONDS_SORTING + n * SECONDS_SORT)
+        if least < best.seconds and _flips_at(bits, distance, m) <= MOST_FLIPS:
             rival = _best_keys(n, distance, bits, m, information)
             best = rival if rival.seconds < best.seconds else best
     return best
@@ -351,32 +356,39 @@ def _flips_at(bits: int, distance: int, m: int) -> int:
 
 def _best_keys(n: int, distance: int, bits: int, m: int, information: Any) -> JoinPlan:
     """The plan of m blocks with bits turned, with the best length of keys."""
-    _, block = block_masks(bits, m, information)
-    longest = int(np.bincount(block).max())
+    masks, block = block_masks(bits, m, information)
+    sizes, differ = np.bincount(block, minlength=m), 1 - 2.0**-information
     most = max(1, min(MOST_KEY_BITS, n.bit_length()))
-    lengths = {max(1, min(most - below, longest)) for below in KEY_BITS_BELOW_ROWS}
-    plans = [_turned(n, distance, bits, m, information, each) for each in sorted(lengths)]
+    lengths = {max(1, min(most - below, int(sizes.max()))) for below in KEY_BITS_BELOW_ROWS}
+    plans = [_turned(n, distance, masks, sizes, differ, each) for each in sorted(lengths)]
     return min(plans, key=lambda plan: plan.seconds)
 
 
-def _turned(n: int, distance: int, bits: int, m: int, information: Any, key_bits: int) -> JoinPlan:
-    """M blocks of which one differs in distance // m bits, or one less beyond the first few."""
-    masks, block = block_masks(bits, m, information)
-    words, differ = masks.shape[1], 1 - 2.0**-information
-    blocks, candidates, seconds = [], 0.0, 0.0
-    for number, length in enumerate(np.bincount(block, minlength=m).tolist()):
-        first = int(np.searchsorted(block, number))
+def _turned(n: int, distance: int, masks: Any, sizes: Any, differ: Any, key_bits: int) -> JoinPlan:
+    """M blocks of which one differs in distance // m bits, or one less beyond the first few.
+
+    Args:
+        n: Fingerprints.
+        distance: Largest Hamming distance.
+        masks: uint64 (m, words), of consecutive bits.
+        sizes: int64 (m,): their bits.
+        differ: How likely each bit differs in two rows.
+        key_bits: Most bits of a key.
+    """
+    m, words = masks.shape
+    blocks, candidates, seconds, first = [], 0.0, SECONDS_TABLE, 0
+    for number, length in enumerate(sizes.tolist()):
         radius = distance // m - (number > distance % m)
         key = max(1, min(key_bits, length))
         blocks.append(Turned(first, length, key, radius))
-        if radius < 0:
-            continue
-        flipped = sum(comb(key, some) for some in range(radius + 1))
-        near = n * n / 2 * _share_near(differ[first : first + length], key, radius)
-        candidates += near
-        seconds += n * SECONDS_SORT * words + min(n, 1 << key) * flipped / 2 * SECONDS_VISIT
-        seconds += near * SECONDS_NEAR * words
-    return JoinPlan(f"mih:{m}", masks, 0, seconds + SECONDS_TABLE, candidates, tuple(blocks))
+        if radius >= 0:
+            flipped = sum(comb(key, some) for some in range(radius + 1))
+            near = n * n / 2 * _share_near(differ[first : first + length], key, radius)
+            candidates += near
+            seconds += SECONDS_SORTING + n * SECONDS_SORT * words
+            seconds += min(n, 1 << key) * flipped / 2 * SECONDS_VISIT + near * SECONDS_NEAR * words
+        first += length
+    return JoinPlan(f"mih:{m}", masks, 0, seconds, candidates, tuple(blocks))
 
 
 def _share_near(differ: Any, key_bits: int, radius: int) -> float:
@@ -387,6 +399,8 @@ def _share_near(differ: Any, key_bits: int, radius: int) -> float:
         key_bits: Bits of a key; bit i of the block is folded into bit i % key_bits.
         radius: 0 or more.
     """
+    if len(differ) >= key_bits and np.all(differ == differ[0]) and differ[0] == 0.5:
+        return sum(comb(key_bits, some) for some in range(radius + 1)) / (1 << key_bits)
     shares = [1.0] + [0.0] * radius
     for bit in range(key_bits):
         odd = (1 - float(np.prod(1 - 2 * differ[bit::key_bits]))) / 2

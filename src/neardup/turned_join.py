@@ -7,6 +7,7 @@ compared.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,8 +27,10 @@ PADDING: Final = 8
 ROWS_COUNTED: Final = 1 << 18
 ROWS_ASKED: Final = 1024
 RANGES_A_THREAD: Final = 64
+ROWS_A_RANGE: Final = 1 << 12
 
 
+@lru_cache(64)
 def flips(bits: int, radius: int) -> Any:
     """The keys of so many bits that are at most `radius` from key 0, which comes first: int64.
 
@@ -124,7 +127,9 @@ class SortedRows:
 
 def _ranges(starts: Any, workers: int) -> list[tuple[int, int]]:
     """Ranges of bins of about equal rows, enough of them to keep the threads busy."""
-    pieces = min(len(starts) - 1, workers * RANGES_A_THREAD, max(1, int(starts[-1]) // 256))
+    pieces = min(
+        len(starts) - 1, workers * RANGES_A_THREAD, max(1, int(starts[-1]) // ROWS_A_RANGE)
+    )
     cuts = np.searchsorted(starts, np.linspace(0, starts[-1], pieces + 1)[1:-1])
     edges = np.unique(np.concatenate([[0], cuts, [len(starts) - 1]])).tolist()
     return list(pairwise(edges))

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neardup.kernels.bits import near8, popcount
+from neardup.kernels.bits import near8, popcount, trailing_zeros
 from neardup.kernels.jit import inlined, inner, kernel
 from neardup.kernels.join import emit
 
@@ -190,27 +190,25 @@ def is_due(columns: Any, i: int, j: int, ball: Any, agree: Any, blocks: Any) -> 
     return True
 
 
-@kernel
-def check_pair(rows: Any, i: int, j: int, ball: Any, agree: Any, blocks: Any, sink: Any) -> None:
-    """Unite or emit two rows if they are near and due here."""
-    apart = np.int64(0)
-    for w in range(len(blocks.multipliers)):
-        apart += popcount(rows.columns[w, i] ^ rows.columns[w, j])
-    if apart > blocks.distance:
-        return
-    if len(sink.parent) > 0 or is_due(rows.columns, i, j, ball, agree, blocks):
-        emit(np.int64(rows.ids[i]), np.int64(rows.ids[j]), sink)
-
-
-@kernel
+@inner
 def check_pairs(
     rows: Any, first: int, last: int, low: int, high: int, ball: Any, agree: Any, blocks: Any,
     sink: Any,
 ) -> None:  # fmt: skip
-    """Check each of rows first..last-1 with each of rows low..high-1 that comes after it."""
+    """Unite or emit rows first..last-1 with the later ones of low..high-1 that are near and due.
+
+    At most eight rows from `low` on.
+    """
+    columns, lanes = rows.columns, blocks.multipliers
     for i in range(first, last):
-        for j in range(max(low, i + 1), high):
-            check_pair(rows, i, j, ball, agree, blocks, sink)
+        near = near8(columns, low, i, blocks.distance, lanes)
+        while near != np.uint64(0):
+            j = low + trailing_zeros(near)
+            near &= near - np.uint64(1)
+            if not i < j < high:
+                continue
+            if len(sink.parent) > 0 or is_due(columns, i, j, ball, agree, blocks):
+                emit(np.int64(rows.ids[i]), np.int64(rows.ids[j]), sink)
 
 
 @kernel
