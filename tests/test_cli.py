@@ -395,7 +395,7 @@ WRONG = [
     ("pairs missing.parquet -o p.csv", 3, "cannot read missing.parquet"),
     ("pairs missing.parquet -o - --json", 2, "--json prints on the standard output"),
     ("dedup docs.jsonl -o x.jsonl --update", 2, "--update belongs to --against"),
-    ("dedup docs.jsonl -o x.jsonl --against x.index", 3, "make one with neardup index create"),
+    ("dedup docs.jsonl -o x.jsonl --against x.index", 3, "to make one, neardup index create"),
     ("dedup docs.jsonl --dry-run --against x.index", 2, "leave out --against"),
     ("compare docs.jsonl missing", 3, "cannot read missing: No such file"),
     ("compare - -", 2, "named twice"),

@@ -17,7 +17,7 @@ from neardup.index.made import check_settings, new_settings
 from neardup.index.manifest import FileEntry, Manifest
 from neardup.index.pending import Pending
 from neardup.index.segment_files import CHUNK_ROWS, SegmentFile, StoredSegment, write_segment
-from neardup.index.segments import Segment, Tail, settled
+from neardup.index.segments import Segment, Tail, settled, successors
 from neardup.index.settings import Settings
 from neardup.index.store import Store
 from neardup.recipe import Recipe
@@ -103,9 +103,8 @@ class DurableIndex(Follower):
         except FileNotFoundError:
             found = None
         if found is None and (readonly or not create):
-            raise FileError(
-                f"there is no index in {folder}: make one with neardup index create {folder}"
-            )
+            make = "name a new folder" if _exists(folder) else f"neardup index create {folder}"
+            raise FileError(f"there is no index in {folder}: to make one, {make}")
         if found is None:
             found = Store.create(folder, new_settings(distance, bits, recipe, plan, store))
         try:
@@ -383,7 +382,7 @@ class DurableIndex(Follower):
                 with contextlib.suppress(OSError):
                     path.unlink()
             raise
-        self._state = (tuple(stored), Tail(self._settings.words))
+        self._state = (successors(stored), Tail(self._settings.words))
         self._manifest, self._clock, self._logged = manifest, manifest.clock, 0
         self._pending = Pending(self._next)
 

@@ -13,7 +13,7 @@ from neardup.index.ids import IdColumn
 from neardup.index.manifest import Manifest
 from neardup.index.records import Record, joined_records
 from neardup.index.segment_files import SegmentFile, StoredSegment, damaged
-from neardup.index.segments import TAIL_ROWS, Segment, Tail, settled
+from neardup.index.segments import TAIL_ROWS, Segment, Tail, settled, successors
 
 if TYPE_CHECKING:
     from neardup.index.settings import Settings
@@ -99,7 +99,7 @@ class Follower(BaseIndex):
             segments, tail = self._state
             numbers = np.arange(record.first, record.end)
             segment = Segment(record.words, IdColumn(record.ids), numbers)
-            self._state = (self._arranged([*segments, segment]), tail)
+            self._state = (self._arranged([*successors(segments), segment]), tail)
         self._next = record.end
         self._clock = Clock.joined([self._clock.since(0), record.clock.since(record.first)])
 

@@ -19,9 +19,11 @@ from neardup.index.searchers import Found, Searcher, build_searcher, plan_for
 from neardup.partition import frozen
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from neardup.index.settings import Settings
 
-__all__ = ["TAIL_ROWS", "Segment", "Tail", "merged", "settled"]
+__all__ = ["TAIL_ROWS", "Segment", "Tail", "merged", "settled", "successors"]
 
 TAIL_ROWS: Final = 4096
 GROWTH: Final = 16
@@ -194,3 +196,8 @@ def _level_of(segments: list[Segment]) -> int:
     while living > TAIL_ROWS * GROWTH**level:
         level += 1
     return level
+
+
+def successors(segments: Iterable[Segment]) -> tuple[Segment, ...]:
+    """What follows segments that queries may be looking at; see Segment.successor."""
+    return tuple(each.successor() for each in segments)
