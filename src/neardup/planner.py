@@ -203,7 +203,7 @@ def spilled_seconds(
         >>> spilled_seconds(10**9, 3, 64, 2**29, 2) < 300
         True
     """
-    chosen = plan or plan_pairs(n, distance, bits)
+    chosen = plan or plan_pairs(n, distance, bits, turned=False)
     words, first_blocks = -(-bits // 64), len(chosen.masks) - chosen.choose + 1
     slabs = -(-n // slab_rows)
     passes = first_blocks * slabs * SECONDS_SELECT * words + first_blocks * SECONDS_GATHER
