@@ -131,7 +131,7 @@ def plan_pairs(
         UsageError: For a plan that does not exist or cannot work for this distance and width.
 
     Example:
-        >>> plan_pairs(50_000_000, 10, 64).name
+        >>> plan_pairs(10_000_000, 10, 64).name
         'mih:4'
     """
     wanted = check_plan(plan, distance, bits)
