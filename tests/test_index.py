@@ -78,7 +78,7 @@ def kind(request: pytest.FixtureRequest) -> Kind:
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few rows fill a tail, a batch, a level and a heavy bucket: so tests cross all boundaries."""
-    for name in ("base", "segments"):
+    for name in ("base", "follower", "segments"):
         monkeypatch.setattr(f"neardup.index.{name}.TAIL_ROWS", 16)
     monkeypatch.setattr("neardup.index.segments.GROWTH", 4)
     monkeypatch.setattr("neardup.index.base.SMALL_BATCH", 8)
