@@ -141,6 +141,8 @@ class Queries:
         if words is None:
             return Hits([], 0)
         found, total = self._hits(words, reach, limit)
+        if not total:
+            return Hits([], 0)
         return Hits([(hit[2], hit[0]) for hit in found[:limit]], total)
 
     def query_batch(

@@ -198,6 +198,8 @@ class TableSearcher:
     ) -> tuple[list[tuple[int, int]], int]:
         """See Searcher."""
         hits = within_room(self._once, query, self._view, self._odd, distance)
+        if hits is NOTHING:
+            return [], 0
         if hits is None:
             return self.search(query[None, :], distance, 1).first(most, dead)
         return first_hits(hits, most, dead)
@@ -285,6 +287,9 @@ def in_parts(count: int, workers: int, search: Any) -> Found:
     return Found.joined(parts)
 
 
+NOTHING: Final = frozen(np.empty((2, 0), np.int64))
+
+
 class _Room(threading.local):
     """A thread's room for the rows and distances of one query's hits."""
 
@@ -299,11 +304,13 @@ def within_room(search: Any, *arguments: Any) -> Any:
     """Search one query into this thread's room, or if that is too small into more.
 
     Returns:
-        int64 (2, hits), rows and distances, valid until the thread's next search; None if the
-        search returns less than 0.
+        int64 (2, hits), rows and distances, valid until the thread's next search, NOTHING for
+        none; None if the search returns less than 0.
     """
     room = _room.few
     count = search(*arguments, room)
+    if count == 0:
+        return NOTHING
     if count < 0:
         return None
     if count > FEW_HITS:
