@@ -95,7 +95,9 @@ def plans(bits: int, distance: int) -> list[str]:
     if sum(comb(bits, flips) for flips in range(min(distance, bits) + 1)) <= MOST_LOOKUPS:
         names.append("probe")
     if 0 < distance < 12:
-        names += [f"mih:{blocks}" for blocks in {2, distance} if JIT or distance < 4]
+        most = MOST_LOOKUPS if JIT else MOST_LOOKUPS // 16
+        lookups = {m: m * comb(-(-bits // m), distance // m) for m in {2, distance}}
+        names += [f"mih:{m}" for m, count in lookups.items() if count <= most]
     if distance == 3:
         names.append("multi:4x4")
     return names

@@ -37,6 +37,7 @@ __all__ = [
 ]
 
 MOST_TABLES: Final = 128
+MOST_WAYS: Final = 1 << 13
 MOST_KEY_BITS: Final = 32
 ROWS_PER_KEY: Final = 4
 PERMUTE_WINDOW: Final = 64
@@ -253,20 +254,25 @@ def bands_plan(n: int, distance: int, bits: int, recall: float, information: Any
     """Tables over sampled bits, as many as the recall *at* the distance needs; approximate.
 
     A row exactly `distance` bits away agrees on r sampled bits with p = C(b - d, r) / C(b, r); of
-    independent samples, L tables find it with 1 - (1 - p)^L.
+    independent samples, L tables find it with 1 - (1 - p)^L. That is the mean over all draws; the
+    tables drawn here may find less, so there are as many as find enough.
     """
     best = None
     for r in range(1, bits - distance + 1):
         p = comb(bits - distance, r) / comb(bits, r)
         tables = int(np.ceil(np.log(1 - recall) / np.log1p(-p))) if p < 1 else 1
-        if tables > MOST_TABLES:
+        masks = _sampled_masks(min(MOST_TABLES, 2 * tables), r, bits)
+        shares = _found_shares(masks, distance, bits)
+        while tables < len(masks) and shares[tables - 1] < recall:
+            tables += 1
+        if tables > len(masks) or shares[tables - 1] < recall:
             break
-        masks = _sampled_masks(tables, r, bits)
+        masks = masks[:tables]
         buckets = _bucket_shares(n, masks, bits, information, [0] * tables)
         near = matches(n, distance, information)
         plan = _of_tables(f"bands:{recall:g}", n, masks, buckets, near)
         if best is None or plan.seconds < best.seconds:
-            best = replace(plan, recall=1 - (1 - p) ** tables)
+            best = replace(plan, recall=float(shares[tables - 1]))
     if best is None:
         raise UsageError(
             f"bands of recall {recall:g} at distance {distance} of {bits} bits need more than"
@@ -326,6 +332,27 @@ def _key_bits(n: int, mask_bits: int) -> int:
 def signatures(bits: int, distance: int) -> int:
     """How many values are within the distance of one of so many bits."""
     return sum(comb(bits, flips) for flips in range(min(distance, bits) + 1))
+
+
+def _found_shares(masks: Any, distance: int, bits: int) -> Any:
+    """Share of rows at this distance that agree on one of the first 1, 2... masks: float (m,).
+
+    Over all ways to differ where they are few, else over some drawn at random.
+    """
+    if comb(bits, distance) <= MOST_WAYS:
+        turned = np.array(list(combinations(range(bits), distance)), np.int64)
+    else:
+        draw = np.random.default_rng(17).random((MOST_WAYS, bits))
+        turned = np.argpartition(draw, distance, axis=1)[:, :distance]
+    ways = np.zeros((len(turned), bits), np.bool_)
+    np.put_along_axis(ways, turned.reshape(len(turned), distance), values=True, axis=1)
+    differ = _packed(ways)
+    missed = np.ones(len(differ), np.bool_)
+    shares = np.empty(len(masks))
+    for i, mask in enumerate(masks):
+        missed &= (differ & mask).any(axis=1)
+        shares[i] = 1 - missed.mean()
+    return shares
 
 
 def _sampled_masks(tables: int, r: int, bits: int) -> Any:
