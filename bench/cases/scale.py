@@ -53,19 +53,19 @@ def make(path: str, n: int) -> tuple[Any, Any]:
     import numpy as np
 
     random = np.random.default_rng(11)
-    with Path(path).open("wb") as file:
-        file.writelines(
-            random.integers(0, 2**64, min(STEP, n - begin), dtype=np.uint64).tobytes()
-            for begin in range(0, n, STEP)
-        )
-    fingerprints = np.memmap(path, np.uint64, "r+")
+    fingerprints = np.empty(n, np.uint64)
+    for begin in range(0, n, STEP):
+        size = min(STEP, n - begin)
+        fingerprints[begin : begin + size] = random.integers(0, 2**64, size, dtype=np.uint64)
     left = random.integers(0, n, n // PLANTED)
     right = random.integers(0, n, n // PLANTED)
     near = fingerprints[left]
     for _ in range(DISTANCE):
         near ^= np.uint64(1) << random.integers(0, 64, len(near)).astype(np.uint64)
     fingerprints[right] = near
-    fingerprints.flush()
+    with Path(path).open("wb") as file:
+        fingerprints.tofile(file)
+        os.fsync(file.fileno())
     return left, right
 
 
