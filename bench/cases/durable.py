@@ -8,6 +8,7 @@ opened again.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -83,6 +84,7 @@ def lifetime(n: int, ids: str) -> dict[str, Any]:
         asked = subprocess.run(  # noqa: S603  # this file
             [sys.executable, __file__, str(folder / "index"), str(n), ids],
             check=True, capture_output=True, text=True,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parent.parent)},
         )  # fmt: skip
         figures = [float(x) for x in asked.stdout.split()]
     finally:
