@@ -21,7 +21,7 @@ import naive
 import neardup as nd
 from conftest import JIT
 from neardup.index import environment
-from test_index import KINDS, Story, agree, durable
+from test_index import KINDS, Story, agree, durable, small_segments
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,11 +33,7 @@ ROWS = 600 if JIT else 60
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few rows make a segment, a joined record, a chunk of removals and a checkpoint."""
-    for name in ("base", "segments", "follower"):
-        monkeypatch.setattr(f"neardup.index.{name}.TAIL_ROWS", 16)
-    monkeypatch.setattr("neardup.index.segments.GROWTH", 4)
-    monkeypatch.setattr("neardup.index.base.SMALL_BATCH", 8)
-    monkeypatch.setattr("neardup.index.durable.CHECKPOINT_ROWS", 40)
+    small_segments(monkeypatch)
     monkeypatch.setattr("neardup.index.store.MOST_SMALL", 4)
     monkeypatch.setattr("neardup.index.store.SMALL_ROWS", 12)
     for name in ("store", "segment_files", "durable"):

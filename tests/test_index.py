@@ -75,14 +75,19 @@ def kind(request: pytest.FixtureRequest) -> Kind:
     return KINDS[request.param]
 
 
-@pytest.fixture(autouse=True)
-def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few rows fill a tail, a batch, a level and a heavy bucket: so tests cross all boundaries."""
+def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few rows fill a tail, a batch, a level and the log."""
     for name in ("base", "follower", "segments"):
         monkeypatch.setattr(f"neardup.index.{name}.TAIL_ROWS", 16)
     monkeypatch.setattr("neardup.index.segments.GROWTH", 4)
     monkeypatch.setattr("neardup.index.base.SMALL_BATCH", 8)
     monkeypatch.setattr("neardup.index.durable.CHECKPOINT_ROWS", 40)
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few rows fill a tail, a batch, a level and a heavy bucket: so tests cross all boundaries."""
+    small_segments(monkeypatch)
     monkeypatch.setattr("neardup.index.tables.HEAVY_BUCKET", 8)
     monkeypatch.setattr("neardup.index.tables.HEAVY_TIMES", 1)
 

@@ -170,9 +170,11 @@ class Collection:
         """The fingerprints of the documents that `add_known` brought: uint64 (m, words)."""
         return np.concatenate([np.zeros((0, self._matching.recipe.words), np.uint64), *self._known])
 
-    def features_of(self, document: int) -> Any:
-        """The distinct feature hashes of a document, after `sets` or `group`."""
-        return self._spool.finish()[self._offsets[document] : self._offsets[document + 1]]
+    def features_of(self, documents: Any) -> list[Any]:
+        """The distinct feature hashes of each of some documents, after `finish`."""
+        features, offsets = self._spool.finish(), self._offsets
+        begins, ends = offsets[documents].tolist(), offsets[documents + 1].tolist()
+        return [features[begin:end] for begin, end in zip(begins, ends, strict=True)]
 
     def group(self, values: Any, work: Work | None = None) -> Grouping:
         """Decide for every document.

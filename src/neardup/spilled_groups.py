@@ -6,6 +6,7 @@ components at a time, whose rows are read again.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +24,8 @@ from neardup.row_sources import open_rows
 from neardup.spilled_join import Budget, SpilledJoin
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from neardup.join import Collector
     from neardup.progress import Progress
     from neardup.row_files import RowFile
@@ -66,11 +69,8 @@ def spilled_components(
         >>> spilled_components(np.array([0b0000, 0b1111, 0b0001, 0b0011], np.uint64), 1).tolist()
         [0, 1, 0, 0]
     """
-    limits = limits or Limits()
-    check_request(distance, plan, limits)
-    with open_rows(source, bits, limits.tmp) as (rows, width):
-        engine = Engine(distance, width, workers_or_default(limits.workers))
-        return component_labels(rows, engine, plan, limits, progress or Quiet())
+    with _joined(source, distance, bits, plan, limits or Limits(), progress) as (_, labels, _):
+        return labels
 
 
 def spilled_greedy(
@@ -104,25 +104,32 @@ def spilled_greedy(
         [0, 0, 2]
     """
     limits = limits or Limits()
-    check_request(distance, plan, limits)
-    with open_rows(source, bits, limits.tmp) as (rows, width):
-        engine = Engine(distance, width, workers_or_default(limits.workers))
-        labels = component_labels(rows, engine, plan, limits, progress or Quiet())
+    with _joined(source, distance, bits, plan, limits, progress) as (rows, labels, engine):
         left = memory_bytes(limits.memory) - labels.nbytes
         most = max(1, left // (BYTES_OF_A_MEMBER + 24 * rows.width))
         keep_greedily(rows, labels, engine, most)
         return labels
 
 
-def component_labels(
-    rows: RowFile, engine: Engine, plan: str, limits: Limits, progress: Progress
-) -> Any:
-    """As `spilled_components`, of rows in a file."""
-    check_plan(plan, engine.distance, engine.bits)
-    budget = limits.budget or _budget(memory_bytes(limits.memory), rows, engine.workers)
-    parent = np.arange(rows.count, dtype=np.uint32 if rows.number_bytes == 4 else np.uint64)
-    SpilledJoin(engine, budget, limits.tmp, progress).run(rows, ForestTaker(parent), plan)
-    return _flat(parent)
+@contextmanager
+def _joined(
+    source: Any,
+    distance: int,
+    bits: int | None,
+    plan: str,
+    limits: Limits,
+    progress: Progress | None,
+) -> Iterator[tuple[RowFile, Any, Engine]]:
+    """The rows of a source, what `spilled_components` gives for them, and the search."""
+    check_request(distance, plan, limits)
+    with open_rows(source, bits, limits.tmp) as (rows, width):
+        check_plan(plan, distance, width)
+        engine = Engine(distance, width, workers_or_default(limits.workers))
+        budget = limits.budget or _budget(memory_bytes(limits.memory), rows, engine.workers)
+        parent = np.arange(rows.count, dtype=np.uint32 if rows.number_bytes == 4 else np.uint64)
+        join = SpilledJoin(engine, budget, limits.tmp, progress or Quiet())
+        join.run(rows, ForestTaker(parent), plan)
+        yield rows, _flat(parent), engine
 
 
 def keep_greedily(rows: RowFile, labels: Any, engine: Engine, most: int) -> None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Against", "Known"]
 
 QUERIES_A_BATCH: Final = 1 << 16
+_NONE: Final = np.empty(0, np.uint64)
 ROWS_A_COMMIT: Final = 1 << 17
 
 
@@ -168,6 +169,3 @@ class Known:
             raise UsageError("--policy components joins all that matches: --against needs greedy")
         if read.within is not None:
             raise UsageError(f"--within {read.within}: {folder} does not know that field")
-
-
-_NONE: Final = np.empty(0, np.uint64)

@@ -17,7 +17,7 @@ from neardup.collection import Resources
 from neardup.documents import Rejects, write_table
 from neardup.fingerprint_files import fingerprint_table
 from neardup.fold import Fingerprinter
-from neardup.pipeline.steps import open_inputs, output_set
+from neardup.pipeline.steps import begin_reading, open_inputs, output_set
 from neardup.progress import Quiet, Stopwatch
 from neardup.report import Summary
 
@@ -63,8 +63,7 @@ def fingerprint_files(
         sources = open_inputs(stack, paths, Resources(), format_name)
         written = stack.enter_context(output_set(sources, Resources()))
         rejects = Rejects(rejects_path, written)
-        sizes = [source.nbytes for source in sources]
-        watch.begin("read", None if None in sizes else sum(size or 0 for size in sizes))
+        begin_reading(sources, watch)
         parts = Parts(sources, matching)
         stack.callback(parts.close)
         none = np.empty((0, matching.recipe.words), np.uint64)

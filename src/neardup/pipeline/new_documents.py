@@ -73,7 +73,11 @@ class NewDocuments:
             first, last = np.searchsorted(self._rows, (begin, begin + len(part)))
             rows = self._rows[first:last]
             if len(rows):
-                contents = part.take(pa.array(rows - begin)) if keeps_text else self._features(rows)
+                contents = None
+                if keeps_text:
+                    contents = part.take(pa.array(rows - begin))
+                elif self._index.store == "features":
+                    contents = self._collection.features_of(rows)
                 self._index.add(self._collection.addresses.of(rows), self._words[rows], contents)
                 waiting += self._words[rows].nbytes + _nbytes(contents)
             if waiting >= WAITING_BYTES:
@@ -81,11 +85,6 @@ class NewDocuments:
                 waiting = 0
             begin += len(part)
         self._index.commit()
-
-    def _features(self, rows: Any) -> list[Any] | None:
-        if self._index.store == "none":
-            return None
-        return [self._collection.features_of(row) for row in rows.tolist()]
 
     def _pass(self, first: int) -> None:
         """Leave out what a killed run has added, which began when the index had had so many."""

@@ -68,8 +68,7 @@ def pairs_file(
     check_request(distance, plan, limits)
     shown = progress or Quiet()
     watch = Stopwatch(shown)
-    named = [paths] if isinstance(paths, str) else paths
-    files = [file for path in named for file in _files(path)]
+    files = _files(paths)
     with OutputSet(files, limits.tmp) as written:
         written.check(output)
         reader = FingerprintReader(files)
@@ -131,8 +130,7 @@ def clusters_file(
         raise UsageError(f"policy is {policy!r}: use greedy or components")
     shown = progress or Quiet()
     watch = Stopwatch(shown)
-    named = [paths] if isinstance(paths, str) else paths
-    files = [file for path in named for file in _files(path)]
+    files = _files(paths)
     with OutputSet(files, limits.tmp) as written:
         written.check(output)
         reader = FingerprintReader(files)
@@ -176,10 +174,13 @@ def _runs(labels: Any) -> Iterator[tuple[Any, Any]]:
         yield part, np.arange(first, first + len(part), dtype=np.uint64)
 
 
-def _files(path: str) -> list[str]:
-    if glob.has_magic(path) or Path(path).is_dir():
-        return [found.path for found in find_files(path)]
-    return [path]
+def _files(paths: str | Sequence[str]) -> list[str]:
+    """The files that one path or several name."""
+    files = []
+    for path in [paths] if isinstance(paths, str) else paths:
+        many = glob.has_magic(path) or Path(path).is_dir()
+        files += [found.path for found in find_files(path)] if many else [path]
+    return files
 
 
 def _told(batches: Iterator[Any], progress: Progress) -> Iterator[Any]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from neardup.matching import Grouping, Matching
     from neardup.progress import Progress, Stopwatch
 
-__all__ = ["open_inputs", "output_set", "read_all", "summarise"]
+__all__ = ["begin_reading", "open_inputs", "output_set", "read_all", "summarise"]
 
 
 def output_set(
@@ -40,6 +40,12 @@ def open_inputs(
     return sources
 
 
+def begin_reading(sources: Sequence[Source], watch: Stopwatch) -> None:
+    """Begin the step, whose length is known unless an input's is not."""
+    sizes = [source.nbytes for source in sources]
+    watch.begin("read", None if None in sizes else sum(size or 0 for size in sizes))
+
+
 def read_all(
     sources: Sequence[Source],
     collection: Collection,
@@ -49,8 +55,7 @@ def read_all(
     progress: Progress,
 ) -> list[int]:
     """Read every input to the end into the collection; how many documents each has."""
-    sizes = [source.nbytes for source in sources]
-    watch.begin("read", None if None in sizes else sum(size or 0 for size in sizes))
+    begin_reading(sources, watch)
     counts = []
     for number, source in enumerate(sources):
         count = 0
