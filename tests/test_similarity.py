@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 
@@ -115,6 +116,18 @@ def test_greedy_is_the_streaming_definition(
         if document != keeper:
             measure = MEASURES[match.measure]
             assert score[document] == measure(documents[document], documents[keeper])
+
+
+@pytest.mark.parametrize("feature", [0, 0x9E3779B97F4A7C15, 2**64 - 1])
+def test_no_feature_stands_for_another(feature: int) -> None:
+    """0 marks a free slot of the table of members; it is a feature like any other."""
+    documents = [{0, 1, feature}, {0}, {1, feature}, {feature}, set(range(9))]
+    sets = feature_sets(documents)
+    left, right = np.array(list(itertools.combinations(range(len(documents)), 2))).T
+    measured = similarities(sets, left, right, "containment")
+    shared = [len(documents[i] & documents[j]) for i, j in zip(left, right, strict=True)]
+    smaller = [min(len(documents[i]), len(documents[j])) for i, j in zip(left, right, strict=True)]
+    assert measured.tolist() == [a / b for a, b in zip(shared, smaller, strict=True)]
 
 
 @given(collections(), matches)

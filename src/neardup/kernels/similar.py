@@ -217,18 +217,25 @@ def rehash(old_table: Any, old_heads: Any, table: Any, heads: Any) -> None:
 
 @inner
 def _fill(features: Any, begin: int, end: int, members: Any) -> None:
+    """Make `members` the set of features[begin:end]: slots, whether 0 is one of them, an open table.
+
+    A free slot holds 0, therefore that feature has a place of its own.
+    """
     size = 2
     while size < 2 * (end - begin):
         size *= 2
     members[0] = np.uint64(size)
-    fill(members, 1, size + 1, np.uint64(0))
+    fill(members, 1, size + 2, np.uint64(0))
     mask = np.uint64(size - 1)
     for i in range(begin, end):
-        key = _key(features[i])
-        slot = np.int64(key & mask)
-        while members[1 + slot]:
+        feature = features[i]
+        if not feature:
+            members[1] = np.uint64(1)
+            continue
+        slot = np.int64(feature & mask)
+        while members[2 + slot]:
             slot = np.int64(np.uint64(slot + 1) & mask)
-        members[1 + slot] = key
+        members[2 + slot] = feature
 
 
 @inner
@@ -237,11 +244,11 @@ def _overlap(features: Any, begin: int, end: int, members: Any, needed: int) -> 
     mask = members[0] - np.uint64(1)
     shared, spare = 0, end - begin - needed
     for i in range(begin, end):
-        key = _key(features[i])
-        slot = np.int64(key & mask)
-        while members[1 + slot] != key and members[1 + slot]:
+        feature = features[i]
+        slot = np.int64(feature & mask)
+        while members[2 + slot] != feature and members[2 + slot]:
             slot = np.int64(np.uint64(slot + 1) & mask)
-        if members[1 + slot]:
+        if members[2 + slot] if feature else members[1]:
             shared += 1
         else:
             spare -= 1
