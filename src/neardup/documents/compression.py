@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import zlib
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol, Self
@@ -12,6 +13,7 @@ from neardup.documents.problems import file_error
 from neardup.errors import DataError, FileError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from types import TracebackType
 
 __all__ = ["CODECS", "ByteReader", "codec_of_bytes", "codec_of_path", "encoder"]
@@ -82,23 +84,24 @@ class ByteReader:
             DataError: If the compressed stream is broken; names the line reached.
             FileError: If the read fails.
         """
-        try:
+        with self._named_errors():
             lines = self._buffered.readlines(nbytes)
-        except FileError:
-            raise
-        except OSError as error:
-            raise file_error(self._name, "read", error) from None
-        self._check(row + max(len(lines), 1))
+        self._check(row, lambda: len(lines))
         return lines
+
+    def block(self, nbytes: int, row: int) -> bytes:
+        """Read whole lines as `lines` does, not cut; b"" at the end."""
+        with self._named_errors():
+            block = self._buffered.read(nbytes)
+            if len(block) == nbytes and not block.endswith(b"\n"):
+                block += self._buffered.readline()
+        self._check(row, lambda: block.count(b"\n"))
+        return block
 
     def read(self, nbytes: int) -> bytes:
         """Read `nbytes`, fewer only at the end."""
-        try:
+        with self._named_errors():
             return self._buffered.read(nbytes)
-        except FileError:
-            raise
-        except OSError as error:
-            raise file_error(self._name, "read", error) from None
 
     def skip(self, nbytes: int) -> None:
         """Go on by `nbytes` without giving them."""
@@ -108,11 +111,20 @@ class ByteReader:
         while nbytes > 0 and (data := self.read(min(nbytes, _BUFFER_BYTES))):
             nbytes -= len(data)
 
-    def _check(self, row: int) -> None:
+    @contextlib.contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except FileError:
+            raise
+        except OSError as error:
+            raise file_error(self._name, "read", error) from None
+
+    def _check(self, row: int, lines: Callable[[], int]) -> None:
         if self._decoded is not None and self._decoded.failure is not None:
             raise DataError(
-                f"{self._name}:{row}: the {self._codec} stream is broken near here:"
-                f" {self._decoded.failure}; fetch or compress the file again"
+                f"{self._name}:{row + max(lines(), 1)}: the {self._codec} stream is broken near"
+                f" here: {self._decoded.failure}; fetch or compress the file again"
             )
 
     def __enter__(self) -> Self:

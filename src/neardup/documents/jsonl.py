@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import io
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 import orjson
 import pyarrow as pa
 
 from neardup.documents.batch import Columns, Gathered, Joiner, string_array
+from neardup.documents.json_fields import FieldFinder
 from neardup.documents.problems import BadRecordError, missing_field, refuse
 from neardup.documents.source import BOM, TextSource
 from neardup.documents.spans import Spans
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from neardup.documents.batch import Batch, ReadOptions
+    from neardup.documents.json_fields import FoundFields
     from neardup.documents.rejects import Rejects
 
 __all__ = ["JsonlSource"]
@@ -34,6 +37,7 @@ _KINDS = {
     type(None): "null",
 }
 _PART_BYTES = 1 << 19  # lines, objects and texts of a part stay in the cache; 1.5 times as fast
+_KERNEL_PAYS: Final = 16 << 20  # bytes parsed in the time that loading the kernel takes
 _FIX = "fix the line or pass --on-error skip"
 
 
@@ -41,49 +45,56 @@ class JsonlSource(TextSource):
     """A file of JSON lines. Blank lines are no records, but count as lines."""
 
     format = "jsonl"
+    plainly_parsed: ClassVar[int] = 0
+    """Bytes that this process has parsed without the kernel."""
 
     def layout(self) -> None:
         """Any JSON lines may follow any others."""
 
     def batches(self, options: ReadOptions, rejects: Rejects | None = None) -> Iterator[Batch]:
         """Read the documents; see Source.batches."""
-        parser = _Parser(options)
+        parser, fields = _Parser(options), FieldFinder(options)
         row = 1
         joiner = Joiner()
         self._spans = Spans()
         start = 0
         with self._input.open() as reader:
-            while lines := reader.lines(min(options.batch_bytes, _PART_BYTES), row - 1):
+            while block := reader.block(min(options.batch_bytes, _PART_BYTES), row - 1):
                 if row == 1:
-                    self._begin(lines)
-                columns, accepted = self._parse(parser, lines, row, rejects)
-                lengths = np.fromiter(map(len, lines), np.int64, len(lines))
+                    block = self._begin(block)
+                found = fields.find(block) if JsonlSource.plainly_parsed > _KERNEL_PAYS else None
+                if found is None:
+                    JsonlSource.plainly_parsed += len(block)
+                    found = self._parse(parser, block, row, rejects)
+                columns, lengths, accepted = found
                 self._spans.add(lengths, accepted)
                 joiner.add(columns, np.flatnonzero(accepted) + row)
-                row += len(lines)
+                row += len(lengths)
                 if self._spans.end - start >= options.batch_bytes:
                     yield from joiner.take(reader.consumed)
                     start = self._spans.end
             yield from joiner.take(reader.consumed)
         self._input.check_unchanged()
 
-    def _begin(self, lines: list[bytes]) -> None:
-        if lines[0].startswith(BOM):
-            lines[0] = lines[0][len(BOM) :]
+    def _begin(self, block: bytes) -> bytes:
+        if block.startswith(BOM):
+            block = block[len(BOM) :]
             self._spans = Spans(len(BOM))
         plain = self.name.lower().removesuffix(".gz").removesuffix(".zst")
-        first = next((line for line in lines if line.strip(_BLANK)), b"")
-        if plain.endswith(".json") and first.lstrip(_BLANK).startswith(b"["):
+        if plain.endswith(".json") and block.lstrip(_BLANK).startswith(b"["):
             raise DataError(
                 f"{self.name}:1: it is one JSON array, and JSON lines are wanted;"
                 f" convert it: jq -c '.[]' {self.name}"
             )
+        return block
 
     def _parse(
-        self, parser: _Parser, lines: list[bytes], row: int, rejects: Rejects | None
-    ) -> tuple[Columns, np.ndarray[Any, Any]]:
+        self, parser: _Parser, block: bytes, row: int, rejects: Rejects | None
+    ) -> FoundFields:
+        lines = io.BytesIO(block).readlines()
+        lengths = np.fromiter(map(len, lines), np.int64, len(lines))
         if (parsed := parser.all_of(lines)) is not None:
-            return parsed, np.ones(len(lines), np.bool_)
+            return parsed, lengths, np.ones(len(lines), np.bool_)
         accepted = np.zeros(len(lines), np.bool_)
         gathered = Gathered(parser.options)
         for i, line in enumerate(lines):
@@ -96,7 +107,7 @@ class JsonlSource(TextSource):
                 refuse(self.name, row + i, bad, line.rstrip(b"\r\n"), parser.options, rejects)
                 continue
             accepted[i] = True
-        return gathered.columns(), accepted
+        return gathered.columns(), lengths, accepted
 
 
 class _Parser:

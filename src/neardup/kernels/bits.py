@@ -6,6 +6,7 @@ takes its place in compiled code. (As overloads they made every kernel compile a
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -98,6 +99,31 @@ def _high_mask64(typingctx: Any, data: Any, at: Any) -> Any:
         return builder.bitcast(builder.icmp_signed("<", value, _splat(0, 64)), _I64)
 
     return types.uint64(data, types.int64), codegen
+
+
+@intrinsic
+def _json_masks64(typingctx: Any, data: Any, at: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        value = _load_lanes(context, builder, signature.args[0], args[0], args[1], 64)
+        folded = builder.or_(value, _splat(0x20, 64))
+
+        def equal(bytes_: Any, *wanted: str) -> Any:
+            found = [builder.icmp_unsigned("==", bytes_, _splat(ord(x), 64)) for x in wanted]
+            return functools.reduce(builder.or_, found)
+
+        masks = (
+            equal(value, '"'),
+            equal(value, "\\"),
+            builder.or_(equal(folded, "{", "}"), equal(value, ":", ",")),
+            equal(value, "\n"),
+            equal(value, " ", "\t", "\r"),
+            _between(builder, value, 0, 0x20, 64),
+        )
+        pack: Any = cgutils.pack_array
+        return pack(builder, [builder.bitcast(mask, _I64) for mask in masks])
+
+    six: Any = types.UniTuple
+    return six(types.uint64, 6)(data, types.int64), codegen
 
 
 @intrinsic
@@ -297,6 +323,17 @@ def word_mask64(data: Any, at: int) -> Any:
 def high_mask64(data: Any, at: int) -> Any:
     """Mark which of the 64 bytes from index `at` on are not ASCII; uint64."""
     return _mask(data, at, lambda byte: byte >= 0x80)
+
+
+@compiled_as(_json_masks64)
+def json_masks64(data: Any, at: int) -> Any:
+    """Mark which of the 64 bytes from index `at` on are what in JSON; six uint64.
+
+    Quotes, backslashes, the marks of structure {}[]:, line ends, other white space, and control
+    characters, line ends among them.
+    """
+    sets = b'"', b"\\", b"{}[]:,", b"\n", b" \t\r", bytes(range(0x20))
+    return tuple(_mask(data, at, wanted.__contains__) for wanted in sets)
 
 
 @compiled_as(_pack_words64)

@@ -217,7 +217,7 @@ def rehash(old_table: Any, old_heads: Any, table: Any, heads: Any) -> None:
 
 @inner
 def _fill(features: Any, begin: int, end: int, members: Any) -> None:
-    """Make `members` the set of features[begin:end]: slots, whether 0 is one of them, an open table.
+    """Make `members` the set of features[begin:end]: slots, whether 0 is in it, an open table.
 
     A free slot holds 0, therefore that feature has a place of its own.
     """
