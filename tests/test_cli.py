@@ -562,3 +562,9 @@ def test_a_terminal_shows_progress_and_is_left_clean(tmp_path: Path) -> None:
     summary = shown[shown.index(b"\x1b[?25h") :]
     assert b"kept                 3" in summary
     assert ids(tmp_path / "out.jsonl") == "ace"
+
+
+def test_the_module_runs_as_the_script_does() -> None:
+    run = [sys.executable, "-m", "neardup", "--version"]
+    printed = subprocess.run(run, capture_output=True, text=True, check=True)
+    assert printed.stdout == f"neardup {__version__}\n"
