@@ -385,3 +385,22 @@ def test_an_unequal_schema_cannot_be_joined(tmp_path: Path) -> None:
         plan_outputs(open_sources(paths), str(tmp_path / "out.parquet"))
     with pytest.raises(UsageError, match="Parquet cannot be read from a stream"):
         open_sources(["-"], format="parquet")
+
+
+@pytest.mark.parametrize("name", ["out.gz", "out.zst"])
+@pytest.mark.parametrize("megabytes", [0, 1, 9])
+def test_compressed_outputs_of_many_blocks_are_one_stream(
+    tmp_path: Path, name: str, megabytes: int
+) -> None:
+    data = np.random.default_rng(1).integers(97, 101, megabytes << 20, np.uint8).tobytes()
+    with OutputSet() as outputs:
+        file = outputs.create(str(tmp_path / name))
+        for at in range(0, len(data), 777_777):
+            file.write(data[at : at + 777_777])
+        outputs.commit()
+    packed = tmp_path / name
+    assert packed.stat().st_size < max(100, len(data) / 2)
+    with pa.CompressedInputStream(str(packed), "gzip" if name == "out.gz" else "zstd") as stream:
+        assert stream.read() == data
+    if name == "out.gz":
+        assert gzip.decompress(packed.read_bytes()) == data

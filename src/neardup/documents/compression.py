@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import io
 import zlib
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol, Self
 
 import pyarrow as pa
 
 from neardup.documents.problems import file_error
 from neardup.errors import DataError, FileError
+from neardup.workers import worker_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,6 +26,7 @@ MAGIC: Final = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
 MAGIC_BYTES: Final = 4
 _BUFFER_BYTES: Final = 1 << 20
 _GZIP_LEVEL: Final = 6
+_COMPRESSED_BYTES: Final = 1 << 20  # of a member or frame, before compression
 _DECODED_BYTES: Final = 1 << 15  # Arrow drops this much of what precedes a broken place
 
 
@@ -232,42 +236,59 @@ class Encoder(Protocol):
 
 def encoder(file: BinaryIO, codec: str | None) -> Encoder:
     """Compress what is written into `file`; closing the encoder leaves the file open."""
-    if codec == "gzip":
-        return _Gzip(file)
-    if codec == "zstd":
-        compressed: Encoder = pa.CompressedOutputStream(
-            pa.PythonFile(_KeptOpen(file), mode="w"), "zstd"
-        )
-        return compressed
-    return _KeptOpen(file)
+    return _Plain(file) if codec is None else _Compressor(file, _COMPRESS[codec])
 
 
-class _KeptOpen:
-    closed = False
+def _gzip(data: bytes) -> bytes:
+    return zlib.compress(data, _GZIP_LEVEL, wbits=31)
 
+
+def _zstd(data: bytes) -> bytes:
+    frame: bytes = pa.Codec("zstd").compress(data, asbytes=True)
+    return frame
+
+
+_COMPRESS: Final = {"gzip": _gzip, "zstd": _zstd}
+
+
+class _Plain:
     def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-
-    def write(self, data: bytes | memoryview) -> int:
-        if self._file.closed:  # a discarded output, which Arrow's destructor still tries to end
-            return len(data)
-        return self._file.write(data)
-
-    def flush(self) -> None:
-        if not self._file.closed:
-            self._file.flush()
+        self.write = file.write
 
     def close(self) -> None:
-        self.flush()
+        """Do nothing: there is no stream to end."""
 
 
-class _Gzip:
-    def __init__(self, file: BinaryIO) -> None:
+class _Compressor:
+    """Compresses blocks on every core; a file of several members or frames is one stream to all.
+
+    gzip (RFC 1952, 2.2) and zstd (RFC 8878, 3) define what members and frames that follow each
+    other mean.
+    """
+
+    def __init__(self, file: BinaryIO, compress: Callable[[bytes], bytes]) -> None:
         self._file = file
-        self._zlib = zlib.compressobj(_GZIP_LEVEL, wbits=31)
+        self._compress = compress
+        self._workers = worker_count(None)
+        self._threads = ThreadPoolExecutor(self._workers, "neardup-compress")
+        self._block = bytearray()
+        self._waiting: deque[Future[bytes]] = deque()
 
     def write(self, data: bytes | memoryview) -> None:
-        self._file.write(self._zlib.compress(data))
+        self._block += data
+        if len(self._block) >= _COMPRESSED_BYTES:
+            self._send()
+            self._write_until(2 * self._workers)
 
     def close(self) -> None:
-        self._file.write(self._zlib.flush())
+        self._send()
+        self._write_until(0)
+        self._threads.shutdown()
+
+    def _send(self) -> None:
+        block, self._block = bytes(self._block), bytearray()
+        self._waiting.append(self._threads.submit(self._compress, block))
+
+    def _write_until(self, waiting: int) -> None:
+        while len(self._waiting) > waiting:
+            self._file.write(self._waiting.popleft().result())
