@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from neardup.documents.batch import ReadOptions
 from neardup.documents.formats import open_sources
-from neardup.documents.json_fields import FieldFinder
+from neardup.documents.json_fields import JsonFields
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -91,15 +91,15 @@ def plainly(block: bytes) -> tuple[list[Any], list[int], list[bool]] | None:
 
 
 def by_kernel(block: bytes) -> tuple[list[Any], list[int], list[bool]] | None:
-    found = FieldFinder(OPTIONS).find(block)
+    found = JsonFields(OPTIONS).find(block)
     if found is None:
         return None
-    columns, lengths, accepted = found
+    columns = found.columns
     arrays = (columns.texts, columns.ids, columns.within, columns.numbers)
     for array in arrays:
         array.validate(full=True)
     rows = list(zip(*(array.to_pylist() for array in arrays), strict=True))
-    return rows, lengths.tolist(), accepted.tolist()
+    return rows, found.lengths.tolist(), found.accepted.tolist()
 
 
 @given(st.lists(lines(good) | st.sampled_from([b"", b" \t\r"]), max_size=6), st.booleans())

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
-from neardup.documents.batch import Gathered
+from neardup.documents.batch import Gathered, Joiner
+from neardup.documents.csv_fields import CsvFields
+from neardup.documents.found import Found
 from neardup.documents.problems import BadRecordError, missing_field, quoted, refuse
 from neardup.documents.source import BOM, TextSource
 from neardup.documents.spans import Spans
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["CsvSource", "TsvSource"]
 
 _FIELD_LIMIT: Final = (1 << 31) - 1
-_PART_BYTES: Final = 1 << 19
+_PART_BYTES: Final = 1 << 19  # what is parsed at a time stays in the cache
+_KERNEL_PAYS: Final = 4 << 20  # bytes parsed in the time that loading the kernel takes
 
 
 class CsvSource(TextSource):
@@ -34,6 +37,8 @@ class CsvSource(TextSource):
 
     format = "csv"
     delimiter: ClassVar[str] = ","
+    plainly_parsed: ClassVar[int] = 0
+    """Bytes that this process has parsed without the kernel."""
     _header = b""
 
     def header(self) -> bytes:
@@ -50,20 +55,30 @@ class CsvSource(TextSource):
 
     def batches(self, options: ReadOptions, rejects: Rejects | None = None) -> Iterator[Batch]:
         """Read the documents; see Source.batches."""
-        reported = 0
+        joiner = Joiner()
         with self._input.open() as reader:
             lines = _Lines(reader)
             rows = self._rows(lines)
             names = self._read_header(rows, lines)
             self._spans = Spans(lines.offset)
             if names:
-                part = _Part(self.name, options, names, rejects)
-                while part.read(rows, lines):
-                    self._spans.add(np.array(part.lengths, np.int64), np.array(part.accepted))
-                    if part.rows:
-                        consumed = reader.consumed
-                        yield part.batch(consumed - reported)
-                        reported = consumed
+                start = lines.offset
+                records = _Records(self.name, options, names, rejects)
+                fields = records.fields(self.delimiter)
+                while block := lines.block(min(options.batch_bytes, _PART_BYTES)):
+                    first = lines.number + 1
+                    found = fields.find(block) if CsvSource.plainly_parsed > _KERNEL_PAYS else None
+                    if found is None:
+                        CsvSource.plainly_parsed += len(block)
+                        found = records.read(rows, lines, len(block))
+                    else:
+                        lines.skip(int(found.lengths.sum()))
+                    self._spans.add(found.lengths, found.accepted)
+                    joiner.add(found.columns, found.rows + first)
+                    if lines.offset - start >= options.batch_bytes:
+                        yield from joiner.take(reader.consumed)
+                        start = lines.offset
+                yield from joiner.take(reader.consumed)
         self._input.check_unchanged()
 
     def _rows(self, lines: _Lines) -> Iterator[list[str]]:
@@ -96,10 +111,15 @@ class TsvSource(CsvSource):
 
 
 class _Lines:
-    """Feeds physical lines to csv.reader and remembers those of the record in hand."""
+    """Feeds physical lines to csv.reader and remembers those of the record in hand.
+
+    Between two records a whole block can be taken instead.
+    """
 
     def __init__(self, reader: ByteReader) -> None:
         self._reader = reader
+        self._block = b""
+        self._at = 0
         self.offset = 0
         self.number = 0
         self.record: list[bytes] = []
@@ -110,21 +130,44 @@ class _Lines:
         self.undecodable = False
 
     def feed(self) -> Iterator[str]:
-        while lines := self._reader.lines(_PART_BYTES, self.number):
-            for line in lines:
-                self.number += 1
-                self.offset += len(line)
-                self.record.append(line)
-                try:
-                    text = line.decode()
-                except UnicodeDecodeError:
-                    self.undecodable = True
-                    text = line.decode(errors="surrogateescape")
-                yield text.removeprefix("\ufeff") if self.number == 1 else text
+        while line := self._next():
+            self.number += 1
+            self.offset += len(line)
+            self.record.append(line)
+            try:
+                text = line.decode()
+            except UnicodeDecodeError:
+                self.undecodable = True
+                text = line.decode(errors="surrogateescape")
+            yield text.removeprefix("\ufeff") if self.number == 1 else text
+
+    def block(self, nbytes: int) -> bytes:
+        """Whole lines that are yet to come, about `nbytes`; they stay to come."""
+        if len(self._block) - self._at < nbytes:
+            known = self.number + self._block.count(b"\n", self._at)
+            self._block = self._block[self._at :] + self._reader.block(nbytes, known)
+            self._at = 0
+        return self._block[self._at :]
+
+    def skip(self, nbytes: int) -> None:
+        """Pass over lines of the block."""
+        end = self._at + nbytes
+        self.number += self._block.count(b"\n", self._at, end)
+        self.number += end == len(self._block) and not self._block.endswith(b"\n")
+        self.offset += nbytes
+        self._at = end
+
+    def _next(self) -> bytes:
+        if self._at == len(self._block):
+            self._block, self._at = self._reader.block(_PART_BYTES, self.number), 0
+        end = self._block.find(b"\n", self._at) + 1 or len(self._block)
+        line = self._block[self._at : end]
+        self._at = end
+        return line
 
 
-class _Part:
-    """The records of one batch; `read` replaces them with those of the next."""
+class _Records:
+    """Parses records one by one, with csv.reader, and says what is wrong with bad ones."""
 
     def __init__(
         self, source: str, options: ReadOptions, names: list[str], rejects: Rejects | None
@@ -144,30 +187,41 @@ class _Part:
         )
         self._pick = itemgetter(*self._text)
 
-    def read(self, rows: Iterator[list[str]], lines: _Lines) -> bool:
-        """Read about `batch_bytes`; False at the end of the file."""
+    def fields(self, delimiter: str) -> CsvFields:
+        """The quick way to the same columns."""
+        others = (self._id, self._within, self._number)
+        wanted = self._text + [column for column in others if column is not None]
+        return CsvFields(self._options, delimiter, self._width, wanted, self._parsed)
+
+    def read(self, rows: Iterator[list[str]], lines: _Lines, nbytes: int) -> Found:
+        """Read records of at least `nbytes`, or up to the end of the file."""
         self._gathered = Gathered(self._options)
-        self.rows: list[int] = []
-        self.lengths: list[int] = []
-        self.accepted: list[bool] = []
-        stop = lines.offset + self._options.batch_bytes
+        lengths, accepted, begins = [], [], []
+        stop, before = lines.offset + nbytes, lines.number
         while lines.offset < stop:
-            start, row = lines.offset, lines.number + 1
+            start, number = lines.offset, lines.number
             lines.begin_record()
             try:
-                accepted = self._take(next(rows), row, lines.undecodable)
+                is_record = self._take(next(rows), lines.undecodable)
             except StopIteration:
                 break
             except (csv.Error, BadRecordError) as error:
                 bad = error if isinstance(error, BadRecordError) else _broken(error)
                 record = b"".join(lines.record).rstrip(b"\r\n")
-                refuse(self._source, row, bad, record, self._options, self._rejects)
-                accepted = False
-            self.lengths.append(lines.offset - start)
-            self.accepted.append(accepted)
-        return bool(self.lengths)
+                refuse(self._source, number + 1, bad, record, self._options, self._rejects)
+                is_record = False
+            lengths.append(lines.offset - start)
+            accepted.append(is_record)
+            if is_record:
+                begins.append(number - before)
+        return Found(
+            self._gathered.columns(),
+            np.array(lengths, np.int64),
+            np.array(accepted, np.bool_),
+            np.array(begins, np.int64),
+        )
 
-    def _take(self, fields: list[str], row: int, undecodable: bool) -> bool:
+    def _take(self, fields: list[str], undecodable: bool) -> bool:
         if not fields:
             return False
         if undecodable:
@@ -182,7 +236,6 @@ class _Part:
             None if self._within is None else fields[self._within],
             number,
         )
-        self.rows.append(row)
         return True
 
     def _parsed(self, field: str) -> float | None:
@@ -195,10 +248,6 @@ class _Part:
         if math.isnan(number):
             raise BadRecordError(f"{self._options.number} is {quoted([field])}, not a number")
         return number
-
-    def batch(self, nbytes: int) -> Batch:
-        """Give the accepted records."""
-        return self._gathered.columns().batch(np.array(self.rows, np.int64), nbytes)
 
 
 def _column(source: str, names: list[str], name: str, option: str) -> int:

@@ -11,7 +11,8 @@ import orjson
 import pyarrow as pa
 
 from neardup.documents.batch import Columns, Gathered, Joiner, string_array
-from neardup.documents.json_fields import FieldFinder
+from neardup.documents.found import Found
+from neardup.documents.json_fields import JsonFields
 from neardup.documents.problems import BadRecordError, missing_field, refuse
 from neardup.documents.source import BOM, TextSource
 from neardup.documents.spans import Spans
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from neardup.documents.batch import Batch, ReadOptions
-    from neardup.documents.json_fields import FoundFields
     from neardup.documents.rejects import Rejects
 
 __all__ = ["JsonlSource"]
@@ -53,7 +53,7 @@ class JsonlSource(TextSource):
 
     def batches(self, options: ReadOptions, rejects: Rejects | None = None) -> Iterator[Batch]:
         """Read the documents; see Source.batches."""
-        parser, fields = _Parser(options), FieldFinder(options)
+        parser, fields = _Parser(options), JsonFields(options)
         row = 1
         joiner = Joiner()
         self._spans = Spans()
@@ -66,10 +66,9 @@ class JsonlSource(TextSource):
                 if found is None:
                     JsonlSource.plainly_parsed += len(block)
                     found = self._parse(parser, block, row, rejects)
-                columns, lengths, accepted = found
-                self._spans.add(lengths, accepted)
-                joiner.add(columns, np.flatnonzero(accepted) + row)
-                row += len(lengths)
+                self._spans.add(found.lengths, found.accepted)
+                joiner.add(found.columns, found.rows + row)
+                row += len(found.lengths)
                 if self._spans.end - start >= options.batch_bytes:
                     yield from joiner.take(reader.consumed)
                     start = self._spans.end
@@ -88,13 +87,11 @@ class JsonlSource(TextSource):
             )
         return block
 
-    def _parse(
-        self, parser: _Parser, block: bytes, row: int, rejects: Rejects | None
-    ) -> FoundFields:
+    def _parse(self, parser: _Parser, block: bytes, row: int, rejects: Rejects | None) -> Found:
         lines = io.BytesIO(block).readlines()
         lengths = np.fromiter(map(len, lines), np.int64, len(lines))
         if (parsed := parser.all_of(lines)) is not None:
-            return parsed, lengths, np.ones(len(lines), np.bool_)
+            return Found(parsed, lengths, np.ones(len(lines), np.bool_), np.arange(len(lines)))
         accepted = np.zeros(len(lines), np.bool_)
         gathered = Gathered(parser.options)
         for i, line in enumerate(lines):
@@ -107,7 +104,7 @@ class JsonlSource(TextSource):
                 refuse(self.name, row + i, bad, line.rstrip(b"\r\n"), parser.options, rejects)
                 continue
             accepted[i] = True
-        return gathered.columns(), lengths, accepted
+        return Found(gathered.columns(), lengths, accepted, np.flatnonzero(accepted))
 
 
 class _Parser:

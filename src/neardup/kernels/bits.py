@@ -102,6 +102,21 @@ def _high_mask64(typingctx: Any, data: Any, at: Any) -> Any:
 
 
 @intrinsic
+def _equal_mask64(typingctx: Any, data: Any, at: Any, byte: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        value = _load_lanes(context, builder, signature.args[0], args[0], args[1], 64)
+        one = builder.insert_element(
+            ir.Constant(value.type, ir.Undefined), args[2], ir.Constant(ir.IntType(32), 0)
+        )
+        wanted = builder.shuffle_vector(
+            one, one, ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
+        )
+        return builder.bitcast(builder.icmp_unsigned("==", value, wanted), _I64)
+
+    return types.uint64(data, types.int64, types.uint8), codegen
+
+
+@intrinsic
 def _json_masks64(typingctx: Any, data: Any, at: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         value = _load_lanes(context, builder, signature.args[0], args[0], args[1], 64)
@@ -323,6 +338,12 @@ def word_mask64(data: Any, at: int) -> Any:
 def high_mask64(data: Any, at: int) -> Any:
     """Mark which of the 64 bytes from index `at` on are not ASCII; uint64."""
     return _mask(data, at, lambda byte: byte >= 0x80)
+
+
+@compiled_as(_equal_mask64)
+def equal_mask64(data: Any, at: int, byte: Any) -> Any:
+    """Mark which of the 64 bytes from index `at` on are this uint8; uint64."""
+    return _mask(data, at, int(byte).__eq__)
 
 
 @compiled_as(_json_masks64)

@@ -14,8 +14,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from neardup.kernels.bits import copy64, json_masks64, trailing_zeros
+from neardup.kernels.bits import json_masks64, trailing_zeros
 from neardup.kernels.jit import fill, inlined, inner, kernel
+from neardup.kernels.spans import copy_span, next_bit
 
 STRING, INTEGER, FRACTION, BOOLEAN, NULL = 1, 2, 4, 8, 16
 """Kinds of values, to be added; an INTEGER is written as it prints and fits 63 bits."""
@@ -193,22 +194,6 @@ def _fields_of(data: Any, begin: int, end: int, names: Any, name_ends: Any) -> i
 
 
 @inner
-def _next_backslash(backslashes: Any, begin: int, end: int) -> int:
-    """Where the first backslash from `begin` on is, or `end`."""
-    if begin >= end:
-        return end
-    word = np.uint64(begin) >> np.uint64(6)
-    bits = backslashes[word] >> (np.uint64(begin) & _LOW_6) << (np.uint64(begin) & _LOW_6)
-    last = np.uint64(end - 1) >> np.uint64(6)
-    while not bits and word < last:
-        word += _ONE
-        bits = backslashes[word]
-    if not bits:
-        return end
-    return min(end, np.int64(word << np.uint64(6)) + trailing_zeros(bits))
-
-
-@inner
 def _hex4(data: Any, at: int, end: int) -> int:
     """The value of four hexadecimal digits, or -1."""
     if at + 4 > end:
@@ -268,16 +253,8 @@ def _decode(data: Any, backslashes: Any, begin: int, end: int, out: Any, to: int
     Up to 64 bytes behind that place may be overwritten.
     """
     while True:
-        stop = _next_backslash(backslashes, begin, end)
-        while begin < stop:
-            if begin + 64 <= data.size:
-                copy64(data, begin, out, to)
-                step = min(np.int64(64), stop - begin)
-            else:
-                out[to] = data[begin]
-                step = np.int64(1)
-            begin += step
-            to += step
+        stop = next_bit(backslashes, begin, end)
+        to = copy_span(data, begin, stop, out, to)
         if stop == end:
             return to
         if stop + 2 > end:
@@ -338,7 +315,7 @@ def walk_marks(
         if byte == _QUOTE:
             begin, end = end, np.int64(marks[i])
             i += 1
-            escapes = _next_backslash(backslashes, begin, end) < end
+            escapes = next_bit(backslashes, begin, end) < end
             if state == _FIRST_KEY or state == _KEY:
                 if depth == 1:
                     if escapes:
