@@ -72,7 +72,7 @@ class CsvSource(TextSource):
                         CsvSource.plainly_parsed += len(block)
                         found = records.read(rows, lines, len(block))
                     else:
-                        lines.skip(int(found.lengths.sum()))
+                        lines.skip(int(found.lengths.sum()), found.lines)
                     self._spans.add(found.lengths, found.accepted)
                     joiner.add(found.columns, found.rows + first)
                     if lines.offset - start >= options.batch_bytes:
@@ -149,13 +149,11 @@ class _Lines:
             self._at = 0
         return self._block[self._at :]
 
-    def skip(self, nbytes: int) -> None:
-        """Pass over lines of the block."""
-        end = self._at + nbytes
-        self.number += self._block.count(b"\n", self._at, end)
-        self.number += end == len(self._block) and not self._block.endswith(b"\n")
+    def skip(self, nbytes: int, lines: int) -> None:
+        """Pass over so much of the block."""
+        self.number += lines
         self.offset += nbytes
-        self._at = end
+        self._at += nbytes
 
     def _next(self) -> bytes:
         if self._at == len(self._block):
@@ -219,6 +217,7 @@ class _Records:
             np.array(lengths, np.int64),
             np.array(accepted, np.bool_),
             np.array(begins, np.int64),
+            lines.number - before,
         )
 
     def _take(self, fields: list[str], undecodable: bool) -> bool:

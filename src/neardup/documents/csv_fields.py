@@ -77,7 +77,8 @@ class CsvFields:
                 return None
             columns[-1] = pa.array(numbers, pa.float64())
         named = named_columns(self._options, columns)
-        return Found(named, np.diff(ends, prepend=0), accepted, rows[:records])
+        used = int(self._line_numbers[lines - 1])
+        return Found(named, np.diff(ends, prepend=0), accepted, rows[:records], used)
 
     def _make_room(self, nbytes: int) -> None:
         if len(self._marks) <= nbytes:

@@ -39,12 +39,14 @@ class Found:
         lengths: int64 (m,), bytes of each record or line, one after the other.
         accepted: bool (m,), whether it is an accepted record.
         rows: int64 (n,), the 0-based line of the block where each accepted record begins.
+        lines: How many lines they take up.
     """
 
     columns: Columns
     lengths: npt.NDArray[np.int64]
     accepted: npt.NDArray[np.bool_]
     rows: npt.NDArray[np.int64]
+    lines: int
 
 
 def is_utf8(block: bytes) -> bool:

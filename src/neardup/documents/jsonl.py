@@ -68,7 +68,7 @@ class JsonlSource(TextSource):
                     found = self._parse(parser, block, row, rejects)
                 self._spans.add(found.lengths, found.accepted)
                 joiner.add(found.columns, found.rows + row)
-                row += len(found.lengths)
+                row += found.lines
                 if self._spans.end - start >= options.batch_bytes:
                     yield from joiner.take(reader.consumed)
                     start = self._spans.end
@@ -91,7 +91,8 @@ class JsonlSource(TextSource):
         lines = io.BytesIO(block).readlines()
         lengths = np.fromiter(map(len, lines), np.int64, len(lines))
         if (parsed := parser.all_of(lines)) is not None:
-            return Found(parsed, lengths, np.ones(len(lines), np.bool_), np.arange(len(lines)))
+            every = np.arange(len(lines))
+            return Found(parsed, lengths, np.ones(len(lines), np.bool_), every, len(lines))
         accepted = np.zeros(len(lines), np.bool_)
         gathered = Gathered(parser.options)
         for i, line in enumerate(lines):
@@ -104,7 +105,8 @@ class JsonlSource(TextSource):
                 refuse(self.name, row + i, bad, line.rstrip(b"\r\n"), parser.options, rejects)
                 continue
             accepted[i] = True
-        return Found(gathered.columns(), lengths, accepted, np.flatnonzero(accepted))
+        records = np.flatnonzero(accepted)
+        return Found(gathered.columns(), lengths, accepted, records, len(lines))
 
 
 class _Parser:
