@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 
 import neardup as nd
 from conftest import JIT
-from neardup.band_planner import (
+from neardup.band_planner import BandPlan, plan_bands
+from neardup.band_recall import (
     KEYS,
     LEAST_FEATURES,
-    BandPlan,
     agreement,
     agreement_of_sets,
-    plan_bands,
     recall_of,
     worst_agreement,
 )
@@ -31,7 +30,8 @@ from neardup.similarity import FeatureSets, Match, similar_greedy, similar_sets
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SMALL_PLAN = BandPlan(64, 8, 6, 20, 0.5, 1.0, 20)
+SMALL_PLAN = BandPlan(64, 8, 6, 20, 0.5, 1.0, 24, 10, 3)
+UNCHECKED_PLAN = BandPlan(64, 8, 6, 20, 0.5, 1.0, 24)
 
 
 def sets_of(features: Any, offsets: Any) -> FeatureSets:
@@ -90,35 +90,36 @@ def test_equal_sizes_are_the_worst_case(similarity: float) -> None:
 
 
 def simulated_recall(
-    plan: tuple[int, int, int, int], likely: float, keys: str, pairs: int, seed: int
+    plan: tuple[int, int, int, int], likely: float, keys: str, pairs: int, check: tuple[int, int]
 ) -> float:
     bits, key_bits, tables, distance = plan
-    random_ = np.random.default_rng(seed)
+    random_ = np.random.default_rng(bits + key_bits)
     differs = random_.random((pairs, bits)) > likely
     if keys == "blocks":
-        masks = BandPlan(bits, key_bits, tables, distance, 0.9, 1.0, 1).masks()
-        bytes_ = masks.astype("<u8").view(np.uint8)
-        chosen = np.unpackbits(bytes_, axis=1, bitorder="little").astype(np.float32)
+        order = BandPlan(bits, key_bits, tables, distance, 0.9, 1.0, 1, *check).bit_order()
     else:
-        chosen = np.zeros((tables, bits), np.float32)
-        for row in chosen:
-            row[random_.permutation(bits)[:key_bits]] = 1
-    clean = (differs.astype(np.float32) @ chosen.T == 0).any(axis=1)
+        permutations = (random_.permutation(bits) for _ in range(tables))
+        order = np.array([one[: key_bits + check[0]] for one in permutations])
+    clean = np.zeros(pairs, bool)
+    for table in order:
+        equal = ~differs[:, table[:key_bits]].any(axis=1)
+        clean |= equal & (differs[:, table[key_bits:]].sum(axis=1) <= check[1])
     return float((clean & (differs.sum(axis=1) <= distance)).mean())
 
 
+@pytest.mark.parametrize("check", [(0, 0), (30, 5), (40, 9)])
 @pytest.mark.parametrize("keys", ["blocks", "sampled"])
 @pytest.mark.parametrize(
     "plan", [(256, 16, 97, 256), (256, 16, 60, 45), (256, 24, 300, 58), (512, 20, 170, 105)]
 )
 def test_the_recall_of_dependent_tables_is_what_a_simulation_gives(
-    plan: tuple[int, int, int, int], keys: str
+    plan: tuple[int, int, int, int], keys: str, check: tuple[int, int]
 ) -> None:
     bits, key_bits, tables, distance = plan
-    planned = recall_of(bits, key_bits, tables, 0.848, distance, keys)
+    planned = recall_of(bits, key_bits, tables, 0.848, distance, keys, check)
     pairs = 20_000 if JIT else 4_000
     sigma = math.sqrt(planned * (1 - planned) / pairs)
-    simulated = simulated_recall(plan, 0.848, keys, pairs, bits + key_bits)
+    simulated = simulated_recall(plan, 0.848, keys, pairs, check)
     # The simulation keeps one choice of keys for all pairs, which adds a little of its own.
     assert abs(simulated - planned) < 4 * sigma + 0.003
 
@@ -172,22 +173,28 @@ def test_a_plan_reaches_the_recall_or_is_refused(
         return
     assert plan.recall >= recall
     assert plan == plan_bands.__wrapped__(similarity, recall, n, measure)
-    masks = plan.masks()
-    assert masks.shape == (plan.tables, plan.bits // 64)
-    assert (np.bitwise_count(masks).sum(axis=1) == plan.key_bits).all()
+    keys, checks = plan.masks()
+    assert keys.shape == checks.shape == (plan.tables, plan.bits // 64)
+    assert (np.bitwise_count(keys).sum(axis=1) == plan.key_bits).all()
+    assert (np.bitwise_count(checks).sum(axis=1) == plan.check_bits).all()
+    assert not (keys & checks).any()
 
 
 def naive_pairs(words: Any, plan: BandPlan) -> set[tuple[int, int]]:
-    masks = [[int(word) for word in row] for row in plan.masks()]
-    rows = [[int(word) for word in row] for row in words]
+    order = plan.bit_order().tolist()
+    tables = [
+        [sum(1 << bit for bit in part) for part in (one[: plan.key_bits], one[plan.key_bits :])]
+        for one in order
+    ]
+    rows = [sum(int(word) << 64 * w for w, word in enumerate(row)) for row in words]
     found = set()
     for j, y in enumerate(rows):
         for i, x in enumerate(rows[:j]):
-            differing = [a ^ b for a, b in zip(x, y, strict=True)]
-            shares = any(
-                not any(d & m for d, m in zip(differing, mask, strict=True)) for mask in masks
-            )
-            if shares and sum(d.bit_count() for d in differing) <= plan.distance:
+            differing = x ^ y
+            if differing.bit_count() <= plan.distance and any(
+                not differing & key and (differing & check).bit_count() <= plan.check_distance
+                for key, check in tables
+            ):
                 found.add((i, j))
     return found
 
@@ -201,11 +208,46 @@ def near_words(draw: st.DrawFn) -> Any:
     return np.array(values, np.uint64).reshape(-1, 1)
 
 
-@given(near_words(), st.integers(1, 2))
-def test_every_candidate_pair_comes_once_and_no_other(words: Any, workers: int) -> None:
-    found = [tuple(pair) for chunk in band_pairs(words, SMALL_PLAN, workers) for pair in chunk]
+@given(near_words(), st.integers(1, 2), st.sampled_from([SMALL_PLAN, UNCHECKED_PLAN]))
+def test_every_candidate_pair_comes_once_and_no_other(
+    words: Any, workers: int, plan: BandPlan
+) -> None:
+    found = [tuple(pair) for chunk in band_pairs(words, plan, workers) for pair in chunk]
     assert len(found) == len(set(found))
-    assert set(found) == naive_pairs(words, SMALL_PLAN)
+    assert set(found) == naive_pairs(words, plan)
+
+
+@pytest.mark.skipif(not JIT, reason="large")
+@pytest.mark.parametrize("key_bits", [8, 14])
+def test_many_candidate_pairs_come_once_and_in_the_same_order_for_any_workers(
+    key_bits: int,
+) -> None:
+    """Clusters of up to 100 rows: more pairs than the kernels' buffers hold, in several bins."""
+    rng = np.random.default_rng(8)
+    plan = BandPlan(128, key_bits, 4, 30, 0.5, 1.0, 40, 20, 6)
+    words = rng.integers(0, 2**64, (4_500, 2), dtype=np.uint64)
+    for first, rows in ((0, 100), (1_000, 70), (4_000, 40)):
+        flips = rng.random((rows, 128)) < 0.1
+        words[first : first + rows] = words[first] ^ np.packbits(flips, axis=1).view(np.uint64)
+    one, two = (np.concatenate(list(band_pairs(words, plan, workers))) for workers in (1, 2))
+    assert np.array_equal(one, two)
+    assert len(np.unique(one @ [4_500, 1])) == len(one)
+    keys, checks = plan.masks()
+    expected = set()
+    for row, word in enumerate(words):
+        differing = word ^ words[row + 1 :]
+        near = np.bitwise_count(differing).sum(axis=1) <= plan.distance
+        for key, check in zip(keys, checks, strict=True):
+            apart = np.bitwise_count(differing & check).sum(axis=1)
+            shares = near & ~(differing & key).any(axis=1) & (apart <= plan.check_distance)
+            expected |= {(row, row + 1 + int(other)) for other in np.flatnonzero(shares)}
+    assert {tuple(pair) for pair in one.tolist()} == expected
+
+
+def test_more_rows_than_a_plan_is_for_are_refused() -> None:
+    plan = BandPlan(128, 30, 1, 20, 0.5, 1.0, 40, 30, 5)
+    with pytest.raises(UsageError, match="for fewer documents"):
+        list(band_pairs(np.zeros((100, 2), np.uint64), plan))
 
 
 def natural_like(rng: random.Random, documents: int) -> FeatureSets:

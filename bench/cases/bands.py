@@ -141,7 +141,7 @@ def candidates(sets: Any, plan: BandPlan) -> dict[str, float]:
     """Pairs for each long document that share a key, and that pass the distance filter too."""
     import numpy as np
 
-    from neardup.band_planner import LEAST_FEATURES
+    from neardup.band_recall import LEAST_FEATURES
     from neardup.bands import band_pairs, fold_sets
 
     rows = np.flatnonzero(np.diff(sets.offsets) >= LEAST_FEATURES)
@@ -157,13 +157,15 @@ def independent(plan: BandPlan, recall: float) -> BandPlan:
     """The same length of key and loss to the filter, with bits for each table of its own."""
     import numpy as np
 
-    from neardup.band_planner import FILTER_SHARE, recall_of, worst_agreement
+    from neardup.band_planner import FILTER_SHARE
+    from neardup.band_recall import recall_of, worst_agreement
 
     likely = worst_agreement(SIMILARITY)
     key_bits = min(plan.key_bits, 16)
     for words in range(1, 1_000):
         bits = 64 * words
-        trial = replace(plan, bits=bits, key_bits=key_bits, tables=bits // key_bits, distance=bits)
+        trial = replace(plan, bits=bits, key_bits=key_bits, tables=bits // key_bits, distance=bits,
+                        check_bits=0, check_distance=0)  # fmt: skip
         if recall_of(bits, key_bits, trial.tables, likely) < 1 - (1 - FILTER_SHARE) * (1 - recall):
             continue
         spread = 4 * np.sqrt(bits * likely * (1 - likely))
@@ -203,7 +205,7 @@ def random_fingerprints(n: int, plan: BandPlan) -> tuple[Any, int]:
     """uint64 (n, words), where rows 2 i and 2 i + 1 are at the threshold for i < planted."""
     import numpy as np
 
-    from neardup.band_planner import worst_agreement
+    from neardup.band_recall import worst_agreement
 
     random, planted, part = np.random.default_rng(1), n // 100, 1 << 14
     words = np.empty((n, plan.bits // 64), np.uint64)

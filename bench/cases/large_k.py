@@ -5,10 +5,10 @@ Exact: random 64-bit fingerprints, one in 20 planted exactly k bits from another
 Similarity: documents of 64 to 128 random features, made as features since texts would only cost
 time; of the first fiftieth every two neighbours share so many that they are just at the threshold,
 the worst case of the plan. Features are folded part by part into the fingerprints that `plan_bands`
-asks for (SECONDS_FOLD_WORD of the plan), and `band_pairs` gives the candidates. "recall" is the
+asks for, and `band_pairs` gives the candidates. "recall" is the
 share of planted pairs among them, "model" what the plan's costs predict for two threads. Memory is
-about `bytes` of the plan for each document. 2^26 documents take most of an hour, so they run only
-when they are asked for:
+about `bytes` of the plan for each document. 2^26 documents take some minutes and 5 GB, so they run
+only when they are asked for:
 
     NEARDUP_BENCH_LARGE=1 python bench/run.py large-k --rounds 1
 """
@@ -129,7 +129,7 @@ def similar(n: int, similarity: float, recall: float) -> dict[str, Any]:
         "value": seconds + folding,
         "folding": folding,
         "cpu": cpu,
-        "model": n * seconds_of(plan) / worker_count(None),
+        "model": seconds_of(plan, n, (LEAST + MOST) // 2) / worker_count(None),
         "plan": plan.to_dict(),
         "candidates": candidates,
         "recall": float(found[::2].mean()),

@@ -1,8 +1,6 @@
-"""Plan a banded search: how likely it finds a pair, and which width, keys and tables cost least.
+"""Plan a banded search: which width of fingerprints, keys, checks and tables cost least.
 
-The recall is that of a pair exactly at the threshold. A bit of the fingerprints of two sets agrees
-with a probability that depends on their cosine only (Charikar, STOC 2002). Tables that take their
-bits from one fingerprint are not independent of each other; the sum in `recall_of` accounts for it.
+The seconds were fitted with bench/run.py large-k and bands.
 """
 
 from __future__ import annotations
@@ -14,44 +12,34 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from neardup.band_recall import binomial, check_recall, passing, recall_of, worst_agreement
 from neardup.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = [
-    "KEYS",
-    "LEAST_FEATURES",
-    "BandPlan",
-    "agreement",
-    "agreement_of_sets",
-    "check_recall",
-    "plan_bands",
-    "recall_of",
-    "seconds_of",
-    "worst_agreement",
-]
-
-KEYS: Final = ("blocks", "sampled", "independent")
-LEAST_FEATURES: Final = 64
-"""Smaller sets are joined exactly: their sums are small integers, far from the model's normal."""
+__all__ = ["BandPlan", "bins_log2", "plan_bands", "rows_log2", "seconds_of"]
 
 WIDTHS: Final = (256, 512, 1024)
 MOST_KEY_BITS: Final = 32
 MOST_TABLES: Final = 4096
+MOST_CHECK_BITS: Final = 40
+CHECK_SHARES: Final = (0.6, 0.75, 0.85, 0.93, 0.98)
+"""Of the pairs at the threshold that share a key, the shares that are to pass the check."""
 FILTER_SHARE: Final = 0.1
 """Share of the lost pairs that may be lost to the full-width distance filter."""
+ROWS_A_BIN: Final = 1 << 11
+MOST_BINS_LOG2: Final = 13
 
 SEED: Final = 0x6E656172647570
-SIZES_TRIED: Final = 256
-"""Larger sets are nearer to the limit than the worst of these."""
-
-
-SECONDS_FOLD_WORD: Final = 380e-9  # one word of the fingerprint of a document of 300 features
+SECONDS_FOLD: Final = 1.3e-9  # one feature folded into one word
+SECONDS_SLICE: Final = 4e-9  # turning one word of a fingerprint into slices
+SECONDS_TABLE: Final = 100e-6  # starting one table
 SECONDS_ROW: Final = 16e-9  # one row of one table
-SECONDS_ROW_WORD: Final = 2e-9  # and for each word of the fingerprint
-SECONDS_CANDIDATE: Final = 150e-9  # one candidate: two fingerprints anywhere in memory
-SKEW: Final = 2.0  # candidates a document, against those of random fingerprints
+SECONDS_SHARED: Final = 0.5e-9  # one pair that shares a key
+SECONDS_CANDIDATE: Final = 80e-9  # one that passes the check: two fingerprints anywhere in memory
+SKEW: Final = 2.0  # pairs that share a key, against those of random fingerprints
+TYPICAL_FEATURES: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +52,11 @@ class BandPlan:
         tables: How many tables.
         distance: Most bits in which a candidate pair may differ.
         recall: The planned recall of a pair exactly at the threshold, the filter's loss included.
-        candidates: Candidates expected for each document.
-        bytes: Memory for each document: its fingerprint and its place in one table.
+        candidates: Pairs expected for each document that share a table and so are compared.
+        bytes: Memory for each document: its fingerprint, whole and in slices, and its entry in one
+            table.
+        check_bits: More bits of a table, its check.
+        check_distance: Most of these bits in which two documents that share a table may differ.
         seed: Of the tables' bits.
     """
 
@@ -76,119 +67,42 @@ class BandPlan:
     recall: float
     candidates: float
     bytes: int
+    check_bits: int = 0
+    check_distance: int = 0
     seed: int = SEED
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, for the summary."""
         return asdict(self)
 
-    def masks(self) -> Any:
-        """The bits of each table's key: uint64 (tables, bits / 64).
+    def bit_order(self) -> Any:
+        """The bits of each table, those of its key first: int64 (tables, key_bits + check_bits).
 
-        A permutation of the bits is cut into as many keys as fit, then another permutation.
+        A permutation of the bits is cut into as many tables as fit, then another permutation.
         """
-        chosen = np.zeros((self.tables, self.bits), np.uint8)
-        random, table = _splitmix(self.seed), 0
-        while table < self.tables:
+        taken = self.key_bits + self.check_bits
+        random = _splitmix(self.seed)
+        tables: list[list[int]] = []
+        while len(tables) < self.tables:
             order = _permutation(self.bits, random)
-            for begin in range(0, self.bits - self.key_bits + 1, self.key_bits):
-                if table < self.tables:
-                    chosen[table, order[begin : begin + self.key_bits]] = 1
-                table += 1
-        packed = np.packbits(chosen, axis=1, bitorder="little")
-        return packed.view("<u8").astype(np.uint64)
+            tables += [order[at : at + taken] for at in range(0, self.bits - taken + 1, taken)]
+        return np.array(tables[: self.tables], np.int64)
+
+    def masks(self) -> tuple[Any, Any]:
+        """The bits of each table's key, and those of its check: each uint64 (tables, bits / 64)."""
+        order = self.bit_order()
+        parts = order[:, : self.key_bits], order[:, self.key_bits :]
+        return _masks(parts[0], self.bits), _masks(parts[1], self.bits)
 
 
-def check_recall(recall: float) -> float:
-    """Check an asked recall: 1 is the exact join.
-
-    Raises:
-        UsageError: If it is not from 0.5 to 1, or too near below 1 to be planned.
-    """
-    if not (recall == 1 or 0.5 <= recall <= 0.9999):
-        raise UsageError(f"recall is {recall!r}: use a number from 0.5 to 0.9999, or 1 for all")
-    return recall
+def bins_log2(n: int) -> int:
+    """Upper bits of a key by which n rows are partitioned."""
+    return max(1, min(MOST_BINS_LOG2, (n // ROWS_A_BIN).bit_length()))
 
 
-def agreement(similarity: float, measure: str = "jaccard") -> float:
-    """How likely a bit agrees for two large sets exactly at the threshold.
-
-    The cosine of sets with Jaccard similarity J is J / (1 + J) * (a + b) / sqrt(a b): least, and
-    so the worst case, for equal sizes.
-
-    Example:
-        >>> round(agreement(0.8), 4)
-        0.8485
-    """
-    cosine = similarity if measure == "cosine" else 2 * similarity / (1 + similarity)
-    return 1 - math.acos(min(1.0, cosine)) / math.pi
-
-
-def agreement_of_sets(size: int, other: int, shared: int) -> float:
-    """How likely a bit agrees for sets of these sizes with `shared` features in common, exactly.
-
-    Sums of 0 give the bit 0, which moves the border of even sets away from that of odd ones.
-
-    Example:
-        >>> round(agreement_of_sets(4, 5, 4), 4)
-        0.8125
-    """
-    sums = 2 * np.arange(shared + 1) - shared
-    one, two = _positive(size - shared, sums), _positive(other - shared, sums)
-    both = one * two + (1 - one) * (1 - two)
-    return float((_binomial(shared, 0.5) * both).sum())
-
-
-@lru_cache(64)
-def worst_agreement(similarity: float, measure: str = "jaccard") -> float:
-    """The least likely agreement of two sets at the threshold with LEAST_FEATURES or more each."""
-    worst = agreement(similarity, measure)
-    for size in range(LEAST_FEATURES, LEAST_FEATURES + SIZES_TRIED):
-        for other in range(size, size + 4):
-            if measure == "cosine":
-                least = similarity * math.sqrt(size * other)
-            else:
-                least = similarity / (1 + similarity) * (size + other)
-            shared = math.ceil(least - 1e-9)
-            if shared <= size:
-                worst = min(worst, agreement_of_sets(size, other, shared))
-    return worst
-
-
-def recall_of(
-    bits: int,
-    key_bits: int,
-    tables: int,
-    agreement: float,
-    distance: int | None = None,
-    keys: str = "blocks",
-) -> float:
-    """How likely a pair is found: it agrees on all bits of some key, and differs in few bits.
-
-    Args:
-        bits: Width of the fingerprints.
-        key_bits: Bits of a key.
-        tables: How many keys.
-        agreement: How likely one bit agrees.
-        distance: Most bits in which the pair may differ; None: any number.
-        keys: "blocks": cut from permutations of the fingerprint's bits, as in `BandPlan.masks`;
-            "sampled": each drawn from the fingerprint on its own; "independent": bits of its own
-            for each table.
-
-    Example:
-        >>> round(recall_of(256, 16, 97, 0.8476, keys="sampled"), 2)
-        0.99
-    """
-    most = bits if distance is None else min(distance, bits)
-    share = _binomial(bits, 1 - agreement)[: most + 1]
-    if keys == "independent":
-        return float(share.sum()) * (1 - (1 - agreement**key_bits) ** tables)
-    missed = _missed_by_one(bits, key_bits, most)
-    if keys == "blocks":
-        rounds, rest = divmod(tables, bits // key_bits)
-        by_round = _missed_by_round(bits, key_bits, most, agreement)
-        return float((share * (1 - by_round**rounds * missed**rest)).sum())
-    return float((share * (1 - missed**tables)).sum())
+def rows_log2(n: int) -> int:
+    """Bits for the number of one of n rows in an entry of a table."""
+    return n.bit_length()
 
 
 @lru_cache(64)
@@ -215,22 +129,20 @@ def plan_bands(similarity: float, recall: float, n: int, measure: str = "jaccard
         raise UsageError("recall below 1 needs the measure jaccard or cosine, not containment")
     likely = worst_agreement(similarity, measure)
     best, least = None, math.inf
-    middle = max(n, 2).bit_length()
     for bits in WIDTHS:
-        beyond = 1 - np.cumsum(_binomial(bits, 1 - likely))
+        beyond = 1 - np.cumsum(binomial(bits, 1 - likely))
         distance = int(np.argmax(beyond <= FILTER_SHARE * (1 - recall)))
-        for key_bits in range(max(8, middle - 6), min(MOST_KEY_BITS, middle + 10) + 1):
-            tables = _least_tables(bits, key_bits, likely, distance, recall)
-            if tables is None:
-                break
-            candidates = SKEW * tables * n / 2 / 2**key_bits
-            seconds = _seconds(bits // 64, tables, candidates)
-            if seconds < least:
-                planned = recall_of(bits, key_bits, tables, likely, distance)
-                nbytes = bits // 8 + 20
-                best, least = (
-                    BandPlan(bits, key_bits, tables, distance, planned, candidates, nbytes),
-                    seconds,
+        for key_bits, check in _shapes(n, bits, likely):
+            shape = n, bits, key_bits, check
+            if _seconds(*shape, _tables_if_independent(key_bits, check, likely, recall)) >= least:
+                continue
+            tables = _least_tables(bits, key_bits, likely, distance, recall, check)
+            if tables is not None and _seconds(*shape, tables) < least:
+                least = _seconds(*shape, tables)
+                planned = recall_of(bits, key_bits, tables, likely, distance, check=check)
+                candidates = tables * _shared(n, key_bits) * passing(*check, 0.5)
+                best = BandPlan(
+                    bits, key_bits, tables, distance, planned, candidates, bits // 4 + 8, *check
                 )
     if best is None:
         raise UsageError(
@@ -240,82 +152,69 @@ def plan_bands(similarity: float, recall: float, n: int, measure: str = "jaccard
     return best
 
 
-def seconds_of(plan: BandPlan) -> float:
-    """Estimated time of a plan for one document, folding included, on one thread."""
-    return _seconds(plan.bits // 64, plan.tables, plan.candidates)
+def seconds_of(plan: BandPlan, n: int, features: int = TYPICAL_FEATURES) -> float:
+    """Estimated time of a plan for n documents of so many features, on one thread.
+
+    Folding is included, and verifying is not.
+    """
+    check = plan.check_bits, plan.check_distance
+    return _seconds(n, plan.bits, plan.key_bits, check, plan.tables, features)
+
+
+def _seconds(
+    n: int, bits: int, key_bits: int, check: tuple[int, int], tables: int,
+    features: int = TYPICAL_FEATURES,
+) -> float:  # fmt: skip
+    pair = SECONDS_SHARED + passing(*check, 0.5) * SECONDS_CANDIDATE
+    of_row = SECONDS_ROW + _shared(n, key_bits) * pair
+    making = bits // 64 * (features * SECONDS_FOLD + SECONDS_SLICE)
+    return n * making + tables * (SECONDS_TABLE + n * of_row)
+
+
+def _shared(n: int, key_bits: int) -> float:
+    """Pairs expected for each document and table that share the key."""
+    return SKEW * n / 2 / (1 << key_bits)
+
+
+def _tables_if_independent(
+    key_bits: int, check: tuple[int, int], likely: float, recall: float
+) -> int:
+    """How many tables it would take with bits of their own: no more than it takes."""
+    missed = -math.log1p(-min(likely**key_bits * passing(*check, 1 - likely), 1 - 1e-9))
+    return max(1, math.floor(-math.log1p(-recall) / missed))
+
+
+def _shapes(n: int, bits: int, likely: float) -> Iterator[tuple[int, tuple[int, int]]]:
+    """Bits of a key, bits of a check, and how many of these may differ, that may be best."""
+    middle = max(n, 2).bit_length()
+    for key_bits in range(max(8, middle - 8), min(MOST_KEY_BITS, middle + 6) + 1):
+        room = 64 - rows_log2(n) - max(0, key_bits - bins_log2(n))
+        check_bits = max(0, min(MOST_CHECK_BITS, room, bits - key_bits))
+        within = np.cumsum(binomial(check_bits, 1 - likely))
+        for allowed in sorted({int(np.argmax(within >= share)) for share in CHECK_SHARES}):
+            yield key_bits, (check_bits, allowed)
 
 
 def _least_tables(
-    bits: int, key_bits: int, likely: float, distance: int, recall: float
+    bits: int, key_bits: int, likely: float, distance: int, recall: float, check: tuple[int, int]
 ) -> int | None:
     low, high = 1, MOST_TABLES
-    if recall_of(bits, key_bits, high, likely, distance) < recall:
+    if recall_of(bits, key_bits, high, likely, distance, check=check) < recall:
         return None
     while low < high:
         middle = (low + high) // 2
-        if recall_of(bits, key_bits, middle, likely, distance) < recall:
+        if recall_of(bits, key_bits, middle, likely, distance, check=check) < recall:
             low = middle + 1
         else:
             high = middle
     return low
 
 
-def _seconds(words: int, tables: int, candidates: float) -> float:
-    """Estimated time for one document."""
-    rows = tables * (SECONDS_ROW + words * SECONDS_ROW_WORD)
-    return words * SECONDS_FOLD_WORD + rows + candidates * SECONDS_CANDIDATE
-
-
-@lru_cache(1024)
-def _binomial(n: int, p: float) -> Any:
-    """Probabilities of 0 to n successes."""
-    if p in {0.0, 1.0}:
-        return (np.arange(n + 1) == n * p).astype(np.float64)
-    logs = _log_factorials(n)
-    k = np.arange(n + 1)
-    return np.exp(logs[n] - logs - logs[::-1] + k * math.log(p) + (n - k) * math.log1p(-p))
-
-
-@lru_cache(1024)
-def _log_factorials(n: int) -> Any:
-    return np.append(0.0, np.cumsum(np.log(np.arange(1, n + 1))))
-
-
-def _positive(count: int, sums: Any) -> Any:
-    """How likely a sum of `count` random signs added to each of `sums` is above 0."""
-    at_least = np.append(np.cumsum(_binomial(count, 0.5)[::-1])[::-1], 0.0)
-    return at_least[np.clip((count - sums) // 2 + 1, 0, count + 1)]
-
-
-def _missed_by_one(bits: int, key_bits: int, most: int) -> Any:
-    """How likely a random key has a differing bit, for 0 to `most` of them."""
-    logs = _log_factorials(bits)
-    differing = np.arange(min(most, bits - key_bits) + 1)
-    equal = logs[bits - differing] - logs[bits - differing - key_bits]
-    missed = np.ones(most + 1)
-    missed[: differing.size] -= np.exp(equal - logs[bits] + logs[bits - key_bits])
-    return np.clip(missed, 0.0, 1.0)
-
-
-@lru_cache(256)
-def _missed_by_round(bits: int, key_bits: int, most: int, likely: float) -> Any:
-    """How likely all keys of one permutation have a differing bit, for 0 to `most` of them.
-
-    By generating functions: a key's differing bits without the case of none, to the power of the
-    number of keys, times the bits left over.
-    """
-    keys = bits // key_bits
-    one = _binomial(key_bits, 1 - likely)[: most + 1].copy()
-    one[0] = 0.0
-    power = _binomial(bits - keys * key_bits, 1 - likely)[: most + 1]
-    while keys:
-        if keys & 1:
-            power = np.convolve(power, one)[: most + 1]
-        one = np.convolve(one, one)[: most + 1]
-        keys >>= 1
-    whole = _binomial(bits, 1 - likely)[: most + 1]
-    padded = np.append(power, np.zeros(most + 1 - power.size))
-    return np.clip(np.divide(padded, whole, out=np.zeros(most + 1), where=whole > 0), 0.0, 1.0)
+def _masks(order: Any, bits: int) -> Any:
+    """The words in which these bits are 1: uint64 (tables, bits / 64)."""
+    chosen = np.zeros((len(order), bits), np.uint8)
+    np.put_along_axis(chosen, order, np.uint8(1), axis=1)
+    return np.packbits(chosen, axis=1, bitorder="little").view("<u8").astype(np.uint64)
 
 
 def _splitmix(state: int) -> Iterator[int]:

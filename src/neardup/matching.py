@@ -11,7 +11,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from neardup.band_planner import BandPlan, check_recall, plan_bands
+from neardup.band_planner import BandPlan, plan_bands
+from neardup.band_recall import check_recall
 from neardup.bands import documents_with_partner
 from neardup.clusters import components, greedy
 from neardup.errors import UsageError

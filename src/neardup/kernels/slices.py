@@ -15,6 +15,7 @@ import numpy as np
 from neardup.kernels.bits import trailing_zeros
 from neardup.kernels.counters import GROUP, LANES, count4, count15
 from neardup.kernels.jit import fill, inner, kernel
+from neardup.kernels.squares import copy8, turn
 from neardup.kernels.tables import FIRST_ROOM, Hits, more_room
 
 BLOCK_ROWS = 64 * LANES
@@ -23,20 +24,15 @@ MOST_PLANES = 15
 
 
 @inner
-def transpose(rows: Any) -> None:
-    """Turn a matrix of 64 x 64 bits over its diagonal, in place: uint64 (64,); Hacker's Delight."""
-    half = np.int64(32)
-    mask = np.uint64(0xFFFFFFFF)
-    while half:
-        shift = np.uint64(half)
-        row = np.int64(0)
-        while row < 64:
-            differ = ((rows[row] >> shift) ^ rows[row + half]) & mask
-            rows[row] ^= differ << shift
-            rows[row + half] ^= differ
-            row = (row + half + 1) & ~half
-        half >>= 1
-        mask ^= mask << np.uint64(half)
+def _load_squares(words: Any, width: int, w: int, first: int, count: int, squares: Any) -> None:
+    """Bring word w of 512 rows from `first` on to eight squares; those from `count` on are 0."""
+    for lane in range(LANES):
+        low = first + 64 * lane
+        held = min(max(count - low, 0), 64)
+        for i in range(held):
+            squares[i * LANES + lane] = words[(low + i) * width + w]
+        for i in range(held, 64):
+            squares[i * LANES + lane] = np.uint64(0)
 
 
 @kernel
@@ -54,20 +50,15 @@ def slice_rows(words: Any, width: int, first: int, last: int, places: Any, slice
     count = np.int64(len(words) // width)
     blocks = (count + BLOCK_ROWS - 1) // BLOCK_ROWS
     stride = np.int64(len(slices)) // blocks
-    square = np.empty(64, np.uint64)
+    squares = np.empty(BLOCK_ROWS, np.uint64)
     for block in range(first, last):
-        for lane in range(LANES):
-            low = block * BLOCK_ROWS + 64 * lane
-            held = min(max(count - low, 0), 64)
-            for w in range(width):
-                for i in range(held):
-                    square[i] = words[(low + i) * width + w]
-                fill(square, held, 64, np.uint64(0))
-                transpose(square)
-                for bit in range(64):
-                    place = places[64 * w + bit]
-                    if place >= 0:
-                        slices[block * stride + place * LANES + lane] = square[bit]
+        for w in range(width):
+            _load_squares(words, width, w, block * BLOCK_ROWS, count, squares)
+            turn(squares)
+            for bit in range(64):
+                place = places[64 * w + bit]
+                if place >= 0:
+                    copy8(squares, bit * LANES, slices, block * stride + place * LANES)
 
 
 @inner

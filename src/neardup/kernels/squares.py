@@ -1,0 +1,92 @@
+"""Turn eight squares of 64 x 64 bits over their diagonals at a time (Hacker's Delight, 7-3).
+
+Eight squares are uint64 (512,): row i of square `lane` is word 8 * i + lane. So each step is one of
+vectors: a cache line, and one vector of AVX-512, two of AVX2 and four of NEON.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from neardup.kernels.bits import compiled_as
+from neardup.kernels.counters import LANES
+from neardup.kernels.jit import inner
+
+_I32, _I64 = ir.IntType(32), ir.IntType(64)
+VECTOR = ir.VectorType(_I64, LANES)
+
+
+def vector_at(context: Any, builder: Any, array_type: Any, array: Any, at: Any) -> Any:
+    """Inside an intrinsic: where 8 words from array[at] on are."""
+    data = context.make_array(array_type)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [at]), VECTOR.as_pointer())
+
+
+def spread(builder: Any, value: Any) -> Any:
+    """Inside an intrinsic: a vector of 8 times a word."""
+    one = builder.insert_element(ir.Constant(VECTOR, ir.Undefined), value, ir.Constant(_I32, 0))
+    return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(_I32, LANES), [0] * LANES))
+
+
+@intrinsic
+def _copy8(typingctx: Any, source: Any, at: Any, target: Any, to: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        value = builder.load(vector_at(context, builder, signature.args[0], args[0], args[1]))
+        value.align = 8
+        place = vector_at(context, builder, signature.args[2], args[2], args[3])
+        builder.store(value, place).align = 8
+        return context.get_dummy_value()
+
+    return types.void(source, types.int64, target, types.int64), codegen
+
+
+@intrinsic
+def _exchange8(typingctx: Any, square: Any, at: Any, other: Any, shift: Any, mask: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = signature.args[0]
+        places = [vector_at(context, builder, kind, args[0], arg) for arg in args[1:3]]
+        low, high = (builder.load(place) for place in places)
+        low.align = high.align = 8
+        by, chosen = (spread(builder, arg) for arg in args[3:])
+        differ = builder.and_(builder.xor(builder.lshr(low, by), high), chosen)
+        low, high = builder.xor(low, builder.shl(differ, by)), builder.xor(high, differ)
+        for value, place in zip((low, high), places, strict=True):
+            builder.store(value, place).align = 8
+        return context.get_dummy_value()
+
+    arguments = types.int64, types.int64, types.uint64, types.uint64
+    return types.void(square, *arguments), codegen
+
+
+@compiled_as(_copy8)
+def copy8(source: Any, at: int, target: Any, to: int) -> None:
+    """Copy 8 uint64 from source[at] on to target[to] on."""
+    target[to : to + LANES] = source[at : at + LANES]
+
+
+@compiled_as(_exchange8)
+def exchange8(squares: Any, at: int, other: int, shift: Any, mask: Any) -> None:
+    """Exchange bits `mask` << `shift` of 8 words from `at` on with bits `mask` from `other` on."""
+    low, high = squares[at : at + LANES], squares[other : other + LANES]
+    differ = ((low >> shift) ^ high) & mask
+    low ^= differ << shift
+    high ^= differ
+
+
+@inner
+def turn(squares: Any) -> None:
+    """Turn eight squares in place: bit i of row j is bit j of row i."""
+    half = np.int64(32)
+    mask = np.uint64(0xFFFFFFFF)
+    while half:
+        row = np.int64(0)
+        while row < 64:
+            exchange8(squares, row * LANES, (row + half) * LANES, np.uint64(half), mask)
+            row = (row + half + 1) & ~half
+        half >>= 1
+        mask ^= mask << np.uint64(half)
