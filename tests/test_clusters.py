@@ -200,3 +200,30 @@ def test_no_rows_give_no_labels() -> None:
     assert components(np.zeros(0, np.uint64)).tolist() == []
     assert greedy(np.zeros(0, np.uint64)).tolist() == []
     assert greedy(np.zeros(1, np.uint64)).tolist() == [0]
+
+
+@settings(max_examples=40 if JIT else 10, deadline=None)
+@given(
+    values=st.lists(st.integers(0, 40), max_size=80),
+    distance=st.integers(0, 3),
+    within=st.integers(1, 3),
+    data=st.data(),
+)
+def test_equal_rows_stand_in_for_each_other_within_their_group_only(
+    values: list[int], distance: int, within: int, data: st.DataObject
+) -> None:
+    """Most rows are equal to others, also to some that they must not match."""
+    fps = np.array(values, np.uint64)
+    groups = np.arange(len(fps), dtype=np.int32) % within
+    order = np.array(data.draw(st.permutations(range(len(values)))), np.int64)
+    close = near(fps, distance) & (groups[:, None] == groups)
+    kept = greedy(fps, order, distance, groups=groups).tolist()
+    assert kept == greedy_by_definition(close, order)
+    assert components(fps, distance, groups=groups).tolist() == components_by_definition(close)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 1000])
+def test_all_rows_equal_keep_the_first_in_order(n: int) -> None:
+    fps = np.full(n, 2**63 + 5, np.uint64)
+    assert greedy(fps).tolist() == components(fps).tolist() == [0] * n
+    assert greedy(fps, np.arange(n)[::-1].copy()).tolist() == [max(0, n - 1)] * n

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,11 +19,13 @@ from neardup.errors import UsageError
 from neardup.similarity import (
     FeatureSets,
     Match,
+    Work,
     similar_components,
     similar_greedy,
     similar_sets,
     similarities,
 )
+from neardup.spilled_similarity import Spill
 from neardup.spool import FeatureSpool
 
 MEASURES = {
@@ -54,6 +57,30 @@ def brute_force(
         and (len(a) % 7 ^ len(b) % 7).bit_count() <= most
         and (groups is None or groups[i] == groups[j])
     }  # fmt: skip
+
+
+def greedy_by_definition(count: int, order: list[int], pairs: set[tuple[int, int]]) -> list[int]:
+    """Walk the documents in order, with the list of those kept."""
+    kept: list[int] = []
+    kept_of = list(range(count))
+    for document in order:
+        matching = [k for k in kept if (min(document, k), max(document, k)) in pairs]
+        if matching:
+            kept_of[document] = matching[0]
+        else:
+            kept.append(document)
+    return kept_of
+
+
+def components_by_definition(count: int, pairs: set[tuple[int, int]]) -> list[int]:
+    """The first document reachable from each."""
+    labels, changed = list(range(count)), True
+    while changed:
+        changed = False
+        for i, j in pairs:
+            changed |= labels[i] != labels[j]
+            labels[i] = labels[j] = min(labels[i], labels[j])
+    return labels
 
 
 def all_pairs(sets: FeatureSets, match: Match, workers: int = 2) -> list[tuple[int, int]]:
@@ -101,15 +128,7 @@ def test_greedy_is_the_streaming_definition(
 ) -> None:
     order = list(range(len(documents)))
     shuffler.shuffle(order)
-    pairs = brute_force(documents, match)
-    kept: list[int] = []
-    expected = list(range(len(documents)))
-    for document in order:
-        matching = [k for k in kept if (min(document, k), max(document, k)) in pairs]
-        if matching:
-            expected[document] = matching[0]
-        else:
-            kept.append(document)
+    expected = greedy_by_definition(len(documents), order, brute_force(documents, match))
     kept_of, score = similar_greedy(feature_sets(documents), np.array(order, np.int64), match)
     assert kept_of.tolist() == expected
     for document, keeper in enumerate(expected):
@@ -132,11 +151,7 @@ def test_no_feature_stands_for_another(feature: int) -> None:
 
 @given(collections(), matches)
 def test_components_are_the_transitive_groups(documents: list[set[int]], match: Match) -> None:
-    labels = list(range(len(documents)))
-    pairs = brute_force(documents, match)
-    for _ in documents:
-        for i, j in pairs:
-            labels[i] = labels[j] = min(labels[i], labels[j])
+    labels = components_by_definition(len(documents), brute_force(documents, match))
     assert similar_components(feature_sets(documents), match).tolist() == labels
 
 
@@ -162,6 +177,58 @@ def test_neither_chunks_nor_the_size_of_the_counts_change_the_result(
         assert set(all_pairs(small, match)) == expected
     finally:
         module.CHUNK_FEATURES = saved  # type: ignore[misc]
+
+
+@given(
+    st.integers(0, 130 if JIT else 40),
+    st.integers(1, 12),
+    st.lists(st.integers(0, 8), min_size=1, max_size=6),
+    matches,
+    st.randoms(use_true_random=False),
+)
+def test_many_documents_under_few_keys_change_no_result(
+    count: int, kinds: int, changes: list[int], match: Match, shuffler: random.Random
+) -> None:
+    """Equal ones, near ones, and ones that share their rarest features and little else."""
+    common = list(range(1, 30))
+    bases = [{*shuffler.sample(common, 20), 100 + i % 3, 200 + i % 3} for i in range(kinds)]
+    documents = [
+        bases[shuffler.randrange(kinds)]
+        ^ set(shuffler.sample(common, shuffler.choice(changes) % 9))
+        for _ in range(count)
+    ]
+    order = list(range(count))
+    shuffler.shuffle(order)
+    groups = None if shuffler.randrange(2) else [shuffler.randrange(2) for _ in documents]
+    sets, pairs = feature_sets(documents, groups), brute_force(documents, match, groups)
+    assert set(all_pairs(sets, match)) == pairs
+    kept_of, _ = similar_greedy(sets, np.array(order, np.int64), match)
+    assert kept_of.tolist() == greedy_by_definition(count, order, pairs)
+    labels = components_by_definition(count, pairs)
+    assert similar_components(sets, match).tolist() == labels
+    in_parts = replace(sets, spill=Spill(1 << 12))
+    assert similar_components(in_parts, match).tolist() == labels
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 5, 16, 17, 64, 65, 200])
+def test_equal_documents_are_one_group(count: int) -> None:
+    sets = feature_sets([set(range(20))] * count)
+    kept_of, score = similar_greedy(sets, np.arange(count), Match(1.0))
+    assert kept_of.tolist() == similar_components(sets, Match(1.0)).tolist() == [0] * count
+    assert (score == 1).all()
+    assert len(all_pairs(sets, Match(1.0))) == count * (count - 1) // 2
+
+
+@pytest.mark.skipif(not JIT, reason="large")
+def test_lines_just_below_the_threshold_are_not_compared() -> None:
+    """20,000 lines with 7 of 8 features in common: each is found by a key, none is looked at."""
+    rng, work = random.Random(3), Work()
+    line = [rng.getrandbits(64) for _ in range(7)]
+    documents = [{*line, rng.getrandbits(64)} for _ in range(20_000)]
+    kept_of, _ = similar_greedy(feature_sets(documents), np.arange(20_000), Match(0.8), work=work)
+    assert np.array_equal(kept_of, np.arange(20_000))
+    assert work.postings >= 20_000
+    assert work.candidates == 0
 
 
 SIZES = [1, 2, 3, 4, 5, 9, 10, 31, 63, 64, 65, 100, 255, 256, 1000, 10_000]

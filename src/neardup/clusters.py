@@ -11,9 +11,25 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.errors import UsageError
-from neardup.join import HEAVY_ROWS, Collector, Engine, Problem, solve
+from neardup.join import (
+    DUPLICATE_SHARE,
+    HEAVY_ROWS,
+    Collector,
+    Engine,
+    Problem,
+    duplicate_share,
+    sample_of,
+    solve,
+)
 from neardup.neighbours import as_words, check_distance
-from neardup.partition import Groups, in_threads, multipliers, workers_or_default
+from neardup.partition import (
+    Groups,
+    frozen,
+    group_equal,
+    in_threads,
+    multipliers,
+    workers_or_default,
+)
 from neardup.planner import check_plan, plan_tables
 
 if TYPE_CHECKING:
@@ -294,8 +310,9 @@ def keep_within(words: Any, labels: Any, rank: Any, engine: Engine) -> Any:
     if rank is not None:
         members = members[np.argsort(rank[members], kind="stable")]
     members = members[np.argsort(labels[members], kind="stable")]
-    ordered = labels[members]
-    starts = np.append(np.flatnonzero(np.diff(ordered, prepend=-1)), len(members))
+    everyone, stand_ins = members, _first_equal(words, labels, members, engine.workers)
+    members = members[stand_ins == np.arange(len(members))]
+    starts = np.append(np.flatnonzero(np.diff(labels[members], prepend=-1)), len(members))
     large = np.zeros(len(starts), np.uint8)
     width = words.shape[1]
     odd, none = multipliers(width), _tables(np.zeros((0, width), np.uint64), 0)
@@ -310,7 +327,21 @@ def keep_within(words: Any, labels: Any, rank: Any, engine: Engine) -> Any:
     in_threads(engine.workers, keep, pairwise(cuts))
     for c in np.flatnonzero(large).tolist():
         _keep_large(words, members[starts[c] : starts[c + 1]], engine, out)
+    out[everyone] = out[everyone[stand_ins]]
     return out
+
+
+def _first_equal(words: Any, labels: Any, members: Any, workers: int) -> Any:
+    """For each place among the members one, not later, of an equal row with the same label.
+
+    Greedy keep decides alike for both: what keeps or drops the first one also drops the other.
+    """
+    chosen = frozen(words[members])
+    places = np.arange(len(members))
+    if duplicate_share(sample_of(chosen)) <= DUPLICATE_SHARE:
+        return places
+    first = group_equal(chosen, workers)
+    return np.where(labels[members[first]] == labels[members], first, places)
 
 
 def _keep_large(words: Any, rows: Any, engine: Engine, out: Any) -> None:

@@ -94,8 +94,8 @@ def solve(problem: Problem, engine: Engine, collector: Collector, plan: str = "a
     """Find every pair of the problem within the distance, exactly once, for the collector."""
     if len(problem.words) < 2:
         return
-    sample = problem.words[:: max(1, len(problem.words) // SAMPLE_ROWS)][:SAMPLE_ROWS]
-    if not problem.distinct and _duplicate_share(sample) > DUPLICATE_SHARE:
+    sample = sample_of(problem.words)
+    if not problem.distinct and duplicate_share(sample) > DUPLICATE_SHARE:
         solve_collapsed(problem, engine, collector, plan)
         return
     run_plan(problem, engine, collector, choose_plan(problem, engine, collector, plan, sample))
@@ -150,8 +150,14 @@ def solve_collapsed(problem: Problem, engine: Engine, collector: Collector, plan
     collector.expand(inner, problem, groups)
 
 
-def _duplicate_share(sample: Any) -> float:
-    return 1 - len(np.unique(sample, axis=0)) / len(sample)
+def sample_of(words: Any) -> Any:
+    """Up to SAMPLE_ROWS rows from all parts of the words: uint64 (s, W)."""
+    return words[:: max(1, len(words) // SAMPLE_ROWS)][:SAMPLE_ROWS]
+
+
+def duplicate_share(sample: Any) -> float:
+    """The share of rows that are equal to an earlier one; of no rows 0."""
+    return (len(sample) - len(np.unique(sample, axis=0))) / max(1, len(sample))
 
 
 def run_plan(problem: Problem, engine: Engine, collector: Collector, plan: JoinPlan) -> None:

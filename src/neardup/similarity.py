@@ -36,12 +36,17 @@ __all__ = [
     "similarities",
 ]
 
-CHUNK_FEATURES: Final = 1 << 22
+CHUNK_FEATURES: Final = 1 << 20
 """Documents are matched in chunks of about this many features."""
 
 MEASURES: Final = ("jaccard", "cosine", "containment")
 COUNT_FEATURES: Final = 1 << 24
 """Features are counted in slices of this many, so that those on disk need little memory."""
+
+MOST_ROWS: Final = 1 << 32
+BYTES_AT_ONCE: Final = 1 << 29
+"""The index is asked for at once, up to so much: memory is taken when it is written to, and copying
+to a larger array would take it twice."""
 
 CELLS_A_FEATURE: Final = 2
 SAMPLE_STEP: Final = 16
@@ -146,7 +151,7 @@ def similar_greedy(
         run.restrict(batch)
         run.match_all(GREEDY)
     if work is not None:
-        work.postings, _, work.candidates = run.used.tolist()
+        work.postings, work.candidates = run.used[2:4].tolist()
     return run.match, run.score
 
 
@@ -195,6 +200,8 @@ class _Run:
     def __init__(
         self, sets: FeatureSets, order: Any, match: Match, workers: int, known: int = 0
     ) -> None:
+        from neardup.kernels.postings import USED
+
         n = len(sets)
         self._known = known
         self._sets = sets
@@ -205,7 +212,7 @@ class _Run:
         self._distance = MAX_BITS if match.distance is None else match.distance
         self._workers = workers
         self._cells, self._shift = _count(sets, workers)
-        self.used = np.zeros(3, np.int64)
+        self.used = np.zeros(USED, np.int64)
         self._empty_index()
         self._rank = np.empty(n, np.int64)
         self._rank[self._order] = np.arange(self._order.size)
@@ -280,8 +287,8 @@ class _Run:
             match_chunk,
             mode, documents, self._sets.features, self._sets.offsets, self._groups,
             self._measure, self._similarity, keys, before, key_offsets, self._table,
-            self._heads, self._postings, self.used, self._rank, self._known, self._seen,
-            self._found, self._sets.words, self._distance, self.match, self.score, stop,
+            self._rows, self.used, self._rank, self._known, self._seen, self._found,
+            self._sets.words, self._distance, self.match, self.score, stop,
         )  # fmt: skip
         try:
             found = matching.result()
@@ -311,9 +318,11 @@ class _Run:
         return sizes - np.ceil(self._similarity**power * sizes).astype(np.int64) + (sizes > 0)
 
     def _empty_index(self) -> None:
-        self._table, self._heads = np.zeros(1 << 10, np.uint64), np.zeros(1 << 10, np.int64)
-        self._postings = np.zeros((1 << 10, 4), np.int64)
-        self.used[:2] = 0
+        from neardup.kernels.postings import COLUMNS
+
+        self._table = np.zeros((1 << 10, 2), np.uint64)
+        self._rows = np.empty((1 << 10, COLUMNS), np.uint32)
+        self.used[:3] = 0
 
     def _parts(self) -> Iterator[Any]:
         sizes = np.diff(self._sets.offsets)[self._order]
@@ -333,19 +342,27 @@ class _Run:
         return keys, before, key_offsets
 
     def _make_room(self, keys: int) -> None:
-        from neardup.kernels.similar import rehash
+        from neardup.kernels.postings import ROWS_A_KEY, rehash
 
-        needed = int(self.used[0]) + keys
-        if needed > len(self._postings):
-            larger = np.zeros((2 * needed, 4), np.int64)
-            larger[: self.used[0]] = self._postings[: self.used[0]]
-            self._postings = larger
+        used, needed = int(self.used[0]) + 1, ROWS_A_KEY * (int(self.used[2]) + keys) + 1
+        if max(needed, len(self._sets)) > MOST_ROWS:
+            raise UsageError(
+                f"the index would have {needed:,} rows, and {MOST_ROWS:,} is the most: give"
+                " less --memory, so that a part of it is held at a time"
+            )
+        if needed > len(self._rows):
+            most = ROWS_A_KEY * int(self._prefixes()[self._order].sum()) + 1
+            spill, bytes_a_row = self._sets.spill, self._rows.strides[0]
+            at_once = (BYTES_AT_ONCE if spill is None else spill.limit) // bytes_a_row
+            room = min(most, at_once if needed <= at_once else needed + needed // 2)
+            larger = np.empty((max(needed, room), self._rows.shape[1]), np.uint32)
+            larger[:used] = self._rows[:used]
+            self._rows = larger
         slots = int(self.used[1]) + keys
-        if 2 * slots > self._table.size:
-            size = 1 << (2 * slots).bit_length()
-            table, heads = np.zeros(size, np.uint64), np.zeros(size, np.int64)
-            rehash(self._table, self._heads, table, heads)
-            self._table, self._heads = table, heads
+        if 2 * slots > len(self._table):
+            table = np.zeros((1 << (2 * slots).bit_length(), 2), np.uint64)
+            rehash(self._table, table)
+            self._table = table
 
 
 def _roots(forest: Any) -> Any:

@@ -18,14 +18,41 @@ import numpy as np
 
 from neardup.kernels.bits import popcount
 from neardup.kernels.jit import fill, inner, kernel, move
+from neardup.kernels.postings import (
+    AROUND,
+    CLASS,
+    CONTAINMENT,
+    COSINE,
+    COUNT,
+    DOCUMENT,
+    JACCARD,
+    LAST,
+    NEXT,
+    OTHER,
+    RINGS,
+    SIZE,
+    any_near,
+    block_after,
+    block_end,
+    copy_document,
+    first_class,
+    insert,
+    is_near,
+    join_rings,
+    link,
+    most_before,
+    needed_overlap,
+    put_in_ring,
+    room_in,
+    sketch_of,
+)
 
 GREEDY, COMPONENTS, PAIRS = 0, 1, 2
-JACCARD, COSINE, CONTAINMENT = 0, 1, 2
 MOST: Final = 255
 """A cell counts up to this many documents."""
 
-_NONE: Final = -1
-_SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
+TOP_BITS: Final = 6
+LOOKED_UP: Final = 8
 _ROUNDING: Final = 1e-9
 
 
@@ -58,18 +85,6 @@ def _least_overlap(size: int, measure: int, similarity: float) -> int:
 
 
 @inner
-def _needed_overlap(size: int, other: int, measure: int, similarity: float) -> int:
-    """Features that two sets of these sizes share if they are similar enough."""
-    if measure == JACCARD:
-        least = similarity / (1.0 + similarity) * (size + other)
-    elif measure == COSINE:
-        least = similarity * math.sqrt(size * other)
-    else:
-        least = similarity * min(size, other)
-    return np.int64(math.ceil(least - _ROUNDING * least))
-
-
-@inner
 def _score(shared: int, size: int, other: int, measure: int) -> float:
     if measure == JACCARD:
         return shared / (size + other - shared)
@@ -79,9 +94,11 @@ def _score(shared: int, size: int, other: int, measure: int) -> float:
 
 
 @inner
-def _select_smallest(values: Any, count: int, wanted: int) -> None:
-    """Move the `wanted` smallest of values[:count] to its front (quickselect)."""
-    low, high = 0, count - 1
+def _select_smallest(values: Any, low: int, high: int, wanted: int) -> None:
+    """Move the smallest of values[low:high + 1] to the front, up to place wanted - 1 (quickselect).
+
+    `wanted` counts from place 0.
+    """
     while low < high:
         pivot = values[(low + high) >> 1]
         i, j = low, high
@@ -103,43 +120,85 @@ def _select_smallest(values: Any, count: int, wanted: int) -> None:
 
 
 @inner
+def _top(value: Any) -> int:
+    return np.int64(value >> np.uint64(64 - TOP_BITS))
+
+
+@inner
+def _bring_forward(values: Any, count: int, top: int) -> int:
+    """Move those of values[:count] with top bits up to `top` to the front; where they end.
+
+    Without a branch: which values they are cannot be predicted.
+    """
+    end = 0
+    for i in range(count):
+        value, other = values[i], values[end]
+        chosen = _top(value) <= top
+        values[i] = other if chosen else value
+        values[end] = value if chosen else other
+        end += np.int64(chosen)
+    return end
+
+
+@inner
+def _smallest_first(values: Any, count: int, wanted: int, smaller: Any) -> None:
+    """Move the `wanted` smallest of values[:count] to its front.
+
+    Their top bits are counted, so that hashes need next to no comparison; smaller[t] becomes the
+    number of values of smaller top bits than t, up to the largest of those wanted.
+    """
+    tops = 1 << TOP_BITS
+    fill(smaller, 0, tops + 1, 0)
+    for i in range(count):
+        smaller[_top(values[i]) + 1] += 1
+    top = 0
+    while smaller[top + 1] < wanted:
+        top += 1
+        smaller[top + 1] += smaller[top]
+    end = _bring_forward(values, count, top)
+    begin = _bring_forward(values, end, top - 1)
+    _select_smallest(values, begin, end - 1, wanted)
+
+
+@inner
 def _select_keys(
     features: Any, begin: int, end: int, cells: Any, shift: Any, measure: int, similarity: float,
-    histogram: Any, ties: Any, keys: Any, before: Any, used: int,
+    histogram: Any, ranks: Any, ties: Any, keys: Any, before: Any, used: int,
 ) -> int:  # fmt: skip
     size = end - begin
     prefix = size - _least_overlap(size, measure, similarity) + 1
     alone = 0
     for i in range(begin, end):
-        if cells[np.int64(features[i] >> shift)] == 1:
+        ranks[i - begin] = np.int64(cells[np.int64(features[i] >> shift)])
+        if ranks[i - begin] == 1:
             alone += 1
             if alone == prefix:
                 return used
     fill(histogram, 0, histogram.size, 0)
-    for i in range(begin, end):
-        histogram[cells[np.int64(features[i] >> shift)]] += 1
+    for i in range(size):
+        histogram[ranks[i]] += 1
     cut, earlier = 1, alone
     while earlier + histogram[cut + 1] < prefix:
         cut += 1
         earlier += histogram[cut]
     cut += 1
     tied = 0
-    for rank in range(2, MOST + 1):
+    for rank in range(2, cut):
         histogram[rank] += histogram[rank - 1]
-    for i in range(begin, end):
-        rank = np.int64(cells[np.int64(features[i] >> shift)])
+    for i in range(size):
+        rank = ranks[i]
         if 1 < rank < cut:
-            keys[used] = features[i]
+            keys[used] = features[begin + i]
             before[used] = histogram[rank - 1]
             used += 1
         elif rank == cut:
-            ties[tied] = features[i]
+            ties[tied] = features[begin + i]
             tied += 1
     wanted = prefix - earlier
-    _select_smallest(ties, tied, wanted)
+    _smallest_first(ties, tied, wanted, histogram)
     for i in range(wanted):
         keys[used] = ties[i]
-        before[used] = earlier
+        before[used] = earlier + histogram[_top(ties[i])]
         used += 1
     return used
 
@@ -174,45 +233,22 @@ def select_keys(
             total += size - _least_overlap(size, measure, similarity) + 1
             longest = max(longest, size)
     keys, before = np.empty(total, np.uint64), np.empty(total, np.int32)
-    ties, histogram = np.empty(longest, np.uint64), np.empty(MOST + 1, np.int64)
+    ties, ranks = np.empty(longest, np.uint64), np.empty(longest, np.int64)
+    histogram = np.empty(MOST + 1, np.int64)
     used = np.int64(0)
     key_offsets[0] = 0
     for j in range(documents.size):
         begin, end = offsets[documents[j]], offsets[documents[j] + 1]
         if end > begin:
             used = _select_keys(
-                features, begin, end, cells, shift, measure, similarity, histogram, ties, keys,
-                before, used,
+                features, begin, end, cells, shift, measure, similarity, histogram, ranks, ties,
+                keys, before, used,
             )  # fmt: skip
         key_offsets[j + 1] = used
     kept_keys, kept_before = np.empty(used, np.uint64), np.empty(used, np.int32)
     move(keys, used, kept_keys)
     move(before, used, kept_before)
     return kept_keys, kept_before
-
-
-@inner
-def _slot(table: Any, key: Any) -> int:
-    """Where `key` is, or would be put, in an open table; keys are never 0."""
-    mask = np.uint64(table.size - 1)
-    slot = np.int64((key * _SPREAD) >> np.uint64(20) & mask)
-    while table[slot] != key and table[slot] != np.uint64(0):
-        slot = np.int64(np.uint64(slot + 1) & mask)
-    return slot
-
-
-@inner
-def _key(h: Any) -> Any:
-    return h if h else _SPREAD
-
-
-@kernel
-def rehash(old_table: Any, old_heads: Any, table: Any, heads: Any) -> None:
-    """Move the entries of one index table to a larger, empty one (zeros); O(slots)."""
-    for old in range(old_table.size):
-        if old_table[old]:
-            slot = _slot(table, old_table[old])
-            table[slot], heads[slot] = old_table[old], old_heads[old]
 
 
 @inner
@@ -295,54 +331,28 @@ def scores(features: Any, offsets: Any, left: Any, right: Any, measure: int) -> 
 
 @inner
 def _candidates(
-    x: int, keys: Any, before: Any, first: int, last: int, measure: int, similarity: float,
-    offsets: Any, groups: Any, table: Any, heads: Any, postings: Any, seen: Any, found: Any,
+    x: int, size: int, sketch: Any, keys: Any, before: Any, first: int, last: int, measure: int,
+    similarity: float, groups: Any, table: Any, rows: Any, seen: Any, found: Any,
 ) -> int:  # fmt: skip
     """List the indexed documents that share a key and may be similar enough, each once."""
     count = 0
     for k in range(first, last):
-        slot = _slot(table, _key(keys[k]))
-        if not table[slot]:
-            continue
-        at = heads[slot]
-        while at != _NONE:
-            y = postings[at, 0]
-            if seen[y] != x and _may_match(
-                x, y, before[k], postings[at, 1], offsets, groups, measure, similarity
-            ):
-                seen[y] = x
-                found[count] = y
-                count += 1
-            at = postings[at, 2]
+        head = first_class(table, keys[k])
+        while head:
+            most = most_before(rows, head, size, before[k], measure, similarity)
+            other = link(rows, head, SIZE)
+            block = np.int64(head if most >= 0 else 0)
+            while block:
+                for at in range(block + 1, block_end(rows, head, block)):
+                    if is_near(rows, at, sketch, most, size, other):
+                        y = link(rows, at, DOCUMENT)
+                        if seen[y] != x and (not groups.size or groups[x] == groups[y]):
+                            seen[y] = x
+                            found[count] = y
+                            count += 1
+                block = block_after(rows, head, block)
+            head = link(rows, head, CLASS)
     return count
-
-
-@inner
-def _insert(
-    x: int, keys: Any, before: Any, first: int, last: int, table: Any, heads: Any, postings: Any,
-    used: Any, parent: Any,
-) -> None:  # fmt: skip
-    """Put a document under its keys; used[0] counts postings, used[1] slots.
-
-    The postings of a slot form a chain, linked by column 2. With a `parent` forest each link of the
-    chain stands for one component, whose other documents hang below it, linked by column 3.
-    """
-    for k in range(first, last):
-        key = _key(keys[k])
-        slot = _slot(table, key)
-        if not table[slot]:
-            table[slot], heads[slot] = key, _NONE
-            used[1] += 1
-        at = used[0]
-        used[0] += 1
-        postings[at, 0], postings[at, 1] = x, before[k]
-        above = heads[slot] if parent.size else _NONE
-        while above != _NONE and _root(parent, postings[above, 0]) != _root(parent, x):
-            above = postings[above, 2]
-        if above == _NONE:
-            postings[at, 2], postings[at, 3], heads[slot] = heads[slot], _NONE, at
-        else:
-            postings[at, 2], postings[at, 3], postings[above, 3] = _NONE, postings[above, 3], at
 
 
 @inner
@@ -352,63 +362,135 @@ def _is_match(
 ) -> float:  # fmt: skip
     """The similarity of two documents, or -1 if they do not match; `members` holds those of x."""
     size, other = offsets[x + 1] - offsets[x], offsets[y + 1] - offsets[y]
-    needed = _needed_overlap(size, other, measure, similarity)
+    needed = needed_overlap(size, other, measure, similarity)
     shared = _overlap(features, offsets[y], offsets[y + 1], members, needed)
     score = _score(shared, size, other, measure)
     return score if score >= similarity and _distance(words, x, y) <= distance else -1.0
 
 
 @inner
-def _may_match(
-    x: int, y: int, left: int, right: int, offsets: Any, groups: Any, measure: int,
-    similarity: float,
+def _is_new_match(
+    x: int, y: int, members: Any, features: Any, offsets: Any, groups: Any, measure: int,
+    similarity: float, used: Any, seen: Any, words: Any, distance: int,
 ) -> bool:  # fmt: skip
-    """Whether the features from a shared key on could be enough, and the groups are the same."""
-    if groups.size and groups[x] != groups[y]:
+    """Whether two documents that were not compared before match."""
+    if seen[y] == x or (groups.size and groups[x] != groups[y]):
         return False
-    size, other = offsets[x + 1] - offsets[x], offsets[y + 1] - offsets[y]
-    needed = _needed_overlap(size, other, measure, similarity)
-    return size - left >= needed and other - right >= needed
+    seen[y] = x
+    used[3] += 1
+    if not members[0]:
+        _fill(features, offsets[x], offsets[x + 1], members)
+    return _is_match(x, y, members, features, offsets, measure, similarity, words, distance) >= 0.0
+
+
+@inner
+def _unite_rings(
+    x: int, size: int, sketch: Any, head: int, most: int, members: Any, features: Any,
+    offsets: Any, groups: Any, measure: int, similarity: float, rows: Any, used: Any, seen: Any,
+    words: Any, distance: int, parent: Any,
+) -> int:  # fmt: skip
+    """Unite a document with the rings of a class that have a match; returns its own ring, or 0.
+
+    Rings that turn out to be of the document's component become one.
+    """
+    own, other = _root(parent, x), link(rows, head, SIZE)
+    ring, previous, main = link(rows, head, RINGS), np.int64(0), np.int64(0)
+    while ring:
+        after, root = link(rows, ring, OTHER), _root(parent, link(rows, ring, DOCUMENT))
+        at = ring
+        while root != own:
+            y = link(rows, at, DOCUMENT)
+            if is_near(rows, at, sketch, most, size, other) and _is_new_match(
+                x, y, members, features, offsets, groups, measure, similarity, used, seen, words,
+                distance,
+            ):  # fmt: skip
+                parent[max(own, root)] = min(own, root)
+                own = min(own, root)
+                root = own
+            at = link(rows, at, AROUND)
+            if at == ring:
+                break
+        if root == own and main:
+            join_rings(rows, main, ring)
+            rows[previous, OTHER] = after
+        else:
+            main = ring if root == own else main
+            previous = ring
+        ring = after
+    return main
+
+
+@inner
+def _unite_blocks(
+    x: int, size: int, sketch: Any, head: int, most: int, ring: int, members: Any, features: Any,
+    offsets: Any, groups: Any, measure: int, similarity: float, rows: Any, used: Any, seen: Any,
+    words: Any, distance: int, parent: Any,
+) -> None:  # fmt: skip
+    """Unite a document with those in the blocks of a class that match; they go to its ring.
+
+    So do others found to be of its component. A document that is in no component yet only meets
+    sketches; else one in LOOKED_UP distant documents is looked up, so that the blocks of a large
+    component empty in time, and a look at random memory for each is avoided.
+    """
+    own, other = _root(parent, x), link(rows, head, SIZE)
+    block, to_block, to = np.int64(head), np.int64(head), np.int64(0)
+    while block:
+        after = block_after(rows, head, block)
+        for at in range(block + 1, block_end(rows, head, block)):
+            near = is_near(rows, at, sketch, most, size, other)
+            if near or (own != x and (at + x) % LOOKED_UP == 0):
+                y = link(rows, at, DOCUMENT)
+                root = _root(parent, y)
+                if near and root != own and _is_new_match(
+                    x, y, members, features, offsets, groups, measure, similarity, used, seen,
+                    words, distance,
+                ):  # fmt: skip
+                    parent[max(own, root)] = min(own, root)
+                    own = min(own, root)
+                    root = own
+                if root == own:
+                    ring = put_in_ring(rows, at, head, ring, used)
+                    continue
+            if to == room_in(rows, head, to_block):
+                to_block, to = link(rows, to_block, NEXT), np.int64(0)
+            to += 1
+            if to_block + to != at:
+                copy_document(rows, at, to_block + to)
+        block = after
+    rows[head, LAST], rows[head, COUNT] = to_block, to
 
 
 @inner
 def _unite(
-    x: int, keys: Any, before: Any, first: int, last: int, members: Any, features: Any,
-    offsets: Any, groups: Any, measure: int, similarity: float, table: Any, heads: Any,
-    postings: Any, used: Any, seen: Any, words: Any, distance: int, parent: Any,
+    x: int, size: int, sketch: Any, keys: Any, before: Any, first: int, last: int, members: Any,
+    features: Any, offsets: Any, groups: Any, measure: int, similarity: float, table: Any,
+    rows: Any, used: Any, seen: Any, words: Any, distance: int, parent: Any,
 ) -> None:  # fmt: skip
     """Unite a document with every component that has a match; one match for each is enough."""
     for k in range(first, last):
-        slot = _slot(table, _key(keys[k]))
-        if not table[slot]:
-            continue
-        at = heads[slot]
-        while at != _NONE:
-            below = at
-            if _root(parent, postings[at, 0]) == _root(parent, x):
-                below = _NONE
-            while below != _NONE:
-                y = postings[below, 0]
-                if seen[y] != x and _may_match(
-                    x, y, before[k], postings[below, 1], offsets, groups, measure, similarity
-                ):
-                    seen[y] = x
-                    used[2] += 1
-                    if _is_match(
-                        x, y, members, features, offsets, measure, similarity, words, distance
-                    ) >= 0.0:  # fmt: skip
-                        a, b = _root(parent, x), _root(parent, y)
-                        parent[max(a, b)] = min(a, b)
-                        break
-                below = postings[below, 3]
-            at = postings[at, 2]
+        head = first_class(table, keys[k])
+        while head:
+            most = most_before(rows, head, size, before[k], measure, similarity)
+            if most >= 0:
+                ring = _unite_rings(
+                    x, size, sketch, head, most, members, features, offsets, groups, measure,
+                    similarity, rows, used, seen, words, distance, parent,
+                )  # fmt: skip
+                if _root(parent, x) == x and not any_near(rows, head, sketch, most, size):
+                    head = link(rows, head, CLASS)
+                    continue
+                _unite_blocks(
+                    x, size, sketch, head, most, ring, members, features, offsets, groups,
+                    measure, similarity, rows, used, seen, words, distance, parent,
+                )  # fmt: skip
+            head = link(rows, head, CLASS)
 
 
 @kernel
 def match_chunk(
     mode: int, documents: Any, features: Any, offsets: Any, groups: Any, measure: int,
-    similarity: float, keys: Any, before: Any, key_offsets: Any, table: Any, heads: Any,
-    postings: Any, used: Any, rank: Any, known: int, seen: Any, found: Any, words: Any,
+    similarity: float, keys: Any, before: Any, key_offsets: Any, table: Any, rows: Any,
+    used: Any, rank: Any, known: int, seen: Any, found: Any, words: Any,
     distance: int, match: Any, score: Any, stop: Any,
 ) -> Any:  # fmt: skip
     """Match documents, in the order given, with those indexed before, and index them.
@@ -429,10 +511,11 @@ def match_chunk(
         keys: uint64, from `select_keys` of these documents.
         before: int32, likewise.
         key_offsets: int64 (m + 1,), likewise.
-        table: uint64, a power of two long, at least twice as many slots as keys it will hold.
-        heads: int64, as long: the first posting of each slot.
-        postings: int64 (capacity, 4): document, features before, and links (see `_insert`).
-        used: int64 (3,): postings in use, slots in use, candidates verified.
+        table: uint64 (slots, 2): key and first node, 0 in free slots. A power of two, at least
+            twice as many slots as keys it will hold.
+        rows: uint32 (capacity, COLUMNS), see the module `postings`; with room for ROWS_A_KEY of
+            each key, and one.
+        used: int64 (USED,), see there.
         rank: int64 (n,): priority of each document, 0 first.
         known: GREEDY: documents of lower ranks are indexed whatever they are similar to.
         seen: int64 (n,), scratch, initially -1.
@@ -451,33 +534,36 @@ def match_chunk(
         longest = max(longest, offsets[x + 1] - offsets[x])
     members = np.empty(4 * longest + 4, np.uint64)
     pairs, pair_count = np.empty(1024 if mode == PAIRS else 0, np.int64), 0
-    forest = match if mode == COMPONENTS else match[:0]
     for j in range(documents.size):
         if stop[0]:
             break
         x, first, last = documents[j], key_offsets[j], key_offsets[j + 1]
         if first == last:
             continue
-        _fill(features, offsets[x], offsets[x + 1], members)
+        size = offsets[x + 1] - offsets[x]
+        sketch = sketch_of(features, offsets[x], offsets[x + 1])
+        members[0] = np.uint64(0)  # filled for the first candidate
         best = x
         if mode == COMPONENTS:
             _unite(
-                x, keys, before, first, last, members, features, offsets, groups, measure,
-                similarity, table, heads, postings, used, seen, words, distance, match,
+                x, size, sketch, keys, before, first, last, members, features, offsets, groups,
+                measure, similarity, table, rows, used, seen, words, distance, match,
             )  # fmt: skip
             count = 0
         elif mode == GREEDY and rank[x] < known:
             count = 0
         else:
             count = _candidates(
-                x, keys, before, first, last, measure, similarity, offsets, groups, table, heads,
-                postings, seen, found,
+                x, size, sketch, keys, before, first, last, measure, similarity, groups, table,
+                rows, seen, found,
             )  # fmt: skip
+        if count:
+            _fill(features, offsets[x], offsets[x + 1], members)
         for c in range(count):
             y = found[c]
             if mode == GREEDY and best != x and rank[y] > rank[best]:
                 continue
-            used[2] += 1
+            used[3] += 1
             reached = _is_match(
                 x, y, members, features, offsets, measure, similarity, words, distance
             )
@@ -495,7 +581,5 @@ def match_chunk(
         if mode == GREEDY:
             match[x] = best
         if best == x:
-            _insert(
-                x, keys, before, first, last, table, heads, postings, used, forest
-            )  # fmt: skip
+            insert(x, size, sketch, keys, before, first, last, table, rows, used)
     return pairs[:pair_count]
