@@ -10,8 +10,8 @@ with bench/run.py pair_plans.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from math import comb
+from dataclasses import dataclass, replace
+from math import comb, inf
 from typing import Any, Final
 
 import numpy as np
@@ -44,34 +44,34 @@ BUCKET_BYTES: Final = 1 << 17
 MOST_BINS_LOG2: Final = 13
 
 MOST_HASH_TABLES: Final = 500
-SECONDS_PROBE: Final = 30e-9  # one look into a hash table
-SECONDS_CANDIDATE: Final = 3e-9  # one row of a hash table's chain, one word
-SECONDS_TABLE: Final = 100e-6  # starting one top-level partition
-SECONDS_BUCKET: Final = 100e-9  # starting to refine one bucket
+SECONDS_PROBE: Final = 45e-9  # one look into a hash table
+SECONDS_CANDIDATE: Final = 4.5e-9  # one row of a hash table's chain, one word
+SECONDS_TABLE: Final = 150e-6  # starting one top-level partition
+SECONDS_BUCKET: Final = 150e-9  # starting to refine one bucket
 SECONDS_SELECT: Final = 3e-9  # reading one word of a row from a file, and whether it is in a slab
 SECONDS_GATHER: Final = 14e-9  # bringing one row of a slab to its place
 
 MOST_KEY_BITS: Final = 22
 MOST_FLIPS: Final = 4096
 KEY_BITS_BELOW_ROWS: Final = (0, 2, 4, 6)
-SECONDS_SORT: Final = 18e-9  # sorting one row by a block
-SECONDS_SORTING: Final = 300e-6  # starting to sort by a block, and to join its buckets
-SECONDS_VISIT: Final = 14e-9  # two buckets that meet
-SECONDS_NEAR: Final = 0.05e-9  # one comparison of two buckets, one word
+SECONDS_SORT: Final = 31e-9  # sorting one row by a block
+SECONDS_SORTING: Final = 500e-6  # starting to sort by a block, and to join its buckets
+SECONDS_VISIT: Final = 25e-9  # two buckets that meet
+SECONDS_NEAR: Final = 0.085e-9  # one comparison of two buckets, one word
 
 
 def seconds_per_row(words: int) -> float:
     """One row of a partition in cache and of the first passes over it; at the top level alike."""
-    return (4 + 2.0 * words) * 1e-9
+    return (5 + 4 * words) * 1e-9
 
 
 def seconds_per_pair(words: int) -> float:
     """One comparison of a long run; one word is the vector units' best case."""
-    return 0.05e-9 if words == 1 else (0.22 + 0.18 * words) * 1e-9
+    return 0.08e-9 if words == 1 else (0.33 + 0.27 * words) * 1e-9
 
 
 SECONDS_SHORT_RUN: Final = (
-    10e-9  # starting the comparisons of one row in a bucket of more than a few
+    15e-9  # starting the comparisons of one row in a bucket of more than a few
 )
 
 
@@ -134,15 +134,15 @@ def plan_pairs(
         >>> plan_pairs(10_000_000, 10, 64).name
         'mih:4'
     """
-    wanted = check_plan(plan, distance, bits)
+    wanted, scan = check_plan(plan, distance, bits), _scan(n, bits)
     if wanted == 0:
-        return _scan(n, bits)
+        return scan
     information = agreement(sample_fps, bits)
     if wanted is not None:
         if plan.startswith("mih"):
-            return _best_keys(n, distance, bits, wanted, information)
+            return _best_keys(n, distance, bits, wanted, information, replace(scan, seconds=inf))
         return _blocks(n, distance, bits, wanted, information, plan)
-    best = _scan(n, bits)
+    best = scan
     for m in range(distance + 1, min(bits, distance + EXTRA_BLOCKS) + 1):
         if comb(m, m - distance) > MOST_TABLES:
             break
@@ -154,8 +154,7 @@ def plan_pairs(
     for m in range(1, distance + 2) if turned and distance < bits else ():
         least = min(m, distance + 1) * (SECONDS_SORTING + n * SECONDS_SORT)
         if least < best.seconds and _flips_at(bits, distance, m) <= MOST_FLIPS:
-            rival = _best_keys(n, distance, bits, m, information)
-            best = rival if rival.seconds < best.seconds else best
+            best = _best_keys(n, distance, bits, m, information, best)
     return best
 
 
@@ -354,28 +353,33 @@ def _flips_at(bits: int, distance: int, m: int) -> int:
     return sum(comb(length, flipped) for flipped in range(radius + 1))
 
 
-def _best_keys(n: int, distance: int, bits: int, m: int, information: Any) -> JoinPlan:
-    """The plan of m blocks with bits turned, with the best length of keys."""
+def _best_keys(
+    n: int, distance: int, bits: int, m: int, information: Any, best: JoinPlan
+) -> JoinPlan:
+    """The better of a plan and that of m blocks with bits turned, at its best length of keys."""
     masks, block = block_masks(bits, m, information)
     sizes, differ = np.bincount(block, minlength=m), 1 - 2.0**-information
     most = max(1, min(MOST_KEY_BITS, n.bit_length()))
     lengths = {max(1, min(most - below, int(sizes.max()))) for below in KEY_BITS_BELOW_ROWS}
-    plans = [_turned(n, distance, masks, sizes, differ, each) for each in sorted(lengths)]
-    return min(plans, key=lambda plan: plan.seconds)
+    for key_bits in sorted(lengths):
+        best = _turned(n, distance, masks, (sizes, differ), key_bits, best.seconds) or best
+    return best
 
 
-def _turned(n: int, distance: int, masks: Any, sizes: Any, differ: Any, key_bits: int) -> JoinPlan:
+def _turned(
+    n: int, distance: int, masks: Any, block_bits: tuple[Any, Any], key_bits: int, below: float
+) -> JoinPlan | None:
     """M blocks of which one differs in distance // m bits, or one less beyond the first few.
 
     Args:
         n: Fingerprints.
         distance: Largest Hamming distance.
         masks: uint64 (m, words), of consecutive bits.
-        sizes: int64 (m,): their bits.
-        differ: How likely each bit differs in two rows.
+        block_bits: How many bits each has, int64 (m,), and how likely each bit differs in two rows.
         key_bits: Most bits of a key.
+        below: None is returned for a plan of so many seconds or more.
     """
-    m, words = masks.shape
+    (m, words), (sizes, differ) = masks.shape, block_bits
     blocks, candidates, seconds, first = [], 0.0, SECONDS_TABLE, 0
     for number, length in enumerate(sizes.tolist()):
         radius = distance // m - (number > distance % m)
@@ -383,11 +387,16 @@ def _turned(n: int, distance: int, masks: Any, sizes: Any, differ: Any, key_bits
         blocks.append(Turned(first, length, key, radius))
         if radius >= 0:
             flipped = sum(comb(key, some) for some in range(radius + 1))
+            seconds += SECONDS_SORTING + n * SECONDS_SORT * words
+            seconds += min(n, 1 << key) * flipped / 2 * SECONDS_VISIT
+            if seconds >= below:
+                return None
             near = n * n / 2 * _share_near(differ[first : first + length], key, radius)
             candidates += near
-            seconds += SECONDS_SORTING + n * SECONDS_SORT * words
-            seconds += min(n, 1 << key) * flipped / 2 * SECONDS_VISIT + near * SECONDS_NEAR * words
+            seconds += near * SECONDS_NEAR * words
         first += length
+    if seconds >= below:
+        return None
     return JoinPlan(f"mih:{m}", masks, 0, seconds, candidates, tuple(blocks))
 
 
@@ -401,9 +410,11 @@ def _share_near(differ: Any, key_bits: int, radius: int) -> float:
     """
     if len(differ) >= key_bits and np.all(differ == differ[0]) and differ[0] == 0.5:
         return sum(comb(key_bits, some) for some in range(radius + 1)) / (1 << key_bits)
+    padded = np.zeros(-(-len(differ) // key_bits) * key_bits)
+    padded[: len(differ)] = differ
+    odds = (1 - np.prod(1 - 2 * padded.reshape(-1, key_bits), axis=0)) / 2
     shares = [1.0] + [0.0] * radius
-    for bit in range(key_bits):
-        odd = (1 - float(np.prod(1 - 2 * differ[bit::key_bits]))) / 2
+    for odd in odds.tolist():
         for count in range(radius, 0, -1):
             shares[count] += (shares[count - 1] - shares[count]) * odd
         shares[0] *= 1 - odd
