@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 
 from neardup.partition import Groups, Partition, frozen, group_equal, in_threads, multipliers
-from neardup.planner import SAMPLE_ROWS, JoinPlan, bins_log2, direct_sizes, plan_pairs
+from neardup.planner import (
+    SAMPLE_ROWS,
+    JoinPlan,
+    bins_log2,
+    direct_sizes,
+    plan_pairs,
+    seconds_at,
+)
 from neardup.turned_join import candidates, join_keys
 
 if TYPE_CHECKING:
@@ -26,6 +33,8 @@ PAIRS_START: Final = 1 << 14
 DUPLICATE_SHARE: Final = 0.02
 NEIGHBOURS_SAMPLE: Final = 256
 DENSE_NEIGHBOURS: Final = 50
+LISTED_ROWS: Final = 1 << 13
+"""From so many rows on it is worth asking a sample how many pairs will be listed."""
 EXPECTED_TIMES: Final = 1.25
 """Counted comparisons beyond the expected ones by which rows are not skewed yet."""
 NO_IDS: Final = np.empty(0, np.uint32)
@@ -108,19 +117,20 @@ def choose_plan(
 
     Skew can make buckets that meet much larger than the sample says; the other plans split those.
     """
-    n = len(problem.words)
-    chosen = plan_pairs(n, engine.distance, engine.bits, sample, plan)
+    n, near = len(problem.words), 0.0
+    uniting = len(collector.parent(0)) > 0
+    if plan == "auto" and not uniting and n >= LISTED_ROWS:
+        near = mean_neighbours(sample, engine.distance, n) * n / 2
+    chosen = plan_pairs(n, engine.distance, engine.bits, sample, plan, near=near)
     if plan != "auto" or not chosen.turned:
         return chosen
-    uniting = len(collector.parent(0)) > 0
     if uniting and mean_neighbours(sample, engine.distance, n) > DENSE_NEIGHBOURS:
         return plan_pairs(n, engine.distance, engine.bits, sample, turned=False)
     counted = candidates(problem.words, chosen)
     if counted <= chosen.candidates * EXPECTED_TIMES + n:
         return chosen
-    other = plan_pairs(n, engine.distance, engine.bits, sample, turned=False)
-    times = counted / max(1.0, chosen.candidates)
-    return other if uniting or chosen.seconds * times > other.seconds else chosen
+    other = plan_pairs(n, engine.distance, engine.bits, sample, turned=False, near=near)
+    return other if uniting or seconds_at(chosen, counted) > other.seconds else chosen
 
 
 def mean_neighbours(sample: Any, distance: int, n: int) -> float:

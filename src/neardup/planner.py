@@ -30,6 +30,7 @@ __all__ = [
     "direct_sizes",
     "plan_pairs",
     "plan_tables",
+    "seconds_at",
     "spilled_seconds",
 ]
 
@@ -58,6 +59,7 @@ SECONDS_SORT: Final = 31e-9  # sorting one row by a block
 SECONDS_SORTING: Final = 500e-6  # starting to sort by a block, and to join its buckets
 SECONDS_VISIT: Final = 25e-9  # two buckets that meet
 SECONDS_NEAR: Final = 0.085e-9  # one comparison of two buckets, one word
+SECONDS_MET: Final = 15e-9  # a near pair, in each table
 
 
 def seconds_per_row(words: int) -> float:
@@ -112,6 +114,7 @@ def plan_pairs(
     sample_fps: Any = None,
     plan: str = "auto",
     turned: bool = True,
+    near: float = 0.0,
 ) -> JoinPlan:
     """Choose the plan for all pairs of n fingerprints within `distance` bits.
 
@@ -123,6 +126,7 @@ def plan_pairs(
             spread over the blocks. Without it all bits count the same.
         plan: "auto" for the cheapest, or "scan", "blocks", "multi:M" or "mih:M".
         turned: Whether "auto" may be a plan with bits turned, which needs all rows in memory.
+        near: Pairs that will be listed, as far as known: every table meets them again.
 
     Returns:
         The plan, with its estimated seconds on one thread and the comparisons it expects.
@@ -134,19 +138,20 @@ def plan_pairs(
         >>> plan_pairs(10_000_000, 10, 64).name
         'mih:4'
     """
-    wanted, scan = check_plan(plan, distance, bits), _scan(n, bits)
+    wanted, scan = check_plan(plan, distance, bits), _listing(_scan(n, bits), near)
     if wanted == 0:
         return scan
     information = agreement(sample_fps, bits)
     if wanted is not None:
         if plan.startswith("mih"):
-            return _best_keys(n, distance, bits, wanted, information, replace(scan, seconds=inf))
-        return _blocks(n, distance, bits, wanted, information, plan)
+            nothing = replace(scan, seconds=inf)
+            return _best_keys(n, distance, bits, wanted, information, nothing, near)
+        return _listing(_blocks(n, distance, bits, wanted, information, plan), near)
     best = scan
     for m in range(distance + 1, min(bits, distance + EXTRA_BLOCKS) + 1):
         if comb(m, m - distance) > MOST_TABLES:
             break
-        rival = _blocks(n, distance, bits, m, information, f"multi:{m}")
+        rival = _listing(_blocks(n, distance, bits, m, information, f"multi:{m}"), near)
         if rival.seconds < best.seconds:
             best = rival
         elif m > distance + 2 and rival.seconds > HOPELESS_TIMES * best.seconds:
@@ -154,8 +159,14 @@ def plan_pairs(
     for m in range(1, distance + 2) if turned and distance < bits else ():
         least = min(m, distance + 1) * (SECONDS_SORTING + n * SECONDS_SORT)
         if least < best.seconds and _flips_at(bits, distance, m) <= MOST_FLIPS:
-            best = _best_keys(n, distance, bits, m, information, best)
+            best = _best_keys(n, distance, bits, m, information, best, near)
     return best
+
+
+def seconds_at(plan: JoinPlan, candidates: float) -> float:
+    """Estimated time of a plan of turned blocks if it compares so many pairs."""
+    words: int = plan.masks.shape[1]
+    return plan.seconds + (candidates - plan.candidates) * SECONDS_NEAR * words
 
 
 def plan_tables(n: int, distance: int, bits: int, sample_fps: Any) -> tuple[Any, int]:
@@ -282,6 +293,11 @@ def _direct_size(tables: int, words: int) -> int:
     return int(min(max(by_rows, 16, by_start), 1 << 20))
 
 
+def _listing(plan: JoinPlan, near: float) -> JoinPlan:
+    """The plan with the time that so many near pairs take, in each table in which they meet."""
+    return replace(plan, seconds=plan.seconds + near * plan.tables * SECONDS_MET)
+
+
 def _scan(n: int, bits: int) -> JoinPlan:
     words = -(-bits // 64)
     candidates = n * (n - 1) / 2
@@ -354,7 +370,7 @@ def _flips_at(bits: int, distance: int, m: int) -> int:
 
 
 def _best_keys(
-    n: int, distance: int, bits: int, m: int, information: Any, best: JoinPlan
+    n: int, distance: int, bits: int, m: int, information: Any, best: JoinPlan, near: float
 ) -> JoinPlan:
     """The better of a plan and that of m blocks with bits turned, at its best length of keys."""
     masks, block = block_masks(bits, m, information)
@@ -362,7 +378,9 @@ def _best_keys(
     most = max(1, min(MOST_KEY_BITS, n.bit_length()))
     lengths = {max(1, min(most - below, int(sizes.max()))) for below in KEY_BITS_BELOW_ROWS}
     for key_bits in sorted(lengths):
-        best = _turned(n, distance, masks, (sizes, differ), key_bits, best.seconds) or best
+        below = best.seconds - near * m * SECONDS_MET
+        plan = _turned(n, distance, masks, (sizes, differ), key_bits, below)
+        best = best if plan is None else _listing(plan, near)
     return best
 
 

@@ -20,6 +20,8 @@ from neardup.kernels.partition import block_key, unite
 
 SLIDE = 8
 TILE = 1024
+STRIP = 64
+"""Rows that are compared one by one if one of them is near."""
 VECTOR = 16
 MAX_BINS_LOG2 = 16
 
@@ -153,17 +155,18 @@ def compare_range(
         if uniting:
             reached = max(reached, i + 1)
             start = reached
-        if high - start >= VECTOR:
-            if not any_near(words, i, start, high, distance, lanes):
-                continue
-        for j in range(start, high):
-            if distance_between(words, i, words, j, lanes) <= distance:
-                report(words, ids, i, j, ends, agree, blocks, sink)
-                if uniting:
-                    for w in range(len(lanes)):
-                        words[j, w], words[reached, w] = words[reached, w], words[j, w]
-                    ids[j], ids[reached] = ids[reached], ids[j]
-                    reached += 1
+        while start < high:
+            end = min(start + STRIP, high)
+            if end - start < VECTOR or any_near(words, i, start, end, distance, lanes):
+                for j in range(start, end):
+                    if distance_between(words, i, words, j, lanes) <= distance:
+                        report(words, ids, i, j, ends, agree, blocks, sink)
+                        if uniting:
+                            for w in range(len(lanes)):
+                                words[j, w], words[reached, w] = words[reached, w], words[j, w]
+                            ids[j], ids[reached] = ids[reached], ids[j]
+                            reached += 1
+            start = end
 
 
 @njit(cache=True, nogil=True)
