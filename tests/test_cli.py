@@ -15,6 +15,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -568,3 +569,19 @@ def test_the_module_runs_as_the_script_does() -> None:
     run = [sys.executable, "-m", "neardup", "--version"]
     printed = subprocess.run(run, capture_output=True, text=True, check=True)
     assert printed.stdout == f"neardup {__version__}\n"
+
+
+@needs_jit
+def test_what_is_compiled_ahead_is_what_a_run_needs() -> None:
+    program = """
+        import neardup as nd
+        from neardup.ahead import compile_search
+        from neardup.kernels import similar
+        compile_search()
+        kernels = [getattr(similar, x) for x in ("count_features", "select_keys", "match_chunk")]
+        ahead = [kernel.signatures for kernel in kernels]
+        assert all(ahead)
+        nd.dedup(["a b c d", "a b c d", "e f"], workers=1)
+        assert [kernel.signatures for kernel in kernels] == ahead
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True)

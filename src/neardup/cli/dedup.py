@@ -130,7 +130,10 @@ def dedup(
     read = ReadOptions(fields, id_field, skip, within=within, number=matching.number)
     outputs = Outputs(output, duplicates, clusters, rejects)
     resources = Resources(memory_bytes(memory), tmp, resume)
-    warm_up(lambda: dedup_texts(["one", "one"], replace(matching, keep="first"), resources))
+    warm_up(
+        lambda: dedup_texts(["one", "one"], replace(matching, keep="first"), resources),
+        by_features=matching.by_features,
+    )
     if dry_run:
         print_estimate(estimate_run(inputs, matching, read, resources, format_name), json)
         return

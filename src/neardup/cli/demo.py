@@ -39,7 +39,7 @@ def demo(
     )
     corpus = importlib.resources.files("neardup") / "data" / "demo.jsonl.gz"
     matching = Matching()
-    warm_up(lambda: dedup_texts(["one", "one"], matching, Resources()))
+    warm_up(lambda: dedup_texts(["one", "one"], matching, Resources()), by_features=True)
     with importlib.resources.as_file(corpus) as path, progress() as shown:
         result = dedup_files(
             [str(path)], outputs, matching, ReadOptions(id="id"), Resources(), shown

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -33,6 +34,7 @@ __all__ = [
 ]
 
 _NOTICE_SECONDS = 2.5
+_COMPILING = "neardup: compiling kernels for this processor; once, the next start is quick"
 
 
 @contextmanager
@@ -78,9 +80,21 @@ class _Shown:
         self._bar.advance(self._task, units)
 
 
-def warm_up(work: Callable[[], object]) -> None:
-    """Load the kernels that `work` uses; say so on the standard error if they must be compiled."""
-    notice = threading.Timer(_NOTICE_SECONDS, _say_compiling)
+def warm_up(work: Callable[[], object], *, by_features: bool = False) -> None:
+    """Load the kernels that `work` uses; say so on the standard error if they must be compiled.
+
+    Those of a search by features are then compiled beside the others.
+    """
+    beside: list[subprocess.Popen[bytes] | None] = []
+
+    def compiling() -> None:
+        typer.echo(_COMPILING, err=True)
+        if by_features:
+            from neardup.ahead import search_compiler
+
+            beside.append(search_compiler())
+
+    notice = threading.Timer(_NOTICE_SECONDS, compiling)
     notice.daemon = True
     notice.start()
     try:
@@ -90,12 +104,10 @@ def warm_up(work: Callable[[], object]) -> None:
             work()
     finally:
         notice.cancel()
-
-
-def _say_compiling() -> None:
-    typer.echo(
-        "neardup: compiling kernels for this processor; once, the next start is quick", err=True
-    )
+        notice.join()
+        for process in filter(None, beside):
+            process.kill()
+            process.wait()
 
 
 def print_summary(summary: Summary | FingerprintSummary | IndexSummary, as_json: bool) -> None:
