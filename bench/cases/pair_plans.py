@@ -95,7 +95,8 @@ def chosen(n: int, k: int, bits: int, shape: str) -> dict[str, Any]:
     from neardup.planner import plan_pairs
 
     words = make(n, bits, shape)
-    plan = plan_pairs(n, k, bits, words[:: max(1, n // 1024)])
+    near = expected_pairs(n, k, bits, shape)
+    plan = plan_pairs(n, k, bits, words[:: max(1, n // 1024)], near=near)
     return measured(words, k, "auto") | {"plan": plan.name, "planned": plan.seconds}
 
 
@@ -107,10 +108,11 @@ def best(n: int, k: int, bits: int, shape: str) -> dict[str, Any]:
     words = make(n, bits, shape)
     sample = words[:: max(1, n // 1024)]
     names = ["scan", *(f"multi:{k + extra}" for extra in range(1, EXTRA_BLOCKS))]
-    plans = [plan_pairs(n, k, bits, sample, name) for name in names]
+    near = expected_pairs(n, k, bits, shape)
+    plans = [plan_pairs(n, k, bits, sample, name, near=near) for name in names]
     for m in range(1, k + 2):
         try:
-            plans.append(plan_pairs(n, k, bits, sample, f"mih:{m}"))
+            plans.append(plan_pairs(n, k, bits, sample, f"mih:{m}", near=near))
         except UsageError:
             continue
     least = min(plan.seconds for plan in plans)

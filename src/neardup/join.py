@@ -33,8 +33,8 @@ PAIRS_START: Final = 1 << 14
 DUPLICATE_SHARE: Final = 0.02
 NEIGHBOURS_SAMPLE: Final = 256
 DENSE_NEIGHBOURS: Final = 50
-LISTED_ROWS: Final = 1 << 13
-"""From so many rows on it is worth asking a sample how many pairs will be listed."""
+SECONDS_ASKED: Final = 2e-3
+"""From so long a join on it is worth asking a sample how many pairs will be listed."""
 EXPECTED_TIMES: Final = 1.25
 """Counted comparisons beyond the expected ones by which rows are not skewed yet."""
 NO_IDS: Final = np.empty(0, np.uint32)
@@ -119,9 +119,11 @@ def choose_plan(
     """
     n, near = len(problem.words), 0.0
     uniting = len(collector.parent(0)) > 0
-    if plan == "auto" and not uniting and n >= LISTED_ROWS:
+    chosen = plan_pairs(n, engine.distance, engine.bits, sample, plan)
+    if plan == "auto" and not uniting and chosen.seconds > SECONDS_ASKED:
         near = mean_neighbours(sample, engine.distance, n) * n / 2
-    chosen = plan_pairs(n, engine.distance, engine.bits, sample, plan, near=near)
+        if near:
+            chosen = plan_pairs(n, engine.distance, engine.bits, sample, near=near)
     if plan != "auto" or not chosen.turned:
         return chosen
     if uniting and mean_neighbours(sample, engine.distance, n) > DENSE_NEIGHBOURS:
