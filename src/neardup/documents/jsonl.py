@@ -37,7 +37,7 @@ _KINDS = {
     type(None): "null",
 }
 _PART_BYTES = 1 << 19  # lines, objects and texts of a part stay in the cache; 1.5 times as fast
-_KERNEL_PAYS: Final = 16 << 20  # bytes parsed in the time that loading the kernel takes
+_KERNEL_PAYS: Final = 4 << 20  # bytes parsed in the time that loading the kernel takes
 _FIX = "fix the line or pass --on-error skip"
 
 
