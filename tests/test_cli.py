@@ -576,9 +576,10 @@ def test_what_is_compiled_ahead_is_what_a_run_needs() -> None:
     program = """
         import neardup as nd
         from neardup.ahead import compile_search
-        from neardup.kernels import similar
+        from neardup.kernels.rare_keys import count_features, select_keys
+        from neardup.kernels.similar import match_chunk
         compile_search()
-        kernels = [getattr(similar, x) for x in ("count_features", "select_keys", "match_chunk")]
+        kernels = [count_features, select_keys, match_chunk]
         ahead = [kernel.signatures for kernel in kernels]
         assert all(ahead)
         nd.dedup(["a b c d", "a b c d", "e f"], workers=1)

@@ -189,7 +189,7 @@ def similar_sets(
 
 def similarities(sets: FeatureSets, left: Any, right: Any, measure: str = "jaccard") -> Any:
     """Measure the similarity of documents left[i] and right[i] (int64 arrays); float64."""
-    from neardup.kernels.similar import scores
+    from neardup.kernels.members import scores
 
     return scores(sets.features, sets.offsets, left, right, MEASURES.index(measure))
 
@@ -332,7 +332,7 @@ class _Run:
         return (part for part in np.split(self._order, np.unique(bounds)) if part.size)
 
     def _select(self, documents: Any) -> tuple[Any, Any, Any]:
-        from neardup.kernels.similar import select_keys
+        from neardup.kernels.rare_keys import select_keys
 
         key_offsets = np.empty(documents.size + 1, np.int64)
         keys, before = select_keys(
@@ -373,7 +373,7 @@ def _roots(forest: Any) -> Any:
 
 
 def _count(sets: FeatureSets, workers: int) -> tuple[Any, Any]:
-    from neardup.kernels.similar import count_features
+    from neardup.kernels.rare_keys import count_features
 
     wanted = CELLS_A_FEATURE * max(1, sets.features.size)
     bits = max(LEAST_CELL_BITS, min((wanted - 1).bit_length(), sets.cell_limit.bit_length() - 1))

@@ -16,7 +16,7 @@ from neardup.kernels.counters import LANES
 from neardup.kernels.entries import alike, is_alike, slot_bits, slot_of, sort_bin
 from neardup.kernels.fold import PLANES, fold_equal
 from neardup.kernels.jit import inlined, inner, kernel, move
-from neardup.kernels.similar import _fill, _is_match
+from neardup.kernels.members import fill_members, is_match
 
 PENDING = 512
 """Pairs that wait to be compared together, so that the processor reads several at a time."""
@@ -208,9 +208,9 @@ def _matches(x: int, y: int, documents: Any, scratch: Any) -> bool:
         return False
     if scratch.owner[0] != x:
         begin, end = documents.offsets[a], documents.offsets[a + 1]
-        _fill(documents.features, begin, end, scratch.members)
+        fill_members(documents.features, begin, end, scratch.members)
         scratch.owner[0] = x
-    score = _is_match(
+    score = is_match(
         a, b, scratch.members, documents.features, documents.offsets, documents.measure,
         documents.similarity, documents.fingerprints, documents.most,
     )  # fmt: skip

@@ -23,15 +23,14 @@ The index is an array of rows, uint32 (rows, COLUMNS), row 0 being none:
 
 from __future__ import annotations
 
-import math
 from typing import Any, Final
 
 import numpy as np
 
 from neardup.kernels.bits import popcount
 from neardup.kernels.jit import inner, kernel
+from neardup.kernels.measures import needed_overlap
 
-JACCARD, COSINE, CONTAINMENT = 0, 1, 2
 SIZE, CLASS, COUNT, NEXT, LAST, RINGS = range(6)
 ROOM: Final = 0
 DOCUMENT, BEFORE, LOW, HIGH, AROUND, OTHER = range(6)
@@ -47,21 +46,8 @@ SECOND_BLOCK, BLOCK_TIMES, LARGEST_BLOCK = 3, 4, 48
 CLASSES_TRIED: Final = 64
 """A document whose class is none of the newest ones begins another, so that this takes O(1)."""
 
-_ROUNDING: Final = 1e-9
 _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 _KEY, _HEAD = 0, 1
-
-
-@inner
-def needed_overlap(size: int, other: int, measure: int, similarity: float) -> int:
-    """Features that two sets of these sizes share if they are similar enough."""
-    if measure == JACCARD:
-        least = similarity / (1.0 + similarity) * (size + other)
-    elif measure == COSINE:
-        least = similarity * math.sqrt(size * other)
-    else:
-        least = similarity * min(size, other)
-    return np.int64(math.ceil(least - _ROUNDING * least))
 
 
 @inner

@@ -11,21 +11,17 @@ is alone in its cell is in one document only and can be left out of the search.
 
 from __future__ import annotations
 
-import math
 from typing import Any, Final
 
 import numpy as np
 
-from neardup.kernels.bits import popcount
-from neardup.kernels.jit import fill, inner, kernel, move
+from neardup.kernels.jit import inner, kernel, move
+from neardup.kernels.members import fill_members, is_match
 from neardup.kernels.postings import (
     AROUND,
     CLASS,
-    CONTAINMENT,
-    COSINE,
     COUNT,
     DOCUMENT,
-    JACCARD,
     LAST,
     NEXT,
     OTHER,
@@ -41,256 +37,13 @@ from neardup.kernels.postings import (
     join_rings,
     link,
     most_before,
-    needed_overlap,
     put_in_ring,
     room_in,
     sketch_of,
 )
 
 GREEDY, COMPONENTS, PAIRS = 0, 1, 2
-MOST: Final = 255
-"""A cell counts up to this many documents."""
-
-TOP_BITS: Final = 6
 LOOKED_UP: Final = 8
-_ROUNDING: Final = 1e-9
-
-
-@kernel
-def count_features(features: Any, shift: Any, half: Any, cells: Any) -> None:
-    """Count features in cells of their own half of the hash range; O(features).
-
-    Args:
-        features: uint64, hashes, each at most once a document.
-        shift: uint64; the cell of hash h is h >> shift.
-        half: uint64, 0 or 1: only hashes with this top bit are counted, so that two threads
-            never write to the same cell.
-        cells: uint8, added to, up to MOST.
-    """
-    for i in range(features.size):
-        h = features[i]
-        if h >> np.uint64(63) == half:
-            cell = np.int64(h >> shift)
-            if cells[cell] < MOST:
-                cells[cell] += np.uint8(1)
-
-
-@inner
-def _least_overlap(size: int, measure: int, similarity: float) -> int:
-    """Features of a set of `size` that any set of at least this similarity shares."""
-    if measure == CONTAINMENT:
-        return 1
-    share = similarity if measure == JACCARD else similarity * similarity
-    return max(1, np.int64(math.ceil(share * size - _ROUNDING * size)))
-
-
-@inner
-def _score(shared: int, size: int, other: int, measure: int) -> float:
-    if measure == JACCARD:
-        return shared / (size + other - shared)
-    if measure == COSINE:
-        return shared / math.sqrt(size * other)
-    return shared / min(size, other)
-
-
-@inner
-def _select_smallest(values: Any, low: int, high: int, wanted: int) -> None:
-    """Move the smallest of values[low:high + 1] to the front, up to place wanted - 1 (quickselect).
-
-    `wanted` counts from place 0.
-    """
-    while low < high:
-        pivot = values[(low + high) >> 1]
-        i, j = low, high
-        while i <= j:
-            while values[i] < pivot:
-                i += 1
-            while values[j] > pivot:
-                j -= 1
-            if i <= j:
-                values[i], values[j] = values[j], values[i]
-                i += 1
-                j -= 1
-        if wanted - 1 <= j:
-            high = j
-        elif wanted - 1 >= i:
-            low = i
-        else:
-            return
-
-
-@inner
-def _top(value: Any) -> int:
-    return np.int64(value >> np.uint64(64 - TOP_BITS))
-
-
-@inner
-def _bring_forward(values: Any, count: int, top: int) -> int:
-    """Move those of values[:count] with top bits up to `top` to the front; where they end.
-
-    Without a branch: which values they are cannot be predicted.
-    """
-    end = 0
-    for i in range(count):
-        value, other = values[i], values[end]
-        chosen = _top(value) <= top
-        values[i] = other if chosen else value
-        values[end] = value if chosen else other
-        end += np.int64(chosen)
-    return end
-
-
-@inner
-def _smallest_first(values: Any, count: int, wanted: int, smaller: Any) -> None:
-    """Move the `wanted` smallest of values[:count] to its front.
-
-    Their top bits are counted, so that hashes need next to no comparison; smaller[t] becomes the
-    number of values of smaller top bits than t, up to the largest of those wanted.
-    """
-    tops = 1 << TOP_BITS
-    fill(smaller, 0, tops + 1, 0)
-    for i in range(count):
-        smaller[_top(values[i]) + 1] += 1
-    top = 0
-    while smaller[top + 1] < wanted:
-        top += 1
-        smaller[top + 1] += smaller[top]
-    end = _bring_forward(values, count, top)
-    begin = _bring_forward(values, end, top - 1)
-    _select_smallest(values, begin, end - 1, wanted)
-
-
-@inner
-def _select_keys(
-    features: Any, begin: int, end: int, cells: Any, shift: Any, measure: int, similarity: float,
-    histogram: Any, ranks: Any, ties: Any, keys: Any, before: Any, used: int,
-) -> int:  # fmt: skip
-    size = end - begin
-    prefix = size - _least_overlap(size, measure, similarity) + 1
-    alone = 0
-    for i in range(begin, end):
-        ranks[i - begin] = np.int64(cells[np.int64(features[i] >> shift)])
-        if ranks[i - begin] == 1:
-            alone += 1
-            if alone == prefix:
-                return used
-    fill(histogram, 0, histogram.size, 0)
-    for i in range(size):
-        histogram[ranks[i]] += 1
-    cut, earlier = 1, alone
-    while earlier + histogram[cut + 1] < prefix:
-        cut += 1
-        earlier += histogram[cut]
-    cut += 1
-    tied = 0
-    for rank in range(2, cut):
-        histogram[rank] += histogram[rank - 1]
-    for i in range(size):
-        rank = ranks[i]
-        if 1 < rank < cut:
-            keys[used] = features[begin + i]
-            before[used] = histogram[rank - 1]
-            used += 1
-        elif rank == cut:
-            ties[tied] = features[begin + i]
-            tied += 1
-    wanted = prefix - earlier
-    _smallest_first(ties, tied, wanted, histogram)
-    for i in range(wanted):
-        keys[used] = ties[i]
-        before[used] = earlier + histogram[_top(ties[i])]
-        used += 1
-    return used
-
-
-@kernel
-def select_keys(
-    features: Any, offsets: Any, documents: Any, cells: Any, shift: Any, measure: int,
-    similarity: float, key_offsets: Any,
-) -> Any:  # fmt: skip
-    """Choose the features by which each document is found: its prefix, less what it has alone.
-
-    O(features).
-
-    Args:
-        features: uint64, the feature hashes of all documents, one after the other.
-        offsets: int64 (n + 1,): document i has features[offsets[i]:offsets[i + 1]].
-        documents: int64 (m,): which documents.
-        cells: uint8, from `count_features` of all documents.
-        shift: uint64, as there.
-        measure: JACCARD, COSINE or CONTAINMENT.
-        similarity: The threshold, above 0, up to 1.
-        key_offsets: int64 (m + 1,), written: document j has the keys from key_offsets[j] to
-            key_offsets[j + 1].
-
-    Returns:
-        keys: uint64, and before: int32, how many features of the document have a lower count.
-    """
-    total, longest = 0, 0
-    for document in documents:
-        size = offsets[document + 1] - offsets[document]
-        if size:
-            total += size - _least_overlap(size, measure, similarity) + 1
-            longest = max(longest, size)
-    keys, before = np.empty(total, np.uint64), np.empty(total, np.int32)
-    ties, ranks = np.empty(longest, np.uint64), np.empty(longest, np.int64)
-    histogram = np.empty(MOST + 1, np.int64)
-    used = np.int64(0)
-    key_offsets[0] = 0
-    for j in range(documents.size):
-        begin, end = offsets[documents[j]], offsets[documents[j] + 1]
-        if end > begin:
-            used = _select_keys(
-                features, begin, end, cells, shift, measure, similarity, histogram, ranks, ties,
-                keys, before, used,
-            )  # fmt: skip
-        key_offsets[j + 1] = used
-    kept_keys, kept_before = np.empty(used, np.uint64), np.empty(used, np.int32)
-    move(keys, used, kept_keys)
-    move(before, used, kept_before)
-    return kept_keys, kept_before
-
-
-@inner
-def _fill(features: Any, begin: int, end: int, members: Any) -> None:
-    """Make `members` the set of features[begin:end]: slots, whether 0 is in it, an open table.
-
-    A free slot holds 0, therefore that feature has a place of its own.
-    """
-    size = 2
-    while size < 2 * (end - begin):
-        size *= 2
-    members[0] = np.uint64(size)
-    fill(members, 1, size + 2, np.uint64(0))
-    mask = np.uint64(size - 1)
-    for i in range(begin, end):
-        feature = features[i]
-        if not feature:
-            members[1] = np.uint64(1)
-            continue
-        slot = np.int64(feature & mask)
-        while members[2 + slot]:
-            slot = np.int64(np.uint64(slot + 1) & mask)
-        members[2 + slot] = feature
-
-
-@inner
-def _overlap(features: Any, begin: int, end: int, members: Any, needed: int) -> int:
-    """Count the features that are members; stops, with too few, once `needed` is out of reach."""
-    mask = members[0] - np.uint64(1)
-    shared, spare = 0, end - begin - needed
-    for i in range(begin, end):
-        feature = features[i]
-        slot = np.int64(feature & mask)
-        while members[2 + slot] != feature and members[2 + slot]:
-            slot = np.int64(np.uint64(slot + 1) & mask)
-        if members[2 + slot] if feature else members[1]:
-            shared += 1
-        else:
-            spare -= 1
-            if spare < 0:
-                return shared
-    return shared
 
 
 @inner
@@ -299,34 +52,6 @@ def _root(parent: Any, row: int) -> int:
         parent[row] = parent[parent[row]]
         row = parent[row]
     return row
-
-
-@inner
-def _distance(words: Any, x: int, y: int) -> int:
-    count = 0
-    for word in range(words.shape[1]):
-        count += popcount(words[x, word] ^ words[y, word])
-    return count
-
-
-@kernel
-def scores(features: Any, offsets: Any, left: Any, right: Any, measure: int) -> Any:
-    """Measure how similar documents left[i] and right[i] are; float64 (m,), 1 if both are empty."""
-    longest = 0
-    for x in left:
-        longest = max(longest, offsets[x + 1] - offsets[x])
-    members = np.empty(4 * longest + 4, np.uint64)
-    reached = np.ones(left.size, np.float64)
-    for i in range(left.size):
-        x, y = left[i], right[i]
-        size, other = offsets[x + 1] - offsets[x], offsets[y + 1] - offsets[y]
-        if size and other:
-            _fill(features, offsets[x], offsets[x + 1], members)
-            shared = _overlap(features, offsets[y], offsets[y + 1], members, np.int64(0))
-            reached[i] = _score(shared, size, other, measure)
-        elif size or other:
-            reached[i] = 0.0
-    return reached
 
 
 @inner
@@ -356,19 +81,6 @@ def _candidates(
 
 
 @inner
-def _is_match(
-    x: int, y: int, members: Any, features: Any, offsets: Any, measure: int, similarity: float,
-    words: Any, distance: int,
-) -> float:  # fmt: skip
-    """The similarity of two documents, or -1 if they do not match; `members` holds those of x."""
-    size, other = offsets[x + 1] - offsets[x], offsets[y + 1] - offsets[y]
-    needed = needed_overlap(size, other, measure, similarity)
-    shared = _overlap(features, offsets[y], offsets[y + 1], members, needed)
-    score = _score(shared, size, other, measure)
-    return score if score >= similarity and _distance(words, x, y) <= distance else -1.0
-
-
-@inner
 def _is_new_match(
     x: int, y: int, members: Any, features: Any, offsets: Any, groups: Any, measure: int,
     similarity: float, used: Any, seen: Any, words: Any, distance: int,
@@ -379,8 +91,8 @@ def _is_new_match(
     seen[y] = x
     used[3] += 1
     if not members[0]:
-        _fill(features, offsets[x], offsets[x + 1], members)
-    return _is_match(x, y, members, features, offsets, measure, similarity, words, distance) >= 0.0
+        fill_members(features, offsets[x], offsets[x + 1], members)
+    return is_match(x, y, members, features, offsets, measure, similarity, words, distance) >= 0.0
 
 
 @inner
@@ -558,13 +270,13 @@ def match_chunk(
                 rows, seen, found,
             )  # fmt: skip
         if count:
-            _fill(features, offsets[x], offsets[x + 1], members)
+            fill_members(features, offsets[x], offsets[x + 1], members)
         for c in range(count):
             y = found[c]
             if mode == GREEDY and best != x and rank[y] > rank[best]:
                 continue
             used[3] += 1
-            reached = _is_match(
+            reached = is_match(
                 x, y, members, features, offsets, measure, similarity, words, distance
             )
             if reached < 0.0:

@@ -1,0 +1,45 @@
+"""How similar two sets are, by their sizes and what they share."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+
+from neardup.kernels.jit import inner
+
+JACCARD, COSINE, CONTAINMENT = 0, 1, 2
+
+_ROUNDING: Final = 1e-9
+
+
+@inner
+def least_overlap(size: int, measure: int, similarity: float) -> int:
+    """Features of a set of `size` that any set of at least this similarity shares."""
+    if measure == CONTAINMENT:
+        return 1
+    share = similarity if measure == JACCARD else similarity * similarity
+    return max(1, np.int64(math.ceil(share * size - _ROUNDING * size)))
+
+
+@inner
+def needed_overlap(size: int, other: int, measure: int, similarity: float) -> int:
+    """Features that two sets of these sizes share if they are similar enough."""
+    if measure == JACCARD:
+        least = similarity / (1.0 + similarity) * (size + other)
+    elif measure == COSINE:
+        least = similarity * math.sqrt(size * other)
+    else:
+        least = similarity * min(size, other)
+    return np.int64(math.ceil(least - _ROUNDING * least))
+
+
+@inner
+def score(shared: int, size: int, other: int, measure: int) -> float:
+    """The measure of two sets of these sizes that share so many features."""
+    if measure == JACCARD:
+        return shared / (size + other - shared)
+    if measure == COSINE:
+        return shared / math.sqrt(size * other)
+    return shared / min(size, other)
