@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from neardup.documents.batch import ReadOptions
 from neardup.documents.formats import open_sources
 from neardup.documents.json_fields import JsonFields
+from neardup.documents.rejects import Rejects
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -184,3 +185,16 @@ def test_files_are_read_alike_with_the_kernel_and_without(
         )
         source.close()
     assert read[0] == read[1]
+
+
+def test_bad_lines_behind_found_ones_are_written_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("neardup.documents.jsonl._KERNEL_PAYS", -1)
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(b'{"text": "a"}\n' * 9 + b"bad\n" + b'{"text": "b"}\n' * 9)
+    (source,) = open_sources([str(path)])
+    with Rejects(str(tmp_path / "bad.jsonl")) as rejects:
+        list(source.batches(ReadOptions(skip_errors=True, batch_bytes=50), rejects))
+    (bad,) = (tmp_path / "bad.jsonl").read_bytes().splitlines()
+    assert orjson.loads(bad)["row"] == 10

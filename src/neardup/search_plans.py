@@ -51,9 +51,10 @@ SECONDS_TABLE_HIT: Final = 90e-9  # it shares several buckets, and is reported i
 CACHED_BYTES: Final = 1 << 21
 SECONDS_LOOKUP: Final = 50e-9  # one bucket of tables of CACHED_BYTES
 SECONDS_LOOKUP_DOUBLING: Final = 10e-9  # more for every doubling of the tables beyond that
-SECONDS_CANDIDATE: Final = 0.3e-9  # one row of a bucket, one word, likewise
-SECONDS_CANDIDATE_DOUBLING: Final = 0.15e-9
-MOST_CANDIDATE_SECONDS: Final = 1.5e-9
+NEAR_BYTES: Final = 1 << 26  # buckets of such tables are read as they are compared
+SECONDS_CANDIDATE: Final = 0.4e-9  # one row of a bucket, one word, of tables of NEAR_BYTES
+SECONDS_CANDIDATE_DOUBLING: Final = 0.25e-9
+MOST_CANDIDATE_SECONDS: Final = 1.3e-9
 BITS_BLOCK: Final = 512  # rows that are counted together, bit-sliced
 BITS_GROUP: Final = 8  # bits after which a block may be left
 SECONDS_BITS_BLOCK: Final = 20e-9
@@ -311,12 +312,15 @@ def _of_tables(
     key_bits, shares = buckets
     candidates, opened = n * float(shares.sum()), lookups or tables
     size = tables * _table_bytes(n, words, key_bits)
-    doublings = max(0.0, log2(max(size * n, 1) / CACHED_BYTES))
-    lookup = SECONDS_LOOKUP + doublings * SECONDS_LOOKUP_DOUBLING
-    row = SECONDS_CANDIDATE + doublings * SECONDS_CANDIDATE_DOUBLING
+    lookup = SECONDS_LOOKUP + _doublings(size * n, CACHED_BYTES) * SECONDS_LOOKUP_DOUBLING
+    row = SECONDS_CANDIDATE + _doublings(size * n, NEAR_BYTES) * SECONDS_CANDIDATE_DOUBLING
     compared = candidates * min(row, MOST_CANDIDATE_SECONDS) * words
     seconds = SECONDS_QUERY + opened * lookup + compared + near * SECONDS_TABLE_HIT
     return SearchPlan(name, masks, key_bits, candidates, size, seconds, lookups=opened)
+
+
+def _doublings(nbytes: float, since: int) -> float:
+    return max(0.0, log2(max(nbytes, 1) / since))
 
 
 def _table_bytes(n: int, words: int, key_bits: int) -> float:

@@ -59,7 +59,9 @@ class JsonFields:
         if self._options.number is not None:
             columns[-1] = columns[-1].cast(pa.float64())
         named = named_columns(self._options, columns)
-        return Found(named, np.diff(ends, prepend=0), accepted, np.flatnonzero(accepted), lines)
+        return Found(
+            named, np.diff(ends, prepend=0), accepted, np.flatnonzero(accepted), int(lines)
+        )
 
     def _make_room(self, nbytes: int) -> None:
         if len(self._marks) <= nbytes:
