@@ -49,8 +49,8 @@ SECONDS_PROBE: Final = 45e-9  # one look into a hash table
 SECONDS_CANDIDATE: Final = 4.5e-9  # one row of a hash table's chain, one word
 SECONDS_TABLE: Final = 150e-6  # starting one top-level partition
 SECONDS_BUCKET: Final = 150e-9  # starting to refine one bucket
-SECONDS_SELECT: Final = 3e-9  # reading one word of a row from a file, and whether it is in a slab
-SECONDS_GATHER: Final = 14e-9  # bringing one row of a slab to its place
+SECONDS_SELECT: Final = 5e-9  # reading one word of a row from a file, and whether it is in a slab
+SECONDS_GATHER: Final = 24e-9  # bringing one row of a slab to its place
 
 MOST_KEY_BITS: Final = 22
 MOST_FLIPS: Final = 4096
