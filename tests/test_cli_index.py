@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import inspect
 import json
 import os
@@ -9,11 +10,13 @@ import re
 import shlex
 import shutil
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -428,6 +431,11 @@ def test_while_one_writes_others_read_and_do_not_write(here: Here) -> None:
             assert len(reader) == 6
 
 
+def bytes_in(pipe: BinaryIO) -> int:
+    """What its reader has not taken yet."""
+    return struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))[0]
+
+
 @needs_jit
 def test_an_interrupted_add_keeps_what_was_committed_and_can_go_on(here: Here) -> None:
     os.mkfifo("pipe.jsonl")
@@ -438,7 +446,8 @@ def test_an_interrupted_add_keeps_what_was_committed_and_can_go_on(here: Here) -
     ):
         pipe.write(lines([{"id": "late", "text": TEXT}]))
         pipe.flush()
-        time.sleep(0.5)
+        while bytes_in(pipe) and adding.poll() is None:
+            time.sleep(0.05)
         adding.send_signal(signal.SIGINT)
         _, err = adding.communicate(timeout=TIMEOUT)
     assert adding.returncode == 130
