@@ -448,6 +448,7 @@ def test_an_interrupted_add_keeps_what_was_committed_and_can_go_on(here: Here) -
         pipe.flush()
         while bytes_in(pipe) and adding.poll() is None:
             time.sleep(0.05)
+        time.sleep(0.2)  # it waits for more: a signal just before would be seen behind that only
         adding.send_signal(signal.SIGINT)
         _, err = adding.communicate(timeout=TIMEOUT)
     assert adding.returncode == 130
