@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -16,6 +15,8 @@ from neardup.errors import RecipeError
 from neardup.progress import Progress, Quiet
 
 if TYPE_CHECKING:
+    import subprocess
+
     from neardup.comparison import Comparison
     from neardup.estimate import Estimate
     from neardup.pipeline.index import IndexSummary

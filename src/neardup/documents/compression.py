@@ -77,8 +77,8 @@ class ByteReader:
         """Bytes of the input, compressed as it is, taken so far."""
         return self._counted.count
 
-    def lines(self, nbytes: int, row: int) -> list[bytes]:
-        """Read whole lines, ends included, of at least `nbytes` together; [] at the end.
+    def block(self, nbytes: int, row: int) -> bytes:
+        """Read whole lines, ends included, of at least `nbytes` together; b"" at the end.
 
         Args:
             nbytes: When to stop.
@@ -89,17 +89,15 @@ class ByteReader:
             FileError: If the read fails.
         """
         with self._named_errors():
-            lines = self._buffered.readlines(nbytes)
-        self._check(row, lambda: len(lines))
-        return lines
-
-    def block(self, nbytes: int, row: int) -> bytes:
-        """Read whole lines as `lines` does, not cut; b"" at the end."""
-        with self._named_errors():
             block = self._buffered.read(nbytes)
             if len(block) == nbytes and not block.endswith(b"\n"):
                 block += self._buffered.readline()
-        self._check(row, lambda: block.count(b"\n"))
+        if self._decoded is not None and self._decoded.failure is not None:
+            reached = row + max(block.count(b"\n"), 1)
+            raise DataError(
+                f"{self._name}:{reached}: the {self._codec} stream is broken near here:"
+                f" {self._decoded.failure}; fetch or compress the file again"
+            )
         return block
 
     def read(self, nbytes: int) -> bytes:
@@ -123,13 +121,6 @@ class ByteReader:
             raise
         except OSError as error:
             raise file_error(self._name, "read", error) from None
-
-    def _check(self, row: int, lines: Callable[[], int]) -> None:
-        if self._decoded is not None and self._decoded.failure is not None:
-            raise DataError(
-                f"{self._name}:{row + max(lines(), 1)}: the {self._codec} stream is broken near"
-                f" here: {self._decoded.failure}; fetch or compress the file again"
-            )
 
     def __enter__(self) -> Self:
         """Give itself."""

@@ -70,6 +70,14 @@ def _load_lanes(
     return value
 
 
+def spread(builder: Any, value: Any, lanes: int) -> Any:
+    """Inside an intrinsic: a vector of so many times a value."""
+    i32 = ir.IntType(32)
+    nothing = ir.Constant(ir.VectorType(value.type, lanes), ir.Undefined)
+    one = builder.insert_element(nothing, value, ir.Constant(i32, 0))
+    return builder.shuffle_vector(one, nothing, ir.Constant(ir.VectorType(i32, lanes), [0] * lanes))
+
+
 def _splat(value: int, lanes: int) -> Any:
     return ir.Constant(ir.VectorType(_I8, lanes), [value] * lanes)
 
@@ -105,12 +113,7 @@ def _high_mask64(typingctx: Any, data: Any, at: Any) -> Any:
 def _equal_mask64(typingctx: Any, data: Any, at: Any, byte: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         value = _load_lanes(context, builder, signature.args[0], args[0], args[1], 64)
-        one = builder.insert_element(
-            ir.Constant(value.type, ir.Undefined), args[2], ir.Constant(ir.IntType(32), 0)
-        )
-        wanted = builder.shuffle_vector(
-            one, one, ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
-        )
+        wanted = spread(builder, args[2], 64)
         return builder.bitcast(builder.icmp_unsigned("==", value, wanted), _I64)
 
     return types.uint64(data, types.int64, types.uint8), codegen
@@ -149,10 +152,7 @@ def _pack_words64(
         vector, lanes = ir.VectorType(_I8, 64), ir.VectorType(ir.IntType(1), 64)
         value = _load_lanes(context, builder, signature.args[2], args[2], args[3], 64)
         nothing = ir.Constant(vector, ir.Undefined)
-        case = builder.insert_element(nothing, args[4], ir.Constant(ir.IntType(32), 0))
-        case = builder.shuffle_vector(
-            case, nothing, ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
-        )
+        case = spread(builder, args[4], 64)
         capitals = _between(builder, value, ord("A"), 26, 64)
         value = builder.add(value, builder.select(capitals, case, _splat(0, 64)))
         value = builder.select(builder.bitcast(args[5], lanes), value, _splat(ord(" "), 64))
@@ -233,14 +233,9 @@ def _near8(typingctx: Any, columns: Any, at: Any, row: Any, distance: Any, lanes
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, args[0])
         stride = builder.extract_value(array.shape, 1)
-        vector, i32 = ir.VectorType(_I64, 8), ir.IntType(32)
+        vector = ir.VectorType(_I64, 8)
         made: Any = cgutils.get_or_insert_function
         count = made(builder.module, ir.FunctionType(vector, [vector]), "llvm.ctpop.v8i64")
-
-        def spread(value: Any) -> Any:
-            one = ir.Constant(vector, ir.Undefined)
-            one = builder.insert_element(one, value, ir.Constant(i32, 0))
-            return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(i32, 8), [0] * 8))
 
         total: Any = ir.Constant(vector, [0] * 8)
         for lane in range(len(signature.args[4])):
@@ -249,9 +244,9 @@ def _near8(typingctx: Any, columns: Any, at: Any, row: Any, distance: Any, lanes
             those = builder.load(builder.bitcast(place, vector.as_pointer()))
             those.align = 8
             this = builder.load(builder.gep(array.data, [builder.add(begin, args[2])]))
-            differing = builder.xor(those, spread(this))
+            differing = builder.xor(those, spread(builder, this, 8))
             total = builder.add(total, builder.call(count, [differing]))
-        near = builder.icmp_signed("<=", total, spread(args[3]))
+        near = builder.icmp_signed("<=", total, spread(builder, args[3], 8))
         return builder.zext(builder.bitcast(near, _I8), _I64)
 
     return types.uint64(columns, types.int64, types.int64, types.int64, lanes), codegen

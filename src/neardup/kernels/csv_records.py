@@ -14,16 +14,14 @@ from typing import Any, Final
 import numpy as np
 
 from neardup.kernels.bits import equal_mask64, popcount, trailing_zeros
-from neardup.kernels.jit import fill, inner, kernel
-from neardup.kernels.spans import copy_span, next_bit
+from neardup.kernels.jit import inner, kernel
+from neardup.kernels.spans import between_quotes, carried, copy_span, load_tail, next_bit
 
 _GIVEN_UP: Final = -1
 _QUOTE: Final = np.uint8(ord('"'))
 _NEWLINE: Final = np.uint8(ord("\n"))
 _RETURN: Final = np.uint8(ord("\r"))
 _ONE: Final = np.uint64(1)
-_ALL: Final = np.uint64(0xFFFFFFFFFFFFFFFF)
-_LOW_6: Final = np.uint64(63)
 
 
 @kernel
@@ -52,16 +50,12 @@ def find_marks(
     while position < n:
         at, source = position, data
         if position + 64 > n:
-            fill(tail, 0, 64, np.uint8(0))
-            for i in range(position, n):
-                tail[i - position] = data[i]
+            load_tail(data, position, tail)
             at, source = np.int64(0), tail
         found = equal_mask64(source, at, _QUOTE)
         quotes[position >> 6] = found
-        for shift in (_ONE, np.uint64(2), np.uint64(4), np.uint64(8), np.uint64(16), np.uint64(32)):
-            found ^= found << shift
-        outside = ~(found ^ inside)
-        inside = _ALL if not outside >> _LOW_6 else np.uint64(0)
+        quoted = between_quotes(found, inside)
+        inside, outside = carried(quoted), ~quoted
         ends = equal_mask64(source, at, _NEWLINE)
         returns = equal_mask64(source, at, _RETURN) & outside
         while returns:

@@ -18,11 +18,11 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from neardup.kernels.bits import compiled_as, popcount
+from neardup.kernels.bits import compiled_as, popcount, spread
 from neardup.kernels.counters import LANES
 from neardup.kernels.jit import fill, inner, kernel
 from neardup.kernels.slices import BLOCK_ROWS
-from neardup.kernels.squares import VECTOR, copy8, spread, turn, vector_at
+from neardup.kernels.squares import VECTOR, copy8, turn, vector_at
 
 PADDING = 8
 """Entries behind the last one that are read with it."""
@@ -48,7 +48,7 @@ def _alike8(
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         those = builder.load(vector_at(context, builder, signature.args[0], args[0], args[1]))
         those.align = 8
-        this, key, check, most = (spread(builder, arg) for arg in args[2:])
+        this, key, check, most = (spread(builder, arg, LANES) for arg in args[2:])
         made: Any = cgutils.get_or_insert_function
         count = made(builder.module, ir.FunctionType(VECTOR, [VECTOR]), "llvm.ctpop.v8i64")
         differ = builder.xor(those, this)

@@ -14,9 +14,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from neardup.kernels.bits import json_masks64, trailing_zeros
-from neardup.kernels.jit import fill, inlined, inner, kernel
-from neardup.kernels.spans import copy_span, next_bit
+from neardup.kernels.bits import json_masks64, popcount, trailing_zeros
+from neardup.kernels.jit import inlined, inner, kernel
+from neardup.kernels.spans import between_quotes, carried, copy_span, load_tail, next_bit
+from neardup.kernels.utf8 import encode
 
 STRING, INTEGER, FRACTION, BOOLEAN, NULL = 1, 2, 4, 8, 16
 """Kinds of values, to be added; an INTEGER is written as it prints and fits 63 bits."""
@@ -36,7 +37,6 @@ _SHORT_ESCAPES: Final = np.full(256, _GIVEN_UP, np.int8)
 _SHORT_ESCAPES[list(b'"\\/bfnrt')] = list(b'"\\/\b\f\n\r\t')
 _ONE: Final = np.uint64(1)
 _EVEN: Final = np.uint64(0x5555555555555555)
-_ALL: Final = np.uint64(0xFFFFFFFFFFFFFFFF)
 _LOW_6: Final = np.uint64(63)
 
 
@@ -62,9 +62,7 @@ def find_marks(data: Any, tail: Any, marks: Any, backslashes: Any) -> Any:
         if position + 64 <= n:
             masks = json_masks64(data, position)
         else:
-            fill(tail, 0, 64, _X20)
-            for i in range(position, n):
-                tail[i - position] = data[i]
+            load_tail(data, position, tail)
             masks = json_masks64(tail, np.int64(0))
         quotes, slashes, structure, ends, white, controls = masks
         backslashes[position >> 6] = slashes
@@ -79,11 +77,8 @@ def find_marks(data: Any, tail: Any, marks: Any, backslashes: Any) -> Any:
         else:
             escape = np.uint64(0)
         quotes &= ~escaped
-        string = quotes
-        for shift in (_ONE, np.uint64(2), np.uint64(4), np.uint64(8), np.uint64(16), np.uint64(32)):
-            string ^= string << shift
-        string ^= inside
-        inside = _ALL if string >> _LOW_6 else np.uint64(0)
+        string = between_quotes(quotes, inside)
+        inside = carried(string)
         if controls & string:
             return np.int64(_GIVEN_UP), np.int64(0)
         others = ~(string | quotes | structure | ends | white)
@@ -93,9 +88,7 @@ def find_marks(data: Any, tail: Any, marks: Any, backslashes: Any) -> Any:
             marks[count] = position + trailing_zeros(found)
             count += 1
             found &= found - _ONE
-        while ends:
-            lines += 1
-            ends &= ends - _ONE
+        lines += popcount(ends)
         position += 64
     if inside:
         return np.int64(_GIVEN_UP), np.int64(0)
@@ -226,27 +219,6 @@ def _code_point(data: Any, at: int, end: int) -> int:
 
 
 @inner
-def _put(point: int, out: Any, to: int) -> int:
-    """Write a character as UTF-8; gives the place behind it."""
-    if point < 0x80:
-        out[to] = point
-        return to + 1
-    if point < 0x800:
-        out[to] = 0xC0 | point >> 6
-    else:
-        if point < 0x10000:
-            out[to] = 0xE0 | point >> 12
-        else:
-            out[to] = 0xF0 | point >> 18
-            out[to + 1] = 0x80 | point >> 12 & 0x3F
-            to += 1
-        out[to + 1] = 0x80 | point >> 6 & 0x3F
-        to += 1
-    out[to + 1] = 0x80 | point & 0x3F
-    return to + 2
-
-
-@inner
 def _decode(data: Any, backslashes: Any, begin: int, end: int, out: Any, to: int) -> int:
     """Write a string without its escapes; gives the place behind it, or -1 for a bad escape.
 
@@ -267,7 +239,7 @@ def _decode(data: Any, backslashes: Any, begin: int, end: int, out: Any, to: int
             begin = stop + 2
         if point < 0:
             return _GIVEN_UP
-        to = _put(point, out, to)
+        to = encode(point, out, to)
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""What the parsers of text formats share: the next marked byte, and copying up to it."""
+"""What the parsers of text formats share: quoted stretches, the next marked byte, copying."""
 
 from __future__ import annotations
 
@@ -7,11 +7,38 @@ from typing import Any, Final
 import numpy as np
 
 from neardup.kernels.bits import copy64, trailing_zeros
-from neardup.kernels.jit import inner
+from neardup.kernels.jit import fill, inlined, inner
 
 _ONE: Final = np.uint64(1)
 _SIX: Final = np.uint64(6)
 _LOW_6: Final = np.uint64(63)
+_ALL: Final = np.uint64(0xFFFFFFFFFFFFFFFF)
+_BLANK: Final = np.uint8(ord(" "))
+
+
+@inlined
+def between_quotes(quotes: Any, inside: Any) -> Any:
+    """Mark the bytes from each opening quote up to the closing one, of 64; uint64.
+
+    `inside` is all ones if the 64 bytes begin between quotes, else 0 (see `carried`).
+    """
+    for shift in (_ONE, np.uint64(2), np.uint64(4), np.uint64(8), np.uint64(16), np.uint64(32)):
+        quotes ^= quotes << shift
+    return quotes ^ inside
+
+
+@inlined
+def carried(between: Any) -> Any:
+    """What `between_quotes` needs for the next 64 bytes; uint64."""
+    return _ALL if between >> _LOW_6 else np.uint64(0)
+
+
+@inner
+def load_tail(data: Any, begin: int, tail: Any) -> None:
+    """Copy what is left of the data, less than 64 bytes, and blanks behind it to `tail`."""
+    fill(tail, 0, 64, _BLANK)
+    for i in range(begin, data.size):
+        tail[i - begin] = data[i]
 
 
 @inner

@@ -13,24 +13,17 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from neardup.kernels.bits import compiled_as
+from neardup.kernels.bits import compiled_as, spread
 from neardup.kernels.counters import LANES
 from neardup.kernels.jit import inner
 
-_I32, _I64 = ir.IntType(32), ir.IntType(64)
-VECTOR = ir.VectorType(_I64, LANES)
+VECTOR = ir.VectorType(ir.IntType(64), LANES)
 
 
 def vector_at(context: Any, builder: Any, array_type: Any, array: Any, at: Any) -> Any:
     """Inside an intrinsic: where 8 words from array[at] on are."""
     data = context.make_array(array_type)(context, builder, array).data
     return builder.bitcast(builder.gep(data, [at]), VECTOR.as_pointer())
-
-
-def spread(builder: Any, value: Any) -> Any:
-    """Inside an intrinsic: a vector of 8 times a word."""
-    one = builder.insert_element(ir.Constant(VECTOR, ir.Undefined), value, ir.Constant(_I32, 0))
-    return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(_I32, LANES), [0] * LANES))
 
 
 @intrinsic
@@ -52,7 +45,7 @@ def _exchange8(typingctx: Any, square: Any, at: Any, other: Any, shift: Any, mas
         places = [vector_at(context, builder, kind, args[0], arg) for arg in args[1:3]]
         low, high = (builder.load(place) for place in places)
         low.align = high.align = 8
-        by, chosen = (spread(builder, arg) for arg in args[3:])
+        by, chosen = (spread(builder, arg, LANES) for arg in args[3:])
         differ = builder.and_(builder.xor(builder.lshr(low, by), high), chosen)
         low, high = builder.xor(low, builder.shl(differ, by)), builder.xor(high, differ)
         for value, place in zip((low, high), places, strict=True):

@@ -36,6 +36,7 @@ from neardup.kernels.classes import (
 )
 from neardup.kernels.jit import inlined, inner
 from neardup.kernels.normalise import decompose, order_and_compose
+from neardup.kernels.utf8 import encode
 
 BUFFER_RATIO: Final = 12
 """Bytes of normalised text, joiners included, that one byte of input can give, at most."""
@@ -74,27 +75,6 @@ def _decode(data: Any, at: int, end: int) -> tuple[int, int]:
 
 
 @inlined
-def _encode(cp: int, buffer: Any, to: int) -> int:
-    if cp < 0x80:
-        buffer[to] = cp
-        return to + 1
-    if cp < 0x800:
-        buffer[to] = 0xC0 | cp >> 6
-        buffer[to + 1] = 0x80 | cp & 0x3F
-        return to + 2
-    if cp < 0x10000:
-        buffer[to] = 0xE0 | cp >> 12
-        buffer[to + 1] = 0x80 | cp >> 6 & 0x3F
-        buffer[to + 2] = 0x80 | cp & 0x3F
-        return to + 3
-    buffer[to] = 0xF0 | cp >> 18
-    buffer[to + 1] = 0x80 | cp >> 12 & 0x3F
-    buffer[to + 2] = 0x80 | cp >> 6 & 0x3F
-    buffer[to + 3] = 0x80 | cp & 0x3F
-    return to + 4
-
-
-@inlined
 def _emit(
     cp: int, kind: int, chars: bool, buffer: Any, starts: Any, to: int, count: int, state: int
 ) -> tuple[int, int, int]:
@@ -112,17 +92,17 @@ def _emit(
             buffer[to] = _BLANK
             to, count = to + 1, count + 1
         starts[count] = to
-        return _encode(cp, buffer, to), count + 1, 0
+        return encode(cp, buffer, to), count + 1, 0
     if kind == WORD or kind == UNSPACED:  # membership compiles to a search
         if state == WORD and kind == WORD:
-            return _encode(cp, buffer, to), count, state
+            return encode(cp, buffer, to), count, state
         if state:
             buffer[to] = _BLANK
             to += 1
         starts[count] = to
-        return _encode(cp, buffer, to), count + 1, kind
+        return encode(cp, buffer, to), count + 1, kind
     if kind == EXTEND and state:
-        return _encode(cp, buffer, to), count, state
+        return encode(cp, buffer, to), count, state
     if state:
         buffer[to] = _BLANK
         to += 1
