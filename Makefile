@@ -33,17 +33,17 @@ accuracy: $(VENV)/developed
 	$(BIN)/python bench/accuracy.py
 
 memory-limit: $(VENV)/developed
-	NEARDUP_MEMORY_SCALE=8 $(BIN)/python -m pytest tests/test_memory.py -k 'limit or ten_times'
+	NEARDUP_MEMORY_SCALE=8 $(BIN)/python -m pytest tests/pipeline/test_memory_limit.py -k 'limit or ten_times'
 
 resume-rounds: $(VENV)/developed
-	NEARDUP_RESUME_ROUNDS=50 $(BIN)/python -m pytest -s tests/test_resume.py -k killed_at_random
+	NEARDUP_RESUME_ROUNDS=50 $(BIN)/python -m pytest -s tests/pipeline/test_resume.py -k killed_at_random
 
 compat: $(VENV)/developed
 	$(BIN)/python tests/compat/compare_with_package.py
 
 crash-rounds: $(VENV)/developed
-	$(BIN)/python tests/crash_rounds.py --rounds 250
-	NEARDUP_CRASH_MOMENTS=2000 $(BIN)/python -m pytest tests/test_durable_crash.py
+	$(BIN)/python tests/index/crash_rounds.py --rounds 250
+	NEARDUP_CRASH_MOMENTS=2000 $(BIN)/python -m pytest tests/index/test_durable_crash.py
 
 clean:
 	rm -rf $(VENV) demo-output build dist

@@ -129,7 +129,7 @@ def prepare(name: str, most: int | None) -> dict[str, Any]:
     import numpy as np
 
     from neardup import Recipe, fingerprints, pairs, similar_pairs
-    from neardup.comparison import feature_hashes  # type: ignore[attr-defined]
+    from neardup.pipeline.comparison import feature_hashes  # type: ignore[attr-defined]
 
     _, texts = documents_of(name, most)
     for threshold in THRESHOLDS:

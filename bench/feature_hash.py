@@ -15,13 +15,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import corpora
-from neardup.kernels.fingerprint import hash_features, longest_text, table_size
-from neardup.kernels.fold import PLANES, distinct, fold_equal
+from neardup.features.text import text_array, text_blocks
+from neardup.features.unicode import tables
+from neardup.kernels.features.tokenise import (
+    BUFFER_RATIO,
+    SEGMENT_RATIO,
+    SLACK,
+    TOKEN_RATIO,
+    tokenise,
+)
+from neardup.kernels.features.xxh3 import SCRATCH, seeded_secret, xxh3_64
+from neardup.kernels.fingerprinting.block import hash_features, longest_text, table_size
+from neardup.kernels.fingerprinting.fold import PLANES, distinct, fold_equal
 from neardup.kernels.jit import inner, kernel, move
-from neardup.kernels.tokenise import BUFFER_RATIO, SEGMENT_RATIO, SLACK, TOKEN_RATIO, tokenise
-from neardup.kernels.xxh3 import SCRATCH, seeded_secret, xxh3_64
-from neardup.text import text_array, text_blocks
-from neardup.unicode import tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,7 +74,7 @@ def hash_block(
         way: JOINED, COMBINED or NEITHER.
         data: uint8, UTF-8.
         offsets: int64 (n + 1,).
-        normal: neardup.unicode.Tables.
+        normal: neardup.features.unicode.Tables.
         ngram: Tokens a feature.
         words_out: uint64 (n, words), written.
         features: uint64, the distinct feature hashes are written here.

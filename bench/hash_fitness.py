@@ -18,8 +18,8 @@ from typing import Final
 
 import numpy as np
 
-from neardup.features import majority
-from neardup.hashing import HASHES, Hash, expanded, hash_features
+from neardup.features.hashes import HASHES, Hash, expanded, hash_features
+from neardup.fingerprinting.majority import majority
 
 PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "hashes.md"
 BEGIN: Final = "<!-- bench/hash_fitness.py writes from here -->"

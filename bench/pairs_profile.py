@@ -2,7 +2,7 @@
 
     python bench/pairs_profile.py [most_rows] [most_seconds]
 
-The constants of `neardup.planner` were set so that the last column stays near 1.
+The constants of `neardup.hamming.plans.join` were set so that the last column stays near 1.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import time
 
 import numpy as np
 
-from neardup.neighbours import pairs
-from neardup.partition import frozen
-from neardup.planner import plan_pairs
+from neardup.hamming.all_pairs import pairs
+from neardup.hamming.plans.join import plan_pairs
+from neardup.runtime.arrays import frozen
 
 
 def main(most_rows: int, most_seconds: float) -> None:

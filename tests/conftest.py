@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 from hypothesis import HealthCheck, settings
 
-JIT = os.environ.get("NUMBA_DISABLE_JIT", "0") in {"", "0"}
-SHARED = Path(__file__).resolve().parents[2] / "shared"
+from suite import JIT, SHARED
 
 settings.register_profile(
     "neardup",

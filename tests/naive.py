@@ -27,7 +27,7 @@ UNICODE_VERSION = "16.0.0"
 if unicodedata.unidata_version != UNICODE_VERSION:
     raise ImportError(f"Unicode {unicodedata.unidata_version}: the oracle needs {UNICODE_VERSION}")
 
-_DATA = json.loads((Path(__file__).parent / "unicode" / "unicode-16.0.0.json").read_text("ascii"))
+_DATA = json.loads((Path(__file__).parent / "features" / "unicode-16.0.0.json").read_text("ascii"))
 
 
 def _members(name: str) -> frozenset[int]:

@@ -2,7 +2,7 @@
 
     python tools/cli_reference.py
 
-tests/test_docs.py fails while the page differs from what this writes.
+tests/house/test_docs.py fails while the page differs from what this writes.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 import neardup as nd
-from neardup.fold import feature_hashes
+from neardup.fingerprinting.fingerprints import feature_hashes
 
 PICTURE: Final = Path(__file__).resolve().parent.parent / "docs" / "distances.svg"
 NEAR: Final = 0.8
@@ -40,7 +40,7 @@ def main() -> None:
 
 def read_texts() -> list[str]:
     """The documents of the demo."""
-    corpus = importlib.resources.files("neardup") / "data" / "demo.jsonl.gz"
+    corpus = importlib.resources.files("neardup") / "cli" / "demo.jsonl.gz"
     with corpus.open("rb") as packed, gzip.open(packed) as lines:
         return [json.loads(line)["text"] for line in lines]
 

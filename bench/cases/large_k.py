@@ -62,8 +62,8 @@ def exact(n: int, k: int) -> dict[str, Any]:
 
     import neardup
     from cases.pairs import forget_peak, memory
-    from neardup.planner import plan_pairs
-    from neardup.workers import worker_count
+    from neardup.hamming.plans.join import plan_pairs
+    from neardup.runtime.threads import worker_count
 
     plan = plan_pairs(n, k, 64)
     fingerprints, left, right = planted_fingerprints(n, k)
@@ -107,9 +107,9 @@ def similar(n: int, similarity: float, recall: float) -> dict[str, Any]:
     import numpy as np
 
     from cases.pairs import forget_peak, memory
-    from neardup.band_planner import plan_bands, seconds_of
-    from neardup.bands import band_pairs
-    from neardup.workers import worker_count
+    from neardup.runtime.threads import worker_count
+    from neardup.similarity.band_plans import plan_bands, seconds_of
+    from neardup.similarity.bands import band_pairs
 
     plan = plan_bands(similarity, recall, n)
     few, _ = folded(2_000, similarity, plan.bits // 64)
@@ -141,8 +141,8 @@ def folded(n: int, similarity: float, width: int) -> tuple[Any, float]:
     """Fingerprints of documents, uint64 (n, width), and the seconds that folding took."""
     import numpy as np
 
-    from neardup.bands import fold_sets
-    from neardup.similarity import FeatureSets
+    from neardup.similarity.bands import fold_sets
+    from neardup.similarity.feature_sets import FeatureSets
 
     random = np.random.default_rng(3)
     words = np.empty((n, width), np.uint64)

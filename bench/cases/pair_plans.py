@@ -92,7 +92,7 @@ def make(n: int, bits: int, shape: str) -> Any:
 
 def chosen(n: int, k: int, bits: int, shape: str) -> dict[str, Any]:
     """What "auto" takes."""
-    from neardup.planner import plan_pairs
+    from neardup.hamming.plans.join import plan_pairs
 
     words = make(n, bits, shape)
     near = expected_pairs(n, k, bits, shape)
@@ -103,7 +103,7 @@ def chosen(n: int, k: int, bits: int, shape: str) -> dict[str, Any]:
 def best(n: int, k: int, bits: int, shape: str) -> dict[str, Any]:
     """The quickest of all."""
     from neardup.errors import UsageError
-    from neardup.planner import EXTRA_BLOCKS, plan_pairs
+    from neardup.hamming.plans.join import EXTRA_BLOCKS, plan_pairs
 
     words = make(n, bits, shape)
     sample = words[:: max(1, n // 1024)]

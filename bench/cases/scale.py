@@ -73,11 +73,11 @@ def ours(n: int) -> dict[str, Any]:
     import numpy as np
 
     from cases.pairs import forget_peak, memory, recall
-    from neardup.pair_batches import Limits, joined_rows
-    from neardup.planner import spilled_seconds
-    from neardup.row_sources import open_rows
-    from neardup.spilled_join import Budget
-    from neardup.workers import worker_count
+    from neardup.hamming.plans.join import spilled_seconds
+    from neardup.hamming.spilled.batches import Limits, joined_rows
+    from neardup.hamming.spilled.join import Budget
+    from neardup.hamming.spilled.sources import open_rows
+    from neardup.runtime.threads import worker_count
 
     budget = max(64 << 20, int(n * BYTES_A_ROW))
     with tempfile.TemporaryDirectory() as folder:
@@ -122,6 +122,6 @@ def ours(n: int) -> dict[str, Any]:
 
 def run(fingerprints: Any, limits: Any) -> int:
     """How many pairs there are."""
-    from neardup.pair_batches import pair_batches
+    from neardup.hamming.spilled.batches import pair_batches
 
     return sum(batch.num_rows for batch in pair_batches(fingerprints, DISTANCE, limits=limits))

@@ -50,7 +50,7 @@ def make(n: int, bits: int, shape: str) -> Any:
     """Fingerprints of a shape: uint64 (n, words)."""
     import numpy as np
 
-    from neardup.index.plans import random_fingerprints
+    from neardup.hamming.search.comparison import random_fingerprints
 
     words = random_fingerprints(n, bits).copy()
     if shape == "constant":
@@ -64,7 +64,7 @@ def make(n: int, bits: int, shape: str) -> Any:
 
 def chosen(n: int, k: int, bits: int, shape: str) -> dict[str, Any]:
     """What "auto" takes."""
-    from neardup.search_planner import plan_search
+    from neardup.hamming.plans.choose import plan_search
 
     words = make(n, bits, shape)
     plan = plan_search(n, k, bits, words[:: max(1, n // SAMPLE)])
@@ -73,7 +73,7 @@ def chosen(n: int, k: int, bits: int, shape: str) -> dict[str, Any]:
 
 def best(n: int, k: int, bits: int, shape: str) -> dict[str, Any]:
     """The quickest of all."""
-    from neardup.search_planner import exact_plans
+    from neardup.hamming.plans.choose import exact_plans
 
     words = make(n, bits, shape)
     plans = exact_plans(n, k, bits, words[:: max(1, n // SAMPLE)])
@@ -87,8 +87,8 @@ def best(n: int, k: int, bits: int, shape: str) -> dict[str, Any]:
 
 
 def outcome(words: Any, plan: Any, k: int, bits: int) -> dict[str, Any]:
-    from neardup.index.plans import measure_plan
-    from neardup.search_planner import named_plan
+    from neardup.hamming.plans.choose import named_plan
+    from neardup.hamming.search.comparison import measure_plan
 
     few = words[:2_000]
     measure_plan(few, named_plan(len(few), k, bits, None, plan.name), k, bits)  # compiles

@@ -99,7 +99,8 @@ def ours(n: int, common_share: float) -> dict[str, Any]:
     import numpy as np
 
     from cases.pairs import GIB, forget_peak, memory
-    from neardup.similarity import FeatureSets, Match, similar_greedy, similarities
+    from neardup.similarity.feature_sets import FeatureSets, Match, similarities
+    from neardup.similarity.join import similar_greedy
 
     for size in (10_000, n):  # the first compiles
         features, offsets, planted, source = make(size, common_share)

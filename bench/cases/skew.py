@@ -156,7 +156,7 @@ def made(n: int, shape: str) -> tuple[Any, Any]:
     """The feature sets, and their fingerprints."""
     import numpy as np
 
-    from neardup.similarity import FeatureSets
+    from neardup.similarity.feature_sets import FeatureSets
 
     generator = np.random.default_rng(5)
     sets = SHAPES[shape](n, generator)
@@ -217,7 +217,8 @@ def grouped(sets: Any, words: Any, way: str) -> int:
     import numpy as np
 
     import neardup
-    from neardup.similarity import Match, similar_components, similar_greedy
+    from neardup.similarity.feature_sets import Match
+    from neardup.similarity.join import similar_components, similar_greedy
 
     rows_of = np.arange(len(sets))
     found = {

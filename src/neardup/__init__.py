@@ -1,24 +1,29 @@
 """Find and remove near-duplicate documents.
 
-The flow, one way, one file a step:
+The flow, one way, one room a step:
 
-    read (documents/) -> normalise, tokenise (text) -> weigh, hash, fold (fold)
-    -> find neighbours (planner, neighbours) -> group and keep (clusters) -> write (documents/)
+    documents   read
+    features    normalise, tokenise, weigh, hash
+    fingerprinting  fold into fingerprints, by a recipe
+    hamming     match fingerprints by distance
+    similarity  match documents by what they share, exactly
+    index       "have I seen this?", in memory and durable
+    documents   write
 
-`pipeline` is the only place that composes the steps; the command line is a thin shell over it.
-Names are loaded when they are first used, so that importing the package costs nothing.
+`pipeline` is the only place that composes the steps; `cli` is a thin shell over it. `kernels` has
+the loops over arrays, `runtime` what every run uses, `compat` other libraries' interfaces.
+docs/design/house.md draws the house. Names are loaded when they are first used, so that importing
+the package costs nothing.
 """
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from neardup.runtime.lazy import lazily
 from neardup.version import __version__
 
 if TYPE_CHECKING:
-    from neardup.clusters import components, greedy
-    from neardup.compat.presets import preset, presets
     from neardup.errors import (
         DataError,
         FileError,
@@ -28,19 +33,23 @@ if TYPE_CHECKING:
         UnfitHashWarning,
         UsageError,
     )
-    from neardup.explanation import Explanation, PairExplanation, explain
-    from neardup.fold import distance, fingerprint, fingerprints, simhash
-    from neardup.hashing import custom_hash
-    from neardup.idf import DocumentFrequencies
+    from neardup.features.hashes import custom_hash
+    from neardup.features.tokens import custom_tokens
+    from neardup.features.weights import custom_weight
+    from neardup.fingerprinting.document_frequencies import DocumentFrequencies
+    from neardup.fingerprinting.explanation import Explanation, PairExplanation, explain
+    from neardup.fingerprinting.fingerprints import fingerprint, fingerprints
+    from neardup.fingerprinting.majority import simhash
+    from neardup.fingerprinting.presets import preset, presets
+    from neardup.fingerprinting.recipe import Recipe
+    from neardup.fingerprinting.values import distance
+    from neardup.fingerprinting.vectors import project
+    from neardup.hamming.all_pairs import pairs
+    from neardup.hamming.clusters import components, greedy
+    from neardup.hamming.search.comparison import plan
     from neardup.index.durable import DurableIndex
     from neardup.index.memory import Index
-    from neardup.index.plans import plan
-    from neardup.neighbours import pairs
     from neardup.pipeline import DedupResult, dedup, similar_pairs
-    from neardup.recipe import Recipe
-    from neardup.tokens import custom_tokens
-    from neardup.vectors import project
-    from neardup.weights import custom_weight
 
 __all__ = [
     "DataError",
@@ -78,8 +87,6 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "clusters": ("components", "greedy"),
-    "compat.presets": ("preset", "presets"),
     "errors": (
         "DataError",
         "FileError",
@@ -89,29 +96,42 @@ _HOMES: Final = {
         "UnfitHashWarning",
         "UsageError",
     ),
-    "explanation": ("Explanation", "PairExplanation", "explain"),
-    "hashing": ("custom_hash",),
-    "idf": ("DocumentFrequencies",),
+    "features.hashes": ("custom_hash",),
+    "features.tokens": ("custom_tokens",),
+    "features.weights": ("custom_weight",),
+    "fingerprinting.document_frequencies": ("DocumentFrequencies",),
+    "fingerprinting.explanation": (
+        "Explanation",
+        "PairExplanation",
+        "explain",
+    ),
+    "fingerprinting.fingerprints": (
+        "fingerprint",
+        "fingerprints",
+    ),
+    "fingerprinting.majority": ("simhash",),
+    "fingerprinting.presets": (
+        "preset",
+        "presets",
+    ),
+    "fingerprinting.recipe": ("Recipe",),
+    "fingerprinting.values": ("distance",),
+    "fingerprinting.vectors": ("project",),
+    "hamming.all_pairs": ("pairs",),
+    "hamming.clusters": (
+        "components",
+        "greedy",
+    ),
+    "hamming.search.comparison": ("plan",),
     "index.durable": ("DurableIndex",),
     "index.memory": ("Index",),
-    "index.plans": ("plan",),
-    "neighbours": ("pairs",),
-    "pipeline": ("DedupResult", "dedup", "similar_pairs"),
-    "recipe": ("Recipe",),
-    "tokens": ("custom_tokens",),
-    "weights": ("custom_weight",),
-    "vectors": ("project",),
-    "fold": ("distance", "fingerprint", "fingerprints", "simhash"),
+    "pipeline": (
+        "DedupResult",
+        "dedup",
+        "similar_pairs",
+    ),
 }
-_HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'neardup' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"neardup.{_HOME_OF[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazily(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

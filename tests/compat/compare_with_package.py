@@ -19,9 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from modules_alone import DATA_JUICER, TEXT_DEDUP_0_4_0, TEXT_DEDUP_0_4_1
-
 import neardup as nd
+from modules_alone import DATA_JUICER, TEXT_DEDUP_0_4_0, TEXT_DEDUP_0_4_1
 from neardup.compat.simhash import Simhash
 
 HOME: Final = Path(__file__).resolve().parents[2] / "bench" / ".peers" / "compat"

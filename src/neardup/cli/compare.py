@@ -9,7 +9,7 @@ import typer
 from neardup.cli import options as shared
 
 if TYPE_CHECKING:
-    from neardup.recipe import Recipe
+    from neardup.fingerprinting.recipe import Recipe
 
 __all__ = ["compare"]
 
@@ -28,6 +28,6 @@ def compare(
     neardup compare LICENSE README.md --ngram 1
     """
     from neardup.cli.screen import print_comparison
-    from neardup.comparison import compare_files
+    from neardup.pipeline.comparison import compare_files
 
     print_comparison(compare_files(a, b, made), json)

@@ -11,7 +11,7 @@ from neardup.cli import options as shared
 from neardup.errors import UsageError
 
 if TYPE_CHECKING:
-    from neardup.recipe import Recipe
+    from neardup.fingerprinting.recipe import Recipe
 
 __all__ = ["dedup"]
 
@@ -118,10 +118,10 @@ def dedup(
 
     from neardup.cli.screen import print_estimate, print_summary, progress, warm_up
     from neardup.documents import ReadOptions
-    from neardup.estimate import estimate_run
-    from neardup.matching import Matching
-    from neardup.memory import memory_bytes
     from neardup.pipeline import Against, Outputs, Resources, dedup_files, dedup_texts
+    from neardup.pipeline.estimate import estimate_run
+    from neardup.pipeline.run.matching import Matching
+    from neardup.runtime.memory import memory_bytes
 
     matching = Matching(
         similarity, distance, verify, measure, made, policy, keep, plan, workers, recall

@@ -27,8 +27,8 @@ def demo(
     from neardup.cli.screen import print_summary, progress, warm_up
     from neardup.documents import ReadOptions
     from neardup.errors import FileError
-    from neardup.matching import Matching
     from neardup.pipeline import Outputs, Resources, dedup_files, dedup_texts
+    from neardup.pipeline.run.matching import Matching
 
     try:
         output.mkdir(parents=True, exist_ok=True)
@@ -37,7 +37,7 @@ def demo(
     outputs = Outputs(
         str(output / "unique.jsonl"), str(output / "dropped.csv"), str(output / "clusters.csv")
     )
-    corpus = importlib.resources.files("neardup") / "data" / "demo.jsonl.gz"
+    corpus = importlib.resources.files("neardup") / "cli" / "demo.jsonl.gz"
     matching = Matching()
     warm_up(lambda: dedup_texts(["one", "one"], matching, Resources()), by_features=True)
     with importlib.resources.as_file(corpus) as path, progress() as shown:

@@ -15,8 +15,8 @@ from neardup.cli import options as shared
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from neardup.explanation import Explanation, PairExplanation
-    from neardup.recipe import Recipe
+    from neardup.fingerprinting.explanation import Explanation, PairExplanation
+    from neardup.fingerprinting.recipe import Recipe
 
 __all__ = ["explain"]
 
@@ -44,8 +44,8 @@ def explain(
     Example:
     neardup explain LICENSE --show 5
     """
-    from neardup.comparison import read_text, read_texts
-    from neardup.explanation import explain as explained
+    from neardup.fingerprinting.explanation import explain as explained
+    from neardup.pipeline.comparison import read_text, read_texts
 
     found: Explanation | PairExplanation
     if other is None:
@@ -63,7 +63,7 @@ def explain(
 def _print_in_colour(found: Explanation | PairExplanation) -> None:
     from rich.console import Console
 
-    from neardup.explanation import Explanation
+    from neardup.fingerprinting.explanation import Explanation
 
     console = Console(highlight=False)
     parts = _document(found) if isinstance(found, Explanation) else _pair(found)
@@ -72,7 +72,12 @@ def _print_in_colour(found: Explanation | PairExplanation) -> None:
 
 
 def _document(found: Explanation) -> list[Any]:
-    from neardup.explanation.plain import NEIGHBOURS, feature_rows, heading, sum_lines
+    from neardup.fingerprinting.explanation.plain import (
+        NEIGHBOURS,
+        feature_rows,
+        heading,
+        sum_lines,
+    )
 
     parts: list[Any] = [_plain(heading(found), "bold")]
     if found.features:
@@ -88,7 +93,7 @@ def _document(found: Explanation) -> list[Any]:
 
 
 def _pair(found: PairExplanation) -> list[Any]:
-    from neardup.explanation.plain import differing_rows, pair_head, pull_rows
+    from neardup.fingerprinting.explanation.plain import differing_rows, pair_head, pull_rows
 
     parts: list[Any] = [_plain(line, "bold") for line in pair_head(found)]
     if found.pulls:

@@ -10,7 +10,7 @@ from neardup.cli import options as shared
 from neardup.errors import UsageError
 
 if TYPE_CHECKING:
-    from neardup.recipe import Recipe
+    from neardup.fingerprinting.recipe import Recipe
 
 __all__ = ["fingerprint"]
 
@@ -49,10 +49,10 @@ def fingerprint(
 
     from neardup.cli.screen import print_summary, progress, warm_up
     from neardup.documents import ReadOptions
-    from neardup.fold import fingerprint as compute
-    from neardup.matching import Matching
+    from neardup.fingerprinting.fingerprints import fingerprint as compute
     from neardup.pipeline import fingerprint_files
-    from neardup.report import FingerprintSummary
+    from neardup.pipeline.run.matching import Matching
+    from neardup.pipeline.run.summary import FingerprintSummary
 
     read = ReadOptions(shared.text_fields(text), id_field, skip)
     matching = Matching(distance=0, recipe=made, workers=workers)

@@ -9,8 +9,8 @@ import typer
 from neardup.cli import options as shared
 
 if TYPE_CHECKING:
-    from neardup.idf import DocumentFrequencies
-    from neardup.recipe import Recipe
+    from neardup.fingerprinting.document_frequencies import DocumentFrequencies
+    from neardup.fingerprinting.recipe import Recipe
 
 __all__ = ["app", "learn", "merge"]
 
@@ -40,7 +40,7 @@ def learn(
     """
     from neardup.cli.screen import progress
     from neardup.documents import ReadOptions, open_sources
-    from neardup.idf import FrequencyLearner
+    from neardup.fingerprinting.document_frequencies import FrequencyLearner
 
     learner = FrequencyLearner(made, limit, workers)
     options = ReadOptions(shared.text_fields(text))
@@ -70,7 +70,7 @@ def merge(
     Example:
     neardup idf merge monday.idf tuesday.idf -o week.idf
     """
-    from neardup.idf import DocumentFrequencies
+    from neardup.fingerprinting.document_frequencies import DocumentFrequencies
 
     merged = DocumentFrequencies.load(tables[0])
     for path in tables[1:]:

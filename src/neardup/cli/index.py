@@ -14,7 +14,7 @@ from neardup.cli import options as shared
 from neardup.errors import DataError, NeardupError, UsageError
 
 if TYPE_CHECKING:
-    from neardup.recipe import Recipe
+    from neardup.fingerprinting.recipe import Recipe
 
 __all__ = ["add", "app", "check", "compact", "create", "expire", "plan", "query", "remove", "stats"]
 
@@ -65,7 +65,7 @@ def create(
     Example:
     neardup index create seen.index --distance 3
     """
-    from neardup.index.durable import DurableIndex
+    from neardup.index import DurableIndex
 
     DurableIndex.create(folder, distance=distance, recipe=made, plan=plan, store=store).close()
     typer.echo(f"made {folder}: distance {distance}, recipe {made.digest}", err=True)
@@ -99,7 +99,7 @@ def add(
 
     from neardup.cli.screen import print_summary, progress
     from neardup.documents import ReadOptions
-    from neardup.index.durable import DurableIndex
+    from neardup.index import DurableIndex
     from neardup.pipeline.index import add_files
 
     read = ReadOptions(shared.text_fields(text), id_field, skip)
@@ -184,7 +184,7 @@ def query(
 
     from neardup.cli.screen import print_counts, print_hits, progress
     from neardup.documents import ReadOptions
-    from neardup.index.durable import DurableIndex
+    from neardup.index import DurableIndex
     from neardup.pipeline.index import Reach, ask_files
 
     with DurableIndex.open(folder, readonly=True) as index:
@@ -223,7 +223,7 @@ def remove(
     Example:
     neardup index remove seen.index news.jsonl:17
     """
-    from neardup.index.durable import DurableIndex
+    from neardup.index import DurableIndex
 
     with DurableIndex.open(folder, create=False) as index:
         try:
@@ -243,7 +243,7 @@ def expire(folder: _Folder, max_age: _MaxAge) -> None:
     neardup index expire seen.index --max-age 30d
     """
     before = time.time() - _seconds(max_age)
-    from neardup.index.durable import DurableIndex
+    from neardup.index import DurableIndex
 
     with DurableIndex.open(folder, create=False) as index:
         count = index.expire(before)
@@ -258,7 +258,7 @@ def stats(folder: _Folder, measure: _Measure = False, json: shared.Json = False)
     Example:
     neardup index stats seen.index
     """
-    from neardup.index.durable import DurableIndex
+    from neardup.index import DurableIndex
     from neardup.pipeline.index_stats import index_stats
 
     with DurableIndex.open(folder, readonly=True) as index:
@@ -273,7 +273,7 @@ def check(folder: _Folder) -> None:
     Example:
     neardup index check seen.index
     """
-    from neardup.index.durable import DurableIndex
+    from neardup.index import DurableIndex
 
     with DurableIndex.open(folder, readonly=True) as index:
         problems = index.check()
@@ -292,7 +292,7 @@ def compact(folder: _Folder) -> None:
     Example:
     neardup index compact seen.index
     """
-    from neardup.index.durable import DurableIndex
+    from neardup.index import DurableIndex
 
     with DurableIndex.open(folder, create=False) as index:
         index.compact()
@@ -316,7 +316,7 @@ def plan(
     neardup index plan 50000000 --distance 3
     """
     from neardup.cli.screen import print_plans
-    from neardup.index.plans import plan as compare
+    from neardup.hamming import plan as compare
 
     print_plans(compare(documents, distance, bits, measure=measure), json)
 

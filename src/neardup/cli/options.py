@@ -15,7 +15,7 @@ from neardup.errors import FileError, RecipeError, UnfitHashWarning, UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from neardup.recipe import Recipe
+    from neardup.fingerprinting.recipe import Recipe
 
 _RECIPE = "Recipe"
 
@@ -288,13 +288,13 @@ def make_recipe(path: str | None, **fields: Any) -> Recipe:
         FileError: If the file cannot be read.
         RecipeError: If the recipe cannot be.
     """
-    from neardup.recipe import Recipe
+    from neardup.fingerprinting.recipe import Recipe
 
     given = {name: value for name, value in fields.items() if value is not None}
     _read_bits(given)
     _read_words(given)
     if path is None and "preset" in given:
-        from neardup.compat.presets import preset
+        from neardup.fingerprinting.presets import preset
 
         return preset(given.pop("preset"), **given)
     if path is None:
@@ -332,11 +332,11 @@ def _read_bits(given: dict[str, Any]) -> None:
 def _read_words(given: dict[str, Any]) -> None:
     """Put the digest of a table and the words of a file in the place of their paths."""
     if given.get("idf", "jieba").partition(":")[0] != "jieba":
-        from neardup.idf import load_table
+        from neardup.features.frequencies import load_table
 
         given["idf"] = load_table(given["idf"]).digest
     if Path(given.get("stopwords", "")).is_file():
-        from neardup.stopwords import read_stop_words
+        from neardup.features.stopwords import read_stop_words
 
         given["stopwords"] = read_stop_words(given["stopwords"])
 

@@ -60,7 +60,7 @@ def pairs(
     shared.check_folder(tmp)
 
     from neardup.cli.screen import print_pairs_summary, progress
-    from neardup.pair_batches import Limits
+    from neardup.hamming import Limits
     from neardup.pipeline import clusters_file, pairs_file
 
     limits = Limits(memory, tmp, workers)

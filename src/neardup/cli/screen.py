@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from neardup.errors import RecipeError
-from neardup.progress import Progress, Quiet
+from neardup.runtime.progress import Progress, Quiet
 
 if TYPE_CHECKING:
     import subprocess
 
-    from neardup.comparison import Comparison
-    from neardup.estimate import Estimate
+    from neardup.pipeline.comparison import Comparison
+    from neardup.pipeline.estimate import Estimate
     from neardup.pipeline.index import IndexSummary
-    from neardup.report import FingerprintSummary, Summary
+    from neardup.pipeline.run.summary import FingerprintSummary, Summary
 
 __all__ = [
     "print_comparison",
@@ -91,7 +91,7 @@ def warm_up(work: Callable[[], object], *, by_features: bool = False) -> None:
     def compiling() -> None:
         typer.echo(_COMPILING, err=True)
         if by_features:
-            from neardup.ahead import search_compiler
+            from neardup.pipeline.warm import search_compiler
 
             beside.append(search_compiler())
 

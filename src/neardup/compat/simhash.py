@@ -17,8 +17,9 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from neardup.features import majority
-from neardup.hashing import joined
+from neardup.features.hashes import joined
+from neardup.fingerprinting.majority import majority
+from neardup.fingerprinting.md5_windows import WIDTH, windows_value
 
 __all__ = ["Simhash", "SimhashIndex"]
 
@@ -27,7 +28,6 @@ Features: TypeAlias = Mapping[str, float] | Iterable[str | tuple[str, float]]
 
 _LETTERS: Final = r"[\w\u4e00-\u9fcc]+"
 _find_letters: Final = re.compile(_LETTERS).findall
-_WIDTH: Final = 4
 _MD5_BITS: Final = 128
 _WORD: Final = 64
 _SPARE: Final = b"\0" * 16
@@ -151,7 +151,7 @@ class Simhash:
         mask = (1 << self.f) - 1
         return int((int(self.value) ^ int(another.value)) & mask).bit_count()
 
-    def _slide(self, content: str, width: int = _WIDTH) -> list[str]:
+    def _slide(self, content: str, width: int = WIDTH) -> list[str]:
         return [content[i : i + width] for i in range(max(len(content) - width + 1, 1))]
 
     def _tokenize(self, content: str) -> list[str]:
@@ -293,26 +293,7 @@ def _text_value(content: str, reg: str | re.Pattern[str], f: int) -> int:
         kept, plain = content, True
     else:
         kept, plain = "".join(_find_letters(content.lower())), False
-    return windows_value(kept, plain, f, _WIDTH, tie_one=False)
-
-
-def windows_value(kept: str, plain: bool, f: int, width: int, *, tie_one: bool) -> int:
-    """Fold the MD5 of each window of a text.
-
-    Args:
-        kept: The text; the letters that count, unless `plain`.
-        plain: It is ASCII, not yet lowered and with all that does not count.
-        f: Bits, up to 128.
-        width: Characters a window, up to 4.
-        tie_one: The bit of a tie.
-    """
-    data = kept.encode()
-    value = int(_fold_windows()(data, plain, 0, width, tie_one))
-    if f == _WORD:
-        return value
-    if f > _WORD:
-        value |= int(_fold_windows()(data, plain, 1, width, tie_one)) << _WORD
-    return value & (1 << f) - 1
+    return windows_value(kept, plain, f, WIDTH, tie_one=False)
 
 
 def _features_value(features: Collection[Any]) -> int | None:
@@ -340,7 +321,7 @@ def _features_value(features: Collection[Any]) -> int | None:
 
 
 def _md5_values(tokens: Sequence[bytes]) -> list[int]:
-    from neardup.kernels import md5
+    from neardup.kernels.fingerprinting import md5
 
     if max(map(len, tokens), default=0) > md5.MOST_BYTES:
         return [int.from_bytes(_hashfunc(token), "big") for token in tokens]
@@ -350,14 +331,7 @@ def _md5_values(tokens: Sequence[bytes]) -> list[int]:
 
 
 @functools.cache
-def _fold_windows() -> Any:
-    from neardup.kernels import md5
-
-    return md5.direct(md5.fold_windows, b"", True, 0, _WIDTH, False)
-
-
-@functools.cache
 def _fold_tokens() -> Any:
-    from neardup.kernels import md5
+    from neardup.kernels.fingerprinting import md5
 
     return md5.direct(md5.fold_tokens, b"\0" + _SPARE, _NO_WEIGHTS, 0)

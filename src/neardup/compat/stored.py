@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from neardup.errors import DataError, UsageError
-from neardup.recipe import MAX_BITS
+from neardup.features.choices import MAX_BITS
 
 __all__ = [
     "from_bytes",

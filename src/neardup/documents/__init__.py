@@ -4,10 +4,11 @@ The flow: `open_sources` checks the inputs, `Source.batches` reads them, `write_
 kept records, and an `OutputSet` makes all outputs of a run appear together.
 """
 
-from neardup.documents.atomic import AtomicFile
 from neardup.documents.batch import Batch, ReadOptions
-from neardup.documents.formats import EXTENSIONS, FORMATS, format_of_path, open_sources
-from neardup.documents.output import OutputSet, is_folder
+from neardup.documents.extensions import EXTENSIONS, format_of_path
+from neardup.documents.files.atomic import AtomicFile
+from neardup.documents.files.outputs import OutputSet, is_folder
+from neardup.documents.formats.open import FORMATS, open_sources
 from neardup.documents.rejects import Rejects
 from neardup.documents.source import Source
 from neardup.documents.tables import write_table

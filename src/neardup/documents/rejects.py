@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Self
 
 import orjson
 
-from neardup.documents.output import OutputSet
+from neardup.documents.files.outputs import OutputSet
+from neardup.errors import DataError
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from neardup.documents.atomic import AtomicFile
+    from neardup.documents.batch import ReadOptions
+    from neardup.documents.files.atomic import AtomicFile
+    from neardup.documents.files.problems import BadRecordError
 
-__all__ = ["Rejects"]
+__all__ = ["Rejects", "refuse"]
 
 
 class Rejects:
@@ -71,3 +74,18 @@ class Rejects:
         with self._own:
             if kind is None:
                 self._own.commit()
+
+
+def refuse(
+    source: str,
+    row: int,
+    bad: BadRecordError,
+    record: bytes,
+    options: ReadOptions,
+    rejects: Rejects | None,
+) -> None:
+    """Hand a bad record to the rejects, or raise DataError if the options say to stop."""
+    if not options.skip_errors:
+        raise DataError(f"{source}:{row}: {bad.problem}; {bad.advice}")
+    if rejects is not None:
+        rejects.add(source, row, bad.problem, record)

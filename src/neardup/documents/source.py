@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from neardup.documents.spans import Spans, copy_runs
 from neardup.errors import UsageError
 
 if TYPE_CHECKING:
@@ -15,12 +14,12 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from neardup.documents.atomic import AtomicFile
     from neardup.documents.batch import Batch, ReadOptions
+    from neardup.documents.files.atomic import AtomicFile, AtomicFolder
+    from neardup.documents.files.inputs import Input
     from neardup.documents.rejects import Rejects
-    from neardup.documents.spool import Input
 
-__all__ = ["Source", "TextSource"]
+__all__ = ["BOM", "DocumentFiles", "Source", "check_flags"]
 
 BOM = b"\xef\xbb\xbf"
 
@@ -97,41 +96,16 @@ class Source(ABC):
         self._input.close()
 
 
-class TextSource(Source):
-    """An input whose records are stretches of bytes, kept exactly as they are."""
+class DocumentFiles(Source):
+    """Many files as one input, each of them one document: kept ones are copied, not written."""
 
-    def __init__(self, origin: Input) -> None:
-        """Take the input; nothing is read yet."""
-        super().__init__(origin)
-        self._spans = Spans()
+    @abstractmethod
+    def copy_kept(self, keep: npt.NDArray[np.bool_], folder: AtomicFolder) -> None:
+        """Copy the kept files byte for byte to the same relative paths in a folder.
 
-    @classmethod
-    def write_joined(
-        cls,
-        sources: Sequence[TextSource],
-        keeps: Sequence[npt.NDArray[np.bool_]],
-        target: AtomicFile,
-    ) -> None:
-        """Write the first header that there is, then the kept records of every input."""
-        headers = [source.header() for source in sources]
-        target.write(next((header for header in headers if header), b""))
-        for source, keep in zip(sources, keeps, strict=True):
-            source.write_records(keep, target)
-
-    def header(self) -> bytes:
-        """What goes before the records, byte for byte; empty if there is nothing."""
-        return b""
-
-    def write_records(self, keep: npt.NDArray[np.bool_], target: AtomicFile) -> None:
-        """Copy the kept records; what is there already gets a line end first if it has none."""
-        check_flags(self, keep, self._spans.accepted)
-        self._input.check_unchanged()
-        runs = self._spans.runs(keep)
-        if len(runs) and not target.ends_line:
-            target.write(b"\n")
-        with self._input.open() as reader:
-            copy_runs(reader, runs, target)
-        self._input.check_unchanged()
+        Raises:
+            FileError: If a file changed since it was read, or a read or write fails.
+        """
 
 
 def check_flags(source: Source, keep: npt.NDArray[np.bool_], records: int) -> None:

@@ -10,13 +10,13 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neardup.documents.formats import format_of_path
+from neardup.documents.extensions import format_of_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from neardup.documents.atomic import AtomicFile
-    from neardup.documents.output import OutputSet
+    from neardup.documents.files.atomic import AtomicFile
+    from neardup.documents.files.outputs import OutputSet
 
 __all__ = ["write_table"]
 

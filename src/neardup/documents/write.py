@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from neardup.documents.formats import format_of_path
-from neardup.documents.output import check_empty, is_folder, joined_path
-from neardup.documents.text_files import TextFilesSource
+from neardup.documents.extensions import format_of_path
+from neardup.documents.files.outputs import check_empty, is_folder, joined_path
+from neardup.documents.source import DocumentFiles, Source
 from neardup.errors import UsageError
 
 if TYPE_CHECKING:
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from neardup.documents.output import OutputSet
-    from neardup.documents.source import Source
+    from neardup.documents.files.outputs import OutputSet
 
 __all__ = ["plan_outputs", "write_outputs"]
 
@@ -39,7 +38,7 @@ def plan_outputs(sources: Sequence[Source], out: str) -> list[tuple[str, list[in
     """
     if not sources:
         raise UsageError("no inputs; name at least one file")
-    if isinstance(sources[0], TextFilesSource):
+    if isinstance(sources[0], DocumentFiles):
         _check_text_folder(sources[0], out)
         return [(out, [0])]
     if is_folder(out):
@@ -76,7 +75,7 @@ def write_outputs(
         FileError: If an input changed since it was read, or a read or write fails.
     """
     plan = plan_outputs(sources, out)
-    if isinstance(sources[0], TextFilesSource):
+    if isinstance(sources[0], DocumentFiles):
         sources[0].copy_kept(keep_masks[0], outputs.create_tree(out))
         return [out]
     if out.endswith("/"):
@@ -91,7 +90,7 @@ def write_outputs(
     return [path for path, _ in plan]
 
 
-def _check_text_folder(source: TextFilesSource, out: str) -> None:
+def _check_text_folder(source: DocumentFiles, out: str) -> None:
     if not is_folder(out):
         raise UsageError(
             f"{out} would be one file, but {source.paths[0]} is text, where each file is a"

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.errors import UsageError
-from neardup.partition import frozen
+from neardup.runtime.arrays import frozen
 
 __all__ = ["ID_KINDS", "IdColumn", "id_array", "id_kind", "is_one_id"]
 
@@ -162,7 +162,7 @@ class IdColumn:
             numbers, wanted = self.values.to_numpy(), ids.values.to_numpy()
             places = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
             return np.where(numbers[places] == wanted, places, -1)
-        from neardup.kernels.ids import find_ids
+        from neardup.kernels.index.ids import find_ids
 
         rows = np.empty(len(ids), np.int64)
         find_ids(*ids.bytes_and_offsets(), len(ids), *self.bytes_and_offsets(), self.slots, rows)
@@ -191,7 +191,7 @@ class IdColumn:
         return self._slots
 
     def _fill(self, replaced: Any) -> int:
-        from neardup.kernels.ids import fill_slots
+        from neardup.kernels.index.ids import fill_slots
 
         slots = np.zeros(1 << (2 * len(self)).bit_length(), np.uint32)
         repeats = int(fill_slots(*self.bytes_and_offsets(), len(self), slots, replaced))

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.errors import UsageError
-from neardup.neighbours import as_words
+from neardup.fingerprinting.values import as_words
 
 if TYPE_CHECKING:
+    from neardup.fingerprinting.recipe import Recipe
     from neardup.index.settings import Settings
-    from neardup.recipe import Recipe
 
 __all__ = [
     "as_count",
@@ -68,7 +68,7 @@ def fingerprint_of_text(text: str, settings: Settings) -> int | None:
     Raises:
         UsageError: If there is none.
     """
-    from neardup.fold import fingerprint
+    from neardup.fingerprinting.fingerprints import fingerprint
 
     return fingerprint(text, recipe_of_texts(settings))
 
@@ -93,7 +93,7 @@ def many_fingerprints(values: Any, settings: Settings) -> tuple[Any, Any]:
     elif isinstance(values, (list, tuple)):
         values, rows = _from_list(values)
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
-        from neardup.fold import fingerprints
+        from neardup.fingerprinting.fingerprints import fingerprints
 
         values = fingerprints(values, recipe_of_texts(settings))
     words, present, _ = as_words(values, settings.bits)

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from neardup.errors import DataError, FileError
-from neardup.index.base import BaseIndex
+from neardup.fingerprinting.recipe import Recipe
 from neardup.index.clock import Clock
 from neardup.index.ids import IdColumn
 from neardup.index.segments import Segment
 from neardup.index.settings import Settings, check_recipe
-from neardup.partition import frozen
-from neardup.recipe import Recipe
+from neardup.index.writing import BaseIndex
+from neardup.runtime.arrays import frozen
 
 if TYPE_CHECKING:
     import os

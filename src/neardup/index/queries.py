@@ -13,6 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.errors import UsageError
+from neardup.fingerprinting.values import check_distance
+from neardup.hamming.plans.blocks import multipliers
+from neardup.hamming.plans.choose import scan_plan
+from neardup.hamming.search.searchers import Found, ScanSearcher, first_hits, within_room
 from neardup.index.clock import Clock
 from neardup.index.hits import Hits, Places, sorted_table
 from neardup.index.ids import ID_KINDS, IdColumn, id_array, id_kind
@@ -23,17 +27,15 @@ from neardup.index.incoming import (
     one_fingerprint,
     recipe_of_texts,
 )
-from neardup.index.searchers import Found, ScanSearcher, first_hits, within_room
 from neardup.index.segments import Segment, Tail
-from neardup.neighbours import check_distance
-from neardup.partition import frozen, multipliers, workers_or_default
-from neardup.search_planner import scan_plan
+from neardup.runtime.arrays import frozen
+from neardup.runtime.threads import worker_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from neardup.fingerprinting.recipe import Recipe
     from neardup.index.settings import Settings
-    from neardup.recipe import Recipe
 
 __all__ = ["Queries"]
 
@@ -183,7 +185,7 @@ class Queries:
         Raises:
             UsageError: If it has none.
         """
-        from neardup.fold import fingerprints
+        from neardup.fingerprinting.fingerprints import fingerprints
 
         return fingerprints(texts, recipe_of_texts(self._settings))
 
@@ -253,7 +255,7 @@ class Queries:
         by_age: bool = False,
     ) -> pa.Table:
         words, rows = many_fingerprints(fingerprints, self._settings)
-        reach, threads = self._reach(distance), workers_or_default(workers)
+        reach, threads = self._reach(distance), worker_count(workers)
         if limit is not None:
             limit = as_count("limit", limit)
         segments, tail = self._read()
@@ -299,7 +301,7 @@ class Queries:
     def _tail_hits(
         self, tail: Tail, count: int, words: Any, distance: int
     ) -> list[tuple[int, int, Any]]:
-        from neardup.kernels.tables import search_rows_once
+        from neardup.kernels.hamming.tables import search_rows_once
 
         room = within_room(search_rows_once, words, tail.flat, count, self._odd, distance)
         hits, _ = first_hits(room, None, None)

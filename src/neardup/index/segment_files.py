@@ -20,20 +20,22 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.errors import DataError, FileError
+from neardup.hamming.plans.blocks import multipliers
+from neardup.hamming.plans.choose import SearchPlan
+from neardup.hamming.search.build import build_searcher
+from neardup.hamming.search.tables import TableSearcher
 from neardup.index.ids import ID_KINDS, IdColumn
-from neardup.index.records import checksum
-from neardup.index.searchers import TableSearcher, build_searcher
 from neardup.index.segments import Segment
-from neardup.partition import in_threads, multipliers, workers_or_default
-from neardup.search_planner import SearchPlan
+from neardup.runtime.sealed import checksum
+from neardup.runtime.threads import in_threads, worker_count
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from neardup.index.searchers import Searcher
+    from neardup.hamming.search.searchers import Searcher
     from neardup.index.settings import Settings
 
-__all__ = ["SegmentFile", "StoredSegment", "damaged", "sync_folder", "write_segment"]
+__all__ = ["CHUNK_ROWS", "SegmentFile", "StoredSegment", "damaged", "sync_folder", "write_segment"]
 
 PREFIX: Final = struct.Struct("<8sIIQQ8s")  # magic, version, 0, header and file bytes, checksum
 MAGIC: Final = b"NDsegmt\n"
@@ -137,7 +139,7 @@ class SegmentFile:
         plan = SearchPlan(masks=self.array("masks"), **{x: stored[x] for x in PLAN_FIELDS})
         words, tables = self.array("words"), None
         if "table_factors" in self.header["arrays"]:
-            from neardup.kernels.tables import Tables
+            from neardup.kernels.hamming.tables import Tables
 
             tables = Tables(
                 self.array("table_words"),
@@ -248,7 +250,7 @@ def _sums(arrays: dict[str, Any]) -> dict[str, int]:
     def add(_: int, name: str) -> None:
         sums[name] = zlib.crc32(arrays[name].reshape(-1).view(np.uint8))
 
-    in_threads(workers_or_default(None), add, arrays)
+    in_threads(worker_count(None), add, arrays)
     return sums
 
 

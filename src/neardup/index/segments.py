@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 import pyarrow as pa
 
+from neardup.hamming.search.build import build_searcher, plan_for
 from neardup.index.ids import ID_KINDS, IdColumn
-from neardup.index.searchers import Found, Searcher, build_searcher, plan_for
-from neardup.partition import frozen
+from neardup.runtime.arrays import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from neardup.hamming.search.searchers import Found, Searcher
     from neardup.index.settings import Settings
 
 __all__ = ["TAIL_ROWS", "Segment", "Tail", "merged", "settled", "successors"]

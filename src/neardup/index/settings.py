@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from neardup.errors import RecipeError, UsageError
-from neardup.memory import free_memory
-from neardup.neighbours import check_distance
-from neardup.search_planner import check_search_plan
+from neardup.fingerprinting.values import check_distance
+from neardup.hamming.plans.choose import check_search_plan
+from neardup.runtime.memory import free_memory
 
 if TYPE_CHECKING:
-    from neardup.recipe import Recipe
+    from neardup.fingerprinting.recipe import Recipe
 
 __all__ = ["Settings", "check_recipe"]
 

@@ -17,6 +17,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from neardup.kernels.bits import compiled_as, pointer
+from neardup.kernels.splitmix import SPLITMIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,9 +26,6 @@ GROUP: Final = 8
 LANES: Final = 8
 SUM_BITS: Final = 11
 """Of the sum of 8 counters of 8 bits."""
-
-SPLITMIX: Final = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
-"""The step and the two factors of splitmix64."""
 
 _I32: Final = ir.IntType(32)
 _I64: Final = ir.IntType(64)

@@ -15,7 +15,7 @@ from numba.extending import intrinsic
 
 from neardup.kernels.bits import compiled_as, spread
 from neardup.kernels.counters import LANES
-from neardup.kernels.jit import inner
+from neardup.kernels.jit import inner, kernel
 
 VECTOR = ir.VectorType(ir.IntType(64), LANES)
 
@@ -83,3 +83,44 @@ def turn(squares: Any) -> None:
             row = (row + half + 1) & ~half
         half >>= 1
         mask ^= mask << np.uint64(half)
+
+
+BLOCK_ROWS = 64 * LANES
+
+
+@inner
+def _load_squares(words: Any, width: int, w: int, first: int, count: int, squares: Any) -> None:
+    """Bring word w of 512 rows from `first` on to eight squares; those from `count` on are 0."""
+    for lane in range(LANES):
+        low = first + 64 * lane
+        held = min(max(count - low, 0), 64)
+        for i in range(held):
+            squares[i * LANES + lane] = words[(low + i) * width + w]
+        for i in range(held, 64):
+            squares[i * LANES + lane] = np.uint64(0)
+
+
+@kernel
+def slice_rows(words: Any, width: int, first: int, last: int, places: Any, slices: Any) -> None:
+    """Write the slices of blocks first..last-1; O(rows * width).
+
+    Args:
+        words: uint64 (n * width), may be read-only.
+        width: Words of a fingerprint.
+        first: The first block; `last` is the one after the last.
+        last: See `first`.
+        places: int64 (64 * width,): each bit position's place in a block, -1 for unused ones.
+        slices: uint64 (blocks * P * LANES), zeros, written; P, the places, a multiple of GROUP.
+    """
+    count = np.int64(len(words) // width)
+    blocks = (count + BLOCK_ROWS - 1) // BLOCK_ROWS
+    stride = np.int64(len(slices)) // blocks
+    squares = np.empty(BLOCK_ROWS, np.uint64)
+    for block in range(first, last):
+        for w in range(width):
+            _load_squares(words, width, w, block * BLOCK_ROWS, count, squares)
+            turn(squares)
+            for bit in range(64):
+                place = places[64 * w + bit]
+                if place >= 0:
+                    copy8(squares, bit * LANES, slices, block * stride + place * LANES)

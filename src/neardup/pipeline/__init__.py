@@ -4,18 +4,12 @@ One file for each thing that a user asks for: `deduplicate`, `fingerprint`, `pai
 `steps` has what they share.
 """
 
-from neardup.collection import Resources
-from neardup.pipeline.against import Against
-from neardup.pipeline.deduplicate import (
-    DedupResult,
-    Outputs,
-    dedup,
-    dedup_files,
-    dedup_texts,
-)
+from neardup.pipeline.deduplicate import DedupResult, Outputs, dedup, dedup_files, dedup_texts
 from neardup.pipeline.fingerprint import fingerprint_files
-from neardup.pipeline.pair import similar_pairs
 from neardup.pipeline.pair_files import clusters_file, pairs_file
+from neardup.pipeline.run.against import Against
+from neardup.pipeline.run.collection import Resources
+from neardup.pipeline.similar_texts import similar_pairs
 
 __all__ = [
     "Against",

@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neardup.checkpoint import RunFolder
-from neardup.collection import Collection, Resources, batches_of
 from neardup.documents import (
     ReadOptions,
     Rejects,
@@ -28,33 +26,35 @@ from neardup.documents import (
     write_table,
 )
 from neardup.errors import UsageError
-from neardup.facts import run_facts
-from neardup.matching import Matching
-from neardup.memory import memory_bytes
-from neardup.pipeline.against import Against, Known
-from neardup.pipeline.new_documents import NewDocuments
-from neardup.pipeline.steps import open_inputs, output_set, read_all, summarise
-from neardup.progress import Quiet, Stopwatch
-from neardup.recipe import Recipe
-from neardup.results import (
+from neardup.fingerprinting.recipe import Recipe
+from neardup.pipeline.run.against import Against, Known
+from neardup.pipeline.run.collection import Collection, Resources, batches_of
+from neardup.pipeline.run.facts import run_facts
+from neardup.pipeline.run.matching import Matching
+from neardup.pipeline.run.new_documents import NewDocuments
+from neardup.pipeline.run.results import (
     CLUSTERS,
     DUPLICATES,
     ROWS_A_BATCH,
     cluster_batches,
     duplicates_table,
 )
-from neardup.resume import Resume
+from neardup.pipeline.run.resume import Resume
+from neardup.pipeline.run.state import RunFolder
+from neardup.pipeline.steps import open_inputs, output_set, read_all, summarise
+from neardup.runtime.memory import memory_bytes
+from neardup.runtime.progress import Quiet, Stopwatch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyarrow as pa
 
-    from neardup.addresses import Addresses
     from neardup.documents import OutputSet, Source
-    from neardup.matching import Grouping
-    from neardup.progress import Progress
-    from neardup.report import Summary
+    from neardup.documents.addresses import Addresses
+    from neardup.pipeline.run.matching import Grouping
+    from neardup.pipeline.run.summary import Summary
+    from neardup.runtime.progress import Progress
 
 __all__ = ["DedupResult", "Outputs", "dedup", "dedup_files", "dedup_texts"]
 

@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from neardup.addresses import Addresses
-from neardup.collection import Resources
 from neardup.documents import Rejects, write_table
-from neardup.fingerprint_files import fingerprint_table
-from neardup.fold import Fingerprinter
+from neardup.documents.addresses import Addresses
+from neardup.fingerprinting.files import fingerprint_table
+from neardup.fingerprinting.fingerprints import Fingerprinter
+from neardup.pipeline.run.collection import Resources
+from neardup.pipeline.run.summary import Summary
 from neardup.pipeline.steps import begin_reading, open_inputs, output_set
-from neardup.progress import Quiet, Stopwatch
-from neardup.report import Summary
+from neardup.runtime.progress import Quiet, Stopwatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from neardup.documents import Batch, ReadOptions, Source
-    from neardup.matching import Matching
-    from neardup.progress import Progress
+    from neardup.pipeline.run.matching import Matching
+    from neardup.runtime.progress import Progress
 
 __all__ = ["fingerprint_files"]
 

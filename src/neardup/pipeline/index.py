@@ -11,21 +11,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from neardup.addresses import Addresses
-from neardup.collection import Resources
 from neardup.documents import Rejects, write_table
+from neardup.documents.addresses import Addresses
 from neardup.errors import DataError, RecipeError, UsageError
-from neardup.fingerprint_files import FingerprintFile, read_fingerprints
+from neardup.fingerprinting.files import FingerprintFile, read_fingerprints
+from neardup.pipeline.run.collection import Resources
 from neardup.pipeline.steps import open_inputs, output_set
-from neardup.progress import Quiet, Stopwatch
+from neardup.runtime.progress import Quiet, Stopwatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from neardup.documents import ReadOptions
-    from neardup.index.base import BaseIndex
-    from neardup.index.durable import DurableIndex
-    from neardup.progress import Progress
+    from neardup.index.durable.index import DurableIndex
+    from neardup.index.writing import BaseIndex
+    from neardup.runtime.progress import Progress
 
 __all__ = ["HITS", "IndexSummary", "Reach", "add_files", "ask_files"]
 

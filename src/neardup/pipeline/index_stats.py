@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 if TYPE_CHECKING:
-    from neardup.index.durable import DurableIndex
-    from neardup.index.plans import PlanTable
+    from neardup.hamming.search.comparison import PlanTable
+    from neardup.index.durable.index import DurableIndex
 
 __all__ = ["IndexStats", "index_stats"]
 
@@ -68,7 +68,7 @@ def index_stats(index: DurableIndex, *, measure: bool = False) -> IndexStats:
         index: Which.
         measure: Build each plan for the stored fingerprints and measure it; takes a while.
     """
-    from neardup.index.plans import plan
+    from neardup.hamming.search.comparison import plan
 
     held, count = index.stats(), len(index)
     if not count:

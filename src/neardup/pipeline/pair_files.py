@@ -11,21 +11,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.documents import OutputSet, write_table
-from neardup.documents.inputs import find_files
+from neardup.documents.files.finding import find_files
 from neardup.errors import UsageError
-from neardup.fingerprint_files import FingerprintReader
-from neardup.pair_batches import PAIRS, Limits, check_request, joined_rows
-from neardup.progress import Quiet, Stopwatch
-from neardup.results import CLUSTERS
-from neardup.row_ids import RowIds
-from neardup.row_sources import open_rows
-from neardup.spilled_groups import spilled_components, spilled_greedy
+from neardup.fingerprinting.files import FingerprintReader
+from neardup.hamming.spilled.batches import PAIRS, Limits, check_request, joined_rows
+from neardup.hamming.spilled.groups import spilled_components, spilled_greedy
+from neardup.hamming.spilled.sources import open_rows
+from neardup.pipeline.row_ids import RowIds
+from neardup.pipeline.run.results import CLUSTERS
+from neardup.runtime.progress import Quiet, Stopwatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from neardup.pair_batches import FoundPairs
-    from neardup.progress import Progress
+    from neardup.hamming.spilled.batches import FoundPairs
+    from neardup.runtime.progress import Progress
 
 __all__ = ["clusters_file", "pairs_file"]
 

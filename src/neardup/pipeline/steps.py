@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neardup.documents import OutputSet, open_sources
-from neardup.report import Summary
+from neardup.pipeline.run.summary import Summary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import ExitStack
 
-    from neardup.checkpoint import RunFolder
-    from neardup.collection import Collection, Resources
     from neardup.documents import ReadOptions, Rejects, Source
-    from neardup.matching import Grouping, Matching
-    from neardup.progress import Progress, Stopwatch
+    from neardup.pipeline.run.collection import Collection, Resources
+    from neardup.pipeline.run.matching import Grouping, Matching
+    from neardup.pipeline.run.state import RunFolder
+    from neardup.runtime.progress import Progress, Stopwatch
 
 __all__ = ["begin_reading", "open_inputs", "output_set", "read_all", "summarise"]
 

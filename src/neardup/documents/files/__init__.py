@@ -1,0 +1,1 @@
+"""Files as bytes: finding, reading, compressing and writing them, here or behind a URI."""

@@ -1,0 +1,341 @@
+"""One output that appears whole or not at all: a file, a file behind a URI, or a folder."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
+
+from neardup.documents.files.compression import codec_of_path, encoder
+from neardup.documents.files.problems import file_error
+from neardup.documents.files.remote import ATOMIC, is_uri, locate, remote_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["STANDARD_OUTPUT", "AtomicFile", "AtomicFolder", "Output", "RemoteFile", "is_device"]
+
+STANDARD_OUTPUT: Final = ("-", "/dev/stdout")
+_BUFFER_BYTES: Final = 1 << 20
+
+
+class Output(Protocol):
+    """What a set of outputs asks of each, in this order; `discard` at the end in any case."""
+
+    def finish(self) -> None:
+        """Make what is written aside complete; FileError if that fails."""
+
+    def publish(self) -> None:
+        """Bring it to its final place, so that `withdraw` can undo it; FileError if that fails."""
+
+    def withdraw(self) -> None:
+        """Undo `publish`: put back what was there before."""
+
+    def settle(self) -> None:
+        """Forget what was there before."""
+
+    def discard(self) -> None:
+        """Close and remove everything temporary."""
+
+    @property
+    def aside(self) -> list[str]:
+        """Full paths of what is temporary; some may not exist (yet, or any more)."""
+
+
+class AtomicFile:
+    """One output, written aside in its folder and compressed as its extension says.
+
+    Standard output and what is no regular file (a device, a pipe) is written straight.
+    OutputSet creates, publishes and discards it.
+    """
+
+    closed = False
+
+    def __init__(self, path: str) -> None:
+        """Open the temporary file; FileError if that fails."""
+        self.path = path
+        self.ends_line = True
+        self._count = 0
+        self._final: Path | None = None
+        self._temporary: Path | None = None
+        self._backup: Path | None = None
+        self._mark = secrets.token_hex(4)
+        try:
+            self._file = self._open()
+        except OSError as error:
+            raise file_error(path, "write", error) from None
+        codec = None if path in STANDARD_OUTPUT else codec_of_path(path)
+        self._encoder = encoder(self._file, codec)
+
+    def _open(self) -> BinaryIO:
+        if self.path in STANDARD_OUTPUT:
+            sys.stdout.flush()
+            return os.fdopen(sys.stdout.fileno(), "wb", _BUFFER_BYTES, closefd=False)
+        if is_device(self.path):
+            return Path(self.path).open("wb", buffering=_BUFFER_BYTES)
+        self._final = Path(self.path).resolve()
+        temporary = self._beside(self._final, "tmp")
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        self._temporary = temporary
+        return os.fdopen(descriptor, "wb", _BUFFER_BYTES)
+
+    def _beside(self, final: Path, ending: str) -> Path:
+        return final.with_name(f".{final.name[:50]}.{self._mark}.{ending}")
+
+    @property
+    def aside(self) -> list[str]:
+        """See Output.aside."""
+        if self._temporary is None:
+            return []
+        return [str(self._temporary), str(self._temporary.with_suffix(".old"))]
+
+    def write(self, data: bytes | memoryview) -> int:
+        """Append bytes; FileError if the disk is full or the write fails otherwise."""
+        nbytes = memoryview(data).nbytes
+        if nbytes == 0:
+            return 0
+        try:
+            self._encoder.write(data)
+        except OSError as error:
+            raise file_error(self.path, "write", error) from None
+        self._count += nbytes
+        self.ends_line = data[-1:] == b"\n"
+        return nbytes
+
+    def tell(self) -> int:
+        """Bytes written so far, before compression."""
+        return self._count
+
+    def flush(self) -> None:
+        """Do nothing: bytes reach the disk when the set is committed."""
+
+    def close(self) -> None:
+        """Do nothing: the set of outputs ends the file."""
+
+    def finish(self) -> None:
+        """Write what is left, sync it and close the file; FileError if that fails."""
+        if self._file.closed:
+            return
+        try:
+            self._encoder.close()
+            self._file.flush()
+            if self._temporary is not None:
+                os.fsync(self._file.fileno())
+            self._file.close()
+        except OSError as error:
+            raise file_error(self.path, "write", error) from None
+
+    def publish(self) -> None:
+        """Rename to the final path; what it replaces is held as a link until `settle`."""
+        if self._temporary is None or self._final is None:
+            return
+        backup = self._beside(self._final, "old")
+        with contextlib.suppress(OSError):
+            backup.hardlink_to(self._final)
+            self._backup = backup
+        try:
+            self._temporary.replace(self._final)
+        except OSError as error:
+            raise file_error(self.path, "write", error) from None
+        self._temporary = None
+
+    def withdraw(self) -> None:
+        """Undo `publish`: put back what was there before."""
+        if self._final is None or self._temporary is not None:
+            return
+        with contextlib.suppress(OSError):
+            if self._backup is not None:
+                self._backup.replace(self._final)
+                self._backup = None
+            else:
+                self._final.unlink()
+
+    def settle(self) -> None:
+        """Make the rename durable and forget what was there before."""
+        if self._final is None:
+            return
+        if self._backup is not None:
+            self._backup.unlink()
+            self._backup = None
+        _sync_folder(self._final.parent)
+
+    def discard(self) -> None:
+        """Close and remove every temporary file."""
+        with contextlib.suppress(OSError, ValueError):
+            self._file.close()
+        for path in (self._temporary, self._backup):
+            if path is not None:
+                with contextlib.suppress(OSError):
+                    path.unlink()
+        self._temporary = self._backup = None
+
+
+class RemoteFile(AtomicFile):
+    """One output behind a URI: written to a local temporary file, and uploaded when published."""
+
+    def __init__(self, path: str, tmp: str | None) -> None:
+        """Open the temporary file in folder `tmp`; UsageError for a URI that cannot be used."""
+        self._fs, self._key = locate(path)
+        self._tmp = tmp
+        self._is_published = False
+        self._old: str | None = None
+        super().__init__(path)
+
+    def _open(self) -> BinaryIO:
+        descriptor, name = tempfile.mkstemp(dir=self._tmp)
+        self._temporary = Path(name)
+        return os.fdopen(descriptor, "wb", _BUFFER_BYTES)
+
+    def publish(self) -> None:
+        """Upload; where that is not atomic, under another name, and rename then."""
+        with remote_errors(self.path, "write"):
+            if self._fs.exists(self._key):
+                self._old = _remote_beside(self._key, "old")
+                self._fs.copy(self._key, self._old)
+            self._is_published = True
+            if _protocols(self._fs) & ATOMIC:
+                self._fs.put_file(str(self._temporary), self._key)
+                return
+            self._fs.makedirs(self._key.rpartition("/")[0], exist_ok=True)
+            aside = _remote_beside(self._key, "tmp")
+            try:
+                self._fs.put_file(str(self._temporary), aside)
+                self._fs.mv(aside, self._key)
+            except BaseException:
+                with contextlib.suppress(Exception):
+                    self._fs.rm_file(aside)
+                raise
+
+    def withdraw(self) -> None:
+        """Undo `publish`: put back what was there before."""
+        if not self._is_published:
+            return
+        with contextlib.suppress(Exception):
+            if self._old is not None:
+                self._fs.mv(self._old, self._key)
+                self._old = None
+            else:
+                self._fs.rm_file(self._key)
+
+    def settle(self) -> None:
+        """Forget what was there before."""
+        if self._old is not None:
+            with contextlib.suppress(Exception):
+                self._fs.rm_file(self._old)
+
+
+class AtomicFolder:
+    """A new folder of files, written aside and renamed; behind a URI, uploaded when published.
+
+    The folder must not exist, or be empty.
+    """
+
+    def __init__(self, path: str, tmp: str | None) -> None:
+        """Make the temporary folder; FileError if that fails."""
+        self.path = path
+        self._is_remote = is_uri(path)
+        self._is_published = False
+        self._final = Path(path).resolve()
+        self._folders: set[str] = set()
+        try:
+            if self._is_remote:
+                self._temporary = Path(tempfile.mkdtemp(dir=tmp))
+            else:
+                name = f".{self._final.name[:50]}.{secrets.token_hex(4)}.tmp"
+                self._temporary = self._final.with_name(name)
+                self._temporary.mkdir()
+        except OSError as error:
+            raise file_error(path, "create the folder", error) from None
+
+    @property
+    def aside(self) -> list[str]:
+        """See Output.aside."""
+        return [str(self._temporary)]
+
+    def add(self, relative: str, data: bytes) -> None:
+        """Write one file; FileError if that fails."""
+        target = f"{self._temporary}/{relative}"
+        parent = os.path.dirname(target)  # noqa: PTH120
+        try:
+            if parent not in self._folders:
+                os.makedirs(parent, exist_ok=True)  # noqa: PTH103
+                self._folders.add(parent)
+            with open(target, "xb", buffering=0) as file:  # noqa: PTH123
+                file.write(data)
+        except OSError as error:
+            raise file_error(f"{self.path.rstrip('/')}/{relative}", "write", error) from None
+
+    def finish(self) -> None:
+        """Sync all disks: one call instead of one for each of many small files."""
+        if not self._is_remote:
+            os.sync()
+
+    def publish(self) -> None:
+        """Rename the folder, or upload its files."""
+        if not self._is_remote:
+            try:
+                self._temporary.replace(self._final)
+            except OSError as error:
+                raise file_error(self.path, "write", error) from None
+            self._is_published = True
+            return
+        with remote_errors(self.path, "write"):
+            fs, key = locate(self.path)
+            pairs = [
+                (str(file), f"{key.rstrip('/')}/{file.relative_to(self._temporary).as_posix()}")
+                for file in self._files()
+            ]
+            self._is_published = True
+            fs.put([local for local, _ in pairs], [remote for _, remote in pairs])
+
+    def withdraw(self) -> None:
+        """Remove the folder again; it was empty or absent before."""
+        if not self._is_published:
+            return
+        with contextlib.suppress(Exception):
+            if self._is_remote:
+                fs, key = locate(self.path)
+                fs.rm(key, recursive=True)
+            else:
+                shutil.rmtree(self._final)
+
+    def settle(self) -> None:
+        """Make the rename durable."""
+        if not self._is_remote:
+            _sync_folder(self._final.parent)
+
+    def discard(self) -> None:
+        """Remove the temporary folder."""
+        shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def _files(self) -> Iterator[Path]:
+        return (file for file in self._temporary.rglob("*") if file.is_file())
+
+
+def _protocols(fs: object) -> set[str]:
+    names = getattr(fs, "protocol", ())
+    return {names} if isinstance(names, str) else set(names)
+
+
+def _remote_beside(key: str, ending: str) -> str:
+    return f"{key}.{secrets.token_hex(4)}.{ending}"
+
+
+def is_device(path: str) -> bool:
+    """Whether a path is there and is no regular file, such as a device or a pipe."""
+    there = Path(path)
+    return there.exists() and not there.is_file()
+
+
+def _sync_folder(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

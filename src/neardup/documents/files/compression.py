@@ -1,0 +1,285 @@
+"""Bytes in and out of gzip and zstd, and the counting reader under every text format."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import zlib
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol, Self
+
+import pyarrow as pa
+
+from neardup.documents.files.problems import file_error
+from neardup.errors import DataError, FileError
+from neardup.runtime.threads import worker_count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import TracebackType
+
+__all__ = ["CODECS", "MAGIC_BYTES", "ByteReader", "codec_of_bytes", "codec_of_path", "encoder"]
+
+CODECS: Final = {".gz": "gzip", ".zst": "zstd"}
+MAGIC: Final = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
+MAGIC_BYTES: Final = 4
+_BUFFER_BYTES: Final = 1 << 20
+_GZIP_LEVEL: Final = 6
+_COMPRESSED_BYTES: Final = 1 << 20  # of a member or frame, before compression
+_DECODED_BYTES: Final = 1 << 15  # Arrow drops this much of what precedes a broken place
+
+
+def codec_of_path(path: str) -> str | None:
+    """Name the compression that a path's last extension stands for, or None."""
+    return next((codec for end, codec in CODECS.items() if path.lower().endswith(end)), None)
+
+
+def codec_of_bytes(head: bytes) -> str | None:
+    """Name the compression that the first bytes of a stream stand for, or None."""
+    return next((codec for codec, magic in MAGIC.items() if head.startswith(magic)), None)
+
+
+class ByteReader:
+    """Reads one input front to back: decompresses, counts, and copies to a spool if given one.
+
+    Args:
+        name: The input's name, for messages.
+        file: An unbuffered binary file; it is closed with the reader.
+        codec: "gzip", "zstd" or None.
+        head: Bytes already taken from the file.
+        spool: Where to copy every decompressed byte, or None.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        file: io.RawIOBase,
+        codec: str | None = None,
+        head: bytes = b"",
+        spool: BinaryIO | None = None,
+    ) -> None:
+        """Wrap the file; nothing is read yet."""
+        self._name = name
+        self._codec = codec
+        self._counted = _Counted(file, head)
+        self._decoded: _Decoded | None = None
+        raw: io.RawIOBase = self._counted
+        if codec is not None:
+            raw = self._decoded = _Decoded(self._counted, codec)
+        self._seekable = codec is None and spool is None and file.seekable()
+        self._buffered = io.BufferedReader(
+            raw if spool is None else _Tee(raw, spool), _BUFFER_BYTES
+        )
+
+    @property
+    def consumed(self) -> int:
+        """Bytes of the input, compressed as it is, taken so far."""
+        return self._counted.count
+
+    def block(self, nbytes: int, row: int) -> bytes:
+        """Read whole lines, ends included, of at least `nbytes` together; b"" at the end.
+
+        Args:
+            nbytes: When to stop.
+            row: How many lines were read before, for messages.
+
+        Raises:
+            DataError: If the compressed stream is broken; names the line reached.
+            FileError: If the read fails.
+        """
+        with self._named_errors():
+            block = self._buffered.read(nbytes)
+            if len(block) == nbytes and not block.endswith(b"\n"):
+                block += self._buffered.readline()
+        if self._decoded is not None and self._decoded.failure is not None:
+            reached = row + max(block.count(b"\n"), 1)
+            raise DataError(
+                f"{self._name}:{reached}: the {self._codec} stream is broken near here:"
+                f" {self._decoded.failure}; fetch or compress the file again"
+            )
+        return block
+
+    def read(self, nbytes: int) -> bytes:
+        """Read `nbytes`, fewer only at the end."""
+        with self._named_errors():
+            return self._buffered.read(nbytes)
+
+    def skip(self, nbytes: int) -> None:
+        """Go on by `nbytes` without giving them."""
+        if self._seekable:
+            self._buffered.seek(nbytes, io.SEEK_CUR)
+            return
+        while nbytes > 0 and (data := self.read(min(nbytes, _BUFFER_BYTES))):
+            nbytes -= len(data)
+
+    @contextlib.contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except FileError:
+            raise
+        except OSError as error:
+            raise file_error(self._name, "read", error) from None
+
+    def __enter__(self) -> Self:
+        """Give itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the file."""
+        self._buffered.close()
+        self._counted.close()
+
+
+class _Counted(io.RawIOBase):
+    def __init__(self, file: io.RawIOBase, head: bytes) -> None:
+        self._file = file
+        self._head = head
+        self.count = len(head)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return self._file.seekable()
+
+    def readinto(self, buffer: Any) -> int:
+        if self._head:
+            n = min(len(buffer), len(self._head))
+            buffer[:n] = self._head[:n]
+            self._head = self._head[n:]
+            return n
+        n = self._file.readinto(buffer) or 0
+        self.count += n
+        return n
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()
+
+
+class _Decoded(io.RawIOBase):
+    """Ends early where the compressed stream breaks, and says so in `failure`.
+
+    So the reader first gets every line that came through, and can name the line reached.
+    """
+
+    def __init__(self, file: io.RawIOBase, codec: str) -> None:
+        self._stream = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), codec)
+        self.failure: str | None = None
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if self.failure is not None:
+            return 0
+        try:
+            return int(self._stream.readinto(buffer[:_DECODED_BYTES]))
+        except FileError:
+            raise
+        except OSError as error:
+            if error.errno is not None:
+                raise
+            self.failure = str(error)
+            return 0
+
+
+class _Tee(io.RawIOBase):
+    def __init__(self, raw: io.RawIOBase, spool: BinaryIO) -> None:
+        self._raw = raw
+        self._spool = spool
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        n = self._raw.readinto(buffer) or 0
+        try:
+            self._spool.write(buffer[:n])
+        except OSError as error:
+            raise file_error("the temporary copy of the input", "write", error) from None
+        return n
+
+
+class Encoder(Protocol):
+    """What an output's bytes go through."""
+
+    def write(self, data: bytes | memoryview) -> Any:
+        """Take more bytes."""
+
+    def close(self) -> None:
+        """Write the end of the compressed stream; the file below stays open."""
+
+
+def encoder(file: BinaryIO, codec: str | None) -> Encoder:
+    """Compress what is written into `file`; closing the encoder leaves the file open."""
+    return _Plain(file) if codec is None else _Compressor(file, _COMPRESS[codec])
+
+
+def _gzip(data: bytes) -> bytes:
+    return zlib.compress(data, _GZIP_LEVEL, wbits=31)
+
+
+def _zstd(data: bytes) -> bytes:
+    frame: bytes = pa.Codec("zstd").compress(data, asbytes=True)
+    return frame
+
+
+_COMPRESS: Final = {"gzip": _gzip, "zstd": _zstd}
+
+
+class _Plain:
+    def __init__(self, file: BinaryIO) -> None:
+        self.write = file.write
+
+    def close(self) -> None:
+        """Do nothing: there is no stream to end."""
+
+
+class _Compressor:
+    """Compresses blocks on every core; a file of several members or frames is one stream to all.
+
+    gzip (RFC 1952, 2.2) and zstd (RFC 8878, 3) define what members and frames that follow each
+    other mean.
+    """
+
+    def __init__(self, file: BinaryIO, compress: Callable[[bytes], bytes]) -> None:
+        self._file = file
+        self._compress = compress
+        self._workers = worker_count(None)
+        self._threads = ThreadPoolExecutor(self._workers, "neardup-compress")
+        self._block = bytearray()
+        self._waiting: deque[Future[bytes]] = deque()
+
+    def write(self, data: bytes | memoryview) -> None:
+        self._block += data
+        if len(self._block) >= _COMPRESSED_BYTES:
+            self._send()
+            self._write_until(2 * self._workers)
+
+    def close(self) -> None:
+        self._send()
+        self._write_until(0)
+        self._threads.shutdown()
+
+    def _send(self) -> None:
+        block, self._block = bytes(self._block), bytearray()
+        self._waiting.append(self._threads.submit(self._compress, block))
+
+    def _write_until(self, waiting: int) -> None:
+        while len(self._waiting) > waiting:
+            self._file.write(self._waiting.popleft().result())

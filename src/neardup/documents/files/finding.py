@@ -1,0 +1,134 @@
+"""From what is named on the command line to files: folders are listed, patterns expanded."""
+
+from __future__ import annotations
+
+import glob
+import os
+import posixpath
+import stat
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from neardup.documents.files.problems import file_error
+from neardup.documents.files.remote import as_local, is_uri, locate, remote_errors
+from neardup.errors import DataError, FileError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["Found", "find_files"]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One file.
+
+    Args:
+        path: What to open: a path, a URI or "-".
+        relative: Its path below the folder or pattern that was named, with slashes; its base name
+            if it was named itself.
+        nbytes: Its size as it was listed; 0 if it was named itself.
+        is_named: Whether it was named itself.
+    """
+
+    path: str
+    relative: str
+    nbytes: int = 0
+    is_named: bool = False
+
+
+def find_files(path: str) -> list[Found]:
+    """Expand one argument: a file, a folder, a pattern, each also as a URI.
+
+    Folders give every regular file at any depth, patterns (*, ?, [...], and ** for folders at any
+    depth) the files that match, both sorted by path and without hidden ones.
+
+    Raises:
+        DataError: For a folder without files.
+        FileError: If no file matches, or a folder cannot be read.
+    """
+    path = as_local(path)
+    if path == "-":
+        return [Found(path, path, is_named=True)]
+    if is_uri(path):
+        return _find_remote(path)
+    if os.path.isdir(path):  # noqa: PTH112
+        return _checked(path, sorted(_walk(path, ""), key=_relative))
+    if not glob.has_magic(path) or os.path.lexists(path):
+        return [Found(path, os.path.basename(path), is_named=True)]  # noqa: PTH119
+    base = _fixed_part(path)
+    return _checked(path, [_local(x, base) for x in sorted(glob.glob(path, recursive=True))  # noqa: PTH207
+                           if os.path.isfile(x)], is_pattern=True)  # noqa: PTH113  # fmt: skip
+
+
+def _walk(folder: str, prefix: str) -> Iterator[Found]:
+    folders = [(folder, prefix)]
+    while folders:
+        folder, prefix = folders.pop()
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    if entry.name.startswith("."):
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append((entry.path, f"{prefix}{entry.name}/"))
+                    elif entry.is_file():
+                        nbytes = entry.stat().st_size
+                        yield Found(entry.path, prefix + entry.name, nbytes)
+        except OSError as error:
+            raise file_error(folder, "read", error) from None
+
+
+def _local(path: str, base: str) -> Found:
+    try:
+        nbytes = os.stat(path)[stat.ST_SIZE]  # noqa: PTH116
+    except OSError as error:
+        raise file_error(path, "read", error) from None
+    return Found(path, os.path.relpath(path, base or ".").replace(os.sep, "/"), nbytes)
+
+
+def _find_remote(uri: str) -> list[Found]:
+    fs, key = locate(uri)
+    with remote_errors(uri, "read"):
+        if glob.has_magic(key) and not fs.exists(key):
+            listed, base, is_pattern = fs.glob(key, detail=True), _fixed_part(key), True
+        elif uri.endswith("/") or (not fs.isfile(key) and fs.isdir(key)):
+            if not fs.isdir(key):
+                raise FileError(f"cannot read {uri}: No such file or directory")
+            listed, base, is_pattern = fs.find(key, detail=True), key, False
+        else:
+            return [Found(uri, posixpath.basename(key), is_named=True)]
+    start = len(base.rstrip("/")) + 1 if base else 0
+    found = [
+        Found(fs.unstrip_protocol(name), name[start:], _size(info))
+        for name, info in listed.items()
+        if info["type"] == "file" and not _is_hidden(name[start:])
+    ]
+    return _checked(uri, sorted(found, key=_relative), is_pattern=is_pattern)
+
+
+def _checked(path: str, found: list[Found], *, is_pattern: bool = False) -> list[Found]:
+    if not found and is_pattern:
+        raise FileError(f"cannot read {path}: no file matches the pattern")
+    if not found:
+        raise DataError(f"{path}: a folder without documents; name one that holds files")
+    return found
+
+
+def _fixed_part(pattern: str) -> str:
+    """The folder above the first part of the path that is a pattern."""
+    parts = pattern.split("/")
+    first = next(i for i, part in enumerate(parts) if glob.has_magic(part))
+    return "/".join(parts[:first]) or ("/" if pattern.startswith("/") else "")
+
+
+def _is_hidden(relative: str) -> bool:
+    return any(part.startswith(".") for part in relative.split("/"))
+
+
+def _size(info: dict[str, Any]) -> int:
+    return int(info.get("size") or 0)
+
+
+def _relative(found: Found) -> str:
+    return found.relative

@@ -1,0 +1,220 @@
+"""Outputs that appear together or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from neardup.documents.files.atomic import (
+    STANDARD_OUTPUT,
+    AtomicFile,
+    AtomicFolder,
+    Output,
+    RemoteFile,
+    is_device,
+)
+from neardup.documents.files.problems import file_error
+from neardup.documents.files.remote import as_local, is_uri, locate, remote_errors
+from neardup.errors import FileError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from types import TracebackType
+
+__all__ = ["OutputSet", "check_empty", "is_folder", "joined_path"]
+
+
+class OutputSet:
+    """All outputs of one run: after `commit` they are all there, without it none is.
+
+    Args:
+        inputs: Paths that no output may replace.
+        tmp: Folder for what waits for its upload to a URI; the system's own if None.
+        told: Called with the paths of what is temporary when an output begins, so that whoever
+            cleans up after a killed process can know them.
+
+    Example:
+        >>> with OutputSet() as outputs:
+        ...     _ = outputs.create("/dev/null").write(b"gone")
+        ...     outputs.commit()
+    """
+
+    def __init__(
+        self,
+        inputs: Iterable[str | None] = (),
+        tmp: str | None = None,
+        told: Callable[[list[str]], None] | None = None,
+    ) -> None:
+        """Remember the inputs."""
+        self._told = told
+        self._tmp = tmp
+        self._inputs = [path for path in inputs if path is not None]
+        self._files: list[Output] = []
+        self._taken: set[str] = set()
+        self._folders: list[Path] = []
+        self._committed = False
+
+    def create(self, path: str) -> AtomicFile:
+        """Begin an output.
+
+        Raises:
+            UsageError: If the path is an input, an output already, or a folder.
+            FileError: If the folder around it is missing or cannot be written.
+        """
+        path = as_local(path)
+        self.check(path)
+        if is_uri(path) or not is_device(path):
+            self._take(path)
+        file = RemoteFile(path, self._tmp) if is_uri(path) else AtomicFile(path)
+        self._begin(file)
+        return file
+
+    def create_tree(self, path: str) -> AtomicFolder:
+        """Begin a folder of files, which must be empty or absent.
+
+        Raises:
+            UsageError: If there is something in it.
+            FileError: If it cannot be created.
+        """
+        path = as_local(path)
+        check_empty(path)
+        if not is_uri(path):
+            self.create_folder(str(Path(path).resolve().parent))
+        folder = AtomicFolder(path, self._tmp)
+        self._begin(folder)
+        return folder
+
+    def create_folder(self, path: str) -> None:
+        """Make a folder unless it is there; removed again without a commit."""
+        path = as_local(path)
+        if is_uri(path):
+            return
+        folder = Path(path)
+        missing = [x for x in (folder, *folder.parents) if not x.exists()]
+        for parent in reversed(missing):
+            try:
+                parent.mkdir()
+            except OSError as error:
+                raise file_error(path, "create the folder", error) from None
+            self._folders.append(parent)
+
+    def commit(self) -> None:
+        """Flush, sync and rename every output; an error or a signal leaves all as it was before."""
+        for file in self._files:
+            file.finish()
+        published: list[Output] = []
+        try:
+            for file in self._files:
+                published.append(file)
+                file.publish()
+        except BaseException:
+            for file in reversed(published):
+                file.withdraw()
+            raise
+        self._committed = True
+        for file in self._files:
+            file.settle()
+
+    def check(self, path: str) -> None:
+        """Raise what `create` would, without creating anything; call it before a long run."""
+        path = as_local(path)
+        if path in STANDARD_OUTPUT:
+            return
+        if is_folder(path):
+            raise UsageError(f"{path} is a folder; name a file in it")
+        parent = Path(path).resolve().parent
+        if not is_uri(path) and not parent.is_dir():
+            raise FileError(f"cannot write {path}: there is no folder {parent}; create it first")
+        if any(_is_same(source, path) for source in self._inputs):
+            raise UsageError(f"{path} is an input; write to another path")
+
+    def _begin(self, output: Output) -> None:
+        self._files.append(output)
+        if self._told is not None and output.aside:
+            self._told(output.aside)
+
+    def _take(self, path: str) -> None:
+        name = _full_name(path)
+        if name in self._taken:
+            raise UsageError(f"{path} is named for two outputs; give each its own path")
+        self._taken.add(name)
+
+    def __enter__(self) -> Self:
+        """Give itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Remove every temporary file, and, without a commit, the folders made."""
+        for file in self._files:
+            file.discard()
+        if not self._committed:
+            for folder in reversed(self._folders):
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+
+
+def _full_name(path: str) -> str:
+    if path in STANDARD_OUTPUT:
+        return "-"
+    if not is_uri(path):
+        return str(Path(path).resolve())
+    fs, key = locate(path)
+    return str(fs.unstrip_protocol(key))
+
+
+def _is_same(source: str, path: str) -> bool:
+    if is_uri(source) or is_uri(path):
+        return _scheme(source) == _scheme(path) and _full_name(source) == _full_name(path)
+    try:
+        return Path(source).samefile(path)
+    except OSError:
+        return False
+
+
+def _scheme(path: str) -> str:
+    return path.partition("://")[0] if is_uri(path) else ""
+
+
+def is_folder(path: str) -> bool:
+    """Whether an output is a folder: it exists as one or ends in a slash."""
+    path = as_local(path)
+    if path.endswith("/"):
+        return True
+    if not is_uri(path):
+        return Path(path).is_dir()
+    fs, key = locate(path)
+    with remote_errors(path, "read"):
+        return bool(fs.isdir(key))
+
+
+def joined_path(folder: str, relative: str) -> str:
+    """The path of a file in an output folder.
+
+    Example:
+        >>> joined_path("s3://bucket/out/", "a.jsonl"), joined_path("out/", "a.jsonl")
+        ('s3://bucket/out/a.jsonl', 'out/a.jsonl')
+    """
+    return f"{folder.rstrip('/')}/{relative}" if is_uri(folder) else str(Path(folder, relative))
+
+
+def check_empty(path: str) -> None:
+    """Raise UsageError if there is something in a folder."""
+    if is_uri(path):
+        fs, key = locate(path)
+        with remote_errors(path, "read"):
+            is_used = fs.exists(key) and bool(fs.find(key))
+    else:
+        try:
+            is_used = Path(path).is_dir() and any(Path(path).iterdir())
+        except OSError as error:
+            raise file_error(path, "read", error) from None
+    if is_used:
+        raise UsageError(
+            f"{path} is not empty, and kept files would mix with what is in it; name a new folder"
+        )

@@ -1,0 +1,138 @@
+"""Arrow IPC, the file format (Feather version 2 too) and the stream format."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from neardup.documents.formats.columnar import ColumnarSource
+from neardup.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from neardup.documents.files.atomic import AtomicFile
+
+__all__ = ["ArrowSource"]
+
+_MAGIC: Final = b"ARROW1"
+
+
+class ArrowSource(ColumnarSource):
+    """An Arrow IPC file; its first bytes tell the two formats apart."""
+
+    format = "arrow"
+    title = "Arrow"
+
+    def is_stream(self) -> bool:
+        """Whether it is in the stream format."""
+        with self._input.open_raw() as raw:
+            return bool(raw.read(len(_MAGIC)) != _MAGIC)
+
+    @contextmanager
+    def open_table(self) -> Iterator[_Reader]:
+        """Open the file; see ColumnarSource.open_table."""
+        with self._input.open_raw() as raw:
+            yield _Reader(raw, self.nbytes or 0, self.is_stream())
+
+    @classmethod
+    def write_joined(
+        cls,
+        sources: Sequence[ArrowSource],
+        keeps: Sequence[npt.NDArray[np.bool_]],
+        target: AtomicFile,
+    ) -> None:
+        """Write all columns of the kept rows, with the first input's schema and kind of format.
+
+        Raises:
+            UsageError: If the file format cannot hold what is joined.
+        """
+        with sources[0]._reading() as file:  # noqa: SLF001
+            schema, codec = file.schema, file.codec
+        make = pa.ipc.new_stream if sources[0].is_stream() else pa.ipc.new_file
+        options = pa.ipc.IpcWriteOptions(compression=codec, emit_dictionary_deltas=True)
+        with make(pa.PythonFile(target, mode="w"), schema, options=options) as writer:
+            for source, keep in zip(sources, keeps, strict=True):
+                for table in source.kept_tables(keep):
+                    try:
+                        writer.write_table(table.replace_schema_metadata(schema.metadata))
+                    except pa.ArrowInvalid as error:
+                        raise UsageError(
+                            f"{target.path}: one Arrow file cannot hold this: {error};"
+                            " write to a folder (-o OUT/)"
+                        ) from None
+
+
+class _Reader:
+    def __init__(self, file: pa.NativeFile, nbytes: int, is_stream: bool) -> None:
+        self._file = file
+        self._nbytes = max(nbytes, 1)
+        self.is_stream = is_stream
+        self.codec = _codec(file, is_stream)
+        file.seek(0)
+        self.schema = self._open(None).schema
+
+    def parts(
+        self, columns: list[str] | None, nbytes: int
+    ) -> Iterator[tuple[pa.RecordBatch, float]]:
+        self._file.seek(0)
+        wanted = None if columns is None else [self.schema.get_field_index(x) for x in columns]
+        for batch, share in self._batches(self._open(wanted)):
+            rows = max(len(batch) * nbytes // max(batch.nbytes, 1), 1)
+            for start in range(0, len(batch), rows):
+                part = batch.slice(start, rows)
+                yield (part if columns is None else part.select(columns)), share
+
+    def _open(self, fields: list[int] | None) -> Any:
+        options = pa.ipc.IpcReadOptions(included_fields=fields)
+        opened = pa.ipc.open_stream if self.is_stream else pa.ipc.open_file
+        return opened(self._file, options=options)
+
+    def _batches(self, reader: Any) -> Iterator[tuple[pa.RecordBatch, float]]:
+        if self.is_stream:
+            for batch in reader:
+                yield batch, self._file.tell() / self._nbytes
+            return
+        for i in range(reader.num_record_batches):
+            yield reader.get_batch(i), (i + 1) / reader.num_record_batches
+
+
+def _codec(file: pa.NativeFile, is_stream: bool) -> str | None:
+    """Find how the buffers of the first record batch are compressed: "lz4", "zstd" or None."""
+    if not is_stream:
+        file.seek(8)
+    for message in pa.ipc.MessageReader.open_stream(file):
+        if message.type == "record batch":
+            return _codec_of_batch(message.metadata.to_pybytes())
+    return None
+
+
+def _codec_of_batch(data: bytes) -> str | None:
+    """Read it from a message's flatbuffer: Message.header (RecordBatch).compression.codec."""
+    root = _number(data, 0, 4)
+    header = _field(data, root, 2)
+    compression = _field(data, header + _number(data, header, 4), 3)
+    if compression == 0:
+        return None
+    body = compression + _number(data, compression, 4)
+    codec = _field(data, body, 0)
+    return "zstd" if codec and data[codec] == 1 else "lz4"
+
+
+def _field(data: bytes, table: int, number: int) -> int:
+    """Where a field of a flatbuffer's table lies; 0 if it is absent."""
+    entries = table - int.from_bytes(data[table : table + 4], "little", signed=True)
+    entry = 4 + 2 * number
+    if entry >= _number(data, entries, 2):
+        return 0
+    offset = _number(data, entries + entry, 2)
+    return table + offset if offset else 0
+
+
+def _number(data: bytes, at: int, size: int) -> int:
+    return int.from_bytes(data[at : at + size], "little")

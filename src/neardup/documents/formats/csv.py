@@ -1,0 +1,266 @@
+"""CSV and TSV: a header row, then one record for each row; quoted fields may span lines."""
+
+from __future__ import annotations
+
+import csv
+import math
+from operator import itemgetter
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import numpy as np
+
+from neardup.documents.batch import Gathered, Joiner
+from neardup.documents.files.inputs import StreamInput
+from neardup.documents.files.problems import BadRecordError, missing_field, quoted
+from neardup.documents.formats.csv_fields import CsvFields
+from neardup.documents.formats.fields import Found
+from neardup.documents.formats.lines import TextSource
+from neardup.documents.formats.spans import Spans
+from neardup.documents.rejects import refuse
+from neardup.documents.source import BOM
+from neardup.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from neardup.documents.batch import Batch, ReadOptions
+    from neardup.documents.files.compression import ByteReader
+    from neardup.documents.rejects import Rejects
+
+__all__ = ["CsvSource", "TsvSource"]
+
+_FIELD_LIMIT: Final = (1 << 31) - 1
+_PART_BYTES: Final = 1 << 19  # what is parsed at a time stays in the cache
+_KERNEL_PAYS: Final = 4 << 20  # bytes parsed in the time that loading the kernel takes
+
+
+class CsvSource(TextSource):
+    """A CSV file. Blank lines are no records, but count as lines."""
+
+    format = "csv"
+    delimiter: ClassVar[str] = ","
+    plainly_parsed: ClassVar[int] = 0
+    """Bytes that this process has parsed without the kernel."""
+    _header = b""
+
+    def header(self) -> bytes:
+        """The header row as it stands in the file."""
+        return self._header
+
+    def layout(self) -> bytes | None:
+        """The header row without byte-order mark and line end; None if there is none yet."""
+        if not self._header and not isinstance(self._input, StreamInput):
+            with self._input.open() as reader:
+                lines = _Lines(reader)
+                self._read_header(self._rows(lines), lines)
+        return self._header.removeprefix(BOM).rstrip(b"\r\n") or None
+
+    def batches(self, options: ReadOptions, rejects: Rejects | None = None) -> Iterator[Batch]:
+        """Read the documents; see Source.batches."""
+        joiner = Joiner()
+        with self._input.open() as reader:
+            lines = _Lines(reader)
+            rows = self._rows(lines)
+            names = self._read_header(rows, lines)
+            self._spans = Spans(lines.offset)
+            if names:
+                start = lines.offset
+                records = _Records(self.name, options, names, rejects)
+                fields = records.fields(self.delimiter)
+                while block := lines.block(min(options.batch_bytes, _PART_BYTES)):
+                    first = lines.number + 1
+                    found = fields.find(block) if CsvSource.plainly_parsed > _KERNEL_PAYS else None
+                    if found is None:
+                        CsvSource.plainly_parsed += len(block)
+                        found = records.read(rows, lines, len(block))
+                    else:
+                        lines.skip(int(found.lengths.sum()), found.lines)
+                    self._spans.add(found.lengths, found.accepted)
+                    joiner.add(found.columns, found.rows + first)
+                    if lines.offset - start >= options.batch_bytes:
+                        yield from joiner.take(reader.consumed)
+                        start = lines.offset
+                yield from joiner.take(reader.consumed)
+        self._input.check_unchanged()
+
+    def _rows(self, lines: _Lines) -> Iterator[list[str]]:
+        csv.field_size_limit(_FIELD_LIMIT)
+        return csv.reader(lines.feed(), delimiter=self.delimiter, strict=True)
+
+    def _read_header(self, rows: Iterator[list[str]], lines: _Lines) -> list[str]:
+        names: list[str] = []
+        while not names:
+            lines.begin_record()
+            try:
+                names = next(rows)
+            except StopIteration:
+                return []
+            except csv.Error as error:
+                raise DataError(
+                    f"{self.name}:1: the header row is broken: {error}; fix it"
+                ) from None
+        if lines.undecodable:
+            raise DataError(f"{self.name}:1: the header row is not UTF-8; convert the file")
+        self._header = b"".join(lines.record)
+        return names
+
+
+class TsvSource(CsvSource):
+    """A file of tab-separated values, with the quoting of CSV."""
+
+    format = "tsv"
+    delimiter = "\t"
+
+
+class _Lines:
+    """Feeds physical lines to csv.reader and remembers those of the record in hand.
+
+    Between two records a whole block can be taken instead.
+    """
+
+    def __init__(self, reader: ByteReader) -> None:
+        self._reader = reader
+        self._block = b""
+        self._at = 0
+        self.offset = 0
+        self.number = 0
+        self.record: list[bytes] = []
+        self.undecodable = False
+
+    def begin_record(self) -> None:
+        self.record = []
+        self.undecodable = False
+
+    def feed(self) -> Iterator[str]:
+        while line := self._next():
+            self.number += 1
+            self.offset += len(line)
+            self.record.append(line)
+            try:
+                text = line.decode()
+            except UnicodeDecodeError:
+                self.undecodable = True
+                text = line.decode(errors="surrogateescape")
+            yield text.removeprefix("\ufeff") if self.number == 1 else text
+
+    def block(self, nbytes: int) -> bytes:
+        """Whole lines that are yet to come, about `nbytes`; they stay to come."""
+        if len(self._block) - self._at < nbytes:
+            known = self.number + self._block.count(b"\n", self._at)
+            self._block = self._block[self._at :] + self._reader.block(nbytes, known)
+            self._at = 0
+        return self._block[self._at :]
+
+    def skip(self, nbytes: int, lines: int) -> None:
+        """Pass over so much of the block."""
+        self.number += lines
+        self.offset += nbytes
+        self._at += nbytes
+
+    def _next(self) -> bytes:
+        if self._at == len(self._block):
+            self._block, self._at = self._reader.block(_PART_BYTES, self.number), 0
+        end = self._block.find(b"\n", self._at) + 1 or len(self._block)
+        line = self._block[self._at : end]
+        self._at = end
+        return line
+
+
+class _Records:
+    """Parses records one by one, with csv.reader, and says what is wrong with bad ones."""
+
+    def __init__(
+        self, source: str, options: ReadOptions, names: list[str], rejects: Rejects | None
+    ) -> None:
+        self._source = source
+        self._options = options
+        self._rejects = rejects
+        self._width = len(names)
+        self._text = [_column(source, names, name, "--text") for name in options.text]
+        self._id, self._within, self._number = (
+            None if name is None else _column(source, names, name, option)
+            for name, option in (
+                (options.id, "--id"),
+                (options.within, "--within"),
+                (options.number, "another --keep"),
+            )
+        )
+        self._pick = itemgetter(*self._text)
+
+    def fields(self, delimiter: str) -> CsvFields:
+        """The quick way to the same columns."""
+        others = (self._id, self._within, self._number)
+        wanted = self._text + [column for column in others if column is not None]
+        return CsvFields(self._options, delimiter, self._width, wanted, self._parsed)
+
+    def read(self, rows: Iterator[list[str]], lines: _Lines, nbytes: int) -> Found:
+        """Read records of at least `nbytes`, or up to the end of the file."""
+        self._gathered = Gathered(self._options)
+        lengths, accepted, begins = [], [], []
+        stop, before = lines.offset + nbytes, lines.number
+        while lines.offset < stop:
+            start, number = lines.offset, lines.number
+            lines.begin_record()
+            try:
+                is_record = self._take(next(rows), lines.undecodable)
+            except StopIteration:
+                break
+            except (csv.Error, BadRecordError) as error:
+                bad = error if isinstance(error, BadRecordError) else _broken(error)
+                record = b"".join(lines.record).rstrip(b"\r\n")
+                refuse(self._source, number + 1, bad, record, self._options, self._rejects)
+                is_record = False
+            lengths.append(lines.offset - start)
+            accepted.append(is_record)
+            if is_record:
+                begins.append(number - before)
+        return Found(
+            self._gathered.columns(),
+            np.array(lengths, np.int64),
+            np.array(accepted, np.bool_),
+            np.array(begins, np.int64),
+            lines.number - before,
+        )
+
+    def _take(self, fields: list[str], undecodable: bool) -> bool:
+        if not fields:
+            return False
+        if undecodable:
+            raise BadRecordError("not UTF-8")
+        if len(fields) != self._width:
+            raise BadRecordError(f"{len(fields)} fields where the header has {self._width}")
+        number = None if self._number is None else self._parsed(fields[self._number])
+        picked = self._pick(fields)
+        self._gathered.add(
+            picked if isinstance(picked, str) else "\n".join(picked),
+            "" if self._id is None else fields[self._id],
+            None if self._within is None else fields[self._within],
+            number,
+        )
+        return True
+
+    def _parsed(self, field: str) -> float | None:
+        if not field.strip():
+            return None
+        try:
+            number = float(field)
+        except ValueError:
+            number = math.nan
+        if math.isnan(number):
+            raise BadRecordError(f"{self._options.number} is {quoted([field])}, not a number")
+        return number
+
+
+def _column(source: str, names: list[str], name: str, option: str) -> int:
+    if name not in names:
+        bad = missing_field(name, names, option, "column")
+        raise DataError(f"{source}:1: {bad.problem}; {bad.advice}")
+    if names.count(name) > 1:
+        raise DataError(f'{source}:1: there are two columns "{name}"; rename one')
+    return names.index(name)
+
+
+def _broken(error: csv.Error) -> BadRecordError:
+    if "unexpected end of data" in str(error):
+        return BadRecordError("a quote is opened and never closed")
+    return BadRecordError(f"not valid CSV: {str(error).partition(' - ')[0]}")

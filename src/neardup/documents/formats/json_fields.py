@@ -1,0 +1,90 @@
+"""Fields of JSON lines, found by a kernel where it vouches for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.documents.formats.fields import SLACK, Found, is_utf8, named_columns, text_array
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from neardup.documents.batch import ReadOptions
+
+__all__ = ["JsonFields"]
+
+
+class JsonFields:
+    """Finds the wanted fields of blocks of whole lines."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        """Take the fields; nothing is compiled yet."""
+        self._options = options
+        names = [name.encode("utf-8", "surrogatepass") for name in options.fields]
+        self._names = np.frombuffer(b"".join(names), np.uint8)
+        self._name_ends = np.cumsum([len(name) for name in names], dtype=np.int64)
+        self._tail = np.empty(64, np.uint8)
+        self._marks = np.empty(0, np.int32)
+        self._backslashes = np.empty(0, np.uint64)
+        self._scratch = np.empty(0, np.uint8)
+
+    def find(self, block: bytes) -> Found | None:
+        """Find the fields of every record, or None where a complete parser is needed."""
+        from neardup.kernels.documents.json_lines import find_marks, walk_marks
+
+        if len(block) >= 2**31 or not is_utf8(block):
+            return None
+        data = np.frombuffer(block, np.uint8)
+        self._make_room(len(block))
+        count, lines = find_marks(data, self._tail, self._marks, self._backslashes)
+        if count < 0:
+            return None
+        fields = len(self._name_ends)
+        ends, accepted = np.empty(lines, np.int64), np.empty(lines, np.bool_)
+        places, kinds = np.empty((fields, lines, 2), np.int32), np.empty((fields, lines), np.uint8)
+        records = walk_marks(
+            data, self._marks, count, self._backslashes, self._names, self._name_ends,
+            self._allowed(), self._scratch, ends, accepted, places, kinds,
+        )  # fmt: skip
+        if records < 0:
+            return None
+        columns: list[Any] = [
+            self._column(data, places[i], kinds[i, :records]) for i in range(fields)
+        ]
+        if any(column is None for column in columns):
+            return None
+        if self._options.number is not None:
+            columns[-1] = columns[-1].cast(pa.float64())
+        named = named_columns(self._options, columns)
+        return Found(
+            named, np.diff(ends, prepend=0), accepted, np.flatnonzero(accepted), int(lines)
+        )
+
+    def _make_room(self, nbytes: int) -> None:
+        if len(self._marks) <= nbytes:
+            self._marks = np.empty(nbytes + 1, np.int32)
+            self._backslashes = np.empty(nbytes // 64 + 1, np.uint64)
+            self._scratch = np.empty(nbytes + SLACK, np.uint8)
+
+    def _allowed(self) -> npt.NDArray[np.int64]:
+        """The kinds of value that each field may have."""
+        from neardup.kernels.documents.json_lines import BOOLEAN, FRACTION, INTEGER, NULL, STRING
+
+        options = self._options
+        kinds = [STRING] * len(options.text)
+        kinds += [STRING | INTEGER] * (options.id is not None)
+        kinds += [STRING | INTEGER | BOOLEAN | NULL] * (options.within is not None)
+        kinds += [INTEGER | FRACTION | NULL] * (options.number is not None)
+        return np.array(kinds, np.int64)
+
+    def _column(self, data: Any, places: Any, kinds: Any) -> pa.LargeStringArray | None:
+        """One field of every record; None for a bad escape."""
+        from neardup.kernels.documents.json_lines import NULL, gather
+
+        values, offsets = np.empty(len(data) + SLACK, np.uint8), np.empty(len(kinds) + 1, np.int64)
+        if not gather(data, self._backslashes, places, kinds, len(kinds), values, offsets):
+            return None
+        return text_array(values, offsets, kinds != NULL)

@@ -1,0 +1,228 @@
+"""JSON lines: one object a line."""
+
+from __future__ import annotations
+
+import io
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from neardup.documents.batch import Columns, Gathered, Joiner, string_array
+from neardup.documents.files.problems import BadRecordError, missing_field
+from neardup.documents.formats.fields import Found
+from neardup.documents.formats.json_fields import JsonFields
+from neardup.documents.formats.lines import TextSource
+from neardup.documents.formats.spans import Spans
+from neardup.documents.rejects import refuse
+from neardup.documents.source import BOM
+from neardup.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from neardup.documents.batch import Batch, ReadOptions
+    from neardup.documents.rejects import Rejects
+
+__all__ = ["JsonlSource"]
+
+_BLANK = b" \t\r\n"
+_KINDS = {
+    str: "a string",
+    int: "a number",
+    float: "a number",
+    bool: "a boolean",
+    list: "an array",
+    dict: "an object",
+    type(None): "null",
+}
+_PART_BYTES = 1 << 19  # lines, objects and texts of a part stay in the cache; 1.5 times as fast
+_KERNEL_PAYS: Final = 4 << 20  # bytes parsed in the time that loading the kernel takes
+_FIX = "fix the line or pass --on-error skip"
+
+
+class JsonlSource(TextSource):
+    """A file of JSON lines. Blank lines are no records, but count as lines."""
+
+    format = "jsonl"
+    plainly_parsed: ClassVar[int] = 0
+    """Bytes that this process has parsed without the kernel."""
+
+    def layout(self) -> None:
+        """Any JSON lines may follow any others."""
+
+    def batches(self, options: ReadOptions, rejects: Rejects | None = None) -> Iterator[Batch]:
+        """Read the documents; see Source.batches."""
+        parser, fields = _Parser(options), JsonFields(options)
+        row = 1
+        joiner = Joiner()
+        self._spans = Spans()
+        start = 0
+        with self._input.open() as reader:
+            while block := reader.block(min(options.batch_bytes, _PART_BYTES), row - 1):
+                if row == 1:
+                    block = self._begin(block)
+                found = fields.find(block) if JsonlSource.plainly_parsed > _KERNEL_PAYS else None
+                if found is None:
+                    JsonlSource.plainly_parsed += len(block)
+                    found = self._parse(parser, block, row, rejects)
+                self._spans.add(found.lengths, found.accepted)
+                joiner.add(found.columns, found.rows + row)
+                row += found.lines
+                if self._spans.end - start >= options.batch_bytes:
+                    yield from joiner.take(reader.consumed)
+                    start = self._spans.end
+            yield from joiner.take(reader.consumed)
+        self._input.check_unchanged()
+
+    def _begin(self, block: bytes) -> bytes:
+        if block.startswith(BOM):
+            block = block[len(BOM) :]
+            self._spans = Spans(len(BOM))
+        plain = self.name.lower().removesuffix(".gz").removesuffix(".zst")
+        if plain.endswith(".json") and block.lstrip(_BLANK).startswith(b"["):
+            raise DataError(
+                f"{self.name}:1: it is one JSON array, and JSON lines are wanted;"
+                f" convert it: jq -c '.[]' {self.name}"
+            )
+        return block
+
+    def _parse(self, parser: _Parser, block: bytes, row: int, rejects: Rejects | None) -> Found:
+        lines = io.BytesIO(block).readlines()
+        lengths = np.fromiter(map(len, lines), np.int64, len(lines))
+        if (parsed := parser.all_of(lines)) is not None:
+            every = np.arange(len(lines))
+            return Found(parsed, lengths, np.ones(len(lines), np.bool_), every, len(lines))
+        accepted = np.zeros(len(lines), np.bool_)
+        gathered = Gathered(parser.options)
+        for i, line in enumerate(lines):
+            record = line.strip(_BLANK)
+            if not record:
+                continue
+            try:
+                gathered.add(*parser.one(record))
+            except BadRecordError as bad:
+                refuse(self.name, row + i, bad, line.rstrip(b"\r\n"), parser.options, rejects)
+                continue
+            accepted[i] = True
+        records = np.flatnonzero(accepted)
+        return Found(gathered.columns(), lengths, accepted, records, len(lines))
+
+
+class _Parser:
+    def __init__(self, options: ReadOptions) -> None:
+        self.options = options
+        self._pick = itemgetter(*options.fields)
+
+    def all_of(self, lines: list[bytes]) -> Columns | None:
+        """Parse lines that are all good, quickly; None if one is not, or is blank."""
+        try:
+            picked = list(map(self._pick, map(orjson.loads, lines)))
+            columns = self._columns(picked)
+        except (ValueError, TypeError, LookupError, OverflowError):
+            return None
+        if columns.texts.null_count or (columns.ids is not None and columns.ids.null_count):
+            return None
+        return columns
+
+    def _columns(self, picked: list[Any]) -> Columns:
+        options = self.options
+        if len(options.fields) == 1:
+            return Columns(string_array(picked))
+        values = list(zip(*picked, strict=True))
+        numbers = None if options.number is None else _number_array(values.pop())
+        within = (
+            None if options.within is None else _scalar_array(values.pop(), pa.types.is_boolean)
+        )
+        ids = None if options.id is None else _scalar_array(values.pop())
+        if len(values) == 1:
+            texts = string_array(values[0])
+        else:
+            texts = string_array(["\n".join(parts) for parts in zip(*values, strict=True)])
+        return Columns(texts, ids, within, numbers)
+
+    def one(self, record: bytes) -> tuple[str, str, str | None, float | None]:
+        """Parse one record: text, id, group and number ("" or None where there is no field).
+
+        Raises:
+            BadRecordError: Says what is wrong.
+        """
+        value = _load(record)
+        if not isinstance(value, dict):
+            raise BadRecordError(f"{_KINDS[type(value)]}, not a JSON object", _FIX)
+        options = self.options
+        parts = [_field(value, name, "--text") for name in options.text]
+        for name, part in zip(options.text, parts, strict=True):
+            if not isinstance(part, str):
+                raise BadRecordError(f"{name} is {_KINDS[type(part)]}, not a string", _FIX)
+        identity = "" if options.id is None else _identity(value, options.id)
+        within = None if options.within is None else _within(value, options.within)
+        number = None if options.number is None else _number(value, options.number)
+        return "\n".join(parts), identity, within, number
+
+
+def _scalar_array(
+    values: Sequence[Any], also: Callable[[pa.DataType], bool] = pa.types.is_string
+) -> pa.LargeStringArray:
+    """Strings or whole numbers as text; TypeError or ValueError for a mixture and for others."""
+    array = pa.array(values)
+    kinds = (pa.types.is_integer, pa.types.is_string, pa.types.is_null, also)
+    if not any(test(array.type) for test in kinds):
+        raise TypeError("neither strings nor whole numbers")
+    return array.cast(pa.large_string())
+
+
+def _number_array(values: Sequence[Any]) -> pa.DoubleArray:
+    array = pa.array(values)
+    kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_null)
+    if not any(test(array.type) for test in kinds):
+        raise TypeError("no numbers")
+    return array.cast(pa.float64())
+
+
+def _identity(record: dict[str, Any], name: str) -> str:
+    value = _field(record, name, "--id")
+    if type(value) not in {str, int}:
+        raise BadRecordError(
+            f"{name} is {_KINDS[type(value)]}, not a string or a whole number", _FIX
+        )
+    return str(value)
+
+
+def _within(record: dict[str, Any], name: str) -> str | None:
+    value = _field(record, name, "--within")
+    if isinstance(value, float | list | dict):
+        kind = "a fraction" if isinstance(value, float) else _KINDS[type(value)]
+        raise BadRecordError(
+            f"{name} is {kind}, not a string, a whole number, a boolean or null", _FIX
+        )
+    if isinstance(value, bool):
+        return str(value).lower()
+    return None if value is None else str(value)
+
+
+def _number(record: dict[str, Any], name: str) -> float | None:
+    value = record.get(name)
+    if type(value) not in {int, float, type(None)}:
+        raise BadRecordError(f"{name} is {_KINDS[type(value)]}, not a number", _FIX)
+    return None if value is None else float(value)
+
+
+def _field(record: dict[str, Any], name: str, option: str) -> Any:
+    try:
+        return record[name]
+    except KeyError:
+        raise missing_field(name, record, option, "field") from None
+
+
+def _load(record: bytes) -> Any:
+    try:
+        return orjson.loads(record)
+    except orjson.JSONDecodeError as error:
+        try:
+            record.decode()
+        except UnicodeDecodeError as undecodable:
+            raise BadRecordError(f"not UTF-8 (byte {undecodable.start + 1})", _FIX) from None
+        raise BadRecordError(f"not valid JSON: {error.msg} (column {error.colno})", _FIX) from None

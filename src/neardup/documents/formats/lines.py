@@ -1,0 +1,56 @@
+"""Inputs of records that are lines of text: what JSON lines and CSV share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from neardup.documents.formats.spans import Spans, copy_runs
+from neardup.documents.source import Source, check_flags
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from neardup.documents.files.atomic import AtomicFile
+    from neardup.documents.files.inputs import Input
+
+__all__ = ["TextSource"]
+
+
+class TextSource(Source):
+    """An input whose records are stretches of bytes, kept exactly as they are."""
+
+    def __init__(self, origin: Input) -> None:
+        """Take the input; nothing is read yet."""
+        super().__init__(origin)
+        self._spans = Spans()
+
+    @classmethod
+    def write_joined(
+        cls,
+        sources: Sequence[TextSource],
+        keeps: Sequence[npt.NDArray[np.bool_]],
+        target: AtomicFile,
+    ) -> None:
+        """Write the first header that there is, then the kept records of every input."""
+        headers = [source.header() for source in sources]
+        target.write(next((header for header in headers if header), b""))
+        for source, keep in zip(sources, keeps, strict=True):
+            source.write_records(keep, target)
+
+    def header(self) -> bytes:
+        """What goes before the records, byte for byte; empty if there is nothing."""
+        return b""
+
+    def write_records(self, keep: npt.NDArray[np.bool_], target: AtomicFile) -> None:
+        """Copy the kept records; what is there already gets a line end first if it has none."""
+        check_flags(self, keep, self._spans.accepted)
+        self._input.check_unchanged()
+        runs = self._spans.runs(keep)
+        if len(runs) and not target.ends_line:
+            target.write(b"\n")
+        with self._input.open() as reader:
+            copy_runs(reader, runs, target)
+        self._input.check_unchanged()

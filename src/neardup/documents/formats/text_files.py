@@ -1,0 +1,209 @@
+"""Text files: each is one document, and the kept ones are copied to a folder as they are."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections import Counter
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.documents.batch import Columns, string_array
+from neardup.documents.files.compression import codec_of_path
+from neardup.documents.files.problems import BadRecordError, file_error
+from neardup.documents.files.remote import is_uri, locate, remote_errors
+from neardup.documents.rejects import refuse
+from neardup.documents.source import BOM, DocumentFiles, check_flags
+from neardup.errors import FileError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from neardup.documents.batch import Batch, ReadOptions
+    from neardup.documents.files.atomic import AtomicFile, AtomicFolder
+    from neardup.documents.files.finding import Found
+    from neardup.documents.rejects import Rejects
+
+__all__ = ["TEXT_EXTENSIONS", "TextFilesSource"]
+
+TEXT_EXTENSIONS: Final = (".txt", ".text", ".md", ".markdown", ".rst")
+_FIX: Final = "fix the file or pass --on-error skip"
+_COPY_BYTES: Final = 8 << 20
+_FILES_AT_ONCE: Final = 256
+
+
+class TextFilesSource(DocumentFiles):
+    """Many text files as one input; a file's relative path is its document's id."""
+
+    format = "text"
+
+    def __init__(self, files: Sequence[Found]) -> None:
+        """Take files that were found; UsageError if two have the same relative path."""
+        self.name = files[0].path if len(files) == 1 else "text files"
+        self.path = None
+        self.relative = ""
+        self.nbytes = sum(file.nbytes for file in files)
+        self._files = files
+        self._accepted = np.zeros(len(files), np.bool_)
+        self._sums = np.zeros(len(files), np.uint32)
+        name, count = Counter(file.relative for file in files).most_common(1)[0]
+        if count > 1:
+            raise UsageError(
+                f"{count} files are both named {name}; name the folder that holds them, so that"
+                " their paths in it tell them apart"
+            )
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths of all files."""
+        return [file.path for file in self._files]
+
+    def layout(self) -> None:
+        """Text files have no layout."""
+
+    def batches(self, options: ReadOptions, rejects: Rejects | None = None) -> Iterator[Batch]:
+        """Read the documents; see Source.batches."""
+        _check_options(options)
+        for numbers in self._parts(np.arange(len(self._files)), options.batch_bytes):
+            texts: list[str] = []
+            rows = []
+            for i, data in zip(numbers, self._read(numbers), strict=True):
+                self._sums[i] = zlib.crc32(data)
+                file = self._files[i]
+                try:
+                    texts.append(_decoded(file.path, data))
+                except _BrokenTextError as bad:
+                    refuse(file.path, bad.line, bad, data, options, rejects)
+                    continue
+                self._accepted[i] = True
+                rows.append(i)
+            if rows:
+                ids = string_array([_id(self._files[i].relative) for i in rows])
+                nbytes = sum(self._files[i].nbytes for i in numbers)
+                yield Columns(string_array(texts), ids).batch(np.array(rows) + 1, nbytes)
+
+    @classmethod
+    def write_joined(cls, sources: Any, keeps: Any, target: AtomicFile) -> None:  # noqa: ARG003
+        """Refuse: documents of their own are not joined to one file."""
+        raise UsageError(f"{target.path}: text files are written to a folder; name one (-o OUT/)")
+
+    def copy_kept(self, keep: npt.NDArray[np.bool_], folder: AtomicFolder) -> None:
+        """Copy the kept files byte for byte to the same relative paths in a folder.
+
+        Raises:
+            FileError: If a file changed since it was read, or a read or write fails.
+        """
+        check_flags(self, keep, int(np.count_nonzero(self._accepted)))
+        kept = np.flatnonzero(self._accepted)[keep]
+        for numbers in self._parts(kept, _COPY_BYTES):
+            for i, data in zip(numbers, self._read(numbers), strict=True):
+                file = self._files[i]
+                if zlib.crc32(data) != self._sums[i]:
+                    raise FileError(
+                        f"{file.path} changed while it was being read;"
+                        " run again when it is complete"
+                    )
+                folder.add(file.relative, data)
+
+    def stamps(self) -> list[tuple[str, int, int | str]]:
+        """See Source.stamps; of a file behind a URI the size only."""
+        stamps: list[tuple[str, int, int | str]] = []
+        for file in self._files:
+            changed: int | str = ""
+            if not is_uri(file.path):
+                try:
+                    changed = os.stat(file.path).st_mtime_ns  # noqa: PTH116
+                except OSError as error:
+                    raise file_error(file.path, "read", error) from None
+            stamps.append((file.path, file.nbytes, changed))
+        return stamps
+
+    def close(self) -> None:
+        """Nothing to remove."""
+
+    def _parts(self, numbers: npt.NDArray[np.int64], nbytes: int) -> Iterator[list[int]]:
+        """Split file numbers, so that the files of a part hold about `nbytes` together."""
+        part: list[int] = []
+        size = 0
+        for i in numbers.tolist():
+            part.append(i)
+            size += self._files[i].nbytes
+            if size >= nbytes or len(part) == _FILES_AT_ONCE:
+                yield part
+                part, size = [], 0
+        if part:
+            yield part
+
+    def _read(self, numbers: list[int]) -> Iterator[bytes]:
+        paths = [self._files[i].path for i in numbers]
+        for protocol, group in groupby(paths, _protocol):
+            same = list(group)
+            yield from _read_remote(same) if protocol else map(_read_local, same)
+
+
+class _BrokenTextError(BadRecordError):
+    def __init__(self, problem: str, line: int) -> None:
+        super().__init__(problem, _FIX)
+        self.line = line
+
+
+def _check_options(options: ReadOptions) -> None:
+    """Refuse options about fields, which a text file does not have."""
+    asked = {
+        "--text": None if options.text == ("text",) else options.text[0],
+        "--id": options.id,
+        "--within": options.within,
+        "--keep": options.number,
+    }
+    for option, name in asked.items():
+        if name is not None:
+            raise UsageError(f"{option} names the field {name}, but text files have no fields")
+
+
+def _id(relative: str) -> str:
+    """The path as text; bytes of a file's name that are not UTF-8 become escapes."""
+    return os.fsencode(relative).decode(errors="backslashreplace")
+
+
+def _protocol(path: str) -> str:
+    return path.partition("://")[0] if is_uri(path) else ""
+
+
+def _read_local(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise file_error(path, "read", error) from None
+
+
+def _read_remote(uris: list[str]) -> Iterator[bytes]:
+    """Fetch several files at once; all of one file system."""
+    fs, _ = locate(uris[0])
+    with remote_errors(uris[0], "read"):
+        keys = [locate(uri)[1] for uri in uris]
+        found = fs.cat(keys)
+        data = [found] if isinstance(found, bytes) else [found[key] for key in keys]
+    yield from data
+
+
+def _decoded(path: str, data: bytes) -> str:
+    codec = codec_of_path(path)
+    try:
+        if codec == "gzip":
+            data = gzip.decompress(data)
+        elif codec is not None:
+            data = pa.CompressedInputStream(pa.BufferReader(data), codec).read()
+    except (OSError, EOFError, zlib.error) as error:
+        raise _BrokenTextError(f"the {codec} stream is broken: {error}", 1) from None
+    try:
+        return data.removeprefix(BOM).decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise _BrokenTextError(f"not UTF-8 (byte {error.start + 1} of the file)", line) from None

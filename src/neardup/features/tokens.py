@@ -1,0 +1,220 @@
+"""The tokens of one document, for every tokeniser of a recipe, stop words removed.
+
+Words and characters come from the text kernel; jieba, regular expressions and the caller's own
+functions read the normalised text: that of "chars", its white space collapsed.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from neardup.errors import RecipeError
+from neardup.features.hashes import HASHES, custom_key, hash_features
+from neardup.features.stopwords import words_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from neardup.features.choices import Choices
+
+__all__ = [
+    "JIEBA",
+    "KERNEL_TOKENS",
+    "NO_TABLE",
+    "check_tokens",
+    "custom_tokens",
+    "document_tokens",
+    "features_of",
+    "normalised",
+    "stop_table",
+    "stop_tokens",
+]
+
+JIEBA: Final = ("jieba", "jieba-search", "jieba-keywords")
+KERNEL_TOKENS: Final = ("words", "chars")
+NO_TABLE: Final = np.zeros(0, np.uint64)
+
+_CUSTOM: Final[dict[str, Callable[[str], Iterable[str]]]] = {}
+_CACHED_WORDS: Final = 1 << 16
+
+
+def custom_tokens(name: str, version: str, function: Callable[[str], Iterable[str]]) -> str:
+    """Register a caller's own tokeniser; the result is what a recipe takes as `tokens`.
+
+    Name and version enter the recipe's digest, so change the version when the function changes.
+
+    Args:
+        name: What it is called.
+        version: Which version of it.
+        function: Takes the normalised text, gives its tokens; empty ones are left out.
+
+    Raises:
+        RecipeError: If name or version are no plain words, or `function` cannot be called.
+
+    Example:
+        >>> from neardup import Recipe, custom_tokens, fingerprint
+        >>> lines = custom_tokens("sentences", "1", lambda text: text.split(". "))
+        >>> fingerprint("One. Two", Recipe(tokens=lines)) is not None
+        True
+    """
+    key = custom_key(name, version, "tokeniser", function)
+    _CUSTOM[key] = function
+    return key
+
+
+def check_tokens(tokens: Any) -> None:
+    """Refuse a tokeniser that a recipe cannot have.
+
+    Raises:
+        RecipeError: For an unknown name, a pattern that is no regular expression, or a tokeniser
+            of the caller that is not registered.
+    """
+    if not isinstance(tokens, str):
+        raise RecipeError(f"tokens is {tokens!r:.60}: use one of {_choices()}")
+    if tokens.startswith("regex:"):
+        try:
+            re.compile(tokens[6:])
+        except re.error as error:
+            raise RecipeError(f"tokens is {tokens!r}: no regular expression: {error}") from None
+    elif tokens not in (*KERNEL_TOKENS, *JIEBA, *_CUSTOM):
+        if "@" in tokens:
+            raise RecipeError(f"tokens is {tokens!r}: register it first with neardup.custom_tokens")
+        raise RecipeError(f"tokens is {tokens!r}: use one of {_choices()}")
+
+
+def document_tokens(data: Any, begin: int, end: int, recipe: Choices) -> list[str]:
+    """Give the tokens of the UTF-8 text data[begin:end] in order, stop words removed."""
+    if recipe.tokens in KERNEL_TOKENS:
+        tokens = kernel_slices(data, begin, end, recipe, recipe.tokens == "chars", 1)
+    else:
+        tokens = _tokenise(normalised(data, begin, end, recipe), recipe.tokens)
+    stops = stop_tokens(recipe)
+    return [token for token in tokens if token not in stops] if stops else tokens
+
+
+def features_of(tokens: Sequence[str], recipe: Choices) -> list[str]:
+    """Give every run of n tokens, joined; of fewer tokens, one feature of all of them.
+
+    Example:
+        >>> from neardup import Recipe
+        >>> features_of(["a", "b", "c"], Recipe(ngram=2))
+        ['a b', 'b c']
+    """
+    if not tokens:
+        return []
+    width = min(recipe.ngram, len(tokens))
+    joiner = "" if recipe.tokens == "chars" else " "
+    return [joiner.join(tokens[at : at + width]) for at in range(len(tokens) - width + 1)]
+
+
+def normalised(data: Any, begin: int, end: int, recipe: Choices) -> str:
+    """Give the normalised, folded text; ignorable characters gone, white space collapsed."""
+    return "".join(kernel_slices(data, begin, end, recipe, chars=True, ngram=1))
+
+
+def kernel_slices(
+    data: Any, begin: int, end: int, recipe: Choices, chars: bool, ngram: int
+) -> list[str]:
+    """Give the runs of n words or characters of data[begin:end], joined."""
+    from neardup.features.unicode import tables
+    from neardup.kernels.features.slices import feature_slices
+
+    buffer, first, last = feature_slices(
+        data,
+        begin,
+        end,
+        tables(recipe.normalize, recipe.casefold),
+        np.uint8(0x20 if recipe.casefold else 0),
+        chars,
+        ngram,
+    )
+    if chars and ngram == 1:
+        return list(buffer[: last[-1] if last.size else 0].tobytes().decode())
+    whole = buffer.tobytes()
+    return [whole[a:b].decode() for a, b in zip(first.tolist(), last.tolist(), strict=True)]
+
+
+@functools.lru_cache(maxsize=64)
+def stop_tokens(recipe: Choices) -> frozenset[str]:
+    """Give the tokens that the recipe's stop words remove.
+
+    Each word is normalised as a text is. For "words" it is also cut as a text is: each part counts
+    (of "don't": don and t), but a word written without spaces only counts if it is one token.
+    """
+    found: set[str] = set()
+    for word in words_of(recipe.stopwords):
+        data = np.frombuffer(word.encode("utf-8", "replace"), np.uint8)
+        if recipe.tokens == "words":
+            parts = kernel_slices(data, 0, data.size, recipe, chars=False, ngram=1)
+            if len(parts) == 1 or not any(_unspaced(part[0]) for part in parts):
+                found.update(parts)
+        else:
+            found.add(normalised(data, 0, data.size, recipe))
+    return frozenset(found - {""})
+
+
+@functools.lru_cache(maxsize=64)
+def stop_table(recipe: Choices) -> Any:
+    """Give the stop words as kernels look them up: the `hash_table` of their hashes."""
+    from neardup.kernels.features.lookup import hash_table
+
+    words = [word.encode() for word in sorted(stop_tokens(recipe))]
+    if not words:
+        return NO_TABLE
+    keys = np.array(hash_features(HASHES["xxh3"], words, recipe.seed), np.uint64)
+    return hash_table(keys, np.ones(keys.size, np.int64))
+
+
+def _unspaced(character: str) -> bool:
+    from neardup.features.unicode import UNSPACED
+
+    return _class_of(character) == UNSPACED
+
+
+def _class_of(character: str) -> int:
+    from neardup.features.unicode import CLASS_SHIFT, tables
+
+    table, cp = tables("none", casefold=False), ord(character)
+    entry = int(table.blocks[int(table.index[cp >> 8]) * 256 + (cp & 255)])
+    return entry >> CLASS_SHIFT & 7
+
+
+def _tokenise(text: str, tokens: str) -> list[str]:
+    if tokens.startswith("regex:"):
+        return [found[0] for found in re.finditer(tokens[6:], text) if found[0]]
+    if tokens in JIEBA:
+        return _chinese_words(text, tokens)
+    if tokens not in _CUSTOM:
+        raise RecipeError(f"tokens is {tokens!r}: register it first with neardup.custom_tokens")
+    given: Any = _CUSTOM[tokens](text)
+    if not isinstance(given, Iterable):
+        raise RecipeError(f"tokens {tokens} gave {given!r:.60}: give a list of strings")
+    given = list(given)
+    for token in given:
+        if not isinstance(token, str):
+            raise RecipeError(f"tokens {tokens} gave {token!r:.60}: use strings")
+    return [token for token in given if token]
+
+
+def _chinese_words(text: str, tokens: str) -> list[str]:
+    from neardup.features.jieba_words import cut_for_search, cut_precise, is_keyword
+
+    cut = cut_for_search(text) if tokens == "jieba-search" else cut_precise(text)
+    right = is_keyword if tokens == "jieba-keywords" else _has_letter
+    return [word for word in cut if right(word)]
+
+
+@functools.lru_cache(maxsize=_CACHED_WORDS)
+def _has_letter(word: str) -> bool:
+    from neardup.features.unicode import UNSPACED, WORD
+
+    return any(_class_of(character) in (WORD, UNSPACED) for character in word)
+
+
+def _choices() -> str:
+    return ", ".join((*KERNEL_TOKENS, *JIEBA, "regex:PATTERN"))

@@ -1,0 +1,295 @@
+"""Fold weighted feature hashes into fingerprints, and measure how far two fingerprints are apart.
+
+Source: Charikar, Similarity estimation techniques from rounding algorithms, STOC 2002; Manku, Jain
+and Das Sarma, Detecting near-duplicates for web crawling, WWW 2007, section 3.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import numpy as np
+
+from neardup.errors import UsageError
+from neardup.features.hashes import expanded, find_hash, spread
+from neardup.features.rewrite import rewritten
+from neardup.features.text import TextBlock, text_array, text_blocks
+from neardup.features.tokens import KERNEL_TOKENS, NO_TABLE, stop_table
+from neardup.fingerprinting.recipe import Recipe, recipe_of
+from neardup.runtime.threads import worker_count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
+
+    from neardup.runtime.spool import FeatureSpool
+
+__all__ = ["Fingerprinter", "feature_hashes", "fingerprint", "fingerprints"]
+
+WAITING_BYTES: Final = 32 << 20
+"""Text that may wait for a thread: enough to keep all busy, little enough to stay small."""
+
+
+_WEIGHT_CODES: Final = {"set": 0, "count": 1, "log": 2, "tfidf": 3}
+
+
+def fingerprint(text: str, recipe: Recipe | None = None) -> int | None:
+    """Fingerprint one text; None if it has no tokens.
+
+    Args:
+        text: The document. A lone surrogate counts as U+FFFD.
+        recipe: How; Recipe() unless given.
+
+    Returns:
+        An int below 2**bits, or None.
+
+    Example:
+        >>> from neardup import distance, fingerprint
+        >>> one = fingerprint("the quick brown fox jumps over the lazy dog")
+        >>> distance(one, fingerprint("The quick brown fox -- jumps over the lazy dog!"))
+        0
+    """
+    if not isinstance(text, str):
+        raise UsageError(f"text is {type(text).__name__}, not str: {text!r:.60}")
+    values = fingerprints([text], recipe, workers=1)
+    if np.ma.is_masked(values):
+        return None
+    return sum(int(word) << 64 * i for i, word in enumerate(values[0]))
+
+
+def fingerprints(
+    texts: Any,
+    recipe: Recipe | None = None,
+    workers: int | None = None,
+    *,
+    progress: Callable[[int], object] | None = None,
+) -> Any:
+    """Fingerprint many texts.
+
+    Args:
+        texts: A sequence of str or None, or strings in Arrow form: `string`, `large_string`,
+            `string_view`, dictionary; chunked and sliced; a pandas or polars series.
+        recipe: How; Recipe() unless given.
+        workers: Threads; the processors at hand unless given.
+        progress: Called with the bytes of each chunk of text that is queued.
+
+    Returns:
+        uint64, shape (n, ceil(bits / 64)), low word first, unused bits 0. Where a text is null or
+        has no tokens, it is a masked array with that row masked.
+
+    Raises:
+        UsageError: If something in `texts` is not a text.
+
+    Example:
+        >>> fingerprints(["one two three four", ""]).mask.tolist()
+        [[False], [True]]
+    """
+    with Fingerprinter(recipe_of(recipe), workers) as fingerprinter:
+        for chunk in text_array(texts).chunks:
+            fingerprinter.add(chunk)
+            if progress:
+                progress(chunk.nbytes)
+        return fingerprinter.finish()
+
+
+class Fingerprinter:
+    """Fingerprints batches of texts in threads while the caller reads the next one.
+
+    Args:
+        recipe: How.
+        workers: Threads; the processors at hand unless given.
+        spool: Where the distinct feature hashes of every document go, if they are wanted.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> with Fingerprinter(Recipe()) as fingerprinter:
+        ...     fingerprinter.add(pa.array(["one", "two"], pa.large_string()))
+        ...     fingerprinter.finish().shape
+        (2, 1)
+    """
+
+    def __init__(
+        self, recipe: Recipe, workers: int | None = None, spool: FeatureSpool | None = None
+    ) -> None:
+        """Start no thread yet."""
+        self._spool = spool
+        self._recipe = recipe
+        self._pool = ThreadPoolExecutor(worker_count(workers))
+        self._values: list[Any] = [np.zeros((0, recipe.words), np.uint64)]
+        self._counts: list[Any] = [np.zeros(0, np.int64)]
+        self._running: deque[tuple[Future[Any], int]] = deque()
+        self._waiting_bytes = 0
+
+    def add(self, texts: pa.Array) -> None:
+        """Queue a large-string array; waits while more than WAITING_BYTES of text are queued."""
+        values = np.zeros((len(texts), self._recipe.words), np.uint64)
+        counts = np.zeros(len(texts), np.int64)
+        for block in text_blocks(texts):
+            while self._waiting_bytes > WAITING_BYTES:
+                self._wait_for_oldest()
+            work = self._pool.submit(
+                fingerprint_block, block, self._recipe, values, counts, self._spool is not None
+            )
+            self._running.append((work, block.nbytes))
+            self._waiting_bytes += block.nbytes
+        self._values.append(values)
+        self._counts.append(counts)
+
+    def finish(self) -> Any:
+        """Wait for all that was queued; uint64 (n, words), masked where a text has no tokens."""
+        while self._running:
+            self._wait_for_oldest()
+        values, empty = np.concatenate(self._values), np.concatenate(self._counts) == 0
+        if empty.any():
+            return np.ma.MaskedArray(values, np.repeat(empty[:, None], self._recipe.words, axis=1))
+        return values
+
+    def feature_offsets(self) -> Any:
+        """After `finish`: int64 (n + 1,), where each document's features begin in the spool."""
+        counts = np.concatenate(self._counts)
+        offsets = np.zeros(counts.size + 1, np.int64)
+        np.cumsum(counts, out=offsets[1:])
+        return offsets
+
+    def _wait_for_oldest(self) -> None:
+        work, nbytes = self._running.popleft()
+        features = work.result()
+        if self._spool is not None:
+            self._spool.append(features)
+        self._waiting_bytes -= nbytes
+
+    def __enter__(self) -> Self:
+        """Give itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop the threads; what is still queued after an error is dropped."""
+        self._pool.shutdown(cancel_futures=True)
+
+
+def fingerprint_block(
+    block: TextBlock, recipe: Recipe, values: Any, counts: Any, keep_features: bool = False
+) -> Any:
+    """Fingerprint one block into its rows of `values` (n, words) and `counts` (n,).
+
+    Returns:
+        uint64: the feature hashes of the block's documents, one after the other, if wanted.
+    """
+    block = rewritten(block, recipe)
+    if not _has_kernel(recipe):
+        return _fingerprint_one_by_one(block, recipe, values, counts, keep_features)
+
+    from neardup.features.unicode import tables
+
+    function, *more = _kernel(recipe)
+    rows = slice(block.first, block.first + len(block))
+    features = function(
+        block.data,
+        block.offsets,
+        tables(recipe.normalize, recipe.casefold),
+        np.uint8(0x20 if recipe.casefold else 0),
+        recipe.tokens == "chars",
+        recipe.ngram,
+        _WEIGHT_CODES[recipe.weight],
+        np.uint64(recipe.seed),
+        recipe.tie == "one",
+        values[rows],
+        counts[rows],
+        keep_features,
+        *more,
+        _hash_code(recipe),
+    )
+    if recipe.bits % 64:
+        values[rows, -1] &= np.uint64((1 << recipe.bits % 64) - 1)
+    return spread(features) if _is_raw32(recipe) else features
+
+
+def _has_kernel(recipe: Recipe) -> bool:
+    if recipe.preset is not None or find_hash(recipe.hash).kernel is None:
+        return False
+    if recipe.tokens not in KERNEL_TOKENS or recipe.weight not in _WEIGHT_CODES:
+        return False
+    return recipe.missing == "default"
+
+
+def _hash_code(recipe: Recipe) -> Any:
+    """The hash as kernels take it: None is XXH3, which has compiled code of its own."""
+    if recipe.hash == "xxh3" and (recipe.seed == 0 or recipe.weight != "tfidf"):
+        return None
+    from neardup.kernels.features.hashes import SPREAD
+
+    found = find_hash(recipe.hash)
+    is_spread = found.bits < 64 and recipe.bits > found.bits
+    return np.int64((found.kernel or 0) | (SPREAD if is_spread else 0))
+
+
+def _is_raw32(recipe: Recipe) -> bool:
+    """Whether the kernel folds 32 bits as they are; features are 64 bits wide all the same."""
+    return recipe.bits <= find_hash(recipe.hash).bits < 64
+
+
+def _kernel(recipe: Recipe) -> tuple[Any, ...]:
+    """The kernel that computes the recipe, and its arguments after those that all have."""
+    plain = recipe.top is None and recipe.stopwords is None
+    if plain and recipe.weight in {"set", "count"}:
+        from neardup.kernels.fingerprinting.block import fingerprint_block
+
+        return (fingerprint_block,)
+    from neardup.features.frequencies import table_of
+    from neardup.kernels.fingerprinting.weighted_block import weighted_block
+
+    table, sieve, missing = NO_TABLE, NO_TABLE, 0
+    if recipe.weight == "tfidf":
+        table, sieve, missing = table_of(recipe).kernel_table()
+    return weighted_block, stop_table(recipe), table, sieve, missing, recipe.top or 0
+
+
+def _fingerprint_one_by_one(
+    block: TextBlock, recipe: Recipe, values: Any, counts: Any, keep_features: bool
+) -> Any:
+    """As `fingerprint_block`, for presets and for hashes that the kernel does not compute."""
+    from neardup.fingerprinting.majority import majority
+    from neardup.fingerprinting.plain import weighted_features
+
+    width = find_hash(recipe.hash).bits
+    kept: list[int] = []
+    for i in range(len(block)):
+        begin, end = block.offsets[i], block.offsets[i + 1]
+        if recipe.preset is not None:
+            value, count = _preset_value(block.data[begin:end].tobytes(), recipe, keep_features), 1
+        else:
+            hashes, weights = weighted_features(block.data, begin, end, recipe)
+            wide = [expanded(found, width, recipe.bits) for found in hashes]
+            count = len(hashes)
+            tie_one = recipe.tie == "one" and count > 0
+            value = majority(wide, weights, recipe.bits, tie_one=tie_one)
+            if keep_features:
+                kept += [expanded(found, width, 64) for found in hashes]
+        counts[block.first + i] = count
+        for word in range(recipe.words):
+            values[block.first + i, word] = value >> 64 * word & (1 << 64) - 1
+    return np.array(kept, np.uint64)
+
+
+def _preset_value(text: bytes, recipe: Recipe, keep_features: bool) -> int:
+    from neardup.fingerprinting.libraries.table import fingerprint_text
+
+    if keep_features:
+        raise UsageError(
+            f"the preset {recipe.preset} has no features to compare: pass --distance, or a recipe"
+        )
+    return fingerprint_text(text.decode(), recipe)
+
+
+def feature_hashes(text: str, recipe: Recipe) -> Any:
+    """Hash the distinct features of one text; uint64, sorted."""
+    array = text_array([text]).chunk(0)
+    values, counts = np.zeros((1, recipe.words), np.uint64), np.zeros(1, np.int64)
+    blocks = [
+        fingerprint_block(block, recipe, values, counts, keep_features=True)
+        for block in text_blocks(array)
+    ]
+    return np.unique(np.concatenate(blocks))

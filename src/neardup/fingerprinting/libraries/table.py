@@ -1,0 +1,110 @@
+"""The presets by name, and what a recipe that names one may say beside it."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Any, Final
+
+from neardup.errors import RecipeError
+from neardup.fingerprinting.libraries import (
+    ferd,
+    gaoya,
+    go,
+    pypi_simhash,
+    scrapinghub,
+    seomoz,
+    text_dedup,
+    trafilatura,
+    yanyiwu,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from neardup.features.choices import Choices
+    from neardup.fingerprinting.libraries.parts import Aliases, Preset
+
+__all__ = ["ALIASES", "PRESETS", "check", "find_preset", "fingerprint_text", "refuse_others"]
+
+
+_MODULES: Final = (
+    pypi_simhash,
+    go,
+    yanyiwu,
+    seomoz,
+    gaoya,
+    text_dedup,
+    trafilatura,
+    ferd,
+    scrapinghub,
+)
+
+
+PRESETS: Final[dict[str, Preset]] = {
+    name: found for module in _MODULES for name, found in module.PRESETS.items()
+}
+
+
+ALIASES: Final[Aliases] = {
+    alias: target
+    for module in (pypi_simhash, go, seomoz, text_dedup, ferd)
+    for alias, target in module.ALIASES.items()
+}
+
+
+def fingerprint_text(text: str, recipe: Choices) -> int:
+    """The value that the recipe's preset gives a text; also for the empty one."""
+    found = find_preset(recipe.preset)
+    if found.direct is not None:
+        return found.direct(text, recipe)
+    return found.fold(found.features(text, recipe), recipe)
+
+
+def check(recipe: Choices, changed: Mapping[str, Any]) -> None:
+    """Refuse a recipe whose preset is unknown or cannot be as its other fields say.
+
+    `changed` are the other fields that do not hold their default.
+
+    Raises:
+        RecipeError: As `preset` does.
+    """
+    found = find_preset(recipe.preset)
+    if recipe.bits not in found.widths:
+        raise RecipeError(
+            f"bits is {recipe.bits}: the preset {recipe.preset} gives {_listed(found.widths)}"
+        )
+    refuse_others(str(recipe.preset), changed, found)
+
+
+def find_preset(name: Any) -> Preset:
+    """Find a preset; RecipeError for an unknown name, with near ones."""
+    if not isinstance(name, str):
+        raise RecipeError(f"preset is {name!r:.60}: pass a name; neardup.presets() lists them")
+    if name in PRESETS:
+        return PRESETS[name]
+    near = _near(name)
+    hint = f"did you mean {' or '.join(near)}?" if near else "neardup.presets() lists them"
+    raise RecipeError(f"preset is {name!r:.60}: there is none of this name; {hint}")
+
+
+def _near(name: str) -> list[str]:
+    """Up to three names that hold this one, the shortest first, or are spelled much like it."""
+    plain = name.lower().replace("_", "-").replace(" ", "-")
+    holding = sorted((x for x in PRESETS if plain and plain in x), key=len)
+    alike = difflib.get_close_matches(plain, [*PRESETS, *ALIASES], n=3, cutoff=0.5)
+    return list(dict.fromkeys(holding + alike))[:3]
+
+
+def refuse_others(name: str, given: Mapping[str, Any], found: Preset) -> None:
+    """Refuse options that a preset does not take; RecipeError names those that it does."""
+    for field, value in given.items():
+        if field not in found.options:
+            taken = ", ".join(found.options)
+            raise RecipeError(f"{field} is {value!r}: the preset {name} takes only {taken}")
+
+
+def _listed(widths: Any) -> str:
+    if isinstance(widths, range):
+        steps = f" in steps of {widths.step}" if widths.step > 1 else ""
+        return f"{widths.start} to {widths[-1]}{steps}"
+    return " or ".join(str(width) for width in widths)

@@ -1,0 +1,162 @@
+"""The heart of SimHash in plain Python: the majority of the weighted bits of hashes."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from neardup.errors import UsageError
+from neardup.features.choices import MAX_BITS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["hashes_and_units", "majority", "simhash", "weight_of_ones"]
+
+
+_ONE: Final = 1 << 16
+
+
+_ROWS: Final = 1 << 12
+
+
+_EXACT: Final = 1 << 53
+
+
+_SAFE: Final = 1 << 62
+
+
+def hashes_and_units(features: Any) -> tuple[list[int], list[int]]:
+    """Check (hash, weight) pairs of the caller; the hashes, and the weights in units of 2**-16.
+
+    Raises:
+        UsageError: For what is no pair of a whole number from 0 up and a finite number from 0 up.
+
+    Example:
+        >>> hashes_and_units([(5, 1), (6, 0.5)])
+        ([5, 6], [65536, 32768])
+    """
+    try:
+        pairs = list(features)
+    except TypeError:
+        raise UsageError(f"features is {features!r:.60}: pass (hash, weight) pairs") from None
+    hashes, units = [], []
+    for at, pair in enumerate(pairs):
+        try:
+            given, weight = pair
+        except (TypeError, ValueError):
+            raise UsageError(
+                f"features[{at}] is {pair!r:.60}: pass a pair of a hash and a weight"
+            ) from None
+        hashes.append(_checked_hash(given, at))
+        units.append(_checked_units(weight, at))
+    return hashes, units
+
+
+def _checked_hash(given: Any, at: int) -> int:
+    try:
+        value = operator.index(given)
+    except TypeError:
+        value = -1
+    if value < 0:
+        raise UsageError(
+            f"the hash of features[{at}] is {given!r:.60}: use whole numbers from 0 up; a signed"
+            " 64-bit hash is hash % 2**64"
+        )
+    return value
+
+
+def _checked_units(weight: Any, at: int) -> int:
+    try:
+        if math.isfinite(weight) and weight >= 0:
+            # Whole numbers stay exact, and no float overflows.
+            whole = isinstance(weight, int) or abs(weight) >= _EXACT
+            return int(weight) * _ONE if whole else round(float(weight) * _ONE)
+    except OverflowError:  # an int that is no float
+        if weight > 0:
+            return int(weight) * _ONE
+    except (TypeError, ValueError):
+        pass
+    raise UsageError(
+        f"the weight of features[{at}] is {weight!r:.60}: use finite numbers from 0 up;"
+        " vectors may have negative ones, neardup.project folds them"
+    )
+
+
+def majority(
+    hashes: Sequence[int], weights: Sequence[int] | None, bits: int, *, tie_one: bool = False
+) -> int:
+    """Fold hashes: bit j is 1 where the weights of the hashes with bit j exceed those without.
+
+    Args:
+        hashes: Ints, of which the low `bits` bits count.
+        weights: Ints, one a hash; all 1 unless given.
+        bits: Width, 1 or more.
+        tie_one: The bit where both weigh the same, as they do where there are no hashes.
+
+    Example:
+        >>> bin(majority([0b1010, 0b1000, 0b0111], None, 4))
+        '0b1010'
+    """
+    ones = weight_of_ones(hashes, weights, bits)
+    total = len(hashes) if weights is None else sum(weights)
+    won = np.asarray(2 * ones >= total if tie_one else 2 * ones > total, np.bool_)
+    return int.from_bytes(np.packbits(won, bitorder="little").tobytes(), "little")
+
+
+def weight_of_ones(hashes: Sequence[int], weights: Sequence[int] | None, bits: int) -> Any:
+    """Give for each bit the weight of the hashes that have it; (bits,), int64 or, if large, object.
+
+    Args:
+        hashes: Ints, of which the low `bits` bits count.
+        weights: Ints, one a hash; all 1 unless given.
+        bits: Width, 1 or more.
+
+    Example:
+        >>> weight_of_ones([0b10, 0b11], [5, 1], 2).tolist()
+        [1, 6]
+    """
+    size = -(-bits // 8)
+    mask = (1 << bits) - 1
+    large = weights is not None and sum(map(abs, weights)) >= _SAFE
+    kind: Any = object if large else np.int64
+    sums = np.zeros(8 * size, kind)
+    for at in range(0, len(hashes), _ROWS):
+        rows = hashes[at : at + _ROWS]
+        packed = b"".join((value & mask).to_bytes(size, "little") for value in rows)
+        flat = np.unpackbits(np.frombuffer(packed, np.uint8), bitorder="little")
+        ones = flat.reshape(len(rows), -1)
+        if weights is None:
+            sums += ones.sum(axis=0, dtype=np.int64)
+        else:
+            sums += np.array(weights[at : at + _ROWS], kind) @ ones
+    return sums[:bits]
+
+
+def simhash(features: Iterable[tuple[int, float]], bits: int = 64) -> int:
+    """Fold (hash, weight) pairs into a fingerprint: bit j is 1 where the weights with bit j lead.
+
+    Args:
+        features: Hashes (ints, of which the low `bits` bits count) with finite weights from 0 up,
+            which are rounded to multiples of 2**-16. For vectors, whose numbers may be negative,
+            see `project`.
+        bits: Width of the result, 1 or more.
+
+    Returns:
+        The fingerprint; 0 for no features.
+
+    Raises:
+        UsageError: If a hash is no whole number or negative, a weight is negative or not finite,
+            something is no such pair, or `bits` is out of range.
+
+    Example:
+        >>> simhash([(0b1010, 1), (0b1000, 1), (0b0111, 1)], bits=4)
+        10
+    """
+    if not isinstance(bits, int) or isinstance(bits, bool) or not 1 <= bits <= MAX_BITS:
+        raise UsageError(f"bits is {bits!r}: use a whole number from 1 to {MAX_BITS:,}")
+    hashes, units = hashes_and_units(features)
+    return majority(hashes, units, bits)

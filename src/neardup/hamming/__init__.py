@@ -1,0 +1,51 @@
+"""Matches by distance: the pairs and groups of fingerprints within k bits, exactly.
+
+The shelves: `plans` chooses blocks of bits and says what they cost, `join` finds all pairs of rows
+in memory, `search` finds the neighbours of a query, `spilled` joins what does not fit in memory.
+`all_pairs` and `clusters` are the calls.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from neardup.runtime.lazy import lazily
+
+if TYPE_CHECKING:
+    from neardup.hamming.all_pairs import pairs
+    from neardup.hamming.clusters import components, greedy
+    from neardup.hamming.plans.join import plan_pairs
+    from neardup.hamming.search.comparison import plan
+    from neardup.hamming.spilled.batches import Limits, pair_batches
+    from neardup.hamming.spilled.groups import spilled_components, spilled_greedy
+
+__all__ = [
+    "Limits",
+    "components",
+    "greedy",
+    "pair_batches",
+    "pairs",
+    "plan",
+    "plan_pairs",
+    "spilled_components",
+    "spilled_greedy",
+]
+
+_HOMES: Final = {
+    "all_pairs": ("pairs",),
+    "clusters": (
+        "components",
+        "greedy",
+    ),
+    "plans.join": ("plan_pairs",),
+    "search.comparison": ("plan",),
+    "spilled.batches": (
+        "Limits",
+        "pair_batches",
+    ),
+    "spilled.groups": (
+        "spilled_components",
+        "spilled_greedy",
+    ),
+}
+__getattr__ = lazily(__name__, _HOMES)

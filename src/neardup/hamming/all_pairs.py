@@ -1,0 +1,121 @@
+"""Find all pairs of fingerprints within a Hamming distance, exactly."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from neardup.errors import UsageError
+from neardup.fingerprinting.values import as_words, check_distance
+from neardup.hamming.join.collectors import PairCollector, packed_pairs
+from neardup.hamming.join.engine import solve
+from neardup.hamming.join.partition import Groups, group_equal
+from neardup.hamming.join.problem import HEAVY_ROWS, Engine, Problem
+from neardup.hamming.plans.choose import check_search_plan
+from neardup.hamming.plans.join import SEARCHED_PLANS, check_plan
+from neardup.runtime.arrays import frozen
+from neardup.runtime.memory import free_memory
+from neardup.runtime.threads import worker_count
+
+__all__ = ["pairs"]
+
+BYTES_PER_PAIR: Final = 48
+ROWS_ASKED: Final = 1 << 14
+
+
+def pairs(
+    fingerprints: Any,
+    distance: int = 3,
+    bits: int | None = None,
+    plan: str = "auto",
+    limit: int | None = None,
+    workers: int | None = None,
+    *,
+    heavy: int = HEAVY_ROWS,
+) -> Any:
+    """Find every pair of fingerprints within `distance` bits: none missed, each once.
+
+    Args:
+        fingerprints: uint64 (n,) or (n, words), low word first; int64 is taken bit for bit; or a
+            list of int. Masked rows of a NumPy masked array are skipped.
+        distance: Largest Hamming distance, 0 or more.
+        bits: Width of a fingerprint; 64 * words unless said.
+        plan: "auto" for the cheapest, "scan" to compare all, "blocks" for distance + 1 blocks of
+            which one agrees, "multi:M" for M blocks of which M - distance agree, "mih:M" for M
+            blocks of which one differs in distance // M bits; "bits" and "probe" ask an index for
+            each row. All find the same.
+        limit: The most rows to return; as many as fit half of the free memory unless said.
+        workers: Threads; one per core unless said.
+        heavy: Rows from which a bucket is split again by other bits; for tests.
+
+    Returns:
+        pyarrow.Table with left (int64), right (int64), distance (int16): left < right, sorted.
+
+    Raises:
+        UsageError: For a wrong plan, distance, width, dtype or shape.
+        TooManyPairsError: For more rows than `limit` or memory allow; it has the true count.
+
+    Example:
+        >>> pairs([0b0000, 0b0111, 0b1111], distance=1).to_pylist()
+        [{'left': 1, 'right': 2, 'distance': 1}]
+    """
+    import pyarrow as pa
+
+    words, rows, bits = as_words(fingerprints, bits)
+    check_distance(distance)
+    if plan in SEARCHED_PLANS:
+        check_search_plan(plan, distance, bits)
+    else:
+        check_plan(plan, distance, bits)
+    if limit is not None and limit < 0:
+        raise UsageError(f"limit is {limit}: use 0 or more")
+    found = PairCollector(limit if limit is not None else _rows_that_fit())
+    engine = Engine(distance, bits, worker_count(workers), max(2, heavy))
+    named = np.empty(0, np.uint32) if rows is None else rows
+    problem = Problem(words, named)
+    if plan in SEARCHED_PLANS:
+        solve_by_search(problem, engine, found, plan)
+    else:
+        solve(problem, engine, found, plan if distance < bits else "scan")
+    left, right = found.sorted_pairs()
+    columns = [left, right, _distances(words, left, right, rows)]
+    return pa.table(columns, names=["left", "right", "distance"])
+
+
+def _rows_that_fit() -> int:
+    """Pairs for which half of the memory that is free now would do."""
+    return free_memory() // 2 // BYTES_PER_PAIR
+
+
+def _distances(words: Any, left: Any, right: Any, rows: Any) -> Any:
+    distances = np.empty(len(left), np.int16)
+    if rows is not None:
+        left, right = np.searchsorted(rows, left), np.searchsorted(rows, right)
+    for start in range(0, len(left), 1 << 20):
+        part = slice(start, start + (1 << 20))
+        differ = np.bitwise_count(words[left[part]] ^ words[right[part]])
+        distances[part] = differ.sum(axis=1, dtype=np.int64)
+    return distances
+
+
+def solve_by_search(problem: Problem, engine: Engine, found: PairCollector, plan: str) -> None:
+    """Find the pairs by asking a searcher of the distinct rows for the neighbours of each."""
+    from neardup.hamming.search.build import build_searcher, plan_for
+
+    if not len(problem.words):
+        return
+    groups = Groups.of(group_equal(problem.words, engine.workers))
+    distinct = frozen(problem.words[groups.firsts])
+    chosen = plan_for(distinct, engine.distance, engine.bits, plan)
+    searcher = build_searcher(distinct, chosen, engine.distance, engine.bits, engine.workers)
+    inner = found.collapsed(problem, groups)
+    for first in range(0, len(distinct), ROWS_ASKED):
+        queries = distinct[first : first + ROWS_ASKED]
+        hits = searcher.search(queries, engine.distance, engine.workers)
+        rows = hits.queries + first
+        later = hits.rows > rows
+        left, right = rows[later], hits.rows[later]
+        stands_for = int((groups.sizes[left] * groups.sizes[right]).sum())
+        inner.add(stands_for, packed_pairs(left, right))
+    found.expand(inner, problem, groups)

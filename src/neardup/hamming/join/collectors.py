@@ -1,0 +1,175 @@
+"""Who takes the pairs of a join: one lists them, one unites them."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from neardup.errors import TooManyPairsError
+
+if TYPE_CHECKING:
+    from neardup.hamming.join.partition import Groups
+    from neardup.hamming.join.problem import Collector, Problem
+
+__all__ = ["PairCollector", "UniteCollector", "merge", "packed_pairs", "pairs_within_groups"]
+
+
+LOW_WORD: Final = np.uint64(2**32 - 1)
+
+
+class PairCollector:
+    """Collects pairs up to a limit, and counts them beyond it."""
+
+    def __init__(self, limit: int) -> None:
+        """Start empty."""
+        self.limit, self.count, self.stored = limit, 0, 0
+        self.parts: list[Any] = []
+        self._lock = threading.Lock()
+
+    def parent(self, slot: int) -> Any:  # noqa: ARG002
+        """No union-find."""
+        return np.empty(0, np.uint32)
+
+    def may_store(self, rows: int) -> bool:
+        """Whether `rows` more stay within the limit."""
+        return max(self.count, self.stored) + rows <= self.limit
+
+    def add(self, count: int, pairs: Any) -> None:
+        """Take pairs and how many rows they stand for."""
+        with self._lock:
+            self.count += count
+            if self.count > self.limit:
+                self.parts.clear()
+            elif len(pairs):
+                self.parts.append(pairs)
+                self.stored += len(pairs)
+
+    def collapsed(self, problem: Problem, groups: Groups) -> PairCollector:  # noqa: ARG002
+        """A collector of pairs of groups."""
+        return PairCollector(max(0, self.limit - self.count))
+
+    def expand(self, inner: Collector, problem: Problem, groups: Groups) -> None:
+        """Take the pairs between groups, and those inside them unless a condition refuses them."""
+        assert isinstance(inner, PairCollector)  # noqa: S101
+        sizes = groups.sizes
+        due = problem.agree is None or bool(np.all(problem.agree))
+        within = int((sizes * (sizes - 1) // 2).sum()) if due else 0
+        if not self.may_store(inner.count + within):
+            self.add(inner.count + within, np.empty(0, np.uint64))
+            return
+        named = groups.members if not len(problem.rows) else problem.rows[groups.members]
+        between = np.concatenate([*inner.parts, np.empty(0, np.uint64)])
+        self.add(inner.count, _between_groups(between, named, groups))
+        if within:
+            self.add(within, pairs_within_groups(named, groups))
+
+    def sorted_pairs(self) -> tuple[Any, Any]:
+        """All pairs as int64 arrays, sorted.
+
+        Raises:
+            TooManyPairsError: If there were more than the limit.
+        """
+        if self.count > self.limit:
+            raise TooManyPairsError(self.count, self.limit)
+        packed = np.concatenate([*self.parts, np.empty(0, np.uint64)])
+        self.parts.clear()
+        packed.sort()
+        right = (packed & LOW_WORD).view(np.int64)
+        packed >>= np.uint64(32)
+        return packed.view(np.int64), right
+
+
+def packed_pairs(a: Any, b: Any) -> Any:
+    """Pack pairs of rows below 2**32 into one uint64 each: the smaller << 32 | the larger."""
+    low, high = np.minimum(a, b).astype(np.uint64), np.maximum(a, b).astype(np.uint64)
+    return low << np.uint64(32) | high
+
+
+def _between_groups(packed: Any, named: Any, groups: Groups) -> Any:
+    """Every row of the one group with every row of the other."""
+    one = (packed >> np.uint64(32)).astype(np.int64)
+    two = (packed & LOW_WORD).astype(np.int64)
+    sizes = groups.sizes
+    each = sizes[one] * sizes[two]
+    at = np.repeat(np.arange(len(packed)), each)
+    within = np.arange(len(at)) - np.repeat(np.cumsum(each) - each, each)
+    first, second = np.divmod(within, sizes[two][at])
+    return packed_pairs(
+        named[groups.starts[one][at] + first], named[groups.starts[two][at] + second]
+    )
+
+
+def pairs_within_groups(named: Any, groups: Groups) -> Any:
+    """Every two rows of a group, packed; `named` (uint32) has the rows in the order of `groups`."""
+    ends = np.repeat(groups.starts[1:], groups.sizes)
+    place = np.arange(len(named))
+    later = ends - place - 1
+    one = np.repeat(place, later)
+    two = one + 1 + np.arange(len(one)) - np.repeat(np.cumsum(later) - later, later)
+    return packed_pairs(named[one], named[two])
+
+
+def merge(first: Any, second: Any) -> Any:
+    """Unite two groupings of the same rows: the finest one in which both are contained.
+
+    Args:
+        first: uint32 (n,), a union-find forest: the parent of each row, a root's being itself.
+        second: Another, for the same rows.
+
+    Returns:
+        `first`, changed in place. The grouping does not depend on order or nesting of merges.
+
+    Example:
+        >>> merge(np.array([0, 0, 2], np.uint32), np.array([0, 1, 1], np.uint32)).tolist()
+        [0, 0, 0]
+    """
+    from neardup.kernels.forest import merge_forests
+
+    merge_forests(first, second)
+    return first
+
+
+class UniteCollector:
+    """Unites matches in one union-find per thread."""
+
+    def __init__(self, n: int) -> None:
+        """Start with n rows on their own."""
+        self._n = n
+        self._forests: dict[int, Any] = {0: np.arange(n, dtype=np.uint32)}
+
+    def parent(self, slot: int) -> Any:
+        """The union-find of a thread."""
+        if slot not in self._forests:
+            self._forests[slot] = np.arange(self._n, dtype=np.uint32)
+        return self._forests[slot]
+
+    def may_store(self, rows: int) -> bool:  # noqa: ARG002
+        """No pair is ever stored."""
+        return False
+
+    def add(self, count: int, pairs: Any) -> None:
+        """No pair comes."""
+
+    def collapsed(self, problem: Problem, groups: Groups) -> Collector:
+        """Unite equal rows; their representatives go on as rows of the same forests."""
+        from neardup.kernels.forest import unite_all
+
+        firsts = np.repeat(groups.firsts, groups.sizes)
+        unite_all(self.parent(0), problem.named(groups.members), problem.named(firsts))
+        return self
+
+    def expand(self, inner: Collector, problem: Problem, groups: Groups) -> None:
+        """Everything is united already."""
+
+    def labels(self) -> Any:
+        """The smallest row of each row's group: int64 (n,)."""
+        from neardup.kernels.forest import flatten
+
+        forest = self._forests.pop(0)
+        while self._forests:
+            merge(forest, self._forests.popitem()[1])
+        labels = np.empty(self._n, np.int64)
+        flatten(forest, labels)
+        return labels

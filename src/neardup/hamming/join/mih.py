@@ -1,0 +1,154 @@
+"""Run a join by few blocks of which some bits may differ: sort by each block, join near keys.
+
+What it costs on skewed rows is known before it is run: `candidates` counts the rows that would be
+compared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from neardup.hamming.plans.blocks import flips
+from neardup.runtime.arrays import frozen
+from neardup.runtime.threads import in_threads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from neardup.hamming.plans.join import JoinPlan
+
+__all__ = ["SortedRows", "candidates", "join_keys"]
+
+BINS_LOG2: Final = 10
+PADDING: Final = 8
+ROWS_COUNTED: Final = 1 << 18
+ROWS_ASKED: Final = 1024
+RANGES_A_THREAD: Final = 64
+ROWS_A_RANGE: Final = 1 << 12
+
+
+def candidates(words: Any, plan: JoinPlan) -> float:
+    """How many pairs a plan of turned blocks compares, from a sample of the rows.
+
+    Args:
+        words: uint64 (n, W).
+        plan: A plan with `turned` blocks.
+    """
+    from neardup.kernels.hamming.mih import count_blocks, count_near_keys
+
+    sample = frozen(words[:: -(-len(words) // ROWS_COUNTED)])
+    asked = np.linspace(0, len(sample) - 1, min(len(sample), ROWS_ASKED)).astype(np.int64)
+    total = 0.0
+    for block, turned in enumerate(plan.turned):
+        if turned.radius >= 0:
+            key = _key_of(plan, block)
+            counts = np.zeros(1 << key.bits, np.int64)
+            count_blocks(sample, 0, len(sample), key, 0, counts)
+            ball = flips(key.bits, turned.radius)
+            total += count_near_keys(sample, asked, key, ball, counts) - len(asked)
+    return total / len(asked) * (len(words) / len(sample)) * len(words) / 2
+
+
+def _key_of(plan: JoinPlan, block: int) -> Any:
+    from neardup.kernels.hamming.mih import Key
+
+    turned = plan.turned[block]
+    return Key(turned.first, turned.length, turned.key_bits)
+
+
+@dataclass(slots=True)
+class SortedRows:
+    """Rows sorted by the key of a block; the arrays are used again for the next block."""
+
+    words: Any  # uint64 (n, W): by bins, the keys' upper bits
+    numbers: Any  # uint32 (n,), likewise
+    columns: Any  # uint64 (W, n + PADDING)
+    ids: Any  # uint32 (n,)
+
+    @classmethod
+    def empty(cls, n: int, width: int) -> SortedRows:
+        """Room for n rows of `width` words."""
+        columns = np.zeros((width, n + PADDING), np.uint64)
+        return cls(np.empty((n, width), np.uint64), np.empty(n, np.uint32), columns,
+                   np.empty(n, np.uint32))  # fmt: skip
+
+    def fill(self, words: Any, plan: JoinPlan, block: int, workers: int) -> Any:
+        """Sort `words` by a block's key, every thread its own range of rows, then of bins.
+
+        Returns:
+            A Sorted of the kernels.
+        """
+        from neardup.kernels.hamming.mih import Sorted, count_blocks, order_bins, scatter_blocks
+
+        n, key = len(words), _key_of(plan, block)
+        low = max(0, key.bits - BINS_LOG2)
+        share = -(-n // workers) if n > 1 << 16 else n
+        ranges = [(t, begin, min(begin + share, n)) for t, begin in enumerate(range(0, n, share))]
+        counts = np.zeros((len(ranges), 1 << (key.bits - low)), np.int64)
+
+        def count(_: int, part: tuple[int, int, int]) -> None:
+            t, begin, end = part
+            count_blocks(words, begin, end, key, low, counts[t])
+
+        in_threads(workers, count, ranges)
+        ends = np.cumsum(counts.T.ravel()).reshape(-1, len(ranges)).T
+        places = np.ascontiguousarray(ends - counts)
+
+        def scatter(_: int, part: tuple[int, int, int]) -> None:
+            t, begin, end = part
+            scatter_blocks(words, begin, end, key, low, places[t], self.words, self.numbers)
+
+        in_threads(workers, scatter, ranges)
+        starts = np.full((1 << key.bits) + 1, n, np.int64)
+        rows = Sorted(self.columns, self.ids, starts)
+        bins = np.append(0, ends[-1])
+
+        def order(_: int, part: tuple[int, int]) -> None:
+            order_bins(self.words, self.numbers, bins, *part, key, low, rows)
+
+        in_threads(workers, order, _ranges(bins, workers))
+        return rows
+
+
+def _ranges(starts: Any, workers: int) -> list[tuple[int, int]]:
+    """Ranges of bins of about equal rows, enough of them to keep the threads busy."""
+    pieces = min(
+        len(starts) - 1, workers * RANGES_A_THREAD, max(1, int(starts[-1]) // ROWS_A_RANGE)
+    )
+    cuts = np.searchsorted(starts, np.linspace(0, starts[-1], pieces + 1)[1:-1])
+    edges = np.unique(np.concatenate([[0], cuts, [len(starts) - 1]])).tolist()
+    return list(pairwise(edges))
+
+
+def join_keys(
+    words: Any, plan: JoinPlan, workers: int, run: Callable[[int, Callable[[Any], None]], None],
+    agree: Any, blocks: Any,
+) -> None:  # fmt: skip
+    """Find every pair within the distance, exactly once.
+
+    Args:
+        words: uint64 (n, W).
+        plan: A plan with `turned` blocks.
+        workers: Threads.
+        run: Called as run(slot, kernel): calls the kernel with a sink.
+        agree: uint8: the problem's conditions, as the kernels of `join` have them.
+        blocks: Blocks of those kernels.
+    """
+    from neardup.kernels.hamming.mih import Ball, join_turned
+
+    sorted_rows = SortedRows.empty(*words.shape)
+    radii = np.array([turned.radius for turned in plan.turned], np.int64)
+    for block, turned in enumerate(plan.turned):
+        if turned.radius < 0:
+            continue
+        rows = sorted_rows.fill(words, plan, block, workers)
+        ball = Ball(block, flips(turned.key_bits, turned.radius), radii)
+
+        def join(slot: int, part: tuple[int, int], rows: Any = rows, ball: Any = ball) -> None:
+            run(slot, lambda sink: join_turned(rows, *part, ball, agree, blocks, sink))
+
+        in_threads(workers, join, _ranges(rows.starts, workers))

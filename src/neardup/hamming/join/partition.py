@@ -1,0 +1,121 @@
+"""Partition rows by a hash of their bits, on threads; group equal fingerprints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from neardup.hamming.plans.blocks import multipliers
+from neardup.hamming.plans.join import bins_log2
+from neardup.runtime.arrays import frozen
+from neardup.runtime.threads import in_threads, worker_count
+
+__all__ = ["Groups", "Partition", "group_equal"]
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Rows by equal fingerprint: members[starts[g]:starts[g + 1]], ascending, for each group g."""
+
+    members: Any  # int64 (n,)
+    starts: Any  # int64 (groups + 1,)
+
+    @property
+    def sizes(self) -> Any:
+        """How many rows each group has."""
+        return np.diff(self.starts)
+
+    @property
+    def firsts(self) -> Any:
+        """The smallest row of each group."""
+        return self.members[self.starts[:-1]]
+
+    @classmethod
+    def of(cls, first: Any) -> Groups:
+        """Groups of rows with the same `first` row; groups ascend by it."""
+        members = np.argsort(first, kind="stable")
+        ordered = first[members]
+        starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+        return cls(members, np.append(starts, len(first)))
+
+
+@dataclass(slots=True)
+class Partition:
+    """Rows of a problem by the hash of a mask; the arrays are used again for the next mask."""
+
+    words: Any  # uint64 (n, W)
+    ids: Any  # uint32 (n,): positions in the source
+    starts: Any  # int64 (bins + 1,)
+
+    @classmethod
+    def empty(cls, n: int, width: int) -> Partition:
+        """Room for n rows of `width` words."""
+        return cls(np.empty((n, width), np.uint64), np.empty(n, np.uint32), None)
+
+    def fill(self, words: Any, mask: Any, workers: int) -> None:
+        """Partition `words`, stable, every thread its own range of rows."""
+        from neardup.kernels.hamming.partition import count_keys, scatter_rows
+
+        n, width = words.shape
+        bits = bins_log2(n, width)
+        shift, odd = np.uint64(64 - bits), multipliers(width)
+        share = -(-n // workers) if n > 1 << 16 else n
+        ranges = [(t, low, min(low + share, n)) for t, low in enumerate(range(0, n, share))]
+        counts = np.zeros((len(ranges), 1 << bits), np.int64)
+
+        def count(_: int, part: tuple[int, int, int]) -> None:
+            count_keys(words, part[1], part[2], mask, odd, shift, counts[part[0]])
+
+        in_threads(workers, count, ranges)
+        places = np.cumsum(counts.T.ravel()).reshape(-1, len(ranges)).T
+        self.starts = np.append(0, places[-1])
+        places = np.ascontiguousarray(places - counts)
+
+        def scatter(_: int, part: tuple[int, int, int]) -> None:
+            t, low, high = part
+            scatter_rows(words, low, high, mask, odd, shift, places[t], self.words, self.ids)
+
+        in_threads(workers, scatter, ranges)
+
+    def chunks(self, workers: int) -> list[tuple[int, int]]:
+        """Ranges of buckets with about equal rows, enough of them to keep the threads busy."""
+        total = int(self.starts[-1])
+        pieces = min(len(self.starts) - 1, workers * 16, max(1, total // 4096))
+        cuts = np.searchsorted(self.starts, np.linspace(0, total, pieces + 1)[1:-1])
+        edges = np.unique(np.concatenate([[0], cuts, [len(self.starts) - 1]])).tolist()
+        return list(pairwise(edges))
+
+
+def group_equal(fps: Any, workers: int | None = None) -> Any:
+    """For each row the smallest row with the same fingerprint.
+
+    Args:
+        fps: uint64 (n, words), C-contiguous, n < 2**32.
+        workers: Threads; one per core unless said.
+
+    Returns:
+        int64 (n,). O(n) time and memory whatever the data.
+
+    Example:
+        >>> group_equal(np.array([[5], [7], [5]], np.uint64)).tolist()
+        [0, 1, 0]
+    """
+    from neardup.kernels.hamming.partition import first_equal
+
+    words, threads = frozen(fps), worker_count(workers)
+    n, width = words.shape
+    first = np.empty(n, np.int64)
+    parts = Partition.empty(n, width)
+    parts.fill(words, np.full(width, 2**64 - 1, np.uint64), threads)
+    largest = int(np.diff(parts.starts).max(initial=1))
+    tables = np.full((threads, 1 << (2 * largest).bit_length()), -1, np.int64)
+    odd = multipliers(width)
+
+    def group(slot: int, chunk: tuple[int, int]) -> None:
+        first_equal(parts.words, parts.ids, parts.starts, *chunk, odd, tables[slot], first)
+
+    in_threads(threads, group, parts.chunks(threads))
+    return first

@@ -1,0 +1,78 @@
+"""What a join is about: the rows and their conditions, what stays the same, who takes the pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import numpy as np
+
+from neardup.runtime.arrays import frozen
+
+if TYPE_CHECKING:
+    from neardup.hamming.join.partition import Groups
+
+__all__ = ["HEAVY_ROWS", "NO_IDS", "NO_WEIGHTS", "Collector", "Engine", "Problem"]
+
+
+HEAVY_ROWS: Final = 8192
+PAIRS_AT_ONCE: Final = 1 << 40
+NO_IDS: Final = np.empty(0, np.uint32)
+NO_WEIGHTS: Final = np.empty(0, np.int64)
+
+
+class Collector(Protocol):
+    """Takes what the kernels find; `pairs` and `components` have one each."""
+
+    def parent(self, slot: int) -> Any:
+        """The union-find of a thread, or an empty array to have pairs emitted."""
+
+    def may_store(self, rows: int) -> bool:
+        """Whether so many more pairs may be kept rather than only counted."""
+
+    def add(self, count: int, pairs: Any) -> None:
+        """Take pairs (uint64, left << 32 | right) and how many rows they stand for."""
+
+    def collapsed(self, problem: Problem, groups: Groups) -> Collector:
+        """Take a problem's equal rows; returns the collector for its representatives."""
+
+    def expand(self, inner: Collector, problem: Problem, groups: Groups) -> None:
+        """Take what the collector of the representatives found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What stays the same throughout a join."""
+
+    distance: int
+    bits: int
+    workers: int
+    heavy: int = HEAVY_ROWS
+    pairs_at_once: int = PAIRS_AT_ONCE  # that a thread holds; more take several passes of a chunk
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Fingerprints to be joined, and the conditions from the joins around this one."""
+
+    words: Any  # uint64 (n, W), C-contiguous, read-only
+    rows: Any = field(default_factory=lambda: NO_IDS)  # uint32 (n,): their names; empty: 0 to n - 1
+    weights: Any = field(default_factory=lambda: NO_WEIGHTS)  # int64 (n,); empty: all 1
+    rules: Any = None  # uint64 (r, W): masks
+    agree: Any = None  # bool (r,): whether a pair agrees on each
+    distinct: bool = False
+
+    def named(self, positions: Any) -> Any:
+        """The names of the rows at these positions: uint32."""
+        return self.rows[positions] if len(self.rows) else positions.astype(np.uint32)
+
+    def part(self, chosen: Any, rules: Any, agree: Any) -> Problem:
+        """The rows at positions `chosen` under more conditions."""
+        return Problem(
+            frozen(self.words[chosen]),
+            self.named(chosen),
+            self.weights[chosen] if len(self.weights) else self.weights,
+            rules if self.rules is None else np.concatenate([self.rules, rules]),
+            agree if self.agree is None else np.concatenate([self.agree, agree]),
+            self.distinct,
+        )

@@ -1,0 +1,144 @@
+"""Blocks of bits: masks, what they tell apart, which keys are near, and how many."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import chain, combinations
+from math import comb
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = [
+    "SAMPLE_ROWS",
+    "agreement",
+    "bits_of",
+    "block_masks",
+    "choices",
+    "flips",
+    "multipliers",
+    "share_near",
+    "shares_within",
+    "signatures",
+    "symmetric_sum",
+]
+
+
+SAMPLE_ROWS: Final = 1024
+"""Rows from which plans learn how the bits of a collection are spread."""
+
+
+def multipliers(words: int, family: int = 0) -> tuple[Any, ...]:
+    """Odd constants for hashing fingerprints of so many words.
+
+    Rows in a bucket of one family's hash are spread by the other's.
+    """
+    start = (0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93)[family]
+    odd = [(start * (2 * w + 1) ^ (w << 40)) & (2**64 - 1) | 1 for w in range(words)]
+    return tuple(np.uint64(value) for value in odd)
+
+
+def agreement(sample: Any, bits: int) -> Any:
+    """Information of each bit, -log2 of how often two rows agree on it: float64 (bits,), 0 to 1."""
+    if sample is None or len(sample) < 2:
+        return np.ones(bits)
+    rows = np.ascontiguousarray(sample[:SAMPLE_ROWS], dtype="<u8")
+    table = np.unpackbits(rows.view(np.uint8), axis=1, bitorder="little", count=bits)
+    share = table.mean(axis=0)
+    noise = 3 * 0.5 / np.sqrt(len(rows))
+    share = np.where(np.abs(share - 0.5) < noise, 0.5, share)
+    return -np.log2(share**2 + (1 - share) ** 2)
+
+
+def block_masks(bits: int, m: int, information: Any) -> Any:
+    """Cut the bits into m ranges of about equal information; masks uint64 (m, words)."""
+    total = information.sum()
+    if total <= 0:
+        information, total = np.ones(bits), bits
+    middle = np.cumsum(information) - information / 2
+    block = np.minimum((middle * m / total).astype(np.int64), m - 1)
+    table = np.zeros((m, -(-bits // 64) * 64), np.uint8)
+    table[block, np.arange(bits)] = 1
+    return np.packbits(table, axis=1, bitorder="little").view("<u8").astype(np.uint64), block
+
+
+def symmetric_sum(values: Any, degree: int) -> float:
+    """Sum over all sets of `degree` values of their product."""
+    sums = np.zeros(degree + 1)
+    sums[0] = 1
+    for value in values:
+        sums[1:] += sums[:-1] * value
+    return float(sums[degree])
+
+
+def share_near(differ: Any, key_bits: int, radius: int) -> float:
+    """The share of pairs of rows whose keys differ in at most `radius` bits.
+
+    Args:
+        differ: How likely each bit of the block differs.
+        key_bits: Bits of a key; bit i of the block is folded into bit i % key_bits.
+        radius: 0 or more.
+    """
+    if len(differ) >= key_bits and np.all(differ == differ[0]) and differ[0] == 0.5:
+        return sum(comb(key_bits, some) for some in range(radius + 1)) / (1 << key_bits)
+    padded = np.zeros(-(-len(differ) // key_bits) * key_bits)
+    padded[: len(differ)] = differ
+    odds = (1 - np.prod(1 - 2 * padded.reshape(-1, key_bits), axis=0)) / 2
+    shares = [1.0] + [0.0] * radius
+    for odd in odds.tolist():
+        for count in range(radius, 0, -1):
+            shares[count] += (shares[count - 1] - shares[count]) * odd
+        shares[0] *= 1 - odd
+    return sum(shares)
+
+
+def shares_within(differ: Any, distance: int) -> Any:
+    """Of the first 0, 1, 2, ... bits, the share of rows that differ in at most `distance`.
+
+    Args:
+        differ: float64 (bits,): in which share of the rows each bit differs, independently.
+        distance: -1 or more.
+
+    Returns:
+        float64 (bits + 1,).
+    """
+    exactly = np.zeros(distance + 2)
+    exactly[0] = 1.0
+    within = np.full(len(differ) + 1, float(distance >= 0))
+    for bit, share in enumerate(differ):
+        exactly[1:] += share * (exactly[:-1] - exactly[1:])
+        exactly[0] *= 1 - share
+        within[bit + 1] = exactly[: distance + 1].sum()
+    return within
+
+
+def signatures(bits: int, distance: int) -> int:
+    """How many values are within the distance of one of so many bits."""
+    return sum(comb(bits, flips) for flips in range(min(distance, bits) + 1))
+
+
+@lru_cache(64)
+def flips(bits: int, radius: int) -> Any:
+    """The keys of so many bits that are at most `radius` from key 0, which comes first: int64.
+
+    Example:
+        >>> flips(3, 1).tolist()
+        [0, 1, 2, 4]
+    """
+    chosen = (each for some in range(radius + 1) for each in combinations(range(bits), some))
+    return np.array([sum(1 << bit for bit in each) for each in chosen], np.int64)
+
+
+def choices(items: list[int], most: int) -> Iterator[tuple[int, ...]]:
+    """Every choice of up to `most` items; none at all for less than 0."""
+    return chain.from_iterable(combinations(items, size) for size in range(most + 1))
+
+
+def bits_of(mask: Any) -> list[int]:
+    """The bits that are set in uint64 (words,)."""
+    return [
+        int(bit) for bit in np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little"))
+    ]

@@ -1,0 +1,56 @@
+"""Choose the plan of a search for the rows at hand, and make its searcher."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from neardup.hamming.plans.blocks import SAMPLE_ROWS
+from neardup.hamming.plans.choose import SearchPlan, plan_search
+from neardup.hamming.search.searchers import ScanSearcher, Searcher
+from neardup.hamming.search.tables import TableSearcher
+from neardup.runtime.arrays import frozen
+from neardup.runtime.threads import worker_count
+
+__all__ = ["build_searcher", "plan_for"]
+
+
+def build_searcher(
+    words: Any,
+    plan: SearchPlan,
+    distance: int,
+    bits: int,
+    workers: int | None = None,
+    tables: Any = None,
+) -> Searcher:
+    """Make what the plan needs to search uint64 (n, words), n < 2**32, by the distance.
+
+    `tables` are the plan's tables of these rows, if they were made before.
+    """
+    flat = frozen(words)
+    threads = worker_count(workers)
+    if len(plan.masks) and len(flat):
+        within = partial(_searcher_within, distance=distance, bits=bits)
+        return TableSearcher(flat, plan, distance, within, threads, tables)
+    if plan.kind == "bits":
+        from neardup.hamming.search.slices import SlicesSearcher
+
+        return SlicesSearcher(flat, plan, bits, threads)
+    if plan.kind == "permute" and plan.lookups:
+        from neardup.hamming.search.permuted import PermutedSearcher
+
+        return PermutedSearcher(flat, plan, distance, bits, threads)
+    return ScanSearcher(flat, plan)
+
+
+def plan_for(
+    words: Any, distance: int, bits: int, plan: str, memory: float = float("inf")
+) -> SearchPlan:
+    """The plan for these rows, on a sample of them."""
+    step = max(1, len(words) // SAMPLE_ROWS)
+    return plan_search(len(words), distance, bits, words[::step], plan, memory)
+
+
+def _searcher_within(words: Any, distance: int, bits: int) -> Searcher:
+    """A searcher for the rows of a heavy bucket, planned on their own bits."""
+    return build_searcher(words, plan_for(words, distance, bits, "auto"), distance, bits, 1)

@@ -1,0 +1,119 @@
+"""The plan `permute:N`: sorted lists of permuted fingerprints; it measures what share it finds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from neardup.hamming.plans.blocks import multipliers
+from neardup.hamming.plans.search import PERMUTE_WINDOW, SearchPlan, scan_plan
+from neardup.hamming.search.searchers import Found, ScanSearcher, in_parts
+from neardup.runtime.arrays import frozen
+from neardup.runtime.threads import in_threads
+
+__all__ = ["PermutedSearcher", "measured_recall"]
+
+SAMPLED_QUERIES: Final = 256
+SAMPLED_COMPARISONS: Final = 1 << 30
+SEED: Final = 20050625
+
+
+class PermutedSearcher:
+    """Looks at a window around the query's place in each of N sorted lists; approximate.
+
+    `plan.recall` is what it measured on its own rows: of sampled rows with as many bits turned as
+    the distance allows, the share that it finds of what a scan finds.
+    """
+
+    def __init__(
+        self, words: Any, plan: SearchPlan, distance: int, bits: int, workers: int
+    ) -> None:
+        """Sort uint64 (n, words) once for every permutation."""
+        from neardup.kernels.hamming.permute import permute_rows
+
+        count, width = words.shape
+        draw = np.random.default_rng(SEED)
+        self._tables = frozen(
+            np.array([_byte_tables(draw.permutation(bits), width) for _ in range(plan.lookups)])
+        )
+        lists = np.empty((plan.lookups, count * width), np.uint64)
+        rows = np.empty((plan.lookups, count), np.uint32)
+
+        def sort(_: int, t: int) -> None:
+            out = np.empty(count * width, np.uint64)
+            permute_rows(words.reshape(-1), self._tables[t], out)
+            order = np.argsort(out.reshape(count, width)[:, 0])
+            lists[t] = out.reshape(count, width)[order].reshape(-1)
+            rows[t] = order
+
+        in_threads(workers, sort, range(plan.lookups))
+        self._lists, self._rows = frozen(lists), frozen(rows)
+        self._odd = multipliers(width)
+        self.plan = plan
+        self.plan = replace(plan, recall=measured_recall(self, words, distance, bits, workers))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the lists."""
+        return int(self._lists.nbytes + self._rows.nbytes)
+
+    def search(self, queries: Any, distance: int, workers: int) -> Found:
+        """See Searcher; not every row within the distance is found."""
+        from neardup.kernels.hamming.permute import search_windows
+
+        flat = frozen(queries).reshape(-1)
+        lists, rows, tables, odd = self._lists, self._rows, self._tables, self._odd
+
+        def part(first: int, last: int) -> Found:
+            where = (flat, first, last, lists, rows, tables, odd)
+            return _distinct(Found(*search_windows(*where, PERMUTE_WINDOW, distance)))
+
+        return in_parts(len(queries), workers, part)
+
+    def search_once(
+        self, query: Any, distance: int, most: int | None = None, dead: Any = None
+    ) -> tuple[list[tuple[int, int]], int]:
+        """See Searcher."""
+        return self.search(query[None, :], distance, 1).first(most, dead)
+
+
+def measured_recall(searcher: Any, words: Any, distance: int, bits: int, workers: int = 1) -> float:
+    """What share a searcher finds of the rows exactly `distance` bits from a query.
+
+    The queries are sampled rows with so many random bits turned; what is there, a scan finds.
+    """
+    if not len(words):
+        return 1.0
+    draw = np.random.default_rng(SEED)
+    count = max(16, min(SAMPLED_QUERIES, SAMPLED_COMPARISONS // len(words)))
+    flips = np.argsort(draw.random((count, bits)), axis=1)[:, :distance]
+    turned = np.zeros((count, words.shape[1] * 64), np.uint8)
+    np.put_along_axis(turned, flips, 1, axis=1)
+    masks = np.packbits(turned, axis=1, bitorder="little").view("<u8")
+    queries = words[draw.integers(0, len(words), count)] ^ masks
+    scan = ScanSearcher(words, scan_plan(len(words), bits))
+    there = scan.search(queries, distance, workers)
+    found = searcher.search(queries, distance, workers)
+    due = np.count_nonzero(there.distances == distance)
+    return float(np.count_nonzero(found.distances == distance) / due) if due else 1.0
+
+
+def _byte_tables(target: Any, width: int) -> Any:
+    """Where bits go, for each value of each byte: uint64 (8 * width, 256, width)."""
+    tables = np.zeros((8 * width, 256, width), np.uint64)
+    values = np.arange(256)
+    for bit, to in enumerate(target.tolist()):
+        chosen = (values >> (bit & 7) & 1).astype(bool)
+        tables[bit >> 3, chosen, to >> 6] |= np.uint64(1) << np.uint64(to & 63)
+    return tables
+
+
+def _distinct(found: Found) -> Found:
+    """Each match once."""
+    order = np.lexsort((found.rows, found.queries))
+    queries, rows = found.queries[order], found.rows[order]
+    fresh = np.ones(len(order), np.bool_)
+    fresh[1:] = (queries[1:] != queries[:-1]) | (rows[1:] != rows[:-1])
+    return found.only(order[fresh])

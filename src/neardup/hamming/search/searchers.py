@@ -1,0 +1,168 @@
+"""Search some rows that do not change: one class a kind of plan, all with the same answers.
+
+A bucket that holds far more rows than the plan expects (a million equal pages, or a million whose
+block of bits is the same) is not compared row by row: its distinct fingerprints get a searcher of
+their own, planned on their own bits.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+import numpy as np
+
+from neardup.hamming.plans.blocks import multipliers
+from neardup.runtime.arrays import frozen
+from neardup.runtime.threads import in_threads
+
+if TYPE_CHECKING:
+    from neardup.hamming.plans.choose import SearchPlan
+
+__all__ = ["NOTHING", "Found", "ScanSearcher", "Searcher", "first_hits", "in_parts", "within_room"]
+
+QUERIES_PER_TASK: Final = 4096
+FEW_HITS: Final = 256
+
+
+class Found(NamedTuple):
+    """Matches in no particular order, each once."""
+
+    queries: Any  # int64
+    rows: Any  # int64
+    distances: Any  # int64
+
+    @classmethod
+    def joined(cls, parts: list[Found]) -> Found:
+        """The matches of several parts."""
+        if len(parts) == 1:
+            return parts[0]
+        columns = zip(*parts, strict=True) if parts else [()] * 3
+        return cls(*(np.concatenate([*each, np.empty(0, np.int64)]) for each in columns))
+
+    def only(self, chosen: Any) -> Found:
+        """The matches that a bool array or positions choose."""
+        return Found(*(column[chosen] for column in self))
+
+    def first(self, most: int | None, dead: Any) -> tuple[list[tuple[int, int]], int]:
+        """What `Searcher.search_once` returns, of the matches of one query."""
+        return first_hits(np.stack([self.rows, self.distances]), most, dead)
+
+
+class Searcher(Protocol):
+    """What every kind of search can do."""
+
+    plan: SearchPlan
+
+    def search(self, queries: Any, distance: int, workers: int) -> Found:
+        """The rows within the distance of each query, uint64 (q, words)."""
+
+    def search_once(
+        self, query: Any, distance: int, most: int | None = None, dead: Any = None
+    ) -> tuple[list[tuple[int, int]], int]:
+        """The (distance, row) of one query, uint64 (words,), unsorted, and how many there are.
+
+        Of many, only the `most` that are first by distance and row; rows marked in `dead`, bool,
+        are left out.
+        """
+
+    @property
+    def nbytes(self) -> int:
+        """Memory beside the fingerprints."""
+
+
+class ScanSearcher:
+    """Compares each query with every row."""
+
+    def __init__(self, words: Any, plan: SearchPlan) -> None:
+        """Take uint64 (n, words)."""
+        self.plan = plan
+        self._count, width = words.shape
+        self._words, self._odd = words.reshape(-1), multipliers(width)
+
+    @property
+    def nbytes(self) -> int:
+        """None."""
+        return 0
+
+    def search(self, queries: Any, distance: int, workers: int) -> Found:
+        """See Searcher."""
+        from neardup.kernels.hamming.tables import search_rows
+
+        flat = frozen(queries).reshape(-1)
+        return in_parts(
+            len(queries),
+            workers,
+            lambda first, last: Found(
+                *search_rows(flat, first, last, self._words, self._count, self._odd, distance)
+            ),
+        )
+
+    def search_once(
+        self, query: Any, distance: int, most: int | None = None, dead: Any = None
+    ) -> tuple[list[tuple[int, int]], int]:
+        """See Searcher."""
+        from neardup.kernels.hamming.tables import search_rows_once
+
+        arguments = (query, self._words, self._count, self._odd, distance)
+        return first_hits(within_room(search_rows_once, *arguments), most, dead)
+
+
+def in_parts(count: int, workers: int, search: Any) -> Found:
+    """Search ranges of the queries on threads."""
+    size = max(1, min(QUERIES_PER_TASK, -(-count // (4 * workers))))
+    ranges = [(first, min(first + size, count)) for first in range(0, count, size)]
+    parts: list[Any] = [None] * len(ranges)
+
+    def run(_: int, i: int) -> None:
+        parts[i] = search(*ranges[i])
+
+    in_threads(workers, run, range(len(ranges)))
+    return Found.joined(parts)
+
+
+NOTHING: Final = frozen(np.empty((2, 0), np.int64))
+
+
+class _Room(threading.local):
+    """A thread's room for the rows and distances of one query's hits."""
+
+    def __init__(self) -> None:
+        self.few = np.empty((2, FEW_HITS), np.int64)
+
+
+_room = _Room()
+
+
+def within_room(search: Any, *arguments: Any) -> Any:
+    """Search one query into this thread's room, or if that is too small into more.
+
+    Returns:
+        int64 (2, hits), rows and distances, valid until the thread's next search, NOTHING for
+        none; None if the search returns less than 0.
+    """
+    room = _room.few
+    count = search(*arguments, room)
+    if count == 0:
+        return NOTHING
+    if count < 0:
+        return None
+    if count > FEW_HITS:
+        room = np.empty((2, count), np.int64)
+        search(*arguments, room)
+    return room[:, :count]
+
+
+def first_hits(hits: Any, most: int | None, dead: Any) -> tuple[list[tuple[int, int]], int]:
+    """The (distance, row) of living int64 (2, hits), of many the first `most`; and how many."""
+    count = hits.shape[1]
+    if count == 0:
+        return [], 0
+    if dead is not None:
+        hits = hits[:, ~dead[hits[0]]]
+        count = hits.shape[1]
+    if most is not None and most < count and count > FEW_HITS:
+        order = hits[1] << np.int64(32) | hits[0]
+        hits = hits[:, np.argpartition(order, most)[:most]]
+    rows, distances = hits.tolist()
+    return list(zip(distances, rows, strict=True)), count

@@ -1,0 +1,74 @@
+"""The memory of a join that does not fit in it: how the budget is divided, and a slab's arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from neardup.hamming.spilled.rows import RowFile
+
+__all__ = ["Budget", "Room"]
+
+IDS_AT_ONCE: Final = 1 << 20
+MOST_SLAB_ROWS: Final = (1 << 32) - 1
+OWN_MEMORY: Final = 300 << 20
+"""Bytes of the interpreter and its libraries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What may be in memory.
+
+    Args:
+        slab_rows: Rows of a slab.
+        whole_rows: Rows, beside a slab, of a problem that is solved as a whole.
+        pairs_at_once: Pairs that a thread holds.
+        pair_bytes: Bytes for sorting the pairs in the end; an eighth holds pairs before.
+    """
+
+    slab_rows: int
+    whole_rows: int
+    pairs_at_once: int = 1 << 20
+    pair_bytes: int = 1 << 28
+
+    @classmethod
+    def of(cls, memory: int, rows: RowFile, extra: int = 0) -> Budget:
+        """Divide `memory` bytes; `extra` is what a collector needs for each row of a slab."""
+        width = rows.width
+        free = memory - min(OWN_MEMORY, memory // 4)
+        slab_rows = int(free * 0.68) // (8 * width + 4 + rows.number_bytes + extra)
+        whole_rows = int(free * 0.2) // (96 + 40 * width + extra)
+        at_once = max(1 << 16, free // 512)
+        return cls(min(slab_rows, MOST_SLAB_ROWS), whole_rows, at_once, int(free * 0.4))
+
+
+@dataclass(slots=True)
+class Room:
+    """The memory of a slab, used again for the next one."""
+
+    words: Any  # uint64 (rows, W)
+    ids: Any  # uint32 (rows,)
+    numbers: Any  # uint32 or uint64 (rows,)
+
+    @classmethod
+    def of(cls, rows: int, source: RowFile) -> Room:
+        """Room for so many rows of a file."""
+        kind = np.uint32 if source.number_bytes == 4 else np.uint64
+        words = np.empty((rows, source.width), np.uint64)
+        room = cls(words, np.empty(rows, np.uint32), np.empty(rows, kind))
+        room.reset_ids(rows)
+        return room
+
+    def fits(self, rows: int, source: RowFile) -> bool:
+        """Whether so many rows of a file find room here."""
+        same = self.words.shape[1] == source.width
+        return len(self.ids) >= rows and same and self.numbers.itemsize == source.number_bytes
+
+    def reset_ids(self, rows: int) -> None:
+        """Number the first rows; uniting in a slab leaves the ids in another order."""
+        for begin in range(0, rows, IDS_AT_ONCE):
+            end = min(begin + IDS_AT_ONCE, rows)
+            self.ids[begin:end] = np.arange(begin, end, dtype=np.uint32)

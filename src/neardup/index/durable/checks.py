@@ -1,0 +1,145 @@
+"""Verify the folder of a durable index: every checksum, and that its parts agree."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.errors import NeardupError
+from neardup.index.durable.environment import is_sound
+from neardup.index.durable.records import joined_records
+from neardup.index.durable.store import Store, is_locked
+from neardup.index.ids import IdColumn
+from neardup.index.segment_files import SegmentFile
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from neardup.index.durable.manifest import FileEntry, Manifest
+    from neardup.index.durable.records import Record
+    from neardup.index.durable.store import Changes
+
+__all__ = ["check_folder"]
+
+REMEDY = "restore the index from a copy, or make it anew from the documents"
+
+
+def check_folder(path: Path) -> list[str]:
+    """Read everything in the folder of an index, on one snapshot.
+
+    Returns:
+        Problems, each with what to do; none if all is well.
+    """
+    try:
+        store = Store(path, readonly=True)
+    except FileNotFoundError:
+        return [f"there is no index in {path}: name its folder"]
+    except NeardupError as error:
+        return [str(error)]
+    try:
+        return _check_store(store)
+    except NeardupError as error:
+        return [str(error)]
+    finally:
+        store.close()
+
+
+def _check_store(store: Store) -> list[str]:
+    problems = []
+    log = store.environment.path
+    if not is_locked(store.path) and not is_sound(log):
+        problems.append(f"{log} is damaged (its pages do not agree): {REMEDY}")
+    while True:
+        changes = store.changes(-1, 0)
+        manifest = changes.manifest
+        if manifest is None:
+            raise AssertionError
+        found, files = _check_files(store, manifest)
+        if files is not None or store.transaction == changes.transaction:
+            break  # else a checkpoint came between and removed a file
+    problems += found
+    if files is not None and not problems:
+        problems += _check_rows(store, manifest, files, changes)
+    return problems
+
+
+def _check_files(store: Store, manifest: Manifest) -> tuple[list[str], list[SegmentFile] | None]:
+    """Problems of the files; the files, or None if one is not there."""
+    problems, files, complete = [], [], True
+    for entry in manifest.files:
+        path = store.file(entry.name)
+        try:
+            file = SegmentFile(path)
+        except FileNotFoundError:
+            problems.append(f"{path} is not there, but the index names it: {REMEDY}")
+            complete = False
+            continue
+        except NeardupError as error:
+            problems.append(str(error))
+            continue
+        files.append(file)
+        problems += _check_file(file, entry)
+    return problems, files if complete else None
+
+
+def _check_file(file: SegmentFile, entry: FileEntry) -> list[str]:
+    if file.checksum != entry.checksum:
+        return [f"{file.path} is not the file that the index names: {REMEDY}"]
+    broken = file.broken_arrays()
+    if broken:
+        return [f"{file.path} is damaged (in {', '.join(broken)}): {REMEDY}"]
+    numbers = file.array("numbers")
+    is_right = len(numbers) == entry.rows and (entry.first, entry.last) == (
+        int(numbers[0]),
+        int(numbers[-1]),
+    )
+    if not is_right or np.any(numbers[1:] <= numbers[:-1]):
+        return [f"{file.path} does not hold the rows that the index names: {REMEDY}"]
+    return []
+
+
+def _check_rows(
+    store: Store, manifest: Manifest, files: list[SegmentFile], changes: Changes
+) -> list[str]:
+    """Numbers follow each other, ids are different, contents belong to rows."""
+    problems = []
+    ends = [number for entry in manifest.files for number in (entry.first, entry.last + 1)]
+    if sorted(ends) != ends or any(end > manifest.next for end in ends):
+        problems.append(f"{store.path}: segments overlap: {REMEDY}")
+    next_number = manifest.next
+    for record in changes.records:
+        if record.first != next_number:
+            problems.append(
+                f"{store.path}: the log goes on at row {record.first}, not {next_number}: {REMEDY}"
+            )
+        next_number = record.end
+    numbers, ids = _living(files, changes)
+    if len(ids) and IdColumn(ids).repeated() is not None:
+        problems.append(f"{store.path}: an id is stored twice: {REMEDY}")
+    stray = np.setdiff1d(store.content_numbers(), numbers, assume_unique=True)
+    if len(stray):
+        problems.append(f"{store.path}: {len(stray):,} contents belong to no document: {REMEDY}")
+    return problems
+
+
+def _living(files: list[SegmentFile], changes: Changes) -> tuple[Any, Any]:
+    """Numbers and ids of all rows that are not removed."""
+    numbers: list[Any] = [np.empty(0, np.int64)]
+    ids: list[Any] = []
+    for file in files:
+        dead = changes.dead.get(file.path.name)
+        live = np.arange(file.header["rows"]) if dead is None else np.flatnonzero(~dead)
+        numbers.append(file.array("numbers")[live])
+        ids.append(file.ids().values.take(pa.array(live)))
+    records: list[Record] = [joined_records(changes.records)] if changes.records else []
+    for record in records:
+        numbers.append(np.arange(record.first, record.end))
+        ids += [record.ids] if len(record) else []
+    every = np.concatenate(numbers)
+    removed = [record.removed for record in records] or [np.empty(0, np.int64)]
+    live = np.flatnonzero(~np.isin(every, removed[0]))
+    if not ids:
+        return every[live], pa.array([], pa.int64())
+    return every[live], pa.concat_arrays(ids).take(pa.array(live))

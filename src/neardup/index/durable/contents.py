@@ -1,0 +1,110 @@
+"""What a durable index keeps beside fingerprints: nothing, feature hashes or texts."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.errors import UsageError
+from neardup.index.ids import id_array
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from neardup.fingerprinting.recipe import Recipe
+
+__all__ = ["STORES", "Contents"]
+
+STORES: Final = ("none", "features", "text")
+CODEC: Final = "zstd"
+
+
+class Contents:
+    """Encodes and decodes contents, and holds what an `add` in progress was given, by id.
+
+    Args:
+        kind: One of STORES.
+        recipe: Of the index.
+    """
+
+    def __init__(self, kind: str, recipe: Recipe | None) -> None:
+        """Nothing is offered."""
+        self._kind, self._recipe = kind, recipe
+        self._offered: dict[Any, bytes | None] = {}
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the index keeps any."""
+        return self._kind != "none"
+
+    @contextlib.contextmanager
+    def offered(self, ids: Any, fingerprints: Any, contents: Any) -> Iterator[None]:
+        """Within this, `of` gives the contents of these documents.
+
+        Raises:
+            UsageError: If contents are missing or not wanted, or of a wrong number or type.
+        """
+        if not self.is_kept:
+            if contents is not None:
+                raise UsageError("the index keeps no contents: make it with store='text', say")
+            yield
+            return
+        single = isinstance(ids, (str, int, np.integer))
+        given = fingerprints if contents is None else contents
+        values = [given] if single else _listed(given)
+        names = id_array([ids] if single else ids).to_pylist()
+        if len(values) != len(names):
+            raise UsageError(f"{len(names):,} ids for {len(values):,} contents: give as many")
+        self._offered = {
+            name: self._encoded(name, value) for name, value in zip(names, values, strict=True)
+        }
+        try:
+            yield
+        finally:
+            self._offered = {}
+
+    def of(self, identity: Any) -> bytes | None:
+        """The encoded content of a document that is being added."""
+        return self._offered[identity]
+
+    def _encoded(self, identity: Any, value: Any) -> bytes | None:
+        if value is None:
+            return None  # a document without tokens, which is left out
+        if self._kind == "text":
+            if not isinstance(value, str):
+                raise UsageError(
+                    f"the index keeps texts, and {identity!r} comes with {type(value).__name__}:"
+                    " give texts, or pass contents="
+                )
+            plain = value.encode("utf8", "surrogatepass")
+            packed = pa.compress(plain, codec=CODEC, asbytes=True)
+            return len(plain).to_bytes(8, "little") + bytes(packed)
+        if isinstance(value, str) and self._recipe is not None:
+            from neardup.fingerprinting.fingerprints import feature_hashes
+
+            value = feature_hashes(value, self._recipe)
+        if not isinstance(value, np.ndarray) or value.dtype != np.uint64 or value.ndim != 1:
+            raise UsageError(
+                f"the index keeps features, and {identity!r} comes with {type(value).__name__}:"
+                " give texts, or pass contents= with arrays of uint64 feature hashes"
+            )
+        return np.ascontiguousarray(value).tobytes()
+
+    def decoded(self, value: bytes | None) -> Any:
+        """A text or uint64 hashes; None for None."""
+        if value is None:
+            return None
+        if self._kind == "features":
+            return np.frombuffer(value, np.uint64)
+        size = int.from_bytes(value[:8], "little")
+        plain = pa.decompress(value[8:], decompressed_size=size, codec=CODEC, asbytes=True)
+        return bytes(plain).decode("utf8", "surrogatepass")
+
+
+def _listed(values: Any) -> list[Any]:
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        return list(values.to_pylist())
+    return list(values)

@@ -1,0 +1,443 @@
+"""An index in a folder: crash-safe, one writer, many readers."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.errors import FileError, UsageError
+from neardup.fingerprinting.recipe import Recipe
+from neardup.index.durable.contents import Contents
+from neardup.index.durable.follower import Follower
+from neardup.index.durable.manifest import FileEntry, Manifest
+from neardup.index.durable.pending import Pending
+from neardup.index.durable.settings import check_settings, new_settings
+from neardup.index.durable.store import Store
+from neardup.index.ids import IdColumn, id_array
+from neardup.index.segment_files import CHUNK_ROWS, SegmentFile, StoredSegment, write_segment
+from neardup.index.segments import Segment, Tail, settled, successors
+from neardup.index.settings import Settings
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+__all__ = ["CHECKPOINT_ROWS", "DurableIndex"]
+
+DOCUMENTS_A_BATCH: Final = 1 << 14
+CHECKPOINT_ROWS: Final = 1 << 17
+"""Rows that may wait in the log, which is read again when the index is opened."""
+
+
+class DurableIndex(Follower):
+    """Fingerprints in a folder, searched exactly; `DurableIndex.open` opens or makes one.
+
+    What was committed survives a crash, whole. One process writes, any number read, and nobody
+    waits for anybody. The writer sees what it has added before the commit; readers see the last
+    commit at every query.
+    """
+
+    def __init__(self, store: Store, distance: int | None, recipe: Recipe | None) -> None:
+        """Read the folder; use `DurableIndex.open`."""
+        made = store.settings
+        known = recipe or (Recipe.from_json(made["recipe"]) if made["recipe"] else None)
+        settings = Settings(made["distance"], made["bits"], known, made["plan"], None)
+        super().__init__(store, settings)
+        self._distance = made["distance"] if distance is None else distance
+        self._contents = Contents(made["store"], known)
+        self._pending = Pending(self._next)
+        self._is_open = True
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        distance: int | None = None,
+        bits: int | None = None,
+        recipe: Recipe | None = None,
+        plan: str | None = None,
+        store: str | None = None,
+        *,
+        readonly: bool = False,
+        create: bool = True,
+    ) -> Self:
+        """Open the index in a folder, or make one there.
+
+        Args:
+            path: The folder.
+            distance: Largest Hamming distance of a query; at most what the index was made for,
+                which it is unless said. A new index is made for 3 unless said.
+            bits: Width of the fingerprints; of a new index the recipe's, else 64, unless said.
+            recipe: How texts become fingerprints; an index that was made with one remembers it.
+            plan: "auto", or a plan by name: see neardup.plan.
+            store: What is kept beside fingerprints: "none", "features" (their hashes, which
+                verification needs) or "text".
+            readonly: Open for queries only: any number of processes may, also while one writes.
+            create: Make the index if there is none.
+
+        Returns:
+            The index. Close it, or use it in a `with` statement.
+
+        Raises:
+            UsageError: If these differ from what the index was made with.
+            RecipeError: If it was made with another recipe.
+            FileError: If it cannot be read or written, or another process has it open for writing.
+            DataError: If it is damaged, made by a newer version, or no index.
+
+        Example:
+            >>> import tempfile
+            >>> folder = tempfile.mkdtemp()
+            >>> with DurableIndex.open(folder, distance=1) as index:
+            ...     index.add(["a", "b"], [0b1011, 0b0100])
+            2
+            >>> DurableIndex.open(folder, readonly=True).query(0b1111)
+            [('a', 1)]
+        """
+        folder = Path(path)
+        try:
+            found = Store(folder, readonly=readonly) if _exists(folder) else None
+        except FileNotFoundError:
+            found = None
+        if found is None and (readonly or not create):
+            make = "name a new folder" if _exists(folder) else f"neardup index create {folder}"
+            raise FileError(f"there is no index in {folder}: to make one, {make}")
+        if found is None:
+            found = Store.create(folder, new_settings(distance, bits, recipe, plan, store))
+        try:
+            check_settings(
+                folder, found.settings, distance, recipe, bits=bits, plan=plan, store=store
+            )
+            return cls(found, distance, recipe)
+        except BaseException:
+            found.close()
+            raise
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        distance: int | None = None,
+        bits: int | None = None,
+        recipe: Recipe | None = None,
+        plan: str | None = None,
+        store: str | None = None,
+    ) -> Self:
+        """As `open`, for an index that does not exist yet.
+
+        Raises:
+            FileError: If it exists, or cannot be made.
+        """
+        folder = Path(path)
+        if _exists(folder):
+            raise FileError(f"{folder} exists: add to it, or use a new folder")
+        return cls.open(folder, distance, bits, recipe, plan, store)
+
+    @property
+    def path(self) -> Path:
+        """The folder."""
+        return self._store.path
+
+    @property
+    def distance(self) -> int:
+        """The distance that queries search unless they say a smaller one."""
+        return self._distance
+
+    @property
+    def readonly(self) -> bool:
+        """Whether it was opened for queries only."""
+        return self._store.readonly
+
+    @property
+    def store(self) -> str:
+        """What is kept beside fingerprints: "none", "features" or "text"."""
+        return str(self._store.settings["store"])
+
+    @property
+    def added(self) -> int:
+        """How many documents were ever added: the number that the next one gets."""
+        return self._next
+
+    def number(self, identity: Any) -> int | None:
+        """How many documents were added before this one; None if the id is not present."""
+        with self._lock:
+            return self._number(identity)
+
+    @property
+    def uncommitted(self) -> int:
+        """Rows added and removed since the last commit."""
+        return len(self._pending)
+
+    def add(self, ids: Any, fingerprints: Any, contents: Any = None) -> int:
+        """Store one document or many, as Index.add; on disk after `commit`.
+
+        Args:
+            ids: A str or int; or many.
+            fingerprints: As many, or texts.
+            contents: What the index keeps beside fingerprints, as many: texts, or arrays of uint64
+                feature hashes. Not needed where texts are given for fingerprints.
+
+        Returns:
+            How many were stored.
+
+        Raises:
+            UsageError: As Index.add; if contents are missing, or the index keeps none.
+        """
+        with self._lock:
+            self._writing()
+            with self._contents.offered(ids, fingerprints, contents):
+                return super().add(ids, fingerprints)
+
+    def add_if_new(
+        self, identity: Any, fingerprint: Any, content: Any = None
+    ) -> tuple[Any, int] | None:
+        """As Index.add_if_new; `content` as of `add`."""
+        with self._lock:
+            self._writing()
+            with self._contents.offered(identity, fingerprint, content):
+                return super().add_if_new(identity, fingerprint)
+
+    def remove(self, ids: Any) -> int:
+        """As Index.remove; on disk after `commit`."""
+        with self._lock:
+            self._writing()
+            return super().remove(ids)
+
+    def expire(self, before: float) -> int:
+        """As Index.expire; on disk after `commit`.
+
+        Times of rows in segment files are known to the second; none is removed early.
+        """
+        with self._lock:
+            self._writing()
+            return super().expire(before)
+
+    def content(self, identity: Any) -> Any:
+        """What is kept of a document: its text, or uint64 feature hashes; None if nothing is.
+
+        Raises:
+            KeyError: If the id is not present.
+        """
+        with self._lock:
+            number = self._number(identity)
+            if number is None:
+                raise KeyError(identity)
+            if number in self._pending.contents:
+                return self._contents.decoded(self._pending.contents[number])
+            return self._contents.decoded(self._store.content(number))
+
+    def documents(self) -> Iterator[tuple[Any, Any, list[Any]]]:
+        """Ids, fingerprints and contents of all committed documents, some at a time.
+
+        Returns:
+            Arrow array, uint64 (n, words) and a list as of `content`, in order of insertion.
+        """
+        segments, tail = self._read()
+        parts = [*segments, tail.segment(self._kind)] if self._kind and len(tail) else segments
+        for part in parts:
+            live = np.flatnonzero(~part.dead)
+            for rows in np.split(live, range(DOCUMENTS_A_BATCH, len(live), DOCUMENTS_A_BATCH)):
+                found = self._store.contents(part.numbers[rows])
+                contents = [self._contents.decoded(each) for each in found]
+                yield part.ids.values.take(pa.array(rows)), part.words[rows], contents
+
+    def commit(self) -> None:
+        """Bring what was added and removed to the disk, all or nothing; one sync.
+
+        Raises:
+            FileError: If that fails: nothing is lost, and commit may be tried again.
+        """
+        with self._lock:
+            self._writing()
+            if not len(self._pending):
+                return
+            if len(self._pending) >= CHECKPOINT_ROWS:
+                self._checkpoint()
+                return
+            record = self._pending.record(self._kind or "int", self._settings.words, self._clock)
+            self._sequence = self._store.append(record, self._pending.contents)
+            self._logged += len(self._pending)
+            self._pending = Pending(self._next)
+            if self._logged >= CHECKPOINT_ROWS:
+                self._checkpoint()
+
+    def rollback(self) -> None:
+        """Forget what was added and removed since the last commit."""
+        with self._lock:
+            self._writing()
+            self._manifest = Manifest(generation=-1)
+            self._kind = None
+            self._load()
+            self._pending = Pending(self._next)
+
+    def compact(self) -> None:
+        """Commit, bring everything into one segment and give free space back to the disk."""
+        with self._lock:
+            self._writing()
+            super().compact()
+            self._checkpoint()
+            self._store.reclaim()
+
+    def close(self) -> None:
+        """Commit and close; the index cannot be used after it."""
+        with self._lock:
+            if not self._is_open:
+                return
+            if not self.readonly:
+                self.commit()
+            self._release()
+
+    def check(self) -> list[str]:
+        """Verify every checksum, and that ids, numbers and the log agree; see docs.
+
+        Returns:
+            Problems, each with what to do; none if all is well.
+        """
+        from neardup.index.durable.checks import check_folder
+
+        return check_folder(self.path)
+
+    def stats(self) -> dict[str, Any]:
+        """Documents, segments with their plans, bytes on disk, settings."""
+        segments, tail = self._read()
+        made = self._store.settings
+        environment = self._store.environment
+        files = [segment.file.nbytes for segment in segments if isinstance(segment, StoredSegment)]
+        return {
+            "documents": len(self),
+            "removed": sum(segment.removed for segment in segments) + len(tail.dead),
+            "uncommitted": self.uncommitted,
+            "distance": self.distance,
+            "made_for_distance": made["distance"],
+            "bits": self.bits,
+            "ids": self._kind,
+            "plan": made["plan"],
+            "store": made["store"],
+            "recipe": made["digest"],
+            "segments": [_segment_stats(segment, self._settings) for segment in segments],
+            "tail_rows": len(tail),
+            "log_rows": self._logged,
+            "bytes_on_disk": sum(files) + environment.nbytes,
+            "log_bytes": environment.nbytes,
+            "log_free_bytes": environment.free_bytes,
+        }
+
+    def __exit__(self, *raised: object) -> None:
+        """Close; forget what was not committed if the body raised."""
+        with self._lock:
+            if raised[0] is not None and self._is_open:
+                self._release()
+        self.close()
+
+    def _read(self) -> tuple[tuple[Segment, ...], Tail]:
+        if not self._is_open:
+            raise UsageError("the index is closed: open it again")
+        if self._store.readonly and self._store.transaction != self._transaction:
+            with self._lock:
+                if self._store.transaction != self._transaction:
+                    self._load()
+        return self._state
+
+    def _reach(self, distance: int | None) -> int:
+        return self._distance if distance is None else super()._reach(distance)
+
+    def _writing(self) -> None:
+        if not self._is_open:
+            raise UsageError("the index is closed: open it again")
+        if self._store.readonly:
+            raise UsageError("the index is open for reading: open it without readonly=True")
+
+    def _release(self) -> None:
+        self._is_open = False
+        self._store.close()
+        self._state = ((), Tail(self._settings.words))
+
+    def _checkpoint(self) -> None:
+        """Write what is not in files to files, and forget the log."""
+        self._settle(force=True)
+        stored, written, number = [], [], self._manifest.next_file
+        try:
+            for segment in settled(list(self._state[0])):
+                if isinstance(segment, StoredSegment):
+                    stored.append(segment)
+                    continue
+                written.append(self._store.file(f"segment-{number}.nds"))
+                number += 1
+                stored.append(self._written(segment, written[-1]))
+            oldest = int(stored[0].numbers[0]) if stored else self._next
+            manifest = Manifest(
+                self._manifest.generation + 1,
+                tuple(_entry(segment) for segment in stored),
+                self._next,
+                number,
+                self._sequence,
+                self._clock.to_the_second(oldest),
+            )
+            self._store.checkpoint(manifest, stored, self._pending.contents)
+        except BaseException:
+            for path in written:
+                with contextlib.suppress(OSError):
+                    path.unlink()
+            raise
+        self._state = (successors(stored), Tail(self._settings.words))
+        self._manifest, self._clock, self._logged = manifest, manifest.clock, 0
+        self._pending = Pending(self._next)
+
+    def _written(self, segment: Segment, path: Path) -> StoredSegment:
+        write_segment(path, segment, self._settings)
+        dead = segment.dead if segment.removed else None
+        stored = StoredSegment(SegmentFile(path), dead)
+        stored.changed.update(np.unique(np.flatnonzero(segment.dead) // CHUNK_ROWS).tolist())
+        return stored
+
+    def _number(self, identity: Any) -> int | None:
+        segments, tail = self._read()
+        if identity in tail.rows:
+            return int(tail.numbers[tail.rows[identity]])
+        places = self._places(IdColumn(id_array([identity])))
+        if not places.present[0]:
+            return None
+        return int(segments[int(places.segments[0])].numbers[int(places.rows[0])])
+
+    def _added(self, first: int, ids: Any, words: Any) -> None:
+        self._pending.add(ids, words)
+        if self._contents.is_kept:
+            for row, identity in enumerate(ids.to_pylist()):
+                self._pending.contents[first + row] = self._contents.of(identity)
+
+    def _added_one(self, number: int, identity: Any, words: Any) -> None:
+        self._pending.add_one(identity, words)
+        if self._contents.is_kept:
+            self._pending.contents[number] = self._contents.of(identity)
+
+    def _removed(self, numbers: Any) -> None:
+        self._pending.remove(numbers)
+        if self._contents.is_kept:
+            self._pending.contents.update(dict.fromkeys(numbers.tolist()))
+
+
+def _entry(segment: StoredSegment) -> FileEntry:
+    numbers = segment.numbers
+    name = segment.file.path.name
+    return FileEntry(name, segment.file.checksum, len(segment), int(numbers[0]), int(numbers[-1]))
+
+
+def _segment_stats(segment: Segment, settings: Settings) -> dict[str, Any]:
+    searcher = segment.searcher(settings)
+    return {
+        "rows": len(segment),
+        "removed": segment.removed,
+        "plan": searcher.plan.name,
+        "tables": len(searcher.plan.masks),
+        "key_bits": searcher.plan.key_bits,
+        "table_bytes": searcher.nbytes,
+        "file": segment.file.path.name if isinstance(segment, StoredSegment) else None,
+        "file_bytes": segment.file.nbytes if isinstance(segment, StoredSegment) else 0,
+    }
+
+
+def _exists(folder: Path) -> bool:
+    return folder.exists() and not (folder.is_dir() and not any(folder.iterdir()))

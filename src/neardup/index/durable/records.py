@@ -1,0 +1,128 @@
+"""One record of the log: what a commit added and removed, as bytes with a checksum."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.errors import DataError
+from neardup.index.clock import Clock
+from neardup.index.ids import ID_KINDS, IdColumn
+from neardup.runtime.arrays import frozen
+from neardup.runtime.sealed import sealed, unsealed
+
+__all__ = ["Record", "joined_records"]
+
+HEADER: Final = struct.Struct("<4sBBHQQQQQ")
+MAGIC: Final = b"NDR1"
+KINDS: Final = ("int", "str")
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Rows with ascending numbers, and the numbers of what was removed.
+
+    Args:
+        first: The number of the first row; the others follow without gaps.
+        ids: Arrow array of int64 or large_string.
+        words: uint64 (n, words).
+        removed: int64: numbers of removed rows, of this record or older ones.
+        clock: When the rows were added.
+    """
+
+    first: int
+    ids: Any
+    words: Any
+    removed: Any
+    clock: Clock
+
+    def __len__(self) -> int:
+        """Rows."""
+        return len(self.words)
+
+    @property
+    def end(self) -> int:
+        """The number after the last row's."""
+        return self.first + len(self)
+
+    def rows_from(self, first: int) -> Record:
+        """The same without the rows of smaller numbers."""
+        skip = min(max(first - self.first, 0), len(self))
+        if skip == 0:
+            return self
+        return Record(
+            self.first + skip, self.ids.slice(skip), self.words[skip:], self.removed, self.clock
+        )
+
+    def to_bytes(self) -> bytes:
+        """Encode; every array begins at a multiple of 8 bytes."""
+        column = IdColumn(self.ids)
+        data, offsets = column.bytes_and_offsets()
+        if len(offsets):
+            data, offsets = data[offsets[0] : offsets[-1]], offsets - offsets[0]
+        numbers, times = (self.clock if len(self) else Clock()).since(self.first)
+        header = HEADER.pack(
+            MAGIC, KINDS.index(column.kind), 0, self.words.shape[1], self.first, len(self),
+            len(self.removed), len(numbers), data.nbytes,
+        )  # fmt: skip
+        arrays = (numbers, times, self.removed, self.words, offsets, data)
+        return sealed(b"".join([header, *(_bytes(array) for array in arrays)]))
+
+    @classmethod
+    def from_bytes(cls, value: bytes, name: str) -> Record:
+        """Decode; arrays are views of the bytes.
+
+        Raises:
+            DataError: If the bytes are damaged; `name` says which.
+        """
+        body = unsealed(value, name)
+        magic, kind, _, width, first, count, gone, runs, size = HEADER.unpack_from(body)
+        if magic != MAGIC:
+            raise DataError(f"{name} is no record of this version of neardup: {magic!r}")
+        view = _View(body, HEADER.size)
+        numbers, times = view.take(np.int64, runs), view.take(np.float64, runs)
+        removed = view.take(np.int64, gone)
+        words = view.take(np.uint64, count * width).reshape(count, width)
+        if KINDS[kind] == "int":
+            buffers = [None, pa.py_buffer(view.take(np.uint8, size))]
+        else:
+            offsets = view.take(np.int64, count + 1)
+            buffers = [None, pa.py_buffer(offsets), pa.py_buffer(view.take(np.uint8, size))]
+        ids = pa.Array.from_buffers(ID_KINDS[KINDS[kind]], count, buffers)
+        return cls(first, ids, words, removed, Clock(numbers.tolist(), times.tolist()))
+
+
+class _View:
+    """Takes one array after the other from bytes."""
+
+    def __init__(self, body: bytes, at: int) -> None:
+        self._body, self._at = body, at
+
+    def take(self, kind: Any, count: int) -> Any:
+        array = np.frombuffer(self._body, kind, count, self._at)
+        self._at += array.nbytes
+        return array
+
+
+def joined_records(records: list[Record]) -> Record:
+    """One record with what several hold that follow each other."""
+    if len(records) == 1:
+        return records[0]
+    clocks = [record.clock.since(record.first) for record in records if len(record)]
+    kinds = {record.ids.type for record in records if len(record)} or {pa.int64()}
+    ids = [record.ids for record in records if len(record)] or [pa.array([], kinds.pop())]
+    return Record(
+        records[0].first,
+        pa.concat_arrays(ids),
+        np.concatenate([record.words for record in records]),
+        np.concatenate([record.removed for record in records]),
+        Clock.joined(clocks),
+    )
+
+
+def _bytes(array: Any) -> bytes:
+    return bytes(frozen(array).data)

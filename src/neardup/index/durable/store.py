@@ -1,0 +1,427 @@
+"""The folder of a durable index: its lock, its log in LMDB, and the list of its segment files.
+
+    lock              held by the writer, whose process number it holds
+    log-N.mdb         LMDB: settings, manifest, log, removed rows, contents; the highest N counts
+    segment-N.nds     immutable segments; those that the manifest names count
+
+A transaction of LMDB is the one point where something becomes true: a commit appends one record to
+the log; a checkpoint replaces the manifest and drops the records that its files cover. Files are
+written and synced before, and removed after. Readers compare the number of the last transaction.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import weakref
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from neardup.errors import DataError, FileError
+from neardup.index.durable.environment import Environment, Transaction
+from neardup.index.durable.manifest import Manifest
+from neardup.index.durable.records import Record, joined_records
+from neardup.index.segment_files import CHUNK_ROWS, StoredSegment, damaged, sync_folder
+from neardup.runtime.sealed import sealed, unsealed
+from neardup.version import __version__
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["FORMAT", "Changes", "Store", "current_environment", "is_locked"]
+
+FORMAT: Final = 1
+MOST_SMALL: Final = 512
+"""Records of few rows at the end of the log; one more, and all become one."""
+SMALL_ROWS: Final = 256
+ENVIRONMENTS: Final = "log-*.mdb"
+SEGMENTS: Final = "segment-*.nds"
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a snapshot holds beyond what the reader knows.
+
+    Args:
+        transaction: Of the snapshot.
+        manifest: If it is another than the reader's; then `dead` holds too.
+        dead: For each file: bool (rows,), or None if none is removed.
+        records: New ones of the log, in order.
+        sequence: Of the last record.
+    """
+
+    transaction: int
+    manifest: Manifest | None
+    dead: dict[str, Any]
+    records: list[Record]
+    sequence: int
+
+
+class Store:
+    """An open folder.
+
+    Args:
+        path: The folder.
+        readonly: Take no lock and never write.
+
+    Raises:
+        FileError: If it cannot be read, or another process writes to it.
+        DataError: If it is no index, damaged, or of a newer version.
+    """
+
+    def __init__(self, path: Path, *, readonly: bool) -> None:
+        """Open an index that exists."""
+        self.path = path
+        self.readonly = readonly
+        current_environment(path)  # before a lock is left in a folder that is no index
+        held = contextlib.ExitStack()
+        self.close = weakref.finalize(self, held.close)
+        """Let go of the LMDB file and the lock; so does the garbage collector."""
+        try:
+            if not readonly:
+                held.callback(os.close, _locked(path))
+            self._environment = Environment.of(current_environment(path))
+            self._user = held.enter_context(contextlib.closing(_User(self._environment)))
+            self.settings = self._environment.read(self._read_settings)
+            self._small = [] if readonly else self._environment.read(self._small_records)
+            if not readonly:
+                self._tidy()
+        except BaseException:
+            self.close()
+            raise
+
+    @classmethod
+    def create(cls, path: Path, settings: dict[str, Any]) -> Store:
+        """Make an index in a folder that is empty or not there yet, and open it for writing.
+
+        Raises:
+            FileError: If that fails.
+            DataError: If there are other files in the folder.
+        """
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            others = [x.name for x in path.iterdir() if x.name != "lock" and x.name[0] != "."]
+        except OSError as error:
+            raise FileError(f"cannot create {path}: {error.strerror or error}") from None
+        if others:
+            raise DataError(
+                f"{path} is no index, and not empty ({min(others)} is in it): use a new folder"
+            )
+        lock = _locked(path)
+        try:
+            if not list(path.glob(ENVIRONMENTS)):
+                values = {
+                    b"settings": sealed(json.dumps(settings).encode()),
+                    b"manifest": Manifest().to_bytes(),
+                }
+                Environment.create(path / "log-1.mdb", values)
+                sync_folder(path)
+        finally:
+            os.close(lock)
+        return cls(path, readonly=False)
+
+    @property
+    def transaction(self) -> int:
+        """The number of the last transaction that any process committed."""
+        return self._environment.transaction
+
+    @property
+    def environment(self) -> Environment:
+        """The LMDB file."""
+        return self._environment
+
+    def file(self, name: str) -> Path:
+        """The path of a file in the folder."""
+        return self.path / name
+
+    def changes(self, generation: int, sequence: int) -> Changes:
+        """What is new to one who knows this generation and this record of the log."""
+        moved, changes = self._environment.read(
+            lambda txn: (txn.get(b"meta", b"moved"), self._changes(txn, generation, sequence))
+        )
+        if moved is not None:
+            self._use(Environment.of(current_environment(self.path)))
+            return self.changes(generation, sequence)
+        return changes
+
+    def append(self, record: Record, contents: dict[int, bytes | None]) -> int:
+        """Add a record to the log, and contents by number (None: removed); one sync.
+
+        Returns:
+            The record's sequence.
+        """
+        few = len(record) + len(record.removed) <= SMALL_ROWS
+        joins = few and len(self._small) >= MOST_SMALL
+
+        def work(txn: Transaction) -> int:
+            last = _last_sequence(txn)
+            written = record
+            if joins:
+                older = [self._record(txn, each) for each in self._small]
+                written = joined_records([*older, record])
+                for each in self._small:
+                    txn.delete(b"log", _key(each))
+            txn.put(b"log", _key(last + 1), written.to_bytes())
+            txn.put(b"meta", b"sequence", _key(last + 1))
+            _put_contents(txn, contents)
+            return last + 1
+
+        sequence = self._environment.write(work)
+        self._small = [] if joins or not few else [*self._small, sequence]
+        return sequence
+
+    def checkpoint(
+        self, manifest: Manifest, segments: list[StoredSegment], contents: dict[int, bytes | None]
+    ) -> None:
+        """Replace the manifest and drop what its files cover; then remove files not in it."""
+        names = [segment.file.path.name for segment in segments]
+
+        def work(txn: Transaction) -> None:
+            for key, _ in list(txn.items(b"log")):
+                if int.from_bytes(key, "big") <= manifest.covered:
+                    txn.delete(b"log", key)
+            for key, _ in list(txn.items(b"removed")):
+                if _chunk(key)[0] not in names:
+                    txn.delete(b"removed", key)
+            for name, segment in zip(names, segments, strict=True):
+                for chunk in segment.changed:
+                    rows = segment.dead[chunk * CHUNK_ROWS : (chunk + 1) * CHUNK_ROWS]
+                    txn.put(
+                        b"removed", _chunk_key(name, chunk), sealed(np.packbits(rows).tobytes())
+                    )
+            txn.put(b"meta", b"manifest", manifest.to_bytes())
+            txn.put(b"meta", b"sequence", _key(manifest.covered))
+            _put_contents(txn, contents)
+
+        self._environment.write(work)
+        self._small = []
+        for segment in segments:
+            segment.changed.clear()
+        self._remove_files(keep=names)
+
+    def content(self, number: int) -> bytes | None:
+        """What is stored for a row, if anything is."""
+        return self._environment.read(lambda txn: txn.get(b"content", _key(number)))
+
+    def contents(self, numbers: Any) -> list[bytes | None]:
+        """What is stored for each of many rows."""
+        keys = [_key(number) for number in numbers.tolist()]
+        return self._environment.read(lambda txn: [txn.get(b"content", key) for key in keys])
+
+    def content_numbers(self) -> Any:
+        """The numbers of the rows that have contents: int64, ascending."""
+        keys = self._environment.read(lambda txn: b"".join(txn.keys(b"content")))
+        return np.frombuffer(keys, ">i8").astype(np.int64)
+
+    def reclaim(self) -> None:
+        """Write the log anew without its free pages, if those are most of it."""
+        before = self._environment
+        if 2 * before.free_bytes < before.nbytes or before.nbytes < 1 << 20:
+            return
+        number = int(before.path.stem.partition("-")[2]) + 1
+        target = self.path / f"log-{number}.mdb"
+        aside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        try:
+            before.copy(aside)
+            aside.replace(target)
+            sync_folder(self.path)
+        except OSError as error:
+            raise FileError(f"cannot write {target}: {error.strerror or error}") from None
+        finally:
+            aside.unlink(missing_ok=True)
+        newer = Environment.of(target)
+        before.write(lambda txn: txn.put(b"meta", b"moved", target.name.encode()))
+        self._use(newer)
+        _remove_environment(before.path)
+
+    def _use(self, environment: Environment) -> None:
+        """Go on with another LMDB file."""
+        self._environment = self._user.change(environment)
+
+    def _read_settings(self, txn: Transaction) -> dict[str, Any]:
+        path = self._environment.path
+        value = txn.get(b"meta", b"settings")
+        if value is None:
+            raise damaged(path, "it has no settings")
+        settings: dict[str, Any] = json.loads(unsealed(value, f"settings in {path}"))
+        if settings["format"] > FORMAT:
+            raise DataError(
+                f"{self.path} has index format {settings['format']}, made by neardup"
+                f" {settings['neardup']}; this one, {__version__}, reads up to {FORMAT}: install a"
+                " newer neardup"
+            )
+        return settings
+
+    def _changes(self, txn: Transaction, generation: int, sequence: int) -> Changes:
+        where = str(self._environment.path)
+        value = txn.get(b"meta", b"manifest")
+        if value is None:
+            raise damaged(self._environment.path, "it has no manifest")
+        manifest: Manifest | None = Manifest.from_bytes(value, f"manifest in {where}")
+        dead: dict[str, Any] = {}
+        if manifest is None or manifest.generation == generation:
+            manifest = None
+        else:
+            sequence, dead = manifest.covered, _dead_rows(txn, manifest, where)
+        last = _last_sequence(txn)
+        records = [
+            Record.from_bytes(value, f"record {int.from_bytes(key, 'big')} in {where}")
+            for key, value in txn.items(b"log", _key(sequence + 1))
+        ]
+        return Changes(txn.number, manifest, dead, records, last)
+
+    def _record(self, txn: Transaction, sequence: int) -> Record:
+        name = f"record {sequence} in {self._environment.path}"
+        value = txn.get(b"log", _key(sequence))
+        if value is None:
+            raise DataError(f"{name} is not there: restore the index from a copy")
+        return Record.from_bytes(value, name)
+
+    def _small_records(self, txn: Transaction) -> list[int]:
+        """The sequences of the small records that end the log."""
+        small: list[int] = []
+        for key, value in txn.items(b"log"):
+            sequence = int.from_bytes(key, "big")
+            record = Record.from_bytes(value, f"record {sequence} in {self._environment.path}")
+            few = len(record) + len(record.removed) <= SMALL_ROWS
+            if not few:
+                small.clear()
+            else:
+                small.append(sequence)
+        return small
+
+    def _tidy(self) -> None:
+        """Remove what a crash left."""
+        self._environment.forget_dead_readers()
+        for aside in self.path.glob(".*.tmp*"):
+            with contextlib.suppress(OSError):
+                aside.unlink()
+        for path in self.path.glob(ENVIRONMENTS):
+            if path != self._environment.path:
+                older = Environment.of(path)
+                older.write(
+                    lambda txn: txn.put(b"meta", b"moved", self._environment.path.name.encode())
+                )
+                older.release()
+                _remove_environment(path)
+        manifest = self.changes(-1, 0).manifest or Manifest()
+        self._remove_files(keep=[each.name for each in manifest.files])
+
+    def _remove_files(self, keep: list[str]) -> None:
+        for path in self.path.glob(SEGMENTS):
+            if path.name not in keep:
+                with contextlib.suppress(OSError):
+                    path.unlink()
+
+
+class _User:
+    """One use of an environment, which may change."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+
+    def change(self, environment: Environment) -> Environment:
+        self._environment.release()
+        self._environment = environment
+        return environment
+
+    def close(self) -> None:
+        self._environment.release()
+
+
+def current_environment(path: Path) -> Path:
+    """The LMDB file that counts.
+
+    Raises:
+        FileNotFoundError: If there is no folder or it is empty.
+        DataError: If it is no index.
+    """
+    if path.exists() and not path.is_dir():
+        raise DataError(f"{path} is a file, so it is no index: an index is a folder")
+    found = sorted(path.glob(ENVIRONMENTS), key=lambda x: int(x.stem.partition("-")[2]))
+    if found:
+        return found[-1]
+    raise FileNotFoundError(path)
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a process has the index open for writing."""
+    try:
+        with (path / "lock").open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
+def _locked(path: Path) -> int:
+    """Take the writer's lock; the descriptor holds it until it is closed."""
+    lock = path / "lock"
+    try:
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise FileError(
+            f"cannot write {path}: {error.strerror or error}; open it with readonly=True"
+        ) from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        holder = os.read(descriptor, 32).decode(errors="replace").strip() or "unknown"
+        os.close(descriptor)
+        raise FileError(
+            f"{path} is open for writing in process {holder}: wait until it closes the index, or"
+            " open it with readonly=True"
+        ) from None
+    with contextlib.suppress(OSError):  # a full disk leaves the number out
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"{os.getpid()}\n".encode())
+    return descriptor
+
+
+def _remove_environment(path: Path) -> None:
+    for each in (path, path.with_name(path.name + "-lock")):
+        with contextlib.suppress(OSError):
+            each.unlink()
+
+
+def _put_contents(txn: Transaction, contents: dict[int, bytes | None]) -> None:
+    for number, value in contents.items():
+        if value is None:
+            txn.delete(b"content", _key(number))
+        else:
+            txn.put(b"content", _key(number), value)
+
+
+def _dead_rows(txn: Transaction, manifest: Manifest, where: str) -> dict[str, Any]:
+    rows = {each.name: each.rows for each in manifest.files}
+    dead: dict[str, Any] = {}
+    for key, value in txn.items(b"removed"):
+        name, chunk = _chunk(key)
+        if name not in dead:
+            dead[name] = np.zeros(rows[name], np.bool_)
+        part = dead[name][chunk * CHUNK_ROWS : (chunk + 1) * CHUNK_ROWS]
+        bitmap = unsealed(value, f"removed rows of {name} in {where}")
+        part[:] = np.unpackbits(np.frombuffer(bitmap, np.uint8), count=len(part))
+    return dead
+
+
+def _last_sequence(txn: Transaction) -> int:
+    return int.from_bytes(txn.get(b"meta", b"sequence") or b"", "big")
+
+
+def _key(number: int) -> bytes:
+    return number.to_bytes(8, "big")
+
+
+def _chunk_key(name: str, chunk: int) -> bytes:
+    return name.encode() + b"\0" + chunk.to_bytes(4, "big")
+
+
+def _chunk(key: bytes) -> tuple[str, int]:
+    return key[:-5].decode(), int.from_bytes(key[-4:], "big")

@@ -1,0 +1,1 @@
+"""Kernels that parse: JSON lines, CSV records, fields."""

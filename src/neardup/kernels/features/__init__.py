@@ -1,0 +1,1 @@
+"""Kernels that make features: normalise, tokenise, hash, look up."""

@@ -1,0 +1,1 @@
+"""Kernels that fold: hashes and vectors to fingerprints."""

@@ -1,0 +1,53 @@
+"""Union-find: the groups of rows that were united, as a forest of row numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def find_root(parent: Any, row: int) -> int:
+    """Root of `row` in a union-find forest (uint32), halving the path in place; int64."""
+    here = np.int64(row)
+    while True:
+        above = np.int64(parent[here])
+        if above == here:
+            return here
+        over = parent[above]
+        parent[here] = over
+        here = np.int64(over)
+
+
+@njit(cache=True, nogil=True)
+def unite(parent: Any, left: int, right: int) -> None:
+    """Join two sets in place; the smaller root stays, so a root is its set's smallest row."""
+    a, b = find_root(parent, left), find_root(parent, right)
+    if a < b:
+        parent[b] = a
+    elif b < a:
+        parent[a] = b
+
+
+@njit(cache=True, nogil=True)
+def unite_all(parent: Any, lefts: Any, rights: Any) -> None:
+    """Join lefts[i] with rights[i] for every i, in place."""
+    for i in range(len(lefts)):
+        unite(parent, lefts[i], rights[i])
+
+
+@njit(cache=True, nogil=True)
+def merge_forests(into: Any, other: Any) -> None:
+    """Make `into` the finest forest coarser than both, in place: associative, commutative."""
+    for row in range(len(other)):
+        if other[row] != row:
+            unite(into, row, other[row])
+
+
+@njit(cache=True, nogil=True)
+def flatten(parent: Any, labels: Any) -> None:
+    """Write each row's root to `labels` (int64)."""
+    for row in range(len(parent)):
+        labels[row] = find_root(parent, row)

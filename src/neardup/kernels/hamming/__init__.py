@@ -1,0 +1,1 @@
+"""Kernels that compare fingerprints: partition, join, scan, look up."""

@@ -1,0 +1,113 @@
+"""Greedy keep inside components: a row is dropped if an earlier kept row is within the distance."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from neardup.kernels.hamming.join import distance_between
+from neardup.kernels.hamming.partition import block_key
+
+TILE = 128
+
+
+class Tables(NamedTuple):
+    """Hash tables over the kept rows, one for each union of blocks; none to walk the kept list."""
+
+    masks: Any  # uint64 (tables, W)
+    heads: Any  # int32 (tables, 2**(64 - shift)): newest kept row of a key, -1 for none
+    nexts: Any  # int32 (tables, most kept rows): the one before it
+    shift: Any  # uint64
+
+
+@njit(cache=True, nogil=True)
+def first_in_list(words: Any, row: int, kept: Any, count: int, distance: int, lanes: Any) -> int:
+    """Place of the first of `count` kept rows within the distance of the row, or -1; O(count)."""
+    for tile in range(0, count, TILE):
+        end = min(tile + TILE, count)
+        hits = 0
+        for i in range(tile, end):
+            hits += distance_between(words, row, kept, i, lanes) <= distance
+        if hits > 0:
+            for i in range(tile, end):
+                if distance_between(words, row, kept, i, lanes) <= distance:
+                    return i
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def first_in_tables(words: Any, row: int, kept: Any, distance: int, lanes: Any, tables: Any) -> int:
+    """The same among the rows that share some table's bits: all within the distance do."""
+    best = -1
+    for t in range(len(tables.masks)):
+        place = tables.heads[t, block_key(words, row, tables.masks[t], lanes, tables.shift)]
+        while place >= 0:
+            if best < 0 or place < best:
+                if distance_between(words, row, kept, place, lanes) <= distance:
+                    best = np.int64(place)
+            place = tables.nexts[t, place]
+    return best
+
+
+@njit(cache=True, nogil=True)
+def keep_component(
+    words: Any,
+    rows: Any,
+    distance: int,
+    lanes: Any,
+    tables: Any,
+    kept: Any,
+    kept_rows: Any,
+    out: Any,
+) -> int:
+    """Visit `rows` in order and write out[row] = its first kept match, or itself.
+
+    `kept` (uint64, as many rows as may be kept, W) and `kept_rows` (int64) are working memory.
+    Returns the rows kept; -1 if they were more than that, with `out` unfinished.
+    """
+    count = 0
+    indexed = len(tables.masks) > 0
+    for row in rows:
+        if indexed:
+            place = first_in_tables(words, row, kept, distance, lanes, tables)
+        else:
+            place = first_in_list(words, row, kept, count, distance, lanes)
+        if place >= 0:
+            out[row] = kept_rows[place]
+            continue
+        if count == len(kept):
+            return -1
+        out[row] = row
+        kept_rows[count] = row
+        for w in range(len(lanes)):
+            kept[count, w] = words[row, w]
+        for t in range(len(tables.masks)):
+            key = block_key(words, row, tables.masks[t], lanes, tables.shift)
+            tables.nexts[t, count] = tables.heads[t, key]
+            tables.heads[t, key] = count
+        count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def keep_components(
+    words: Any,
+    members: Any,
+    starts: Any,
+    first: int,
+    last: int,
+    distance: int,
+    lanes: Any,
+    tables: Any,
+    kept: Any,
+    kept_rows: Any,
+    out: Any,
+    large: Any,
+) -> None:
+    """`keep_component` for components first..last-1; large[c] = 1 where one keeps too many."""
+    for c in range(first, last):
+        rows = members[starts[c] : starts[c + 1]]
+        done = keep_component(words, rows, distance, lanes, tables, kept, kept_rows, out)
+        large[c] = done < 0

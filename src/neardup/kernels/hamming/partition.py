@@ -1,0 +1,92 @@
+"""Counting partition of fingerprints by a hash of some of their bits; and union-find over rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+NO_ROWS = np.empty(0, np.uint32)
+
+
+@njit(cache=True, nogil=True)
+def block_key(words: Any, row: int, mask: Any, multipliers: Any, shift: Any) -> int:
+    """Hash the bits of `words[row]` under `mask` to 64 - shift bits; int64.
+
+    `multipliers` is a tuple of one odd uint64 per word: its length is a constant to the compiler,
+    which unrolls the loop.
+    """
+    total = np.uint64(0)
+    for w in range(len(multipliers)):
+        total += (words[row, w] & mask[w]) * multipliers[w]
+    return np.int64(total >> shift)
+
+
+@njit(cache=True, nogil=True)
+def count_keys(
+    words: Any, first: int, last: int, mask: Any, multipliers: Any, shift: Any, counts: Any
+) -> None:
+    """Add how many of rows first..last-1 have each key to `counts` (int64, 2**(64 - shift))."""
+    for row in range(first, last):
+        counts[block_key(words, row, mask, multipliers, shift)] += 1
+
+
+@njit(cache=True, nogil=True)
+def scatter_rows(
+    words: Any,
+    first: int,
+    last: int,
+    mask: Any,
+    multipliers: Any,
+    shift: Any,
+    places: Any,
+    out_words: Any,
+    out_ids: Any,
+) -> None:
+    """Copy rows first..last-1 and their numbers to `places[key]`, advancing it; stable."""
+    for row in range(first, last):
+        key = block_key(words, row, mask, multipliers, shift)
+        place = places[key]
+        places[key] = place + 1
+        for w in range(len(multipliers)):
+            out_words[place, w] = words[row, w]
+        out_ids[place] = row
+
+
+@njit(cache=True, nogil=True)
+def first_equal(
+    words: Any, ids: Any, starts: Any, first: int, last: int, lanes: Any, table: Any, out: Any
+) -> None:
+    """Write `out[row]` = the smallest row with the same words, for buckets first..last-1.
+
+    Rows of a bucket stand in ascending order. `table` (int64, a power of two at least twice the
+    largest bucket, all -1) is an open-addressing hash table, left all -1 again.
+    """
+    for bucket in range(first, last):
+        low, high = starts[bucket], starts[bucket + 1]
+        size = 2
+        while size < 2 * (high - low):
+            size *= 2
+        size_mask = size - 1
+        for i in range(low, high):
+            mixed = np.uint64(0)
+            for w in range(len(lanes)):
+                mixed = (mixed ^ words[i, w]) * lanes[w]
+                mixed ^= mixed >> np.uint64(32)
+            slot = np.int64(mixed) & size_mask
+            while True:
+                other = table[slot]
+                if other < 0:
+                    table[slot] = i
+                    out[ids[i]] = ids[i]
+                    break
+                same = True
+                for w in range(len(lanes)):
+                    same &= words[i, w] == words[other, w]
+                if same:
+                    out[ids[i]] = ids[other]
+                    break
+                slot = (slot + 1) & size_mask
+        for slot in range(size):
+            table[slot] = -1

@@ -1,0 +1,101 @@
+"""Permute the bits of fingerprints, and search sorted lists of permuted ones by a window.
+
+Rows whose first differing bit comes late stand near each other in a sorted list; a random
+permutation of the bits makes it late for some list (Charikar, STOC 2002; Ravichandran, Pantel and
+Hovy, ACL 2005). Distances are the same in every permutation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from neardup.kernels.hamming.tables import FIRST_ROOM, Hits, apart, more_room
+from neardup.kernels.jit import inner, kernel
+
+
+@inner
+def permute_one(words: Any, at: int, tables: Any, out: Any, to: int) -> None:
+    """Write the fingerprint at words[at], its bits permuted, to out[to]."""
+    width = tables.shape[2]
+    for w in range(width):
+        out[to + w] = np.uint64(0)
+    for byte in range(8 * width):
+        shift = np.uint64(8 * (byte & 7))
+        value = np.int64((words[at + (byte >> 3)] >> shift) & np.uint64(255))
+        for w in range(width):
+            out[to + w] |= tables[byte, value, w]
+
+
+@kernel
+def permute_rows(words: Any, tables: Any, out: Any) -> None:
+    """Permute the bits of every row; 8 look-ups a word.
+
+    Args:
+        words: uint64 (n * W), may be read-only.
+        tables: uint64 (8 * W, 256, W): where the bits of each value of each byte go.
+        out: uint64 (n * W), written.
+    """
+    width = tables.shape[2]
+    for row in range(len(words) // width):
+        permute_one(words, row * width, tables, out, row * width)
+
+
+@inner
+def lower_bound(words: Any, width: int, value: Any) -> int:
+    """The first row whose first word is not below `value`."""
+    low, high = np.int64(0), np.int64(len(words) // width)
+    while low < high:
+        middle = (low + high) >> 1
+        if words[middle * width] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def search_windows(
+    queries: Any, first: int, last: int, lists: Any, rows: Any, tables: Any, odd: Any,
+    window: int, distance: int,
+) -> Any:  # fmt: skip
+    """Compare queries first..last-1 with the rows around their place in each list.
+
+    O(lists * (log n + window)) a query.
+
+    Args:
+        queries: uint64 (q * W), may be read-only.
+        first: The first query; `last` is the one after the last.
+        last: See `first`.
+        lists: uint64 (N, n * W): the rows permuted, sorted by their first word.
+        rows: uint32 (N, n): which rows these are.
+        tables: uint64 (N, 8 * W, 256, W): the permutations.
+        odd: A tuple of W elements.
+        window: Rows on either side.
+        distance: The largest that is reported.
+
+    Returns:
+        Hits; a row is there once for each list that has it near.
+    """
+    width, number, count = len(odd), len(lists), rows.shape[1]
+    query = np.empty(width, np.uint64)
+    hits = Hits(
+        np.empty(FIRST_ROOM, np.int64), np.empty(FIRST_ROOM, np.int64),
+        np.empty(FIRST_ROOM, np.int64),
+    )  # fmt: skip
+    total = np.int64(0)
+    for q in range(first, last):
+        for t in range(number):
+            permute_one(queries, q * width, tables[t], query, 0)
+            words = lists[t]
+            place = lower_bound(words, width, query[0])
+            if total + 2 * window > len(hits.rows):
+                hits = more_room(hits, total, total + 2 * window)
+            for at in range(max(place - window, 0), min(place + window, count)):
+                d = apart(query, 0, words, at * width, odd)
+                if d <= distance:
+                    hits.queries[total], hits.rows[total] = q, rows[t, at]
+                    hits.distances[total] = d
+                    total += 1
+    return Hits(hits.queries[:total], hits.rows[:total], hits.distances[:total])

@@ -1,0 +1,1 @@
+"""Kernels of the similarity join and of its bands."""

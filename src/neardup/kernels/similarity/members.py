@@ -1,0 +1,94 @@
+"""The features that two documents share, exactly, and whether that makes them a match."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from neardup.kernels.bits import popcount
+from neardup.kernels.jit import fill, inner, kernel
+from neardup.kernels.similarity.measures import needed_overlap, score
+
+
+@inner
+def fill_members(features: Any, begin: int, end: int, members: Any) -> None:
+    """Make `members` the set of features[begin:end]: slots, whether 0 is in it, an open table.
+
+    A free slot holds 0, therefore that feature has a place of its own.
+    """
+    size = 2
+    while size < 2 * (end - begin):
+        size *= 2
+    members[0] = np.uint64(size)
+    fill(members, 1, size + 2, np.uint64(0))
+    mask = np.uint64(size - 1)
+    for i in range(begin, end):
+        feature = features[i]
+        if not feature:
+            members[1] = np.uint64(1)
+            continue
+        slot = np.int64(feature & mask)
+        while members[2 + slot]:
+            slot = np.int64(np.uint64(slot + 1) & mask)
+        members[2 + slot] = feature
+
+
+@inner
+def _overlap(features: Any, begin: int, end: int, members: Any, needed: int) -> int:
+    """Count the features that are members; stops, with too few, once `needed` is out of reach."""
+    mask = members[0] - np.uint64(1)
+    shared, spare = 0, end - begin - needed
+    for i in range(begin, end):
+        feature = features[i]
+        slot = np.int64(feature & mask)
+        while members[2 + slot] != feature and members[2 + slot]:
+            slot = np.int64(np.uint64(slot + 1) & mask)
+        if members[2 + slot] if feature else members[1]:
+            shared += 1
+        else:
+            spare -= 1
+            if spare < 0:
+                return shared
+    return shared
+
+
+@inner
+def _distance(words: Any, x: int, y: int) -> int:
+    count = 0
+    for word in range(words.shape[1]):
+        count += popcount(words[x, word] ^ words[y, word])
+    return count
+
+
+@inner
+def is_match(
+    x: int, y: int, members: Any, features: Any, offsets: Any, measure: int, similarity: float,
+    words: Any, distance: int,
+) -> float:  # fmt: skip
+    """The similarity of two documents, or -1 if they do not match; `members` holds those of x."""
+    size, other = offsets[x + 1] - offsets[x], offsets[y + 1] - offsets[y]
+    needed = needed_overlap(size, other, measure, similarity)
+    shared = _overlap(features, offsets[y], offsets[y + 1], members, needed)
+    reached = score(shared, size, other, measure)
+    return reached if reached >= similarity and _distance(words, x, y) <= distance else -1.0
+
+
+@kernel
+def scores(features: Any, offsets: Any, left: Any, right: Any, measure: int) -> Any:
+    """Measure how similar documents left[i] and right[i] are; float64 (m,), 1 if both are empty."""
+    longest = 0
+    for x in left:
+        longest = max(longest, offsets[x + 1] - offsets[x])
+    members = np.empty(4 * longest + 4, np.uint64)
+    reached = np.ones(left.size, np.float64)
+    for i in range(left.size):
+        x, y = left[i], right[i]
+        size, other = offsets[x + 1] - offsets[x], offsets[y + 1] - offsets[y]
+        if size and other:
+            fill_members(features, offsets[x], offsets[x + 1], members)
+            shared = _overlap(features, offsets[y], offsets[y + 1], members, np.int64(0))
+            reached[i] = score(shared, size, other, measure)
+        elif size or other:
+            reached[i] = 0.0
+    return reached

@@ -1,0 +1,195 @@
+"""Which features find a document in the exact similarity join: its rarest ones.
+
+They are chosen by how many documents have them, counted in hashed cells; see `similar`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from neardup.kernels.jit import fill, inner, kernel, move
+from neardup.kernels.similarity.measures import least_overlap
+
+MOST: Final = 255
+"""A cell counts up to this many documents."""
+
+TOP_BITS: Final = 6
+
+
+@kernel
+def count_features(features: Any, shift: Any, half: Any, cells: Any) -> None:
+    """Count features in cells of their own half of the hash range; O(features).
+
+    Args:
+        features: uint64, hashes, each at most once a document.
+        shift: uint64; the cell of hash h is h >> shift.
+        half: uint64, 0 or 1: only hashes with this top bit are counted, so that two threads
+            never write to the same cell.
+        cells: uint8, added to, up to MOST.
+    """
+    for i in range(features.size):
+        h = features[i]
+        if h >> np.uint64(63) == half:
+            cell = np.int64(h >> shift)
+            if cells[cell] < MOST:
+                cells[cell] += np.uint8(1)
+
+
+@inner
+def _select_smallest(values: Any, low: int, high: int, wanted: int) -> None:
+    """Move the smallest of values[low:high + 1] to the front, up to place wanted - 1 (quickselect).
+
+    `wanted` counts from place 0.
+    """
+    while low < high:
+        pivot = values[(low + high) >> 1]
+        i, j = low, high
+        while i <= j:
+            while values[i] < pivot:
+                i += 1
+            while values[j] > pivot:
+                j -= 1
+            if i <= j:
+                values[i], values[j] = values[j], values[i]
+                i += 1
+                j -= 1
+        if wanted - 1 <= j:
+            high = j
+        elif wanted - 1 >= i:
+            low = i
+        else:
+            return
+
+
+@inner
+def _top(value: Any) -> int:
+    return np.int64(value >> np.uint64(64 - TOP_BITS))
+
+
+@inner
+def _bring_forward(values: Any, count: int, top: int) -> int:
+    """Move those of values[:count] with top bits up to `top` to the front; where they end.
+
+    Without a branch: which values they are cannot be predicted.
+    """
+    end = 0
+    for i in range(count):
+        value, other = values[i], values[end]
+        chosen = _top(value) <= top
+        values[i] = other if chosen else value
+        values[end] = value if chosen else other
+        end += np.int64(chosen)
+    return end
+
+
+@inner
+def _smallest_first(values: Any, count: int, wanted: int, smaller: Any) -> None:
+    """Move the `wanted` smallest of values[:count] to its front.
+
+    Their top bits are counted, so that hashes need next to no comparison; smaller[t] becomes the
+    number of values of smaller top bits than t, up to the largest of those wanted.
+    """
+    tops = 1 << TOP_BITS
+    fill(smaller, 0, tops + 1, 0)
+    for i in range(count):
+        smaller[_top(values[i]) + 1] += 1
+    top = 0
+    while smaller[top + 1] < wanted:
+        top += 1
+        smaller[top + 1] += smaller[top]
+    end = _bring_forward(values, count, top)
+    begin = _bring_forward(values, end, top - 1)
+    _select_smallest(values, begin, end - 1, wanted)
+
+
+@inner
+def _select_keys(
+    features: Any, begin: int, end: int, cells: Any, shift: Any, measure: int, similarity: float,
+    histogram: Any, ranks: Any, ties: Any, keys: Any, before: Any, used: int,
+) -> int:  # fmt: skip
+    size = end - begin
+    prefix = size - least_overlap(size, measure, similarity) + 1
+    alone = 0
+    for i in range(begin, end):
+        ranks[i - begin] = np.int64(cells[np.int64(features[i] >> shift)])
+        if ranks[i - begin] == 1:
+            alone += 1
+            if alone == prefix:
+                return used
+    fill(histogram, 0, histogram.size, 0)
+    for i in range(size):
+        histogram[ranks[i]] += 1
+    cut, earlier = 1, alone
+    while earlier + histogram[cut + 1] < prefix:
+        cut += 1
+        earlier += histogram[cut]
+    cut += 1
+    tied = 0
+    for rank in range(2, cut):
+        histogram[rank] += histogram[rank - 1]
+    for i in range(size):
+        rank = ranks[i]
+        if 1 < rank < cut:
+            keys[used] = features[begin + i]
+            before[used] = histogram[rank - 1]
+            used += 1
+        elif rank == cut:
+            ties[tied] = features[begin + i]
+            tied += 1
+    wanted = prefix - earlier
+    _smallest_first(ties, tied, wanted, histogram)
+    for i in range(wanted):
+        keys[used] = ties[i]
+        before[used] = earlier + histogram[_top(ties[i])]
+        used += 1
+    return used
+
+
+@kernel
+def select_keys(
+    features: Any, offsets: Any, documents: Any, cells: Any, shift: Any, measure: int,
+    similarity: float, key_offsets: Any,
+) -> Any:  # fmt: skip
+    """Choose the features by which each document is found: its prefix, less what it has alone.
+
+    O(features).
+
+    Args:
+        features: uint64, the feature hashes of all documents, one after the other.
+        offsets: int64 (n + 1,): document i has features[offsets[i]:offsets[i + 1]].
+        documents: int64 (m,): which documents.
+        cells: uint8, from `count_features` of all documents.
+        shift: uint64, as there.
+        measure: JACCARD, COSINE or CONTAINMENT.
+        similarity: The threshold, above 0, up to 1.
+        key_offsets: int64 (m + 1,), written: document j has the keys from key_offsets[j] to
+            key_offsets[j + 1].
+
+    Returns:
+        keys: uint64, and before: int32, how many features of the document have a lower count.
+    """
+    total, longest = 0, 0
+    for document in documents:
+        size = offsets[document + 1] - offsets[document]
+        if size:
+            total += size - least_overlap(size, measure, similarity) + 1
+            longest = max(longest, size)
+    keys, before = np.empty(total, np.uint64), np.empty(total, np.int32)
+    ties, ranks = np.empty(longest, np.uint64), np.empty(longest, np.int64)
+    histogram = np.empty(MOST + 1, np.int64)
+    used = np.int64(0)
+    key_offsets[0] = 0
+    for j in range(documents.size):
+        begin, end = offsets[documents[j]], offsets[documents[j] + 1]
+        if end > begin:
+            used = _select_keys(
+                features, begin, end, cells, shift, measure, similarity, histogram, ranks, ties,
+                keys, before, used,
+            )  # fmt: skip
+        key_offsets[j + 1] = used
+    kept_keys, kept_before = np.empty(used, np.uint64), np.empty(used, np.int32)
+    move(keys, used, kept_keys)
+    move(before, used, kept_before)
+    return kept_keys, kept_before

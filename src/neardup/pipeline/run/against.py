@@ -1,0 +1,171 @@
+"""Compare a run's documents with those of an index, which came before: `dedup --against`.
+
+The index's documents have the highest priority and are kept, whatever they match: a document is
+dropped if it matches one of them, or a kept one of its own run. So batch after batch against an
+index that is updated gives what one run over all batches gives.
+
+By fingerprints alone, the index is asked. By features, its documents take part in the exact join,
+from what the index keeps beside fingerprints; that costs time linear in the index.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.errors import RecipeError, UsageError
+from neardup.fingerprinting.fingerprints import Fingerprinter
+from neardup.index.durable.index import DurableIndex
+from neardup.pipeline.run.matching import Beside, Grouping
+from neardup.runtime.spool import FeatureSpool
+
+if TYPE_CHECKING:
+    from neardup.documents import ReadOptions
+    from neardup.pipeline.run.collection import Collection
+    from neardup.pipeline.run.matching import Matching
+
+__all__ = ["Against", "Known"]
+
+QUERIES_A_BATCH: Final = 1 << 16
+_NONE: Final = np.empty(0, np.uint64)
+ROWS_A_COMMIT: Final = 1 << 17
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """Which index a run is compared with.
+
+    Args:
+        folder: Of the index.
+        update: Add the kept documents to it, once the outputs are there.
+    """
+
+    folder: str
+    update: bool = False
+
+
+class Known:
+    """The index of a run.
+
+    Args:
+        against: Which.
+        matching: Of the run.
+        read: Of the run.
+
+    Raises:
+        UsageError: If the index does not keep what the matching needs, was made for a smaller
+            distance, or the run is one that an index cannot serve.
+        RecipeError: If its recipe is another.
+        FileError, DataError: As DurableIndex.open.
+    """
+
+    def __init__(self, against: Against, matching: Matching, read: ReadOptions) -> None:
+        """Open the index."""
+        self._against, self._matching = against, matching
+        self.has_ids = read.id is not None
+        self.index = DurableIndex.open(against.folder, create=False, readonly=not against.update)
+        try:
+            self._check(read)
+        except BaseException:
+            self.close()
+            raise
+        counts = {"documents": len(self.index), "added": self.index.added}
+        self.facts = {"path": against.folder, **counts}
+
+    @property
+    def needs_features(self) -> bool:
+        """Whether the features of the run's documents are stored."""
+        return self._against.update and self.index.store == "features"
+
+    def close(self) -> None:
+        """Close the index; what was not committed is dropped."""
+        if self._against.update:
+            self.index.rollback()
+        self.index.close()
+
+    def group(self, collection: Collection, values: Any) -> Grouping:
+        """Decide for every document of the run; `beside` has those of the index that it names."""
+        if self._matching.by_features:
+            return self._by_features(collection, values)
+        return self._by_fingerprints(collection, values)
+
+    def _by_fingerprints(self, collection: Collection, values: Any) -> Grouping:
+        found = self._first(values)
+        rows = found["row"].to_numpy()
+        rest = np.ma.MaskedArray(np.ma.getdata(values), np.ma.getmaskarray(values).copy())
+        rest[rows] = np.ma.masked
+        grouping = collection.group(rest)
+        named = found["id"].combine_chunks().dictionary_encode()
+        kept_by = grouping.kept_by.copy()
+        kept_by[rows] = len(values) + named.indices.to_numpy()
+        words = self.index.fingerprints_by_id(named.dictionary)
+        return Grouping(kept_by, kept_by, grouping.similarity, Beside(named.dictionary, words))
+
+    def _first(self, values: Any) -> pa.Table:
+        """For each document the first of the index within the distance, in bounded memory."""
+        distance = self._matching.distance
+        tables = []
+        for begin in range(0, len(values), QUERIES_A_BATCH):
+            part = self.index.first_within(values[begin : begin + QUERIES_A_BATCH], distance)
+            rows = pa.array(part["row"].to_numpy() + begin)
+            tables.append(part.set_column(0, "row", rows))
+        if not tables:
+            return self.index.first_within(values, distance)
+        return pa.concat_tables(tables)
+
+    def _by_features(self, collection: Collection, values: Any) -> Grouping:
+        n = len(values)
+        ids = []
+        for names, words, contents in self.index.documents():
+            ids.append(names)
+            if self.index.store == "text":
+                contents = self._features(contents)  # noqa: PLW2901
+            counts = np.array([len(each) for each in contents], np.int64)
+            collection.add_known(words, np.concatenate([_NONE, *contents]), counts)
+        theirs = collection.known_values()
+        empty = np.concatenate([np.ma.getmaskarray(values), np.zeros(theirs.shape, bool)])
+        whole = np.ma.MaskedArray(np.concatenate([np.ma.getdata(values), theirs]), empty)
+        grouping = collection.group(whole)
+        similarity = None if grouping.similarity is None else grouping.similarity[:n]
+        kept_by = grouping.kept_by[:n].copy()
+        rows = np.flatnonzero(kept_by >= n)
+        named, places = np.unique(kept_by[rows] - n, return_inverse=True)
+        kept_by[rows] = n + places
+        chosen = pa.concat_arrays(ids).take(pa.array(named)) if ids else pa.array([], pa.string())
+        return Grouping(kept_by, kept_by, similarity, Beside(chosen, theirs[named]))
+
+    def _features(self, texts: list[str]) -> list[Any]:
+        with (
+            FeatureSpool(1 << 30) as spool,
+            Fingerprinter(self._matching.recipe, self._matching.workers, spool) as fingerprinter,
+        ):
+            fingerprinter.add(pa.array(texts, pa.large_string()))
+            fingerprinter.finish()
+            offsets = fingerprinter.feature_offsets()
+            return np.split(spool.finish().copy(), offsets[1:-1])
+
+    def _check(self, read: ReadOptions) -> None:
+        index, matching, folder = self.index, self._matching, self._against.folder
+        if index.recipe is None or index.recipe.digest != matching.recipe.digest:
+            found = "none" if index.recipe is None else index.recipe.digest
+            raise RecipeError(
+                f"{folder} has recipe {found}, the run {matching.recipe.digest}: fingerprints of"
+                " two recipes cannot be compared; give the options that the index was made with"
+            )
+        if matching.by_features and index.store == "none":
+            raise UsageError(
+                f"{folder} keeps fingerprints only, from which no similarity can be computed: give"
+                f" --distance (up to {index.distance}) without --verify, or make the index with"
+                " --store features"
+            )
+        if not matching.by_features and (matching.distance or 0) > index.distance:
+            raise UsageError(
+                f"--distance is {matching.distance}, but {folder} was made for {index.distance}"
+            )
+        if matching.policy != "greedy":
+            raise UsageError("--policy components joins all that matches: --against needs greedy")
+        if read.within is not None:
+            raise UsageError(f"--within {read.within}: {folder} does not know that field")

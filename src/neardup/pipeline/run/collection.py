@@ -1,0 +1,283 @@
+"""Documents on their way in: fingerprinted, and reduced to what the later steps need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup.documents import Batch
+from neardup.documents.addresses import Addresses
+from neardup.errors import UsageError
+from neardup.features.text import text_array
+from neardup.fingerprinting.fingerprints import Fingerprinter
+from neardup.pipeline.run.matching import Grouping, Matching, group, priorities
+from neardup.runtime.memory import memory_bytes
+from neardup.runtime.spool import FeatureSpool
+from neardup.similarity.feature_sets import FeatureSets, Work
+from neardup.similarity.spilled import Spill
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from neardup.documents import ReadOptions
+    from neardup.pipeline.run.resume import Resume
+
+__all__ = ["Collection", "Resources", "batches_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What a run may use.
+
+    Args:
+        memory: Bytes that the run should stay below, beside what grows with the number of
+            documents; what does not fit goes to disk.
+        tmp: Folder for temporary files; the system's unless given.
+        resume: Folder for the state of the run, so that it can be killed and go on; or None.
+    """
+
+    memory: int = field(default_factory=lambda: memory_bytes(None))
+    tmp: str | None = None
+    resume: str | None = None
+
+
+class Collection:
+    """What stays of the documents once their text is gone: O(1) for each, and the feature spool.
+
+    Args:
+        names: The inputs' names, for addresses.
+        matching: Decides what must stay.
+        resources: How much memory it may take, and where the rest goes.
+        resume: What an earlier run has done already, and where to keep what this one does.
+        keep_features: Keep the features even if the search does not need them.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        matching: Matching,
+        resources: Resources,
+        resume: Resume | None = None,
+        *,
+        keep_features: bool = False,
+    ) -> None:
+        """Begin without documents."""
+        self._keep_features = keep_features or matching.by_features
+        self.addresses = Addresses(names)
+        self.nbytes = 0
+        self._matching = matching
+        self._resources = resources
+        self._measured: list[Any] = [np.zeros(0)]
+        self._groups = _GroupNumbers()
+        self._known: list[Any] = []
+        self._resume = resume
+        limit = resources.memory // 8
+        self._spool = (
+            FeatureSpool(limit, resources.tmp)
+            if resume is None
+            else FeatureSpool(limit, resources.tmp, resume.features)
+        )
+        self._done: list[tuple[Any, Any]] = [] if resume is None else [resume.fingerprints()]
+        self._fingerprinter = self._new_fingerprinter()
+
+    def __enter__(self) -> Self:
+        """Give itself."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Stop the threads and remove the spool."""
+        self._fingerprinter.__exit__(*error)
+        self._spool.__exit__(*error)
+
+    def add(self, source: int, batch: Batch) -> None:
+        """Take a batch of documents of input number `source`."""
+        if self._resume is None or not self._resume.passes(batch):
+            self._fingerprinter.add(batch.texts)
+        self.addresses.add(source, batch.rows, batch.ids)
+        self.nbytes += batch.nbytes
+        if self._matching.keep == "longest":
+            self._measured.append(np.asarray(pc.utf8_length(batch.texts), np.float64))
+        elif batch.numbers is not None:
+            self._measured.append(batch.numbers.to_numpy(zero_copy_only=False))
+        if batch.within is not None:
+            self._groups.add(batch.within)
+        if self._resume is not None and self._resume.is_due:
+            self._keep(self._resume)
+
+    def finish(self) -> Any:
+        """Wait for the fingerprints; uint64 (n, words), masked where a document is empty."""
+        if self._resume is None:
+            values = self._fingerprinter.finish()
+            self._offsets = self._fingerprinter.feature_offsets()
+            return values
+        self._resume.check_end()
+        self._keep(self._resume)
+        counts = np.concatenate([part for _, part in self._done])
+        self._offsets = np.append(0, np.cumsum(counts))
+        values = np.concatenate([part for part, _ in self._done])
+        empty = np.repeat(counts[:, None] == 0, values.shape[1], axis=1)
+        return np.ma.MaskedArray(values, empty) if empty.any() else values
+
+    def _new_fingerprinter(self) -> Fingerprinter:
+        spool = self._spool if self._keep_features else None
+        return Fingerprinter(self._matching.recipe, self._matching.workers, spool)
+
+    def _keep(self, resume: Resume) -> None:
+        """Wait for the fingerprints of what was added since the last time, and keep them."""
+        values = np.ma.getdata(self._fingerprinter.finish())
+        counts = np.diff(self._fingerprinter.feature_offsets())
+        self._fingerprinter.__exit__()
+        self._fingerprinter = self._new_fingerprinter()
+        if len(counts):
+            self._done.append((values, counts))
+            resume.keep(values, counts)
+
+    @property
+    def feature_count(self) -> int:
+        """Features of all documents, if the search needs them."""
+        return self._spool.nbytes // 8
+
+    def sets(self, values: Any) -> FeatureSets:
+        """The feature sets, after `finish`, whose result is `values`."""
+        return FeatureSets(
+            self._spool.finish(),
+            self._offsets,
+            np.ma.getdata(values),
+            cell_limit=self._resources.memory // 8,
+            groups=self._groups.numbers(),
+            forget=self._spool.forget_pages,
+            spill=Spill(self._resources.memory // 2, self._resources.tmp),
+        )
+
+    def add_known(self, values: Any, features: Any, counts: Any) -> None:
+        """Append documents of an index, after `finish`.
+
+        Args:
+            values: uint64 (m, words): their fingerprints.
+            features: uint64: their distinct feature hashes, one document after the other.
+            counts: int64 (m,): how many each has.
+        """
+        self._spool.append(features)
+        ends = self._offsets[-1] + np.cumsum(counts)
+        self._offsets = np.concatenate([self._offsets, ends])
+        self._known.append(values)
+
+    def known_values(self) -> Any:
+        """The fingerprints of the documents that `add_known` brought: uint64 (m, words)."""
+        return np.concatenate([np.zeros((0, self._matching.recipe.words), np.uint64), *self._known])
+
+    def features_of(self, documents: Any) -> list[Any]:
+        """The distinct feature hashes of each of some documents, after `finish`."""
+        features, offsets = self._spool.finish(), self._offsets
+        begins, ends = offsets[documents].tolist(), offsets[documents + 1].tolist()
+        return [features[begin:end] for begin, end in zip(begins, ends, strict=True)]
+
+    def group(self, values: Any, work: Work | None = None) -> Grouping:
+        """Decide for every document.
+
+        Args:
+            values: What `finish` returned, and then `known_values`.
+            work: Told what a greedy search on features took.
+        """
+        known = sum(len(each) for each in self._known)
+        own = len(values) - known
+        order = priorities(own, self._matching.keep, np.concatenate(self._measured))
+        order = np.concatenate([np.arange(own, len(values)), order])
+        sets = self.sets(values) if self._matching.by_features else None
+        return group(self._matching, values, order, sets, self._groups.numbers(), work, known)
+
+
+class _GroupNumbers:
+    """Numbers the distinct values of a field in the order of their appearance; null is one."""
+
+    def __init__(self) -> None:
+        self._known: dict[str | None, int] = {}
+        self._parts: list[Any] = []
+
+    def add(self, values: pa.Array) -> None:
+        encoded = values.dictionary_encode(null_encoding="encode")
+        known = self._known
+        numbers = [known.setdefault(x, len(known)) for x in encoded.dictionary.to_pylist()]
+        self._parts.append(np.array(numbers, np.int32)[encoded.indices.to_numpy()])
+
+    def numbers(self) -> Any:
+        """int32 (n,), or None if nothing was added."""
+        if not self._parts:
+            return None
+        self._parts = [np.concatenate(self._parts)]
+        return self._parts[0]
+
+
+def batches_of(source: Any, read: ReadOptions) -> list[Batch]:
+    """Take documents out of a table, an Arrow stream or a sequence of texts; rows count from 0.
+
+    Raises:
+        UsageError: If a column is missing, or something is not a text, or not a number.
+    """
+    if not isinstance(source, pa.Table | pa.Array | pa.ChunkedArray):
+        source = _from_stream(source)
+    if isinstance(source, pa.Table):
+        columns = _columns_of(source, read)
+    elif read.within is not None or read.number is not None:
+        raise UsageError("plain texts have no fields: pass a table with the columns you name")
+    else:
+        columns = {"texts": text_array(source)}
+    begin = 0
+    batches = []
+    for part in pa.table(columns).to_batches():
+        rows = np.arange(begin, begin + len(part), dtype=np.int64)
+        found = {name: part.column(name) for name in columns}
+        batches.append(
+            Batch(
+                found["texts"],
+                found.get("ids"),
+                rows,
+                found["texts"].nbytes,
+                found.get("within"),
+                found.get("numbers"),
+            )
+        )
+        begin += len(part)
+    return batches
+
+
+def _columns_of(table: pa.Table, read: ReadOptions) -> dict[str, pa.ChunkedArray]:
+    for field_name in read.fields:
+        if field_name not in table.column_names:
+            raise UsageError(f"no column {field_name!r}: there are {', '.join(table.column_names)}")
+    texts = [text_array(table[name]) for name in read.text]
+    line = pa.scalar("\n", pa.large_string())
+    columns = {"texts": pc.binary_join_element_wise(*texts, line) if texts[1:] else texts[0]}
+    wanted = {
+        "ids": (read.id, pa.large_string()),
+        "within": (read.within, pa.large_string()),
+        "numbers": (read.number, pa.float64()),
+    }
+    for column, (name, kind) in wanted.items():
+        if name is None:
+            continue
+        if column == "numbers" and not _is_number(table[name].type):
+            raise UsageError(f"column {name!r} is {table[name].type}: use one of numbers")
+        try:
+            columns[column] = table[name].cast(kind)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            raise UsageError(f"column {name!r} is {table[name].type}: it has no text") from None
+    return columns
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
+    return any(test(kind) for test in tests)
+
+
+def _from_stream(source: Any) -> Any:
+    if not hasattr(source, "__arrow_c_stream__"):
+        return source
+    stream = pa.chunked_array(source)
+    if pa.types.is_struct(stream.type):
+        return pa.Table.from_batches([pa.RecordBatch.from_struct_array(c) for c in stream.chunks])
+    return stream

@@ -1,0 +1,148 @@
+"""What a run is about, and in what two runs differ: inputs, recipe, options, version."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from neardup.errors import UsageError
+from neardup.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from neardup.documents import ReadOptions, Source
+    from neardup.pipeline.run.matching import Matching
+
+__all__ = ["check_facts", "run_facts"]
+
+VERSION: Final = 1
+"""Of the layout of the state on disk."""
+
+
+def run_facts(
+    sources: Sequence[Source],
+    matching: Matching,
+    read: ReadOptions,
+    format_name: str | None,
+    index: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Everything that the result depends on, as values that JSON can hold.
+
+    Args:
+        sources: The inputs.
+        matching: How the run decides.
+        read: Which fields it reads.
+        format_name: Format of all inputs.
+        index: What it knows of an index that came before: "path", "documents", "added".
+
+    Raises:
+        UsageError: If an input is a stream, which cannot be read again.
+        FileError: If an input has gone.
+    """
+    asked = matching.settings()
+    options = {name: asked[name] for name in ("similarity", "measure", "distance", "recall")}
+    return {
+        "state": VERSION,
+        "version": __version__,
+        "digest": matching.recipe.digest,
+        "recipe": json.loads(matching.recipe.to_json()),
+        "options": options
+        | {
+            "policy": matching.policy,
+            "keep": matching.keep,
+            "text": ",".join(read.text),
+            "id": read.id,
+            "within": read.within,
+            "format": format_name,
+            "against": None if index is None else index["path"],
+        },
+        "index": index,
+        "inputs": [list(stamp) for source in sources for stamp in source.stamps()],
+    }
+
+
+def check_facts(
+    before: dict[str, Any], now: dict[str, Any], folder: str, *, updating: bool = False
+) -> None:
+    """Compare two runs.
+
+    Args:
+        before: Of the run that left the folder.
+        now: Of this one.
+        folder: Where its state is, for the message.
+        updating: Whether the run was killed while it added to its index, so that this may differ.
+
+    Raises:
+        UsageError: Names the first thing that differs, what it was and what it is.
+    """
+    for name, title in (("state", "its format"), ("version", "neardup")):
+        if before[name] != now[name]:
+            raise UsageError(
+                f"{folder} was left by another version ({title} {before[name]}, now {now[name]}):"
+                f" use that one, or remove {folder} to start anew"
+            )
+    if before["digest"] != now["digest"]:
+        what = _difference(before["recipe"], now["recipe"]) or (
+            f"its digest was {before['digest']}, now it is {now['digest']}"
+        )
+        raise UsageError(f"the recipe changed since {folder} was left: {what}; {_next(folder)}")
+    what = _difference(before["options"], now["options"])
+    if what:
+        raise UsageError(f"an option changed since {folder} was left: {what}; {_next(folder)}")
+    _check_inputs(before["inputs"], now["inputs"], folder)
+    was, here = before["index"], now["index"]
+    if was != here and not updating:
+        raise UsageError(
+            f"{here['path']} changed since {folder} was left: it had {was['documents']:,} documents"
+            f" of {was['added']:,} ever added, now {here['documents']:,} of {here['added']:,};"
+            f" remove {folder} to start anew"
+        )
+
+
+def _difference(before: dict[str, Any], now: dict[str, Any]) -> str:
+    for name in sorted({*before, *now}):
+        was, is_now = before.get(name), now.get(name)
+        if was != is_now:
+            return f"{name} was {_short(was)}, now it is {_short(is_now)}"
+    return ""
+
+
+def _check_inputs(before: list[Any], now: list[Any], folder: str) -> None:
+    was, here = ({row[0]: row for row in rows} for rows in (before, now))
+    for path, row in here.items():
+        if path not in was:
+            raise UsageError(f"{path} is no input of the run that left {folder}; {_next(folder)}")
+        if row != was[path]:
+            raise UsageError(
+                f"{path} changed since {folder} was left: it had {_stamp(was[path])}, now"
+                f" {_stamp(row)}; {_next(folder)}"
+            )
+    for path in was:
+        if path not in here:
+            raise UsageError(
+                f"{path} is an input of the run that left {folder}, and is not one now;"
+                f" {_next(folder)}"
+            )
+    if before != now:
+        raise UsageError(
+            f"the inputs were in another order when {folder} was left; {_next(folder)}"
+        )
+
+
+def _next(folder: str) -> str:
+    return f"put it back, or remove {folder} to start anew"
+
+
+def _stamp(row: list[Any]) -> str:
+    _, nbytes, changed = row
+    when = changed
+    if isinstance(changed, int):
+        when = datetime.fromtimestamp(changed / 1e9, UTC).isoformat(" ", "microseconds")
+    return f"{nbytes:,} bytes of {when}"
+
+
+def _short(value: Any) -> str:
+    text = "not given" if value is None else str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,71 @@
+"""What a run found, as tables: one row for each dropped document, one row for each document."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.fingerprinting.values import distance
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from neardup.documents.addresses import Addresses, AddressesBeside
+    from neardup.pipeline.run.matching import Grouping
+
+__all__ = ["CLUSTERS", "DUPLICATES", "ROWS_A_BATCH", "cluster_batches", "duplicates_table"]
+
+DUPLICATES: Final = pa.schema(
+    [
+        ("dropped", pa.large_string()),
+        ("kept", pa.large_string()),
+        ("distance", pa.int32()),
+        ("similarity", pa.float64()),
+        ("cluster", pa.large_string()),
+    ]
+)
+CLUSTERS: Final = pa.schema(
+    [("id", pa.large_string()), ("cluster", pa.large_string()), ("kept", pa.bool_())]
+)
+ROWS_A_BATCH: Final = 1 << 16
+
+
+def duplicates_table(values: Any, grouping: Grouping, own: Addresses) -> pa.Table:
+    """One row for each dropped document: what is kept for it, and how alike the two are."""
+    addresses = _addresses(grouping, own)
+    dropped = np.flatnonzero(~grouping.kept)
+    kept = grouping.kept_by[dropped]
+    words = np.ma.getdata(values)
+    if grouping.beside is not None:
+        words = np.concatenate([words, grouping.beside.words])
+    similarity = pa.nulls(dropped.size, pa.float64())
+    if grouping.similarity is not None:
+        similarity = pa.array(grouping.similarity[dropped])
+    columns = [
+        addresses.of(dropped),
+        addresses.of(kept),
+        pa.array(distance(words[dropped], words[kept]), pa.int32()),
+        similarity,
+        addresses.of(grouping.label[dropped]),
+    ]
+    return pa.table(columns, schema=DUPLICATES)
+
+
+def cluster_batches(grouping: Grouping, own: Addresses) -> Iterator[pa.RecordBatch]:
+    """One row for each document: the address that names its cluster, and whether it is kept."""
+    addresses = _addresses(grouping, own)
+    kept = grouping.kept
+    for begin in range(0, kept.size, ROWS_A_BATCH):
+        rows = np.arange(begin, min(begin + ROWS_A_BATCH, kept.size))
+        columns = [
+            addresses.of(rows),
+            addresses.of(grouping.label[rows]),
+            pa.array(kept[rows], pa.bool_()),
+        ]
+        yield pa.record_batch(columns, schema=CLUSTERS)
+
+
+def _addresses(grouping: Grouping, own: Addresses) -> Addresses | AddressesBeside:
+    return own if grouping.beside is None else own.beside(grouping.beside.ids)

@@ -1,0 +1,72 @@
+"""Find pairs of texts by their similarity."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.documents import ReadOptions
+from neardup.features.text import text_array
+from neardup.fingerprinting.recipe import Recipe
+from neardup.fingerprinting.values import distance as hamming_distance
+from neardup.pipeline.run.collection import Collection, Resources, batches_of
+from neardup.pipeline.run.matching import Matching, partners
+from neardup.runtime.memory import memory_bytes
+from neardup.similarity.feature_sets import similarities
+from neardup.similarity.join import similar_sets
+
+__all__ = ["similar_pairs"]
+
+
+def similar_pairs(
+    texts: Any,
+    similarity: float = 0.8,
+    *,
+    measure: str = "jaccard",
+    recipe: Recipe | None = None,
+    workers: int | None = None,
+    memory: str | int | None = None,
+    recall: float = 1.0,
+) -> pa.Table:
+    """Find every pair of texts whose features are similar enough; each is verified, none is missed.
+
+    Args:
+        texts: As for `fingerprints`.
+        similarity: Least similarity of the feature sets, above 0, up to 1.
+        measure: "jaccard", "cosine" or "containment".
+        recipe: How to tokenise, hash and fingerprint; Recipe() unless given.
+        workers: Threads; the processors at hand unless given.
+        memory: Budget, such as "2G".
+        recall: As for `dedup`.
+
+    Returns:
+        Arrow table of left int64, right int64, distance int32 (of the fingerprints), similarity
+        float64; left < right, sorted. Texts without features match nothing.
+
+    Raises:
+        UsageError: For a value out of range, or something that is not a text.
+
+    Example:
+        >>> similar_pairs(["a b c d e", "A, b, c, d, e!", "f"]).to_pylist()
+        [{'left': 0, 'right': 1, 'distance': 0, 'similarity': 1.0}]
+    """
+    chosen = recipe or Recipe()
+    matching = Matching(similarity, measure=measure, workers=workers, recipe=chosen, recall=recall)
+    with Collection([""], matching, Resources(memory_bytes(memory))) as collection:
+        for batch in batches_of(text_array(texts), ReadOptions()):
+            collection.add(0, batch)
+        values = collection.finish()
+        sets = collection.sets(values)
+        chunks = list(similar_sets(sets, matching.match, workers, partners(matching, sets)))
+        found = np.concatenate([np.zeros((0, 2), np.int64), *chunks])
+        left, right = found[np.lexsort((found[:, 1], found[:, 0]))].T
+        words = np.ma.getdata(values)
+        columns = {
+            "left": left,
+            "right": right,
+            "distance": pa.array(hamming_distance(words[left], words[right]), pa.int32()),
+            "similarity": similarities(sets, left, right, measure),
+        }
+    return pa.table(columns)

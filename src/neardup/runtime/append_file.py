@@ -1,0 +1,105 @@
+"""A file that only grows, with checksums of what it grew by."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from neardup.errors import DataError, FileError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["AppendFile", "append_failure", "damaged"]
+
+_PIECE_BYTES: Final = 8 << 20
+
+
+class AppendFile:
+    """A file that only grows, by its checksum known since the last mark; nothing is buffered.
+
+    Args:
+        path: Created unless it is there.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open it at its end; FileError if that fails."""
+        self.path = path
+        try:
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise append_failure("open", path, error) from None
+        self.nbytes = os.fstat(self._descriptor).st_size
+        self._checksum = 0
+
+    def cut(self, nbytes: int) -> None:
+        """Forget what lies beyond `nbytes`; the next write goes there."""
+        os.ftruncate(self._descriptor, nbytes)
+        os.lseek(self._descriptor, nbytes, os.SEEK_SET)
+        self.nbytes = nbytes
+
+    def write(self, data: Any) -> None:
+        """Append bytes; FileError if the disk is full."""
+        view = memoryview(data).cast("B")
+        self._checksum = zlib.crc32(view, self._checksum)
+        self.nbytes += view.nbytes
+        try:
+            while view.nbytes:
+                view = view[os.write(self._descriptor, view) :]
+        except OSError as error:
+            raise append_failure("write", self.path, error) from None
+
+    def mark(self) -> dict[str, int]:
+        """Sync; the length, and the checksum of what was appended since the mark before."""
+        try:
+            os.fsync(self._descriptor)
+        except OSError as error:
+            raise append_failure("write", self.path, error) from None
+        checksum, self._checksum = self._checksum, 0
+        return {"nbytes": self.nbytes, "crc32": checksum}
+
+    def check(self, begin: int, mark: dict[str, int]) -> None:
+        """Compare what lies from `begin` to a mark with it; DataError if it differs."""
+        checksum, at = 0, begin
+        while at < mark["nbytes"]:
+            data = os.pread(self._descriptor, min(_PIECE_BYTES, mark["nbytes"] - at), at)
+            if not data:
+                raise damaged(self.path, f"it has {at:,} bytes instead of {mark['nbytes']:,}")
+            checksum = zlib.crc32(data, checksum)
+            at += len(data)
+        if checksum != mark["crc32"]:
+            raise damaged(self.path, f"bytes {begin:,} to {at:,} have another checksum")
+
+    def read(self) -> bytes:
+        """Everything in it."""
+        return os.pread(self._descriptor, self.nbytes, 0)
+
+    def array(self, dtype: Any) -> Any:
+        """Everything in it as a 1-D array of its own."""
+        return np.fromfile(self.path, dtype, self.nbytes // np.dtype(dtype).itemsize)
+
+    def flush(self) -> None:
+        """Nothing waits."""
+
+    def fileno(self) -> int:
+        """The descriptor, for mapping the file."""
+        return self._descriptor
+
+    def close(self) -> None:
+        """Close it; it stays."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def damaged(path: Path, reason: str) -> DataError:
+    """Word a state that cannot be used."""
+    return DataError(f"{path} is damaged: {reason}; remove {path.parent} to start anew")
+
+
+def append_failure(action: str, path: Path, error: OSError) -> FileError:
+    """Word a failed system call on the state of a run."""
+    return FileError(f"cannot {action} {path}: {error.strerror}; choose another --resume folder")

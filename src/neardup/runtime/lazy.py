@@ -1,0 +1,35 @@
+"""Names of a package that are loaded when they are first used: importing it costs nothing."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["lazily"]
+
+
+def lazily(package: str, homes: Mapping[str, tuple[str, ...]]) -> Callable[[str], Any]:
+    """Make a package's `__getattr__` (PEP 562).
+
+    Args:
+        package: The package's `__name__`.
+        homes: The names that each module, named from the package on, has.
+
+    Example:
+        >>> lazily("neardup", {"errors": ("DataError",)})("DataError").__name__
+        'DataError'
+    """
+    home_of = {name: home for home, names in homes.items() for name in names}
+
+    def load(name: str) -> Any:
+        if name not in home_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(f"{package}.{home_of[name]}"), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return load

@@ -1,0 +1,124 @@
+"""The features of every document, kept between the passes: in memory, beyond a limit on disk."""
+
+from __future__ import annotations
+
+import mmap
+import tempfile
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import numpy as np
+
+from neardup.errors import FileError
+
+if TYPE_CHECKING:
+    from neardup.runtime.append_file import AppendFile
+
+__all__ = ["FeatureSpool"]
+
+_WORD: Final = 8
+_FIRST_BYTES: Final = 1 << 20
+
+
+class FeatureSpool:
+    """Appends uint64 arrays; afterwards gives them as one array.
+
+    Args:
+        limit: Bytes to hold in memory; more go to an unlinked temporary file.
+        tmp: Folder for that file; the system's own if None.
+        kept: A file to append to instead, from the first array on; it is closed, but stays.
+
+    Example:
+        >>> with FeatureSpool(limit=8) as spool:
+        ...     spool.append(np.array([1, 2], np.uint64))
+        ...     spool.append(np.array([3], np.uint64))
+        ...     spool.finish().tolist()
+        [1, 2, 3]
+    """
+
+    def __init__(self, limit: int, tmp: str | None = None, kept: AppendFile | None = None) -> None:
+        """Begin empty, in memory, or after what the kept file holds."""
+        self._limit = limit
+        self._tmp = tmp
+        self._memory = _private_memory(_FIRST_BYTES)
+        self._file: Any = kept
+        self._map: mmap.mmap | None = None
+        self.nbytes = 0 if kept is None else kept.nbytes
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether the limit was passed."""
+        return self._file is not None
+
+    def append(self, features: Any) -> None:
+        """Append a uint64 array; FileError if the disk is full."""
+        begin, self.nbytes = self.nbytes, self.nbytes + features.nbytes
+        if self._file is None and self.nbytes > self._limit:
+            self._open(begin)
+        if self._file is not None:
+            self._write(memoryview(features).cast("B"))
+            return
+        if self.nbytes > len(self._memory):
+            try:
+                self._grow(max(2 * len(self._memory), self.nbytes))
+            except OSError:  # less memory than was promised to us: go on with the file
+                self._open(begin)
+                self._write(memoryview(features).cast("B"))
+                return
+        np.frombuffer(self._memory, np.uint64, features.size, begin)[:] = features
+
+    def finish(self) -> Any:
+        """Everything as one uint64 array, read-only."""
+        if self._file is not None and self.nbytes:
+            self._file.flush()
+            self._map = mmap.mmap(self._file.fileno(), self.nbytes, access=mmap.ACCESS_READ)
+        whole = np.frombuffer(self._map or self._memory, np.uint64, self.nbytes // _WORD)
+        whole.flags.writeable = False
+        return whole
+
+    def forget_pages(self) -> None:
+        """Let the system take back the memory of what was read from the disk."""
+        if self._map is not None and hasattr(mmap, "MADV_DONTNEED"):
+            self._map.madvise(mmap.MADV_DONTNEED)
+
+    def _grow(self, size: int) -> None:
+        try:
+            self._memory.resize(size)  # moves pages, not bytes
+        except (SystemError, OSError, ValueError):
+            larger = _private_memory(size)
+            larger[: len(self._memory)] = self._memory[:]
+            self._memory = larger
+
+    def _open(self, nbytes: int) -> None:
+        try:
+            self._file = tempfile.TemporaryFile(dir=self._tmp, prefix="neardup-")  # noqa: SIM115
+        except OSError as error:
+            raise self._failure(error) from None
+        self._write(memoryview(self._memory)[:nbytes])
+        self._memory = _private_memory(_FIRST_BYTES)
+
+    def _write(self, data: memoryview) -> None:
+        try:
+            self._file.write(data)
+        except OSError as error:
+            raise self._failure(error) from None
+
+    def _failure(self, error: OSError) -> FileError:
+        where = self._tmp or tempfile.gettempdir()
+        return FileError(
+            f"cannot write temporary features in {where}: {error.strerror}; choose another folder"
+            " with --tmp"
+        )
+
+    def __enter__(self) -> Self:
+        """Give itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Remove the temporary file; arrays from `finish` must not be used any more."""
+        if self._file is not None:
+            self._file.close()
+
+
+def _private_memory(nbytes: int) -> mmap.mmap:
+    """Zeroed memory that can grow without being copied; shared memory could not."""
+    return mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

@@ -1,0 +1,95 @@
+"""Temporary files of rows.
+
+They are unlinked when they are made, so nothing is left behind, however a run ends.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from typing import Any
+
+import numpy as np
+
+from neardup.errors import FileError
+
+__all__ = ["TemporaryRows", "read_exactly", "write_all"]
+
+
+class TemporaryRows:
+    """An unlinked temporary file of fixed-width items, written in order or in place.
+
+    Args:
+        tmp: Folder for it; the system's own if None.
+    """
+
+    def __init__(self, tmp: str | None) -> None:
+        """Create the file.
+
+        Raises:
+            FileError: If the folder cannot be written.
+        """
+        self._tmp = tmp
+        self.nbytes = 0
+        try:
+            self._file = tempfile.TemporaryFile(dir=tmp, prefix="neardup-", buffering=0)  # noqa: SIM115
+        except OSError as error:
+            raise spill_error(tmp, error) from None
+        self.fd = self._file.fileno()
+
+    def append(self, array: Any) -> None:
+        """Write an array at the end; FileError if the disk is full."""
+        self.put(array, self.nbytes)
+        self.nbytes += array.nbytes
+
+    def put(self, array: Any, offset: int) -> None:
+        """Write an array at a byte offset; FileError if the disk is full."""
+        if not array.nbytes:
+            return
+        data = np.ascontiguousarray(array).data
+        write_all(self.fd, memoryview(data).cast("B"), offset, self._tmp)
+
+    def close(self) -> None:
+        """Give the disk space back."""
+        self._file.close()
+
+
+def read_exactly(fd: int, into: Any, offset: int) -> None:
+    """Fill a contiguous array from a byte offset on.
+
+    Raises:
+        FileError: If the file ends before, or cannot be read.
+    """
+    view = memoryview(into).cast("B") if into.size else memoryview(b"")
+    done = 0
+    while done < len(view):
+        try:
+            got = os.preadv(fd, [view[done:]], offset + done)
+        except OSError as error:
+            raise FileError(f"cannot read fingerprints: {error.strerror}") from None
+        if not got:
+            raise FileError("cannot read fingerprints: the file became shorter while it was read")
+        done += got
+
+
+def write_all(fd: int, data: memoryview, offset: int, tmp: str | None) -> None:
+    """Write bytes at an offset.
+
+    Raises:
+        FileError: If the disk is full or fails.
+    """
+    done = 0
+    try:
+        while done < len(data):
+            done += os.pwrite(fd, data[done : done + (1 << 30)], offset + done)
+    except OSError as error:
+        raise spill_error(tmp, error) from None
+
+
+def spill_error(tmp: str | None, error: OSError) -> FileError:
+    """What to say when a temporary file cannot be written."""
+    where = tmp or tempfile.gettempdir()
+    return FileError(
+        f"cannot write temporary rows in {where}: {error.strerror}; choose another folder with"
+        " --tmp"
+    )

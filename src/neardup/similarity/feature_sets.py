@@ -1,0 +1,96 @@
+"""Feature sets, and when two of them match."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from neardup.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from neardup.similarity.spilled import Spill
+
+__all__ = ["ANY_DISTANCE", "MEASURES", "FeatureSets", "Match", "Work", "similarities"]
+
+
+ANY_DISTANCE: Final = (1 << 63) - 1
+"""More bits than fingerprints have: no distance is asked."""
+
+MEASURES: Final = ("jaccard", "cosine", "containment")
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureSets:
+    """The distinct feature hashes of every document.
+
+    Args:
+        features: uint64: those of document 0, then of document 1, and so on.
+        offsets: int64 (n + 1,): document i has features[offsets[i]:offsets[i + 1]].
+        words: uint64 (n, words): their fingerprints, low word first.
+        groups: int32 (n,): only documents with the same number may match; None: all may.
+        cell_limit: Most bytes that the counts of features may take.
+        forget: Called after each chunk: gives back the memory of features read from disk.
+        spill: When the index of keys goes to disk, for greedy and components; None: never.
+    """
+
+    features: Any
+    offsets: Any
+    words: Any
+    groups: Any = None
+    cell_limit: int = 1 << 30
+    forget: Callable[[], None] = lambda: None
+    spill: Spill | None = None
+
+    def __len__(self) -> int:
+        """Count the documents."""
+        return int(self.offsets.size - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """When two documents match.
+
+    Args:
+        similarity: Least similarity of the feature sets, above 0, up to 1.
+        measure: "jaccard" (shared / distinct features of both), "cosine" (shared / root of the
+            product of their sizes) or "containment" (shared / features of the smaller).
+        distance: Most bits in which their fingerprints may differ as well; None: any number.
+
+    Raises:
+        UsageError: If one is out of range.
+    """
+
+    similarity: float = 0.8
+    measure: str = "jaccard"
+    distance: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range."""
+        if not 0 < self.similarity <= 1:
+            raise UsageError(f"similarity is {self.similarity!r}: use a number above 0, up to 1")
+        if self.measure not in MEASURES:
+            raise UsageError(f"measure is {self.measure!r}: use one of {', '.join(MEASURES)}")
+        if self.distance is not None and self.distance < 0:
+            raise UsageError(f"distance is {self.distance}: use 0 or more bits")
+
+
+@dataclass(slots=True)
+class Work:
+    """What a search did, filled in when it ends.
+
+    Args:
+        postings: Entries of the index.
+        candidates: Pairs that were verified.
+    """
+
+    postings: int = 0
+    candidates: int = 0
+
+
+def similarities(sets: FeatureSets, left: Any, right: Any, measure: str = "jaccard") -> Any:
+    """Measure the similarity of documents left[i] and right[i] (int64 arrays); float64."""
+    from neardup.kernels.similarity.members import scores
+
+    return scores(sets.features, sets.offsets, left, right, MEASURES.index(measure))

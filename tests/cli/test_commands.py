@@ -1,0 +1,503 @@
+"""The command line: every command and example, its outputs, its errors, and how it stops."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import inspect
+import os
+import pty
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from commands import (
+    DOCS,
+    NEARDUP,
+    TEXT,
+    TIMEOUT,
+    Here,
+    lines,
+    needs_jit,
+    read,
+    without_notice,
+    write,
+)
+from neardup.cli import app
+from neardup.fingerprinting.recipe import Recipe
+from neardup.version import __version__
+from suite import JIT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COMMANDS: list[Any] = [command.callback for command in app.registered_commands]
+
+
+def run(*args: str, cwd: Path, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """Run a command in a process of its own."""
+    return subprocess.run(
+        [*NEARDUP, *args], cwd=cwd, input=stdin, capture_output=True, timeout=TIMEOUT, check=False
+    )
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Here:
+    """Commands run in this process, in a folder with docs.jsonl."""
+    (tmp_path / "docs.jsonl").write_bytes(lines(DOCS))
+    return Here(tmp_path, monkeypatch, capfd)
+
+
+def ids(path: Path) -> str:
+    return "".join(row["id"] for row in read(path))
+
+
+def one_line(stderr: str | bytes) -> str:
+    """The error: one line, no traceback."""
+    text = without_notice(stderr.decode() if isinstance(stderr, bytes) else stderr)
+    assert re.fullmatch(r"neardup: [^\n]+\n", text), text
+    return text.removeprefix("neardup: ").removesuffix("\n")
+
+
+@pytest.mark.parametrize(
+    ("documents", "tables"),
+    [
+        ("jsonl", "csv"),
+        ("jsonl.gz", "jsonl"),
+        ("jsonl.zst", "parquet"),
+        ("csv", "tsv"),
+        ("tsv.gz", "jsonl.gz"),
+        ("parquet", "csv.zst"),
+    ],
+)
+def test_each_format_is_read_and_written(here: Here, documents: str, tables: str) -> None:
+    source, out = here.folder / f"in.{documents}", here.folder / f"out.{documents}"
+    duplicates, clusters = here.folder / f"dups.{tables}", here.folder / f"clusters.{tables}"
+    write(source, DOCS)
+    summary = here.summary(
+        "dedup", source.name, "-o", out.name, "--id", "id",
+        "--duplicates", duplicates.name, "--clusters", clusters.name,
+    )  # fmt: skip
+    assert (summary["read"], summary["kept"], summary["dropped"]) == (6, 3, 3)
+    assert (summary["empty"], summary["clusters"], summary["rejected"]) == (1, 1, 0)
+    assert summary["outputs"] == [out.name, duplicates.name, clusters.name]
+    assert read(out) == [DOCS[0], DOCS[2], DOCS[4]]
+    rows = read(duplicates)
+    assert [(row["dropped"], row["kept"], row["cluster"]) for row in rows] == [
+        ("b", "a", "a"), ("d", "a", "a"), ("f", "a", "a"),
+    ]  # fmt: skip
+    assert [round(float(row["similarity"]), 3) for row in rows] == [1.0, 0.909, 1.0]
+    assert [int(row["distance"]) == 0 for row in rows] == [True, False, True]
+    found = [(row["id"], row["cluster"], str(row["kept"]).lower()) for row in read(clusters)]
+    assert found == [
+        ("a", "a", "true"), ("b", "a", "false"), ("c", "c", "true"),
+        ("d", "a", "false"), ("e", "e", "true"), ("f", "a", "false"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("keep", "kept", "named"),
+    [("first", "ace", "a"), ("last", "cef", "f"), ("longest", "cde", "d")],
+)
+def test_keep_decides_which_one_stays(here: Here, keep: str, kept: str, named: str) -> None:
+    here("dedup", "docs.jsonl", "-o", "out.jsonl", "--id", "id", "--keep", keep,
+         "--duplicates", "dups.jsonl")  # fmt: skip
+    assert ids(here.folder / "out.jsonl") == kept
+    assert {row["kept"] for row in read(here.folder / "dups.jsonl")} == {named}
+
+
+def test_greedy_drops_only_what_matches_a_kept_one_and_components_all_of_a_chain(
+    here: Here,
+) -> None:
+    words = [f"w{i}" for i in range(14)]
+    chain = [
+        {"id": x, "text": " ".join(words[:n])} for x, n in zip("xyz", (10, 12, 14), strict=True)
+    ]
+    write(here.folder / "chain.jsonl", chain)
+    for policy, kept in (("greedy", "xz"), ("components", "x")):
+        here("dedup", "chain.jsonl", "-o", "out.jsonl", "--policy", policy)
+        assert ids(here.folder / "out.jsonl") == kept
+
+
+def test_modes_are_similarity_distance_and_both(here: Here) -> None:
+    def kept(*options: str) -> str:
+        here("dedup", "docs.jsonl", "-o", "out.jsonl", *options)
+        return ids(here.folder / "out.jsonl")
+
+    assert kept() == kept("--similarity", "0.9") == "ace"
+    assert kept("--similarity", "0.95") == kept("--distance", "0") == "acde"
+    assert kept("--distance", "64") == "ae"
+    assert kept("--distance", "64", "--verify", "0.9") == "ace"
+
+
+def test_a_recipe_comes_from_options_or_a_file(here: Here) -> None:
+    recipe = Recipe(
+        tokens="chars", ngram=5, bits=128, weight="log", normalize="NFC", casefold=False
+    )
+    (here.folder / "recipe.json").write_text(recipe.to_json())
+    by_file = here.summary("dedup", "docs.jsonl", "-o", "out.jsonl", "--recipe", "recipe.json")
+    by_options = here.summary(
+        "dedup", "docs.jsonl", "-o", "out.jsonl", "--tokens", "chars", "--ngram", "5",
+        "--bits", "128", "--weight", "log", "--normalize", "NFC", "--no-casefold",
+    )  # fmt: skip
+    assert by_file["settings"] == by_options["settings"]
+    assert by_file["settings"]["digest"] == recipe.digest
+    assert "b" in ids(here.folder / "out.jsonl")
+
+
+def test_several_inputs_go_to_a_folder_or_one_file(here: Here) -> None:
+    write(here.folder / "one.jsonl.gz", DOCS[:2])
+    write(here.folder / "two.jsonl", DOCS[2:])
+    here("dedup", "one.jsonl.gz", "two.jsonl", "-o", "new/", "--duplicates", "dups.csv")
+    assert ids(here.folder / "new/one.jsonl.gz") == "a"
+    assert ids(here.folder / "new/two.jsonl") == "ce"
+    assert [(x["dropped"], x["kept"]) for x in read(here.folder / "dups.csv")] == [
+        ("one.jsonl.gz:2", "one.jsonl.gz:1"),
+        ("two.jsonl:2", "one.jsonl.gz:1"),
+        ("two.jsonl:4", "one.jsonl.gz:1"),
+    ]
+    here("dedup", "one.jsonl.gz", "two.jsonl", "-o", "all.jsonl")
+    assert ids(here.folder / "all.jsonl") == "ace"
+
+
+def test_kept_lines_are_the_bytes_that_were_read(here: Here) -> None:
+    data = b'\xef\xbb\xbf{"text" : "a b c", "n":1.50}\r\n\n  {"text":"\\u00e9 d"}\n{"text":"a b c"}'
+    (here.folder / "in.jsonl").write_bytes(data)
+    here("dedup", "in.jsonl", "-o", "out.jsonl")
+    kept = (here.folder / "out.jsonl").read_bytes().removeprefix(b"\xef\xbb\xbf")
+    assert kept.split(b"\n")[0] == b'{"text" : "a b c", "n":1.50}\r'
+    assert b'  {"text":"\\u00e9 d"}\n' in kept
+
+
+def test_an_empty_file_is_zero_documents(here: Here) -> None:
+    (here.folder / "none.jsonl").write_bytes(b"")
+    summary = here.summary("dedup", "none.jsonl", "-o", "out.jsonl", "--clusters", "c.parquet")
+    assert summary["read"] == summary["kept"] == 0
+    assert (here.folder / "out.jsonl").read_bytes() == b""
+    assert pq.read_table(here.folder / "c.parquet").num_rows == 0
+
+
+def test_bad_records_are_skipped_counted_and_kept_aside(here: Here) -> None:
+    good = lines(DOCS[:2])
+    (here.folder / "bad.jsonl").write_bytes(good + b'{"text": 7}\nnot json\n{"id": "x"}\n\xff\n')
+    _, err = here("dedup", "bad.jsonl", "-o", "out.jsonl", code=1)
+    assert one_line(err).startswith("bad.jsonl:3: text is a number, not a string; ")
+    assert "out.jsonl" not in here.files()
+    summary = here.summary(
+        "dedup", "bad.jsonl", "-o", "out.jsonl", "--on-error", "skip", "--rejects", "rej.jsonl"
+    )
+    assert (summary["read"], summary["rejected"], summary["kept"]) == (6, 4, 1)
+    rejects = read(here.folder / "rej.jsonl")
+    assert [(row["file"], row["row"]) for row in rejects] == [("bad.jsonl", i) for i in range(3, 7)]
+    assert rejects[1]["record"] == "not json"
+    assert rejects[3]["record_base64"] == "/w=="
+
+
+def test_people_get_a_summary_on_the_standard_error_only(here: Here) -> None:
+    out, err = here("dedup", "docs.jsonl", "-o", "out.jsonl")
+    assert out == ""
+    assert [row.split()[:2] for row in err.splitlines()[:4]] == [
+        ["read", "6"], ["kept", "3"], ["dropped", "3"], ["rejected", "0"],
+    ]  # fmt: skip
+    assert err.splitlines()[-1].split() == ["wrote", "out.jsonl"]
+
+
+def test_fingerprint_speaks_of_fingerprints(here: Here) -> None:
+    _, err = here("fingerprint", "docs.jsonl", "-o", "fps.parquet")
+    counts = [row.split()[0] for row in err.splitlines()]
+    assert counts[:4] == ["documents", "hashed", "empty", "rejected"]
+    assert not re.search("kept|dropped|cluster", err)
+    found = here.summary("fingerprint", "docs.jsonl", "-o", "fps.parquet")
+    counted = {name: found[name] for name in ("documents", "fingerprints", "empty", "rejected")}
+    assert counted == {"documents": 6, "fingerprints": 5, "empty": 1, "rejected": 0}
+
+
+def test_pairs_are_found_in_a_fingerprint_file(here: Here) -> None:
+    here("fingerprint", "docs.jsonl", "-o", "fps.parquet", "--id", "id", "--bits", "128")
+    assert pq.read_table(here.folder / "fps.parquet")["id"].to_pylist() == list("abcdef")
+    found = here.summary("pairs", "fps.parquet", "-k", "0", "-o", "pairs.csv")
+    assert (found["fingerprints"], found["pairs"], found["bits"]) == (6, 3, 128)
+    rows = [(x["left_id"], x["right_id"], x["distance"]) for x in read(here.folder / "pairs.csv")]
+    assert rows == [("a", "b", "0"), ("a", "f", "0"), ("b", "f", "0")]
+    out, err = here("pairs", "fps.parquet", "-o", "-")
+    assert len(out.splitlines()) == 3
+    assert "3 pairs within 3 bits among 6 fingerprints" in err
+
+
+def test_compare_shows_distance_and_similarity(here: Here) -> None:
+    for name, text in (("a", "one two three"), ("b", "one two four"), ("none", "")):
+        (here.folder / name).write_text(text)
+    out, _ = here("compare", "a", "b", "--ngram", "1")
+    assert "jaccard      0.500 exact, 2 features shared" in out
+    assert here.summary("compare", "a", "b", "--ngram", "1")["jaccard"] == 0.5
+    assert "matches nothing" in here("compare", "a", "none")[0]
+
+
+def test_demo_works_on_its_own_documents(here: Here) -> None:
+    if not JIT:
+        pytest.skip("1,949 documents take long without compiled kernels")
+    out, err = here("demo", "-o", "demo")
+    assert "read             1,949 documents" in err
+    assert out.count("->") == 5
+    rows = (here.folder / "demo/unique.jsonl").read_bytes().count(b"\n")
+    assert f"kept      {rows:>12,}" in err
+
+
+WRONG = [
+    ("dedup docs.jsonl -o x.jsonl --zork", 2, "--zork"),
+    ("zork", 2, "zork"),
+    ("dedup", 2, "Missing argument 'IN...'"),
+    ("dedup docs.jsonl", 2, "nothing to write: pass -o OUT"),
+    ("dedup docs.jsonl -o x.jsonl --similarity 0.8 --distance 3", 2, "exclude each other"),
+    ("dedup docs.jsonl -o x.jsonl --similarity 80", 2, "80"),
+    ("dedup docs.jsonl -o x.jsonl --similarity nan", 2, "nan"),
+    ("dedup docs.jsonl -o x.jsonl --distance -1", 2, "'-1': use a whole number from 0 up"),
+    ("dedup docs.jsonl -o x.jsonl --distance many", 2, "'many': use a whole number from 0 up"),
+    ("dedup docs.jsonl -o x.jsonl --verify 0.8", 2, "verify"),
+    ("dedup docs.jsonl -o x.jsonl --keep best", 2, "'best': use one of first, last, longest"),
+    ("dedup docs.jsonl -o x.jsonl --policy all", 2, "'all': use one of greedy, components"),
+    ("dedup docs.jsonl -o x.jsonl --distance 3 --plan fast", 2, "fast"),
+    ("dedup docs.jsonl -o x.jsonl --workers 0", 2, "'0': use a whole number from 1 up"),
+    ("dedup docs.jsonl -o x.jsonl --memory much", 2, "much"),
+    ("dedup docs.jsonl -o x.jsonl --bits 0", 2, "bits is 0: use a whole number from 1 to 65,536"),
+    ("dedup docs.jsonl -o x.jsonl --bits wide", 2, "--bits is 'wide'"),
+    ("dedup docs.jsonl -o x.jsonl --ngram 0", 2, "'0': use a whole number from 1 up"),
+    (
+        "dedup docs.jsonl -o x.jsonl --ngram 70000",
+        2,
+        "ngram is 70000: use a whole number from 1 to",
+    ),
+    ("dedup docs.jsonl -o x.jsonl --similarity high", 2, "'high': use a number above 0, up to 1"),
+    ("dedup docs.jsonl -o x.jsonl --tokens word", 2, "'word': use one of words, chars"),
+    ("dedup docs.jsonl -o x.jsonl --hash crc7", 2, "hash is 'crc7'"),
+    ("dedup docs.jsonl -o x.jsonl --on-error ignore", 2, "'ignore': use stop or skip"),
+    ("dedup docs.jsonl -o x.jsonl --rejects r.jsonl", 2, "--rejects needs --on-error skip"),
+    ("dedup docs.jsonl -o x.jsonl --recipe r.json", 3, "cannot read r.json"),
+    (
+        "dedup docs.jsonl -o x.jsonl --recipe docs.jsonl",
+        2,
+        "docs.jsonl: a recipe is not valid JSON",
+    ),
+    ("dedup docs.jsonl -o x.jsonl --recipe r.json --bits 3", 2, "--recipe and --bits exclude"),
+    ("dedup docs.jsonl -o - --json", 2, "--json prints on the standard output"),
+    ("dedup docs.jsonl -o x.jsonl --on-error skip --rejects - --json", 2, "--json prints on"),
+    ("dedup docs.jsonl -o x.jsonl --clusters x.jsonl", 2, "two outputs"),
+    ("dedup docs.jsonl -o docs.jsonl", 2, "docs.jsonl is an input"),
+    ("dedup docs.jsonl -o ./docs.jsonl", 2, "is an input"),
+    ("dedup docs.jsonl -o x.jsonl --duplicates docs.jsonl", 2, "is an input"),
+    ("dedup docs.jsonl -o x.csv", 2, "records keep their format"),
+    ("dedup docs.jsonl docs.jsonl -o out/", 2, "would both be written"),
+    ("dedup docs.jsonl -o no/x.jsonl", 3, "there is no folder"),
+    ("dedup docs.jsonl -o x.jsonl --duplicates no/d.csv", 3, "there is no folder"),
+    ("dedup docs.jsonl -o x.jsonl --text body", 1, 'docs.jsonl:1: no field "body"'),
+    ("dedup docs.jsonl -o x.jsonl --id key", 1, 'docs.jsonl:1: no field "key"'),
+    ("dedup docs.jsonl -o x.jsonl --text ", 2, "--text"),
+    ("dedup docs.jsonl -o x.jsonl --tmp no", 3, "--tmp is 'no': there is no such folder"),
+    ("dedup missing.jsonl -o x.jsonl", 3, "cannot read missing.jsonl: No such file"),
+    ("dedup docs.odd -o x.jsonl", 2, "docs.odd: unknown extension"),
+    ("dedup - - -o x.jsonl", 2, "named twice"),
+    ("fingerprint docs.jsonl", 2, "Missing option"),
+    ("fingerprint docs.jsonl -o fps.csv", 2, "use the extension .parquet"),
+    ("fingerprint docs.jsonl -o no/fps.parquet", 3, "there is no folder"),
+    ("pairs docs.jsonl -o p.csv", 1, "docs.jsonl: not a Parquet file"),
+    ("pairs missing.parquet -o p.csv", 3, "cannot read missing.parquet"),
+    ("pairs missing.parquet -o - --json", 2, "--json prints on the standard output"),
+    ("dedup docs.jsonl -o x.jsonl --update", 2, "--update belongs to --against"),
+    ("dedup docs.jsonl -o x.jsonl --against x.index", 3, "to make one, neardup index create"),
+    ("dedup docs.jsonl --dry-run --against x.index", 2, "leave out --against"),
+    ("compare docs.jsonl missing", 3, "cannot read missing: No such file"),
+    ("compare - -", 2, "named twice"),
+    ("demo -o docs.jsonl", 3, "cannot create docs.jsonl"),
+]
+
+
+@pytest.mark.parametrize(("command", "code", "message"), WRONG, ids=[row[0] for row in WRONG])
+def test_an_error_is_one_clear_line(here: Here, command: str, code: int, message: str) -> None:
+    (here.folder / "docs.odd").write_bytes(b"")
+    before = here.files()
+    args = shlex.split(command) + ([""] if command.endswith(" ") else [])
+    out, err = here(*args, code=code)
+    assert out == ""
+    assert message in one_line(err)
+    assert here.files() == before
+
+
+def test_the_version_is_shown(here: Here) -> None:
+    assert here("--version") == (f"neardup {__version__}\n", "")
+
+
+def test_no_command_shows_the_help(here: Here) -> None:
+    out, err = here(code=2)
+    assert "Commands" in out
+    assert err == ""
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.__name__)
+def test_help_describes_every_option(here: Here, command: Any) -> None:
+    out, _ = here(command.__name__, "--help")
+    options = re.findall(r"--[a-z-]+", out)
+    assert "--help" in options
+    assert "neardup " + command.__name__ in out
+    assert all(re.search(rf"{option}\b.*\S+ \S+", out) for option in options)
+
+
+def examples() -> list[str]:
+    found = []
+    for command in COMMANDS:
+        rows = [row.strip() for row in (inspect.getdoc(command) or "").split("\n")]
+        shown = [row for row in rows if re.search(rf"\bneardup {command.__name__}\b", row)]
+        assert shown, f"{command.__name__} shows no example"
+        found += [row for row in shown if "://" not in row]  # no network in tests
+    return found
+
+
+@needs_jit
+@pytest.mark.parametrize("example", examples())
+def test_every_example_of_the_help_works(tmp_path: Path, example: str) -> None:
+    page = [{"title": "News", "body": row["text"]} for row in DOCS]
+    (tmp_path / "crawl.gz").write_bytes(gzip.compress(lines(page)))
+    for name in (
+        "news.jsonl",
+        "monday.jsonl",
+        "a.jsonl.gz",
+        "b.jsonl.gz",
+        "news.csv",
+        "news.parquet",
+    ):
+        write(tmp_path / name, DOCS)
+    (tmp_path / "docs").mkdir()
+    for name in ("LICENSE", "README.md", "docs/one.txt", "docs/two.txt"):
+        (tmp_path / name).write_text(TEXT)
+    if example.startswith("neardup pairs"):
+        (tmp_path / "fingerprints").mkdir()
+        for name in ("news.parquet", "fingerprints/1.parquet"):
+            assert run("fingerprint", "news.jsonl", "-o", name, cwd=tmp_path).returncode == 0
+    if "--against" in example:
+        assert run("index", "create", "seen.index", cwd=tmp_path).returncode == 0
+    script = f'neardup() {{ {shlex.join(NEARDUP)} "$@"; }}\nset -eo pipefail\n'
+    done = subprocess.run(
+        ["bash", "-c", script + example.replace("/tmp/", "./")],  # noqa: S108
+        cwd=tmp_path, capture_output=True, text=True, timeout=TIMEOUT, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout or "wrote" in done.stderr
+
+
+@needs_jit
+def test_a_pipe_is_read_and_written_quietly(tmp_path: Path) -> None:
+    done = run("dedup", "-", "-o", "-", "--duplicates", "dups.csv", cwd=tmp_path, stdin=lines(DOCS))
+    assert done.returncode == 0
+    assert done.stdout == lines([DOCS[0], DOCS[2], DOCS[4]])
+    assert b"\x1b" not in done.stderr
+    assert without_notice(done.stderr.decode()).count("\n") == 7
+    assert read(tmp_path / "dups.csv")[0]["dropped"] == "<stdin>:2"
+
+
+@needs_jit
+def test_compressed_pipes_are_read(tmp_path: Path) -> None:
+    done = run("dedup", "-", "-o", "-", cwd=tmp_path, stdin=gzip.compress(lines(DOCS)))
+    assert done.stdout == lines([DOCS[0], DOCS[2], DOCS[4]])
+
+
+@needs_jit
+@pytest.mark.parametrize("options", ["-o no/x.jsonl", "-o x.jsonl --clusters no/c.csv"])
+def test_an_output_that_cannot_be_is_refused_before_reading(tmp_path: Path, options: str) -> None:
+    os.mkfifo(tmp_path / "docs.jsonl")  # nobody writes: reading it would never end
+    done = run("dedup", "docs.jsonl", *options.split(), cwd=tmp_path)
+    assert done.returncode == 3
+    assert "there is no folder" in one_line(done.stderr)
+
+
+@needs_jit
+def test_a_closed_standard_output_is_one_line(tmp_path: Path) -> None:
+    records = [{"text": f"{i} {i * i} {i + 7} {'x' * 100}"} for i in range(5000)]
+    write(tmp_path / "many.jsonl", records)
+    script = f'{shlex.join(NEARDUP)} dedup many.jsonl -o - | head -n 1; exit "${{PIPESTATUS[0]}}"'
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=tmp_path, capture_output=True, timeout=TIMEOUT, check=False
+    )
+    assert done.returncode == 3
+    assert "roken pipe" in one_line(done.stderr)
+
+
+@needs_jit
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
+    if signal.getsignal(number) is signal.SIG_IGN:
+        pytest.skip("this process ignores the signal, and so do those that it starts")
+    fifo, spill = tmp_path / "docs.jsonl", tmp_path / "spill"
+    os.mkfifo(fifo)
+    spill.mkdir()
+    process = subprocess.Popen(
+        [*NEARDUP, "dedup", fifo.name, "-o", "out.jsonl", "--duplicates", "dups.csv",
+         "--clusters", "c.parquet", "--on-error", "skip", "--rejects", "r.jsonl",
+         "--tmp", str(spill)],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    with process, fifo.open("wb", buffering=0) as pipe:
+        pipe.write(lines(DOCS) * 100)
+        time.sleep(0.3)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=TIMEOUT)
+    assert process.returncode == 130
+    assert one_line(err) == "interrupted: no file was written"
+    assert out == b""
+    assert sorted(x.name for x in tmp_path.iterdir()) == ["docs.jsonl", "spill"]
+    assert list(spill.iterdir()) == []
+
+
+@needs_jit
+def test_a_terminal_shows_progress_and_is_left_clean(tmp_path: Path) -> None:
+    terminal, side = pty.openpty()
+    process = subprocess.Popen(
+        [*NEARDUP, "dedup", "-", "-o", "out.jsonl"],
+        cwd=tmp_path, stdin=subprocess.PIPE, stderr=side, env=os.environ | {"TERM": "xterm"},
+    )  # fmt: skip
+    os.close(side)
+    assert process.stdin is not None
+    process.stdin.write(lines(DOCS))
+    process.stdin.flush()
+    shown = b""
+    while b"read" not in shown and process.poll() is None:
+        shown += os.read(terminal, 1 << 16)
+    process.stdin.close()
+    with contextlib.suppress(OSError):  # the other side is closed: EIO
+        while more := os.read(terminal, 1 << 16):
+            shown += more
+    assert process.wait(TIMEOUT) == 0
+    os.close(terminal)
+    assert shown.index(b"\x1b[?25l") < shown.index(b"\x1b[?25h"), "the cursor is hidden, then shown"
+    summary = shown[shown.index(b"\x1b[?25h") :]
+    assert b"kept                 3" in summary
+    assert ids(tmp_path / "out.jsonl") == "ace"
+
+
+def test_the_module_runs_as_the_script_does() -> None:
+    run = [sys.executable, "-m", "neardup", "--version"]
+    printed = subprocess.run(run, capture_output=True, text=True, check=True)
+    assert printed.stdout == f"neardup {__version__}\n"
+
+
+@needs_jit
+def test_what_is_compiled_ahead_is_what_a_run_needs() -> None:
+    program = """
+        import neardup as nd
+        from neardup.pipeline.warm import compile_search
+        from neardup.kernels.similarity.rare_keys import count_features, select_keys
+        from neardup.kernels.similarity.join import match_chunk
+        compile_search()
+        kernels = [count_features, select_keys, match_chunk]
+        ahead = [kernel.signatures for kernel in kernels]
+        assert all(ahead)
+        nd.dedup(["a b c d", "a b c d", "e f"], workers=1)
+        assert [kernel.signatures for kernel in kernels] == ahead
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True)

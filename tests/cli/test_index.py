@@ -1,0 +1,485 @@
+"""`neardup index`: every command, what it prints, its exit codes, and its errors in one line."""
+
+from __future__ import annotations
+
+import fcntl
+import inspect
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import neardup as nd
+from commands import DOCS, NEARDUP, TEXT, TIMEOUT, Here, lines, needs_jit, read, write
+from neardup.cli.index import app
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NEAR_TEXT = ["a", "b", "f"]
+"""The ids of DOCS whose text has the same words."""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Here:
+    """Commands in a folder with docs.jsonl, and an index `seen` that holds its documents."""
+    (tmp_path / "docs.jsonl").write_bytes(lines(DOCS))
+    found = Here(tmp_path, monkeypatch, capfd)
+    nd.DurableIndex.create("seen", distance=3, recipe=nd.Recipe()).close()
+    found("index", "add", "seen", "docs.jsonl", "--id", "id")
+    return found
+
+
+def stored(folder: str = "seen") -> list[Any]:
+    """The ids in an index, in order."""
+    with nd.DurableIndex.open(folder, readonly=True) as index:
+        assert index.check() == []
+        return [identity for identity, _ in index]
+
+
+def fails(here: Here, *arguments: str, code: int) -> str:
+    """The one line of an error."""
+    out, err = here("index", *arguments, code=code)
+    assert out == ""
+    assert err.startswith("neardup: ")
+    assert err.count("\n") == 1
+    return err
+
+
+def test_create_makes_an_index_of_the_distance_recipe_and_store(here: Here) -> None:
+    options = ["--distance", "7", "--tokens", "chars", "--ngram", "4", "--bits", "128"]
+    _, err = here("index", "create", "other", *options, "--store", "text", "--plan", "scan")
+    recipe = nd.Recipe(tokens="chars", ngram=4, bits=128)
+    assert err == f"made other: distance 7, recipe {recipe.digest}\n"
+    with nd.DurableIndex.open("other", readonly=True) as index:
+        assert (index.distance, index.bits, index.store) == (7, 128, "text")
+        assert index.recipe == recipe
+        assert index.stats()["plan"] == "scan"
+        assert len(index) == 0
+
+
+def test_add_stores_what_has_tokens_and_its_summary_adds_up(here: Here) -> None:
+    assert stored() == ["a", "b", "c", "d", "f"]
+    found = here.summary("index", "add", "seen", "docs.jsonl", "--id", "id")
+    del found["seconds"]
+    assert found == {
+        "read": 6, "stored": 5, "replaced": 5, "seen": 0, "empty": 1, "rejected": 0,
+        "documents": 5,
+    }  # fmt: skip
+    _, err = here("index", "add", "seen", "docs.jsonl")
+    assert stored()[5:] == [f"docs.jsonl:{row}" for row in (1, 2, 3, 4, 6)]
+    assert re.search(r"read +6 \(0 rejected, 1 empty\)\nstored +5\nindex +10 documents", err)
+
+
+def test_add_counts_an_id_that_comes_twice_as_replaced(here: Here) -> None:
+    records = [{"id": "x", "text": TEXT}, {"id": "x", "text": "other words than before"}]
+    (here.folder / "twice.jsonl").write_bytes(lines(records))
+    found = here.summary("index", "add", "seen", "twice.jsonl", "--id", "id")
+    assert (found["read"], found["stored"], found["replaced"], found["documents"]) == (2, 2, 1, 6)
+
+
+def test_add_if_new_leaves_out_what_is_near(here: Here) -> None:
+    nd.DurableIndex.create("fresh", distance=3, recipe=nd.Recipe()).close()
+    found = here.summary("index", "add", "fresh", "docs.jsonl", "--id", "id", "--if-new")
+    kept = stored("fresh")
+    assert kept[0] == "a"
+    assert not {"b", "f"} & set(kept)
+    assert found["stored"] == found["documents"] == len(kept)
+    assert found["read"] == found["stored"] + found["seen"] + found["empty"] + found["rejected"]
+    again = here.summary("index", "add", "fresh", "docs.jsonl", "--id", "id", "--if-new")
+    assert (again["stored"], again["seen"]) == (0, 5)
+
+
+def test_bad_records_stop_it_or_are_skipped_and_kept(here: Here) -> None:
+    good, bad = lines(DOCS[:1]), b'{"id": 5}\nno json\n'
+    (here.folder / "bad.jsonl").write_bytes(good.replace(b'"a"', b'"new"') + bad)
+    arguments = ["add", "seen", "bad.jsonl", "--id", "id"]
+    assert "bad.jsonl:2" in fails(here, *arguments, code=1)
+    assert "new" not in stored()
+    skip = ["--on-error", "skip", "--rejects", "rejects.jsonl"]
+    found = here.summary("index", *arguments, *skip)
+    assert (found["read"], found["stored"], found["rejected"]) == (3, 1, 2)
+    assert [each["row"] for each in read(here.folder / "rejects.jsonl")] == [2, 3]
+    assert "new" in stored()
+
+
+@pytest.mark.parametrize("kind", ["jsonl.gz", "csv", "parquet"])
+def test_documents_come_in_every_format(here: Here, kind: str) -> None:
+    write(here.folder / f"more.{kind}", [{**each, "id": f"{each['id']}2"} for each in DOCS])
+    here("index", "add", "seen", f"more.{kind}", "--id", "id")
+    assert stored()[5:] == ["a2", "b2", "c2", "d2", "f2"]
+
+
+@pytest.mark.parametrize("name", ["hits.jsonl", "hits.csv", "hits.tsv", "hits.parquet"])
+def test_hits_go_out_in_every_format(here: Here, name: str) -> None:
+    found = here.summary("index", "query", "seen", "docs.jsonl", "--id", "id", "-o", name)
+    hits = [(each["query"], each["id"], int(each["distance"])) for each in read(here.folder / name)]
+    assert [hit for hit in hits if hit[0] == "a" and not hit[2]] == [("a", x, 0) for x in NEAR_TEXT]
+    assert (found["queries"], found["empty"], found["matched"]) == (6, 1, 5)
+    assert (found["hits"], found["cut"]) == (len(hits), 0)
+
+
+def test_hits_of_files_are_printed_if_no_output_is_named(here: Here) -> None:
+    out, err = here("index", "query", "seen", "docs.jsonl", "--id", "id", "--distance", "0")
+    assert [json.loads(line) for line in out.splitlines()][:3] == [
+        {"query": "a", "id": each, "distance": 0} for each in NEAR_TEXT
+    ]
+    assert "queries      6" in err
+    assert "--json" in fails(here, "query", "seen", "docs.jsonl", "--json", code=2)
+
+
+def test_a_limit_says_how_many_hits_it_cut(here: Here) -> None:
+    question = ["index", "query", "seen", "--query-text", TEXT, "--distance", "0"]
+    out, err = here(*question, "--limit", "2")
+    assert out == "  0  a\n  0  b\n"
+    assert err == "1 more were cut by --limit\n"
+    out, err = here(*question, "--limit", "0")
+    assert (out, err.splitlines()[0]) == ("", "3 more were cut by --limit")
+    assert json.loads(here(*question, "--limit", "1", "--json")[0]) == {
+        "hits": [{"id": "a", "distance": 0}],
+        "total": 3,
+    }
+    files = ["docs.jsonl", "-o", "hits.csv", "-k", "0", "--limit", "1"]
+    found = here.summary("index", "query", "seen", *files)
+    assert (found["hits"], found["cut"]) == (5, 6)
+
+
+def test_a_text_and_its_fingerprint_find_the_same(here: Here) -> None:
+    value = nd.fingerprint(TEXT)
+    assert value is not None
+    asked = [("--query-text", TEXT), ("--fingerprint", f"{value}"), ("--fingerprint", hex(value))]
+    assert len({here("index", "query", "seen", *each) for each in asked}) == 1
+    out, _ = here("index", "query", "seen", *asked[0])
+    assert out.splitlines()[:3] == [f"  0  {each}" for each in NEAR_TEXT]
+
+
+def test_nearest_gives_as_many_as_asked_however_far(here: Here) -> None:
+    question = ["index", "query", "seen", "--query-text", "nothing like it is here"]
+    assert here(*question) == ("", "nothing near is stored\n")
+    out, err = here(*question, "--nearest", "4")
+    distances = [int(line.split()[0]) for line in out.splitlines()]
+    assert len(distances) == 4
+    assert distances == sorted(distances)
+    assert err == ""
+
+
+def test_a_text_without_tokens_is_near_to_nothing_and_says_so(here: Here) -> None:
+    out, err = here("index", "query", "seen", "--query-text", " -- ")
+    assert out == ""
+    assert err.startswith("the text has no tokens")
+    out, _ = here("index", "query", "seen", "--query-text", "", "--json")
+    assert json.loads(out) == {"hits": [], "total": 0}
+
+
+def with_stdin(here: Here, data: bytes) -> subprocess.CompletedProcess[bytes]:
+    """Ask about the standard input, in a process of its own."""
+    return subprocess.run(
+        [*NEARDUP, "index", "query", "seen", "--query-text", "-"],
+        cwd=here.folder, input=data, capture_output=True, timeout=TIMEOUT, check=False,
+    )  # fmt: skip
+
+
+@needs_jit
+def test_the_text_may_be_the_standard_input(here: Here) -> None:
+    assert with_stdin(here, TEXT.encode()).stdout.startswith(b"  0  a\n  0  b\n")
+    done = with_stdin(here, b"\xff" + TEXT.encode())
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr == b"neardup: the standard input is not UTF-8 (byte 1)\n"
+
+
+def test_fingerprint_files_are_added_and_asked(here: Here) -> None:
+    here("fingerprint", "docs.jsonl", "-o", "docs.parquet", "--id", "id")
+    nd.DurableIndex.create("other", recipe=nd.Recipe()).close()
+    found = here.summary("index", "add", "other", "docs.parquet")
+    assert (found["stored"], found["empty"]) == (5, 1)
+    assert stored("other") == stored()
+    out, _ = here("index", "query", "other", "docs.parquet", "--distance", "0", "--limit", "1")
+    assert [json.loads(line)["id"] for line in out.splitlines()] == ["a", "a", "c", "d", "a"]
+
+
+def table(values: list[int | None], ids: list[Any] | None) -> pa.Table:
+    """A fingerprint file of another program's."""
+    columns = {} if ids is None else {"id": ids}
+    return pa.table({**columns, "fingerprint": pa.array(values, pa.uint64())})
+
+
+def test_fingerprints_of_other_programs_are_taken_with_bit_63_and_without_ids(here: Here) -> None:
+    pq.write_table(table([2**63, None, 2**64 - 1], [5, 6, 7]), "numbers.parquet")
+    pq.write_table(table([2**63, 1], None), "bare.parquet")
+    here("index", "add", "seen", "numbers.parquet")
+    here("index", "add", "seen", "bare.parquet")
+    assert stored()[5:] == ["5", "7", "bare.parquet:1", "bare.parquet:2"]
+    out, _ = here("index", "query", "seen", "--fingerprint", f"{2**63}", "-k", "0")
+    assert out == "  0  5\n  0  bare.parquet:1\n"
+    pq.write_table(table([1, 2], ["x", None]), "gap.parquet")
+    assert "gap.parquet:2" in fails(here, "add", "seen", "gap.parquet", code=1)
+
+
+def test_an_index_of_numbers_takes_numbers(here: Here) -> None:
+    with nd.DurableIndex.open("numbers", recipe=nd.Recipe()) as index:
+        index.add([1, 2], [5, 6])
+    records = [{"id": 2, "text": TEXT}, {"id": -3, "text": TEXT}]
+    (here.folder / "some.jsonl").write_bytes(lines(records))
+    here("index", "add", "numbers", "some.jsonl", "--id", "id")
+    assert stored("numbers") == [1, 2, -3]
+    assert "'a'" in fails(here, "add", "numbers", "docs.jsonl", "--id", "id", code=1)
+    assert "'x'" in fails(here, "remove", "numbers", "x", code=2)
+    here("index", "remove", "numbers", "2", "--", "-3")
+    assert stored("numbers") == [1]
+
+
+def test_remove_removes_all_or_none(here: Here) -> None:
+    assert "'zz'; none was removed" in fails(here, "remove", "seen", "a", "zz", code=1)
+    assert len(stored()) == 5
+    assert here("index", "remove", "seen", "a", "d") == ("", "removed 2\n")
+    assert stored() == ["b", "c", "f"]
+
+
+def test_expire_removes_what_is_older_than_the_age(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for age in ("1h", "1.5h", "2d", "1w", "90m", "9000s"):
+        assert here("index", "expire", "seen", "--max-age", age)[1] == "removed 0, 5 left\n"
+    later = time.time() + 3600
+    monkeypatch.setattr(time, "time", lambda: later)
+    here("index", "add", "seen", "docs.jsonl")
+    assert here("index", "expire", "seen", "--max-age", "30m")[1] == "removed 5, 5 left\n"
+    assert stored() == [f"docs.jsonl:{row}" for row in (1, 2, 3, 4, 6)]
+    for age in ("bad", "", "5", "-1d", "1e3d", "1y"):
+        assert repr(age) in fails(here, "expire", "seen", f"--max-age={age}", code=2)
+
+
+def test_stats_tells_what_is_held_and_compares_the_plans(here: Here) -> None:
+    out, err = here("index", "stats", "seen")
+    assert err == ""
+    assert out.startswith("documents    5, and 0 removed ones")
+    assert re.search(r"^\* +scan +0", out, re.MULTILINE)
+    found = here.summary("index", "stats", "seen")
+    assert (found["documents"], found["ids"], found["store"]) == (5, "str", "none")
+    assert [each["name"] for each in found["plans"] if each["chosen"]] == ["scan"]
+    nd.DurableIndex.create("empty", recipe=nd.Recipe()).close()
+    assert "none yet" in here("index", "stats", "empty")[0]
+    assert here.summary("index", "stats", "empty")["plans"] == []
+
+
+@needs_jit
+def test_stats_and_plan_measure_if_asked(here: Here) -> None:
+    measured = here.summary("index", "stats", "seen", "--measure")["plans"]
+    assert all(each["measured_microseconds"] > 0 for each in measured)
+    assert "measured us" in here("index", "plan", "500", "--measure")[0]
+
+
+def test_plan_compares_searches_of_an_index_to_come(here: Here) -> None:
+    out, _ = here("index", "plan", "10000000", "--distance", "3")
+    assert out.startswith("10,000,000 fingerprints of 64 bits, distance 3\n")
+    assert re.search(r"^\* +multi:4 ", out, re.MULTILINE)
+    plans = json.loads(here("index", "plan", "1000", "-k", "70", "--json")[0])
+    assert [each["name"] for each in plans if each["chosen"]] == ["scan"]
+
+
+def test_compact_gives_back_the_room_of_removed_documents(here: Here) -> None:
+    here("index", "remove", "seen", "a")
+    assert here.summary("index", "stats", "seen")["removed"] == 1
+    assert here("index", "compact", "seen") == ("", "seen: 4 documents\n")
+    found = here.summary("index", "stats", "seen")
+    assert (found["documents"], found["removed"], found["log_rows"]) == (4, 0, 0)
+
+
+def turn_a_bit(path: Path) -> None:
+    """Damage the middle of a file."""
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+DAMAGES: list[tuple[Callable[[Path], Any], str]] = [
+    (turn_a_bit, "damaged"),
+    (lambda path: os.truncate(path, 100), "damaged"),
+    (lambda path: path.unlink(), "not there"),
+]
+
+
+@pytest.mark.parametrize(("damage", "word"), DAMAGES)
+def test_check_names_the_damaged_file_and_what_to_do(
+    here: Here, damage: Callable[[Path], Any], word: str
+) -> None:
+    here("index", "compact", "seen")
+    assert here("index", "check", "seen") == ("", "seen: 5 documents, all checksums right\n")
+    segment = next(Path("seen").glob("*.nds"))
+    damage(segment)
+    _, err = here("index", "check", "seen", code=1)
+    assert str(segment) in err
+    assert word in err
+    assert "restore the index from a copy" in err
+    assert err.count("\n") == 1
+
+
+def test_a_log_that_was_cut_is_refused(here: Here) -> None:
+    log = next(Path("seen").glob("*.mdb"))
+    os.truncate(log, 0)
+    for command in (["stats"], ["check"], ["query", "--fingerprint", "5"], ["add", "docs.jsonl"]):
+        wrong = fails(here, command[0], "seen", *command[1:], code=1)
+        assert "restore the index from a copy" in wrong
+
+
+WRONG: list[tuple[str, int, str]] = [
+    ("query nowhere --query-text x", 3, "no index in nowhere"),
+    ("add nowhere docs.jsonl", 3, "neardup index create nowhere"),
+    ("stats docs.jsonl", 1, "docs.jsonl is a file"),
+    ("create docs.jsonl", 3, "docs.jsonl exists"),
+    ("create seen", 3, "seen exists"),
+    ("create new --store all", 2, "'all'"),
+    ("create new --plan magic", 2, "magic"),
+    ("create new --distance x", 2, "'x'"),
+    ("add seen", 2, "IN..."),
+    ("add seen missing.jsonl", 3, "missing.jsonl"),
+    ("add seen docs.jsonl --id nope", 1, '"nope"'),
+    ("add seen docs.jsonl --on-error maybe", 2, "maybe"),
+    ("add seen docs.jsonl --rejects r.jsonl", 2, "--on-error skip"),
+    ("query seen", 2, "--query-text"),
+    ("query seen docs.jsonl --query-text x", 2, "one of"),
+    ("query seen --query-text x --fingerprint 5", 2, "one of"),
+    ("query seen --query-text x -o hits.csv", 2, "--output"),
+    ("query seen docs.jsonl --nearest 2", 2, "--nearest"),
+    ("query seen --query-text x --nearest 2 --limit 1", 2, "--limit"),
+    ("query seen --query-text x --nearest 0", 2, "--nearest"),
+    ("query seen --query-text 'a b c' --distance 99", 2, "distance is 99"),
+    ("query seen --query-text 'a b c' --distance -1", 2, "--distance"),
+    ("query seen --query-text 'a b c' --limit -1", 2, "--limit"),
+    ("query seen --fingerprint abc", 2, "'abc'"),
+    ("query seen --fingerprint -5", 2, "-5"),
+    ("query seen --fingerprint 0x1ffffffffffffffff", 2, "2**64"),
+    ("query seen docs.jsonl -o docs.jsonl", 2, "docs.jsonl"),
+    ("remove seen", 2, "ID..."),
+    ("expire seen", 2, "--max-age"),
+    ("plan x", 2, "N"),
+    ("plan 5 --bits 0", 2, "--bits"),
+    ("forget seen", 2, "forget"),
+]
+
+
+@pytest.mark.parametrize(("command", "code", "word"), WRONG)
+def test_wrong_usage_is_one_line_with_its_exit_code(
+    here: Here, command: str, code: int, word: str
+) -> None:
+    """And it changes nothing."""
+    assert word in fails(here, *shlex.split(command), code=code)
+    assert stored() == ["a", "b", "c", "d", "f"]
+    assert read(here.folder / "docs.jsonl") == DOCS
+
+
+def test_fingerprints_of_another_recipe_or_width_are_refused(here: Here) -> None:
+    here("fingerprint", "docs.jsonl", "-o", "chars.parquet", "--tokens", "chars")
+    for command in ("add", "query"):
+        assert "two recipes" in fails(here, command, "seen", "chars.parquet", code=2)
+    wide = pa.FixedSizeListArray.from_arrays(pa.array(np.arange(4, dtype=np.uint64)), 2)
+    pq.write_table(pa.table({"id": ["x", "y"], "fingerprint": wide}), "wide.parquet")
+    assert "128 bits, not 64" in fails(here, "add", "seen", "wide.parquet", code=2)
+    assert "not both" in fails(here, "add", "seen", "wide.parquet", "docs.jsonl", code=2)
+
+
+def test_an_index_that_keeps_texts_takes_documents_and_can_be_asked_with_fingerprints(
+    here: Here,
+) -> None:
+    here("fingerprint", "docs.jsonl", "-o", "docs.parquet", "--id", "id")
+    here("index", "create", "texts", "--store", "text")
+    assert "keeps text" in fails(here, "add", "texts", "docs.parquet", code=2)
+    here("index", "add", "texts", "docs.jsonl", "--id", "id")
+    with nd.DurableIndex.open("texts", readonly=True) as index:
+        assert index.content("b") == TEXT.upper()
+    assert here("index", "query", "texts", "docs.parquet", "-k", "0")[0]
+
+
+def test_an_index_without_a_recipe_takes_fingerprints_only(here: Here) -> None:
+    nd.DurableIndex.open("bare").close()
+    assert "no recipe" in fails(here, "add", "bare", "docs.jsonl", code=2)
+    assert "no recipe" in fails(here, "query", "bare", "--query-text", "x", code=2)
+    pq.write_table(table([7], ["x"]), "x.parquet")
+    here("index", "add", "bare", "x.parquet")
+    assert stored("bare") == ["x"]
+
+
+def test_while_one_writes_others_read_and_do_not_write(here: Here) -> None:
+    with nd.DurableIndex.open("seen") as index:
+        index.add("new", 5)
+        for command in (["add", "seen", "docs.jsonl"], ["expire", "seen", "--max-age", "1d"]):
+            code = f"import sys; sys.argv[1:] = ['index', *{command}]; {NEARDUP[2]}"
+            done = subprocess.run(
+                [sys.executable, "-c", code],
+                cwd=here.folder, capture_output=True, timeout=TIMEOUT, check=False,
+            )  # fmt: skip
+            assert done.returncode == 3
+            assert b"open for writing in process" in done.stderr
+            assert done.stderr.count(b"\n") == 1
+        with nd.DurableIndex.open("seen", readonly=True) as reader:
+            assert len(reader) == 5
+            index.commit()
+            assert len(reader) == 6
+
+
+def bytes_in(pipe: BinaryIO) -> int:
+    """What its reader has not taken yet."""
+    return struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))[0]
+
+
+@needs_jit
+def test_an_interrupted_add_keeps_what_was_committed_and_can_go_on(here: Here) -> None:
+    os.mkfifo("pipe.jsonl")
+    command = [*NEARDUP, "index", "add", "seen", "pipe.jsonl", "--id", "id"]
+    with (
+        subprocess.Popen(command, cwd=here.folder, stderr=subprocess.PIPE) as adding,
+        Path("pipe.jsonl").open("wb") as pipe,
+    ):
+        pipe.write(lines([{"id": "late", "text": TEXT}]))
+        pipe.flush()
+        while bytes_in(pipe) and adding.poll() is None:
+            time.sleep(0.05)
+        time.sleep(0.2)  # it waits for more: a signal just before would be seen behind that only
+        adding.send_signal(signal.SIGINT)
+        _, err = adding.communicate(timeout=TIMEOUT)
+    assert adding.returncode == 130
+    assert b"neardup: interrupted: what seen had committed stays" in err
+    assert stored() == ["a", "b", "c", "d", "f"]
+
+
+@needs_jit
+def test_a_pipe_that_closes_is_no_traceback(here: Here) -> None:
+    (here.folder / "many.jsonl").write_bytes(lines([{"text": TEXT}]) * 20_000)
+    script = (
+        f'{shlex.join(NEARDUP)} index query seen many.jsonl | head -n 1; exit "${{PIPESTATUS[0]}}"'
+    )
+    done = subprocess.run(["bash", "-c", script], capture_output=True, timeout=TIMEOUT, check=False)
+    assert done.returncode == 3
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_the_examples_of_every_command_name_it_and_run(here: Here) -> None:
+    """Each docstring's examples, in order, on files of their names."""
+    shutil.copy("docs.jsonl", "news.jsonl")
+    shutil.copy("docs.jsonl", "new.jsonl")
+    here("fingerprint", "docs.jsonl", "-o", "news-fingerprints.parquet", "--id", "id")
+    for each in app.registered_commands:
+        assert each.callback is not None
+        text = inspect.getdoc(each.callback) or ""
+        examples = [line for line in text.splitlines() if line.startswith("neardup ")]
+        assert examples, each.callback.__name__
+        for example in examples:
+            assert example.startswith(f"neardup index {each.callback.__name__} ")
+            if each.callback.__name__ == "remove":
+                here("index", "add", "seen.index", *["news.jsonl"])
+                example = example.replace("news.jsonl:17", "news.jsonl:1")  # noqa: PLW2901
+            here(*shlex.split(example)[1:])

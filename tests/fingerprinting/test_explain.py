@@ -1,0 +1,330 @@
+"""An explanation is that of the fingerprint: its parts add up to what `fingerprint` gives."""
+
+from __future__ import annotations
+
+import html.parser
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+import warnings
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import naive
+import neardup as nd
+from neardup.errors import UnfitHashWarning, UsageError
+from neardup.features.hashes import HASHES
+from strategies import texts
+from suite import JIT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COMMAND = (sys.executable, "-c", "from neardup.cli import main; main()", "explain")
+EXAMPLES = 60 if JIT else 10
+
+
+@st.composite
+def recipes(draw: st.DrawFn) -> nd.Recipe:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnfitHashWarning)
+        return nd.Recipe(
+            tokens=draw(st.sampled_from(["words", "chars"])),
+            ngram=draw(st.sampled_from([1, 2, 4])),
+            weight=draw(st.sampled_from(["set", "count", "log"])),
+            hash=draw(st.sampled_from(sorted(HASHES))),
+            bits=draw(st.sampled_from([1, 6, 63, 64, 65, 130])),
+            top=draw(st.sampled_from([None, None, 2])),
+            tie=draw(st.sampled_from(["zero", "one"])),
+        )
+
+
+def bits_of(sums: tuple[float, ...], value: int) -> int:
+    """The fingerprint that sums give; where one is 0, the bit of `value`."""
+    return sum(
+        1 << bit for bit, total in enumerate(sums) if total > 0 or (total == 0 and value >> bit & 1)
+    )
+
+
+@settings(max_examples=EXAMPLES)
+@given(texts(), recipes())
+def test_the_parts_make_the_fingerprint(text: str, recipe: nd.Recipe) -> None:
+    found = nd.explain(text, recipe=recipe)
+    assert found.fingerprint == nd.fingerprint(text, recipe)
+    assert found.sums is not None
+    pulls = [[feature.pull(bit) for feature in found.features] for bit in range(recipe.bits)]
+    assert found.sums == pytest.approx([sum(column) for column in pulls])
+    if found.fingerprint is not None:
+        tie = (1 << recipe.bits) - 1 if recipe.tie == "one" else 0
+        assert bits_of(found.sums, tie) == found.fingerprint
+    weights = [feature.weight for feature in found.features]
+    assert weights == sorted(weights, reverse=True)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"weight": "textrank", "top": 3},
+        {"weight": "count", "stopwords": "english", "top": 4},
+        {"tokens": "regex:[a-z]+", "ngram": 2},
+        {"language": "tr"},
+    ],
+)
+def test_every_kind_of_recipe_is_explained(fields: dict[str, Any]) -> None:
+    text = "İyi the quick brown fox and THE quick dog jumps over the lazy dog and a fox"
+    recipe = nd.Recipe(**fields)
+    found = nd.explain(text, recipe=recipe)
+    assert found.fingerprint == nd.fingerprint(text, recipe)
+    assert found.sums is not None
+    assert bits_of(found.sums, 0) == found.fingerprint
+
+
+def test_tfidf_is_explained_with_the_weights_of_its_table() -> None:
+    texts = ["the cat sat", "the dog sat", "the bird flew"]
+    table = nd.DocumentFrequencies.learn(texts, nd.Recipe(ngram=1))
+    recipe = nd.Recipe(ngram=1, weight="tfidf", idf=table.digest)
+    found = nd.explain("the cat, the cat and a bird", recipe=recipe)
+    assert found.fingerprint == nd.fingerprint("the cat, the cat and a bird", recipe)
+    assert found.sums is not None
+    assert bits_of(found.sums, 0) == found.fingerprint
+    weights = {feature.text: feature.weight for feature in found.features}
+    assert weights == {
+        "the": 2 * table.idf("the"), "cat": 2 * table.idf("cat"), "bird": table.idf("bird"),
+        "and": table.idf("and"), "a": table.idf("a"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"tokens": "jieba", "ngram": 2},
+        {"tokens": "jieba-search", "ngram": 1, "weight": "tfidf", "idf": "jieba"},
+        {"tokens": "jieba-keywords", "ngram": 1, "weight": "tfidf", "top": 5},
+    ],
+)
+def test_chinese_words_are_explained(fields: dict[str, Any]) -> None:
+    pytest.importorskip("jieba")
+    text = "我来到北京清华大学，他来到了网易杭研大厦。"  # noqa: RUF001
+    recipe = nd.Recipe(**fields)
+    found = nd.explain(text, recipe=recipe)
+    assert found.fingerprint == nd.fingerprint(text, recipe)
+    assert found.sums is not None
+    assert bits_of(found.sums, 0) == found.fingerprint
+    assert any("清华大学" in feature.text for feature in found.features)
+
+
+@settings(max_examples=EXAMPLES)
+@given(texts(), st.sampled_from([1, 3]), st.sampled_from(["set", "count", "log"]))
+def test_features_counts_and_weights_are_those_of_the_oracle(
+    text: str, ngram: int, weight: str
+) -> None:
+    recipe: Any = nd.Recipe(ngram=ngram, weight=weight)
+    counts = Counter(naive.features(naive.tokens(text, recipe), recipe))
+    found = nd.explain(text, recipe=recipe)
+    assert {x.text: (x.count, x.weight, x.hash) for x in found.features} == {
+        x: (n, naive.weight_of(n, weight) / naive.UNIT, naive.feature_hash(x, recipe))
+        for x, n in counts.items()
+    }
+
+
+@pytest.mark.parametrize("name", sorted(nd.presets()))
+@settings(max_examples=8 if JIT else 2)
+@given(text=texts() | st.just("How are you? I am fine. 你好世界, blar blar."))
+def test_presets_are_explained(name: str, text: str) -> None:
+    text = text.encode("utf-8", "replace").decode()
+    recipe = nd.preset(name)
+    try:
+        expected = nd.fingerprint(text, recipe)
+    except UsageError as error:
+        pytest.skip(str(error))
+    found = nd.explain(text, recipe=recipe)
+    assert found.fingerprint == expected
+    assert found.sums is None or bits_of(found.sums, expected or 0) == expected
+    assert (found.sums is not None) or name == "simhash-cpp-0.1.0"
+    assert str(found)
+
+
+@settings(max_examples=EXAMPLES)
+@given(texts(), texts(), recipes())
+def test_pulls_add_up_to_the_differences_of_the_sums(a: str, b: str, recipe: nd.Recipe) -> None:
+    found = nd.explain(a, b, recipe)
+    values = [nd.fingerprint(text, recipe) for text in (a, b)]
+    if None in values:
+        assert found.distance is None
+        assert found.differing == found.pulls == ()
+        assert nd.explain(b, a, recipe)._repr_html_()
+        return
+    assert found.distance == nd.distance(*values) == len(found.differing)
+    apart = 0.0
+    for each in found.differing:
+        assert found.first.sums is not None
+        assert found.second.sums is not None
+        assert each.sums == (found.first.sums[each.bit], found.second.sums[each.bit])
+        apart += abs(each.sums[0] - each.sums[1])
+        assert all(pull > 0 for _, pull in each.pulls)
+    assert sum(pull.total for pull in found.pulls) == pytest.approx(apart)
+    assert len(found.pulls) + found.shared == len(
+        {(x.text, x.hash) for x in (*found.first.features, *found.second.features)}
+    )
+    assert json.loads(json.dumps(found.to_dict()))["distance"] == found.distance
+
+
+def test_what_is_in_one_document_only_pulls_the_bits_apart() -> None:
+    recipe = nd.Recipe(ngram=1)
+    found = nd.explain("one two three four jumps", "one two three four jumped", recipe)
+    assert found.shared == 4
+    assert {pull.text: pull.weights for pull in found.pulls} == {
+        "jumps": (1.0, 0.0),
+        "jumped": (0.0, 1.0),
+    }
+    assert "4 features weigh the same in both and cancel" in str(found)
+
+
+def test_a_long_document_shows_its_heaviest_features_and_says_how_many_more() -> None:
+    text = " ".join(f"word{i}" for i in range(500)) + " heavy" * 9
+    found = nd.explain(text, recipe=nd.Recipe(ngram=1, weight="count"), show=3)
+    lines = str(found).splitlines()
+    assert lines[2].split()[:3] == ["heavy", "9", "9"]
+    assert lines[5] == "... 498 more"
+    assert len(found.to_dict()["features"]) == 501
+    assert "… 498 more" in found._repr_html_()
+
+
+def test_wide_fingerprints_show_64_columns_and_a_line_for_each_further_word() -> None:
+    lines = str(nd.explain("one two", recipe=nd.Recipe(bits=200))).splitlines()
+    assert len(lines[2].split()[-1]) == 64
+    assert [line.split(":")[0] for line in lines if "sums above 0" in line] == [
+        "bits 127 to 64",
+        "bits 191 to 128",
+        "bits 199 to 192",
+    ]
+
+
+def test_columns_line_up_under_wide_characters_and_no_control_character_is_printed() -> None:
+    found = nd.explain("世界 ab", recipe=nd.Recipe(ngram=1, tokens="words"))
+    rows = str(found).splitlines()[2:5]
+    assert [row.index("1") for row in rows] == [12, 12, 13]
+    custom = nd.explain("a\x07b\x1b[0m", recipe=nd.Recipe(ngram=9, tokens="chars"))
+    assert custom.features[0].text == "a\x07b\x1b[0m"
+    assert r"a\x07b\x1b[0m" in str(custom)
+    assert not {"\x07", "\x1b"} & set(str(custom))
+
+
+class Balance(html.parser.HTMLParser):
+    """Counts tags that are open, and collects the text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, _: Any) -> None:
+        self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@settings(max_examples=EXAMPLES // 2)
+@given(texts(), texts(), recipes())
+def test_html_is_well_formed(a: str, b: str, recipe: nd.Recipe) -> None:
+    for found in (nd.explain(a, recipe=recipe), nd.explain(a, b, recipe)):
+        assert Balance(found._repr_html_()).open == []
+
+
+def test_html_escapes_features() -> None:
+    recipe = nd.Recipe(tokens="chars", ngram=50)
+    shown = nd.explain("<script>alert('&\"')</script>", "<b>", recipe)._repr_html_()
+    assert "<script>" not in shown
+    assert "<b>" in Balance(shown).text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"text": 3}, "text is int, not str: 3"),
+        ({"text": "a", "other": nd.Recipe()}, "text is Recipe, not str"),
+        ({"text": "a", "show": 0}, "show is 0: use a whole number from 1 up"),
+    ],
+)
+def test_bad_arguments_are_named(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        nd.explain(**arguments)
+
+
+def command(*arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        input=text,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+
+
+def test_the_command_prints_what_the_function_gives(here: Path) -> None:
+    one, other = (here / name for name in ("one.txt", "other.txt"))
+    first, second = one.read_text("utf-8"), other.read_text("utf-8")
+    recipe = nd.Recipe(ngram=1, bits=16)
+    options = ("--ngram", "1", "--bits", "16")
+    assert command(str(one), *options).stdout == f"{nd.explain(first, recipe=recipe)}\n"
+    pair = nd.explain(first, second, recipe)
+    assert command(str(one), "-", *options, text=second).stdout == f"{pair}\n"
+    assert json.loads(command(str(one), str(other), *options, "--json").stdout) == json.loads(
+        json.dumps(pair.to_dict())
+    )
+    preset = command(str(one), "--preset", "pypi-simhash", "--show", "2").stdout
+    assert preset == f"{nd.explain(first, recipe=nd.preset('pypi-simhash'), show=2)}\n"
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    (tmp_path / "one.txt").write_text("The quick brown fox jumps. 你好\n", "utf-8")
+    (tmp_path / "other.txt").write_text("The quick brown fox jumped. 你好\n", "utf-8")
+    return tmp_path
+
+
+def test_a_terminal_gets_colours_and_the_same_words(here: Path) -> None:
+    for files in (["one.txt"], ["one.txt", "other.txt"]):
+        shown = in_a_terminal(here, *files, "--ngram", "1")
+        assert "\x1b[" in shown
+        plain = command(*(str(here / name) for name in files), "--ngram", "1").stdout
+        assert re.sub(r"\x1b\[[0-9;]*m", "", shown).split() == plain.split()
+
+
+def in_a_terminal(folder: Path, *arguments: str) -> str:
+    """What the command writes to a terminal of 200 columns."""
+    main, other = pty.openpty()
+    environment = os.environ | {"COLUMNS": "200", "TERM": "xterm-256color"}
+    environment.pop("NO_COLOR", None)
+    with subprocess.Popen(
+        [*COMMAND, *arguments],
+        stdout=other,
+        cwd=folder,
+        env=environment,
+    ) as process:
+        os.close(other)
+        shown = b""
+        while True:
+            try:
+                part = os.read(main, 1 << 16)
+            except OSError:  # the other side is closed
+                break
+            if not part:
+                break
+            shown += part
+        assert process.wait() == 0
+    os.close(main)
+    return shown.decode()

@@ -1,0 +1,232 @@
+"""`pairs` finds every pair within the distance, once, whatever the plan, width, skew or workers."""
+
+from __future__ import annotations
+
+from math import comb
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from neardup.errors import TooManyPairsError, UsageError
+from neardup.hamming.all_pairs import pairs
+from neardup.hamming.join.partition import group_equal
+from neardup.hamming.plans.join import plan_pairs
+from planted import JIT, ROWS, brute, planted
+
+needs_jit = pytest.mark.skipif(not JIT, reason="too many rows for uncompiled kernels")
+
+
+def rows_of(table: Any) -> list[tuple[int, int, int]]:
+    """The rows of a result, in its order."""
+    return list(zip(*(table[name].to_pylist() for name in table.column_names), strict=True))
+
+
+def plans(bits: int, distance: int) -> list[str]:
+    """All plans that work for a width and a distance."""
+    multi = [f"multi:{distance + extra}" for extra in (1, 2, 4) if distance + extra <= bits]
+    turned = turned_plans(bits, distance)
+    return ["auto", "scan", "blocks", *multi, *turned, *searched_plans(bits, distance)]
+
+
+def turned_plans(bits: int, distance: int) -> list[str]:
+    """Those that turn bits of few blocks, where these are not too many for a test."""
+    if bits > 192:
+        return []
+    numbers = sorted({m for m in (1, 2, 3, distance // 3, distance + 2) if 0 < m <= bits})
+    return [f"mih:{m}" for m in numbers if distance // m <= (2 if JIT else 0)]
+
+
+def searched_plans(bits: int, distance: int) -> list[str]:
+    """Those that ask an index, where the signatures to look up are not too many for a test."""
+    if bits > 128:
+        return []
+    signatures = sum(comb(bits, flips) for flips in range(min(bits, distance) + 1))
+    return ["bits", "probe"] if signatures <= (2500 if JIT else 100) else ["bits"]
+
+
+@pytest.mark.parametrize("bits", [1, 7, 63, 64, 65, 100, 128, 192, 256, 1024])
+def test_every_plan_equals_brute_force(bits: int) -> None:
+    """For every width, at distances from 0 to beyond the width."""
+    few = (0, 1, 3, 6, 8, 12, bits - 1, bits, bits + 5)
+    for distance in sorted(set(few if bits <= 128 else few[:6])):
+        fps = planted(bits, distance, bits)
+        want = brute(fps, distance)
+        for plan in plans(bits, distance):
+            assert rows_of(pairs(fps, distance, bits, plan)) == want, (distance, plan)
+
+
+@pytest.mark.parametrize("heavy", [2, 7, 40])
+def test_heavy_buckets_change_nothing(heavy: int) -> None:
+    """Buckets that are split again by other bits give the same pairs."""
+    for bits, distance in ((7, 1), (64, 3), (64, 8), (128, 3), (100, 6)):
+        fps = planted(bits, distance, heavy, 40 * min(heavy, 10) if JIT else 24)
+        skewed = fps.copy()
+        skewed[:, 0] &= np.uint64(0xFFF)
+        for data in (fps, skewed):
+            want = brute(data, distance)
+            for plan in plans(bits, distance):
+                assert rows_of(pairs(data, distance, bits, plan, heavy=heavy)) == want, plan
+
+
+@settings(max_examples=60 if JIT else 10, deadline=None)
+@given(
+    values=st.lists(
+        st.integers(0, 2**12 - 1) | st.sampled_from([0, 2**63, 2**64 - 1]), max_size=40
+    ),
+    distance=st.integers(0, 13),
+    extra=st.integers(1, 4),
+    heavy=st.sampled_from([2, 5, 8192]),
+)
+def test_small_lists_equal_brute_force(
+    values: list[int], distance: int, extra: int, heavy: int
+) -> None:
+    """For arbitrary lists with few distinct values."""
+    fps = np.array(values, np.uint64)
+    want = brute(fps, distance)
+    turned = f"mih:{max(1, distance - 2)}"
+    for plan in ("auto", "scan", "blocks", "bits", f"multi:{distance + extra}", turned):
+        assert rows_of(pairs(fps, distance, plan=plan, heavy=heavy)) == want
+
+
+@pytest.mark.parametrize("plan", ["auto", "scan", "blocks", "multi:5", "mih:3", "bits"])
+def test_degenerate_inputs(plan: str) -> None:
+    """No rows, one, two, all equal, few distinct values, constant top bits."""
+    rng = np.random.default_rng(1)
+    top = np.uint64(0xABCD_EF01_0000_0000)
+    for fps in (
+        np.zeros(0, np.uint64),
+        np.zeros((0, 2), np.uint64),
+        np.zeros(1, np.uint64),
+        np.array([0, 2**63], np.uint64),
+        np.full(ROWS, 2**64 - 1, np.uint64),
+        rng.integers(0, 8, ROWS).astype(np.uint64),
+        top | rng.integers(0, 2**32, ROWS, dtype=np.uint64),
+    ):
+        assert rows_of(pairs(fps, 3, plan=plan)) == brute(fps, 3)
+
+
+def test_masked_rows_never_match() -> None:
+    """A masked row is a document without features; masks of shape (n,) and (n, W) are alike."""
+    fps = planted(128, 3, 5)
+    skipped = np.arange(0, len(fps), 3)
+    mask = np.zeros(fps.shape, bool)
+    mask[skipped] = True
+    want = brute(fps, 3, skipped)
+    for plan in ("auto", "scan", "multi:5", "mih:4", "bits"):
+        assert rows_of(pairs(np.ma.masked_array(fps, mask), plan=plan)) == want
+    one = np.ma.masked_array(fps[:, 0], mask[:, 0])
+    assert rows_of(pairs(one)) == brute(fps[:, :1], 3, skipped)
+    assert pairs(np.ma.masked_all(5, np.uint64)).num_rows == 0
+
+
+def test_int64_and_lists_are_taken_bit_for_bit() -> None:
+    """The same bits give the same pairs, whatever holds them."""
+    fps = planted(64, 3, 6)[:, 0]
+    want = pairs(fps)
+    assert pairs(fps.view(np.int64)).equals(want)
+    assert pairs(fps.tolist()).equals(want)
+    wide = [1 << 100, 0, (1 << 100) | 1]
+    assert rows_of(pairs(wide, 1)) == [(0, 1, 1), (0, 2, 1)]
+
+
+@pytest.mark.parametrize("plan", ["auto", "scan", "multi:5", "mih:2", "bits"])
+def test_a_limit_raises_with_the_true_count(plan: str) -> None:
+    """Counting goes on after storing stopped, and equal rows are counted by arithmetic."""
+    fps = planted(64, 3, 7)
+    count = len(brute(fps, 3))
+    assert pairs(fps, plan=plan, limit=count).num_rows == count
+    for limit in (0, 1, count - 1):
+        with pytest.raises(TooManyPairsError) as caught:
+            pairs(fps, plan=plan, limit=limit)
+        assert caught.value.count == count
+
+
+@needs_jit
+@pytest.mark.parametrize("plan", ["auto", "blocks", "multi:5"])
+def test_a_million_equal_rows_are_counted_at_once(plan: str) -> None:
+    """Groups of equal fingerprints cost no comparisons."""
+    n = 1_000_000
+    with pytest.raises(TooManyPairsError) as caught:
+        pairs(np.full(n, 77, np.uint64), plan=plan, limit=10)
+    assert caught.value.count == n * (n - 1) // 2
+
+
+@needs_jit
+def test_skewed_millions_stay_quick() -> None:
+    """Constant halves and tiny ranges are far from quadratic; their counts are right."""
+    rng = np.random.default_rng(3)
+    half = rng.integers(0, 2**32, 200_000, dtype=np.uint64)
+    for fps in (half, half << np.uint64(32) | np.uint64(99)):
+        found = [pairs(fps, 1, plan=plan) for plan in ("auto", "blocks", "multi:3")]
+        assert found[0].equals(found[1])
+        assert found[0].equals(found[2])
+        assert found[0].num_rows > 0
+    small = rng.integers(0, 2**10, 300_000)
+    counts = np.bincount(small, minlength=2**10)
+    apart = np.bitwise_count(np.arange(2**10)[:, None] ^ np.arange(2**10)).astype(int)
+    pairs_of_rows = int(((apart <= 2) * np.outer(counts, counts)).sum() - len(small)) // 2
+    with pytest.raises(TooManyPairsError) as caught:
+        pairs(small.astype(np.uint64), 2, limit=1000)
+    assert caught.value.count == pairs_of_rows
+
+
+@needs_jit
+def test_workers_change_nothing() -> None:
+    """One, two and three threads give identical tables, equal to a scan's."""
+    fps = planted(64, 3, 8, 30_000)
+    want = pairs(fps, plan="scan", workers=1)
+    for workers in (1, 2, 3):
+        for plan in ("auto", "scan", "blocks", "multi:6", "mih:2", "bits"):
+            assert pairs(fps, plan=plan, workers=workers).equals(want)
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"plan": "magic"}, "magic"),
+        ({"plan": "bands:0.9"}, "bits, probe"),
+        ({"plan": "mih:0"}, "1 to 64 blocks"),
+        ({"plan": "mih:65"}, "1 to 64 blocks"),
+        ({"plan": "mih:1", "distance": 9}, "more blocks"),
+        ({"plan": "probe", "distance": 12}, "signatures"),
+        ({"plan": "multi:3"}, "too few"),
+        ({"plan": "multi:65"}, "more blocks"),
+        ({"distance": -1}, "-1"),
+        ({"distance": 2.5}, "2.5"),
+        ({"bits": 65}, "65"),
+        ({"fingerprints": np.array([8], np.uint64), "bits": 3}, "beyond bits = 3"),
+        ({"fingerprints": np.zeros(3)}, "float64"),
+        ({"fingerprints": np.zeros((2, 2, 2), np.uint64)}, "shape"),
+        ({"fingerprints": [-1]}, "whole numbers"),
+        ({"limit": -1}, "limit"),
+    ],
+)
+def test_wrong_usage_says_what_is_wrong(change: dict[str, Any], word: str) -> None:
+    """Each message names the bad value."""
+    arguments = {"fingerprints": np.zeros(3, np.uint64), "distance": 3} | change
+    with pytest.raises(UsageError, match=word):
+        pairs(**arguments)
+
+
+@pytest.mark.parametrize("words", [1, 2, 3])
+def test_group_equal_names_the_smallest_equal_row(words: int) -> None:
+    """For few and for many distinct values."""
+    rng = np.random.default_rng(words)
+    for span in (1, 5, ROWS):
+        fps = rng.integers(0, span, (ROWS, words)).astype(np.uint64)
+        rows = [tuple(row) for row in fps.tolist()]
+        assert group_equal(fps, 2).tolist() == [rows.index(row) for row in rows]
+
+
+def test_block_masks_are_disjoint_and_cover_the_width() -> None:
+    """Also where most bits never vary."""
+    rng = np.random.default_rng(2)
+    constant = rng.integers(0, 2**9, (500, 2)).astype(np.uint64)
+    for sample in (None, constant):
+        for m in (4, 9, 30):
+            masks = plan_pairs(10**6, 3, 100, sample, f"multi:{m}").masks
+            assert np.bitwise_count(masks).sum() == 100
+            assert np.bitwise_count(np.bitwise_or.reduce(masks, axis=0)).sum() == 100

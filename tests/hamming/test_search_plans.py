@@ -1,0 +1,235 @@
+"""The planner: recall as stated, tables as the pigeonhole says, the cheapest plan that fits."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import comb
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import neardup as nd
+from neardup.hamming.plans.blocks import agreement
+from neardup.hamming.plans.choose import named_plan, plan_search
+from neardup.hamming.plans.search import matches
+from neardup.hamming.search.build import build_searcher, plan_for
+from neardup.hamming.search.comparison import random_fingerprints
+from neardup.hamming.search.permuted import measured_recall
+from neardup.hamming.search.tables import key_factors
+from suite import JIT
+
+needs_jit = pytest.mark.skipif(not JIT, reason="too many rows for uncompiled kernels")
+
+
+def masks_of(plan: str, distance: int, bits: int) -> list[int]:
+    """A plan's masks as whole numbers."""
+    masks = named_plan(1000, distance, bits, None, plan).masks
+    return [sum(int(word) << 64 * w for w, word in enumerate(mask)) for mask in masks]
+
+
+@pytest.mark.parametrize("plan", ["blocks", "multi:4", "multi:5", "multi:6", "multi:4x4"])
+@given(flips=st.sets(st.integers(0, 63), max_size=3))
+def test_whatever_three_bits_differ_some_table_finds_the_row(plan: str, flips: set[int]) -> None:
+    """The pigeonhole principle."""
+    differ = sum(1 << bit for bit in flips)
+    assert any(not differ & mask for mask in masks_of(plan, 3, 64))
+
+
+@pytest.mark.parametrize(
+    ("plan", "tables"), [("blocks", 4), ("multi:5", 10), ("multi:4x4", 16), ("multi:6", 20)]
+)
+def test_the_designs_of_2007_have_their_number_of_tables(plan: str, tables: int) -> None:
+    """4, 10, 16 and 20 at 64 bits and distance 3; masks all differ."""
+    masks = masks_of(plan, 3, 64)
+    assert len(masks) == len(set(masks)) == tables
+
+
+def test_keys_have_as_many_bits_as_the_designs_of_2007() -> None:
+    """16 bits with 4 tables, 25 with 10, 28 with 16, 31 with 20."""
+    fewest = {
+        plan: min(mask.bit_count() for mask in masks_of(plan, 3, 64))
+        for plan in ("multi:4", "multi:5", "multi:4x4", "multi:6")
+    }
+    assert fewest == {"multi:4": 16, "multi:5": 25, "multi:4x4": 28, "multi:6": 31}
+
+
+@pytest.mark.parametrize(
+    ("plan", "bits", "most"),
+    [("multi:4", 64, 1.2), ("multi:5", 64, 1.5), ("multi:8", 64, 1.5), ("multi:3", 128, 1.2)],
+)
+def test_keys_do_not_clump(plan: str, bits: int, most: float) -> None:
+    """A query's bucket is hardly larger than if rows were spread evenly: no block is hashed badly.
+
+    With one multiplier for all masks, one block of four had buckets of nine times the rows.
+    """
+    n, distance = 2**16, int(plan[6:]) - 1 if plan in {"multi:4", "multi:3"} else 3
+    words = random_fingerprints(n, bits)
+    chosen = named_plan(n, distance, bits, None, plan)
+    factors = key_factors(chosen.masks, chosen.key_bits)
+    for mask, row in zip(chosen.masks, factors, strict=True):
+        products = ((words & mask) * row).sum(axis=1, dtype=np.uint64)
+        keys = (products >> np.uint64(64 - chosen.key_bits)).astype(np.int64)
+        sizes = np.bincount(keys).astype(float)
+        assert (sizes**2).sum() / n <= most * (1 + n / 2**chosen.key_bits)
+
+
+def test_rare_bits_do_not_mislead_the_estimates() -> None:
+    """Candidates and matches as they are, where each bit is 1 in one row of eight."""
+    rng = np.random.default_rng(3)
+    words = random_fingerprints(4096, 64).copy()
+    for _ in range(2):
+        words &= rng.integers(0, 2**64, words.shape, dtype=np.uint64)
+    apart = np.bitwise_count(words[:64, None, 0] ^ words[None, :, 0])
+    there = (apart <= 10).sum() / 64
+    assert matches(4096, 10, agreement(words[:1024], 64)) == pytest.approx(there, rel=0.5)
+
+
+@needs_jit
+@pytest.mark.parametrize("plan", ["bands:0.9", "bands:0.99", "permute:8", "permute:32"])
+@pytest.mark.parametrize(("bits", "distance"), [(64, 3), (64, 6), (128, 6)])
+def test_an_approximate_plan_finds_the_share_it_states(plan: str, bits: int, distance: int) -> None:
+    """Of rows exactly at the distance; what it finds is within the distance, each once."""
+    words = random_fingerprints(20_000, bits)
+    searcher = build_searcher(words, plan_for(words, distance, bits, plan), distance, bits)
+    recall = measured_recall(searcher, words, distance, bits)
+    stated = searcher.plan.recall
+    assert recall >= stated - 4 * np.sqrt(stated * (1 - stated) / 256) - 1 / 256
+    found = searcher.search(words[:100], distance, 1)
+    places = list(zip(found.queries.tolist(), found.rows.tolist(), strict=True))
+    assert len(places) == len(set(places))
+    apart = np.bitwise_count(words[found.queries] ^ words[found.rows]).sum(axis=1)
+    assert apart.tolist() == found.distances.tolist()
+    assert max(found.distances.tolist()) <= distance
+
+
+@needs_jit
+def test_the_permuted_lists_say_the_recall_that_they_measured() -> None:
+    """Not the planned one: on skewed rows a window is full of rows that share their first bits."""
+    words = random_fingerprints(20_000, 64) & np.uint64(0xFFFFF)
+    plan = plan_for(words, 3, 64, "permute:4")
+    searcher = build_searcher(words, plan, 3, 64)
+    assert searcher.plan.recall == measured_recall(searcher, words, 3, 64)
+    assert searcher.plan.recall < plan.recall
+
+
+def test_recall_of_a_bands_plan_is_that_of_its_tables() -> None:
+    """Near 1 - (1 - C(b - d, r) / C(b, r)) ** L, the mean of all draws; at least what is asked."""
+    for distance, recall in product((1, 3, 6, 8), (0.5, 0.9, 0.99)):
+        plan = named_plan(10**6, distance, 64, None, f"bands:{recall}")
+        r = int(np.bitwise_count(plan.masks[0]).sum())
+        share = comb(64 - distance, r) / comb(64, r)
+        assert plan.recall == pytest.approx(1 - (1 - share) ** len(plan.masks), abs=0.06)
+        assert plan.recall >= recall
+        differ = random_turns(64, distance)
+        missed = (differ[:, None] & plan.masks[None, :, 0]).all(axis=1)
+        assert 1 - missed.mean() == pytest.approx(plan.recall, abs=0.02)
+
+
+def random_turns(bits: int, distance: int) -> Any:
+    """Ways to differ in so many bits: uint64 (4096,)."""
+    turned = np.argsort(np.random.default_rng(1).random((4096, bits)), axis=1)[:, :distance]
+    return np.bitwise_or.reduce(np.uint64(1) << turned.astype(np.uint64), axis=1)
+
+
+def test_auto_takes_the_plan_of_least_time_that_fits_the_memory() -> None:
+    """Fewer bytes allowed, fewer tables; none at all leaves the scan."""
+    sizes = [
+        plan_search(10**7, 3, memory=memory).bytes_per_row * 10**7
+        for memory in (1e12, 5e8, 2.9e8, 1e8, 0)
+    ]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[1] <= 5e8
+    assert sizes[-1] == 0
+    assert plan_search(10**7, 3, memory=0).name == "scan"
+    assert plan_search(10, 64).name == "scan"
+
+
+def test_bits_that_never_vary_do_not_mislead_the_estimates() -> None:
+    """With a sample the candidates are those of the bits that vary."""
+    rng = np.random.default_rng(1)
+    sample = rng.integers(0, 2**24, (1000, 1)).astype(np.uint64)
+    blind = named_plan(10**7, 3, 64, None, "multi:4").candidates
+    seen = named_plan(10**7, 3, 64, sample, "multi:4").candidates
+    assert seen > 100 * blind
+
+
+def test_plans_print_as_a_table_with_the_chosen_one_marked() -> None:
+    """One row a plan, the same as `to_pylist`."""
+    table = nd.plan(2**26, 3)
+    rows = table.to_pylist()
+    assert [row["name"] for row in rows if row["chosen"]] == [table.chosen.name]
+    lines = str(table).splitlines()
+    assert len(lines) == len(rows) + 2
+    assert [line.split()[0] for line in lines].count("*") == 1
+    assert {"scan", "bits", "multi:4", "multi:5", "multi:6"} <= {row["name"] for row in rows}
+    assert [row["microseconds"] for row in rows] == sorted(row["microseconds"] for row in rows)
+
+
+@needs_jit
+def test_measuring_adds_what_was_measured() -> None:
+    """For every plan that fits the memory."""
+    words = np.random.default_rng(1).integers(0, 2**64, 3000, dtype=np.uint64)
+    table = nd.plan(len(words), 3, fingerprints=words, measure=True, memory=3000 * 60)
+    measured = {row["name"] for row in table if "measured_microseconds" in row}
+    assert {"scan", "bits", "multi:4"} <= measured
+    assert "multi:6" not in measured
+    assert "measured us" in str(table)
+    for row in table:
+        if row["name"] in measured and row["recall"] == 1:
+            assert row["measured_recall"] == 1
+            assert row["measured_bytes_per_document"] == pytest.approx(
+                row["bytes_per_document"], rel=0.2
+            )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        ({"n": -1}, "n is -1"),
+        ({"n": 1.5}, "1.5"),
+        ({"n": 5, "distance": -1}, "-1"),
+        ({"n": 5, "bits": 0}, "bits is 0"),
+        ({"n": 5, "fingerprints": np.zeros(3)}, "float64"),
+        ({"n": 2**28, "measure": True}, "at most"),
+    ],
+)
+def test_wrong_usage_says_what_is_wrong(arguments: dict[str, Any], word: str) -> None:
+    """Each message names the bad value."""
+    with pytest.raises(nd.UsageError, match=word):
+        nd.plan(**arguments)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 2**40])
+def test_every_size_has_a_table(n: int) -> None:
+    """Also on paper."""
+    for distance in (0, 3, 12, 64, 100):
+        assert str(nd.plan(n, distance)).count("*") == 1
+
+
+SHORT = [
+    ("the harbour opened again on monday morning", "the harbour opened again on tuesday morning"),
+    ("cheap flights to lisbon in may from berlin", "cheap flights to lisbon in june from berlin"),
+    ("error 404 page not found on this server", "error 403 page not found on this server"),
+    ("large blue cotton shirt for men size m", "large blue cotton shirt for men size l"),
+]
+
+
+def test_short_texts_need_small_features_and_a_larger_distance() -> None:
+    """One word of eight changes: three-word shingles part the texts, character shingles do not."""
+    shingles = nd.Recipe()
+    characters = nd.Recipe(tokens="chars", ngram=3)
+    texts = [text for pair in SHORT for text in pair]
+    found = nd.pairs(nd.fingerprints(texts, characters), distance=12).to_pylist()
+    assert [(row["left"], row["right"]) for row in found] == [(0, 1), (2, 3), (4, 5), (6, 7)]
+    assert nd.pairs(nd.fingerprints(texts, characters), distance=3).num_rows == 0
+
+    def farthest(recipe: nd.Recipe) -> int:
+        return max(
+            nd.distance(nd.fingerprint(a, recipe), nd.fingerprint(b, recipe)) for a, b in SHORT
+        )
+
+    assert farthest(shingles) > 12
+    assert farthest(characters) < farthest(shingles)

@@ -1,0 +1,221 @@
+"""The documentation is true: its code runs, its links lead somewhere, generated parts are fresh."""
+
+from __future__ import annotations
+
+import doctest
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+import neardup as nd
+from suite import JIT, ROOT, TESTS
+
+DOCS: Final = ROOT / "docs"
+PAGES: Final = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *DOCS.rglob("*.md")])
+FENCE: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK: Final = re.compile(r"\]\(([^)\s]+)\)")
+UNICODE_DATA: Final = TESTS / "features" / "unicode-16.0.0.json"
+DOCTEST_OPTIONS: Final = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+NEWS: Final = """\
+{"id": "a1", "title": "Harbour", "text": "The harbour opened again on Monday after three days."}
+{"id": "a2", "title": "Port", "text": "the harbour opened again on Monday -- after three days!"}
+{"id": "a3", "title": "Budget", "text": "The council agreed on a budget for the coming year."}
+{"id": "a4", "title": "Blank", "text": ""}
+"""
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The fenced blocks of one language."""
+    return [body for kind, body in FENCE.findall(page.read_text("utf-8")) if kind == language]
+
+
+def pages_with(language: str) -> list[Any]:
+    """The pages that have such blocks, named by their path."""
+    return [
+        pytest.param(p, id=p.relative_to(ROOT).as_posix()) for p in PAGES if blocks(p, language)
+    ]
+
+
+def tool(name: str) -> Any:
+    """A script of tools/ as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def run_python(page: Path) -> dict[str, Any]:
+    """Run a page's Python blocks in one namespace; sessions must print what they show."""
+    namespace: dict[str, Any] = {"__name__": page.stem}
+    runner = doctest.DocTestRunner(verbose=False, optionflags=DOCTEST_OPTIONS)
+    for body in blocks(page, "python"):
+        if body.startswith(">>>"):
+            session = doctest.DocTestParser().get_doctest(body, {}, page.name, str(page), 0)
+            session.globs = namespace
+            told: list[str] = []
+            runner.run(session, out=told.append, clear_globs=False)
+            assert not runner.failures, "".join(told)
+        else:
+            exec(compile(body, str(page), "exec"), namespace)  # noqa: S102
+    return namespace
+
+
+@pytest.mark.parametrize("page", pages_with("python"))
+def test_python_blocks_run_and_print_what_they_say(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(UNICODE_DATA, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    run_python(page)
+
+
+@pytest.mark.skipif(not JIT, reason="commands start anew; plain Python would be slow")
+@pytest.mark.parametrize("page", pages_with("console"))
+def test_commands_succeed_and_print_what_they_say(page: Path, tmp_path: Path) -> None:
+    (tmp_path / "news.jsonl").write_text(NEWS, "utf-8")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    for body in blocks(page, "console"):
+        for command, wanted in commands(body):
+            done = subprocess.run(
+                ["bash", "-ec", command],
+                cwd=tmp_path,
+                env={**os.environ, "PATH": path},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, f"{command}: {done.stderr}"
+            checked = doctest.OutputChecker().check_output(wanted, done.stdout, DOCTEST_OPTIONS)
+            assert checked, f"{command}: {done.stdout!r}, documented is {wanted!r}"
+
+
+def commands(body: str) -> list[tuple[str, str]]:
+    """(command, its documented output) of a console block."""
+    parts = re.split(r"^\$ (.*)\n", body, flags=re.MULTILINE)
+    assert not parts[0], "a console block begins with a command"
+    return list(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def targets(page: Path) -> list[tuple[Path, str]]:
+    """(file, anchor) of each link that stays in the project."""
+    found = []
+    for link in LINK.findall(FENCE.sub("", page.read_text("utf-8"))):
+        if "://" not in link:
+            path, _, anchor = link.partition("#")
+            found.append(((page.parent / path).resolve() if path else page, anchor))
+    return found
+
+
+@pytest.mark.parametrize("page", [pytest.param(p, id=p.name) for p in PAGES])
+def test_links_lead_to_a_file_and_a_heading(page: Path) -> None:
+    for path, anchor in targets(page):
+        assert path.exists(), path
+        assert not anchor or anchor in anchors(path), f"{path}#{anchor}"
+
+
+def test_every_page_is_reached_from_the_index() -> None:
+    reached, waiting = set(), [DOCS / "index.md"]
+    while waiting:
+        page = waiting.pop()
+        if page not in reached:
+            reached.add(page)
+            waiting += [path for path, _ in targets(page) if path.suffix == ".md"]
+    assert not [page for page in PAGES if page not in reached]
+
+
+def test_the_command_line_reference_is_fresh() -> None:
+    fresh = tool("cli_reference").reference()
+    assert (DOCS / "cli.md").read_text("utf-8") == fresh, "run python tools/cli_reference.py"
+
+
+def test_the_vectors_are_those_of_the_oracle_and_stand_in_the_page() -> None:
+    made = tool("recipe_vectors")
+    vectors = made.compute(made.load_oracle())
+    assert json.loads((DOCS / "vectors.json").read_text("ascii")) == vectors
+    assert made.table(vectors) in (DOCS / "recipe.md").read_text("utf-8")
+
+
+def test_package_and_program_of_the_page_give_the_vectors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(UNICODE_DATA, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    program = run_python(DOCS / "recipe.md")["fingerprint"]
+    stored = json.loads((DOCS / "vectors.json").read_text("ascii"))
+    for name, fields in stored["recipes"].items():
+        recipe = nd.Recipe(**fields)
+        for row in stored["vectors"]:
+            wanted = None if row[name] is None else int(row[name], 16)
+            assert program(row["text"], fields) == wanted, row
+            assert nd.fingerprint(row["text"], recipe) == wanted, row
+
+
+@pytest.mark.skipif(not JIT, reason="two million pairs are slow in plain Python")
+def test_the_numbers_of_the_demo_are_right() -> None:
+    plot = tool("distance_plot")
+    texts = plot.read_texts()
+    similarities = plot.jaccard(texts)
+    near, others = plot.histograms(texts, similarities)
+    assert (DOCS / "distances.svg").read_text("utf-8") == plot.picture(near, others, len(texts))
+
+    table = (DOCS / "fingerprints.md").read_text("utf-8")
+    for bits in (3, 6, 8, 12):
+        found = (int(count[: bits + 1].sum()) for count in (near, others))
+        assert "| {} bits | {:,} | {:,} |".format(bits, *found) in table
+    for page in (table, (ROOT / "README.md").read_text("utf-8")):
+        assert f"{near.sum():,}" in page
+        assert f"{others.sum():,}" in page
+
+    table = (DOCS / "dedup.md").read_text("utf-8")
+    for option, chosen in (("distance 3", {"distance": 3}), ("similarity 0.8", {})):
+        kept = (nd.dedup(texts, policy=p, **chosen).summary.kept for p in ("greedy", "components"))
+        assert "| `--{}` | {:,} | {:,} |".format(option, *kept) in table
+    assert nd.dedup(texts).cluster.tolist() == greedy_by_comparing(similarities >= plot.NEAR)
+
+
+def greedy_by_comparing(matches: Any) -> list[int]:
+    """For each row the first kept one that it matches, by looking at every kept one."""
+    kept: list[int] = []
+    kept_of = []
+    for row, matched in enumerate(matches):
+        kept_of.append(next((k for k in kept if matched[k]), row))
+        if kept_of[-1] == row:
+            kept.append(row)
+    return kept_of
+
+
+def test_every_option_that_is_named_exists() -> None:
+    options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", (DOCS / "cli.md").read_text("utf-8")))
+    known = options | {"--help", "--version", "--peer-python", "--quick", "--check"}
+    for page in PAGES:
+        named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page.read_text("utf-8")))
+        assert not named - known, page
+
+
+def test_every_test_and_file_that_is_named_exists() -> None:
+    sources = [p for folder in ("src", "tests", "tools") for p in (ROOT / folder).rglob("*.py")]
+    tests = "".join(p.read_text("utf-8") for p in sources if TESTS in p.parents)
+    files = {p.relative_to(ROOT).as_posix() for p in sources}
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        for name in re.findall(r"`(test_\w+)`", text):
+            assert f"def {name}(" in tests, (page, name)
+        for name in re.findall(r"`([\w/]+\.py)`", text):
+            assert any(f"/{file}".endswith(f"/{name}") for file in files), (page, name)

@@ -1,0 +1,224 @@
+"""The house: who may import whom, no circle, no crowded room; docs/design/house.md draws it."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import neardup as nd
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+PACKAGE = Path(inspect.getfile(nd)).parent
+MOST_FILES = 13
+MOST_ENTRIES = 16
+
+BASE = {"errors", "runtime"}
+
+# Each room, shelf or file with rules of its own, and what it may import besides itself. On both
+# sides the longest name that a module begins with counts: a shelf is not part of its room here.
+ALLOWED: dict[str, set[str]] = {
+    "errors": set(),
+    "version": set(),
+    "kernels": set(),
+    "kernels.documents": {"kernels"},
+    "kernels.features": {"kernels"},
+    "kernels.fingerprinting": {"kernels", "kernels.features"},
+    "kernels.hamming": {"kernels"},
+    "kernels.similarity": {"kernels", "kernels.fingerprinting"},
+    "kernels.index": {"kernels", "kernels.features"},
+    "runtime": {"errors"},
+    "documents.files": BASE,
+    "documents": BASE | {"documents.files"},
+    "documents.formats": BASE | {"documents", "documents.files", "kernels.documents"},
+    "features": BASE | {"kernels.features"},
+    "fingerprinting.majority": {"errors", "features"},
+    "fingerprinting.md5_windows": {"kernels.fingerprinting"},
+    "fingerprinting.values": BASE,
+    "fingerprinting.libraries": BASE
+    | {"features", "fingerprinting.majority", "fingerprinting.md5_windows", "kernels.features"},
+    "fingerprinting": BASE
+    | {"features", "fingerprinting.libraries", "fingerprinting.majority", "fingerprinting.values"}
+    | {"kernels.features", "kernels.fingerprinting"},
+    "fingerprinting.explanation": BASE
+    | {"features", "fingerprinting", "fingerprinting.libraries", "fingerprinting.majority"}
+    | {"fingerprinting.values"},
+    "hamming.plans": BASE,
+    "hamming.join": BASE | {"hamming.plans", "kernels", "kernels.hamming"},
+    "hamming.search": BASE
+    | {"fingerprinting.values", "hamming.join", "hamming.plans", "kernels", "kernels.hamming"},
+    "hamming.spilled": BASE
+    | {"fingerprinting", "fingerprinting.values", "hamming.join", "hamming.plans"}
+    | {"kernels", "kernels.hamming"},
+    "hamming": BASE
+    | {"fingerprinting.values", "hamming.join", "hamming.plans", "hamming.search"}
+    | {"hamming.spilled", "kernels"},
+    "similarity": BASE | {"kernels", "kernels.similarity"},
+    "index": BASE
+    | {"fingerprinting", "fingerprinting.values", "hamming.plans", "hamming.search"}
+    | {"kernels.hamming", "kernels.index"},
+    "index.durable": BASE | {"version", "fingerprinting", "fingerprinting.values", "index"},
+    "compat": BASE
+    | {"features", "fingerprinting", "fingerprinting.libraries", "fingerprinting.majority"}
+    | {"fingerprinting.md5_windows", "fingerprinting.values", "kernels.fingerprinting"},
+    "pipeline.run": BASE
+    | {"version", "documents", "features", "fingerprinting", "fingerprinting.values"}
+    | {"hamming", "index.durable", "similarity"},
+    "pipeline": BASE
+    | {"documents", "documents.files", "features", "fingerprinting", "fingerprinting.values"}
+    | {"hamming.plans", "hamming.search", "hamming.spilled", "index", "index.durable"}
+    | {"pipeline.run", "similarity"},
+    "cli": BASE
+    | {"version", "documents", "features", "fingerprinting", "fingerprinting.explanation"}
+    | {"hamming", "index", "pipeline", "pipeline.run"},
+    "__main__": {"cli"},
+    "__init__": BASE
+    | {"version", "features", "fingerprinting", "fingerprinting.explanation"}
+    | {"fingerprinting.majority", "fingerprinting.values", "hamming", "hamming.search"}
+    | {"index", "index.durable", "pipeline"},
+}
+
+
+def modules(package: Path) -> dict[str, Path]:
+    """Every module of a package by its dotted name; "__init__" is the package itself."""
+    found = {}
+    for file in sorted(package.rglob("*.py")):
+        parts = file.relative_to(package).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        found[name or "__init__"] = file
+    return found
+
+
+def imported(file: Path, known: Iterable[str]) -> Iterator[str]:
+    """Every module of ours that a file imports, in functions and under TYPE_CHECKING too."""
+    names = set(known)
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            dotted = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            dotted = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            dotted = []
+        for each in dotted:
+            top, _, name = each.partition(".")
+            if top == "neardup":
+                yield name if name in names else name.rpartition(".")[0] or "__init__"
+
+
+def arrows(package: Path) -> dict[str, set[str]]:
+    """Who imports whom, module by module; what a package lists of its own files is no arrow."""
+    files = modules(package)
+    return {name: set(imported(file, files)) - {name} for name, file in files.items()}
+
+
+def room_of(module: str) -> str | None:
+    """The room or shelf with rules of its own that a module lies in."""
+    parts = module.split(".")
+    names = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
+    return next((name for name in names if name in ALLOWED), None)
+
+
+def wrong_ways(graph: dict[str, set[str]]) -> list[str]:
+    """Imports that the table does not allow; the face of a room may import the whole room."""
+    found = []
+    for module, targets in graph.items():
+        room = room_of(module)
+        for target in sorted(targets):
+            inside = target.startswith(f"{module}.") and module != "__init__"
+            allowed = ALLOWED.get(room or "", set()) | {room}
+            if not inside and room_of(target) not in allowed:
+                found.append(f"{module} -> {target}")
+    return found
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Sets of two or more modules of which each reaches every other."""
+    reach: dict[str, set[str]] = {}
+    for start in graph:
+        seen: set[str] = set()
+        waiting = [start]
+        while waiting:
+            for target in graph.get(waiting.pop(), set()) - seen:
+                seen.add(target)
+                waiting.append(target)
+        reach[start] = seen
+    rings = {
+        tuple(sorted(x for x in reach[start] if start in reach.get(x, set())))
+        for start in graph
+        if start in reach[start]
+    }
+    return [list(ring) for ring in sorted(rings) if len(ring) > 1]
+
+
+def crowded(package: Path) -> list[str]:
+    """Folders with too many Python files, and a top with too many entries."""
+    folders = {file.parent for file in package.rglob("*.py")}
+    counts = {folder: len(list(folder.glob("*.py"))) for folder in sorted(folders)}
+    found = [f"{folder.name}: {n} files" for folder, n in counts.items() if n > MOST_FILES]
+    entries = [x for x in package.iterdir() if x.name != "__pycache__"]
+    return found + ([f"top: {len(entries)} entries"] if len(entries) > MOST_ENTRIES else [])
+
+
+def test_every_module_has_a_room() -> None:
+    assert [name for name in modules(PACKAGE) if room_of(name) is None] == []
+
+
+def test_the_table_itself_has_no_circle() -> None:
+    assert circles(ALLOWED) == []
+
+
+def test_every_import_goes_down() -> None:
+    assert wrong_ways(arrows(PACKAGE)) == []
+
+
+PLANTED = {
+    "hamming/join/engine.py": "def f():\n    from neardup.hamming.all_pairs import pairs\n",
+    "features/text.py": "if TYPE_CHECKING:\n    from neardup.fingerprinting.recipe import Recipe\n",
+    "kernels/bits.py": "import neardup.errors\n",
+    "documents/batch.py": "from neardup import features\n",
+}
+
+
+@pytest.mark.parametrize("file", PLANTED)
+def test_a_planted_wrong_import_is_found(file: str, tmp_path: Path) -> None:
+    copy = tmp_path / "neardup"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    with (copy / file).open("a") as source:
+        source.write(f"\n{PLANTED[file]}")
+    found = wrong_ways(arrows(copy))
+    assert [x.partition(" ")[0] for x in found] == [file.removesuffix(".py").replace("/", ".")]
+
+
+def test_a_planted_circle_is_found(tmp_path: Path) -> None:
+    copy = tmp_path / "neardup"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    with (copy / "documents/files/problems.py").open("a") as source:
+        source.write("\ndef f():\n    import neardup.documents.files.finding\n")
+    (circle,) = circles(arrows(copy))
+    assert {"documents.files.finding", "documents.files.problems"} <= set(circle)
+
+
+def test_a_crowded_room_is_found(tmp_path: Path) -> None:
+    (tmp_path / "room").mkdir()
+    for name in range(MOST_FILES + 1):
+        (tmp_path / "room" / f"{name}.py").touch()
+    assert crowded(tmp_path) == ["room: 14 files"]
+
+
+def test_no_files_know_each_other_in_a_circle() -> None:
+    assert circles(arrows(PACKAGE)) == []
+
+
+def test_no_room_is_crowded() -> None:
+    assert crowded(PACKAGE) == []
+
+
+def test_no_room_is_called_like_a_public_name() -> None:
+    rooms = {x.stem for x in PACKAGE.iterdir()}
+    assert rooms & set(nd.__all__) == set()

@@ -1,0 +1,150 @@
+"""A life of an index, against a dict: what every kind of index must answer."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+import naive
+import neardup as nd
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pytest
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of index: how one is made, and what brings it back from where it is kept."""
+
+    make: Callable[..., Any]
+    reopened: Callable[[Any], Any] = lambda index: index
+
+
+MEMORY_DISK: Final = Path("/dev/shm")  # noqa: S108  # syncs cost nothing there
+
+
+FOLDERS: Final = tempfile.mkdtemp(dir=MEMORY_DISK if MEMORY_DISK.is_dir() else None)
+
+
+def durable(*arguments: Any, **options: Any) -> nd.DurableIndex:
+    """A new durable index."""
+    return nd.DurableIndex.open(tempfile.mkdtemp(dir=FOLDERS), *arguments, **options)
+
+
+def reopened(index: nd.DurableIndex) -> nd.DurableIndex:
+    """Closed and opened again."""
+    index.close()
+    return nd.DurableIndex.open(index.path)
+
+
+KINDS: Final = {"memory": Kind(nd.Index), "durable": Kind(durable, reopened)}
+
+
+def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few rows fill a tail, a batch, a level and the log."""
+    for name in ("writing", "durable.follower", "segments"):
+        monkeypatch.setattr(f"neardup.index.{name}.TAIL_ROWS", 16)
+    monkeypatch.setattr("neardup.index.segments.GROWTH", 4)
+    monkeypatch.setattr("neardup.index.writing.SMALL_BATCH", 8)
+    monkeypatch.setattr("neardup.index.durable.index.CHECKPOINT_ROWS", 40)
+
+
+def agree(index: Any, oracle: naive.Index, queries: list[int], distance: int) -> None:
+    """Compare every answer with the oracle's."""
+    want = [oracle.query(query, distance) for query in queries]
+    assert [index.query(query) for query in queries] == want
+    rows = [(row, *hit) for row, hits in enumerate(want) for hit in hits]
+    table = index.query_batch(queries)
+    assert table.column_names == ["row", "id", "distance"]
+    assert list(zip(*(column.to_pylist() for column in table.columns), strict=True)) == rows
+    assert len(index) == len(oracle.stored)
+    assert list(index) == [(identity, f) for identity, (f, _) in oracle.stored.items()]
+
+
+class Story(RuleBasedStateMachine):
+    """Any sequence of calls leaves an index that answers as the oracle does."""
+
+    kind = KINDS["memory"]
+
+    @initialize(
+        bits=st.sampled_from([8, 64, 70]),
+        distance=st.integers(0, 4),
+        plan=st.sampled_from(["auto", "scan", "bits", "blocks", "multi"]),
+        strings=st.booleans(),
+    )
+    def start(self, bits: int, distance: int, plan: str, strings: bool) -> None:
+        name = f"multi:{distance + 2}" if plan == "multi" else plan
+        self.index = self.kind.make(distance, bits=bits, plan=name)
+        self.oracle, self.bits, self.distance = naive.Index(), bits, distance
+        self.name: Callable[[int], Any] = str if strings else int
+        self.time = 100.0
+
+    def value(self, small: int) -> int:
+        """A fingerprint with a few bits set, the top one too."""
+        return (small & 0x7F) | (small >> 7) << (self.bits - 1)
+
+    @rule(identity=st.integers(0, 60), small=st.integers(0, 255))
+    def add(self, identity: int, small: int) -> None:
+        self.time += 1
+        self.index.add(self.name(identity), self.value(small))
+        self.oracle.add(self.name(identity), self.value(small), self.time)
+
+    @rule(first=st.integers(0, 60), smalls=st.lists(st.integers(0, 255), max_size=40))
+    def add_many(self, first: int, smalls: list[int]) -> None:
+        self.time += 1
+        batch = [(self.name((first + i * i) % 61), self.value(x)) for i, x in enumerate(smalls)]
+        self.index.add([identity for identity, _ in batch], [value for _, value in batch])
+        for identity, value in batch:
+            self.oracle.add(identity, value, self.time)
+
+    @rule(identity=st.integers(0, 60), small=st.integers(0, 255))
+    def add_if_new(self, identity: int, small: int) -> None:
+        self.time += 1
+        found = self.oracle.query(self.value(small), self.distance)
+        got = self.index.add_if_new(self.name(identity), self.value(small))
+        assert got == (found[0] if found else None)
+        if not found:
+            self.oracle.add(self.name(identity), self.value(small), self.time)
+
+    @precondition(lambda self: self.oracle.stored)
+    @rule(data=st.data())
+    def remove(self, data: st.DataObject) -> None:
+        present = sorted(self.oracle.stored)
+        chosen = data.draw(st.lists(st.sampled_from(present), unique=True, max_size=30))
+        assert self.index.remove(chosen) == len(chosen)
+        for identity in chosen:
+            del self.oracle.stored[identity]
+
+    @rule(back=st.integers(0, 6))
+    def expire(self, back: int) -> None:
+        before = self.time - back
+        assert self.index.expire(before) == self.oracle.expire(before)
+
+    @rule()
+    def compact(self) -> None:
+        self.index.compact()
+
+    @rule()
+    def reopen(self) -> None:
+        self.index = self.kind.reopened(self.index)
+
+    @rule(smalls=st.lists(st.integers(0, 255), min_size=1, max_size=5))
+    def query(self, smalls: list[int]) -> None:
+        queries = [self.value(x) for x in smalls]
+        agree(self.index, self.oracle, queries, self.distance)
+        assert self.index.nearest(queries[0], 7) == self.oracle.query(queries[0], self.bits)[:7]
+
+    @invariant()
+    def holds_what_was_added(self) -> None:
+        assert len(self.index) == len(self.oracle.stored)
+        for identity in range(0, 61, 10):
+            assert (self.name(identity) in self.index) == (
+                self.name(identity) in self.oracle.stored
+            )

@@ -1,0 +1,290 @@
+"""Kills, missing syncs and full disks: what was committed stays.
+
+`make crash-rounds` runs the long forms.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import textwrap
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import neardup as nd
+from crash_rounds import State, story
+from disk import Disk, Recording, recorded
+from suite import JIT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MOMENTS = int(os.environ.get("NEARDUP_CRASH_MOMENTS", "60" if JIT else "15"))
+STRACE = shutil.which("strace")
+needs_strace = pytest.mark.skipif(STRACE is None, reason="strace is not installed")
+COMMITS = 45
+
+
+def test_kills_at_random_moments_lose_nothing() -> None:
+    rounds = "6" if JIT else "2"
+    script = Path(__file__).with_name("crash_rounds.py")
+    done = subprocess.run(
+        [sys.executable, str(script), "--rounds", rounds],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "nothing lost" in done.stdout
+
+
+WRITER = """
+import os, sys
+sys.path.insert(0, {tests!r})
+import neardup as nd
+from crash_rounds import shrink, story
+shrink()
+index = nd.DurableIndex.open(sys.argv[1], distance=2)
+os.write(1, b"open")
+for step, _ in zip(range(int(sys.argv[2])), story(7, {{}}, index)):
+    os.write(1, b"commit")
+"""
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    """Every system call by which a writer changed its files, and its acknowledgements."""
+    folder = tmp_path_factory.mktemp("traced")
+    code = WRITER.format(tests=str(Path(__file__).parent))
+    command = [sys.executable, "-c", code, str(folder / "index"), str(COMMITS)]
+    return recorded(command, folder / "index", folder / "trace")
+
+
+@needs_strace
+def test_a_commit_syncs_its_pages_and_then_its_mark(recording: Recording) -> None:
+    """One fdatasync for the pages, one synced write for the mark; nothing after the mark."""
+    commits = recording.between_acknowledgements()
+    assert len(commits) >= COMMITS
+    plain = [calls for calls in commits if not any(call.kind == "rename" for call in calls)]
+    assert len(plain) > COMMITS / 3
+    for calls in plain:
+        kinds = [call.kind for call in calls if call.path.endswith(".mdb")]
+        assert Counter(kinds)["sync"] == 1
+        assert kinds[-2:] == ["sync", "synced write"]
+        assert kinds.count("synced write") == 1
+
+
+@needs_strace
+def test_a_segment_file_is_synced_and_named_before_the_log_mentions_it(
+    recording: Recording,
+) -> None:
+    """Write aside, sync, rename, sync the folder, then commit, and then remove what is replaced."""
+    checkpoints = [
+        calls
+        for calls in recording.between_acknowledgements()
+        if any(call.kind == "rename" and ".nds" in call.path for call in calls)
+    ]
+    assert len(checkpoints) > 3
+    for calls in checkpoints:
+        kinds = [(call.kind, "mdb" if ".mdb" in call.path else "") for call in calls]
+        rename = max(
+            i for i, call in enumerate(calls) if ".nds" in call.path and call.kind == "rename"
+        )
+        mark = next(
+            i for i, kind in enumerate(kinds) if kind == ("synced write", "mdb") and i > rename
+        )
+        assert ("sync", "") in kinds[:rename]
+        assert any(call.kind == "sync folder" for call in calls[rename:mark])
+        unlinked = [
+            i for i, call in enumerate(calls) if call.kind == "unlink" and ".nds" in call.path
+        ]
+        assert all(i > mark for i in unlinked if calls[i].path.endswith(".nds"))
+
+
+@needs_strace
+def test_unsynced_writes_that_are_dropped_or_cut_lose_no_commit(
+    recording: Recording, tmp_path: Path
+) -> None:
+    """The power fails at a random call: any part of what was not synced may be missing."""
+    states: list[State] = [{}, *islice(story(7, {}), COMMITS)]
+    rng = Random(11)
+    opened = recording.first_acknowledgement
+    for moment in range(MOMENTS):
+        at = rng.randrange(opened, len(recording.calls) + 1)
+        done = recording.acknowledged(at) - 1
+        path = tmp_path / f"{moment}" / "index"
+        Disk.after(recording.calls[:at], rng).write(path)
+        with nd.DurableIndex.open(path, create=False) as index:
+            found = list(index)
+            assert index.check() == []
+        possible = states[done : done + 2]
+        assert found in [list(state.items()) for state in possible], (moment, at, done)
+        shutil.rmtree(path.parent)
+
+
+@needs_strace
+def test_the_replay_notices_a_missing_sync(recording: Recording, tmp_path: Path) -> None:
+    """Without the syncs of segment files, or of the log, the same test finds losses."""
+    states: list[State] = [{}, *islice(story(7, {}), COMMITS)]
+    for forgotten in ("sync", "sync folder"):
+        calls = [call for call in recording.calls if call.kind != forgotten]
+        rng, losses = Random(11), 0
+        for moment in range(12):
+            path = tmp_path / f"{forgotten}{moment}" / "index"
+            Disk.after(calls, rng).write(path)
+            try:
+                with nd.DurableIndex.open(path, create=False) as index:
+                    losses += list(index) != list(states[-1].items()) or index.check() != []
+            except nd.NeardupError:
+                losses += 1
+        assert losses > 0, forgotten
+
+
+def in_process(code: str, *arguments: Any, file_size: int | None = None) -> str:
+    """Run code in a process of its own, whose files may not grow beyond a size."""
+
+    def limit() -> None:
+        if file_size is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
+
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        preexec_fn=limit,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+FILL = """
+import sys, neardup as nd
+index = nd.DurableIndex.open(sys.argv[1], distance=1, store="text")
+done = errors = 0
+text = "".join(f"{i * i}" for i in range(20_000))
+for turn in range(10_000):
+    index.add([f"{turn}-{i}" for i in range(20)], range(20), contents=[text[turn:]] * 20)
+    try:
+        index.commit()
+    except nd.FileError as error:
+        assert "\\n" not in str(error)
+        print(error)
+        try:
+            index.commit()
+        except nd.FileError:
+            break
+    done = turn + 1
+print(done, len(index))
+"""
+
+
+def check_full(path: Path, output: str) -> None:
+    """An error in one line; all commits are there, and the index goes on when there is room."""
+    error, *_, counts = output.splitlines()
+    done = int(counts.split()[0])
+    assert done > 0
+    assert str(path) in error
+    with nd.DurableIndex.open(path) as index:
+        assert index.check() == []
+        assert len(index) == 20 * done
+        index.add("later", 5, contents="text")
+    with nd.DurableIndex.open(path, readonly=True) as index:
+        assert "later" in index
+
+
+def test_a_file_that_may_not_grow_is_a_clear_error_and_loses_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "index"
+    output = in_process(FILL, path, file_size=1 << 21)
+    assert "cannot write" in output
+    check_full(path, output)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 4 MiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)]
+    if (
+        shutil.which("mount") is None
+        or subprocess.run(command, capture_output=True, check=False).returncode
+    ):
+        pytest.skip("this user cannot mount a disk")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk_is_a_clear_error_and_loses_nothing(small_disk: Path) -> None:
+    path = small_disk / "index"
+    output = in_process(FILL, path)
+    assert "no space left" in output
+    subprocess.run(["mount", "-o", "remount,size=40m", str(small_disk)], check=True)
+    check_full(path, output)
+
+
+def test_a_full_disk_stops_a_checkpoint_which_succeeds_later(small_disk: Path) -> None:
+    path = small_disk / "index"
+    with nd.DurableIndex.open(path, distance=0) as index:
+        index.add(range(5000), range(5000))
+        index.commit()
+        ballast = small_disk / "ballast"
+        ballast.write_bytes(bytes(3 << 20))
+        index.add(range(10_000, 90_000), range(80_000))
+        with pytest.raises(nd.FileError, match="cannot write") as caught:
+            index.compact()
+        assert "\n" not in str(caught.value)
+        assert index.query(4999) == [(4999, 0), (14_999, 0)]
+        ballast.unlink()
+        subprocess.run(["mount", "-o", "remount,size=40m", str(small_disk)], check=True)
+    with nd.DurableIndex.open(path, readonly=True) as index:
+        assert len(index) == 85_000
+        assert index.check() == []
+    assert [x.name for x in path.iterdir() if "tmp" in x.name] == []
+
+
+def test_a_readonly_disk_can_be_read_and_not_written(small_disk: Path) -> None:
+    path = small_disk / "index"
+    with nd.DurableIndex.open(path, distance=0) as index:
+        index.add(range(100), range(100))
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    with pytest.raises(nd.FileError, match=re.escape(f"cannot write {path}: Read-only")):
+        nd.DurableIndex.open(path)
+    with pytest.raises(nd.FileError, match="Read-only"):
+        nd.DurableIndex.open(small_disk / "new")
+    with nd.DurableIndex.open(path, readonly=True) as index:
+        assert index.query(99) == [(99, 0)]
+        assert index.check() == []
+
+
+def test_little_address_space_is_enough(tmp_path: Path) -> None:
+    path = tmp_path / "index"
+    output = in_process(
+        """
+        import resource, sys, neardup as nd
+        index = nd.DurableIndex.open(sys.argv[1] + "-warm")
+        index.add(1, 1); index.query(1); index.close()
+        now = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+        room = now + (200 << 20)
+        resource.setrlimit(resource.RLIMIT_AS, (room, room))
+        index = nd.DurableIndex.open(sys.argv[1], distance=1, store="text")
+        for turn in range(20):
+            texts = [f"{turn} {i} " * 2000 for i in range(100)]
+            index.add([f"{turn}-{i}" for i in range(100)], range(100), contents=texts)
+            index.commit()
+        print(len(index), index.query(1)[0])
+        """,
+        path,
+    )
+    assert output == "2000 ('0-1', 0)\n"

@@ -1,0 +1,284 @@
+"""Batch after batch against an index that is updated is one run over all batches."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import gzip
+import json
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import neardup as nd
+import neardup.pipeline.run.new_documents
+import neardup.pipeline.run.resume
+import neardup.pipeline.run.state
+from faults import REMOVALS, Faults, KilledError
+from neardup.documents import ReadOptions
+from neardup.errors import FileError, RecipeError, UsageError
+from neardup.pipeline import Against, Outputs, Resources, dedup_files
+from neardup.pipeline.run.matching import Matching
+from suite import JIT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RECIPE = nd.Recipe(ngram=1)
+OUTPUTS = ("out.jsonl", "dups.jsonl", "clusters.jsonl")
+MATCHINGS = [
+    (Matching(recipe=RECIPE, similarity=0.4), "features"),
+    (Matching(recipe=RECIPE, similarity=0.8, measure="containment"), "text"),
+    (Matching(recipe=RECIPE, distance=5, verify=0.3), "features"),
+    (Matching(recipe=RECIPE, distance=5, verify=0.3, keep="longest"), "text"),
+    (Matching(recipe=RECIPE, distance=6), "none"),
+    (Matching(recipe=RECIPE, distance=0, keep="last"), "text"),
+]
+TEXTS = ["a b c", "the a", "a b c", "", "c c é", "é c", "b the é", "a b c é", "the", "é the a"]
+
+texts_of_batches = st.lists(
+    st.lists(
+        st.lists(st.sampled_from(["a", "b", "c", "the", "é"]), max_size=6).map(" ".join), max_size=6
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@pytest.fixture(autouse=True)
+def _commit_often_and_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(neardup.pipeline.run.resume, "SECONDS", 0.0)
+    monkeypatch.setattr(neardup.pipeline.run.new_documents, "WAITING_BYTES", 1)
+    monkeypatch.setattr(neardup.pipeline.run.new_documents, "ROWS_A_CALL", 2)
+
+
+@dataclasses.dataclass
+class Crawl:
+    """Batches of documents, an index, and what runs over them wrote."""
+
+    folder: Path
+    matching: Matching
+    store: str
+
+    @property
+    def index(self) -> Path:
+        return self.folder / "seen.index"
+
+    def create(self) -> None:
+        nd.DurableIndex.open(
+            self.index, distance=6, recipe=self.matching.recipe, store=self.store
+        ).close()
+
+    def write(self, batches: list[list[str]]) -> list[str]:
+        """The batches' paths."""
+        paths, number = [], 0
+        for at, texts in enumerate(batches):
+            path = self.folder / f"{at}.jsonl.gz"
+            with gzip.open(path, "wt") as file:
+                for text in texts:
+                    file.write(json.dumps({"id": f"d{number}", "text": text}) + "\n")
+                    number += 1
+            paths.append(str(path))
+        return paths
+
+    def run(self, paths: list[str], *, update: bool | None = True, resume: bool = False) -> Any:
+        """The lines of every output, in order; `update` None is a run without the index."""
+        target = self.folder / "out"
+        target.mkdir(exist_ok=True)
+        outputs = Outputs(*(str(target / name) for name in OUTPUTS))
+        against = None if update is None else Against(str(self.index), update)
+        state = str(self.folder / "state") if resume else None
+        dedup_files(
+            paths, dataclasses.replace(outputs, kept=f"{target}/"), self.matching,
+            ReadOptions(id="id", batch_bytes=40), Resources(1 << 20, resume=state), against=against,
+        )  # fmt: skip
+        return self.outputs(paths)
+
+    def outputs(self, paths: list[str]) -> Any:
+        """As `run`, of the run before."""
+        target, kept = self.folder / "out", []
+        for path in paths:
+            with gzip.open(target / path.rpartition("/")[2]) as file:
+                kept += file.readlines()
+        tables = [(target / name).read_bytes().splitlines() for name in OUTPUTS[1:]]
+        return [kept, *tables]
+
+    def known(self) -> dict[str, list[int]]:
+        """What the index holds."""
+        with nd.DurableIndex.open(self.index, readonly=True) as index:
+            return {
+                identity: words.tolist()
+                for ids, rows, _ in index.documents()
+                for identity, words in zip(ids.to_pylist(), rows, strict=True)
+            }
+
+
+@pytest.mark.parametrize(("matching", "store"), MATCHINGS)
+@settings(max_examples=25 if JIT else 5)
+@given(batches=texts_of_batches)
+@example([TEXTS[:4], TEXTS[4:7], TEXTS[7:]])
+@example([[], ["a"], ["a"]])
+def test_batch_after_batch_is_one_run_over_all(
+    tmp_path_factory: pytest.TempPathFactory,
+    matching: Matching,
+    store: str,
+    batches: list[list[str]],
+) -> None:
+    if matching.keep != "first":  # of two in one batch; in a later batch the earlier one is kept
+        batches = [texts[:1] for texts in batches]
+    crawl = Crawl(tmp_path_factory.mktemp("crawl"), matching, store)
+    crawl.create()
+    paths = crawl.write(batches)
+    expected = Crawl(crawl.folder, dataclasses.replace(matching, keep="first"), store).run(
+        paths, update=None
+    )
+    parts = [crawl.run([path]) for path in paths]
+    assert [list(chain(*each)) for each in zip(*parts, strict=True)] == expected
+
+
+@pytest.mark.parametrize(("matching", "store"), MATCHINGS)
+def test_without_update_the_index_stays_as_it_is(
+    tmp_path: Path, matching: Matching, store: str
+) -> None:
+    crawl = Crawl(tmp_path, matching, store)
+    crawl.create()
+    first, second = crawl.write([TEXTS[:5], TEXTS[5:]])
+    crawl.run([first])
+    before = crawl.known()
+    once = crawl.run([second], update=False)
+    assert crawl.run([second], update=False) == once
+    assert crawl.known() == before
+    assert crawl.run([second]) == once
+    assert len(crawl.known()) > len(before)
+
+
+class Kills(Faults):
+    """Commits of an index that has something to commit count as changes as well."""
+
+    def commit(self, index: nd.DurableIndex) -> None:
+        if index.uncommitted:
+            self.calls += 1
+            self.left -= 1
+            if self.left <= 0:
+                raise KilledError
+        COMMIT(index)
+
+
+COMMIT = nd.DurableIndex.commit
+
+
+def run_killed(crawl: Crawl, path: str, at: int) -> int:
+    """Run until the n-th change of the state or of the index; how many were asked for."""
+    kills = Kills(at)
+    with pytest.MonkeyPatch.context() as patch:
+        kills.replace_os(patch)
+        patch.setattr(nd.DurableIndex, "commit", lambda index: kills.commit(index))  # noqa: PLW0108
+        with contextlib.suppress(KilledError):
+            crawl.run([path], resume=True)
+    return kills.calls
+
+
+@pytest.mark.parametrize(("matching", "store"), [MATCHINGS[0], MATCHINGS[3], MATCHINGS[4]])
+def test_a_run_killed_anywhere_goes_on_and_adds_each_document_once(
+    tmp_path: Path, matching: Matching, store: str
+) -> None:
+    def crawl(name: str) -> tuple[Crawl, str]:
+        found = Crawl(tmp_path / name, matching, store)
+        found.folder.mkdir()
+        found.create()
+        first, second = found.write([TEXTS[:4], TEXTS[4:]])
+        found.run([first])
+        return found, second
+
+    whole, path = crawl("whole")
+    calls = run_killed(whole, path, 10**9)
+    assert calls > 30
+    unharmed, path = crawl("unharmed")
+    before = len(unharmed.known())
+    expected = unharmed.run([path])
+    for at in range(1, calls + 1, 2 if JIT else 11):
+        killed, path = crawl(str(at))
+        run_killed(killed, path, at)
+        begun, done = (killed.folder / "state" / "journal").exists(), len(killed.known()) > before
+        found = killed.run([path], resume=True) if begun or not done else killed.outputs([path])
+        assert found == expected, f"killed at {at} of {calls}"
+        assert killed.known() == unharmed.known(), f"killed at {at} of {calls}"
+        with nd.DurableIndex.open(killed.index, readonly=True) as index:
+            assert index.added == len(index), f"killed at {at} of {calls}"
+
+
+def stopped(folder: Path, at: int) -> tuple[Crawl, str, int]:
+    """A crawl whose second run was killed, if it makes so many changes."""
+    folder.mkdir()
+    crawl = Crawl(folder, MATCHINGS[4][0], "none")
+    crawl.create()
+    first, second = crawl.write([TEXTS[:4], TEXTS[4:]])
+    crawl.run([first])
+    return crawl, second, run_killed(crawl, second, at)
+
+
+def test_an_index_that_changed_while_a_run_was_stopped_is_named(tmp_path: Path) -> None:
+    crawl, path, _ = stopped(tmp_path / "crawl", 20)
+    with nd.DurableIndex.open(crawl.index) as index:
+        index.add("other", 5)
+    with pytest.raises(
+        UsageError,
+        match=r"seen\.index changed since .* had 2 documents of 2 ever added, now 3 of 3",
+    ):
+        crawl.run([path], resume=True)
+
+
+def test_documents_of_others_that_came_between_outputs_and_index_are_named(tmp_path: Path) -> None:
+
+    _, _, changes = stopped(tmp_path / "whole", 10**9)
+    crawl, path, _ = stopped(tmp_path / "crawl", changes - REMOVALS)
+    with nd.DurableIndex.open(crawl.index) as index:
+        index.add("other", 5)
+    with pytest.raises(UsageError, match="got other documents while this run was stopped"):
+        crawl.run([path], resume=True)
+
+
+@pytest.mark.parametrize(
+    ("matching", "error", "message"),
+    [
+        (Matching(recipe=RECIPE), UsageError, "keeps fingerprints only.*--distance .up to 6"),
+        (Matching(recipe=RECIPE, distance=7), UsageError, "--distance is 7, but .* made for 6"),
+        (Matching(recipe=nd.Recipe(), distance=3), RecipeError, "two recipes cannot be compared"),
+        (Matching(recipe=RECIPE, distance=3, policy="components"), UsageError, "needs greedy"),
+    ],
+)
+def test_what_an_index_cannot_serve_is_refused(
+    tmp_path: Path, matching: Matching, error: type[Exception], message: str
+) -> None:
+    Crawl(tmp_path, Matching(recipe=RECIPE), "none").create()
+    crawl = Crawl(tmp_path, matching, "none")
+    with pytest.raises(error, match=message):
+        crawl.run(crawl.write([TEXTS]))
+
+
+def test_an_index_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    crawl = Crawl(tmp_path, Matching(recipe=RECIPE), "none")
+    with pytest.raises(FileError, match="there is no index in"):
+        crawl.run(crawl.write([TEXTS]))
+    assert not crawl.index.exists()
+
+
+def test_rows_of_a_file_that_are_known_already_need_ids(tmp_path: Path) -> None:
+    crawl = Crawl(tmp_path, Matching(recipe=RECIPE, distance=0), "none")
+    crawl.create()
+    (path,) = crawl.write([TEXTS])
+    out, known = tmp_path / "kept.jsonl", {"against": crawl.index, "update": True}
+    nd.dedup([path], out, distance=0, recipe=RECIPE, **known)
+    with gzip.open(path, "wt") as file:
+        file.write('{"text": "something else"}\n')
+    with pytest.raises(UsageError, match=r"is in .*seen\.index already: give the documents ids"):
+        nd.dedup([path], tmp_path / "more.jsonl", distance=0, recipe=RECIPE, **known)
+    assert not (tmp_path / "more.jsonl").exists()
+
+
+def test_documents_in_memory_ask_the_index_themselves(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="against belongs to files"):
+        nd.dedup(["a"], against=tmp_path / "seen.index")

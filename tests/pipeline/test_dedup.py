@@ -1,0 +1,420 @@
+"""A whole run equals the oracle, from files and from memory, with any number of threads."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+import math
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import naive
+import neardup as nd
+import neardup.pipeline.fingerprint
+from neardup.documents import ReadOptions
+from neardup.errors import DataError, FileError, UsageError
+from neardup.fingerprinting.files import read_fingerprints
+from neardup.pipeline import (
+    DedupResult,
+    Outputs,
+    Resources,
+    dedup_files,
+    fingerprint_files,
+    pairs_file,
+)
+from neardup.pipeline.run.matching import Matching
+from suite import JIT
+
+KEEPS = ["first", "last", "longest"]
+POLICIES = ["greedy", "components"]
+SIMILARITIES = [0.1, 0.25, 1 / 3, 0.5, 0.6, 2 / 3, 0.75, 0.8, 0.9, 1.0]
+
+vocabulary = st.sampled_from(["a", "b", "c", "d", "éa", "the", "of", "!"])
+document = st.lists(vocabulary, max_size=6).map(" ".join)
+documents = st.lists(document, max_size=14)
+small_recipes = st.builds(
+    nd.Recipe,
+    ngram=st.sampled_from([1, 2]),
+    bits=st.sampled_from([12, 64, 70]),
+    weight=st.sampled_from(["set", "count"]),
+)
+distances = st.builds(Matching, distance=st.integers(0, 10), recipe=small_recipes)
+measures = st.sampled_from(["jaccard", "cosine", "containment"])
+similarities = st.builds(
+    Matching, measure=measures, similarity=st.sampled_from(SIMILARITIES), recipe=small_recipes
+)
+verified = st.builds(
+    Matching,
+    distance=st.integers(0, 10),
+    verify=st.sampled_from(SIMILARITIES),
+    measure=measures,
+    recipe=small_recipes,
+)
+
+
+@st.composite
+def matchings(draw: st.DrawFn) -> Matching:
+    """Every mode, keep, policy and number of threads."""
+    return dataclasses.replace(
+        draw(st.one_of(distances, similarities, verified)),
+        keep=draw(st.sampled_from(KEEPS)),
+        policy=draw(st.sampled_from(POLICIES)),
+        workers=draw(st.sampled_from([1, 3])),
+    )
+
+
+class Oracle:
+    """What a run must decide, by comparing all pairs of documents in plain Python."""
+
+    def __init__(self, texts: list[str], matching: Matching) -> None:
+        recipe: Any = matching.recipe
+        self.rows = range(len(texts))
+        self.values: list[Any] = [naive.fingerprint(text, recipe) for text in texts]
+        self.features = [set(naive.features(naive.tokens(text, recipe), recipe)) for text in texts]
+        self.matching = matching
+        self.order = list(self.rows)
+        if matching.keep == "longest":
+            self.order.sort(key=lambda row: -len(texts[row]))
+        elif matching.keep == "last":
+            self.order.reverse()
+
+    def distance(self, a: int, b: int) -> int:
+        return naive.distance(self.values[a], self.values[b])
+
+    def similarity(self, a: int, b: int) -> float:
+        left, right = self.features[a], self.features[b]
+        return (
+            len(left & right)
+            / {
+                "jaccard": len(left | right),
+                "cosine": math.sqrt(len(left) * len(right)),
+                "containment": min(len(left), len(right)),
+            }[self.matching.measure]
+        )
+
+    def matches(self, a: int, b: int) -> bool:
+        if self.values[a] is None or self.values[b] is None:
+            return False
+        limit = self.matching.distance
+        if limit is not None and self.distance(a, b) > limit:
+            return False
+        least = self.matching.verify if limit is not None else self.matching.similarity
+        return least is None or self.similarity(a, b) >= least
+
+    def decide(self) -> tuple[list[int], list[int]]:
+        """For each document the one kept for it, and the one that names its cluster."""
+        if self.matching.policy == "greedy":
+            kept: list[int] = []
+            kept_by = list(self.rows)
+            for row in self.order:
+                kept_by[row] = next((x for x in kept if self.matches(x, row)), row)
+                if kept_by[row] == row:
+                    kept.append(row)
+            return kept_by, kept_by
+        label = list(self.rows)
+        for a, b in combinations(self.rows, 2):
+            if self.matches(a, b):
+                low, high = sorted((label[a], label[b]))
+                label = [low if x == high else x for x in label]
+        return [next(x for x in self.order if label[x] == label[row]) for row in self.rows], label
+
+
+def check(result: DedupResult, texts: list[str], matching: Matching, address: Any = str) -> None:
+    """Compare a run with the oracle."""
+    oracle = Oracle(texts, matching)
+    kept_by, label = oracle.decide()
+    assert result.kept.tolist() == [kept_by[row] == row for row in oracle.rows]
+    assert result.cluster.tolist() == label
+    exact = matching.distance is not None and matching.verify is None
+    assert result.duplicates.to_pylist() == [
+        {
+            "dropped": address(row),
+            "kept": address(kept_by[row]),
+            "distance": oracle.distance(row, kept_by[row]),
+            "similarity": None if exact else oracle.similarity(row, kept_by[row]),
+            "cluster": address(label[row]),
+        }
+        for row in oracle.rows
+        if kept_by[row] != row
+    ]
+    summary = result.summary
+    assert summary.read == summary.kept + summary.dropped + summary.rejected == len(texts)
+    assert summary.kept == sum(kept_by[row] == row for row in oracle.rows)
+    assert summary.empty == oracle.values.count(None)
+    assert summary.clusters == len({x for x in label if label.count(x) > 1})
+
+
+@settings(max_examples=300 if JIT else 30)
+@given(texts=documents, matching=matchings())
+@example([], Matching(distance=3, keep="longest", policy="components"))
+@example([], Matching(keep="longest", policy="components"))
+@example(["", "", "!"], Matching(distance=3, keep="last"))
+@example(["", "", "!"], Matching(similarity=0.1, keep="last"))
+def test_a_run_in_memory_equals_the_oracle(texts: list[str], matching: Matching) -> None:
+    options = {field.name: getattr(matching, field.name) for field in dataclasses.fields(Matching)}
+    del options["plan"]
+    check(nd.dedup(texts, **options), texts, matching)
+
+
+@settings(max_examples=60 if JIT else 12)
+@given(
+    texts=documents,
+    matching=matchings(),
+    batch_bytes=st.sampled_from([1, 40, 1 << 20]),
+    memory=st.sampled_from([1 << 10, 1 << 20, 1 << 30]),
+    cut=st.integers(0, 14),
+)
+def test_a_run_over_files_equals_the_oracle(
+    tmp_path_factory: pytest.TempPathFactory,
+    texts: list[str],
+    matching: Matching,
+    batch_bytes: int,
+    memory: int,
+    cut: int,
+) -> None:
+    folder = tmp_path_factory.mktemp("run")
+    parts = texts[:cut], texts[cut:]
+    paths = [str(folder / name) for name in ("one.jsonl", "two.jsonl")]
+    for path, part in zip(paths, parts, strict=True):
+        Path(path).write_bytes(b"".join(line(text) for text in part))
+    outputs = Outputs(*(str(folder / name) for name in ("out.jsonl", "dups.jsonl", "cl.jsonl")))
+    read = ReadOptions(batch_bytes=batch_bytes)
+    result = dedup_files(paths, outputs, matching, read, Resources(memory))
+    places = [
+        f"{path}:{row}"
+        for path, part in zip(paths, parts, strict=True)
+        for row in range(1, len(part) + 1)
+    ]
+    check(result, texts, matching, places.__getitem__)
+    kept = [text for text, kept in zip(texts, result.kept.tolist(), strict=True) if kept]
+    assert (folder / "out.jsonl").read_bytes() == b"".join(line(text) for text in kept)
+    assert rows_of(folder / "dups.jsonl") == result.duplicates.to_pylist()
+    assert rows_of(folder / "cl.jsonl") == [
+        {"id": places[row], "cluster": places[result.cluster[row]], "kept": bool(result.kept[row])}
+        for row in range(len(texts))
+    ]
+
+
+def line(text: str) -> bytes:
+    return json.dumps({"text": text}).encode() + b"\n"
+
+
+def rows_of(path: Path) -> list[Any]:
+    return [json.loads(row) for row in path.read_bytes().splitlines()]
+
+
+TEXTS = ["to be or not", "that is the question", "", "To be, or NOT!", "to be or not"]
+KEPT = [True, True, True, False, False]
+
+
+def frame(library: str) -> Any:
+    return importlib.import_module(library).DataFrame({"text": TEXTS, "id": list("abcde")})
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        TEXTS,
+        tuple(TEXTS),
+        pa.array(TEXTS),
+        pa.array(TEXTS, pa.large_string()),
+        pa.array(TEXTS).dictionary_encode(),
+        pa.chunked_array([TEXTS[:2], [], TEXTS[2:]]),
+        pa.table({"text": TEXTS}),
+        pa.concat_tables([pa.table({"text": TEXTS[:3]}), pa.table({"text": TEXTS[3:]})]),
+        pa.record_batch({"text": TEXTS}),
+        pa.table({"text": TEXTS}).to_reader(),
+        np.array(TEXTS, object),
+        [*TEXTS[:2], None, *TEXTS[3:]],
+    ],
+    ids=lambda source: type(source).__name__,
+)
+def test_any_form_of_documents_is_taken(source: Any) -> None:
+    result = nd.dedup(source)
+    assert result.kept.tolist() == KEPT
+    assert result.duplicates["kept"].to_pylist() == ["0", "0"]
+    assert result.summary.empty == 1
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_data_frames_and_series_are_taken(library: str) -> None:
+    pytest.importorskip(library)
+    table = frame(library)
+    assert nd.dedup(table).kept.tolist() == KEPT
+    assert nd.dedup(table, id="id").duplicates["kept"].to_pylist() == ["a", "a"]
+    assert nd.dedup(table["text"]).kept.tolist() == KEPT
+
+
+def test_pandas_missing_values_are_empty_documents() -> None:
+    pandas = pytest.importorskip("pandas")
+    result = nd.dedup(pandas.Series(["a b c", None, float("nan"), "a b c"], dtype=object))
+    assert result.kept.tolist() == [True, True, True, False]
+    assert result.summary.empty == 2
+
+
+def test_several_fields_are_joined_in_memory_as_in_files(tmp_path: Path) -> None:
+    table = pa.table(
+        {"title": ["a b", "a b", "a"], "body": ["c d", "c d", "b c d"], "n": [7, 8, 9]}
+    )
+    path = tmp_path / "docs.parquet"
+    pq.write_table(table, path)
+    in_memory = nd.dedup(table, text=["title", "body"], id="n")
+    from_file = nd.dedup(path, text=["title", "body"], id="n")
+    assert in_memory.duplicates.to_pylist() == from_file.duplicates.to_pylist()
+    assert in_memory.duplicates["dropped"].to_pylist() == ["8", "9"]
+
+
+def test_nothing_is_no_documents() -> None:
+    sources: list[Any] = [
+        [],
+        pa.table({"text": pa.array([], pa.string())}),
+        pa.array([], pa.string()),
+    ]
+    for source in sources:
+        result = nd.dedup(source)
+        assert result.kept.shape == result.cluster.shape == (0,)
+        assert result.duplicates.num_rows == result.summary.read == 0
+
+
+def test_numbers_of_threads_do_not_change_a_larger_run() -> None:
+    count = 3000 if JIT else 60
+    texts = [f"{i % 37} {i % 53} {i % 11} words {'x' * (i % 5)}" for i in range(count)]
+    for mode in ({"distance": 8}, {"similarity": 0.5}):
+        runs = [
+            nd.dedup(texts, recipe=nd.Recipe(ngram=1), keep="longest", workers=workers, **mode)
+            for workers in (1, 2, 5)
+        ]
+        for run in runs[1:]:
+            assert np.array_equal(run.kept, runs[0].kept)
+            assert run.duplicates.equals(runs[0].duplicates)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"keep": "best"}, "keep is 'best': use one of first, last, longest"),
+        ({"policy": "all"}, "policy is 'all': use one of greedy, components"),
+        ({"distance": -1}, "distance is -1: use 0 or more"),
+        ({"distance": 1.5}, "distance is 1.5"),
+        ({"similarity": 0}, "similarity is 0: use a number above 0, up to 1"),
+        ({"similarity": 1.01}, "similarity is 1.01"),
+        ({"similarity": float("nan")}, "similarity is nan"),
+        ({"measure": "dice"}, "measure is 'dice': use one of jaccard, cosine, containment"),
+        ({"similarity": 0.8, "distance": 3}, "similarity and distance exclude each other"),
+        ({"verify": 0.8}, "verify belongs to distance"),
+        ({"distance": 3, "verify": 2}, "use a number above 0, up to 1"),
+        ({"memory": "much"}, "memory is 'much'|much"),
+        ({"on_error": "ignore"}, "on_error is 'ignore': use stop or skip"),
+        ({"workers": 0}, "workers is 0"),
+        ({"clusters": "out.csv"}, "no output file"),
+        ({"id": "key"}, "no column 'key': there are text"),
+        ({"text": ["text", "body"]}, "no column 'body'"),
+        ({"text": []}, "text"),
+    ],
+)
+def test_a_wrong_argument_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        nd.dedup(pa.table({"text": TEXTS}), **options)
+
+
+def test_what_is_no_text_is_refused() -> None:
+    for source in ([1, 2], pa.array([1, 2]), pa.table({"text": [1, 2]}), 7, [b"\xff"]):
+        with pytest.raises(UsageError):
+            nd.dedup(source)
+
+
+def test_a_path_reads_a_file_and_writes_only_what_is_asked(tmp_path: Path) -> None:
+    path = tmp_path / "docs.jsonl"
+    path.write_bytes(b"".join(line(text) for text in TEXTS))
+    sources: list[Any] = [path, str(path), [path]]
+    for source in sources:
+        result = nd.dedup(source)
+        assert result.kept.tolist() == KEPT
+        assert result.duplicates["kept"].to_pylist() == [f"{path}:1"] * 2
+    assert sorted(x.name for x in tmp_path.iterdir()) == ["docs.jsonl"]
+    written = nd.dedup([str(path)], tmp_path / "out.jsonl", clusters=tmp_path / "cl.parquet")
+    assert written.summary.outputs == [str(tmp_path / "out.jsonl"), str(tmp_path / "cl.parquet")]
+    assert pq.read_table(tmp_path / "cl.parquet")["kept"].to_pylist() == KEPT
+
+
+def test_bad_records_stop_a_run_or_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "docs.jsonl"
+    path.write_bytes(line("a b c") + b"{\n" + line("a b c"))
+    with pytest.raises(DataError, match=r"docs\.jsonl:2: not valid JSON"):
+        nd.dedup(path, tmp_path / "out.jsonl")
+    assert not (tmp_path / "out.jsonl").exists()
+    result = nd.dedup(path, tmp_path / "out.jsonl", on_error="skip")
+    summary = result.summary
+    assert (summary.read, summary.kept, summary.dropped, summary.rejected) == (3, 1, 1, 1)
+    assert result.duplicates["dropped"].to_pylist() == [f"{path}:3"]
+
+
+def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "docs.jsonl"
+    path.write_bytes(line("a b c"))
+    with pytest.raises(FileError, match="no folder"):
+        nd.dedup(path, tmp_path / "out.jsonl", duplicates=tmp_path / "none" / "dups.csv")
+    with pytest.raises(UsageError, match="is an input"):
+        nd.dedup(path, tmp_path / "out.jsonl", clusters=path)
+    assert [x.name for x in tmp_path.iterdir()] == ["docs.jsonl"]
+
+
+@pytest.mark.parametrize("rows", [1, 3, 4, 100])
+def test_parts_of_a_fingerprint_file_are_in_the_order_of_the_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
+) -> None:
+    monkeypatch.setattr(neardup.pipeline.fingerprint, "ROWS_A_PART", rows)
+    texts = ["", "a b c d", *(f"text {i} of many" for i in range(15))]
+    halves = [tmp_path / "1.jsonl", tmp_path / "2.jsonl"]
+    for path, part in zip(halves, (texts[:7], texts[7:]), strict=True):
+        path.write_text("".join(json.dumps({"text": text}) + "\n" for text in part))
+    summary = fingerprint_files(
+        [str(path) for path in halves],
+        str(tmp_path / "fps.parquet"),
+        Matching(distance=0),
+        ReadOptions(batch_bytes=40),
+    )
+    found = read_fingerprints(str(tmp_path / "fps.parquet"))
+    assert (summary.kept, summary.empty) == (len(texts), 1)
+    assert found.ids.to_pylist() == [
+        f"{path}:{row + 1}"
+        for path, part in zip(halves, (texts[:7], texts[7:]), strict=True)
+        for row in range(len(part))
+    ]
+    assert found.values.tolist() == nd.fingerprints(texts).tolist()
+
+
+@settings(max_examples=40 if JIT else 8)
+@given(texts=documents, recipe=small_recipes, k=st.integers(0, 10))
+def test_fingerprints_and_pairs_of_files_equal_the_oracle(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str], recipe: Any, k: int
+) -> None:
+    folder = tmp_path_factory.mktemp("fps")
+    source, fps, found = (str(folder / x) for x in ("docs.jsonl", "fps.parquet", "pairs.parquet"))
+    Path(source).write_bytes(b"".join(line(text) for text in texts))
+    summary = fingerprint_files([source], fps, Matching(distance=0, recipe=recipe), ReadOptions())
+    values = [naive.fingerprint(text, recipe) for text in texts]
+    stored = pq.read_table(fps)
+    assert stored["id"].to_pylist() == [f"{source}:{i + 1}" for i in range(len(texts))]
+    assert [
+        None
+        if x is None
+        else sum(w << 64 * i for i, w in enumerate(x if recipe.words > 1 else [x]))
+        for x in stored["fingerprint"].to_pylist()
+    ] == values
+    assert summary.empty == values.count(None)
+    expected = naive.pairs(values, k)
+    assert pairs_file(fps, found, k)["pairs"] == len(expected)
+    table = pq.read_table(found)
+    rows = zip(*(table[name].to_pylist() for name in ("left", "right", "distance")), strict=True)
+    assert list(rows) == expected
+    assert table["left_id"].to_pylist() == [f"{source}:{left + 1}" for left, _, _ in expected]

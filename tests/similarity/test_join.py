@@ -1,0 +1,339 @@
+"""Similarity mode misses nothing and matches nothing below the threshold, however the sets look."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import neardup as nd
+from neardup.errors import UsageError
+from neardup.runtime.spool import FeatureSpool
+from neardup.similarity import join as module
+from neardup.similarity.feature_sets import FeatureSets, Match, Work, similarities
+from neardup.similarity.join import similar_components, similar_greedy, similar_sets
+from neardup.similarity.spilled import Spill
+from suite import JIT
+
+MEASURES = {
+    "jaccard": lambda a, b: len(a & b) / len(a | b),
+    "cosine": lambda a, b: len(a & b) / math.sqrt(len(a) * len(b)),
+    "containment": lambda a, b: len(a & b) / min(len(a), len(b)),
+}
+
+
+def feature_sets(documents: list[set[int]], groups: list[int] | None = None) -> FeatureSets:
+    offsets = np.zeros(len(documents) + 1, np.int64)
+    offsets[1:] = np.cumsum([len(document) for document in documents])
+    features = np.array([feature for document in documents for feature in document], np.uint64)
+    words = np.array([[len(document) % 7] for document in documents], np.uint64).reshape(-1, 1)
+    numbers = None if groups is None else np.array(groups, np.int32)
+    return FeatureSets(features, offsets, words, numbers)
+
+
+def brute_force(
+    documents: list[set[int]], match: Match, groups: list[int] | None = None
+) -> set[tuple[int, int]]:
+    score = MEASURES[match.measure]
+    most = 64 if match.distance is None else match.distance
+    return {
+        (i, j)
+        for j, b in enumerate(documents)
+        for i, a in enumerate(documents[:j])
+        if a and b and score(a, b) >= match.similarity
+        and (len(a) % 7 ^ len(b) % 7).bit_count() <= most
+        and (groups is None or groups[i] == groups[j])
+    }  # fmt: skip
+
+
+def greedy_by_definition(count: int, order: list[int], pairs: set[tuple[int, int]]) -> list[int]:
+    """Walk the documents in order, with the list of those kept."""
+    kept: list[int] = []
+    kept_of = list(range(count))
+    for document in order:
+        matching = [k for k in kept if (min(document, k), max(document, k)) in pairs]
+        if matching:
+            kept_of[document] = matching[0]
+        else:
+            kept.append(document)
+    return kept_of
+
+
+def components_by_definition(count: int, pairs: set[tuple[int, int]]) -> list[int]:
+    """The first document reachable from each."""
+    labels, changed = list(range(count)), True
+    while changed:
+        changed = False
+        for i, j in pairs:
+            changed |= labels[i] != labels[j]
+            labels[i] = labels[j] = min(labels[i], labels[j])
+    return labels
+
+
+def all_pairs(sets: FeatureSets, match: Match, workers: int = 2) -> list[tuple[int, int]]:
+    return [tuple(pair) for chunk in similar_sets(sets, match, workers) for pair in chunk.tolist()]
+
+
+@st.composite
+def collections(draw: st.DrawFn) -> list[set[int]]:
+    """Small sets with shared, rare, equal and extreme features, many of them alike."""
+    vocabulary = draw(
+        st.lists(
+            st.integers(0, 2**64 - 1) | st.sampled_from([0, 1, 2**63, 2**64 - 1]),
+            min_size=1,
+            max_size=60,
+            unique=True,
+        )
+    )
+    sets = st.sets(st.sampled_from(vocabulary), max_size=40)
+    documents = draw(st.lists(sets, max_size=12))
+    for base in draw(st.lists(st.sampled_from(documents or [set()]), max_size=12)):
+        documents.append(base ^ draw(st.sets(st.sampled_from(vocabulary), max_size=3)))
+    return documents
+
+
+matches = st.builds(
+    Match,
+    st.sampled_from([0.1, 0.5, 2 / 3, 0.7, 0.8, 0.9, 1.0]),
+    st.sampled_from(sorted(MEASURES)),
+    st.none() | st.integers(0, 3),
+)
+
+
+@given(collections(), matches, st.integers(1, 3))
+def test_every_similar_pair_is_found_and_no_other(
+    documents: list[set[int]], match: Match, workers: int
+) -> None:
+    found = all_pairs(feature_sets(documents), match, workers)
+    assert len(found) == len(set(found))
+    assert set(found) == brute_force(documents, match)
+
+
+@given(collections(), matches, st.randoms(use_true_random=False))
+def test_greedy_is_the_streaming_definition(
+    documents: list[set[int]], match: Match, shuffler: random.Random
+) -> None:
+    order = list(range(len(documents)))
+    shuffler.shuffle(order)
+    expected = greedy_by_definition(len(documents), order, brute_force(documents, match))
+    kept_of, score = similar_greedy(feature_sets(documents), np.array(order, np.int64), match)
+    assert kept_of.tolist() == expected
+    for document, keeper in enumerate(expected):
+        if document != keeper:
+            measure = MEASURES[match.measure]
+            assert score[document] == measure(documents[document], documents[keeper])
+
+
+@pytest.mark.parametrize("feature", [0, 0x9E3779B97F4A7C15, 2**64 - 1])
+def test_no_feature_stands_for_another(feature: int) -> None:
+    """0 marks a free slot of the table of members; it is a feature like any other."""
+    documents = [{0, 1, feature}, {0}, {1, feature}, {feature}, set(range(9))]
+    sets = feature_sets(documents)
+    left, right = np.array(list(itertools.combinations(range(len(documents)), 2))).T
+    measured = similarities(sets, left, right, "containment")
+    shared = [len(documents[i] & documents[j]) for i, j in zip(left, right, strict=True)]
+    smaller = [min(len(documents[i]), len(documents[j])) for i, j in zip(left, right, strict=True)]
+    assert measured.tolist() == [a / b for a, b in zip(shared, smaller, strict=True)]
+
+
+@given(collections(), matches)
+def test_components_are_the_transitive_groups(documents: list[set[int]], match: Match) -> None:
+    labels = components_by_definition(len(documents), brute_force(documents, match))
+    assert similar_components(feature_sets(documents), match).tolist() == labels
+
+
+@given(collections(), st.data())
+def test_only_documents_of_one_group_match(documents: list[set[int]], data: st.DataObject) -> None:
+    size = len(documents)
+    groups = data.draw(st.lists(st.integers(0, 2), min_size=size, max_size=size))
+    match = Match(0.6)
+    found = set(all_pairs(feature_sets(documents, groups), match))
+    assert found == brute_force(documents, match, groups)
+
+
+@given(collections(), st.integers(1, 50))
+def test_neither_chunks_nor_the_size_of_the_counts_change_the_result(
+    documents: list[set[int]], chunk: int
+) -> None:
+    sets, match = feature_sets(documents), Match(0.5)
+    expected = set(all_pairs(sets, match))
+    saved = module.CHUNK_FEATURES
+    module.CHUNK_FEATURES = chunk  # type: ignore[misc]
+    try:
+        small = FeatureSets(sets.features, sets.offsets, sets.words, cell_limit=1)
+        assert set(all_pairs(small, match)) == expected
+    finally:
+        module.CHUNK_FEATURES = saved  # type: ignore[misc]
+
+
+@given(
+    st.integers(0, 130 if JIT else 40),
+    st.integers(1, 12),
+    st.lists(st.integers(0, 8), min_size=1, max_size=6),
+    matches,
+    st.randoms(use_true_random=False),
+)
+def test_many_documents_under_few_keys_change_no_result(
+    count: int, kinds: int, changes: list[int], match: Match, shuffler: random.Random
+) -> None:
+    """Equal ones, near ones, and ones that share their rarest features and little else."""
+    common = list(range(1, 30))
+    bases = [{*shuffler.sample(common, 20), 100 + i % 3, 200 + i % 3} for i in range(kinds)]
+    documents = [
+        bases[shuffler.randrange(kinds)]
+        ^ set(shuffler.sample(common, shuffler.choice(changes) % 9))
+        for _ in range(count)
+    ]
+    order = list(range(count))
+    shuffler.shuffle(order)
+    groups = None if shuffler.randrange(2) else [shuffler.randrange(2) for _ in documents]
+    sets, pairs = feature_sets(documents, groups), brute_force(documents, match, groups)
+    assert set(all_pairs(sets, match)) == pairs
+    kept_of, _ = similar_greedy(sets, np.array(order, np.int64), match)
+    assert kept_of.tolist() == greedy_by_definition(count, order, pairs)
+    labels = components_by_definition(count, pairs)
+    assert similar_components(sets, match).tolist() == labels
+    in_parts = replace(sets, spill=Spill(1 << 12))
+    assert similar_components(in_parts, match).tolist() == labels
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 5, 16, 17, 64, 65, 200])
+def test_equal_documents_are_one_group(count: int) -> None:
+    sets = feature_sets([set(range(20))] * count)
+    kept_of, score = similar_greedy(sets, np.arange(count), Match(1.0))
+    assert kept_of.tolist() == similar_components(sets, Match(1.0)).tolist() == [0] * count
+    assert (score == 1).all()
+    assert len(all_pairs(sets, Match(1.0))) == count * (count - 1) // 2
+
+
+@pytest.mark.skipif(not JIT, reason="large")
+def test_lines_just_below_the_threshold_are_not_compared() -> None:
+    """20,000 lines with 7 of 8 features in common: each is found by a key, none is looked at."""
+    rng, work = random.Random(3), Work()
+    line = [rng.getrandbits(64) for _ in range(7)]
+    documents = [{*line, rng.getrandbits(64)} for _ in range(20_000)]
+    kept_of, _ = similar_greedy(feature_sets(documents), np.arange(20_000), Match(0.8), work=work)
+    assert np.array_equal(kept_of, np.arange(20_000))
+    assert work.postings >= 20_000
+    assert work.candidates == 0
+
+
+SIZES = [1, 2, 3, 4, 5, 9, 10, 31, 63, 64, 65, 100, 255, 256, 1000, 10_000]
+
+
+@pytest.mark.parametrize("similarity", [0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
+def test_pairs_exactly_at_the_threshold_are_found_and_those_just_below_are_not(
+    similarity: float,
+) -> None:
+    rng = random.Random(f"{similarity}")
+    documents, at, below = [], [], []
+    for size in SIZES if JIT else SIZES[:8]:
+        for other in {size, math.ceil(size * similarity), math.ceil(size * (1 + similarity) / 2)}:
+            shared = math.ceil(similarity / (1 + similarity) * (size + other) - 1e-9)
+            for overlap, wanted in ((shared, at), (shared - 1, below)):
+                if not 0 < overlap <= min(size, other):
+                    continue
+                common = [rng.getrandbits(64) for _ in range(overlap)]
+                wanted.append((len(documents), len(documents) + 1))
+                documents += [
+                    set(common + [rng.getrandbits(64) for _ in range(rest - overlap)])
+                    for rest in (size, other)
+                ]
+    found = set(all_pairs(feature_sets(documents), Match(similarity)))
+    assert found == set(at)
+    assert not found & set(below)
+
+
+@pytest.mark.skipif(not JIT, reason="large")
+def test_a_cluster_of_near_identical_documents_takes_linear_time_and_memory() -> None:
+    """30,000 pages that differ in one feature of 60, in the presence of as many others."""
+    rng = random.Random(1)
+    page = [rng.getrandbits(64) for _ in range(59)]
+    documents = [{*page, rng.getrandbits(64)} for _ in range(30_000)]
+    documents += [{rng.getrandbits(64) for _ in range(60)} for _ in range(30_000)]
+    sets = feature_sets(documents)
+    kept_of, _ = similar_greedy(sets, np.arange(len(documents)), Match(0.8))
+    assert (kept_of[:30_000] == 0).all()
+    assert np.array_equal(kept_of[30_000:], np.arange(30_000, 60_000))
+    assert np.array_equal(similar_components(sets, Match(0.8)), kept_of)
+
+
+@pytest.mark.skipif(not JIT, reason="large")
+def test_boilerplate_that_many_different_documents_share_does_not_match_them() -> None:
+    rng = random.Random(2)
+    footer = [rng.getrandbits(64) for _ in range(70)]
+    documents = [{*footer, *(rng.getrandbits(64) for _ in range(30))} for _ in range(20_000)]
+    kept_of, _ = similar_greedy(feature_sets(documents), np.arange(20_000), Match(0.8))
+    assert np.array_equal(kept_of, np.arange(20_000))
+
+
+def test_features_on_disk_give_the_same_result_and_leave_nothing_behind(
+    tmp_path: object,
+) -> None:
+    texts = [f"{i % 9} one two three four five {i % 4} six seven" for i in range(200)]
+    expected = nd.similar_pairs(texts, 0.6)
+    from neardup.pipeline.run import collection
+
+    class Tiny(FeatureSpool):
+        def __init__(self, limit: int, tmp: str | None = None) -> None:
+            assert limit > 0
+            super().__init__(100, str(tmp_path))
+            assert tmp is None
+
+    saved = collection.FeatureSpool
+    collection.FeatureSpool = Tiny  # type: ignore[misc]
+    try:
+        assert nd.similar_pairs(texts, 0.6).equals(expected)
+    finally:
+        collection.FeatureSpool = saved  # type: ignore[misc]
+    assert not list(tmp_path.iterdir())  # type: ignore[attr-defined]
+
+
+def test_similar_pairs_are_sorted_and_carry_distance_and_similarity() -> None:
+    texts = ["a b c d e f", None, "x y z", "a b c d e g", "A B C D E F", ""]
+    table = nd.similar_pairs(texts, 0.6)
+    assert table.column_names == ["left", "right", "distance", "similarity"]
+    assert table["left"].to_pylist() == [0, 0, 3]
+    assert table["right"].to_pylist() == [3, 4, 4]
+    assert table["similarity"].to_pylist() == [0.6, 1.0, 0.6]
+    assert table["distance"][1].as_py() == 0
+
+
+def test_similarities_measure_any_two_documents() -> None:
+    sets = feature_sets([{1, 2, 3}, {2, 3, 4}, set(), set()])
+    left, right = np.array([0, 0, 2]), np.array([1, 2, 3])
+    assert similarities(sets, left, right).tolist() == [0.5, 0.0, 1.0]
+
+
+def test_count_weights_compare_sets_as_well() -> None:
+    texts = ["na na na na na na batman", "na na na na batman"]
+    recipe = nd.Recipe(ngram=1, weight="count")
+    assert nd.similar_pairs(texts, 0.9, recipe=recipe)["similarity"].to_pylist() == [1.0]
+
+
+@pytest.mark.parametrize("similarity", [0, -0.5, 1.01, float("nan")])
+def test_a_threshold_out_of_range_is_refused(similarity: float) -> None:
+    with pytest.raises(UsageError, match="similarity"):
+        nd.dedup(["a"], similarity=similarity)
+
+
+def test_contradictory_options_are_refused() -> None:
+    with pytest.raises(UsageError, match="exclude"):
+        nd.dedup(["a"], similarity=0.8, distance=3)
+    with pytest.raises(UsageError, match="verify belongs"):
+        nd.dedup(["a"], verify=0.8)
+    with pytest.raises(UsageError, match="measure"):
+        nd.dedup(["a"], measure="dice")
+
+
+def test_verify_drops_what_is_near_in_bits_but_not_in_text() -> None:
+    texts = ["one two three four five", "one two three four six", "seven eight nine ten"]
+    assert nd.dedup(texts, distance=64).kept.tolist() == [True, False, False]
+    assert nd.dedup(texts, distance=64, verify=0.4).kept.tolist() == [True, False, True]
+    assert nd.dedup(texts, distance=0, verify=0.4).kept.tolist() == [True, True, True]
