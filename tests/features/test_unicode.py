@@ -24,7 +24,7 @@ from neardup.features.unicode import (
     SPACE,
     UNSPACED,
     WORD,
-    Tables,
+    UnicodeTables,
     tables,
 )
 from strategies import normalisation_texts, texts
@@ -51,7 +51,7 @@ def results(index: NDArray[Any], blocks: NDArray[Any], pool: NDArray[Any], c: in
     return [(entry >> CLASS_SHIFT & 7) << CLASS_SHIFT | (to or c)]
 
 
-def decompose(table: Tables, c: int) -> list[int]:
+def decompose(table: UnicodeTables, c: int) -> list[int]:
     if SYLLABLE <= c < SYLLABLE + SYLLABLES:
         rest, final = divmod(c - SYLLABLE, FINALS)
         leading, vowel = divmod(rest, VOWELS)
@@ -62,7 +62,7 @@ def decompose(table: Tables, c: int) -> list[int]:
     return [int(x) for x in table.dpool[offset + 1 : offset + 1 + int(table.dpool[offset])]]
 
 
-def compose_pair(table: Tables, first: int, second: int) -> int | None:
+def compose_pair(table: UnicodeTables, first: int, second: int) -> int | None:
     if 0 <= first - LEADING < 19 and 0 <= second - VOWEL < VOWELS:
         return SYLLABLE + ((first - LEADING) * VOWELS + second - VOWEL) * FINALS
     syllable = first - SYLLABLE
@@ -74,7 +74,7 @@ def compose_pair(table: Tables, first: int, second: int) -> int | None:
     return int(table.comp_values[at]) if found else None
 
 
-def normalise_segment(table: Tables, segment: list[int]) -> list[int]:
+def normalise_segment(table: UnicodeTables, segment: list[int]) -> list[int]:
     """Decompose, order and compose by the tables alone."""
 
     def combining(c: int) -> int:
@@ -101,7 +101,7 @@ def normalise_segment(table: Tables, segment: list[int]) -> list[int]:
     return out
 
 
-def segments(table: Tables, text: str) -> Iterator[list[int]]:
+def segments(table: UnicodeTables, text: str) -> Iterator[list[int]]:
     """The text cut before every character that is not slow."""
     segment: list[int] = []
     for c in map(ord, text):
@@ -113,7 +113,7 @@ def segments(table: Tables, text: str) -> Iterator[list[int]]:
         yield segment
 
 
-def kernel_like(table: Tables, text: str) -> str:
+def kernel_like(table: UnicodeTables, text: str) -> str:
     """Normalise and fold as the kernel does: short cut for lone characters, else in full."""
     out: list[int] = []
     for segment in segments(table, text):

@@ -13,12 +13,12 @@ ROWS = 400 if JIT else 24
 
 def brute(fps: Any, distance: int, skipped: Any = ()) -> list[tuple[int, int, int]]:
     """Every pair by its definition."""
-    words = fps if fps.ndim == 2 else fps[:, None]
-    kept = np.setdiff1d(np.arange(len(words)), np.asarray(skipped, np.int64))
+    codes = fps if fps.ndim == 2 else fps[:, None]
+    kept = np.setdiff1d(np.arange(len(codes)), np.asarray(skipped, np.int64))
     found = []
     for at, i in enumerate(kept):
         later = kept[at + 1 :]
-        apart = np.bitwise_count(words[i] ^ words[later]).sum(axis=1, dtype=np.int64)
+        apart = np.bitwise_count(codes[i] ^ codes[later]).sum(axis=1, dtype=np.int64)
         found += [(int(i), int(later[j]), int(apart[j])) for j in np.flatnonzero(apart <= distance)]
     return found
 

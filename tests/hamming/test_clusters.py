@@ -21,8 +21,8 @@ needs_jit = pytest.mark.skipif(not JIT, reason="too many rows for uncompiled ker
 
 def near(fps: Any, distance: int) -> Any:
     """Which rows are within the distance of which: bool (n, n)."""
-    words = fps if fps.ndim == 2 else fps[:, None]
-    apart = np.bitwise_count(words[:, None] ^ words[None]).sum(axis=2, dtype=np.int64)
+    codes = fps if fps.ndim == 2 else fps[:, None]
+    apart = np.bitwise_count(codes[:, None] ^ codes[None]).sum(axis=2, dtype=np.int64)
     return apart <= distance
 
 
@@ -143,8 +143,8 @@ def test_merge_does_not_depend_on_order_or_nesting(links: list[list[tuple[int, i
 
     left = merge(merge(forest(0), forest(1)), forest(2))
     right = merge(forest(0), merge(forest(1), forest(2)))
-    turned = merge(merge(forest(2), forest(0)), forest(1))
-    assert groups(left) == groups(right) == groups(turned)
+    mih = merge(merge(forest(2), forest(0)), forest(1))
+    assert groups(left) == groups(right) == groups(mih)
 
 
 @needs_jit

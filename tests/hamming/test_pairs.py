@@ -27,8 +27,8 @@ def rows_of(table: Any) -> list[tuple[int, int, int]]:
 def plans(bits: int, distance: int) -> list[str]:
     """All plans that work for a width and a distance."""
     multi = [f"multi:{distance + extra}" for extra in (1, 2, 4) if distance + extra <= bits]
-    turned = turned_plans(bits, distance)
-    return ["auto", "scan", "blocks", *multi, *turned, *searched_plans(bits, distance)]
+    mih = turned_plans(bits, distance)
+    return ["auto", "scan", "blocks", *multi, *mih, *searched_plans(bits, distance)]
 
 
 def turned_plans(bits: int, distance: int) -> list[str]:
@@ -86,8 +86,8 @@ def test_small_lists_equal_brute_force(
     """For arbitrary lists with few distinct values."""
     fps = np.array(values, np.uint64)
     want = brute(fps, distance)
-    turned = f"mih:{max(1, distance - 2)}"
-    for plan in ("auto", "scan", "blocks", "bits", f"multi:{distance + extra}", turned):
+    mih = f"mih:{max(1, distance - 2)}"
+    for plan in ("auto", "scan", "blocks", "bits", f"multi:{distance + extra}", mih):
         assert rows_of(pairs(fps, distance, plan=plan, heavy=heavy)) == want
 
 
@@ -211,12 +211,12 @@ def test_wrong_usage_says_what_is_wrong(change: dict[str, Any], word: str) -> No
         pairs(**arguments)
 
 
-@pytest.mark.parametrize("words", [1, 2, 3])
-def test_group_equal_names_the_smallest_equal_row(words: int) -> None:
+@pytest.mark.parametrize("width", [1, 2, 3])
+def test_group_equal_names_the_smallest_equal_row(width: int) -> None:
     """For few and for many distinct values."""
-    rng = np.random.default_rng(words)
+    rng = np.random.default_rng(width)
     for span in (1, 5, ROWS):
-        fps = rng.integers(0, span, (ROWS, words)).astype(np.uint64)
+        fps = rng.integers(0, span, (ROWS, width)).astype(np.uint64)
         rows = [tuple(row) for row in fps.tolist()]
         assert group_equal(fps, 2).tolist() == [rows.index(row) for row in rows]
 

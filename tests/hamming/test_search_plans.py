@@ -66,11 +66,11 @@ def test_keys_do_not_clump(plan: str, bits: int, most: float) -> None:
     With one multiplier for all masks, one block of four had buckets of nine times the rows.
     """
     n, distance = 2**16, int(plan[6:]) - 1 if plan in {"multi:4", "multi:3"} else 3
-    words = random_fingerprints(n, bits)
+    codes = random_fingerprints(n, bits)
     chosen = named_plan(n, distance, bits, None, plan)
     factors = key_factors(chosen.masks, chosen.key_bits)
     for mask, row in zip(chosen.masks, factors, strict=True):
-        products = ((words & mask) * row).sum(axis=1, dtype=np.uint64)
+        products = ((codes & mask) * row).sum(axis=1, dtype=np.uint64)
         keys = (products >> np.uint64(64 - chosen.key_bits)).astype(np.int64)
         sizes = np.bincount(keys).astype(float)
         assert (sizes**2).sum() / n <= most * (1 + n / 2**chosen.key_bits)
@@ -79,12 +79,12 @@ def test_keys_do_not_clump(plan: str, bits: int, most: float) -> None:
 def test_rare_bits_do_not_mislead_the_estimates() -> None:
     """Candidates and matches as they are, where each bit is 1 in one row of eight."""
     rng = np.random.default_rng(3)
-    words = random_fingerprints(4096, 64).copy()
+    codes = random_fingerprints(4096, 64).copy()
     for _ in range(2):
-        words &= rng.integers(0, 2**64, words.shape, dtype=np.uint64)
-    apart = np.bitwise_count(words[:64, None, 0] ^ words[None, :, 0])
+        codes &= rng.integers(0, 2**64, codes.shape, dtype=np.uint64)
+    apart = np.bitwise_count(codes[:64, None, 0] ^ codes[None, :, 0])
     there = (apart <= 10).sum() / 64
-    assert matches(4096, 10, agreement(words[:1024], 64)) == pytest.approx(there, rel=0.5)
+    assert matches(4096, 10, agreement(codes[:1024], 64)) == pytest.approx(there, rel=0.5)
 
 
 @needs_jit
@@ -92,15 +92,15 @@ def test_rare_bits_do_not_mislead_the_estimates() -> None:
 @pytest.mark.parametrize(("bits", "distance"), [(64, 3), (64, 6), (128, 6)])
 def test_an_approximate_plan_finds_the_share_it_states(plan: str, bits: int, distance: int) -> None:
     """Of rows exactly at the distance; what it finds is within the distance, each once."""
-    words = random_fingerprints(20_000, bits)
-    searcher = build_searcher(words, plan_for(words, distance, bits, plan), distance, bits)
-    recall = measured_recall(searcher, words, distance, bits)
+    codes = random_fingerprints(20_000, bits)
+    searcher = build_searcher(codes, plan_for(codes, distance, bits, plan), distance, bits)
+    recall = measured_recall(searcher, codes, distance, bits)
     stated = searcher.plan.recall
     assert recall >= stated - 4 * np.sqrt(stated * (1 - stated) / 256) - 1 / 256
-    found = searcher.search(words[:100], distance, 1)
+    found = searcher.search(codes[:100], distance, 1)
     places = list(zip(found.queries.tolist(), found.rows.tolist(), strict=True))
     assert len(places) == len(set(places))
-    apart = np.bitwise_count(words[found.queries] ^ words[found.rows]).sum(axis=1)
+    apart = np.bitwise_count(codes[found.queries] ^ codes[found.rows]).sum(axis=1)
     assert apart.tolist() == found.distances.tolist()
     assert max(found.distances.tolist()) <= distance
 
@@ -108,10 +108,10 @@ def test_an_approximate_plan_finds_the_share_it_states(plan: str, bits: int, dis
 @needs_jit
 def test_the_permuted_lists_say_the_recall_that_they_measured() -> None:
     """Not the planned one: on skewed rows a window is full of rows that share their first bits."""
-    words = random_fingerprints(20_000, 64) & np.uint64(0xFFFFF)
-    plan = plan_for(words, 3, 64, "permute:4")
-    searcher = build_searcher(words, plan, 3, 64)
-    assert searcher.plan.recall == measured_recall(searcher, words, 3, 64)
+    codes = random_fingerprints(20_000, 64) & np.uint64(0xFFFFF)
+    plan = plan_for(codes, 3, 64, "permute:4")
+    searcher = build_searcher(codes, plan, 3, 64)
+    assert searcher.plan.recall == measured_recall(searcher, codes, 3, 64)
     assert searcher.plan.recall < plan.recall
 
 
@@ -130,8 +130,8 @@ def test_recall_of_a_bands_plan_is_that_of_its_tables() -> None:
 
 def random_turns(bits: int, distance: int) -> Any:
     """Ways to differ in so many bits: uint64 (4096,)."""
-    turned = np.argsort(np.random.default_rng(1).random((4096, bits)), axis=1)[:, :distance]
-    return np.bitwise_or.reduce(np.uint64(1) << turned.astype(np.uint64), axis=1)
+    mih = np.argsort(np.random.default_rng(1).random((4096, bits)), axis=1)[:, :distance]
+    return np.bitwise_or.reduce(np.uint64(1) << mih.astype(np.uint64), axis=1)
 
 
 def test_auto_takes_the_plan_of_least_time_that_fits_the_memory() -> None:
@@ -171,8 +171,8 @@ def test_plans_print_as_a_table_with_the_chosen_one_marked() -> None:
 @needs_jit
 def test_measuring_adds_what_was_measured() -> None:
     """For every plan that fits the memory."""
-    words = np.random.default_rng(1).integers(0, 2**64, 3000, dtype=np.uint64)
-    table = nd.plan(len(words), 3, fingerprints=words, measure=True, memory=3000 * 60)
+    codes = np.random.default_rng(1).integers(0, 2**64, 3000, dtype=np.uint64)
+    table = nd.plan(len(codes), 3, fingerprints=codes, measure=True, memory=3000 * 60)
     measured = {row["name"] for row in table if "measured_microseconds" in row}
     assert {"scan", "bits", "multi:4"} <= measured
     assert "multi:6" not in measured

@@ -68,9 +68,9 @@ def test_some_components_at_a_time_keep_what_all_at_once_keep(
 
 def fingerprint_files(folder: Path, values: list[int]) -> None:
     """Two files, with ids."""
-    words = np.array(values, np.uint64)[:, None]
+    codes = np.array(values, np.uint64)[:, None]
     ids = pa.array([f"d{i}" for i in range(len(values))], pa.large_string())
-    table = fingerprint_table(ids, words, Recipe(bits=64))
+    table = fingerprint_table(ids, codes, Recipe(bits=64))
     half = len(values) // 2
     pq.write_table(table[:half], folder / "1.parquet")
     pq.write_table(table[half:], folder / "2.parquet")

@@ -211,10 +211,10 @@ def test_every_form_of_fingerprints_and_ids_is_taken(kind: Kind) -> None:
 
 def masked(values: list[int | None], bits: int) -> Any:
     """A masked array of fingerprints."""
-    words = np.array([words_of(value or 0, bits) for value in values], np.uint64)
+    codes = np.array([words_of(value or 0, bits) for value in values], np.uint64)
     missing = np.array([value is None for value in values], np.bool_)
-    words = words.reshape(len(values), -(-bits // 64))
-    return np.ma.MaskedArray(words, np.broadcast_to(missing[:, None], words.shape))
+    codes = codes.reshape(len(values), -(-bits // 64))
+    return np.ma.MaskedArray(codes, np.broadcast_to(missing[:, None], codes.shape))
 
 
 def arrow_lists(values: list[int | None], bits: int) -> Any:

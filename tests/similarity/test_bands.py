@@ -181,13 +181,13 @@ def test_a_plan_reaches_the_recall_or_is_refused(
     assert not (keys & checks).any()
 
 
-def naive_pairs(words: Any, plan: BandPlan) -> set[tuple[int, int]]:
+def naive_pairs(codes: Any, plan: BandPlan) -> set[tuple[int, int]]:
     order = plan.bit_order().tolist()
     tables = [
         [sum(1 << bit for bit in part) for part in (one[: plan.key_bits], one[plan.key_bits :])]
         for one in order
     ]
-    rows = [sum(int(word) << 64 * w for w, word in enumerate(row)) for row in words]
+    rows = [sum(int(word) << 64 * w for w, word in enumerate(row)) for row in codes]
     found = set()
     for j, y in enumerate(rows):
         for i, x in enumerate(rows[:j]):
@@ -211,11 +211,11 @@ def near_words(draw: st.DrawFn) -> Any:
 
 @given(near_words(), st.integers(1, 2), st.sampled_from([SMALL_PLAN, UNCHECKED_PLAN]))
 def test_every_candidate_pair_comes_once_and_no_other(
-    words: Any, workers: int, plan: BandPlan
+    codes: Any, workers: int, plan: BandPlan
 ) -> None:
-    found = [tuple(pair) for chunk in band_pairs(words, plan, workers) for pair in chunk]
+    found = [tuple(pair) for chunk in band_pairs(codes, plan, workers) for pair in chunk]
     assert len(found) == len(set(found))
-    assert set(found) == naive_pairs(words, plan)
+    assert set(found) == naive_pairs(codes, plan)
 
 
 @pytest.mark.skipif(not JIT, reason="large")
@@ -226,17 +226,17 @@ def test_many_candidate_pairs_come_once_and_in_the_same_order_for_any_workers(
     """Clusters of up to 100 rows: more pairs than the kernels' buffers hold, in several bins."""
     rng = np.random.default_rng(8)
     plan = BandPlan(128, key_bits, 4, 30, 0.5, 1.0, 40, 20, 6)
-    words = rng.integers(0, 2**64, (4_500, 2), dtype=np.uint64)
+    codes = rng.integers(0, 2**64, (4_500, 2), dtype=np.uint64)
     for first, rows in ((0, 100), (1_000, 70), (4_000, 40)):
         flips = rng.random((rows, 128)) < 0.1
-        words[first : first + rows] = words[first] ^ np.packbits(flips, axis=1).view(np.uint64)
-    one, two = (np.concatenate(list(band_pairs(words, plan, workers))) for workers in (1, 2))
+        codes[first : first + rows] = codes[first] ^ np.packbits(flips, axis=1).view(np.uint64)
+    one, two = (np.concatenate(list(band_pairs(codes, plan, workers))) for workers in (1, 2))
     assert np.array_equal(one, two)
     assert len(np.unique(one @ [4_500, 1])) == len(one)
     keys, checks = plan.masks()
     expected = set()
-    for row, word in enumerate(words):
-        differing = word ^ words[row + 1 :]
+    for row, word in enumerate(codes):
+        differing = word ^ codes[row + 1 :]
         near = np.bitwise_count(differing).sum(axis=1) <= plan.distance
         for key, check in zip(keys, checks, strict=True):
             apart = np.bitwise_count(differing & check).sum(axis=1)
@@ -299,16 +299,16 @@ def test_the_bands_only_leave_out_pairs_and_add_none() -> None:
 def test_only_documents_of_one_group_are_partners() -> None:
     sets = pairs_at(100, 100, 0.9, 50, 1)
     plan, match = plan_bands(0.9, 0.99, 100), Match(0.9)
-    apart = FeatureSets(sets.features, sets.offsets, sets.words, np.arange(100, dtype=np.int32) % 2)
+    apart = FeatureSets(sets.features, sets.offsets, sets.codes, np.arange(100, dtype=np.int32) % 2)
     assert documents_with_partner(apart, match, plan).size == 0
-    together = FeatureSets(sets.features, sets.offsets, sets.words, np.zeros(100, np.int32))
+    together = FeatureSets(sets.features, sets.offsets, sets.codes, np.zeros(100, np.int32))
     assert documents_with_partner(together, match, plan).size >= 90
 
 
 def test_equal_sets_are_always_found_and_their_fingerprints_are_equal() -> None:
     sets = pairs_at(300, 300, 1.0, 200 if JIT else 5, 2)
-    words = fold_sets(sets, np.arange(len(sets)), 4)
-    assert np.array_equal(words[::2], words[1::2])
+    codes = fold_sets(sets, np.arange(len(sets)), 4)
+    assert np.array_equal(codes[::2], codes[1::2])
     assert found_share(sets, 1.0, plan_bands(1.0, 0.5, len(sets))) == 1
 
 
@@ -343,8 +343,8 @@ def test_a_cluster_of_near_identical_pages_takes_linear_time() -> None:
 
 def long_texts(count: int) -> list[str]:
     rng = random.Random(5)
-    words = [f"w{i}" for i in range(5_000)]
-    texts = [" ".join(rng.choices(words, k=120)) for _ in range(count)]
+    codes = [f"w{i}" for i in range(5_000)]
+    texts = [" ".join(rng.choices(codes, k=120)) for _ in range(count)]
     return texts + [f"{text} and {i} more" for i, text in enumerate(texts)]
 
 

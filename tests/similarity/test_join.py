@@ -32,9 +32,9 @@ def feature_sets(documents: list[set[int]], groups: list[int] | None = None) -> 
     offsets = np.zeros(len(documents) + 1, np.int64)
     offsets[1:] = np.cumsum([len(document) for document in documents])
     features = np.array([feature for document in documents for feature in document], np.uint64)
-    words = np.array([[len(document) % 7] for document in documents], np.uint64).reshape(-1, 1)
+    codes = np.array([[len(document) % 7] for document in documents], np.uint64).reshape(-1, 1)
     numbers = None if groups is None else np.array(groups, np.int32)
-    return FeatureSets(features, offsets, words, numbers)
+    return FeatureSets(features, offsets, codes, numbers)
 
 
 def brute_force(
@@ -166,7 +166,7 @@ def test_neither_chunks_nor_the_size_of_the_counts_change_the_result(
     saved = module.CHUNK_FEATURES
     module.CHUNK_FEATURES = chunk  # type: ignore[misc]
     try:
-        small = FeatureSets(sets.features, sets.offsets, sets.words, cell_limit=1)
+        small = FeatureSets(sets.features, sets.offsets, sets.codes, cell_limit=1)
         assert set(all_pairs(small, match)) == expected
     finally:
         module.CHUNK_FEATURES = saved  # type: ignore[misc]

@@ -10,7 +10,7 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Addresses", "AddressesBeside"]
+__all__ = ["Addresses", "ReferenceAddresses"]
 
 
 class Addresses:
@@ -58,9 +58,9 @@ class Addresses:
             pa.large_string(),
         )
 
-    def beside(self, ids: Any) -> AddressesBeside:
+    def beside(self, ids: Any) -> ReferenceAddresses:
         """These addresses, and those of other documents that are numbered on from here."""
-        return AddressesBeside(self, self._count, ids)
+        return ReferenceAddresses(self, self._count, ids)
 
     def _address(self, batch: int, document: int) -> str:
         row = self._rows[batch][document - self._begins[batch]]
@@ -68,7 +68,7 @@ class Addresses:
         return f"{name}:{row}" if name else str(row)
 
 
-class AddressesBeside:
+class ReferenceAddresses:
     """The addresses of a run's documents and, from number `count` on, of an index's.
 
     Args:

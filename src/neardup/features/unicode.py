@@ -41,12 +41,12 @@ __all__ = [
     "SPACE",
     "UNSPACED",
     "WORD",
-    "Tables",
+    "UnicodeTables",
     "tables",
 ]
 
 
-class Tables(NamedTuple):
+class UnicodeTables(NamedTuple):
     """What the text kernel reads for one normal form and folding; C contiguous arrays.
 
     An entry of `blocks` or `fold_blocks` holds:
@@ -94,7 +94,7 @@ class Tables(NamedTuple):
 
 
 @functools.cache
-def tables(normalize: str, casefold: bool) -> Tables:
+def tables(normalize: str, casefold: bool) -> UnicodeTables:
     """Load the tables of a normal form ("NFKC", "NFC" or "none"), with or without case folding.
 
     Raises:
@@ -110,7 +110,7 @@ def tables(normalize: str, casefold: bool) -> Tables:
         raise RecipeError(f"normalize is {normalize!r}: use one of {', '.join(NORMAL_FORMS)}")
     path = importlib.resources.files("neardup") / "features" / "unicode.npz"
     with path.open("rb") as file, np.load(file) as archive:
-        return Tables(
+        return UnicodeTables(
             *_three(archive, f"{normalize}_{casefold}"),
             *_three(archive, f"none_{casefold}"),
             *_normalisation(archive, normalize),

@@ -33,7 +33,7 @@ class FingerprintFile:
 
     Args:
         ids: Arrow large strings.
-        values: uint64, shape (n, words), masked where there is no fingerprint.
+        values: uint64, shape (n, width), masked where there is no fingerprint.
         bits: Width of a fingerprint.
         recipe: How they were made; None where the file does not say.
     """
@@ -45,13 +45,13 @@ class FingerprintFile:
 
 
 def fingerprint_table(ids: Any, values: Any, recipe: Recipe) -> pa.Table:
-    """Arrange ids and fingerprints, uint64 (n, words), as the table of a fingerprint file."""
+    """Arrange ids and fingerprints, uint64 (n, width), as the table of a fingerprint file."""
     missing = np.ma.getmaskarray(values)[:, 0]
-    words = np.ascontiguousarray(np.ma.getdata(values))
+    codes = np.ascontiguousarray(np.ma.getdata(values))
     if recipe.words == 1:
-        column = pa.array(words[:, 0], mask=missing)
+        column = pa.array(codes[:, 0], mask=missing)
     else:
-        flat = pa.array(words.reshape(-1))
+        flat = pa.array(codes.reshape(-1))
         column = pa.FixedSizeListArray.from_arrays(flat, recipe.words, mask=pa.array(missing))
     metadata = {RECIPE_KEY: recipe.to_json(), DIGEST_KEY: recipe.digest}
     return pa.table({"id": ids, "fingerprint": column}).replace_schema_metadata(metadata)
@@ -107,8 +107,8 @@ class FingerprintReader:
             _check_columns(path, schema.names)
             recipe = _recipe(path, schema.metadata or {})
             kind = schema.field("fingerprint").type
-            words = kind.list_size if pa.types.is_fixed_size_list(kind) else 1
-            bits = recipe.bits if recipe else 64 * words
+            codes = kind.list_size if pa.types.is_fixed_size_list(kind) else 1
+            bits = recipe.bits if recipe else 64 * codes
             if first is None:
                 first = recipe, bits
             elif (recipe, bits) != first:
@@ -120,7 +120,7 @@ class FingerprintReader:
         self.rows, self.bits = sum(self.counts), first[1] if first else 64
 
     def batches(self) -> Iterator[Any]:
-        """The fingerprints: uint64 (rows, words), masked where there is none.
+        """The fingerprints: uint64 (rows, width), masked where there is none.
 
         Raises:
             FileError, DataError: As when a file is opened.
@@ -181,18 +181,18 @@ def _check_columns(path: str, names: Sequence[str]) -> None:
 def _values(path: str, column: pa.Array) -> Any:
     kind = column.type
     if pa.types.is_uint64(kind) or pa.types.is_int64(kind):
-        words = column.fill_null(0).to_numpy(zero_copy_only=False).view(np.uint64)[:, None]
+        codes = column.fill_null(0).to_numpy(zero_copy_only=False).view(np.uint64)[:, None]
     elif pa.types.is_fixed_size_list(kind) and pa.types.is_uint64(kind.value_type):
         flat = column.values.slice(column.offset * kind.list_size, len(column) * kind.list_size)
-        words = flat.fill_null(0).to_numpy(zero_copy_only=False).reshape(-1, kind.list_size)
+        codes = flat.fill_null(0).to_numpy(zero_copy_only=False).reshape(-1, kind.list_size)
     else:
         raise DataError(
             f"{path}: fingerprints are {kind}; uint64 or a fixed-size list of it is read"
         )
     missing = np.asarray(column.is_null())
     if not missing.any():
-        return words
-    return np.ma.MaskedArray(words, np.repeat(missing[:, None], words.shape[1], axis=1))
+        return codes
+    return np.ma.MaskedArray(codes, np.repeat(missing[:, None], codes.shape[1], axis=1))
 
 
 def _check_width(path: str, values: Any, bits: int) -> None:

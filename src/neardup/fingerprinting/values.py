@@ -10,7 +10,7 @@ import numpy as np
 from neardup.errors import UsageError
 from neardup.runtime.arrays import frozen
 
-__all__ = ["as_words", "check_distance", "distance"]
+__all__ = ["as_codes", "check_distance", "distance"]
 
 
 def distance(a: Any, b: Any, bits: int | None = None) -> Any:
@@ -21,7 +21,7 @@ def distance(a: Any, b: Any, bits: int | None = None) -> Any:
     is 1-D too: give its `bits`, and the last axis of every array is the words of one fingerprint.
 
     Args:
-        a: An int, or a uint64 array of shape (..., words) or, for one word, (n,).
+        a: An int, or a uint64 array of shape (..., width) or, for one word, (n,).
         b: The same; arrays broadcast, and where a row is masked (no tokens) so is the result.
         bits: Width of the fingerprints.
 
@@ -45,7 +45,7 @@ def distance(a: Any, b: Any, bits: int | None = None) -> Any:
                 f"a fingerprint is {min(a, b)}: a signed 64-bit value is value % 2**64"
             )
         return operator.xor(a, b).bit_count()
-    left, right = _words(a, bits), _words(b, bits)
+    left, right = _codes(a, bits), _codes(b, bits)
     try:
         np.broadcast_shapes(left.shape, right.shape)
     except ValueError:
@@ -58,14 +58,14 @@ def distance(a: Any, b: Any, bits: int | None = None) -> Any:
     return counts if np.ma.isMaskedArray(counts) or counts.ndim else int(counts)
 
 
-def _words(value: Any, bits: int | None) -> Any:
+def _codes(value: Any, bits: int | None) -> Any:
     if isinstance(value, int):
         if not 0 <= value < 1 << (bits or 64):
             raise UsageError(
                 f"a fingerprint is {value}: beside an array, give one of {bits or 64} bits"
             )
-        words = [value >> 64 * word & (1 << 64) - 1 for word in range(-(-(bits or 64) // 64))]
-        return np.array(words if bits else words[0], np.uint64)
+        width = [value >> 64 * word & (1 << 64) - 1 for word in range(-(-(bits or 64) // 64))]
+        return np.array(width if bits else width[0], np.uint64)
     array = np.asanyarray(value)
     if array.dtype != np.uint64:
         hint = ", as array.view(numpy.uint64)" if array.dtype == np.int64 else ""
@@ -83,11 +83,11 @@ MOST_ROWS: Final = 1 << 32
 MOST_DISTANCE: Final = 2**15 - 1
 
 
-def as_words(fingerprints: Any, bits: int | None = None) -> tuple[Any, Any, int]:
+def as_codes(fingerprints: Any, bits: int | None = None) -> tuple[Any, Any, int]:
     """Check fingerprints and bring them into one shape.
 
     Returns:
-        uint64 (n, words) of the rows that are not masked, read-only; their row numbers, uint32, or
+        uint64 (n, width) of the rows that are not masked, read-only; their row numbers, uint32, or
         None where none is masked; the width in bits.
 
     Raises:
@@ -105,23 +105,23 @@ def as_words(fingerprints: Any, bits: int | None = None) -> tuple[Any, Any, int]
     if array.ndim == 1:
         array = array.reshape(-1, 1)
     if array.ndim != 2 or array.shape[1] == 0:
-        raise UsageError(f"fingerprints have shape {array.shape}: use (n,) or (n, words)")
+        raise UsageError(f"fingerprints have shape {array.shape}: use (n,) or (n, width)")
     width = 64 * array.shape[1]
     bits = width if bits is None else bits
     if not width - 64 < bits <= width:
         raise UsageError(f"bits is {bits}: {array.shape[1]} words hold {width - 63} to {width}")
     if len(array) > MOST_ROWS:
         raise UsageError(f"{len(array):,} fingerprints: join at most {MOST_ROWS:,} at once")
-    words = np.ascontiguousarray(array).view(np.uint64)
+    codes = np.ascontiguousarray(array).view(np.uint64)
     rows = None
     if mask is not None and mask.any():
         rows = np.flatnonzero(~mask.reshape(len(array), -1).any(axis=1)).astype(np.uint32)
-        words = words[rows]
-    if bits < width and len(words) and int(words[:, -1].max()) >> (bits - width + 64):
+        codes = codes[rows]
+    if bits < width and len(codes) and int(codes[:, -1].max()) >> (bits - width + 64):
         raise UsageError(
             f"a fingerprint has bits set beyond bits = {bits}: clear them or raise bits"
         )
-    return frozen(words), rows, bits
+    return frozen(codes), rows, bits
 
 
 def _from_ints(values: Any, bits: int | None) -> Any:

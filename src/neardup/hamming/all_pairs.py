@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from neardup.errors import UsageError
-from neardup.fingerprinting.values import as_words, check_distance
+from neardup.fingerprinting.values import as_codes, check_distance
 from neardup.hamming.join.collectors import PairCollector, packed_pairs
 from neardup.hamming.join.engine import solve
 from neardup.hamming.join.partition import Groups, group_equal
@@ -37,10 +37,10 @@ def pairs(
     """Find every pair of fingerprints within `distance` bits: none missed, each once.
 
     Args:
-        fingerprints: uint64 (n,) or (n, words), low word first; int64 is taken bit for bit; or a
+        fingerprints: uint64 (n,) or (n, width), low word first; int64 is taken bit for bit; or a
             list of int. Masked rows of a NumPy masked array are skipped.
         distance: Largest Hamming distance, 0 or more.
-        bits: Width of a fingerprint; 64 * words unless said.
+        bits: Width of a fingerprint; 64 * width unless said.
         plan: "auto" for the cheapest, "scan" to compare all, "blocks" for distance + 1 blocks of
             which one agrees, "multi:M" for M blocks of which M - distance agree, "mih:M" for M
             blocks of which one differs in distance // M bits; "bits" and "probe" ask an index for
@@ -62,7 +62,7 @@ def pairs(
     """
     import pyarrow as pa
 
-    words, rows, bits = as_words(fingerprints, bits)
+    codes, rows, bits = as_codes(fingerprints, bits)
     check_distance(distance)
     if plan in SEARCHED_PLANS:
         check_search_plan(plan, distance, bits)
@@ -73,13 +73,13 @@ def pairs(
     found = PairCollector(limit if limit is not None else _rows_that_fit())
     engine = Engine(distance, bits, worker_count(workers), max(2, heavy))
     named = np.empty(0, np.uint32) if rows is None else rows
-    problem = Problem(words, named)
+    problem = Problem(codes, named)
     if plan in SEARCHED_PLANS:
         solve_by_search(problem, engine, found, plan)
     else:
         solve(problem, engine, found, plan if distance < bits else "scan")
     left, right = found.sorted_pairs()
-    columns = [left, right, _distances(words, left, right, rows)]
+    columns = [left, right, _distances(codes, left, right, rows)]
     return pa.table(columns, names=["left", "right", "distance"])
 
 
@@ -88,13 +88,13 @@ def _rows_that_fit() -> int:
     return free_memory() // 2 // BYTES_PER_PAIR
 
 
-def _distances(words: Any, left: Any, right: Any, rows: Any) -> Any:
+def _distances(codes: Any, left: Any, right: Any, rows: Any) -> Any:
     distances = np.empty(len(left), np.int16)
     if rows is not None:
         left, right = np.searchsorted(rows, left), np.searchsorted(rows, right)
     for start in range(0, len(left), 1 << 20):
         part = slice(start, start + (1 << 20))
-        differ = np.bitwise_count(words[left[part]] ^ words[right[part]])
+        differ = np.bitwise_count(codes[left[part]] ^ codes[right[part]])
         distances[part] = differ.sum(axis=1, dtype=np.int64)
     return distances
 
@@ -103,10 +103,10 @@ def solve_by_search(problem: Problem, engine: Engine, found: PairCollector, plan
     """Find the pairs by asking a searcher of the distinct rows for the neighbours of each."""
     from neardup.hamming.search.build import build_searcher, plan_for
 
-    if not len(problem.words):
+    if not len(problem.codes):
         return
-    groups = Groups.of(group_equal(problem.words, engine.workers))
-    distinct = frozen(problem.words[groups.firsts])
+    groups = Groups.of(group_equal(problem.codes, engine.workers))
+    distinct = frozen(problem.codes[groups.firsts])
     chosen = plan_for(distinct, engine.distance, engine.bits, plan)
     searcher = build_searcher(distinct, chosen, engine.distance, engine.bits, engine.workers)
     inner = found.collapsed(problem, groups)

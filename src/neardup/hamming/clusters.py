@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.errors import UsageError
-from neardup.fingerprinting.values import as_words, check_distance
+from neardup.fingerprinting.values import as_codes, check_distance
 from neardup.hamming.join.collectors import UniteCollector
 from neardup.hamming.join.engine import (
     solve,
@@ -44,7 +44,7 @@ def components(
     Args:
         fingerprints: As for `pairs`. A masked row is a group of its own.
         distance: Largest Hamming distance, 0 or more.
-        bits: Width of a fingerprint; 64 * words unless said.
+        bits: Width of a fingerprint; 64 * width unless said.
         plan: As for `pairs`.
         workers: Threads; one per core unless said.
         groups: int32 (n,): only rows with the same number match; None: all may.
@@ -60,16 +60,16 @@ def components(
         >>> components([0b0000, 0b1111, 0b0001, 0b0011], distance=1).tolist()
         [0, 1, 0, 0]
     """
-    words, rows, bits = as_words(fingerprints, bits)
+    codes, rows, bits = as_codes(fingerprints, bits)
     check_distance(distance)
     check_plan(plan, distance, bits)
     engine = Engine(distance, bits, worker_count(workers), max(2, heavy))
-    labels = _component_labels(words, engine, plan)
+    labels = _component_labels(codes, engine, plan)
     if groups is not None:
         groups = groups if rows is None else groups[rows]
         mixed = _is_mixed(labels, groups)
         labels = split_labels(labels, groups)
-        _connect_again(words, labels, mixed, engine, plan)
+        _connect_again(codes, labels, mixed, engine, plan)
     return _widened(labels, rows, len(fingerprints))
 
 
@@ -90,7 +90,7 @@ def greedy(
         fingerprints: As for `pairs`. A masked row is always kept.
         order: int64 (n,), the rows from the highest priority down; input order unless said.
         distance: Largest Hamming distance, 0 or more.
-        bits: Width of a fingerprint; 64 * words unless said.
+        bits: Width of a fingerprint; 64 * width unless said.
         plan: As for `pairs`.
         workers: Threads; one per core unless said.
         groups: int32 (n,): only rows with the same number match; None: all may.
@@ -108,20 +108,20 @@ def greedy(
         >>> greedy([0b0000, 0b0001, 0b0011], distance=1).tolist()
         [0, 0, 2]
     """
-    words, rows, bits = as_words(fingerprints, bits)
+    codes, rows, bits = as_codes(fingerprints, bits)
     check_distance(distance)
     check_plan(plan, distance, bits)
     rank = _ranks(order, len(fingerprints), rows)
     engine = Engine(distance, bits, worker_count(workers), max(2, heavy))
-    labels = _component_labels(words, engine, plan)
+    labels = _component_labels(codes, engine, plan)
     if groups is not None:
         labels = split_labels(labels, groups if rows is None else groups[rows])
-    return _widened(keep_within(words, labels, rank, engine), rows, len(fingerprints))
+    return _widened(keep_within(codes, labels, rank, engine), rows, len(fingerprints))
 
 
-def _component_labels(words: Any, engine: Engine, plan: str) -> Any:
-    collector = UniteCollector(len(words))
-    solve(Problem(words), engine, collector, plan if engine.distance < engine.bits else "scan")
+def _component_labels(codes: Any, engine: Engine, plan: str) -> Any:
+    collector = UniteCollector(len(codes))
+    solve(Problem(codes), engine, collector, plan if engine.distance < engine.bits else "scan")
     return collector.labels()
 
 
@@ -154,7 +154,7 @@ def _is_mixed(labels: Any, groups: Any) -> Any:
     return mixed[labels]
 
 
-def _connect_again(words: Any, labels: Any, mixed: Any, engine: Engine, plan: str) -> None:
+def _connect_again(codes: Any, labels: Any, mixed: Any, engine: Engine, plan: str) -> None:
     """Label anew, in place, the rows of split components by the matches within each part."""
     from neardup.kernels.forest import flatten, unite_all
 
@@ -164,7 +164,7 @@ def _connect_again(words: Any, labels: Any, mixed: Any, engine: Engine, plan: st
     sizes = np.diff(starts, append=len(rows))
     forest = np.arange(len(rows), dtype=np.uint32)
     for left, right in _pairs_within(starts, sizes):
-        differ = np.bitwise_count(words[rows[left]] ^ words[rows[right]]).sum(axis=1)
+        differ = np.bitwise_count(codes[rows[left]] ^ codes[rows[right]]).sum(axis=1)
         near = differ <= engine.distance
         unite_all(forest, left[near], right[near])
     roots = np.empty(len(rows), np.int64)
@@ -172,7 +172,7 @@ def _connect_again(words: Any, labels: Any, mixed: Any, engine: Engine, plan: st
     labels[rows] = rows[roots]
     for part in np.flatnonzero(sizes > PAIRWISE_ROWS).tolist():
         members = rows[starts[part] : starts[part] + sizes[part]]
-        within = _component_labels(np.ascontiguousarray(words[members]), engine, plan)
+        within = _component_labels(np.ascontiguousarray(codes[members]), engine, plan)
         labels[members] = members[within]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.errors import UsageError
-from neardup.fingerprinting.values import as_words
+from neardup.fingerprinting.values import as_codes
 
 if TYPE_CHECKING:
     from neardup.fingerprinting.recipe import Recipe
@@ -28,10 +28,10 @@ MASK64: Final = (1 << 64) - 1
 
 
 def one_fingerprint(value: Any, settings: Settings) -> Any:
-    """Bring a fingerprint or a text into uint64 (words,).
+    """Bring a fingerprint or a text into uint64 (width,).
 
     Args:
-        value: An int, uint64 (words,), a text, or None for a document without tokens.
+        value: An int, uint64 (width,), a text, or None for a document without tokens.
         settings: Of the index.
 
     Returns:
@@ -45,10 +45,10 @@ def one_fingerprint(value: Any, settings: Settings) -> Any:
     if value is None:
         return None
     if isinstance(value, np.ndarray):
-        if value.shape != (settings.words,) or value.dtype != np.uint64:
+        if value.shape != (settings.width,) or value.dtype != np.uint64:
             raise UsageError(
                 f"the fingerprint is {value.dtype} of shape {value.shape}: use an int or"
-                f" uint64 ({settings.words},)"
+                f" uint64 ({settings.width},)"
             )
         return value.copy()
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
@@ -59,7 +59,7 @@ def one_fingerprint(value: Any, settings: Settings) -> Any:
             f"a fingerprint is {number}: use 0 to 2**{settings.bits} - 1 (a signed 64-bit value"
             " is value % 2**64)"
         )
-    return np.array([number >> 64 * w & MASK64 for w in range(settings.words)], np.uint64)
+    return np.array([number >> 64 * w & MASK64 for w in range(settings.width)], np.uint64)
 
 
 def fingerprint_of_text(text: str, settings: Settings) -> int | None:
@@ -77,12 +77,12 @@ def many_fingerprints(values: Any, settings: Settings) -> tuple[Any, Any]:
     """Bring fingerprints or texts into words.
 
     Args:
-        values: A list of ints (or None), uint64 or int64 (n,) or (n, words), also masked, Arrow of
+        values: A list of ints (or None), uint64 or int64 (n,) or (n, width), also masked, Arrow of
             either, or texts.
         settings: Of the index.
 
     Returns:
-        uint64 (m, words) of those that have a fingerprint, and their rows, int64 (m,).
+        uint64 (m, width) of those that have a fingerprint, and their rows, int64 (m,).
 
     Raises:
         UsageError: For another type or width, or texts where there is no recipe.
@@ -96,12 +96,12 @@ def many_fingerprints(values: Any, settings: Settings) -> tuple[Any, Any]:
         from neardup.fingerprinting.fingerprints import fingerprints
 
         values = fingerprints(values, recipe_of_texts(settings))
-    words, present, _ = as_words(values, settings.bits)
-    if words.shape[1] != settings.words:
-        raise UsageError(f"fingerprints have {64 * words.shape[1]} bits, not {settings.bits}")
+    codes, present, _ = as_codes(values, settings.bits)
+    if codes.shape[1] != settings.width:
+        raise UsageError(f"fingerprints have {64 * codes.shape[1]} bits, not {settings.bits}")
     if rows is None:
-        rows = np.arange(len(words)) if present is None else present.astype(np.int64)
-    return words, rows
+        rows = np.arange(len(codes)) if present is None else present.astype(np.int64)
+    return codes, rows
 
 
 def recipe_of_texts(settings: Settings) -> Recipe:
@@ -158,12 +158,12 @@ def _from_arrow(values: Any) -> Any:
     if pa.types.is_fixed_size_list(kind):
         width = kind.list_size
         flat = values.values.slice(values.offset * width, len(values) * width)
-        words = flat.fill_null(0).to_numpy(zero_copy_only=False).reshape(-1, width)
+        codes = flat.fill_null(0).to_numpy(zero_copy_only=False).reshape(-1, width)
     elif pa.types.is_integer(kind):
-        words = values.fill_null(0).to_numpy(zero_copy_only=False)[:, None]
+        codes = values.fill_null(0).to_numpy(zero_copy_only=False)[:, None]
     else:
         return values
     if not values.null_count:
-        return words
+        return codes
     missing = np.asarray(values.is_null())[:, None]
-    return np.ma.MaskedArray(words, np.broadcast_to(missing, words.shape))
+    return np.ma.MaskedArray(codes, np.broadcast_to(missing, codes.shape))

@@ -60,7 +60,7 @@ class Index(BaseIndex):
         with self._lock:
             segment = self._whole()
             times = self._clock.since(int(segment.numbers[0]) if len(segment) else self._next)
-            rows = (segment.words, segment.ids.values, segment.numbers)
+            rows = (segment.codes, segment.ids.values, segment.numbers)
             return self._restored, (self._settings, self._kind, self._next, times, rows)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -140,9 +140,9 @@ class Index(BaseIndex):
         """What `__reduce__` took apart."""
         width, recipe = settings.bits, settings.recipe
         index = cls(settings.distance, width, recipe, settings.plan, settings.memory)
-        words, ids, numbers = rows
-        if len(words):
-            segment = Segment(frozen(words), IdColumn(ids), numbers)
+        codes, ids, numbers = rows
+        if len(codes):
+            segment = Segment(frozen(codes), IdColumn(ids), numbers)
             index._state = ((segment,), index._state[1])
         index._kind, index._next = kind, end
         index._clock = Clock(*(each.tolist() for each in times))

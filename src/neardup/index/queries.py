@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from neardup.errors import UsageError
 from neardup.fingerprinting.values import check_distance
-from neardup.hamming.plans.blocks import multipliers
+from neardup.hamming.plans.blocks import multipliers_of
 from neardup.hamming.plans.choose import scan_plan
-from neardup.hamming.search.searchers import Found, ScanSearcher, first_hits, within_room
+from neardup.hamming.search.searchers import Neighbours, ScanSearcher, first_hits, within_room
 from neardup.index.clock import Clock
 from neardup.index.hits import Hits, Places, sorted_table
 from neardup.index.ids import ID_KINDS, IdColumn, id_array, id_kind
@@ -49,12 +49,12 @@ class Queries:
         """Start empty."""
         self._settings = settings
         self._lock = threading.RLock()
-        self._odd = multipliers(settings.words)
-        self._narrow_end = 1 << settings.bits if settings.words == 1 else 0
+        self._odd = multipliers_of(settings.width)
+        self._narrow_end = 1 << settings.bits if settings.width == 1 else 0
         self._kind: str | None = None
         self._next = 0
         self._clock = Clock()
-        self._state: tuple[tuple[Segment, ...], Tail] = ((), Tail(settings.words))
+        self._state: tuple[tuple[Segment, ...], Tail] = ((), Tail(settings.width))
 
     @property
     def distance(self) -> int:
@@ -103,21 +103,21 @@ class Queries:
 
     def __iter__(self) -> Iterator[tuple[Any, int]]:
         """Each document's (id, fingerprint), in order of insertion."""
-        for ids, words in self.batches():
-            columns = [words[:, w].tolist() for w in range(words.shape[1])]
+        for ids, codes in self.batches():
+            columns = [codes[:, w].tolist() for w in range(codes.shape[1])]
             for identity, *parts in zip(ids.to_pylist(), *columns, strict=True):
                 yield identity, sum(part << 64 * w for w, part in enumerate(parts))
 
     def batches(self) -> Iterator[tuple[Any, Any]]:
-        """All ids (an Arrow array) and fingerprints, uint64 (n, words), in order of insertion."""
+        """All ids (an Arrow array) and fingerprints, uint64 (n, width), in order of insertion."""
         segments, tail = self._read()
         parts = [*segments, tail.segment(self._kind)] if self._kind and len(tail) else segments
         for segment in parts:
             if segment.removed:
                 live = np.flatnonzero(~segment.dead)
-                yield segment.ids.values.take(pa.array(live)), segment.words[live]
+                yield segment.ids.values.take(pa.array(live)), segment.codes[live]
             else:
-                yield segment.ids.values, segment.words
+                yield segment.ids.values, segment.codes
 
     def query(
         self, fingerprint: Any, distance: int | None = None, limit: int | None = None
@@ -125,7 +125,7 @@ class Queries:
         """Find every stored document within the distance.
 
         Args:
-            fingerprint: An int, uint64 (words,), or a text if the index has a recipe.
+            fingerprint: An int, uint64 (width,), or a text if the index has a recipe.
             distance: At most the index's, which it is unless said.
             limit: The most to return.
 
@@ -136,13 +136,13 @@ class Queries:
         Raises:
             UsageError: For a larger distance than the index was made for, or a wrong fingerprint.
         """
-        words = self._one(fingerprint)
+        codes = self._one(fingerprint)
         reach = self._reach(distance)
         if limit is not None:
             limit = as_count("limit", limit)
-        if words is None:
+        if codes is None:
             return Hits([], 0)
-        found, total = self._hits(words, reach, limit)
+        found, total = self._hits(codes, reach, limit)
         if not total:
             return Hits([], 0)
         return Hits([(hit[2], hit[0]) for hit in found[:limit]], total)
@@ -157,7 +157,7 @@ class Queries:
         """Find every stored document within the distance of each of many.
 
         Args:
-            fingerprints: uint64 (q,) or (q, words), a list of ints, Arrow, or texts.
+            fingerprints: uint64 (q,) or (q, width), a list of ints, Arrow, or texts.
             distance: At most the index's, which it is unless said.
             limit: The most for one query.
             workers: Threads; one per core unless said.
@@ -202,7 +202,7 @@ class Queries:
         return self._answers(fingerprints, distance, 1, None, by_age=True)
 
     def fingerprints_by_id(self, ids: Any) -> Any:
-        """The stored fingerprints of documents, uint64 (n, words).
+        """The stored fingerprints of documents, uint64 (n, width).
 
         Raises:
             KeyError: If an id is not present.
@@ -213,11 +213,11 @@ class Queries:
         absent = np.flatnonzero(~places.present)
         if len(absent):
             raise KeyError(wanted[int(absent[0])].as_py())
-        words = np.empty((len(wanted), self._settings.words), np.uint64)
-        for i, stored in enumerate([*(segment.words for segment in segments), tail.words]):
+        codes = np.empty((len(wanted), self._settings.width), np.uint64)
+        for i, stored in enumerate([*(segment.codes for segment in segments), tail.codes]):
             here = places.segments == i
-            words[here] = stored[places.rows[here]]
-        return words
+            codes[here] = stored[places.rows[here]]
+        return codes
 
     def nearest(self, fingerprint: Any, n: int = 10) -> list[tuple[Any, int]]:
         """The n stored documents with the smallest distances, however large these are.
@@ -233,12 +233,12 @@ class Queries:
             UsageError: For n below 0 or a wrong fingerprint.
         """
         n = as_count("n", n)
-        words = self._one(fingerprint)
-        if words is None or n == 0:
+        codes = self._one(fingerprint)
+        if codes is None or n == 0:
             return []
-        found, total = self._hits(words, self.distance, n)
+        found, total = self._hits(codes, self.distance, n)
         if total < n:
-            found = self._nearest_by_scan(words, n)
+            found = self._nearest_by_scan(codes, n)
         return [(hit[2], hit[0]) for hit in found[:n]]
 
     def _read(self) -> tuple[tuple[Segment, ...], Tail]:
@@ -254,25 +254,25 @@ class Queries:
         *,
         by_age: bool = False,
     ) -> pa.Table:
-        words, rows = many_fingerprints(fingerprints, self._settings)
+        codes, rows = many_fingerprints(fingerprints, self._settings)
         reach, threads = self._reach(distance), worker_count(workers)
         if limit is not None:
             limit = as_count("limit", limit)
         segments, tail = self._read()
         parts = [
-            (segment.search(words, reach, self._settings, threads), segment.numbers, segment.ids)
+            (segment.search(codes, reach, self._settings, threads), segment.numbers, segment.ids)
             for segment in segments
         ]
         dead = list(tail.dead)  # before the count: then what replaced these is counted
         count = len(tail)
         if count:
-            found = self._scan_tail(tail, count, dead, words, reach, threads)
+            found = self._scan_tail(tail, count, dead, codes, reach, threads)
             ids = IdColumn(pa.array(tail.ids[:count], ID_KINDS[self._kind or "int"]))
             parts.append((found, tail.numbers, ids))
         return sorted_table(parts, rows, ID_KINDS[self._kind or "int"], limit, by_age=by_age)
 
     def _hits(
-        self, words: Any, distance: int, most: int | None = None
+        self, codes: Any, distance: int, most: int | None = None
     ) -> tuple[list[tuple[int, int, Any]], int]:
         """The (distance, number, id) within the distance, sorted, and how many there are.
 
@@ -282,16 +282,16 @@ class Queries:
         found: list[tuple[int, int, Any]] = []
         total = 0
         for segment in segments:
-            hits, count = segment.search_once(words, distance, self._settings, most)
+            hits, count = segment.search_once(codes, distance, self._settings, most)
             if count:
                 found += hits
                 total += count
         count = len(tail.ids)
         if count:
-            hits = self._tail_hits(tail, count, words, distance)
+            hits = self._tail_hits(tail, count, codes, distance)
             while len(tail.ids) > count:  # a row that was removed may have been replaced
                 count = len(tail.ids)
-                hits = self._tail_hits(tail, count, words, distance)
+                hits = self._tail_hits(tail, count, codes, distance)
             found += hits
             total += len(hits)
         if total > 1:
@@ -299,30 +299,30 @@ class Queries:
         return found, total
 
     def _tail_hits(
-        self, tail: Tail, count: int, words: Any, distance: int
+        self, tail: Tail, count: int, codes: Any, distance: int
     ) -> list[tuple[int, int, Any]]:
         from neardup.kernels.hamming.tables import search_rows_once
 
-        room = within_room(search_rows_once, words, tail.flat, count, self._odd, distance)
+        room = within_room(search_rows_once, codes, tail.flat, count, self._odd, distance)
         hits, _ = first_hits(room, None, None)
         numbers, dead = tail.numbers, tail.dead
         return [(d, int(numbers[row]), tail.ids[row]) for d, row in hits if row not in dead]
 
     def _scan_tail(
-        self, tail: Tail, count: int, dead: list[int], words: Any, distance: int, threads: int
-    ) -> Found:
+        self, tail: Tail, count: int, dead: list[int], codes: Any, distance: int, threads: int
+    ) -> Neighbours:
         plan = scan_plan(count, self.bits)
-        found = ScanSearcher(frozen(tail.words[:count]), plan).search(words, distance, threads)
+        found = ScanSearcher(frozen(tail.codes[:count]), plan).search(codes, distance, threads)
         removed = np.zeros(count, np.bool_)
         removed[dead] = True
         return found.only(~removed[found.rows])
 
-    def _nearest_by_scan(self, words: Any, n: int) -> list[tuple[int, int, Any]]:
+    def _nearest_by_scan(self, codes: Any, n: int) -> list[tuple[int, int, Any]]:
         """As `_hits`, for the n nearest: the smallest distance that has as many, by bisection."""
         segments, tail = self._read()
         best: list[tuple[int, int, Any]] = []
         for segment in segments:
-            apart = np.bitwise_count(segment.words ^ words).sum(axis=1, dtype=np.int64)
+            apart = np.bitwise_count(segment.codes ^ codes).sum(axis=1, dtype=np.int64)
             apart[segment.dead] = MOST_APART
             rows = np.argsort(apart, kind="stable")[: min(n, segment.living)]
             best += [
@@ -330,7 +330,7 @@ class Queries:
                 for row in rows
             ]
         if len(tail):
-            best += self._tail_hits(tail, len(tail), words, self.bits)
+            best += self._tail_hits(tail, len(tail), codes, self.bits)
         best.sort(key=_by_distance)
         return best
 
@@ -346,11 +346,11 @@ class Queries:
         return distance
 
     def _one(self, fingerprint: Any) -> Any:
-        """Bring one fingerprint into uint64 (words,); None for a document without one."""
+        """Bring one fingerprint into uint64 (width,); None for a document without one."""
         if type(fingerprint) is int and 0 <= fingerprint < self._narrow_end:
-            words = np.empty(1, np.uint64)
-            words[0] = fingerprint
-            return words
+            codes = np.empty(1, np.uint64)
+            codes[0] = fingerprint
+            return codes
         return one_fingerprint(fingerprint, self._settings)
 
     def _places(self, column: IdColumn) -> Places:

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.errors import DataError, FileError
-from neardup.hamming.plans.blocks import multipliers
+from neardup.hamming.plans.blocks import multipliers_of
 from neardup.hamming.plans.choose import SearchPlan
 from neardup.hamming.search.build import build_searcher
 from neardup.hamming.search.tables import TableSearcher
@@ -57,8 +57,8 @@ class StoredSegment(Segment):
 
     def __init__(self, file: SegmentFile, dead: Any = None) -> None:
         """Map the arrays; nothing is read yet."""
-        words = file.array("words")
-        super().__init__(words, file.ids(), file.array("numbers"), dead)
+        codes = file.array("words")
+        super().__init__(codes, file.ids(), file.array("numbers"), dead)
         self.file = file
         self.changed: set[int] = set()
         """Chunks of CHUNK_ROWS rows, some of which were removed since they were last written."""
@@ -137,23 +137,23 @@ class SegmentFile:
         if stored is None or stored["distance"] < settings.distance:
             return None
         plan = SearchPlan(masks=self.array("masks"), **{x: stored[x] for x in PLAN_FIELDS})
-        words, tables = self.array("words"), None
+        codes, tables = self.array("words"), None
         if "table_factors" in self.header["arrays"]:
-            from neardup.kernels.hamming.tables import Tables
+            from neardup.kernels.hamming.tables import SearchTables
 
-            tables = Tables(
+            tables = SearchTables(
                 self.array("table_words"),
                 self.array("table_rows"),
                 self.array("table_starts"),
                 plan.masks,
                 np.uint64(64 - plan.key_bits),
                 self.array("table_factors"),
-                multipliers(words.shape[1]),
+                multipliers_of(codes.shape[1]),
                 stored["heavy"],
             )
         elif plan.kind != "scan":
             return None
-        return build_searcher(words, plan, stored["distance"], settings.bits, tables=tables)
+        return build_searcher(codes, plan, stored["distance"], settings.bits, tables=tables)
 
     def broken_arrays(self) -> list[str]:
         """Names of the arrays whose CRC-32 does not agree."""
@@ -223,7 +223,7 @@ def _contents(segment: Segment, settings: Settings) -> tuple[dict[str, Any], dic
     """The header without the arrays' places, and the arrays."""
     ids = segment.ids
     data, ends = ids.bytes_and_offsets()
-    arrays = {"words": segment.words, "numbers": segment.numbers, "ids": data}
+    arrays = {"words": segment.codes, "numbers": segment.numbers, "ids": data}
     if len(ends):
         arrays |= {"ids": data[ends[0] : ends[-1]], "ends": ends - ends[0]}
     if not ids.ascending:
@@ -233,7 +233,7 @@ def _contents(segment: Segment, settings: Settings) -> tuple[dict[str, Any], dic
     arrays["masks"] = searcher.plan.masks
     if isinstance(searcher, TableSearcher):
         tables = searcher.tables
-        arrays["table_words"], arrays["table_rows"] = tables.words, tables.rows
+        arrays["table_words"], arrays["table_rows"] = tables.codes, tables.rows
         arrays["table_starts"], arrays["table_factors"] = tables.starts, tables.factors
         plan["heavy"] = tables.heavy
     header = {

@@ -21,7 +21,7 @@ from neardup.runtime.arrays import frozen
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from neardup.hamming.search.searchers import Found, Searcher
+    from neardup.hamming.search.searchers import Neighbours, Searcher
     from neardup.index.settings import Settings
 
 __all__ = ["TAIL_ROWS", "Segment", "Tail", "merged", "settled", "successors"]
@@ -34,7 +34,7 @@ class Segment:
     """Rows in order of insertion.
 
     Args:
-        words: uint64 (n, words).
+        codes: uint64 (n, width).
         ids: Their ids, all different.
         numbers: int64 (n,), ascending: the place of each in the order of all insertions.
         dead: bool (n,), True for removed rows; changed in place, but see `successor`.
@@ -43,22 +43,22 @@ class Segment:
 
     def __init__(
         self,
-        words: Any,
+        codes: Any,
         ids: IdColumn,
         numbers: Any,
         dead: Any = None,
         searcher: Searcher | None = None,
     ) -> None:
         """Make no searcher yet."""
-        self.words, self.ids, self.numbers = words, ids, numbers
-        self.dead = np.zeros(len(words), np.bool_) if dead is None else dead
+        self.codes, self.ids, self.numbers = codes, ids, numbers
+        self.dead = np.zeros(len(codes), np.bool_) if dead is None else dead
         self.removed = int(np.count_nonzero(self.dead))
         self._searcher = searcher
         self.is_shared = False
 
     def __len__(self) -> int:
         """Rows, removed ones included."""
-        return len(self.words)
+        return len(self.codes)
 
     @property
     def living(self) -> int:
@@ -69,8 +69,8 @@ class Segment:
         """What finds rows in it; made when it is first asked for."""
         if self._searcher is None:
             memory = settings.table_memory()
-            plan = plan_for(self.words, settings.distance, settings.bits, settings.plan, memory)
-            self._searcher = build_searcher(self.words, plan, settings.distance, settings.bits)
+            plan = plan_for(self.codes, settings.distance, settings.bits, settings.plan, memory)
+            self._searcher = build_searcher(self.codes, plan, settings.distance, settings.bits)
         return self._searcher
 
     @property
@@ -78,7 +78,7 @@ class Segment:
         """The searcher, if it was made."""
         return self._searcher
 
-    def search(self, queries: Any, distance: int, settings: Settings, workers: int) -> Found:
+    def search(self, queries: Any, distance: int, settings: Settings, workers: int) -> Neighbours:
         """Living rows within the distance of each query."""
         found = self.searcher(settings).search(queries, distance, workers)
         return found.only(~self.dead[found.rows]) if self.removed else found
@@ -121,8 +121,8 @@ class Tail:
 
     def __init__(self, width: int) -> None:
         """Start empty, for fingerprints of so many words."""
-        self.words = np.zeros((TAIL_ROWS, width), np.uint64)
-        self.flat = frozen(self.words).reshape(-1)
+        self.codes = np.zeros((TAIL_ROWS, width), np.uint64)
+        self.flat = frozen(self.codes).reshape(-1)
         self.numbers = np.zeros(TAIL_ROWS, np.int64)
         self.ids: list[Any] = []
         self.rows: dict[Any, int] = {}
@@ -135,7 +135,7 @@ class Tail:
     def append(self, identity: Any, fingerprint: Any, number: int) -> None:
         """Add a row; its place must be free."""
         row = len(self.ids)
-        self.words[row] = fingerprint
+        self.codes[row] = fingerprint
         self.numbers[row] = number
         self.rows[identity] = row
         self.ids.append(identity)
@@ -152,20 +152,20 @@ class Tail:
         """Its living rows."""
         live = [row for row in range(len(self.ids)) if row not in self.dead]
         ids = pa.array([self.ids[row] for row in live], ID_KINDS[kind])
-        return Segment(self.words[live], IdColumn(ids), self.numbers[live])
+        return Segment(self.codes[live], IdColumn(ids), self.numbers[live])
 
 
 def merged(segments: list[Segment]) -> Segment:
     """The living rows of several segments that stand one after the other."""
     keep = [np.flatnonzero(~each.dead) if each.removed else None for each in segments]
-    words = [_kept(each.words, rows) for each, rows in zip(segments, keep, strict=True)]
+    codes = [_kept(each.codes, rows) for each, rows in zip(segments, keep, strict=True)]
     numbers = [_kept(each.numbers, rows) for each, rows in zip(segments, keep, strict=True)]
     ids = [
         each.ids.values if rows is None else each.ids.values.take(pa.array(rows))
         for each, rows in zip(segments, keep, strict=True)
     ]
     column = IdColumn(pa.concat_arrays(ids))
-    return Segment(np.concatenate(words), column, np.concatenate(numbers))
+    return Segment(np.concatenate(codes), column, np.concatenate(numbers))
 
 
 def settled(segments: list[Segment]) -> list[Segment]:

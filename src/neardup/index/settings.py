@@ -46,7 +46,7 @@ class Settings:
         check_search_plan(self.plan, self.distance, self.bits)
 
     @property
-    def words(self) -> int:
+    def width(self) -> int:
         """uint64 words of a fingerprint."""
         return -(-self.bits // 64)
 

@@ -42,7 +42,7 @@ class BaseIndex(Queries):
 
         Args:
             ids: A str or int; or many of one kind, as a sequence, NumPy or Arrow array.
-            fingerprints: As many: ints, uint64 (n,) or (n, words), or texts if the index has a
+            fingerprints: As many: ints, uint64 (n,) or (n, width), or texts if the index has a
                 recipe. Documents without a fingerprint (no tokens: None, or masked) are left out,
                 since they match nothing.
 
@@ -55,10 +55,10 @@ class BaseIndex(Queries):
         """
         with self._lock:
             if is_one_id(ids):
-                words = self._one(fingerprints)
-                if words is None:
+                codes = self._one(fingerprints)
+                if codes is None:
                     return 0
-                self._add_one(ids, words)
+                self._add_one(ids, codes)
                 return 1
             return self._add_many(ids, fingerprints)
 
@@ -74,13 +74,13 @@ class BaseIndex(Queries):
         """
         with self._lock:
             self._check_kind(id_kind(identity))
-            words = self._one(fingerprint)
-            if words is None:
+            codes = self._one(fingerprint)
+            if codes is None:
                 return None
-            near, _ = self._hits(words, self.distance, 1)
+            near, _ = self._hits(codes, self.distance, 1)
             if near:
                 return near[0][2], near[0][0]
-            self._add_one(identity, words)
+            self._add_one(identity, codes)
             return None
 
     def remove(self, ids: Any) -> int:
@@ -134,8 +134,8 @@ class BaseIndex(Queries):
                 f" {mine.recipe.digest}: fingerprints of two recipes cannot be compared"
             )
         with self._lock:
-            for ids, words in list(other.batches()):
-                self.add(ids, words)
+            for ids, codes in list(other.batches()):
+                self.add(ids, codes)
 
     def compact(self) -> None:
         """Bring everything into one segment and forget removed rows."""
@@ -156,7 +156,7 @@ class BaseIndex(Queries):
         if self._kind not in {None, kind}:
             raise UsageError(f"the index has ids of kind {self._kind}, not {kind}")
 
-    def _add_one(self, identity: Any, words: Any) -> None:
+    def _add_one(self, identity: Any, codes: Any) -> None:
         kind = id_kind(identity)
         self._check_kind(kind)
         self._kind = kind
@@ -170,8 +170,8 @@ class BaseIndex(Queries):
             found = ((i, each.ids.find_one(identity)) for i, each in enumerate(segments))
             places = [(i, row) for i, row in found if row >= 0 and not segments[i].dead[row]]
         number = self._numbered(1)
-        tail.append(identity, words, number)
-        self._added_one(number, identity, words)
+        tail.append(identity, codes, number)
+        self._added_one(number, identity, codes)
         # The old row goes last: a query in another thread finds one of the two, or both.
         if before is not None:
             tail.dead.add(before)
@@ -181,7 +181,7 @@ class BaseIndex(Queries):
 
     def _add_many(self, ids: Any, fingerprints: Any) -> int:
         column = IdColumn(id_array(ids))
-        words, rows = many_fingerprints(fingerprints, self._settings)
+        codes, rows = many_fingerprints(fingerprints, self._settings)
         offered = len(fingerprints)
         if len(column) != offered:
             raise UsageError(f"{len(column):,} ids for {offered:,} fingerprints: give as many")
@@ -194,18 +194,18 @@ class BaseIndex(Queries):
         repeated = column.repeated()
         if repeated is not None:
             keep = np.flatnonzero(~repeated)
-            column, words = IdColumn(column.values.take(pa.array(keep))), words[keep]
+            column, codes = IdColumn(column.values.take(pa.array(keep))), codes[keep]
         if len(column) <= SMALL_BATCH:
-            for identity, each in zip(column.values.to_pylist(), words, strict=True):
+            for identity, each in zip(column.values.to_pylist(), codes, strict=True):
                 self._add_one(identity, each)
             return len(column)
         self._settle(force=True)
         places = self._places(column)
         first = self._numbered(len(column))
         numbers = np.arange(first, first + len(column))
-        segment = Segment(frozen(words), column, numbers)
+        segment = Segment(frozen(codes), column, numbers)
         self._state = ((*successors(self._state[0]), segment), self._state[1])
-        self._added(first, column.values, segment.words)
+        self._added(first, column.values, segment.codes)
         self._remove_places(places, column.values)  # last, as in _add_one
         segments, tail = self._state
         self._state = (self._arranged(list(segments)), tail)
@@ -245,7 +245,7 @@ class BaseIndex(Queries):
         if len(tail) and (force or len(tail) == TAIL_ROWS):
             segment = tail.segment(self._kind or "int")
             arranged = self._arranged([*segments, segment])
-            self._state = (successors(arranged), Tail(self._settings.words))
+            self._state = (successors(arranged), Tail(self._settings.width))
 
     def _arranged(self, segments: list[Segment]) -> tuple[Segment, ...]:
         """Merge segments where it is time to."""
@@ -263,10 +263,10 @@ class BaseIndex(Queries):
         whole = merged(list(segments))
         return [whole] if len(whole) else []
 
-    def _added(self, first: int, ids: Any, words: Any) -> None:
+    def _added(self, first: int, ids: Any, codes: Any) -> None:
         """Called with rows that were stored and the number of the first; the durable index logs."""
 
-    def _added_one(self, number: int, identity: Any, words: Any) -> None:
+    def _added_one(self, number: int, identity: Any, codes: Any) -> None:
         """As `_added`, for one row."""
 
     def _removed(self, numbers: Any) -> None:

@@ -27,7 +27,7 @@ from neardup.documents import (
 )
 from neardup.errors import UsageError
 from neardup.fingerprinting.recipe import Recipe
-from neardup.pipeline.run.against import Against, Known
+from neardup.pipeline.run.against import Against, ReferenceIndex
 from neardup.pipeline.run.collection import Collection, Resources, batches_of
 from neardup.pipeline.run.facts import run_facts
 from neardup.pipeline.run.matching import Matching
@@ -231,7 +231,7 @@ def dedup_files(
     shown = progress or Quiet()
     watch = Stopwatch(shown)
     with ExitStack() as stack:
-        known = None if against is None else Known(against, matching, read)
+        known = None if against is None else ReferenceIndex(against, matching, read)
         if known is not None:
             stack.callback(known.close)
         sources = open_inputs(stack, paths, resources, format_name)
@@ -279,7 +279,7 @@ def dedup_files(
 
 
 def _decided(
-    collection: Collection, values: Any, known: Known | None, folder: RunFolder | None
+    collection: Collection, values: Any, known: ReferenceIndex | None, folder: RunFolder | None
 ) -> Grouping:
     """Decide, unless a killed run did, and keep that."""
     found = None if folder is None else folder.grouping()

@@ -122,13 +122,13 @@ def add_files(
         inputs.check_contents(index.store)
         for given, values in inputs.batches(progress or Quiet()):
             ids = _as_kind(given, index.id_kind)
-            words = values if isinstance(values, np.ndarray) else index.fingerprints_of(values)
+            codes = values if isinstance(values, np.ndarray) else index.fingerprints_of(values)
             contents = None if index.store == "none" else values
-            missing = _count_missing(words)
+            missing = _count_missing(codes)
             if if_new:
-                stored += _add_new(index, ids, words, contents)
+                stored += _add_new(index, ids, codes, contents)
             else:
-                index.add(ids, words, contents)
+                index.add(ids, codes, contents)
                 stored += len(ids) - missing
             offered += len(ids)
             empty += missing
@@ -184,11 +184,11 @@ def ask_files(
 
         def answers() -> Iterator[pa.RecordBatch]:
             for ids, values in inputs.batches(shown):
-                words = values if isinstance(values, np.ndarray) else index.fingerprints_of(values)
-                found = index.query_batch(words, within.distance, within.limit)
+                codes = values if isinstance(values, np.ndarray) else index.fingerprints_of(values)
+                found = index.query_batch(codes, within.distance, within.limit)
                 rows = found["row"].to_numpy()
                 counts["queries"] += len(ids)
-                counts["empty"] += _count_missing(words)
+                counts["empty"] += _count_missing(codes)
                 counts["matched"] += len(np.unique(rows))
                 counts["hits"] += len(rows)
                 counts["cut"] += int(found.schema.metadata[b"cut"])
@@ -228,7 +228,7 @@ class _Inputs:
         self._rejects = Rejects(rejects_path, self.written)
 
     def batches(self, progress: Progress) -> Iterator[tuple[Any, Any]]:
-        """Ids, an Arrow array, and Arrow texts or uint64 (n, words)."""
+        """Ids, an Arrow array, and Arrow texts or uint64 (n, width)."""
         for path in self._stored:
             found = read_fingerprints(path)
             self._check_recipe(path, found.recipe, found.bits)
@@ -317,11 +317,11 @@ def _count_missing(values: Any) -> int:
     return 0
 
 
-def _add_new(index: DurableIndex, ids: Any, words: Any, contents: Any) -> int:
+def _add_new(index: DurableIndex, ids: Any, codes: Any, contents: Any) -> int:
     """Store those to which nothing near is stored, one after the other; how many."""
     count = 0
-    empty = np.ma.getmaskarray(words).reshape(len(words), -1)[:, 0]
-    plain = np.ma.getdata(words).reshape(len(words), -1)
+    empty = np.ma.getmaskarray(codes).reshape(len(codes), -1)[:, 0]
+    plain = np.ma.getdata(codes).reshape(len(codes), -1)
     for i in np.flatnonzero(~empty).tolist():
         content = None if contents is None else contents[i].as_py()
         count += index.add_if_new(ids[i].as_py(), plain[i], content) is None

@@ -74,6 +74,6 @@ def index_stats(index: DurableIndex, *, measure: bool = False) -> IndexStats:
     if not count:
         return IndexStats(held, None)
     step = 1 if measure else max(1, count // SAMPLE_ROWS)
-    words = np.concatenate([words[::step] for _, words in index.batches()])
+    codes = np.concatenate([codes[::step] for _, codes in index.batches()])
     reach = index.distance
-    return IndexStats(held, plan(count, reach, index.bits, fingerprints=words, measure=measure))
+    return IndexStats(held, plan(count, reach, index.bits, fingerprints=codes, measure=measure))

@@ -62,11 +62,11 @@ def similar_pairs(
         chunks = list(similar_sets(sets, matching.match, workers, partners(matching, sets)))
         found = np.concatenate([np.zeros((0, 2), np.int64), *chunks])
         left, right = found[np.lexsort((found[:, 1], found[:, 0]))].T
-        words = np.ma.getdata(values)
+        codes = np.ma.getdata(values)
         columns = {
             "left": left,
             "right": right,
-            "distance": pa.array(hamming_distance(words[left], words[right]), pa.int32()),
+            "distance": pa.array(hamming_distance(codes[left], codes[right]), pa.int32()),
             "similarity": similarities(sets, left, right, measure),
         }
     return pa.table(columns)

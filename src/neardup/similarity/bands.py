@@ -52,12 +52,12 @@ def band_pairs(fingerprints: Any, plan: BandPlan, workers: int | None = None) ->
     """
     from neardup.kernels.similarity.bands import candidate_pairs
 
-    words = frozen(fingerprints)
-    if words.ndim != 2 or words.shape[1] != plan.bits // 64:
-        raise UsageError(f"fingerprints have shape {words.shape}: use (n, {plan.bits // 64})")
-    if len(words) < 2:
+    codes = frozen(fingerprints)
+    if codes.ndim != 2 or codes.shape[1] != plan.bits // 64:
+        raise UsageError(f"fingerprints have shape {codes.shape}: use (n, {plan.bits // 64})")
+    if len(codes) < 2:
         return
-    search = _Search(words, plan, worker_count(workers))
+    search = _Search(codes, plan, worker_count(workers))
     wave = TABLES_AT_ONCE * search.workers
     for first in range(0, plan.tables, wave):
         found: dict[tuple[int, int], Any] = {}
@@ -96,8 +96,8 @@ def documents_with_partner(
     flags = np.ascontiguousarray(chosen[rows], np.uint8)
     if not flags.all():
         threads = worker_count(workers)
-        words = frozen(fold_sets(sets, rows, plan.bits // 64, threads))
-        _flag(_Search(words, plan, threads), flags, rows, sets, match)
+        codes = frozen(fold_sets(sets, rows, plan.bits // 64, threads))
+        _flag(_Search(codes, plan, threads), flags, rows, sets, match)
     chosen[rows] = flags
     return np.flatnonzero(chosen)
 
@@ -110,7 +110,7 @@ def _flag(search: _Search, flags: Any, rows: Any, sets: FeatureSets, match: Matc
     documents = Documents(
         rows, sets.features, sets.offsets,
         np.zeros(0, np.int32) if sets.groups is None else sets.groups,
-        MEASURES.index(match.measure), float(match.similarity), sets.words,
+        MEASURES.index(match.measure), float(match.similarity), sets.codes,
         ANY_DISTANCE if match.distance is None else match.distance,
     )  # fmt: skip
 
@@ -124,14 +124,14 @@ def _flag(search: _Search, flags: Any, rows: Any, sets: FeatureSets, match: Matc
         sets.forget()
 
 
-def fold_sets(sets: FeatureSets, rows: Any, words: int, workers: int | None = None) -> Any:
-    """Fold the feature sets of documents `rows` (int64) into fingerprints; uint64 (m, words).
+def fold_sets(sets: FeatureSets, rows: Any, width: int, workers: int | None = None) -> Any:
+    """Fold the feature sets of documents `rows` (int64) into fingerprints; uint64 (m, width).
 
     Every feature has weight 1, whatever the recipe's weights: the similarity is that of sets.
     """
     from neardup.kernels.similarity.bands import fold_rows
 
-    out = np.empty((rows.size, words), np.uint64)
+    out = np.empty((rows.size, width), np.uint64)
 
     def fold(_: int, begin: int) -> None:
         part = slice(begin, begin + FOLD_DOCUMENTS)
@@ -145,13 +145,13 @@ def fold_sets(sets: FeatureSets, rows: Any, words: int, workers: int | None = No
 class _Search:
     """Fingerprints, whole and in slices, and the working memory of the threads."""
 
-    def __init__(self, words: Any, plan: BandPlan, workers: int) -> None:
-        from neardup.kernels.similarity.bands import Tables
+    def __init__(self, codes: Any, plan: BandPlan, workers: int) -> None:
+        from neardup.kernels.similarity.bands import BandTables
 
         self.plan, self.workers, self.room = plan, workers, 0
-        self.count = len(words)
+        self.count = len(codes)
         keys, checks = (frozen(masks) for masks in plan.masks())
-        self.tables = Tables(words, keys, checks, plan.check_distance, plan.distance)
+        self.tables = BandTables(codes, keys, checks, plan.check_distance, plan.distance)
         self.bits = plan.bit_order()
         self.slices = self._cut()
         alone = self.count <= ROWS_OF_A_THREAD
@@ -162,7 +162,7 @@ class _Search:
         """The slices of all bits, every bit at its own place."""
         from neardup.kernels.squares import BLOCK_ROWS, slice_rows
 
-        bits, flat = self.plan.bits, self.tables.words.reshape(-1)
+        bits, flat = self.plan.bits, self.tables.codes.reshape(-1)
         slices = np.empty(self.blocks * bits * BLOCK_ROWS // 64, np.uint64)
         places = np.arange(bits)
 

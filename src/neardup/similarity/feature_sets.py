@@ -28,7 +28,7 @@ class FeatureSets:
     Args:
         features: uint64: those of document 0, then of document 1, and so on.
         offsets: int64 (n + 1,): document i has features[offsets[i]:offsets[i + 1]].
-        words: uint64 (n, words): their fingerprints, low word first.
+        codes: uint64 (n, width): their fingerprints, low word first.
         groups: int32 (n,): only documents with the same number may match; None: all may.
         cell_limit: Most bytes that the counts of features may take.
         forget: Called after each chunk: gives back the memory of features read from disk.
@@ -37,7 +37,7 @@ class FeatureSets:
 
     features: Any
     offsets: Any
-    words: Any
+    codes: Any
     groups: Any = None
     cell_limit: int = 1 << 30
     forget: Callable[[], None] = lambda: None

@@ -47,7 +47,7 @@ def similar_greedy(
     match: Match,
     workers: int | None = None,
     work: Work | None = None,
-    known: int = 0,
+    first_new: int = 0,
 ) -> tuple[Any, Any]:
     """Keep documents in order of priority; drop one only if it is similar to a kept one.
 
@@ -58,7 +58,7 @@ def similar_greedy(
         match: When two documents match.
         workers: Threads; the processors at hand unless given.
         work: Told what the search took.
-        known: So many documents, the first in order, are kept whatever they are similar to.
+        first_new: So many documents, the first in order, are kept whatever they are similar to.
 
     Returns:
         kept_of: int64 (n,): for a dropped document the kept one of highest priority that it is
@@ -66,7 +66,7 @@ def similar_greedy(
     """
     from neardup.kernels.similarity.join import GREEDY
 
-    run = _Run(sets, order, match, worker_count(workers), known)
+    run = _Run(sets, order, match, worker_count(workers), first_new)
     for batch in run.batches_of_groups():
         run.restrict(batch)
         run.match_all(GREEDY)
@@ -111,12 +111,12 @@ class _Run:
     """One walk over the documents with the index of those before."""
 
     def __init__(
-        self, sets: FeatureSets, order: Any, match: Match, workers: int, known: int = 0
+        self, sets: FeatureSets, order: Any, match: Match, workers: int, first_new: int = 0
     ) -> None:
         from neardup.kernels.similarity.postings import USED
 
         n = len(sets)
-        self._known = known
+        self._first_new = first_new
         self._sets = sets
         self._order = np.ascontiguousarray(order, np.int64)
         self._measure = MEASURES.index(match.measure)
@@ -200,8 +200,8 @@ class _Run:
             match_chunk,
             mode, documents, self._sets.features, self._sets.offsets, self._groups,
             self._measure, self._similarity, keys, before, key_offsets, self._table,
-            self._rows, self.used, self._rank, self._known, self._seen, self._found,
-            self._sets.words, self._distance, self.match, self.score, stop,
+            self._rows, self.used, self._rank, self._first_new, self._seen, self._found,
+            self._sets.codes, self._distance, self.match, self.score, stop,
         )  # fmt: skip
         try:
             found = matching.result()

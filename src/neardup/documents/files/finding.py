@@ -16,11 +16,11 @@ from neardup.errors import DataError, FileError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Found", "find_files"]
+__all__ = ["FoundFile", "find_files"]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundFile:
     """One file.
 
     Args:
@@ -37,7 +37,7 @@ class Found:
     is_named: bool = False
 
 
-def find_files(path: str) -> list[Found]:
+def find_files(path: str) -> list[FoundFile]:
     """Expand one argument: a file, a folder, a pattern, each also as a URI.
 
     Folders give every regular file at any depth, patterns (*, ?, [...], and ** for folders at any
@@ -49,19 +49,19 @@ def find_files(path: str) -> list[Found]:
     """
     path = as_local(path)
     if path == "-":
-        return [Found(path, path, is_named=True)]
+        return [FoundFile(path, path, is_named=True)]
     if is_uri(path):
         return _find_remote(path)
     if os.path.isdir(path):  # noqa: PTH112
         return _checked(path, sorted(_walk(path, ""), key=_relative))
     if not glob.has_magic(path) or os.path.lexists(path):
-        return [Found(path, os.path.basename(path), is_named=True)]  # noqa: PTH119
+        return [FoundFile(path, os.path.basename(path), is_named=True)]  # noqa: PTH119
     base = _fixed_part(path)
     return _checked(path, [_local(x, base) for x in sorted(glob.glob(path, recursive=True))  # noqa: PTH207
                            if os.path.isfile(x)], is_pattern=True)  # noqa: PTH113  # fmt: skip
 
 
-def _walk(folder: str, prefix: str) -> Iterator[Found]:
+def _walk(folder: str, prefix: str) -> Iterator[FoundFile]:
     folders = [(folder, prefix)]
     while folders:
         folder, prefix = folders.pop()
@@ -74,20 +74,20 @@ def _walk(folder: str, prefix: str) -> Iterator[Found]:
                         folders.append((entry.path, f"{prefix}{entry.name}/"))
                     elif entry.is_file():
                         nbytes = entry.stat().st_size
-                        yield Found(entry.path, prefix + entry.name, nbytes)
+                        yield FoundFile(entry.path, prefix + entry.name, nbytes)
         except OSError as error:
             raise file_error(folder, "read", error) from None
 
 
-def _local(path: str, base: str) -> Found:
+def _local(path: str, base: str) -> FoundFile:
     try:
         nbytes = os.stat(path)[stat.ST_SIZE]  # noqa: PTH116
     except OSError as error:
         raise file_error(path, "read", error) from None
-    return Found(path, os.path.relpath(path, base or ".").replace(os.sep, "/"), nbytes)
+    return FoundFile(path, os.path.relpath(path, base or ".").replace(os.sep, "/"), nbytes)
 
 
-def _find_remote(uri: str) -> list[Found]:
+def _find_remote(uri: str) -> list[FoundFile]:
     fs, key = locate(uri)
     with remote_errors(uri, "read"):
         if glob.has_magic(key) and not fs.exists(key):
@@ -97,17 +97,17 @@ def _find_remote(uri: str) -> list[Found]:
                 raise FileError(f"cannot read {uri}: No such file or directory")
             listed, base, is_pattern = fs.find(key, detail=True), key, False
         else:
-            return [Found(uri, posixpath.basename(key), is_named=True)]
+            return [FoundFile(uri, posixpath.basename(key), is_named=True)]
     start = len(base.rstrip("/")) + 1 if base else 0
     found = [
-        Found(fs.unstrip_protocol(name), name[start:], _size(info))
+        FoundFile(fs.unstrip_protocol(name), name[start:], _size(info))
         for name, info in listed.items()
         if info["type"] == "file" and not _is_hidden(name[start:])
     ]
     return _checked(uri, sorted(found, key=_relative), is_pattern=is_pattern)
 
 
-def _checked(path: str, found: list[Found], *, is_pattern: bool = False) -> list[Found]:
+def _checked(path: str, found: list[FoundFile], *, is_pattern: bool = False) -> list[FoundFile]:
     if not found and is_pattern:
         raise FileError(f"cannot read {path}: no file matches the pattern")
     if not found:
@@ -130,5 +130,5 @@ def _size(info: dict[str, Any]) -> int:
     return int(info.get("size") or 0)
 
 
-def _relative(found: Found) -> str:
+def _relative(found: FoundFile) -> str:
     return found.relative

@@ -13,7 +13,7 @@ from neardup.documents.batch import Gathered, Joiner
 from neardup.documents.files.inputs import StreamInput
 from neardup.documents.files.problems import BadRecordError, missing_field, quoted
 from neardup.documents.formats.csv_fields import CsvFields
-from neardup.documents.formats.fields import Found
+from neardup.documents.formats.fields import Fields
 from neardup.documents.formats.lines import TextSource
 from neardup.documents.formats.spans import Spans
 from neardup.documents.rejects import refuse
@@ -193,7 +193,7 @@ class _Records:
         wanted = self._text + [column for column in others if column is not None]
         return CsvFields(self._options, delimiter, self._width, wanted, self._parsed)
 
-    def read(self, rows: Iterator[list[str]], lines: _Lines, nbytes: int) -> Found:
+    def read(self, rows: Iterator[list[str]], lines: _Lines, nbytes: int) -> Fields:
         """Read records of at least `nbytes`, or up to the end of the file."""
         self._gathered = Gathered(self._options)
         lengths, accepted, begins = [], [], []
@@ -214,7 +214,7 @@ class _Records:
             accepted.append(is_record)
             if is_record:
                 begins.append(number - before)
-        return Found(
+        return Fields(
             self._gathered.columns(),
             np.array(lengths, np.int64),
             np.array(accepted, np.bool_),

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.documents.files.problems import BadRecordError
-from neardup.documents.formats.fields import SLACK, Found, is_utf8, named_columns, text_array
+from neardup.documents.formats.fields import SLACK, Fields, is_utf8, named_columns, text_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -48,7 +48,7 @@ class CsvFields:
         self._line_numbers = np.empty(0, np.int32)
         self._quotes = np.empty(0, np.uint64)
 
-    def find(self, block: bytes) -> Found | None:
+    def find(self, block: bytes) -> Fields | None:
         """Find the whole records of a block, at least one, or None; see `Found`."""
         from neardup.kernels.documents.csv_records import find_marks, walk_marks
 
@@ -78,7 +78,7 @@ class CsvFields:
             columns[-1] = pa.array(numbers, pa.float64())
         named = named_columns(self._options, columns)
         used = int(self._line_numbers[lines - 1])
-        return Found(named, np.diff(ends, prepend=0), accepted, rows[:records], used)
+        return Fields(named, np.diff(ends, prepend=0), accepted, rows[:records], used)
 
     def _make_room(self, nbytes: int) -> None:
         if len(self._marks) <= nbytes:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from neardup.documents.batch import ReadOptions
 
-__all__ = ["SLACK", "Found", "is_utf8", "named_columns", "text_array"]
+__all__ = ["SLACK", "Fields", "is_utf8", "named_columns", "text_array"]
 
 SLACK: Final = 64
 """Bytes that the kernels may write behind what they mean."""
@@ -31,7 +31,7 @@ _JOINT: Final = pa.scalar("\n", pa.large_string())
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Fields:
     """The records of a block.
 
     Args:

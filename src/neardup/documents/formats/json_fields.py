@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from neardup.documents.formats.fields import SLACK, Found, is_utf8, named_columns, text_array
+from neardup.documents.formats.fields import SLACK, Fields, is_utf8, named_columns, text_array
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -31,7 +31,7 @@ class JsonFields:
         self._backslashes = np.empty(0, np.uint64)
         self._scratch = np.empty(0, np.uint8)
 
-    def find(self, block: bytes) -> Found | None:
+    def find(self, block: bytes) -> Fields | None:
         """Find the fields of every record, or None where a complete parser is needed."""
         from neardup.kernels.documents.json_lines import find_marks, walk_marks
 
@@ -59,7 +59,7 @@ class JsonFields:
         if self._options.number is not None:
             columns[-1] = columns[-1].cast(pa.float64())
         named = named_columns(self._options, columns)
-        return Found(
+        return Fields(
             named, np.diff(ends, prepend=0), accepted, np.flatnonzero(accepted), int(lines)
         )
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from neardup.documents.batch import Columns, Gathered, Joiner, string_array
 from neardup.documents.files.problems import BadRecordError, missing_field
-from neardup.documents.formats.fields import Found
+from neardup.documents.formats.fields import Fields
 from neardup.documents.formats.json_fields import JsonFields
 from neardup.documents.formats.lines import TextSource
 from neardup.documents.formats.spans import Spans
@@ -89,12 +89,12 @@ class JsonlSource(TextSource):
             )
         return block
 
-    def _parse(self, parser: _Parser, block: bytes, row: int, rejects: Rejects | None) -> Found:
+    def _parse(self, parser: _Parser, block: bytes, row: int, rejects: Rejects | None) -> Fields:
         lines = io.BytesIO(block).readlines()
         lengths = np.fromiter(map(len, lines), np.int64, len(lines))
         if (parsed := parser.all_of(lines)) is not None:
             every = np.arange(len(lines))
-            return Found(parsed, lengths, np.ones(len(lines), np.bool_), every, len(lines))
+            return Fields(parsed, lengths, np.ones(len(lines), np.bool_), every, len(lines))
         accepted = np.zeros(len(lines), np.bool_)
         gathered = Gathered(parser.options)
         for i, line in enumerate(lines):
@@ -108,7 +108,7 @@ class JsonlSource(TextSource):
                 continue
             accepted[i] = True
         records = np.flatnonzero(accepted)
-        return Found(gathered.columns(), lengths, accepted, records, len(lines))
+        return Fields(gathered.columns(), lengths, accepted, records, len(lines))
 
 
 class _Parser:

@@ -19,7 +19,7 @@ from neardup.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from neardup.documents.files.finding import Found
+    from neardup.documents.files.finding import FoundFile
     from neardup.documents.files.inputs import Input
     from neardup.documents.source import Source
 
@@ -69,7 +69,7 @@ def open_sources(
     return [_open_records(file, tmp, format) for file in files]
 
 
-def _are_documents(files: Sequence[Found]) -> bool:
+def _are_documents(files: Sequence[FoundFile]) -> bool:
     """Whether the extensions say that each file is a document; UsageError for a mixture."""
     documents = [file for file in files if not _holds_records(file)]
     for file in documents:
@@ -89,7 +89,7 @@ def _are_documents(files: Sequence[Found]) -> bool:
     return bool(documents)
 
 
-def _holds_records(file: Found) -> bool:
+def _holds_records(file: FoundFile) -> bool:
     return file.path == "-" or format_of_path(file.path) is not None
 
 
@@ -100,7 +100,7 @@ def _is_text(path: str) -> bool:
     return plain.endswith(TEXT_EXTENSIONS)
 
 
-def _open_text(files: Sequence[Found], tmp: str | None) -> Source:
+def _open_text(files: Sequence[FoundFile], tmp: str | None) -> Source:
     sized = []
     for file in files:
         nbytes: int | None = file.nbytes
@@ -112,7 +112,7 @@ def _open_text(files: Sequence[Found], tmp: str | None) -> Source:
     return TextFilesSource(sized)
 
 
-def _open_records(file: Found, tmp: str | None, forced: str | None) -> Source:
+def _open_records(file: FoundFile, tmp: str | None, forced: str | None) -> Source:
     name = forced or ("jsonl" if file.path == "-" else format_of_path(file.path)) or "jsonl"
     source = FORMATS[name](find_input(file.path, tmp))
     if file.path != "-":

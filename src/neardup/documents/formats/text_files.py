@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from neardup.documents.batch import Batch, ReadOptions
     from neardup.documents.files.atomic import AtomicFile, AtomicFolder
-    from neardup.documents.files.finding import Found
+    from neardup.documents.files.finding import FoundFile
     from neardup.documents.rejects import Rejects
 
 __all__ = ["TEXT_EXTENSIONS", "TextFilesSource"]
@@ -44,7 +44,7 @@ class TextFilesSource(DocumentFiles):
 
     format = "text"
 
-    def __init__(self, files: Sequence[Found]) -> None:
+    def __init__(self, files: Sequence[FoundFile]) -> None:
         """Take files that were found; UsageError if two have the same relative path."""
         self.name = files[0].path if len(files) == 1 else "text files"
         self.path = None

@@ -13,7 +13,7 @@ import numpy as np
 from neardup.hamming.join.mih import candidates, join_keys
 from neardup.hamming.join.partition import Groups, Partition, group_equal
 from neardup.hamming.join.problem import NO_IDS, NO_WEIGHTS, Collector, Engine, Problem
-from neardup.hamming.plans.blocks import SAMPLE_ROWS, multipliers
+from neardup.hamming.plans.blocks import SAMPLE_ROWS, multipliers_of
 from neardup.hamming.plans.join import (
     JoinPlan,
     bins_log2,
@@ -43,9 +43,9 @@ NO_PAIRS: Final = np.empty(0, np.uint64)
 
 def solve(problem: Problem, engine: Engine, collector: Collector, plan: str = "auto") -> None:
     """Find every pair of the problem within the distance, exactly once, for the collector."""
-    if len(problem.words) < 2:
+    if len(problem.codes) < 2:
         return
-    sample = sample_of(problem.words)
+    sample = sample_of(problem.codes)
     if not problem.distinct and duplicate_share(sample) > DUPLICATE_SHARE:
         solve_collapsed(problem, engine, collector, plan)
         return
@@ -59,21 +59,21 @@ def choose_plan(
 
     Skew can make buckets that meet much larger than the sample says; the other plans split those.
     """
-    n, near = len(problem.words), 0.0
+    n, near = len(problem.codes), 0.0
     uniting = len(collector.parent(0)) > 0
     chosen = plan_pairs(n, engine.distance, engine.bits, sample, plan)
     if plan == "auto" and not uniting and chosen.seconds > SECONDS_ASKED:
         near = mean_neighbours(sample, engine.distance, n) * n / 2
         if near:
             chosen = plan_pairs(n, engine.distance, engine.bits, sample, near=near)
-    if plan != "auto" or not chosen.turned:
+    if plan != "auto" or not chosen.mih:
         return chosen
     if uniting and mean_neighbours(sample, engine.distance, n) > DENSE_NEIGHBOURS:
-        return plan_pairs(n, engine.distance, engine.bits, sample, turned=False)
-    counted = candidates(problem.words, chosen)
+        return plan_pairs(n, engine.distance, engine.bits, sample, mih=False)
+    counted = candidates(problem.codes, chosen)
     if counted <= chosen.candidates * EXPECTED_TIMES + n:
         return chosen
-    other = plan_pairs(n, engine.distance, engine.bits, sample, turned=False, near=near)
+    other = plan_pairs(n, engine.distance, engine.bits, sample, mih=False, near=near)
     return other if uniting or seconds_at(chosen, counted) > other.seconds else chosen
 
 
@@ -90,12 +90,12 @@ def mean_neighbours(sample: Any, distance: int, n: int) -> float:
 
 def solve_collapsed(problem: Problem, engine: Engine, collector: Collector, plan: str) -> None:
     """Solve a problem for one row of each group of equal fingerprints."""
-    groups = Groups.of(group_equal(problem.words, engine.workers))
+    groups = Groups.of(group_equal(problem.codes, engine.workers))
     firsts = groups.firsts
     inner = collector.collapsed(problem, groups)
     distinct = replace(
         problem,
-        words=frozen(problem.words[firsts]),
+        codes=frozen(problem.codes[firsts]),
         rows=NO_IDS if inner is not collector else problem.named(firsts),
         weights=groups.sizes if inner is not collector else NO_WEIGHTS,
         distinct=True,
@@ -104,9 +104,9 @@ def solve_collapsed(problem: Problem, engine: Engine, collector: Collector, plan
     collector.expand(inner, problem, groups)
 
 
-def sample_of(words: Any) -> Any:
+def sample_of(codes: Any) -> Any:
     """Up to SAMPLE_ROWS rows from all parts of the words: uint64 (s, W)."""
-    return words[:: max(1, len(words) // SAMPLE_ROWS)][:SAMPLE_ROWS]
+    return codes[:: max(1, len(codes) // SAMPLE_ROWS)][:SAMPLE_ROWS]
 
 
 def duplicate_share(sample: Any) -> float:
@@ -116,19 +116,19 @@ def duplicate_share(sample: Any) -> float:
 
 def run_plan(problem: Problem, engine: Engine, collector: Collector, plan: JoinPlan) -> None:
     """Run a plan: a scan, or one partition for every block that can come first."""
-    if plan.turned:
+    if plan.mih:
         threads = Threads(problem, engine, collector, plan, 0, 0)
         where = (threads.run, threads.agree(), threads.blocks)
-        join_keys(problem.words, plan, engine.workers, *where)
+        join_keys(problem.codes, plan, engine.workers, *where)
         return
     if plan.choose == 0:
         run_scan(problem, engine, collector)
         return
-    n, width = problem.words.shape
+    n, width = problem.codes.shape
     parts = Partition.empty(n, width)
     expected = largest_expected(problem, plan)
     for block in range(len(plan.masks) - plan.choose + 1):
-        parts.fill(problem.words, plan.masks[block], engine.workers)
+        parts.fill(problem.codes, plan.masks[block], engine.workers)
         join_block(problem, parts, block, engine, collector, plan, expected)
 
 
@@ -164,7 +164,7 @@ def _join_partition(parts: Partition, block: int, threads: Threads, workers: int
     from neardup.kernels.hamming.join import join_buckets
 
     def join(slot: int, chunk: tuple[int, int]) -> None:
-        where = (parts.words, parts.ids, parts.starts, *chunk, block, threads.blocks)
+        where = (parts.codes, parts.ids, parts.starts, *chunk, block, threads.blocks)
         scratch = threads.scratch(slot)
         threads.run(slot, lambda sink: join_buckets(*where, sink, scratch))
 
@@ -175,14 +175,14 @@ def run_scan(problem: Problem, engine: Engine, collector: Collector) -> None:
     """Compare all pairs."""
     from neardup.kernels.hamming.scan import scan_rows
 
-    n, width = problem.words.shape
+    n, width = problem.codes.shape
     ids = np.arange(n, dtype=np.uint32)
     nothing = JoinPlan("scan", np.zeros((0, width), np.uint64), 0, 0, 0)
     threads = Threads(problem, engine, collector, nothing, 0, 0)
 
     def scan(slot: int, first: int) -> None:
         last = min(first + SCAN_STEP, n)
-        where = (problem.words, ids, first, last, threads.agree(), threads.blocks)
+        where = (problem.codes, ids, first, last, threads.agree(), threads.blocks)
         threads.run(slot, lambda sink: scan_rows(*where, sink))
 
     in_threads(engine.workers, scan, range(0, n, SCAN_STEP))
@@ -202,7 +202,7 @@ def solve_heavy(
     inside = problem.part(np.sort(positions).astype(np.int64), plan.masks[:last], agree)
     if not problem.distinct:
         solve_collapsed(inside, engine, collector, "auto")
-    elif 2 * len(positions) > len(problem.words):
+    elif 2 * len(positions) > len(problem.codes):
         run_scan(inside, engine, collector)
     else:
         solve(inside, engine, collector)
@@ -223,7 +223,7 @@ class Threads:
         """Lay out the masks: the outer conditions first, then the blocks."""
         from neardup.kernels.hamming.join import Blocks
 
-        width = problem.words.shape[1]
+        width = problem.codes.shape[1]
         rules = np.zeros((0, width), np.uint64) if problem.rules is None else problem.rules
         capacity = max(16 * engine.heavy, int(4 * expected))
         self.problem, self.collector, self.plan = problem, collector, plan
@@ -234,7 +234,7 @@ class Threads:
             len(rules),
             plan.choose,
             engine.distance,
-            multipliers(width, 1),
+            multipliers_of(width, 1),
             direct_sizes(len(plan.masks), plan.choose, width, engine.heavy),
             engine.heavy,
             capacity,
@@ -255,7 +255,7 @@ class Threads:
         from neardup.kernels.hamming.join import MAX_BINS_LOG2, Scratch
 
         if slot not in self._scratch:
-            levels, width = max(self.plan.choose - 1, 1), self.problem.words.shape[1]
+            levels, width = max(self.plan.choose - 1, 1), self.problem.codes.shape[1]
             bins = 2 << min(MAX_BINS_LOG2, max(self._rows, 1).bit_length())
             self._scratch[slot] = Scratch(
                 np.empty((levels, self._rows, width), np.uint64),
@@ -309,7 +309,7 @@ def largest_expected(problem: Problem, plan: JoinPlan) -> float:
     """Rows of a first-level bucket if the block with the fewest bits were random."""
     if plan.choose == 0:
         return 0
-    n = len(problem.words)
+    n = len(problem.codes)
     narrowest = int(np.bitwise_count(plan.masks).sum(axis=1).min())
-    partitioned = bins_log2(n, problem.words.shape[1])
+    partitioned = bins_log2(n, problem.codes.shape[1])
     return float(n / 2 ** min(narrowest, partitioned))

@@ -31,40 +31,40 @@ RANGES_A_THREAD: Final = 64
 ROWS_A_RANGE: Final = 1 << 12
 
 
-def candidates(words: Any, plan: JoinPlan) -> float:
+def candidates(codes: Any, plan: JoinPlan) -> float:
     """How many pairs a plan of turned blocks compares, from a sample of the rows.
 
     Args:
-        words: uint64 (n, W).
-        plan: A plan with `turned` blocks.
+        codes: uint64 (n, W).
+        plan: A plan with `part` blocks.
     """
     from neardup.kernels.hamming.mih import count_blocks, count_near_keys
 
-    sample = frozen(words[:: -(-len(words) // ROWS_COUNTED)])
+    sample = frozen(codes[:: -(-len(codes) // ROWS_COUNTED)])
     asked = np.linspace(0, len(sample) - 1, min(len(sample), ROWS_ASKED)).astype(np.int64)
     total = 0.0
-    for block, turned in enumerate(plan.turned):
-        if turned.radius >= 0:
+    for block, part in enumerate(plan.mih):
+        if part.radius >= 0:
             key = _key_of(plan, block)
             counts = np.zeros(1 << key.bits, np.int64)
             count_blocks(sample, 0, len(sample), key, 0, counts)
-            ball = flips(key.bits, turned.radius)
+            ball = flips(key.bits, part.radius)
             total += count_near_keys(sample, asked, key, ball, counts) - len(asked)
-    return total / len(asked) * (len(words) / len(sample)) * len(words) / 2
+    return total / len(asked) * (len(codes) / len(sample)) * len(codes) / 2
 
 
 def _key_of(plan: JoinPlan, block: int) -> Any:
-    from neardup.kernels.hamming.mih import Key
+    from neardup.kernels.hamming.mih import BlockKey
 
-    turned = plan.turned[block]
-    return Key(turned.first, turned.length, turned.key_bits)
+    part = plan.mih[block]
+    return BlockKey(part.first, part.length, part.key_bits)
 
 
 @dataclass(slots=True)
 class SortedRows:
     """Rows sorted by the key of a block; the arrays are used again for the next block."""
 
-    words: Any  # uint64 (n, W): by bins, the keys' upper bits
+    codes: Any  # uint64 (n, W): by bins, the keys' upper bits
     numbers: Any  # uint32 (n,), likewise
     columns: Any  # uint64 (W, n + PADDING)
     ids: Any  # uint32 (n,)
@@ -76,15 +76,15 @@ class SortedRows:
         return cls(np.empty((n, width), np.uint64), np.empty(n, np.uint32), columns,
                    np.empty(n, np.uint32))  # fmt: skip
 
-    def fill(self, words: Any, plan: JoinPlan, block: int, workers: int) -> Any:
-        """Sort `words` by a block's key, every thread its own range of rows, then of bins.
+    def fill(self, codes: Any, plan: JoinPlan, block: int, workers: int) -> Any:
+        """Sort `codes` by a block's key, every thread its own range of rows, then of bins.
 
         Returns:
             A Sorted of the kernels.
         """
         from neardup.kernels.hamming.mih import Sorted, count_blocks, order_bins, scatter_blocks
 
-        n, key = len(words), _key_of(plan, block)
+        n, key = len(codes), _key_of(plan, block)
         low = max(0, key.bits - BINS_LOG2)
         share = -(-n // workers) if n > 1 << 16 else n
         ranges = [(t, begin, min(begin + share, n)) for t, begin in enumerate(range(0, n, share))]
@@ -92,7 +92,7 @@ class SortedRows:
 
         def count(_: int, part: tuple[int, int, int]) -> None:
             t, begin, end = part
-            count_blocks(words, begin, end, key, low, counts[t])
+            count_blocks(codes, begin, end, key, low, counts[t])
 
         in_threads(workers, count, ranges)
         ends = np.cumsum(counts.T.ravel()).reshape(-1, len(ranges)).T
@@ -100,7 +100,7 @@ class SortedRows:
 
         def scatter(_: int, part: tuple[int, int, int]) -> None:
             t, begin, end = part
-            scatter_blocks(words, begin, end, key, low, places[t], self.words, self.numbers)
+            scatter_blocks(codes, begin, end, key, low, places[t], self.codes, self.numbers)
 
         in_threads(workers, scatter, ranges)
         starts = np.full((1 << key.bits) + 1, n, np.int64)
@@ -108,7 +108,7 @@ class SortedRows:
         bins = np.append(0, ends[-1])
 
         def order(_: int, part: tuple[int, int]) -> None:
-            order_bins(self.words, self.numbers, bins, *part, key, low, rows)
+            order_bins(self.codes, self.numbers, bins, *part, key, low, rows)
 
         in_threads(workers, order, _ranges(bins, workers))
         return rows
@@ -125,14 +125,14 @@ def _ranges(starts: Any, workers: int) -> list[tuple[int, int]]:
 
 
 def join_keys(
-    words: Any, plan: JoinPlan, workers: int, run: Callable[[int, Callable[[Any], None]], None],
+    codes: Any, plan: JoinPlan, workers: int, run: Callable[[int, Callable[[Any], None]], None],
     agree: Any, blocks: Any,
 ) -> None:  # fmt: skip
     """Find every pair within the distance, exactly once.
 
     Args:
-        words: uint64 (n, W).
-        plan: A plan with `turned` blocks.
+        codes: uint64 (n, W).
+        plan: A plan with `part` blocks.
         workers: Threads.
         run: Called as run(slot, kernel): calls the kernel with a sink.
         agree: uint8: the problem's conditions, as the kernels of `join` have them.
@@ -140,13 +140,13 @@ def join_keys(
     """
     from neardup.kernels.hamming.mih import Ball, join_turned
 
-    sorted_rows = SortedRows.empty(*words.shape)
-    radii = np.array([turned.radius for turned in plan.turned], np.int64)
-    for block, turned in enumerate(plan.turned):
-        if turned.radius < 0:
+    sorted_rows = SortedRows.empty(*codes.shape)
+    radii = np.array([part.radius for part in plan.mih], np.int64)
+    for block, part in enumerate(plan.mih):
+        if part.radius < 0:
             continue
-        rows = sorted_rows.fill(words, plan, block, workers)
-        ball = Ball(block, flips(turned.key_bits, turned.radius), radii)
+        rows = sorted_rows.fill(codes, plan, block, workers)
+        ball = Ball(block, flips(part.key_bits, part.radius), radii)
 
         def join(slot: int, part: tuple[int, int], rows: Any = rows, ball: Any = ball) -> None:
             run(slot, lambda sink: join_turned(rows, *part, ball, agree, blocks, sink))

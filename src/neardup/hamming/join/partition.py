@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from neardup.hamming.plans.blocks import multipliers
+from neardup.hamming.plans.blocks import multipliers_of
 from neardup.hamming.plans.join import bins_log2
 from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import in_threads, worker_count
@@ -46,7 +46,7 @@ class Groups:
 class Partition:
     """Rows of a problem by the hash of a mask; the arrays are used again for the next mask."""
 
-    words: Any  # uint64 (n, W)
+    codes: Any  # uint64 (n, W)
     ids: Any  # uint32 (n,): positions in the source
     starts: Any  # int64 (bins + 1,)
 
@@ -55,19 +55,19 @@ class Partition:
         """Room for n rows of `width` words."""
         return cls(np.empty((n, width), np.uint64), np.empty(n, np.uint32), None)
 
-    def fill(self, words: Any, mask: Any, workers: int) -> None:
-        """Partition `words`, stable, every thread its own range of rows."""
+    def fill(self, codes: Any, mask: Any, workers: int) -> None:
+        """Partition `codes`, stable, every thread its own range of rows."""
         from neardup.kernels.hamming.partition import count_keys, scatter_rows
 
-        n, width = words.shape
+        n, width = codes.shape
         bits = bins_log2(n, width)
-        shift, odd = np.uint64(64 - bits), multipliers(width)
+        shift, multipliers = np.uint64(64 - bits), multipliers_of(width)
         share = -(-n // workers) if n > 1 << 16 else n
         ranges = [(t, low, min(low + share, n)) for t, low in enumerate(range(0, n, share))]
         counts = np.zeros((len(ranges), 1 << bits), np.int64)
 
         def count(_: int, part: tuple[int, int, int]) -> None:
-            count_keys(words, part[1], part[2], mask, odd, shift, counts[part[0]])
+            count_keys(codes, part[1], part[2], mask, multipliers, shift, counts[part[0]])
 
         in_threads(workers, count, ranges)
         places = np.cumsum(counts.T.ravel()).reshape(-1, len(ranges)).T
@@ -76,7 +76,9 @@ class Partition:
 
         def scatter(_: int, part: tuple[int, int, int]) -> None:
             t, low, high = part
-            scatter_rows(words, low, high, mask, odd, shift, places[t], self.words, self.ids)
+            scatter_rows(
+                codes, low, high, mask, multipliers, shift, places[t], self.codes, self.ids
+            )
 
         in_threads(workers, scatter, ranges)
 
@@ -93,7 +95,7 @@ def group_equal(fps: Any, workers: int | None = None) -> Any:
     """For each row the smallest row with the same fingerprint.
 
     Args:
-        fps: uint64 (n, words), C-contiguous, n < 2**32.
+        fps: uint64 (n, width), C-contiguous, n < 2**32.
         workers: Threads; one per core unless said.
 
     Returns:
@@ -105,17 +107,17 @@ def group_equal(fps: Any, workers: int | None = None) -> Any:
     """
     from neardup.kernels.hamming.partition import first_equal
 
-    words, threads = frozen(fps), worker_count(workers)
-    n, width = words.shape
+    codes, threads = frozen(fps), worker_count(workers)
+    n, width = codes.shape
     first = np.empty(n, np.int64)
     parts = Partition.empty(n, width)
-    parts.fill(words, np.full(width, 2**64 - 1, np.uint64), threads)
+    parts.fill(codes, np.full(width, 2**64 - 1, np.uint64), threads)
     largest = int(np.diff(parts.starts).max(initial=1))
     tables = np.full((threads, 1 << (2 * largest).bit_length()), -1, np.int64)
-    odd = multipliers(width)
+    multipliers = multipliers_of(width)
 
     def group(slot: int, chunk: tuple[int, int]) -> None:
-        first_equal(parts.words, parts.ids, parts.starts, *chunk, odd, tables[slot], first)
+        first_equal(parts.codes, parts.ids, parts.starts, *chunk, multipliers, tables[slot], first)
 
     in_threads(threads, group, parts.chunks(threads))
     return first

@@ -55,7 +55,7 @@ class Engine:
 class Problem:
     """Fingerprints to be joined, and the conditions from the joins around this one."""
 
-    words: Any  # uint64 (n, W), C-contiguous, read-only
+    codes: Any  # uint64 (n, W), C-contiguous, read-only
     rows: Any = field(default_factory=lambda: NO_IDS)  # uint32 (n,): their names; empty: 0 to n - 1
     weights: Any = field(default_factory=lambda: NO_WEIGHTS)  # int64 (n,); empty: all 1
     rules: Any = None  # uint64 (r, W): masks
@@ -69,7 +69,7 @@ class Problem:
     def part(self, chosen: Any, rules: Any, agree: Any) -> Problem:
         """The rows at positions `chosen` under more conditions."""
         return Problem(
-            frozen(self.words[chosen]),
+            frozen(self.codes[chosen]),
             self.named(chosen),
             self.weights[chosen] if len(self.weights) else self.weights,
             rules if self.rules is None else np.concatenate([self.rules, rules]),

@@ -19,7 +19,7 @@ __all__ = [
     "block_masks",
     "choices",
     "flips",
-    "multipliers",
+    "multipliers_of",
     "share_near",
     "shares_within",
     "signatures",
@@ -31,14 +31,14 @@ SAMPLE_ROWS: Final = 1024
 """Rows from which plans learn how the bits of a collection are spread."""
 
 
-def multipliers(words: int, family: int = 0) -> tuple[Any, ...]:
+def multipliers_of(width: int, family: int = 0) -> tuple[Any, ...]:
     """Odd constants for hashing fingerprints of so many words.
 
     Rows in a bucket of one family's hash are spread by the other's.
     """
     start = (0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93)[family]
-    odd = [(start * (2 * w + 1) ^ (w << 40)) & (2**64 - 1) | 1 for w in range(words)]
-    return tuple(np.uint64(value) for value in odd)
+    values = [(start * (2 * w + 1) ^ (w << 40)) & (2**64 - 1) | 1 for w in range(width)]
+    return tuple(np.uint64(value) for value in values)
 
 
 def agreement(sample: Any, bits: int) -> Any:
@@ -54,7 +54,7 @@ def agreement(sample: Any, bits: int) -> Any:
 
 
 def block_masks(bits: int, m: int, information: Any) -> Any:
-    """Cut the bits into m ranges of about equal information; masks uint64 (m, words)."""
+    """Cut the bits into m ranges of about equal information; masks uint64 (m, width)."""
     total = information.sum()
     if total <= 0:
         information, total = np.ones(bits), bits
@@ -138,7 +138,7 @@ def choices(items: list[int], most: int) -> Iterator[tuple[int, ...]]:
 
 
 def bits_of(mask: Any) -> list[int]:
-    """The bits that are set in uint64 (words,)."""
+    """The bits that are set in uint64 (width,)."""
     return [
         int(bit) for bit in np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little"))
     ]

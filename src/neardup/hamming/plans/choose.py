@@ -70,7 +70,7 @@ def plan_search(
         n: Fingerprints.
         distance: Largest Hamming distance that must be found.
         bits: Width.
-        sample: Some of them, uint64 (s, words): bits that vary little are spread over the blocks.
+        sample: Some of them, uint64 (s, width): bits that vary little are spread over the blocks.
         plan: "auto" for the quickest exact one whose tables fit `memory`, or one by name.
         memory: Bytes that the tables may take.
 

@@ -31,7 +31,7 @@ __all__ = [
     "PLANS",
     "SEARCHED_PLANS",
     "JoinPlan",
-    "Turned",
+    "MihBlock",
     "bins_log2",
     "check_plan",
     "direct_sizes",
@@ -66,17 +66,17 @@ SECONDS_SORTING: Final = 500e-6  # starting to sort by a block, and to join its 
 SECONDS_VISIT: Final = 25e-9  # two buckets that meet
 SECONDS_NEAR: Final = 0.085e-9  # one comparison of two buckets, one word
 SECONDS_MET: Final = 15e-9  # a near pair, in each table
-SECONDS_MET_TURNED: Final = 4e-9  # and in each block that is turned
+SECONDS_MET_MIH: Final = 4e-9  # and in each block that is turned
 
 
-def seconds_per_row(words: int) -> float:
+def seconds_per_row(width: int) -> float:
     """One row of a partition in cache and of the first passes over it; at the top level alike."""
-    return (5 + 4 * words) * 1e-9
+    return (5 + 4 * width) * 1e-9
 
 
-def seconds_per_pair(words: int) -> float:
+def seconds_per_pair(width: int) -> float:
     """One comparison of a long run; one word is the vector units' best case."""
-    return 0.08e-9 if words == 1 else (0.33 + 0.27 * words) * 1e-9
+    return 0.08e-9 if width == 1 else (0.33 + 0.27 * width) * 1e-9
 
 
 SECONDS_SHORT_RUN: Final = (
@@ -85,7 +85,7 @@ SECONDS_SHORT_RUN: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Turned:
+class MihBlock:
     """A block of consecutive bits of which at most `radius` differ; below 0: the block is idle."""
 
     first: int
@@ -98,7 +98,7 @@ class Turned:
 class JoinPlan:
     """How to search: `masks` (uint64, blocks x words), of which every pair agrees on `choose`.
 
-    Where there are `turned` blocks, one of them differs in at most its radius, and choose is 0.
+    Where there are `mih` blocks, one of them differs in at most its radius, and choose is 0.
     """
 
     name: str
@@ -106,12 +106,12 @@ class JoinPlan:
     choose: int
     seconds: float
     candidates: float
-    turned: tuple[Turned, ...] = ()
+    mih: tuple[MihBlock, ...] = ()
 
     @property
     def tables(self) -> int:
         """How many times the rows are put into buckets."""
-        return len(self.turned) or comb(len(self.masks), self.choose)
+        return len(self.mih) or comb(len(self.masks), self.choose)
 
 
 def plan_pairs(
@@ -120,7 +120,7 @@ def plan_pairs(
     bits: int,
     sample_fps: Any = None,
     plan: str = "auto",
-    turned: bool = True,
+    mih: bool = True,
     near: float = 0.0,
 ) -> JoinPlan:
     """Choose the plan for all pairs of n fingerprints within `distance` bits.
@@ -129,10 +129,10 @@ def plan_pairs(
         n: Fingerprints to be joined.
         distance: Largest Hamming distance, 0 or more.
         bits: Width of a fingerprint.
-        sample_fps: Some of the fingerprints, uint64 (s, words): the bits that vary little in it are
+        sample_fps: Some of the fingerprints, uint64 (s, width): the bits that vary little in it are
             spread over the blocks. Without it all bits count the same.
         plan: "auto" for the cheapest, or "scan", "blocks", "multi:M" or "mih:M".
-        turned: Whether "auto" may be a plan with bits turned, which needs all rows in memory.
+        mih: Whether "auto" may be a plan with bits turned, which needs all rows in memory.
         near: Pairs that will be listed, as far as known: every table meets them again.
 
     Returns:
@@ -163,7 +163,7 @@ def plan_pairs(
             best = rival
         elif m > distance + 2 and rival.seconds > HOPELESS_TIMES * best.seconds:
             break
-    for m in range(1, distance + 2) if turned and distance < bits else ():
+    for m in range(1, distance + 2) if mih and distance < bits else ():
         least = min(m, distance + 1) * (SECONDS_SORTING + n * SECONDS_SORT)
         if least < best.seconds and _flips_at(bits, distance, m) <= MOST_FLIPS:
             best = _best_keys(n, distance, bits, m, information, best, near)
@@ -172,20 +172,20 @@ def plan_pairs(
 
 def seconds_at(plan: JoinPlan, candidates: float) -> float:
     """Estimated time of a plan of turned blocks if it compares so many pairs."""
-    words: int = plan.masks.shape[1]
-    return plan.seconds + (candidates - plan.candidates) * SECONDS_NEAR * words
+    width: int = plan.masks.shape[1]
+    return plan.seconds + (candidates - plan.candidates) * SECONDS_NEAR * width
 
 
 def plan_tables(n: int, distance: int, bits: int, sample_fps: Any) -> tuple[Any, int]:
     """Choose blocks for hash tables that are asked for n rows among up to n rows.
 
     Returns:
-        The masks, uint64 (blocks, words), and how many agree: one table for each such choice of
+        The masks, uint64 (blocks, width), and how many agree: one table for each such choice of
         blocks. No masks and 0 where comparing with every row is cheaper.
     """
-    words = -(-bits // 64)
-    nothing = np.zeros((0, words), np.uint64)
-    best, least = (nothing, 0), n * seconds_per_pair(words)
+    width = -(-bits // 64)
+    nothing = np.zeros((0, width), np.uint64)
+    best, least = (nothing, 0), n * seconds_per_pair(width)
     information = agreement(sample_fps, bits)
     for m in range(distance + 1, min(bits, distance + EXTRA_BLOCKS) + 1):
         tables = comb(m, m - distance)
@@ -194,7 +194,7 @@ def plan_tables(n: int, distance: int, bits: int, sample_fps: Any) -> tuple[Any,
         masks, block = block_masks(bits, m, information)
         together = 2.0 ** -np.bincount(block, weights=information, minlength=m)
         found = n * symmetric_sum(together, m - distance)
-        seconds = tables * SECONDS_PROBE + found * SECONDS_CANDIDATE * words
+        seconds = tables * SECONDS_PROBE + found * SECONDS_CANDIDATE * width
         if seconds < least:
             best, least = (masks, m - distance), seconds
     return best
@@ -220,10 +220,10 @@ def spilled_seconds(
         >>> spilled_seconds(10**9, 3, 64, 2**29, 2) < 300
         True
     """
-    chosen = plan or plan_pairs(n, distance, bits, turned=False)
-    words, first_blocks = -(-bits // 64), len(chosen.masks) - chosen.choose + 1
+    chosen = plan or plan_pairs(n, distance, bits, mih=False)
+    width, first_blocks = -(-bits // 64), len(chosen.masks) - chosen.choose + 1
     slabs = -(-n // slab_rows)
-    passes = first_blocks * slabs * SECONDS_SELECT * words + first_blocks * SECONDS_GATHER
+    passes = first_blocks * slabs * SECONDS_SELECT * width + first_blocks * SECONDS_GATHER
     return (chosen.seconds + n * passes) / workers
 
 
@@ -274,12 +274,12 @@ def _check_turned(plan: str, m: int, distance: int, bits: int) -> None:
         )
 
 
-def bins_log2(n: int, words: int) -> int:
+def bins_log2(n: int, width: int) -> int:
     """Bits of the top-level key that make the buckets of n rows fit the cache."""
-    return max(1, min(MOST_BINS_LOG2, (n * (8 * words + 4) // BUCKET_BYTES).bit_length()))
+    return max(1, min(MOST_BINS_LOG2, (n * (8 * width + 4) // BUCKET_BYTES).bit_length()))
 
 
-def direct_sizes(m: int, choose: int, words: int, most: int) -> Any:
+def direct_sizes(m: int, choose: int, width: int, most: int) -> Any:
     """Bucket sizes up to which comparing is cheaper than refining: int64 (choose + 1, m).
 
     Indexed by the length of the bucket's prefix and the prefix's last block.
@@ -288,52 +288,52 @@ def direct_sizes(m: int, choose: int, words: int, most: int) -> Any:
     for depth in range(1, choose + 1):
         for last in range(m):
             tables = max(1, comb(m - 1 - last, choose - depth))
-            sizes[depth, last] = min(_direct_size(tables, words), most)
+            sizes[depth, last] = min(_direct_size(tables, width), most)
     return sizes
 
 
-def _direct_size(tables: int, words: int) -> int:
+def _direct_size(tables: int, width: int) -> int:
     """Rows of a bucket for which comparing costs as much as refining it for so many tables."""
-    spare = tables * seconds_per_row(words) - SECONDS_SHORT_RUN
-    by_rows = 2 * spare / seconds_per_pair(words)
+    spare = tables * seconds_per_row(width) - SECONDS_SHORT_RUN
+    by_rows = 2 * spare / seconds_per_pair(width)
     by_start = tables * SECONDS_BUCKET / SECONDS_SHORT_RUN
     return int(min(max(by_rows, 16, by_start), 1 << 20))
 
 
 def _listing(plan: JoinPlan, near: float) -> JoinPlan:
     """The plan with the time that so many near pairs take, in each table in which they meet."""
-    met = SECONDS_MET_TURNED if plan.turned else SECONDS_MET
+    met = SECONDS_MET_MIH if plan.mih else SECONDS_MET
     return replace(plan, seconds=plan.seconds + near * plan.tables * met)
 
 
 def _scan(n: int, bits: int) -> JoinPlan:
-    words = -(-bits // 64)
+    width = -(-bits // 64)
     candidates = n * (n - 1) / 2
-    seconds = candidates * seconds_per_pair(words)
-    return JoinPlan("scan", np.zeros((0, words), np.uint64), 0, seconds, candidates)
+    seconds = candidates * seconds_per_pair(width)
+    return JoinPlan("scan", np.zeros((0, width), np.uint64), 0, seconds, candidates)
 
 
 def _blocks(n: int, distance: int, bits: int, m: int, information: Any, name: str) -> JoinPlan:
     choose = m - distance
     masks, block = block_masks(bits, m, information)
     together = 2.0 ** -np.bincount(block, weights=information, minlength=m)
-    words = masks.shape[1]
-    seconds = (distance + 1) * (SECONDS_TABLE + n * seconds_per_row(words))
+    width = masks.shape[1]
+    seconds = (distance + 1) * (SECONDS_TABLE + n * seconds_per_row(width))
     for depth in range(1, choose + 1):
         tables = comb(distance + depth, depth)
         equal = symmetric_sum(together[: distance + depth], depth)
         if depth > 1 or choose == 1:
-            seconds += tables * n * seconds_per_row(words)
+            seconds += tables * n * seconds_per_row(width)
         size = n * equal / tables
         if depth == 1 < choose:
-            size = max(size, n / 2 ** bins_log2(n, words))
+            size = max(size, n / 2 ** bins_log2(n, width))
         later = comb(max(m - 1 - depth, 0), choose - depth)
-        if depth < choose and size < _direct_size(max(later, 1), words):
+        if depth < choose and size < _direct_size(max(later, 1), width):
             break
         if depth < choose:
             seconds += tables * n / max(size, 1) * SECONDS_BUCKET
     candidates = tables * n * size / 2
-    seconds += candidates * seconds_per_pair(words)
+    seconds += candidates * seconds_per_pair(width)
     seconds += tables * n * min(1, size / 16) * SECONDS_SHORT_RUN
     return JoinPlan(name, masks, choose, seconds, candidates)
 
@@ -353,7 +353,7 @@ def _best_keys(
     most = max(1, min(MOST_KEY_BITS, n.bit_length()))
     lengths = {max(1, min(most - below, int(sizes.max()))) for below in KEY_BITS_BELOW_ROWS}
     for key_bits in sorted(lengths):
-        below = best.seconds - near * m * SECONDS_MET_TURNED
+        below = best.seconds - near * m * SECONDS_MET_MIH
         plan = _turned(n, distance, masks, (sizes, differ), key_bits, below)
         best = best if plan is None else _listing(plan, near)
     return best
@@ -367,26 +367,26 @@ def _turned(
     Args:
         n: Fingerprints.
         distance: Largest Hamming distance.
-        masks: uint64 (m, words), of consecutive bits.
+        masks: uint64 (m, width), of consecutive bits.
         block_bits: How many bits each has, int64 (m,), and how likely each bit differs in two rows.
         key_bits: Most bits of a key.
         below: None is returned for a plan of so many seconds or more.
     """
-    (m, words), (sizes, differ) = masks.shape, block_bits
+    (m, codes), (sizes, differ) = masks.shape, block_bits
     blocks, candidates, seconds, first = [], 0.0, SECONDS_TABLE, 0
     for number, length in enumerate(sizes.tolist()):
         radius = distance // m - (number > distance % m)
         key = max(1, min(key_bits, length))
-        blocks.append(Turned(first, length, key, radius))
+        blocks.append(MihBlock(first, length, key, radius))
         if radius >= 0:
             flipped = sum(comb(key, some) for some in range(radius + 1))
-            seconds += SECONDS_SORTING + n * SECONDS_SORT * words
+            seconds += SECONDS_SORTING + n * SECONDS_SORT * codes
             seconds += min(n, 1 << key) * flipped / 2 * SECONDS_VISIT
             if seconds >= below:
                 return None
             near = n * n / 2 * share_near(differ[first : first + length], key, radius)
             candidates += near
-            seconds += near * SECONDS_NEAR * words
+            seconds += near * SECONDS_NEAR * codes
         first += length
     if seconds >= below:
         return None

@@ -69,7 +69,7 @@ class SearchPlan:
 
     Args:
         name: As it is asked for, such as "multi:4".
-        masks: uint64 (tables, words): the bits of each table's key; empty where there is no table.
+        masks: uint64 (tables, width): the bits of each table's key; empty where there is no table.
         key_bits: Bits of the hashed key.
         candidates: Rows that a query is expected to be compared with.
         bytes_per_row: Memory that the search needs beside the fingerprints.
@@ -95,10 +95,10 @@ class SearchPlan:
 
 def scan_plan(n: int, bits: int, near: float = 0.0) -> SearchPlan:
     """Compare with every row; runs of rows that hold one of `near` matches are looked at twice."""
-    words = -(-bits // 64)
+    width = -(-bits // 64)
     twice = min(near + 1, n / SCAN_RUN) * SCAN_RUN * SCAN_AGAIN_SECONDS
-    seconds = SECONDS_QUERY + (n * SCAN_SECONDS + twice) * words + near * SECONDS_HIT
-    return SearchPlan("scan", np.zeros((0, words), np.uint64), 0, n, 0.0, seconds)
+    seconds = SECONDS_QUERY + (n * SCAN_SECONDS + twice) * width + near * SECONDS_HIT
+    return SearchPlan("scan", np.zeros((0, width), np.uint64), 0, n, 0.0, seconds)
 
 
 def bits_plan(n: int, distance: int, bits: int, information: Any) -> SearchPlan:
@@ -126,8 +126,8 @@ def matches(n: int, distance: int, information: Any) -> float:
 
 def probe_plan(n: int, distance: int, bits: int, information: Any) -> SearchPlan:
     """Look every signature within the distance up in one table of whole fingerprints."""
-    words = -(-bits // 64)
-    mask = np.full((1, words), 2**64 - 1, np.uint64)
+    width = -(-bits // 64)
+    mask = np.full((1, width), 2**64 - 1, np.uint64)
     if bits % 64:
         mask[0, -1] = 2 ** (bits % 64) - 1
     buckets = _bucket_shares(n, mask, bits, information, [distance])
@@ -163,7 +163,7 @@ def nested_plan(n: int, distance: int, bits: int, value: str, information: Any) 
 
 
 def _chosen_masks(blocks: Any, distance: int) -> Any:
-    """The bits of each choice of all blocks but `distance`: uint64 (choices, words)."""
+    """The bits of each choice of all blocks but `distance`: uint64 (choices, width)."""
     chosen = combinations(range(len(blocks)), len(blocks) - distance)
     return np.array([np.bitwise_or.reduce(blocks[list(each)], axis=0) for each in chosen])
 
@@ -200,7 +200,7 @@ def _bits_of(mask: Any, bits: int) -> Any:
 
 
 def _packed(chosen: Any) -> Any:
-    """The mask of bool (..., bits): uint64 (..., words)."""
+    """The mask of bool (..., bits): uint64 (..., width)."""
     bits = chosen.shape[-1]
     padded = np.zeros((*chosen.shape[:-1], -(-bits // 64) * 64), np.uint8)
     padded[..., :bits] = chosen
@@ -267,16 +267,16 @@ def permute_plan(n: int, distance: int, bits: int, permutations: int) -> SearchP
     The recall that is stated is that of a row in random data whose differing bits all lie below
     the first log2(n / window) permuted ones.
     """
-    words = -(-bits // 64)
+    width = -(-bits // 64)
     prefix = max(0, min(bits, int(np.ceil(np.log2(max(n / PERMUTE_WINDOW, 1))))))
     p = comb(bits - distance, prefix) / comb(bits, prefix) if prefix <= bits - distance else 0.0
-    masks = np.zeros((0, words), np.uint64)
+    masks = np.zeros((0, width), np.uint64)
     return SearchPlan(
         f"permute:{permutations}",
         masks,
         0,
         permutations * 2 * PERMUTE_WINDOW,
-        permutations * (8 * words + 4),
+        permutations * (8 * width + 4),
         SECONDS_QUERY + permutations * PERMUTE_SECONDS,
         recall=1 - (1 - p) ** permutations,
         lookups=permutations,
@@ -287,13 +287,13 @@ def _of_tables(
     name: str, n: int, masks: Any, buckets: tuple[int, Any], near: float, lookups: int = 0
 ) -> SearchPlan:
     """A plan by these tables; each is looked up once unless said."""
-    tables, words = masks.shape
+    tables, width = masks.shape
     key_bits, shares = buckets
     candidates, opened = n * float(shares.sum()), lookups or tables
-    size = tables * _table_bytes(n, words, key_bits)
+    size = tables * _table_bytes(n, width, key_bits)
     lookup = SECONDS_LOOKUP + _doublings(size * n, CACHED_BYTES) * SECONDS_LOOKUP_DOUBLING
     row = SECONDS_CANDIDATE + _doublings(size * n, NEAR_BYTES) * SECONDS_CANDIDATE_DOUBLING
-    compared = candidates * min(row, MOST_CANDIDATE_SECONDS) * words
+    compared = candidates * min(row, MOST_CANDIDATE_SECONDS) * width
     seconds = SECONDS_QUERY + opened * lookup + compared + near * SECONDS_TABLE_HIT
     return SearchPlan(name, masks, key_bits, candidates, size, seconds, lookups=opened)
 
@@ -302,8 +302,8 @@ def _doublings(nbytes: float, since: int) -> float:
     return max(0.0, log2(max(nbytes, 1) / since))
 
 
-def _table_bytes(n: int, words: int, key_bits: int) -> float:
-    return 8 * words + 4 + 4 * (1 << key_bits) / max(n, 1)
+def _table_bytes(n: int, width: int, key_bits: int) -> float:
+    return 8 * width + 4 + 4 * (1 << key_bits) / max(n, 1)
 
 
 def _key_bits(n: int, mask_bits: int) -> int:

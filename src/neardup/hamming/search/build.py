@@ -16,18 +16,18 @@ __all__ = ["build_searcher", "plan_for"]
 
 
 def build_searcher(
-    words: Any,
+    codes: Any,
     plan: SearchPlan,
     distance: int,
     bits: int,
     workers: int | None = None,
     tables: Any = None,
 ) -> Searcher:
-    """Make what the plan needs to search uint64 (n, words), n < 2**32, by the distance.
+    """Make what the plan needs to search uint64 (n, width), n < 2**32, by the distance.
 
     `tables` are the plan's tables of these rows, if they were made before.
     """
-    flat = frozen(words)
+    flat = frozen(codes)
     threads = worker_count(workers)
     if len(plan.masks) and len(flat):
         within = partial(_searcher_within, distance=distance, bits=bits)
@@ -44,13 +44,13 @@ def build_searcher(
 
 
 def plan_for(
-    words: Any, distance: int, bits: int, plan: str, memory: float = float("inf")
+    codes: Any, distance: int, bits: int, plan: str, memory: float = float("inf")
 ) -> SearchPlan:
     """The plan for these rows, on a sample of them."""
-    step = max(1, len(words) // SAMPLE_ROWS)
-    return plan_search(len(words), distance, bits, words[::step], plan, memory)
+    step = max(1, len(codes) // SAMPLE_ROWS)
+    return plan_search(len(codes), distance, bits, codes[::step], plan, memory)
 
 
-def _searcher_within(words: Any, distance: int, bits: int) -> Searcher:
+def _searcher_within(codes: Any, distance: int, bits: int) -> Searcher:
     """A searcher for the rows of a heavy bucket, planned on their own bits."""
-    return build_searcher(words, plan_for(words, distance, bits, "auto"), distance, bits, 1)
+    return build_searcher(codes, plan_for(codes, distance, bits, "auto"), distance, bits, 1)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.errors import UsageError
-from neardup.fingerprinting.values import as_words, check_distance
+from neardup.fingerprinting.values import as_codes, check_distance
 from neardup.hamming.plans.blocks import SAMPLE_ROWS
 from neardup.hamming.plans.choose import (
     DEFAULT_PERMUTATIONS,
@@ -172,49 +172,49 @@ def plan(
         raise UsageError(f"n is {n!r}: use a whole number from 0")
     if isinstance(bits, bool) or not isinstance(bits, int) or bits < 1:
         raise UsageError(f"bits is {bits!r}: use a whole number from 1")
-    words = None if fingerprints is None else as_words(fingerprints, bits)[0]
-    sample = None if words is None else words[:: max(1, len(words) // SAMPLE_ROWS)]
+    codes = None if fingerprints is None else as_codes(fingerprints, bits)[0]
+    sample = None if codes is None else codes[:: max(1, len(codes) // SAMPLE_ROWS)]
     limit = float("inf") if memory is None else memory
     chosen = plan_search(n, distance, bits, sample, memory=limit)
     plans = _rivals(n, distance, bits, sample, chosen)
     measured = {}
     if measure:
-        _check_measurable(n if words is None else len(words))
-        rows = words if words is not None else random_fingerprints(n, bits)
+        _check_measurable(n if codes is None else len(codes))
+        rows = codes if codes is not None else random_fingerprints(n, bits)
         measured = _measure_all(rows, plans, distance, bits, memory)
     return PlanTable(n, distance, bits, chosen, plans, measured)
 
 
 def measure_plan(
-    words: Any, each: SearchPlan, distance: int, bits: int, workers: int | None = None
+    codes: Any, each: SearchPlan, distance: int, bits: int, workers: int | None = None
 ) -> Measured:
-    """Build a plan for uint64 (n, words) and ask it for rows near its own."""
+    """Build a plan for uint64 (n, width) and ask it for rows near its own."""
     from neardup.hamming.search.build import build_searcher
     from neardup.hamming.search.permuted import measured_recall
 
     begin = time.perf_counter()
-    searcher = build_searcher(words, each, distance, bits, workers)
+    searcher = build_searcher(codes, each, distance, bits, workers)
     built = time.perf_counter() - begin
     count = int(min(max(SECONDS_EACH / each.seconds, 8), MOST_QUERIES))
-    queries = _queries(words, count, distance, bits)
+    queries = _queries(codes, count, distance, bits)
     searcher.search(queries[:1], distance, 1)
     times = []
     for _ in range(REPEATS):
         begin = time.thread_time()
         searcher.search(queries, distance, 1)
         times.append(time.thread_time() - begin)
-    recall = measured_recall(searcher, words, distance, bits) if each.recall < 1 else 1.0
-    size = searcher.nbytes / max(len(words), 1)
+    recall = measured_recall(searcher, codes, distance, bits) if each.recall < 1 else 1.0
+    size = searcher.nbytes / max(len(codes), 1)
     return Measured(min(times) / count * 1e6, built, size, recall)
 
 
 def random_fingerprints(n: int, bits: int) -> Any:
-    """Fingerprints of independent bits: uint64 (n, words), always the same."""
+    """Fingerprints of independent bits: uint64 (n, width), always the same."""
     width = -(-bits // 64)
-    words = np.random.default_rng(SEED).integers(0, 2**64, (n, width), dtype=np.uint64)
+    codes = np.random.default_rng(SEED).integers(0, 2**64, (n, width), dtype=np.uint64)
     if bits % 64:
-        words[:, -1] &= np.uint64(2 ** (bits % 64) - 1)
-    return frozen(words)
+        codes[:, -1] &= np.uint64(2 ** (bits % 64) - 1)
+    return frozen(codes)
 
 
 def _rivals(n: int, distance: int, bits: int, sample: Any, chosen: SearchPlan) -> list[SearchPlan]:
@@ -245,29 +245,29 @@ def _check_measurable(n: int) -> None:
 
 
 def _measure_all(
-    words: Any, plans: list[SearchPlan], distance: int, bits: int, memory: float | None
+    codes: Any, plans: list[SearchPlan], distance: int, bits: int, memory: float | None
 ) -> dict[str, Measured]:
     from neardup.runtime.memory import free_memory
 
     limit = memory if memory is not None else free_memory() / 2
     return {
-        each.name: measure_plan(words, replace(each), distance, bits)
+        each.name: measure_plan(codes, replace(each), distance, bits)
         for each in plans
-        if each.bytes_per_row * len(words) <= limit and len(words)
+        if each.bytes_per_row * len(codes) <= limit and len(codes)
     }
 
 
-def _queries(words: Any, count: int, distance: int, bits: int) -> Any:
-    """Sampled rows with up to `distance` bits as another row has them: uint64 (count, words).
+def _queries(codes: Any, count: int, distance: int, bits: int) -> Any:
+    """Sampled rows with up to `distance` bits as another row has them: uint64 (count, width).
 
     So a query is as near to the other rows as they are to each other, however skewed they are.
     """
     draw = np.random.default_rng(SEED)
-    queries = words[draw.integers(0, len(words), count)].copy()
+    queries = codes[draw.integers(0, len(codes), count)].copy()
     for _ in range(min(distance, 64)):
-        bit, other = draw.integers(0, bits, count), draw.integers(0, len(words), count)
+        bit, other = draw.integers(0, bits, count), draw.integers(0, len(codes), count)
         at, mask = (np.arange(count), bit >> 6), np.uint64(1) << (bit & 63).astype(np.uint64)
-        queries[at] ^= (queries[at] ^ words[other, bit >> 6]) & mask
+        queries[at] ^= (queries[at] ^ codes[other, bit >> 6]) & mask
     return frozen(queries)
 
 

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from neardup.hamming.plans.blocks import multipliers
+from neardup.hamming.plans.blocks import multipliers_of
 from neardup.hamming.plans.search import PERMUTE_WINDOW, SearchPlan, scan_plan
-from neardup.hamming.search.searchers import Found, ScanSearcher, in_parts
+from neardup.hamming.search.searchers import Neighbours, ScanSearcher, in_parts
 from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import in_threads
 
@@ -28,12 +28,12 @@ class PermutedSearcher:
     """
 
     def __init__(
-        self, words: Any, plan: SearchPlan, distance: int, bits: int, workers: int
+        self, codes: Any, plan: SearchPlan, distance: int, bits: int, workers: int
     ) -> None:
-        """Sort uint64 (n, words) once for every permutation."""
+        """Sort uint64 (n, width) once for every permutation."""
         from neardup.kernels.hamming.permute import permute_rows
 
-        count, width = words.shape
+        count, width = codes.shape
         draw = np.random.default_rng(SEED)
         self._tables = frozen(
             np.array([_byte_tables(draw.permutation(bits), width) for _ in range(plan.lookups)])
@@ -43,32 +43,32 @@ class PermutedSearcher:
 
         def sort(_: int, t: int) -> None:
             out = np.empty(count * width, np.uint64)
-            permute_rows(words.reshape(-1), self._tables[t], out)
+            permute_rows(codes.reshape(-1), self._tables[t], out)
             order = np.argsort(out.reshape(count, width)[:, 0])
             lists[t] = out.reshape(count, width)[order].reshape(-1)
             rows[t] = order
 
         in_threads(workers, sort, range(plan.lookups))
         self._lists, self._rows = frozen(lists), frozen(rows)
-        self._odd = multipliers(width)
+        self._multipliers = multipliers_of(width)
         self.plan = plan
-        self.plan = replace(plan, recall=measured_recall(self, words, distance, bits, workers))
+        self.plan = replace(plan, recall=measured_recall(self, codes, distance, bits, workers))
 
     @property
     def nbytes(self) -> int:
         """Bytes of the lists."""
         return int(self._lists.nbytes + self._rows.nbytes)
 
-    def search(self, queries: Any, distance: int, workers: int) -> Found:
+    def search(self, queries: Any, distance: int, workers: int) -> Neighbours:
         """See Searcher; not every row within the distance is found."""
         from neardup.kernels.hamming.permute import search_windows
 
         flat = frozen(queries).reshape(-1)
-        lists, rows, tables, odd = self._lists, self._rows, self._tables, self._odd
+        lists, rows, tables, multipliers = self._lists, self._rows, self._tables, self._multipliers
 
-        def part(first: int, last: int) -> Found:
-            where = (flat, first, last, lists, rows, tables, odd)
-            return _distinct(Found(*search_windows(*where, PERMUTE_WINDOW, distance)))
+        def part(first: int, last: int) -> Neighbours:
+            where = (flat, first, last, lists, rows, tables, multipliers)
+            return _distinct(Neighbours(*search_windows(*where, PERMUTE_WINDOW, distance)))
 
         return in_parts(len(queries), workers, part)
 
@@ -79,21 +79,21 @@ class PermutedSearcher:
         return self.search(query[None, :], distance, 1).first(most, dead)
 
 
-def measured_recall(searcher: Any, words: Any, distance: int, bits: int, workers: int = 1) -> float:
+def measured_recall(searcher: Any, codes: Any, distance: int, bits: int, workers: int = 1) -> float:
     """What share a searcher finds of the rows exactly `distance` bits from a query.
 
     The queries are sampled rows with so many random bits turned; what is there, a scan finds.
     """
-    if not len(words):
+    if not len(codes):
         return 1.0
     draw = np.random.default_rng(SEED)
-    count = max(16, min(SAMPLED_QUERIES, SAMPLED_COMPARISONS // len(words)))
+    count = max(16, min(SAMPLED_QUERIES, SAMPLED_COMPARISONS // len(codes)))
     flips = np.argsort(draw.random((count, bits)), axis=1)[:, :distance]
-    turned = np.zeros((count, words.shape[1] * 64), np.uint8)
+    turned = np.zeros((count, codes.shape[1] * 64), np.uint8)
     np.put_along_axis(turned, flips, 1, axis=1)
     masks = np.packbits(turned, axis=1, bitorder="little").view("<u8")
-    queries = words[draw.integers(0, len(words), count)] ^ masks
-    scan = ScanSearcher(words, scan_plan(len(words), bits))
+    queries = codes[draw.integers(0, len(codes), count)] ^ masks
+    scan = ScanSearcher(codes, scan_plan(len(codes), bits))
     there = scan.search(queries, distance, workers)
     found = searcher.search(queries, distance, workers)
     due = np.count_nonzero(there.distances == distance)
@@ -110,7 +110,7 @@ def _byte_tables(target: Any, width: int) -> Any:
     return tables
 
 
-def _distinct(found: Found) -> Found:
+def _distinct(found: Neighbours) -> Neighbours:
     """Each match once."""
     order = np.lexsort((found.rows, found.queries))
     queries, rows = found.queries[order], found.rows[order]

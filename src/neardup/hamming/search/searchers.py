@@ -12,20 +12,28 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
-from neardup.hamming.plans.blocks import multipliers
+from neardup.hamming.plans.blocks import multipliers_of
 from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import in_threads
 
 if TYPE_CHECKING:
     from neardup.hamming.plans.choose import SearchPlan
 
-__all__ = ["NOTHING", "Found", "ScanSearcher", "Searcher", "first_hits", "in_parts", "within_room"]
+__all__ = [
+    "NOTHING",
+    "Neighbours",
+    "ScanSearcher",
+    "Searcher",
+    "first_hits",
+    "in_parts",
+    "within_room",
+]
 
 QUERIES_PER_TASK: Final = 4096
 FEW_HITS: Final = 256
 
 
-class Found(NamedTuple):
+class Neighbours(NamedTuple):
     """Matches in no particular order, each once."""
 
     queries: Any  # int64
@@ -33,16 +41,16 @@ class Found(NamedTuple):
     distances: Any  # int64
 
     @classmethod
-    def joined(cls, parts: list[Found]) -> Found:
+    def joined(cls, parts: list[Neighbours]) -> Neighbours:
         """The matches of several parts."""
         if len(parts) == 1:
             return parts[0]
         columns = zip(*parts, strict=True) if parts else [()] * 3
         return cls(*(np.concatenate([*each, np.empty(0, np.int64)]) for each in columns))
 
-    def only(self, chosen: Any) -> Found:
+    def only(self, chosen: Any) -> Neighbours:
         """The matches that a bool array or positions choose."""
-        return Found(*(column[chosen] for column in self))
+        return Neighbours(*(column[chosen] for column in self))
 
     def first(self, most: int | None, dead: Any) -> tuple[list[tuple[int, int]], int]:
         """What `Searcher.search_once` returns, of the matches of one query."""
@@ -54,13 +62,13 @@ class Searcher(Protocol):
 
     plan: SearchPlan
 
-    def search(self, queries: Any, distance: int, workers: int) -> Found:
-        """The rows within the distance of each query, uint64 (q, words)."""
+    def search(self, queries: Any, distance: int, workers: int) -> Neighbours:
+        """The rows within the distance of each query, uint64 (q, width)."""
 
     def search_once(
         self, query: Any, distance: int, most: int | None = None, dead: Any = None
     ) -> tuple[list[tuple[int, int]], int]:
-        """The (distance, row) of one query, uint64 (words,), unsorted, and how many there are.
+        """The (distance, row) of one query, uint64 (width,), unsorted, and how many there are.
 
         Of many, only the `most` that are first by distance and row; rows marked in `dead`, bool,
         are left out.
@@ -74,18 +82,18 @@ class Searcher(Protocol):
 class ScanSearcher:
     """Compares each query with every row."""
 
-    def __init__(self, words: Any, plan: SearchPlan) -> None:
-        """Take uint64 (n, words)."""
+    def __init__(self, codes: Any, plan: SearchPlan) -> None:
+        """Take uint64 (n, width)."""
         self.plan = plan
-        self._count, width = words.shape
-        self._words, self._odd = words.reshape(-1), multipliers(width)
+        self._count, width = codes.shape
+        self._codes, self._multipliers = codes.reshape(-1), multipliers_of(width)
 
     @property
     def nbytes(self) -> int:
         """None."""
         return 0
 
-    def search(self, queries: Any, distance: int, workers: int) -> Found:
+    def search(self, queries: Any, distance: int, workers: int) -> Neighbours:
         """See Searcher."""
         from neardup.kernels.hamming.tables import search_rows
 
@@ -93,8 +101,10 @@ class ScanSearcher:
         return in_parts(
             len(queries),
             workers,
-            lambda first, last: Found(
-                *search_rows(flat, first, last, self._words, self._count, self._odd, distance)
+            lambda first, last: Neighbours(
+                *search_rows(
+                    flat, first, last, self._codes, self._count, self._multipliers, distance
+                )
             ),
         )
 
@@ -104,11 +114,11 @@ class ScanSearcher:
         """See Searcher."""
         from neardup.kernels.hamming.tables import search_rows_once
 
-        arguments = (query, self._words, self._count, self._odd, distance)
+        arguments = (query, self._codes, self._count, self._multipliers, distance)
         return first_hits(within_room(search_rows_once, *arguments), most, dead)
 
 
-def in_parts(count: int, workers: int, search: Any) -> Found:
+def in_parts(count: int, workers: int, search: Any) -> Neighbours:
     """Search ranges of the queries on threads."""
     size = max(1, min(QUERIES_PER_TASK, -(-count // (4 * workers))))
     ranges = [(first, min(first + size, count)) for first in range(0, count, size)]
@@ -118,7 +128,7 @@ def in_parts(count: int, workers: int, search: Any) -> Found:
         parts[i] = search(*ranges[i])
 
     in_threads(workers, run, range(len(ranges)))
-    return Found.joined(parts)
+    return Neighbours.joined(parts)
 
 
 NOTHING: Final = frozen(np.empty((2, 0), np.int64))

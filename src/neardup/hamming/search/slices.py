@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.hamming.plans.blocks import SAMPLE_ROWS, agreement
-from neardup.hamming.search.searchers import Found, in_parts
+from neardup.hamming.search.searchers import Neighbours, in_parts
 from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import in_threads
 
@@ -22,14 +22,14 @@ BLOCKS_PER_TASK: Final = 256
 class SlicesSearcher:
     """Counts the differences of 512 rows at a time, bit position by bit position."""
 
-    def __init__(self, words: Any, plan: SearchPlan, bits: int, workers: int) -> None:
-        """Slice uint64 (n, words); the positions that vary most come first."""
+    def __init__(self, codes: Any, plan: SearchPlan, bits: int, workers: int) -> None:
+        """Slice uint64 (n, width); the positions that vary most come first."""
         from neardup.kernels.counters import GROUP, LANES
         from neardup.kernels.squares import BLOCK_ROWS, slice_rows
 
         self.plan = plan
-        self._count, self._width = words.shape
-        sample = words[:: max(1, self._count // SAMPLE_ROWS)]
+        self._count, self._width = codes.shape
+        sample = codes[:: max(1, self._count // SAMPLE_ROWS)]
         self._order = frozen(np.argsort(-agreement(sample, bits), kind="stable"))
         places = np.full(64 * self._width, -1, np.int64)
         places[self._order] = np.arange(bits)
@@ -39,7 +39,7 @@ class SlicesSearcher:
 
         def build(_: int, first: int) -> None:
             last = min(first + BLOCKS_PER_TASK, blocks)
-            slice_rows(words.reshape(-1), self._width, first, last, places, slices)
+            slice_rows(codes.reshape(-1), self._width, first, last, places, slices)
 
         in_threads(workers, build, range(0, blocks, BLOCKS_PER_TASK))
         self._slices = frozen(slices)
@@ -49,15 +49,15 @@ class SlicesSearcher:
         """Bytes of the slices."""
         return int(self._slices.nbytes)
 
-    def search(self, queries: Any, distance: int, workers: int) -> Found:
+    def search(self, queries: Any, distance: int, workers: int) -> Neighbours:
         """See Searcher."""
         from neardup.kernels.hamming.slices import search_slices
 
-        words = frozen(queries)
-        where = (self._slices, self._count, words, self._order, self._places)
+        codes = frozen(queries)
+        where = (self._slices, self._count, codes, self._order, self._places)
 
-        def part(first: int, last: int) -> Found:
-            return Found(*search_slices(*where, first, last, distance))
+        def part(first: int, last: int) -> Neighbours:
+            return Neighbours(*search_slices(*where, first, last, distance))
 
         return in_parts(len(queries), workers, part)
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.hamming.join.partition import Groups, group_equal
-from neardup.hamming.plans.blocks import bits_of, choices, multipliers
+from neardup.hamming.plans.blocks import bits_of, choices, multipliers_of
 from neardup.hamming.plans.choose import SearchPlan
 from neardup.hamming.search.searchers import (
     NOTHING,
-    Found,
+    Neighbours,
     Searcher,
     first_hits,
     in_parts,
@@ -71,11 +71,11 @@ def key_factors(masks: Any, key_bits: int) -> Any:
     as of the ratio times a power of two, may stand in clumps (the three-gap theorem).
 
     Args:
-        masks: uint64 (tables, words).
+        masks: uint64 (tables, width).
         key_bits: Bits of the keys.
 
     Returns:
-        uint64 (tables, words).
+        uint64 (tables, width).
     """
     spread = _golden(masks.shape[1])
     rows = [
@@ -119,20 +119,20 @@ def _runs(bits: int) -> list[tuple[int, int]]:
     return [(found.start(), len(found[0])) for found in re.finditer("1+", f"{bits:b}"[::-1])]
 
 
-def build_tables(words: Any, plan: SearchPlan, workers: int) -> Any:
-    """Build the plan's tables of uint64 (n, words) rows, each thread whole tables."""
-    from neardup.kernels.hamming.tables import Tables, build_table
+def build_tables(codes: Any, plan: SearchPlan, workers: int) -> Any:
+    """Build the plan's tables of uint64 (n, width) rows, each thread whole tables."""
+    from neardup.kernels.hamming.tables import SearchTables, build_table
 
-    count, width = words.shape
+    count, width = codes.shape
     number, keys = len(plan.masks), 1 << plan.key_bits
-    tables = Tables(
+    tables = SearchTables(
         np.empty((number, count * width), np.uint64),
         np.empty((number, count), np.uint32),
         np.empty((number, keys + 1), np.uint32),
         frozen(plan.masks),
         np.uint64(64 - plan.key_bits),
         frozen(key_factors(plan.masks, plan.key_bits)),
-        multipliers(width),
+        multipliers_of(width),
         max(HEAVY_BUCKET, HEAVY_TIMES * int(plan.candidates) // max(plan.lookups, 1)),
     )
     threads = min(workers, number)
@@ -140,16 +140,16 @@ def build_tables(words: Any, plan: SearchPlan, workers: int) -> Any:
         (np.empty(count * width, np.uint64), np.empty(count, np.uint32)) for _ in range(threads)
     ]
     fine = np.uint64(plan.key_bits // 2 if plan.key_bits > FINE_FROM else 0)
-    flat = words.reshape(-1)
+    flat = codes.reshape(-1)
 
     def build(slot: int, t: int) -> None:
         build_table(
-            flat, tables.masks[t], tables.factors[t], tables.shift, tables.odd, fine,
-            *spare[slot], tables.starts[t], tables.words[t], tables.rows[t],
+            flat, tables.masks[t], tables.factors[t], tables.shift, tables.multipliers, fine,
+            *spare[slot], tables.starts[t], tables.codes[t], tables.rows[t],
         )  # fmt: skip
 
     in_threads(threads, build, range(number))
-    return tables._replace(**{x: frozen(getattr(tables, x)) for x in ("words", "rows", "starts")})
+    return tables._replace(**{x: frozen(getattr(tables, x)) for x in ("codes", "rows", "starts")})
 
 
 class TableSearcher:
@@ -157,14 +157,14 @@ class TableSearcher:
 
     def __init__(
         self,
-        words: Any,
+        codes: Any,
         plan: SearchPlan,
         distance: int,
         searcher_within: Callable[[Any], Searcher],
         workers: int,
         tables: Any = None,
     ) -> None:
-        """Build every table of the plan for uint64 (n, words), unless they are given.
+        """Build every table of the plan for uint64 (n, width), unless they are given.
 
         A bucket that is too large to be compared row by row gets what `searcher_within` makes of
         its distinct fingerprints.
@@ -172,10 +172,13 @@ class TableSearcher:
         from neardup.kernels.hamming.tables import search_tables_once, view_of
 
         self.plan = plan
-        self._words, self._searcher_within = words, searcher_within
-        self._tables = tables or build_tables(words, plan, workers)
+        self._codes, self._searcher_within = codes, searcher_within
+        self._tables = tables or build_tables(codes, plan, workers)
         self._probes = probes_of(plan, distance)
-        self._view, self._odd = view_of(self._tables, self._probes), self._tables.odd
+        self._view, self._multipliers = (
+            view_of(self._tables, self._probes),
+            self._tables.multipliers,
+        )
         self._once = search_tables_once
         self._children: dict[tuple[int, int], _HeavyBucket] = {}
         self._lock = threading.Lock()
@@ -190,15 +193,15 @@ class TableSearcher:
         """Bytes of the tables."""
         return sum(x.nbytes for x in self._tables[:3])
 
-    def search(self, queries: Any, distance: int, workers: int) -> Found:
+    def search(self, queries: Any, distance: int, workers: int) -> Neighbours:
         """See Searcher."""
         flat = frozen(queries).reshape(-1)
         heavy: list[Any] = []
 
-        def part(first: int, last: int) -> Found:
+        def part(first: int, last: int) -> Neighbours:
             hits, too_heavy = self._search(flat, first, last, distance)
             heavy.append(too_heavy)
-            return Found(*hits)
+            return Neighbours(*hits)
 
         found = in_parts(len(queries), workers, part)
         waiting = np.concatenate([*heavy, np.empty((0, 4), np.int64)])
@@ -213,7 +216,7 @@ class TableSearcher:
         self, query: Any, distance: int, most: int | None = None, dead: Any = None
     ) -> tuple[list[tuple[int, int]], int]:
         """See Searcher."""
-        hits = within_room(self._once, query, self._view, self._odd, distance)
+        hits = within_room(self._once, query, self._view, self._multipliers, distance)
         if hits is NOTHING:
             return [], 0
         if hits is None:
@@ -221,8 +224,8 @@ class TableSearcher:
         return first_hits(hits, most, dead)
 
     def _with_heavy(
-        self, found: Found, waiting: Any, queries: Any, distance: int, workers: int
-    ) -> Found:
+        self, found: Neighbours, waiting: Any, queries: Any, distance: int, workers: int
+    ) -> Neighbours:
         """Add what the heavy buckets hold for the queries that came to them."""
         if not len(waiting):
             return found
@@ -234,10 +237,10 @@ class TableSearcher:
             asked = queries[group[:, 0]]
             child = self._child(int(self._probes.tables[probe]), low, high)
             inside = child.search(asked, distance, workers)
-            due = self._due(asked[inside.queries] ^ self._words[inside.rows], probe)
+            due = self._due(asked[inside.queries] ^ self._codes[inside.rows], probe)
             named = inside._replace(queries=group[:, 0][inside.queries])
             parts.append(named.only(due))
-        return Found.joined(parts)
+        return Neighbours.joined(parts)
 
     def _due(self, differ: Any, probe: int) -> Any:
         """Which rows this probe reports, as the kernel's `due_here`: bool."""
@@ -252,7 +255,7 @@ class TableSearcher:
             child = self._children.get((table, low))
             if child is None:
                 rows = self._tables.rows[table, low:high].astype(np.int64)
-                child = _HeavyBucket(self._words, rows, self._searcher_within)
+                child = _HeavyBucket(self._codes, rows, self._searcher_within)
                 self._children[table, low] = child
             return child
 
@@ -260,12 +263,12 @@ class TableSearcher:
 class _HeavyBucket:
     """The rows of a heavy bucket: their distinct fingerprints, and which rows have each."""
 
-    def __init__(self, words: Any, rows: Any, searcher_within: Callable[[Any], Searcher]) -> None:
+    def __init__(self, codes: Any, rows: Any, searcher_within: Callable[[Any], Searcher]) -> None:
         self._rows = rows
-        self._groups = Groups.of(group_equal(words[rows], 1))
-        self._searcher = searcher_within(words[rows[self._groups.firsts]])
+        self._groups = Groups.of(group_equal(codes[rows], 1))
+        self._searcher = searcher_within(codes[rows[self._groups.firsts]])
 
-    def search(self, queries: Any, distance: int, workers: int) -> Found:
+    def search(self, queries: Any, distance: int, workers: int) -> Neighbours:
         """As of a Searcher; rows are those of the whole."""
         found = self._searcher.search(queries, distance, workers)
         sizes, starts = self._groups.sizes[found.rows], self._groups.starts[found.rows]
@@ -273,7 +276,7 @@ class _HeavyBucket:
         total = int(ends[-1]) if len(ends) else 0
         within = np.arange(total) - np.repeat(ends - sizes, sizes)
         members = self._groups.members[np.repeat(starts, sizes) + within]
-        return Found(
+        return Neighbours(
             np.repeat(found.queries, sizes),
             self._rows[members],
             np.repeat(found.distances, sizes),

@@ -12,7 +12,7 @@ from neardup.errors import UsageError
 from neardup.fingerprinting.values import check_distance
 from neardup.hamming.join.problem import Engine
 from neardup.hamming.plans.join import check_plan
-from neardup.hamming.spilled.collectors import PairTaker
+from neardup.hamming.spilled.collectors import PairMerger
 from neardup.hamming.spilled.join import Budget, SpilledJoin
 from neardup.hamming.spilled.pairs import PairSpool, pairs_that_fit
 from neardup.hamming.spilled.sources import open_rows
@@ -86,7 +86,7 @@ def pair_batches(
     """Find every pair of fingerprints within `distance` bits, however many there are of both.
 
     Args:
-        source: A whole np.memmap of uint64 or int64, (n,) or (n, words), low word first; the path
+        source: A whole np.memmap of uint64 or int64, (n,) or (n, width), low word first; the path
             of a fingerprint file, or a list of paths; an array; or an iterable of arrays.
         distance: Largest Hamming distance, 0 or more.
         bits: Width of a fingerprint; what the files say, or 64 * words, unless said.
@@ -150,5 +150,5 @@ def joined_rows(
     engine = Engine(distance, bits, workers, pairs_at_once=budget.pairs_at_once)
     with PairSpool(most, budget.pair_bytes, limits.tmp) as spool:
         join = SpilledJoin(engine, budget, limits.tmp, progress or Quiet())
-        join.run(rows, PairTaker(spool), plan)
+        join.run(rows, PairMerger(spool), plan)
         yield FoundPairs(spool, rows.count, bits, join.spilled + spool.nbytes)

@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from neardup.hamming.join.partition import Groups
     from neardup.hamming.join.problem import Collector, Problem
 
-__all__ = ["AcrossPieces", "ForestTaker", "PairTaker", "Taker"]
+__all__ = ["AcrossPieces", "ForestMerger", "PairMerger", "SlabMerger"]
 
 
 @dataclass(frozen=True, slots=True)
-class PairTaker:
+class PairMerger:
     """Takes the pairs of slabs into a spool."""
 
     spool: PairSpool
 
-    def slab(self, words: Any, numbers: Any) -> Collector:
+    def slab(self, codes: Any, numbers: Any) -> Collector:
         """A collector for rows that are in memory now."""
-        return SlabPairs(self, words, numbers)
+        return SlabPairs(self, codes, numbers)
 
     def finish(self, collector: Collector) -> None:
         """Everything is in the spool already."""
@@ -34,15 +34,15 @@ class PairTaker:
         """Hear that there are at least so many pairs."""
         self.spool.expect(pairs)
 
-    def collapsed(self, groups: list[Any], due: bool) -> Taker:
-        """A taker that puts all rows of a group in the place of its first."""
+    def collapsed(self, groups: list[Any], due: bool) -> SlabMerger:
+        """A merger that puts all rows of a group in the place of its first."""
         if due:
             for numbers in groups:
                 for left, right in products(numbers, numbers):
                     later = left < right
                     none = np.zeros(int(later.sum()), np.int64)
                     self.put(left[later], right[later], none)
-        return EqualTaker(self.spool, self, {int(numbers[0]): numbers for numbers in groups})
+        return EqualPairMerger(self.spool, self, {int(numbers[0]): numbers for numbers in groups})
 
     def put(self, left: Any, right: Any, distance: Any) -> None:
         """Take pairs of row numbers."""
@@ -50,10 +50,10 @@ class PairTaker:
 
 
 @dataclass(frozen=True, slots=True)
-class EqualTaker(PairTaker):
+class EqualPairMerger(PairMerger):
     """Takes pairs where the first row of a group stands for all of it."""
 
-    outer: PairTaker
+    outer: PairMerger
     groups: dict[int, Any]
 
     def put(self, left: Any, right: Any, distance: Any) -> None:
@@ -72,8 +72,8 @@ class EqualTaker(PairTaker):
 class SlabPairs:
     """Names the pairs of a slab's rows by their numbers, and measures them."""
 
-    taker: PairTaker
-    words: Any  # uint64 (rows, W)
+    merger: PairMerger
+    codes: Any  # uint64 (rows, W)
     numbers: Any  # uint32 or uint64 (rows,)
 
     def parent(self, slot: int) -> Any:  # noqa: ARG002
@@ -89,10 +89,10 @@ class SlabPairs:
         for begin in range(0, len(pairs), STEP):
             packed = pairs[begin : begin + STEP]
             left, right = packed >> np.uint64(32), packed & LOW_WORD
-            differ = np.bitwise_count(self.words[left] ^ self.words[right])
+            differ = np.bitwise_count(self.codes[left] ^ self.codes[right])
             distance = differ.sum(axis=1, dtype=np.int64)
             named = self.numbers[left].astype(np.uint64), self.numbers[right].astype(np.uint64)
-            self.taker.put(named[0], named[1], distance)
+            self.merger.put(named[0], named[1], distance)
 
     def collapsed(self, problem: Problem, groups: Groups) -> Collector:
         """A collector of pairs of groups, whose rows come here."""
@@ -100,7 +100,7 @@ class SlabPairs:
 
     def expand(self, inner: Collector, problem: Problem, groups: Groups) -> None:  # noqa: ARG002
         """Take the pairs inside the groups."""
-        self.taker.expect(within_groups(None, problem, groups))
+        self.merger.expect(within_groups(None, problem, groups))
         within_groups(self, problem, groups)
 
 
@@ -175,10 +175,10 @@ class AcrossPieces:
         within_groups(self, problem, groups)
 
 
-class Taker(Protocol):
+class SlabMerger(Protocol):
     """Takes what is found in the slabs; rows are named by their numbers in the whole collection."""
 
-    def slab(self, words: Any, numbers: Any) -> Collector:
+    def slab(self, codes: Any, numbers: Any) -> Collector:
         """A collector for rows that are in memory now."""
 
     def finish(self, collector: Collector) -> None:
@@ -187,19 +187,19 @@ class Taker(Protocol):
     def expect(self, pairs: int) -> None:
         """Hear that there are at least so many pairs; may raise."""
 
-    def collapsed(self, groups: list[Any], due: bool) -> Taker:
-        """Take groups of equal rows (ascending numbers); the taker for the first row of each."""
+    def collapsed(self, groups: list[Any], due: bool) -> SlabMerger:
+        """Take groups of equal rows (ascending numbers); the merger for the first row of each."""
 
 
 @dataclass(frozen=True, slots=True)
-class ForestTaker:
+class ForestMerger:
     """Unites what is found in slabs in one union-find of all rows."""
 
     parent: Any  # uint32 or uint64 (n,)
 
-    def slab(self, words: Any, numbers: Any) -> Collector:
+    def slab(self, codes: Any, numbers: Any) -> Collector:
         """A collector with a union-find of the slab for each thread."""
-        return SlabForests(len(words), numbers)
+        return SlabForests(len(codes), numbers)
 
     def finish(self, collector: Collector) -> None:
         """Unite the rows that are united in a slab."""
@@ -209,7 +209,7 @@ class ForestTaker:
     def expect(self, pairs: int) -> None:
         """No pair is stored, so there are never too many."""
 
-    def collapsed(self, groups: list[Any], due: bool) -> Taker:  # noqa: ARG002
+    def collapsed(self, groups: list[Any], due: bool) -> SlabMerger:  # noqa: ARG002
         """Unite equal rows; the first of each stands for the others."""
         from neardup.kernels.forest import unite_all
 

@@ -16,7 +16,7 @@ from neardup.hamming.join.keeping import keep_within
 from neardup.hamming.join.problem import Engine
 from neardup.hamming.plans.join import check_plan
 from neardup.hamming.spilled.batches import Limits, check_request
-from neardup.hamming.spilled.collectors import ForestTaker
+from neardup.hamming.spilled.collectors import ForestMerger
 from neardup.hamming.spilled.join import Budget, SpilledJoin
 from neardup.hamming.spilled.sources import open_rows
 from neardup.runtime.memory import memory_bytes
@@ -126,7 +126,7 @@ def _joined(
         budget = limits.budget or _budget(memory_bytes(limits.memory), rows, engine.workers)
         parent = np.arange(rows.count, dtype=np.uint32 if rows.number_bytes == 4 else np.uint64)
         join = SpilledJoin(engine, budget, limits.tmp, progress or Quiet())
-        join.run(rows, ForestTaker(parent), plan)
+        join.run(rows, ForestMerger(parent), plan)
         yield rows, _flat(parent), engine
 
 
@@ -148,9 +148,9 @@ def keep_greedily(rows: RowFile, labels: Any, engine: Engine, most: int) -> None
     for first, last in reversed(label_ranges(labels, most)):
         dropped = _rows_between(labels, first, last)
         members = np.union1d(dropped, labels[dropped])
-        words = _words_of(rows, members)
+        codes = _words_of(rows, members)
         _, places = np.unique(labels[members], return_inverse=True)
-        labels[members] = members[keep_within(words, places, None, engine)]
+        labels[members] = members[keep_within(codes, places, None, engine)]
 
 
 def label_ranges(labels: Any, most: int) -> list[tuple[int, int]]:
@@ -195,16 +195,16 @@ def _rows_between(labels: Any, first: int, last: int) -> Any:
 
 def _words_of(rows: RowFile, members: Any) -> Any:
     """The fingerprints of some rows, ascending: uint64 (m, W)."""
-    words = np.empty((len(members), rows.width), np.uint64)
+    codes = np.empty((len(members), rows.width), np.uint64)
     step = rows.chunk_rows()
     room = np.empty((step, rows.width), np.uint64)
     for begin in range(0, rows.count, step):
         size = min(step, rows.count - begin)
         low, high = np.searchsorted(members, (begin, begin + size))
         if low < high:
-            rows.read_words(begin, room[:size])
-            words[low:high] = room[members[low:high] - begin]
-    return words
+            rows.read_codes(begin, room[:size])
+            codes[low:high] = room[members[low:high] - begin]
+    return codes
 
 
 def _budget(memory: int, rows: RowFile, workers: int) -> Budget:

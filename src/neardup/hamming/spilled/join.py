@@ -21,10 +21,10 @@ import numpy as np
 from neardup.hamming.join.engine import join_block, solve
 from neardup.hamming.join.partition import Partition
 from neardup.hamming.join.problem import Collector, Engine, Problem
-from neardup.hamming.plans.blocks import SAMPLE_ROWS, multipliers
+from neardup.hamming.plans.blocks import SAMPLE_ROWS, multipliers_of
 from neardup.hamming.plans.join import BUCKET_BYTES, MOST_BINS_LOG2, plan_pairs
-from neardup.hamming.spilled.collectors import AcrossPieces, Taker
-from neardup.hamming.spilled.memory import Budget, Room
+from neardup.hamming.spilled.collectors import AcrossPieces, SlabMerger
+from neardup.hamming.spilled.memory import Budget, SlabBuffers
 from neardup.hamming.spilled.rows import RowFile, clear_bits
 from neardup.runtime.arrays import cut, frozen
 from neardup.runtime.temporary import TemporaryRows
@@ -82,25 +82,27 @@ class SpilledJoin:
     tmp: str | None
     progress: Progress
     spilled: int = field(default=0, init=False)
-    _room: Room | None = field(default=None, init=False)
+    _room: SlabBuffers | None = field(default=None, init=False)
 
-    def run(self, rows: RowFile, taker: Taker, plan: str = "auto") -> None:
-        """Find every pair of the rows within the distance, exactly once, for the taker."""
+    def run(self, rows: RowFile, merger: SlabMerger, plan: str = "auto") -> None:
+        """Find every pair of the rows within the distance, exactly once, for the merger."""
         try:
-            self._solve(rows, taker, NO_RULES, plan, 0)
+            self._solve(rows, merger, NO_RULES, plan, 0)
         finally:
             self._room = None  # what follows, such as sorting pairs, needs the memory
 
-    def _solve(self, rows: RowFile, taker: Taker, rules: Rules, plan: str, depth: int) -> None:
-        rows, taker = self._collapse(rows, taker, rules)
+    def _solve(
+        self, rows: RowFile, merger: SlabMerger, rules: Rules, plan: str, depth: int
+    ) -> None:
+        rows, merger = self._collapse(rows, merger, rules)
         sample = rows.sample(SAMPLE_ROWS)
         engine = self.engine
         wanted = plan if engine.distance < engine.bits else "scan"
         if wanted.startswith("mih"):
             wanted = "auto"  # slabs are cut by blocks that agree; what fits in memory turns bits
-        chosen = plan_pairs(rows.count, engine.distance, engine.bits, sample, wanted, turned=False)
+        chosen = plan_pairs(rows.count, engine.distance, engine.bits, sample, wanted, mih=False)
         if rows.count <= self.budget.whole_rows or chosen.choose == 0 or depth > DEEPEST:
-            self._join_pieces(rows, taker, rules, plan)
+            self._join_pieces(rows, merger, rules, plan)
             return
         if depth == 0:
             passes = len(chosen.masks) - chosen.choose + 1
@@ -109,8 +111,8 @@ class SpilledJoin:
         counts = self._count(rows, chosen, shift)
         for block in range(counts.shape[1]):
             passing = Pass(rows, chosen, block, shift, np.ascontiguousarray(counts[:, block]))
-            self._join_slabs(passing, taker, rules, depth)
-            self._join_heavy(passing, taker, rules, depth)
+            self._join_slabs(passing, merger, rules, depth)
+            self._join_heavy(passing, merger, rules, depth)
 
     def _bins_log2(self, rows: RowFile) -> int:
         """Bits of a bin's number: bins fit the cache, and no thread holds back too many at once."""
@@ -125,11 +127,11 @@ class SpilledJoin:
         ranges = self._ranges(rows)
         masks = plan.masks[: len(plan.masks) - plan.choose + 1]
         counts = np.zeros((len(ranges), len(masks), 1 << int(64 - shift)), np.int64)
-        odd = multipliers(rows.width)
+        multipliers = multipliers_of(rows.width)
 
         def count(_: int, at: int) -> None:
             for chunk in rows.chunks(*ranges[at]):
-                count_bins(chunk, masks, odd, shift, counts[at])
+                count_bins(chunk, masks, multipliers, shift, counts[at])
 
         in_threads(self.engine.workers, count, range(len(ranges)))
         return counts
@@ -137,7 +139,7 @@ class SpilledJoin:
     def _ranges(self, rows: RowFile) -> list[tuple[int, int]]:
         return rows.parts(RANGES_A_THREAD * self.engine.workers)
 
-    def _join_slabs(self, passing: Pass, taker: Taker, rules: Rules, depth: int) -> None:
+    def _join_slabs(self, passing: Pass, merger: SlabMerger, rules: Rules, depth: int) -> None:
         totals = passing.light_totals(self.budget.whole_rows)
         slabs = cut(totals, self.budget.slab_rows)
         sums = np.append(0, np.cumsum(totals))
@@ -150,31 +152,31 @@ class SpilledJoin:
             size = int(sums[last] - sums[first])
             starts = sums[first : last + 1] - sums[first]
             self._gather(passing, (first, last), totals, room)
-            words = frozen(room.words[:size])
-            parts = Partition(room.words[:size], room.ids[:size], starts)
-            problem = Problem(words, rules=rules.masks, agree=rules.agree)
-            collector = taker.slab(words, room.numbers[:size])
+            codes = frozen(room.codes[:size])
+            parts = Partition(room.codes[:size], room.ids[:size], starts)
+            problem = Problem(codes, rules=rules.masks, agree=rules.agree)
+            collector = merger.slab(codes, room.numbers[:size])
             join_block(problem, parts, passing.block, self.engine, collector, plan, expected)
             if len(collector.parent(0)):
                 room.reset_ids(size)
-            taker.finish(collector)
+            merger.finish(collector)
             if depth == 0:
                 self.progress.advance(8 * rows.width * size)
 
-    def _room_of(self, rows: int, source: RowFile) -> Room:
+    def _room_of(self, rows: int, source: RowFile) -> SlabBuffers:
         """The memory of the slab before, or more of it."""
         if self._room is None or not self._room.fits(rows, source):
             self._room = None  # before there is another one
-            self._room = Room.of(rows, source)
+            self._room = SlabBuffers.of(rows, source)
         return self._room
 
-    def _gather(self, passing: Pass, bins: tuple[int, int], totals: Any, room: Room) -> None:
+    def _gather(self, passing: Pass, bins: tuple[int, int], totals: Any, room: SlabBuffers) -> None:
         """Read the whole file and keep the rows of a slab, ordered by bin."""
         from neardup.kernels.hamming import slabs as kernels
 
         rows, (first, last) = passing.rows, bins
         ranges = self._ranges(rows)
-        key = kernels.Key(passing.mask, multipliers(rows.width), passing.shift)
+        key = kernels.SlabKey(passing.mask, multipliers_of(rows.width), passing.shift)
         inside = passing.counts[:, first:last]
         begin = np.cumsum(totals[first:last]) - totals[first:last]
         starts = begin + np.cumsum(inside, axis=0) - inside
@@ -182,10 +184,10 @@ class SpilledJoin:
 
         def gather(_: int, at: int) -> None:
             held = (last - first) * kernels.LINE
-            words = np.empty((held, rows.width), np.uint64)
+            codes = np.empty((held, rows.width), np.uint64)
             numbers = np.empty(held, room.numbers.dtype)
             own = starts[at]
-            where = (own, own.copy(), words, numbers, room.words, room.numbers)
+            where = (own, own.copy(), codes, numbers, room.codes, room.numbers)
             slab = kernels.Slab(first, last, *where)
             scratch = np.empty((2, kernels.TILE), np.int64)
             for chunk in rows.chunks(*ranges[at]):
@@ -194,29 +196,29 @@ class SpilledJoin:
 
         in_threads(self.engine.workers, gather, range(len(ranges)))
 
-    def _join_heavy(self, passing: Pass, taker: Taker, rules: Rules, depth: int) -> None:
+    def _join_heavy(self, passing: Pass, merger: SlabMerger, rules: Rules, depth: int) -> None:
         """Write each bin that is too large for memory to a file, and join it by other bits."""
         heavy = np.flatnonzero(passing.counts.sum(axis=0) > self.budget.whole_rows)
         if not len(heavy):
             return
         self._room = None
-        words, numbers = TemporaryRows(self.tmp), TemporaryRows(self.tmp)
+        codes, numbers = TemporaryRows(self.tmp), TemporaryRows(self.tmp)
         try:
-            files = self._write_heavy(passing, heavy, words, numbers)
+            files = self._write_heavy(passing, heavy, codes, numbers)
             inner = rules.and_first(passing.plan.masks[: passing.block + 1])
             for rows in files:
                 if depth and 2 * rows.count > passing.rows.count:
-                    self._join_pieces(*self._collapse(rows, taker, inner), inner, "auto")
+                    self._join_pieces(*self._collapse(rows, merger, inner), inner, "auto")
                 else:
-                    self._solve(rows, taker, inner, "auto", depth + 1)
+                    self._solve(rows, merger, inner, "auto", depth + 1)
         finally:
-            words.close()
+            codes.close()
             numbers.close()
 
     def _write_heavy(
-        self, passing: Pass, heavy: Any, words: TemporaryRows, numbers: TemporaryRows
+        self, passing: Pass, heavy: Any, codes: TemporaryRows, numbers: TemporaryRows
     ) -> list[RowFile]:
-        from neardup.kernels.hamming.slabs import Key, select_rows
+        from neardup.kernels.hamming.slabs import SlabKey, select_rows
 
         rows, width = passing.rows, passing.rows.width
         ranges = self._ranges(rows)
@@ -225,7 +227,7 @@ class SpilledJoin:
         begins, sizes = places[:, 0].copy(), counts.sum(axis=1)
         wanted = np.full(passing.counts.shape[1], -1)
         wanted[heavy] = np.arange(len(heavy))
-        key = Key(passing.mask, multipliers(width), passing.shift)
+        key = SlabKey(passing.mask, multipliers_of(width), passing.shift)
 
         def write(_: int, at: int) -> None:
             found = np.empty((2, rows.chunk_rows() + 1), np.int64)
@@ -235,25 +237,27 @@ class SpilledJoin:
                 for into in np.unique(bins).tolist():
                     picked = chosen[bins == into]
                     place = int(places[into, at])
-                    words.put(chunk.words[picked], 8 * width * place)
+                    codes.put(chunk.codes[picked], 8 * width * place)
                     numbers.put(numbers_of(chunk, picked), 8 * place)
                     places[into, at] += len(picked)
 
         in_threads(self.engine.workers, write, range(len(ranges)))
         self.spilled += int(sizes.sum()) * (8 * width + 8)
         return [
-            RowFile(words.fd, size, width, 8 * width * begin, numbers.fd, 0, 8 * begin)
+            RowFile(codes.fd, size, width, 8 * width * begin, numbers.fd, 0, 8 * begin)
             for begin, size in zip(begins.tolist(), sizes.tolist(), strict=True)
         ]
 
-    def _collapse(self, rows: RowFile, taker: Taker, rules: Rules) -> tuple[RowFile, Taker]:
+    def _collapse(
+        self, rows: RowFile, merger: SlabMerger, rules: Rules
+    ) -> tuple[RowFile, SlabMerger]:
         """Take out the rows of values so common that no partition would separate them."""
         values = self._common_values(rows)
         if not len(values):
-            return rows, taker
+            return rows, merger
         present = rows.all_present()
-        groups = self._take_out(rows, values, present, taker, rules.admit_equal)
-        return rows.without(present), taker.collapsed(groups, rules.admit_equal)
+        groups = self._take_out(rows, values, present, merger, rules.admit_equal)
+        return rows.without(present), merger.collapsed(groups, rules.admit_equal)
 
     def _common_values(self, rows: RowFile) -> Any:
         """Values with about a quarter of the rows that fit in memory, from a sample."""
@@ -267,14 +271,14 @@ class SpilledJoin:
         return np.ascontiguousarray(values[common])
 
     def _take_out(
-        self, rows: RowFile, values: Any, present: Any, taker: Taker, due: bool
+        self, rows: RowFile, values: Any, present: Any, merger: SlabMerger, due: bool
     ) -> list[Any]:
         """The numbers of the rows with each value; only the first one of each stays present."""
         from neardup.kernels.hamming.partition import block_key
-        from neardup.kernels.hamming.slabs import Key, match_values
+        from neardup.kernels.hamming.slabs import SlabKey, match_values
 
         ones = np.full(rows.width, 2**64 - 1, np.uint64)
-        key = Key(ones, multipliers(rows.width), np.uint64(64 - VALUES_LOG2))
+        key = SlabKey(ones, multipliers_of(rows.width), np.uint64(64 - VALUES_LOG2))
         bins = [block_key(values, at, *key) for at in range(len(values))]
         table = np.full(1 << VALUES_LOG2, -1)
         table[bins] = np.arange(len(values))
@@ -293,7 +297,7 @@ class SpilledJoin:
                     found[at][value].append((at_file, numbers_of(chunk, equal)))
                     counts[at, value] += len(equal)
                 if kept and due:
-                    taker.expect(sum(c * (c - 1) // 2 for c in counts.sum(axis=0).tolist()))
+                    merger.expect(sum(c * (c - 1) // 2 for c in counts.sum(axis=0).tolist()))
 
         in_threads(self.engine.workers, match, range(len(ranges)))
         groups = []
@@ -304,7 +308,7 @@ class SpilledJoin:
                 groups.append(np.concatenate([numbers for _, numbers in pieces]))
         return groups
 
-    def _join_pieces(self, rows: RowFile, taker: Taker, rules: Rules, plan: str) -> None:
+    def _join_pieces(self, rows: RowFile, merger: SlabMerger, rules: Rules, plan: str) -> None:
         """Join a file in memory: as a whole, or every two pieces of it if it is too large."""
         whole = self.budget.whole_rows
         pieces = [(0, rows.count)]
@@ -314,16 +318,16 @@ class SpilledJoin:
         for i in range(len(pieces)):
             for j in range(min(i + 1, last), len(pieces)):
                 chosen = [load(rows, *pieces[at]) for at in sorted({i, j})]
-                words = frozen(np.concatenate([part for part, _ in chosen]))
+                codes = frozen(np.concatenate([part for part, _ in chosen]))
                 numbers = np.concatenate([names for _, names in chosen])
-                collector = taker.slab(words, numbers)
+                collector = merger.slab(codes, numbers)
                 inside = (j <= i + 1, i == last - 1)
                 due: Collector = AcrossPieces(collector, len(chosen[0][0]), inside)
                 if not last or len(collector.parent(0)):  # uniting a pair twice does no harm
                     due = collector
-                problem = Problem(words, rules=rules.masks, agree=rules.agree)
+                problem = Problem(codes, rules=rules.masks, agree=rules.agree)
                 solve(problem, self.engine, due, plan)
-                taker.finish(collector)
+                merger.finish(collector)
             if i == last - 1:
                 break
 
@@ -358,13 +362,13 @@ def numbers_of(chunk: Any, rows: Any) -> Any:
 
 def load(rows: RowFile, first: int, last: int) -> tuple[Any, Any]:
     """The rows first..last-1 that take part, and their numbers (uint64)."""
-    words, numbers = [], []
+    codes, numbers = [], []
     for chunk in rows.chunks(first, last):
-        chosen = np.arange(len(chunk.words))
+        chosen = np.arange(len(chunk.codes))
         if len(chunk.present):
             flags = np.unpackbits(chunk.present, bitorder="little")[: len(chosen)]
             chosen = np.flatnonzero(flags)
-        words.append(chunk.words[chosen])
+        codes.append(chunk.codes[chosen])
         numbers.append(numbers_of(chunk, chosen))
     empty = np.empty((0, rows.width), np.uint64)
-    return np.concatenate([empty, *words]), np.concatenate([np.empty(0, np.uint64), *numbers])
+    return np.concatenate([empty, *codes]), np.concatenate([np.empty(0, np.uint64), *numbers])

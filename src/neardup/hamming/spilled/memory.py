@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from neardup.hamming.spilled.rows import RowFile
 
-__all__ = ["Budget", "Room"]
+__all__ = ["Budget", "SlabBuffers"]
 
 IDS_AT_ONCE: Final = 1 << 20
 MOST_SLAB_ROWS: Final = (1 << 32) - 1
@@ -46,25 +46,25 @@ class Budget:
 
 
 @dataclass(slots=True)
-class Room:
+class SlabBuffers:
     """The memory of a slab, used again for the next one."""
 
-    words: Any  # uint64 (rows, W)
+    codes: Any  # uint64 (rows, W)
     ids: Any  # uint32 (rows,)
     numbers: Any  # uint32 or uint64 (rows,)
 
     @classmethod
-    def of(cls, rows: int, source: RowFile) -> Room:
+    def of(cls, rows: int, source: RowFile) -> SlabBuffers:
         """Room for so many rows of a file."""
         kind = np.uint32 if source.number_bytes == 4 else np.uint64
-        words = np.empty((rows, source.width), np.uint64)
-        room = cls(words, np.empty(rows, np.uint32), np.empty(rows, kind))
+        codes = np.empty((rows, source.width), np.uint64)
+        room = cls(codes, np.empty(rows, np.uint32), np.empty(rows, kind))
         room.reset_ids(rows)
         return room
 
     def fits(self, rows: int, source: RowFile) -> bool:
         """Whether so many rows of a file find room here."""
-        same = self.words.shape[1] == source.width
+        same = self.codes.shape[1] == source.width
         return len(self.ids) >= rows and same and self.numbers.itemsize == source.number_bytes
 
     def reset_ids(self, rows: int) -> None:

@@ -82,15 +82,15 @@ class RowFile:
             if (at - first) % ahead == 0:
                 self._announce(at + ahead, min(at + 2 * ahead, last))
             size = min(step, last - at)
-            self.read_words(at, room[:size])
+            self.read_codes(at, room[:size])
             if named:
                 self.read_numbers(at, names[:size])
             present = self.present[at >> 3 : at + size + 7 >> 3] if len(self.present) else EVERY
-            words = room[:size].view()
-            words.flags.writeable = False
-            yield Chunk(words, names[: size if named else 0], present, self.base + at)
+            codes = room[:size].view()
+            codes.flags.writeable = False
+            yield Chunk(codes, names[: size if named else 0], present, self.base + at)
 
-    def read_words(self, first: int, into: Any) -> None:
+    def read_codes(self, first: int, into: Any) -> None:
         """Read rows first... into a uint64 (rows, W) array."""
         read_exactly(self.fd, into, self.offset + 8 * self.width * first)
 
@@ -108,13 +108,13 @@ class RowFile:
         starts = np.arange(runs) * (self.count // runs)
         found = []
         for start in starts.tolist():
-            words = np.empty((min(size, self.count - start), self.width), np.uint64)
-            self.read_words(start, words)
+            codes = np.empty((min(size, self.count - start), self.width), np.uint64)
+            self.read_codes(start, codes)
             if len(self.present):
-                bits = self.present[start >> 3 : start + len(words) + 7 >> 3]
-                flags = np.unpackbits(bits, bitorder="little")[start & 7 :][: len(words)]
-                words = words[flags.astype(bool)]
-            found.append(words)
+                bits = self.present[start >> 3 : start + len(codes) + 7 >> 3]
+                flags = np.unpackbits(bits, bitorder="little")[start & 7 :][: len(codes)]
+                codes = codes[flags.astype(bool)]
+            found.append(codes)
         return np.concatenate(found)
 
     def without(self, present: Any) -> RowFile:

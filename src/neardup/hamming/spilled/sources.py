@@ -11,7 +11,7 @@ import numpy as np
 
 from neardup.errors import FileError, UsageError
 from neardup.fingerprinting.files import FingerprintReader
-from neardup.fingerprinting.values import as_words
+from neardup.fingerprinting.values import as_codes
 from neardup.hamming.spilled.rows import RowFile
 from neardup.runtime.temporary import TemporaryRows
 
@@ -31,7 +31,7 @@ def open_rows(
     """Give a source of fingerprints as rows of a file, for the time of a `with` statement.
 
     Args:
-        source: A whole np.memmap (uint64 or int64, (n,) or (n, words)), which is read where it is.
+        source: A whole np.memmap (uint64 or int64, (n,) or (n, width)), which is read where it is.
             Anything else is copied to an unlinked file in `tmp`: the path of a fingerprint file or
             a list of paths, an array, or an iterable of arrays (masked rows are skipped).
         bits: Width of a fingerprint; what the files say, or 64 * words, unless said.
@@ -77,7 +77,7 @@ def _of_memmap(source: np.memmap[Any, Any], bits: int | None, first_row: int) ->
     _check_numbers(rows)
     if bits % 64:
         for chunk in rows.chunks(0, rows.count):
-            as_words(chunk.words, bits)
+            as_codes(chunk.codes, bits)
     return rows, bits
 
 
@@ -85,7 +85,7 @@ def _checked_width(source: Any, bits: int | None) -> tuple[int, int]:
     if not source.flags.c_contiguous:
         raise UsageError("fingerprints on disk must lie row by row: save them in C order")
     width = 1 if source.ndim == 1 else source.shape[1]
-    _, _, bits = as_words(np.empty((0, *source.shape[1:]), source.dtype), bits)
+    _, _, bits = as_codes(np.empty((0, *source.shape[1:]), source.dtype), bits)
     return width, bits
 
 
@@ -96,16 +96,16 @@ def _copied(
     count, width, present = 0, 0, _Bitmap()
     for batch in batches:
         array = np.asanyarray(batch)
-        words, _, own = as_words(np.ma.getdata(array), bits)
-        if width not in (0, words.shape[1]):
+        codes, _, own = as_codes(np.ma.getdata(array), bits)
+        if width not in (0, codes.shape[1]):
             raise UsageError(
-                f"a batch has {words.shape[1]} words, the ones before {width}: use one width"
+                f"a batch has {codes.shape[1]} words, the ones before {width}: use one width"
             )
-        bits, width = own, words.shape[1]
-        masked = np.ma.getmaskarray(array).reshape(words.shape).any(axis=1)
+        bits, width = own, codes.shape[1]
+        masked = np.ma.getmaskarray(array).reshape(codes.shape).any(axis=1)
         present.add(~masked)
-        file.append(words)
-        count += len(words)
+        file.append(codes)
+        count += len(codes)
     rows = RowFile(file.fd, count, width or 1, base=first_row, present=present.finish())
     _check_numbers(rows)
     return rows, bits or 64

@@ -70,7 +70,7 @@ class Follower(BaseIndex):
             if file.checksum != entry.checksum:
                 raise damaged(file.path, "it is not the file that the index names")
             segments.append(StoredSegment(file, dead.get(entry.name)))
-        self._state = (tuple(segments), Tail(self._settings.words))
+        self._state = (tuple(segments), Tail(self._settings.width))
         self._kind = segments[0].ids.kind if segments else self._kind
         self._next, self._clock = manifest.next, manifest.clock
         self._manifest, self._sequence, self._logged = manifest, manifest.covered, 0
@@ -93,12 +93,12 @@ class Follower(BaseIndex):
         if len(record) <= SMALL_RECORD and len(tail) + len(record) <= TAIL_ROWS:
             ids = record.ids.to_pylist()
             for row, identity in enumerate(ids):
-                tail.append(identity, record.words[row], record.first + row)
+                tail.append(identity, record.codes[row], record.first + row)
         else:
             self._settle(force=True)
             segments, tail = self._state
             numbers = np.arange(record.first, record.end)
-            segment = Segment(record.words, IdColumn(record.ids), numbers)
+            segment = Segment(record.codes, IdColumn(record.ids), numbers)
             self._state = (self._arranged([*successors(segments), segment]), tail)
         self._next = record.end
         self._clock = Clock.joined([self._clock.since(0), record.clock.since(record.first)])

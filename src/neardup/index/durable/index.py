@@ -233,7 +233,7 @@ class DurableIndex(Follower):
         """Ids, fingerprints and contents of all committed documents, some at a time.
 
         Returns:
-            Arrow array, uint64 (n, words) and a list as of `content`, in order of insertion.
+            Arrow array, uint64 (n, width) and a list as of `content`, in order of insertion.
         """
         segments, tail = self._read()
         parts = [*segments, tail.segment(self._kind)] if self._kind and len(tail) else segments
@@ -242,7 +242,7 @@ class DurableIndex(Follower):
             for rows in np.split(live, range(DOCUMENTS_A_BATCH, len(live), DOCUMENTS_A_BATCH)):
                 found = self._store.contents(part.numbers[rows])
                 contents = [self._contents.decoded(each) for each in found]
-                yield part.ids.values.take(pa.array(rows)), part.words[rows], contents
+                yield part.ids.values.take(pa.array(rows)), part.codes[rows], contents
 
     def commit(self) -> None:
         """Bring what was added and removed to the disk, all or nothing; one sync.
@@ -257,7 +257,7 @@ class DurableIndex(Follower):
             if len(self._pending) >= CHECKPOINT_ROWS:
                 self._checkpoint()
                 return
-            record = self._pending.record(self._kind or "int", self._settings.words, self._clock)
+            record = self._pending.record(self._kind or "int", self._settings.width, self._clock)
             self._sequence = self._store.append(record, self._pending.contents)
             self._logged += len(self._pending)
             self._pending = Pending(self._next)
@@ -353,7 +353,7 @@ class DurableIndex(Follower):
     def _release(self) -> None:
         self._is_open = False
         self._store.close()
-        self._state = ((), Tail(self._settings.words))
+        self._state = ((), Tail(self._settings.width))
 
     def _checkpoint(self) -> None:
         """Write what is not in files to files, and forget the log."""
@@ -382,7 +382,7 @@ class DurableIndex(Follower):
                 with contextlib.suppress(OSError):
                     path.unlink()
             raise
-        self._state = (successors(stored), Tail(self._settings.words))
+        self._state = (successors(stored), Tail(self._settings.width))
         self._manifest, self._clock, self._logged = manifest, manifest.clock, 0
         self._pending = Pending(self._next)
 
@@ -402,14 +402,14 @@ class DurableIndex(Follower):
             return None
         return int(segments[int(places.segments[0])].numbers[int(places.rows[0])])
 
-    def _added(self, first: int, ids: Any, words: Any) -> None:
-        self._pending.add(ids, words)
+    def _added(self, first: int, ids: Any, codes: Any) -> None:
+        self._pending.add(ids, codes)
         if self._contents.is_kept:
             for row, identity in enumerate(ids.to_pylist()):
                 self._pending.contents[first + row] = self._contents.of(identity)
 
-    def _added_one(self, number: int, identity: Any, words: Any) -> None:
-        self._pending.add_one(identity, words)
+    def _added_one(self, number: int, identity: Any, codes: Any) -> None:
+        self._pending.add_one(identity, codes)
         if self._contents.is_kept:
             self._pending.contents[number] = self._contents.of(identity)
 

@@ -29,7 +29,7 @@ class Pending:
         self.contents: dict[int, bytes | None] = {}
         self._parts: list[tuple[Any, Any]] = []
         self._ids: list[Any] = []
-        self._words: list[Any] = []
+        self._codes: list[Any] = []
         self._removed: list[Any] = []
         self._rows = 0
 
@@ -37,17 +37,17 @@ class Pending:
         """Rows added and rows removed."""
         return self._rows
 
-    def add_one(self, identity: Any, words: Any) -> None:
+    def add_one(self, identity: Any, codes: Any) -> None:
         """The row of the next number."""
         self._ids.append(identity)
-        self._words.append(words)
+        self._codes.append(codes)
         self._rows += 1
 
-    def add(self, ids: Any, words: Any) -> None:
+    def add(self, ids: Any, codes: Any) -> None:
         """The rows of the next numbers."""
         self._flush(ids.type)
-        self._parts.append((ids, words))
-        self._rows += len(words)
+        self._parts.append((ids, codes))
+        self._rows += len(codes)
 
     def remove(self, numbers: Any) -> None:
         """Rows, pending or not, are removed."""
@@ -59,11 +59,11 @@ class Pending:
         self._flush(ID_KINDS[kind])
         none = np.empty((0, width), np.uint64)
         ids = [pa.array([], ID_KINDS[kind]), *(ids for ids, _ in self._parts)]
-        words = np.concatenate([none, *(words for _, words in self._parts)])
+        codes = np.concatenate([none, *(codes for _, codes in self._parts)])
         removed = np.concatenate([np.empty(0, np.int64), *self._removed])
-        return Record(self.first, pa.concat_arrays(ids), words, removed, clock)
+        return Record(self.first, pa.concat_arrays(ids), codes, removed, clock)
 
     def _flush(self, kind: Any) -> None:
         if self._ids:
-            self._parts.append((pa.array(self._ids, kind), np.stack(self._words)))
-            self._ids, self._words = [], []
+            self._parts.append((pa.array(self._ids, kind), np.stack(self._codes)))
+            self._ids, self._codes = [], []

@@ -29,20 +29,20 @@ class Record:
     Args:
         first: The number of the first row; the others follow without gaps.
         ids: Arrow array of int64 or large_string.
-        words: uint64 (n, words).
+        codes: uint64 (n, width).
         removed: int64: numbers of removed rows, of this record or older ones.
         clock: When the rows were added.
     """
 
     first: int
     ids: Any
-    words: Any
+    codes: Any
     removed: Any
     clock: Clock
 
     def __len__(self) -> int:
         """Rows."""
-        return len(self.words)
+        return len(self.codes)
 
     @property
     def end(self) -> int:
@@ -55,7 +55,7 @@ class Record:
         if skip == 0:
             return self
         return Record(
-            self.first + skip, self.ids.slice(skip), self.words[skip:], self.removed, self.clock
+            self.first + skip, self.ids.slice(skip), self.codes[skip:], self.removed, self.clock
         )
 
     def to_bytes(self) -> bytes:
@@ -66,10 +66,10 @@ class Record:
             data, offsets = data[offsets[0] : offsets[-1]], offsets - offsets[0]
         numbers, times = (self.clock if len(self) else Clock()).since(self.first)
         header = HEADER.pack(
-            MAGIC, KINDS.index(column.kind), 0, self.words.shape[1], self.first, len(self),
+            MAGIC, KINDS.index(column.kind), 0, self.codes.shape[1], self.first, len(self),
             len(self.removed), len(numbers), data.nbytes,
         )  # fmt: skip
-        arrays = (numbers, times, self.removed, self.words, offsets, data)
+        arrays = (numbers, times, self.removed, self.codes, offsets, data)
         return sealed(b"".join([header, *(_bytes(array) for array in arrays)]))
 
     @classmethod
@@ -86,14 +86,14 @@ class Record:
         view = _View(body, HEADER.size)
         numbers, times = view.take(np.int64, runs), view.take(np.float64, runs)
         removed = view.take(np.int64, gone)
-        words = view.take(np.uint64, count * width).reshape(count, width)
+        codes = view.take(np.uint64, count * width).reshape(count, width)
         if KINDS[kind] == "int":
             buffers = [None, pa.py_buffer(view.take(np.uint8, size))]
         else:
             offsets = view.take(np.int64, count + 1)
             buffers = [None, pa.py_buffer(offsets), pa.py_buffer(view.take(np.uint8, size))]
         ids = pa.Array.from_buffers(ID_KINDS[KINDS[kind]], count, buffers)
-        return cls(first, ids, words, removed, Clock(numbers.tolist(), times.tolist()))
+        return cls(first, ids, codes, removed, Clock(numbers.tolist(), times.tolist()))
 
 
 class _View:
@@ -118,7 +118,7 @@ def joined_records(records: list[Record]) -> Record:
     return Record(
         records[0].first,
         pa.concat_arrays(ids),
-        np.concatenate([record.words for record in records]),
+        np.concatenate([record.codes for record in records]),
         np.concatenate([record.removed for record in records]),
         Clock.joined(clocks),
     )

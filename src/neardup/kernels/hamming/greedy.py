@@ -13,7 +13,7 @@ from neardup.kernels.hamming.partition import block_key
 TILE = 128
 
 
-class Tables(NamedTuple):
+class KeptTables(NamedTuple):
     """Hash tables over the kept rows, one for each union of blocks; none to walk the kept list."""
 
     masks: Any  # uint64 (tables, W)
@@ -23,29 +23,29 @@ class Tables(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def first_in_list(words: Any, row: int, kept: Any, count: int, distance: int, lanes: Any) -> int:
+def first_in_list(codes: Any, row: int, kept: Any, count: int, distance: int, lanes: Any) -> int:
     """Place of the first of `count` kept rows within the distance of the row, or -1; O(count)."""
     for tile in range(0, count, TILE):
         end = min(tile + TILE, count)
         hits = 0
         for i in range(tile, end):
-            hits += distance_between(words, row, kept, i, lanes) <= distance
+            hits += distance_between(codes, row, kept, i, lanes) <= distance
         if hits > 0:
             for i in range(tile, end):
-                if distance_between(words, row, kept, i, lanes) <= distance:
+                if distance_between(codes, row, kept, i, lanes) <= distance:
                     return i
     return -1
 
 
 @njit(cache=True, nogil=True)
-def first_in_tables(words: Any, row: int, kept: Any, distance: int, lanes: Any, tables: Any) -> int:
+def first_in_tables(codes: Any, row: int, kept: Any, distance: int, lanes: Any, tables: Any) -> int:
     """The same among the rows that share some table's bits: all within the distance do."""
     best = -1
     for t in range(len(tables.masks)):
-        place = tables.heads[t, block_key(words, row, tables.masks[t], lanes, tables.shift)]
+        place = tables.heads[t, block_key(codes, row, tables.masks[t], lanes, tables.shift)]
         while place >= 0:
             if best < 0 or place < best:
-                if distance_between(words, row, kept, place, lanes) <= distance:
+                if distance_between(codes, row, kept, place, lanes) <= distance:
                     best = np.int64(place)
             place = tables.nexts[t, place]
     return best
@@ -53,7 +53,7 @@ def first_in_tables(words: Any, row: int, kept: Any, distance: int, lanes: Any, 
 
 @njit(cache=True, nogil=True)
 def keep_component(
-    words: Any,
+    codes: Any,
     rows: Any,
     distance: int,
     lanes: Any,
@@ -71,9 +71,9 @@ def keep_component(
     indexed = len(tables.masks) > 0
     for row in rows:
         if indexed:
-            place = first_in_tables(words, row, kept, distance, lanes, tables)
+            place = first_in_tables(codes, row, kept, distance, lanes, tables)
         else:
-            place = first_in_list(words, row, kept, count, distance, lanes)
+            place = first_in_list(codes, row, kept, count, distance, lanes)
         if place >= 0:
             out[row] = kept_rows[place]
             continue
@@ -82,9 +82,9 @@ def keep_component(
         out[row] = row
         kept_rows[count] = row
         for w in range(len(lanes)):
-            kept[count, w] = words[row, w]
+            kept[count, w] = codes[row, w]
         for t in range(len(tables.masks)):
-            key = block_key(words, row, tables.masks[t], lanes, tables.shift)
+            key = block_key(codes, row, tables.masks[t], lanes, tables.shift)
             tables.nexts[t, count] = tables.heads[t, key]
             tables.heads[t, key] = count
         count += 1
@@ -93,7 +93,7 @@ def keep_component(
 
 @njit(cache=True, nogil=True)
 def keep_components(
-    words: Any,
+    codes: Any,
     members: Any,
     starts: Any,
     first: int,
@@ -109,5 +109,5 @@ def keep_components(
     """`keep_component` for components first..last-1; large[c] = 1 where one keeps too many."""
     for c in range(first, last):
         rows = members[starts[c] : starts[c + 1]]
-        done = keep_component(words, rows, distance, lanes, tables, kept, kept_rows, out)
+        done = keep_component(codes, rows, distance, lanes, tables, kept, kept_rows, out)
         large[c] = done < 0

@@ -55,7 +55,7 @@ class Sink(NamedTuple):
 class Scratch(NamedTuple):
     """One thread's working memory, a slice for each level of refinement."""
 
-    words: Any  # uint64 (levels, capacity, W)
+    codes: Any  # uint64 (levels, capacity, W)
     ids: Any  # uint32 (levels, capacity)
     starts: Any  # int64 (levels, bins + 1)
     masks: Any  # uint64 (levels + 1, W): union of the prefix's masks
@@ -73,25 +73,25 @@ def distance_between(a: Any, i: int, b: Any, j: int, lanes: Any) -> int:
 
 
 @njit(cache=True, nogil=True)
-def any_near(words: Any, row: int, first: int, last: int, distance: int, lanes: Any) -> bool:
+def any_near(codes: Any, row: int, first: int, last: int, distance: int, lanes: Any) -> bool:
     """Whether one of rows first..last-1 is within the distance of words[row]; vector code."""
     at = np.int64(first)
     if len(lanes) == 1:  # the rows are a column too
         while at + 8 <= last:
-            if near8(words, at, row, distance, lanes) != np.uint64(0):
+            if near8(codes, at, row, distance, lanes) != np.uint64(0):
                 return True
             at += 8
-    others = words[at:last]
+    others = codes[at:last]
     hits = 0
     for i in range(len(others)):
-        hits += distance_between(words, row, others, i, lanes) <= distance
+        hits += distance_between(codes, row, others, i, lanes) <= distance
     return hits > 0
 
 
 @njit(cache=True, nogil=True)
-def count_apart(words: Any, first: int, last: int, step: int, distance: int, lanes: Any) -> int:
+def count_apart(codes: Any, first: int, last: int, step: int, distance: int, lanes: Any) -> int:
     """How many of rows first..last-1 are within the distance of the row `step` further on."""
-    these, those = words[first:last], words[first + step : last + step]
+    these, those = codes[first:last], codes[first + step : last + step]
     hits = 0
     for i in range(len(these)):
         hits += distance_between(these, i, those, i, lanes) <= distance
@@ -118,14 +118,14 @@ def emit(left: int, right: int, sink: Any) -> None:
 
 @njit(cache=True, nogil=True)
 def report(
-    words: Any, ids: Any, i: int, j: int, ends: int, agree: Any, blocks: Any, sink: Any
+    codes: Any, ids: Any, i: int, j: int, ends: int, agree: Any, blocks: Any, sink: Any
 ) -> None:
     """Unite or emit a pair within the distance, if the first `ends` masks say it is due here."""
     if len(sink.parent) == 0:
         for b in range(ends):
             differs = np.uint64(0)
             for w in range(len(blocks.multipliers)):
-                differs |= (words[i, w] ^ words[j, w]) & blocks.masks[b, w]
+                differs |= (codes[i, w] ^ codes[j, w]) & blocks.masks[b, w]
             if (differs == np.uint64(0)) != (agree[b] == 1):
                 return
     emit(np.int64(ids[i]), np.int64(ids[j]), sink)
@@ -133,7 +133,7 @@ def report(
 
 @njit(cache=True, nogil=True)
 def compare_range(
-    words: Any,
+    codes: Any,
     ids: Any,
     low: int,
     high: int,
@@ -158,13 +158,13 @@ def compare_range(
             start = reached
         while start < high:
             end = min(start + STRIP, high)
-            if end - start < VECTOR or any_near(words, i, start, end, distance, lanes):
+            if end - start < VECTOR or any_near(codes, i, start, end, distance, lanes):
                 for j in range(start, end):
-                    if distance_between(words, i, words, j, lanes) <= distance:
-                        report(words, ids, i, j, ends, agree, blocks, sink)
+                    if distance_between(codes, i, codes, j, lanes) <= distance:
+                        report(codes, ids, i, j, ends, agree, blocks, sink)
                         if uniting:
                             for w in range(len(lanes)):
-                                words[j, w], words[reached, w] = words[reached, w], words[j, w]
+                                codes[j, w], codes[reached, w] = codes[reached, w], codes[j, w]
                             ids[j], ids[reached] = ids[reached], ids[j]
                             reached += 1
             start = end
@@ -191,14 +191,14 @@ def hand_back(ids: Any, low: int, high: int, ends: int, agree: Any, blocks: Any,
 
 @njit(cache=True, nogil=True)
 def refine(
-    words: Any,
+    codes: Any,
     ids: Any,
     low: int,
     high: int,
     mask: Any,
     multipliers: Any,
     starts: Any,
-    out_words: Any,
+    out_codes: Any,
     out_ids: Any,
 ) -> tuple[int, int]:
     """Partition rows low..high-1 into about as many bins; returns the bins and the widest's rows.
@@ -214,7 +214,7 @@ def refine(
     for b in range(bins):
         starts[b] = 0
     for i in range(low, high):
-        starts[block_key(words, i, mask, multipliers, shift)] += 1
+        starts[block_key(codes, i, mask, multipliers, shift)] += 1
     total, widest = 0, 0
     for b in range(bins):
         count = starts[b]
@@ -223,18 +223,18 @@ def refine(
         starts[b] = total
     starts[bins] = total
     for i in range(high - 1, low - 1, -1):
-        key = block_key(words, i, mask, multipliers, shift)
+        key = block_key(codes, i, mask, multipliers, shift)
         place = starts[key] - 1
         starts[key] = place
         for w in range(len(multipliers)):
-            out_words[place, w] = words[i, w]
+            out_codes[place, w] = codes[i, w]
         out_ids[place] = ids[i]
     return bins, widest
 
 
 @njit(cache=True, nogil=True)
 def compare_bins(
-    words: Any,
+    codes: Any,
     ids: Any,
     starts: Any,
     bins: int,
@@ -257,10 +257,10 @@ def compare_bins(
     for step in range(1, skip + 1):
         for tile in range(0, size - step, TILE):
             end = min(tile + TILE, size - step)
-            if count_apart(words, tile, end, step, distance, lanes) > 0:
+            if count_apart(codes, tile, end, step, distance, lanes) > 0:
                 for i in range(tile, end):
-                    if distance_between(words, i, words, i + step, lanes) <= distance:
-                        report(words, ids, i, i + step, ends, agree, blocks, sink)
+                    if distance_between(codes, i, codes, i + step, lanes) <= distance:
+                        report(codes, ids, i, i + step, ends, agree, blocks, sink)
     if widest <= skip + 1:
         return
     for b in range(bins):
@@ -268,12 +268,12 @@ def compare_bins(
         if high - low > blocks.heavy:
             hand_back(ids, low, high, ends, agree, blocks, sink)
         elif high - low > skip + 1:
-            compare_range(words, ids, low, high, skip, ends, agree, blocks, sink)
+            compare_range(codes, ids, low, high, skip, ends, agree, blocks, sink)
 
 
 @njit(cache=True, nogil=True)
 def join_buckets(
-    words: Any,
+    codes: Any,
     ids: Any,
     starts: Any,
     first: int,
@@ -306,7 +306,7 @@ def join_buckets(
             hand_back(ids, low, high, rules + block + 1, agree, blocks, sink)
             continue
         if high - low <= blocks.direct[1, block]:
-            compare_range(words, ids, low, high, none_done, rules + block + 1, agree, blocks, sink)
+            compare_range(codes, ids, low, high, none_done, rules + block + 1, agree, blocks, sink)
             continue
         level = 0
         stack[0, 0], stack[0, 1], stack[0, 2] = low, high, block
@@ -327,29 +327,29 @@ def join_buckets(
                     continue
                 agree[rules + here] = 1
                 stack[level, 2] = here
-                source_words = words if level == 0 else scratch.words[level - 1]
+                source_codes = codes if level == 0 else scratch.codes[level - 1]
                 source_ids = ids if level == 0 else scratch.ids[level - 1]
                 for w in range(len(lanes)):
                     scratch.masks[level + 1, w] = (
                         scratch.masks[level, w] | blocks.masks[rules + here, w]
                     )
-                into_words, into_ids = scratch.words[level], scratch.ids[level]
+                into_codes, into_ids = scratch.codes[level], scratch.ids[level]
                 bins, widest = refine(
-                    source_words,
+                    source_codes,
                     source_ids,
                     stack[level, 0],
                     stack[level, 1],
                     scratch.masks[level + 1],
                     lanes,
                     scratch.starts[level],
-                    into_words,
+                    into_codes,
                     into_ids,
                 )
                 stack[level, 3] = 0
                 stack[level, 4] = 0
                 if level + 1 == deepest:
                     compare_bins(
-                        into_words,
+                        into_codes,
                         into_ids,
                         scratch.starts[level],
                         bins,
@@ -369,7 +369,7 @@ def join_buckets(
                 continue
             if high - low <= blocks.direct[level + 2, here]:
                 compare_range(
-                    scratch.words[level],
+                    scratch.codes[level],
                     scratch.ids[level],
                     low,
                     high,

@@ -22,7 +22,7 @@ ROWS = 4
 """Rows that are compared together with eight others."""
 
 
-class Key(NamedTuple):
+class BlockKey(NamedTuple):
     """A block of bits and the length of its key."""
 
     first: int  # the block's lowest bit
@@ -47,16 +47,16 @@ class Sorted(NamedTuple):
 
 
 @inlined
-def key_of(words: Any, row: int, key: Any) -> int:
+def key_of(codes: Any, row: int, key: Any) -> int:
     """The key of words[row]; int64."""
     folded = np.uint64(0)
     at, left = np.int64(key.first), np.int64(key.length)
     while left > 0:
         taken = min(left, np.int64(key.bits))
         word, shift = at >> 6, at & 63
-        bits = words[row, word] >> np.uint64(shift)
+        bits = codes[row, word] >> np.uint64(shift)
         if shift + taken > 64:
-            bits |= words[row, word + 1] << np.uint64(64 - shift)
+            bits |= codes[row, word + 1] << np.uint64(64 - shift)
         folded ^= bits & ((np.uint64(1) << np.uint64(taken)) - np.uint64(1))
         at += taken
         left -= taken
@@ -64,35 +64,35 @@ def key_of(words: Any, row: int, key: Any) -> int:
 
 
 @kernel
-def count_blocks(words: Any, first: int, last: int, key: Any, low: int, counts: Any) -> None:
+def count_blocks(codes: Any, first: int, last: int, key: Any, low: int, counts: Any) -> None:
     """Count rows first..last-1 by their keys without the lowest `low` bits (int64), in place."""
     for row in range(first, last):
-        counts[key_of(words, row, key) >> low] += 1
+        counts[key_of(codes, row, key) >> low] += 1
 
 
 @kernel
 def scatter_blocks(
-    words: Any, first: int, last: int, key: Any, low: int, places: Any, out_words: Any,
+    codes: Any, first: int, last: int, key: Any, low: int, places: Any, out_codes: Any,
     out_ids: Any,
 ) -> None:  # fmt: skip
     """Copy rows first..last-1 and their numbers to places[key >> low], advancing it; stable."""
     for row in range(first, last):
-        bin_ = key_of(words, row, key) >> low
+        bin_ = key_of(codes, row, key) >> low
         place = places[bin_]
         places[bin_] = place + 1
-        for w in range(words.shape[1]):
-            out_words[place, w] = words[row, w]
+        for w in range(codes.shape[1]):
+            out_codes[place, w] = codes[row, w]
         out_ids[place] = row
 
 
 @kernel
 def order_bins(
-    words: Any, ids: Any, bins: Any, first: int, last: int, key: Any, low: int, into: Any
+    codes: Any, ids: Any, bins: Any, first: int, last: int, key: Any, low: int, into: Any
 ) -> None:
     """Sort the rows of bins first..last-1, of equal keys but for `low` bits, by their keys.
 
     Args:
-        words: uint64 (n, W), from `scatter_blocks`.
+        codes: uint64 (n, W), from `scatter_blocks`.
         ids: uint32 (n,), likewise.
         bins: int64 (2**(bits - low) + 1,): where each begins.
         first: The first bin.
@@ -109,26 +109,26 @@ def order_bins(
         for at in range(least, least + width):
             starts[at] = 0
         for row in range(begin, end):
-            starts[key_of(words, row, key)] += 1
+            starts[key_of(codes, row, key)] += 1
         total = begin
         for at in range(least, least + width):
             total += starts[at]
             starts[at] = total
         for row in range(end - 1, begin - 1, -1):
-            at = key_of(words, row, key)
+            at = key_of(codes, row, key)
             place = starts[at] - 1
             starts[at] = place
-            for w in range(words.shape[1]):
-                columns[w, place] = words[row, w]
+            for w in range(codes.shape[1]):
+                columns[w, place] = codes[row, w]
             out_ids[place] = ids[row]
 
 
 @kernel
-def count_near_keys(words: Any, rows: Any, key: Any, flips: Any, counts: Any) -> int:
+def count_near_keys(codes: Any, rows: Any, key: Any, flips: Any, counts: Any) -> int:
     """How many rows lie in the buckets that some rows' buckets meet, their own included; int64.
 
     Args:
-        words: uint64 (n, W).
+        codes: uint64 (n, W).
         rows: int64: the rows that are asked for.
         key: A Key.
         flips: int64, as in Ball.
@@ -136,7 +136,7 @@ def count_near_keys(words: Any, rows: Any, key: Any, flips: Any, counts: Any) ->
     """
     total = np.int64(0)
     for i in range(len(rows)):
-        own = key_of(words, rows[i], key)
+        own = key_of(codes, rows[i], key)
         for f in range(len(flips)):
             total += counts[own ^ flips[f]]
     return total

@@ -11,7 +11,7 @@ NO_ROWS = np.empty(0, np.uint32)
 
 
 @njit(cache=True, nogil=True)
-def block_key(words: Any, row: int, mask: Any, multipliers: Any, shift: Any) -> int:
+def block_key(codes: Any, row: int, mask: Any, multipliers: Any, shift: Any) -> int:
     """Hash the bits of `words[row]` under `mask` to 64 - shift bits; int64.
 
     `multipliers` is a tuple of one odd uint64 per word: its length is a constant to the compiler,
@@ -19,44 +19,44 @@ def block_key(words: Any, row: int, mask: Any, multipliers: Any, shift: Any) -> 
     """
     total = np.uint64(0)
     for w in range(len(multipliers)):
-        total += (words[row, w] & mask[w]) * multipliers[w]
+        total += (codes[row, w] & mask[w]) * multipliers[w]
     return np.int64(total >> shift)
 
 
 @njit(cache=True, nogil=True)
 def count_keys(
-    words: Any, first: int, last: int, mask: Any, multipliers: Any, shift: Any, counts: Any
+    codes: Any, first: int, last: int, mask: Any, multipliers: Any, shift: Any, counts: Any
 ) -> None:
     """Add how many of rows first..last-1 have each key to `counts` (int64, 2**(64 - shift))."""
     for row in range(first, last):
-        counts[block_key(words, row, mask, multipliers, shift)] += 1
+        counts[block_key(codes, row, mask, multipliers, shift)] += 1
 
 
 @njit(cache=True, nogil=True)
 def scatter_rows(
-    words: Any,
+    codes: Any,
     first: int,
     last: int,
     mask: Any,
     multipliers: Any,
     shift: Any,
     places: Any,
-    out_words: Any,
+    out_codes: Any,
     out_ids: Any,
 ) -> None:
     """Copy rows first..last-1 and their numbers to `places[key]`, advancing it; stable."""
     for row in range(first, last):
-        key = block_key(words, row, mask, multipliers, shift)
+        key = block_key(codes, row, mask, multipliers, shift)
         place = places[key]
         places[key] = place + 1
         for w in range(len(multipliers)):
-            out_words[place, w] = words[row, w]
+            out_codes[place, w] = codes[row, w]
         out_ids[place] = row
 
 
 @njit(cache=True, nogil=True)
 def first_equal(
-    words: Any, ids: Any, starts: Any, first: int, last: int, lanes: Any, table: Any, out: Any
+    codes: Any, ids: Any, starts: Any, first: int, last: int, lanes: Any, table: Any, out: Any
 ) -> None:
     """Write `out[row]` = the smallest row with the same words, for buckets first..last-1.
 
@@ -72,7 +72,7 @@ def first_equal(
         for i in range(low, high):
             mixed = np.uint64(0)
             for w in range(len(lanes)):
-                mixed = (mixed ^ words[i, w]) * lanes[w]
+                mixed = (mixed ^ codes[i, w]) * lanes[w]
                 mixed ^= mixed >> np.uint64(32)
             slot = np.int64(mixed) & size_mask
             while True:
@@ -83,7 +83,7 @@ def first_equal(
                     break
                 same = True
                 for w in range(len(lanes)):
-                    same &= words[i, w] == words[other, w]
+                    same &= codes[i, w] == codes[other, w]
                 if same:
                     out[ids[i]] = ids[other]
                     break

@@ -11,44 +11,44 @@ from typing import Any
 
 import numpy as np
 
-from neardup.kernels.hamming.tables import FIRST_ROOM, Hits, apart, more_room
+from neardup.kernels.hamming.tables import FIRST_ROOM, HitBuffer, apart, more_room
 from neardup.kernels.jit import inner, kernel
 
 
 @inner
-def permute_one(words: Any, at: int, tables: Any, out: Any, to: int) -> None:
+def permute_one(codes: Any, at: int, tables: Any, out: Any, to: int) -> None:
     """Write the fingerprint at words[at], its bits permuted, to out[to]."""
     width = tables.shape[2]
     for w in range(width):
         out[to + w] = np.uint64(0)
     for byte in range(8 * width):
         shift = np.uint64(8 * (byte & 7))
-        value = np.int64((words[at + (byte >> 3)] >> shift) & np.uint64(255))
+        value = np.int64((codes[at + (byte >> 3)] >> shift) & np.uint64(255))
         for w in range(width):
             out[to + w] |= tables[byte, value, w]
 
 
 @kernel
-def permute_rows(words: Any, tables: Any, out: Any) -> None:
+def permute_rows(codes: Any, tables: Any, out: Any) -> None:
     """Permute the bits of every row; 8 look-ups a word.
 
     Args:
-        words: uint64 (n * W), may be read-only.
+        codes: uint64 (n * W), may be read-only.
         tables: uint64 (8 * W, 256, W): where the bits of each value of each byte go.
         out: uint64 (n * W), written.
     """
     width = tables.shape[2]
-    for row in range(len(words) // width):
-        permute_one(words, row * width, tables, out, row * width)
+    for row in range(len(codes) // width):
+        permute_one(codes, row * width, tables, out, row * width)
 
 
 @inner
-def lower_bound(words: Any, width: int, value: Any) -> int:
+def lower_bound(codes: Any, width: int, value: Any) -> int:
     """The first row whose first word is not below `value`."""
-    low, high = np.int64(0), np.int64(len(words) // width)
+    low, high = np.int64(0), np.int64(len(codes) // width)
     while low < high:
         middle = (low + high) >> 1
-        if words[middle * width] < value:
+        if codes[middle * width] < value:
             low = middle + 1
         else:
             high = middle
@@ -57,7 +57,7 @@ def lower_bound(words: Any, width: int, value: Any) -> int:
 
 @kernel
 def search_windows(
-    queries: Any, first: int, last: int, lists: Any, rows: Any, tables: Any, odd: Any,
+    queries: Any, first: int, last: int, lists: Any, rows: Any, tables: Any, multipliers: Any,
     window: int, distance: int,
 ) -> Any:  # fmt: skip
     """Compare queries first..last-1 with the rows around their place in each list.
@@ -71,16 +71,16 @@ def search_windows(
         lists: uint64 (N, n * W): the rows permuted, sorted by their first word.
         rows: uint32 (N, n): which rows these are.
         tables: uint64 (N, 8 * W, 256, W): the permutations.
-        odd: A tuple of W elements.
+        multipliers: A tuple of W elements.
         window: Rows on either side.
         distance: The largest that is reported.
 
     Returns:
         Hits; a row is there once for each list that has it near.
     """
-    width, number, count = len(odd), len(lists), rows.shape[1]
+    width, number, count = len(multipliers), len(lists), rows.shape[1]
     query = np.empty(width, np.uint64)
-    hits = Hits(
+    hits = HitBuffer(
         np.empty(FIRST_ROOM, np.int64), np.empty(FIRST_ROOM, np.int64),
         np.empty(FIRST_ROOM, np.int64),
     )  # fmt: skip
@@ -88,14 +88,14 @@ def search_windows(
     for q in range(first, last):
         for t in range(number):
             permute_one(queries, q * width, tables[t], query, 0)
-            words = lists[t]
-            place = lower_bound(words, width, query[0])
+            codes = lists[t]
+            place = lower_bound(codes, width, query[0])
             if total + 2 * window > len(hits.rows):
                 hits = more_room(hits, total, total + 2 * window)
             for at in range(max(place - window, 0), min(place + window, count)):
-                d = apart(query, 0, words, at * width, odd)
+                d = apart(query, 0, codes, at * width, multipliers)
                 if d <= distance:
                     hits.queries[total], hits.rows[total] = q, rows[t, at]
                     hits.distances[total] = d
                     total += 1
-    return Hits(hits.queries[:total], hits.rows[:total], hits.distances[:total])
+    return HitBuffer(hits.queries[:total], hits.rows[:total], hits.distances[:total])

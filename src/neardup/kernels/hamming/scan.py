@@ -13,17 +13,17 @@ TILE_ROWS = 4096
 
 @njit(cache=True, nogil=True)
 def scan_rows(
-    words: Any, ids: Any, first: int, last: int, agree: Any, blocks: Any, sink: Any
+    codes: Any, ids: Any, first: int, last: int, agree: Any, blocks: Any, sink: Any
 ) -> None:
     """Report the pairs of rows first..last-1 with every later row; O((last - first) * n)."""
     lanes, distance = blocks.multipliers, blocks.distance
-    total = len(words)
+    total = len(codes)
     for tile in range(first, total, TILE_ROWS):
         end = min(tile + TILE_ROWS, total)
         for i in range(first, min(last, end)):
             start = max(tile, i + 1)
-            if not any_near(words, i, start, end, distance, lanes):
+            if not any_near(codes, i, start, end, distance, lanes):
                 continue
             for j in range(start, end):
-                if distance_between(words, i, words, j, lanes) <= distance:
-                    report(words, ids, i, j, blocks.rules, agree, blocks, sink)
+                if distance_between(codes, i, codes, j, lanes) <= distance:
+                    report(codes, ids, i, j, blocks.rules, agree, blocks, sink)

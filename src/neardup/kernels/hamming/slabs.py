@@ -23,13 +23,13 @@ LINE = 8
 class Chunk(NamedTuple):
     """Rows as they were read."""
 
-    words: Any  # uint64 (rows, W)
+    codes: Any  # uint64 (rows, W)
     numbers: Any  # uint64 (rows,), or empty for base + 0, 1, 2...
     present: Any  # uint8 (ceil(rows / 8)), or empty
     base: int
 
 
-class Key(NamedTuple):
+class SlabKey(NamedTuple):
     """The hash that names a row's bin."""
 
     mask: Any  # uint64 (W,)
@@ -44,9 +44,9 @@ class Slab(NamedTuple):
     last: int
     starts: Any  # int64 (last - first): the thread's first place in each bin; -1: leave the bin out
     places: Any  # int64 (last - first): its next place
-    held_words: Any  # uint64 ((last - first) * LINE, W)
+    held_codes: Any  # uint64 ((last - first) * LINE, W)
     held_numbers: Any  # as numbers, (last - first) * LINE
-    words: Any  # uint64 (capacity, W)
+    codes: Any  # uint64 (capacity, W)
     numbers: Any  # uint32 or uint64 (capacity,)
 
 
@@ -77,12 +77,12 @@ def count_bins(chunk: Any, masks: Any, multipliers: Any, shift: Any, counts: Any
         shift: uint64, 64 less the bits of a bin's number.
         counts: int64 (blocks, bins), changed in place.
     """
-    for tile in range(0, len(chunk.words), TILE):
-        end = min(tile + TILE, len(chunk.words))
+    for tile in range(0, len(chunk.codes), TILE):
+        end = min(tile + TILE, len(chunk.codes))
         for block in range(len(masks)):
             mask = masks[block]
             for row in range(tile, end):
-                key = block_key(chunk.words, row, mask, multipliers, shift)
+                key = block_key(chunk.codes, row, mask, multipliers, shift)
                 counts[block, key] += is_present(chunk.present, row)
 
 
@@ -92,7 +92,7 @@ def flush(slab: Any, at: int, begin: int, place: int, lanes: Any) -> None:
     held = at * LINE - (place & ~np.int64(LINE - 1))
     for to in range(begin, place + 1):
         for w in range(len(lanes)):
-            slab.words[to, w] = slab.held_words[held + to, w]
+            slab.codes[to, w] = slab.held_codes[held + to, w]
     for to in range(begin, place + 1):
         slab.numbers[to] = slab.held_numbers[held + to]
 
@@ -112,11 +112,11 @@ def gather_rows(chunk: Any, key: Any, slab: Any, scratch: Any) -> None:
     """
     lanes = key.multipliers
     keys, rows = scratch[0], scratch[1]
-    words, places = chunk.words, slab.places
-    for tile in range(0, len(words), TILE):
+    width, places = chunk.codes, slab.places
+    for tile in range(0, len(width), TILE):
         kept = np.int64(0)
-        for row in range(tile, min(tile + TILE, len(words))):
-            at = block_key(words, row, key.mask, lanes, key.shift)
+        for row in range(tile, min(tile + TILE, len(width))):
+            at = block_key(width, row, key.mask, lanes, key.shift)
             keys[kept] = at - slab.first
             rows[kept] = row
             kept += np.int64(slab.first <= at < slab.last) & is_present(chunk.present, row)
@@ -128,7 +128,7 @@ def gather_rows(chunk: Any, key: Any, slab: Any, scratch: Any) -> None:
             places[at] = place + 1
             held = at * LINE + (place & np.int64(LINE - 1))
             for w in range(len(lanes)):
-                slab.held_words[held, w] = words[row, w]
+                slab.held_codes[held, w] = width[row, w]
             slab.held_numbers[held] = number_of(chunk, row)
             if place & np.int64(LINE - 1) == LINE - 1:
                 begin = place - np.int64(LINE - 1)
@@ -159,8 +159,8 @@ def select_rows(chunk: Any, key: Any, wanted: Any, out_rows: Any, out_bins: Any)
         out_bins: int64 (at least rows + 1).
     """
     kept = np.int64(0)
-    for row in range(len(chunk.words)):
-        into = wanted[block_key(chunk.words, row, key.mask, key.multipliers, key.shift)]
+    for row in range(len(chunk.codes)):
+        into = wanted[block_key(chunk.codes, row, key.mask, key.multipliers, key.shift)]
         out_rows[kept] = row
         out_bins[kept] = into
         kept += np.int64(into >= 0) & is_present(chunk.present, row)
@@ -182,13 +182,13 @@ def match_values(
         out_values: int64 (at least rows + 1).
     """
     kept = np.int64(0)
-    for row in range(len(chunk.words)):
-        at = table[block_key(chunk.words, row, key.mask, key.multipliers, key.shift)]
+    for row in range(len(chunk.codes)):
+        at = table[block_key(chunk.codes, row, key.mask, key.multipliers, key.shift)]
         if at < 0:
             continue
         equal = is_present(chunk.present, row)
         for w in range(len(key.multipliers)):
-            equal &= np.int64(chunk.words[row, w] == values[at, w])
+            equal &= np.int64(chunk.codes[row, w] == values[at, w])
         out_rows[kept] = row
         out_values[kept] = at
         kept += equal

@@ -14,7 +14,7 @@ import numpy as np
 
 from neardup.kernels.bits import trailing_zeros
 from neardup.kernels.counters import GROUP, LANES, count4, count15
-from neardup.kernels.hamming.tables import FIRST_ROOM, Hits, more_room
+from neardup.kernels.hamming.tables import FIRST_ROOM, HitBuffer, more_room
 from neardup.kernels.jit import fill, inner, kernel
 from neardup.kernels.squares import BLOCK_ROWS
 
@@ -89,7 +89,7 @@ def search_slices(
     counters = np.int64(FEW_PLANES if few else MOST_PLANES)
     start = (np.int64(1) << counters) - 1 - distance
     planes = np.empty((counters + 1) * LANES, np.uint64)
-    hits = Hits(
+    hits = HitBuffer(
         np.empty(FIRST_ROOM, np.int64), np.empty(FIRST_ROOM, np.int64),
         np.empty(FIRST_ROOM, np.int64),
     )  # fmt: skip
@@ -114,4 +114,4 @@ def search_slices(
                     hits.queries[total], hits.rows[total] = q, low + 64 * lane + np.int64(bit)
                     hits.distances[total] = held - start
                     total += 1
-    return Hits(hits.queries[:total], hits.rows[:total], hits.distances[:total])
+    return HitBuffer(hits.queries[:total], hits.rows[:total], hits.distances[:total])

@@ -2,8 +2,8 @@
 
 A table groups all rows by a key, the hash of the bits under one mask, and holds a copy of their
 fingerprints in that order, so that a query reads one run of memory a table. Fingerprints are flat,
-uint64 (n * W): with W a constant to the compiler (the length of `odd`), runs of them compile to
-vector code.
+uint64 (n * W): with W a constant to the compiler (the length of `multipliers`), runs of them
+compile to vector code.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ RUN_ROWS = 128
 """Rows that are counted at once before any of them is looked at singly."""
 
 
-class Tables(NamedTuple):
+class SearchTables(NamedTuple):
     """T tables of the same n rows, with keys of 64 - shift bits."""
 
-    words: Any  # uint64 (T, n * W)
+    codes: Any  # uint64 (T, n * W)
     rows: Any  # uint32 (T, n)
     starts: Any  # uint32 (T, 2**(64 - shift) + 1)
     masks: Any  # uint64 (T, W)
     shift: Any  # uint64
     factors: Any  # uint64 (T, W): what a key's hash multiplies the words under its mask by
-    odd: tuple[Any, ...]  # W odd uint64; its length is a constant to the compiler
+    multipliers: tuple[Any, ...]  # W odd uint64; its length is a constant to the compiler
     heavy: int  # a bucket larger than this is handed back, not compared
 
 
@@ -47,7 +47,7 @@ class Probes(NamedTuple):
     radii: Any  # int64 (T,): how many bits of each table's key are turned at most, -1 for unused
 
 
-class Hits(NamedTuple):
+class HitBuffer(NamedTuple):
     """Room for matches, and how many there are; the arrays grow when `count` exceeds them."""
 
     queries: Any  # int64
@@ -55,7 +55,7 @@ class Hits(NamedTuple):
     distances: Any  # int64
 
 
-def view_of(tables: Tables, probes: Probes) -> Any:
+def view_of(tables: SearchTables, probes: Probes) -> Any:
     """What stands for the tables in a call for one query, to which nine arrays would cost 6 us.
 
     Returns:
@@ -64,27 +64,27 @@ def view_of(tables: Tables, probes: Probes) -> Any:
     """
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
         return tables, probes
-    number, size = tables.words.shape
-    arrays = (tables.words, tables.rows, tables.starts, tables.masks, tables.factors, *probes)
+    number, size = tables.codes.shape
+    arrays = (tables.codes, tables.rows, tables.starts, tables.masks, tables.factors, *probes)
     sizes = (number, size, int(tables.shift), tables.heavy, len(probes.tables))
     return np.array([*(x.ctypes.data for x in arrays), *sizes], np.uint64)
 
 
-def _arrays_at(view: Any, odd: Any) -> Any:
+def _arrays_at(view: Any, multipliers: Any) -> Any:
     number, size, shift = np.int64(view[8]), np.int64(view[9]), view[10]
     keys = (np.int64(1) << (np.int64(64) - np.int64(shift))) + 1
-    tables = Tables(
+    tables = SearchTables(
         carray(words_at(view[0]), (number, size)),
-        carray(halves_at(view[1]), (number, size // len(odd))),
+        carray(halves_at(view[1]), (number, size // len(multipliers))),
         carray(halves_at(view[2]), (number, keys)),
-        carray(words_at(view[3]), (number, len(odd))),
+        carray(words_at(view[3]), (number, len(multipliers))),
         shift,
-        carray(words_at(view[4]), (number, len(odd))),
-        odd,
+        carray(words_at(view[4]), (number, len(multipliers))),
+        multipliers,
         np.int64(view[11]),
     )
     probes = Probes(
-        carray(words_at(view[5]), (np.int64(view[12]), len(odd))),
+        carray(words_at(view[5]), (np.int64(view[12]), len(multipliers))),
         carray(integers_at(view[6]), np.int64(view[12])),
         carray(integers_at(view[7]), number),
     )
@@ -96,11 +96,11 @@ viewed: Any = (lambda view, _: view) if config.DISABLE_JIT else making(_arrays_a
 
 
 @inlined
-def key_of(words: Any, at: int, mask: Any, factors: Any, shift: Any, odd: Any) -> int:
+def key_of(codes: Any, at: int, mask: Any, factors: Any, shift: Any, multipliers: Any) -> int:
     """Hash the bits of words[at:at + W] under `mask` to 64 - shift bits; int64."""
     total = np.uint64(0)
-    for w in range(len(odd)):
-        total += (words[np.uint64(at + w)] & mask[w]) * factors[w]
+    for w in range(len(multipliers)):
+        total += (codes[np.uint64(at + w)] & mask[w]) * factors[w]
     return np.int64(total >> shift)
 
 
@@ -110,82 +110,84 @@ def probe_key(query: Any, at: int, probe: int, tables: Any, probes: Any) -> int:
     table = probes.tables[probe]
     mask, factors = tables.masks[table], tables.factors[table]
     total = np.uint64(0)
-    for w in range(len(tables.odd)):
+    for w in range(len(tables.multipliers)):
         turned = query[np.uint64(at + w)] ^ probes.flips[probe, w]
         total += (turned & mask[w]) * factors[w]
     return np.int64(total >> tables.shift)
 
 
 @inlined
-def apart(a: Any, i: int, b: Any, j: int, odd: Any) -> int:
+def apart(a: Any, i: int, b: Any, j: int, multipliers: Any) -> int:
     """Hamming distance of the fingerprints that begin at a[i] and b[j]; int64."""
     total = np.int64(0)
-    for w in range(len(odd)):
+    for w in range(len(multipliers)):
         total += popcount(a[np.uint64(i + w)] ^ b[np.uint64(j + w)])
     return total
 
 
 @inner
 def count_within(
-    query: Any, at: int, words: Any, first: int, last: int, distance: int, odd: Any
+    query: Any, at: int, codes: Any, first: int, last: int, distance: int, multipliers: Any
 ) -> int:
     """How many of rows first..last-1 are within the distance of the query; vector code."""
-    width = len(odd)
-    others = words[first * width : last * width]
+    width = len(multipliers)
+    others = codes[first * width : last * width]
     hits = np.int64(0)
     for row in range(last - first):
-        hits += np.int64(apart(query, at, others, row * width, odd) <= distance)
+        hits += np.int64(apart(query, at, others, row * width, multipliers) <= distance)
     return hits
 
 
 @kernel
 def build_table(
-    words: Any, mask: Any, factors: Any, shift: Any, odd: Any, fine: Any, spare_words: Any,
-    spare_rows: Any, starts: Any, out_words: Any, out_rows: Any,
+    codes: Any, mask: Any, factors: Any, shift: Any, multipliers: Any, fine: Any, spare_codes: Any,
+    spare_rows: Any, starts: Any, out_codes: Any, out_rows: Any,
 ) -> None:  # fmt: skip
     """Group rows by their key, stable, in two passes whose targets stay in cache; O(n + keys).
 
     Args:
-        words: uint64 (n * W), may be read-only.
+        codes: uint64 (n * W), may be read-only.
         mask: uint64 (W,): the bits of the key.
         factors: uint64 (W,): what the words under the mask are multiplied by.
         shift: uint64: keys have 64 - shift bits.
-        odd: W odd uint64.
+        multipliers: W odd uint64.
         fine: uint64: how many of them the second pass looks at.
-        spare_words: As `out_words`: what the first pass makes.
+        spare_codes: As `out_codes`: what the first pass makes.
         spare_rows: As `out_rows`.
         starts: uint32 (keys + 1,), written: where each key's rows begin.
-        out_words: uint64 (n * W), written.
+        out_codes: uint64 (n * W), written.
         out_rows: uint32 (n,), written.
     """
-    width = len(odd)
-    count = np.int64(len(words) // width)
+    width = len(multipliers)
+    count = np.int64(len(codes) // width)
     bins = np.int64(len(starts) - 1) >> np.int64(fine)
     keys = np.int64(1) << np.int64(fine)
     places, ends = np.zeros(bins + 1, np.int64), np.zeros(keys + 1, np.int64)
     coarse = shift + fine
     for row in range(count):
-        places[key_of(words, row * width, mask, factors, coarse, odd)] += 1
+        places[key_of(codes, row * width, mask, factors, coarse, multipliers)] += 1
     running_total(places)
     for row in range(count):
-        place = take_place(places, key_of(words, row * width, mask, factors, coarse, odd))
+        place = take_place(places, key_of(codes, row * width, mask, factors, coarse, multipliers))
         for w in range(width):
-            spare_words[place * width + w] = words[row * width + w]
+            spare_codes[place * width + w] = codes[row * width + w]
         spare_rows[place] = row
     low = np.int64(0)
     for b in range(bins):
         high = places[b]
         fill(ends, 0, keys + 1, np.int64(0))
         for row in range(low, high):
-            ends[key_of(spare_words, row * width, mask, factors, shift, odd) - b * keys] += 1
+            ends[
+                key_of(spare_codes, row * width, mask, factors, shift, multipliers) - b * keys
+            ] += 1
         running_total(ends)
         for key in range(keys):
             starts[b * keys + key] = low + ends[key]
         for row in range(low, high):
-            key = key_of(spare_words, row * width, mask, factors, shift, odd) - b * keys
+            key = key_of(spare_codes, row * width, mask, factors, shift, multipliers) - b * keys
             place = low + take_place(ends, key)
             for w in range(width):
-                out_words[place * width + w] = spare_words[row * width + w]
+                out_codes[place * width + w] = spare_codes[row * width + w]
             out_rows[place] = spare_rows[row]
         low = high
     starts[bins * keys] = count
@@ -211,7 +213,7 @@ def take_place(places: Any, key: int) -> int:
 
 @inner
 def due_here(
-    query: Any, at: int, words: Any, row_at: int, tables: Any, probes: Any, probe: int
+    query: Any, at: int, codes: Any, row_at: int, tables: Any, probes: Any, probe: int
 ) -> bool:
     """Whether a row is reported by this probe: the one with its bits, of the first such table.
 
@@ -219,15 +221,15 @@ def due_here(
     """
     table = probes.tables[probe]
     other = np.uint64(0)
-    for w in range(len(tables.odd)):
-        differs = query[at + w] ^ words[row_at + w] ^ probes.flips[probe, w]
+    for w in range(len(tables.multipliers)):
+        differs = query[at + w] ^ codes[row_at + w] ^ probes.flips[probe, w]
         other |= differs & tables.masks[table, w]
     if other != np.uint64(0):
         return False
     for t in range(table):
         turned = np.int64(0)
-        for w in range(len(tables.odd)):
-            turned += popcount((query[at + w] ^ words[row_at + w]) & tables.masks[t, w])
+        for w in range(len(tables.multipliers)):
+            turned += popcount((query[at + w] ^ codes[row_at + w]) & tables.masks[t, w])
         if turned <= probes.radii[t]:
             return False
     return True
@@ -240,15 +242,15 @@ def compare_bucket(
 ) -> int:  # fmt: skip
     """Write the rows of a bucket that are due here; returns the new count, stored or not."""
     table = probes.tables[probe]
-    words = tables.words[table]
-    width = len(tables.odd)
+    codes = tables.codes[table]
+    width = len(tables.multipliers)
     for begin in range(low, high, RUN_ROWS):
         end = min(begin + RUN_ROWS, high)
-        if count_within(query, at, words, begin, end, distance, tables.odd) == 0:
+        if count_within(query, at, codes, begin, end, distance, tables.multipliers) == 0:
             continue
         for place in range(begin, end):
-            d = apart(query, at, words, place * width, tables.odd)
-            if d <= distance and due_here(query, at, words, place * width, tables, probes, probe):
+            d = apart(query, at, codes, place * width, tables.multipliers)
+            if d <= distance and due_here(query, at, codes, place * width, tables, probes, probe):
                 if count < len(hits.rows):
                     hits.queries[count] = name
                     hits.rows[count] = tables.rows[table, place]
@@ -277,9 +279,9 @@ def search_tables(
     Returns:
         Hits; and int64 (h, 4), the buckets that were too heavy to compare: query, probe, low, high.
     """
-    width, number = len(tables.odd), len(probes.tables)
+    width, number = len(tables.multipliers), len(probes.tables)
     lows, highs = np.empty(IN_FLIGHT, np.int64), np.empty(IN_FLIGHT, np.int64)
-    hits = Hits(
+    hits = HitBuffer(
         np.empty(FIRST_ROOM, np.int64), np.empty(FIRST_ROOM, np.int64),
         np.empty(FIRST_ROOM, np.int64),
     )  # fmt: skip
@@ -297,7 +299,7 @@ def search_tables(
             key = lows[i]
             lows[i], highs[i] = tables.starts[table, key], tables.starts[table, key + 1]
             for line in range(FETCHED_LINES):
-                prefetch(tables.words[table], lows[i] * width + line * LINE_WORDS)
+                prefetch(tables.codes[table], lows[i] * width + line * LINE_WORDS)
         for i in range(some):
             q, p, low, high = (begin + i) // number, (begin + i) % number, lows[i], highs[i]
             if high - low > tables.heavy:
@@ -316,25 +318,27 @@ def search_tables(
                     queries, q * width, q, tables, probes, p, low, high, distance, hits, count
                 )  # fmt: skip
             count = found
-    return Hits(hits.queries[:count], hits.rows[:count], hits.distances[:count]), heavy[:heavies]
+    return HitBuffer(hits.queries[:count], hits.rows[:count], hits.distances[:count]), heavy[
+        :heavies
+    ]
 
 
 @kernel
-def search_tables_once(query: Any, view: Any, odd: Any, distance: int, room: Any) -> int:
+def search_tables_once(query: Any, view: Any, multipliers: Any, distance: int, room: Any) -> int:
     """As `search_tables` for one query, into given room.
 
     Args:
         query: uint64 (W,).
         view: The tables and probes, from `view_of`.
-        odd: The tables' constants.
+        multipliers: The tables' constants.
         distance: The largest that is reported.
         room: int64 (2, places), written: rows and distances of those for which there is room.
 
     Returns:
         How many rows were found; -1 where a bucket is too heavy.
     """
-    tables, probes = viewed(view, odd)
-    hits = Hits(room[0], room[0], room[1])
+    tables, probes = viewed(view, multipliers)
+    hits = HitBuffer(room[0], room[0], room[1])
     number = len(probes.tables)
     count = np.int64(0)
     for begin in range(0, number, IN_FLIGHT):
@@ -345,7 +349,7 @@ def search_tables_once(query: Any, view: Any, odd: Any, distance: int, room: Any
             table = probes.tables[p]
             low = np.int64(tables.starts[table, probe_key(query, 0, p, tables, probes)])
             for line in range(FETCHED_LINES):
-                prefetch(tables.words[table], low * len(odd) + line * LINE_WORDS)
+                prefetch(tables.codes[table], low * len(multipliers) + line * LINE_WORDS)
         for p in range(begin, end):
             key, table = probe_key(query, 0, p, tables, probes), probes.tables[p]
             low, high = np.int64(tables.starts[table, key]), np.int64(tables.starts[table, key + 1])
@@ -371,7 +375,9 @@ def more_rows(rows: Any) -> Any:
 def more_room(hits: Any, count: int, wanted: int) -> Any:
     """The first `count` hits in room for at least `wanted`."""
     room = max(wanted, 2 * len(hits.rows))
-    roomier = Hits(np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64))
+    roomier = HitBuffer(
+        np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
+    )
     move(hits.queries, count, roomier.queries)
     move(hits.rows, count, roomier.rows)
     move(hits.distances, count, roomier.distances)
@@ -380,11 +386,11 @@ def more_room(hits: Any, count: int, wanted: int) -> Any:
 
 @kernel
 def search_rows(
-    queries: Any, first: int, last: int, words: Any, count: int, odd: Any, distance: int
+    queries: Any, first: int, last: int, codes: Any, count: int, multipliers: Any, distance: int
 ) -> Any:
     """Compare queries first..last-1 with rows 0..count-1, a tile of rows at a time; Hits."""
-    width = len(odd)
-    hits = Hits(
+    width = len(multipliers)
+    hits = HitBuffer(
         np.empty(FIRST_ROOM, np.int64), np.empty(FIRST_ROOM, np.int64),
         np.empty(FIRST_ROOM, np.int64),
     )  # fmt: skip
@@ -394,31 +400,33 @@ def search_rows(
         for q in range(first, last):
             for begin in range(low, high, RUN_ROWS):
                 end = min(begin + RUN_ROWS, high)
-                near = count_within(queries, q * width, words, begin, end, distance, odd)
+                near = count_within(queries, q * width, codes, begin, end, distance, multipliers)
                 if near == 0:
                     continue
                 if total + near > len(hits.rows):
                     hits = more_room(hits, total, total + near)
                 for row in range(begin, end):
-                    d = apart(queries, q * width, words, row * width, odd)
+                    d = apart(queries, q * width, codes, row * width, multipliers)
                     if d <= distance:
                         hits.queries[total], hits.rows[total] = q, row
                         hits.distances[total] = d
                         total += 1
-    return Hits(hits.queries[:total], hits.rows[:total], hits.distances[:total])
+    return HitBuffer(hits.queries[:total], hits.rows[:total], hits.distances[:total])
 
 
 @kernel
-def search_rows_once(query: Any, words: Any, count: int, odd: Any, distance: int, room: Any) -> int:
+def search_rows_once(
+    query: Any, codes: Any, count: int, multipliers: Any, distance: int, room: Any
+) -> int:
     """As `search_rows` for one query, into given room as of `search_tables_once`."""
-    width = len(odd)
+    width = len(multipliers)
     total = np.int64(0)
     for low in range(0, count, RUN_ROWS):
         high = min(low + RUN_ROWS, count)
-        if count_within(query, 0, words, low, high, distance, odd) == 0:
+        if count_within(query, 0, codes, low, high, distance, multipliers) == 0:
             continue
         for row in range(low, high):
-            d = apart(query, 0, words, row * width, odd)
+            d = apart(query, 0, codes, row * width, multipliers)
             if d <= distance:
                 if total < room.shape[1]:
                     room[0, total], room[1, total] = row, d

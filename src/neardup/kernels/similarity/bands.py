@@ -26,10 +26,10 @@ LONG_RUN = 64
 _NONE = -1
 
 
-class Tables(NamedTuple):
+class BandTables(NamedTuple):
     """The problem: fingerprints and the bits of every table."""
 
-    words: Any  # uint64 (n, W)
+    codes: Any  # uint64 (n, W)
     keys: Any  # uint64 (tables, W): the bits that agree
     checks: Any  # uint64 (tables, W): the bits of which at most `allowed` differ
     allowed: int
@@ -71,7 +71,7 @@ class Scratch(NamedTuple):
 
 @kernel
 def fold_rows(features: Any, offsets: Any, rows: Any, out: Any) -> None:
-    """Fold the feature sets of `rows` (int64) into out (uint64 (rows, words)); ties give 0.
+    """Fold the feature sets of `rows` (int64) into out (uint64 (rows, width)); ties give 0.
 
     O(features of the rows times words). Features: uint64; offsets: int64.
     """
@@ -86,12 +86,12 @@ def _shares(tables: Any, x: int, y: int, table: int) -> bool:
     """Whether two rows share the key of a table, and nearly the check."""
     differing = np.uint64(0)
     for w in range(tables.keys.shape[1]):
-        differing |= (tables.words[x, w] ^ tables.words[y, w]) & tables.keys[table, w]
+        differing |= (tables.codes[x, w] ^ tables.codes[y, w]) & tables.keys[table, w]
         if differing:
             return False
     apart = np.int64(0)
     for w in range(tables.keys.shape[1]):
-        apart += popcount((tables.words[x, w] ^ tables.words[y, w]) & tables.checks[table, w])
+        apart += popcount((tables.codes[x, w] ^ tables.codes[y, w]) & tables.checks[table, w])
     return apart <= tables.allowed
 
 
@@ -99,7 +99,7 @@ def _shares(tables: Any, x: int, y: int, table: int) -> bool:
 def _is_near(tables: Any, x: int, y: int) -> bool:
     apart = np.int64(0)
     for w in range(tables.keys.shape[1]):
-        apart += popcount(tables.words[x, w] ^ tables.words[y, w])
+        apart += popcount(tables.codes[x, w] ^ tables.codes[y, w])
     return apart <= tables.distance
 
 

@@ -83,7 +83,7 @@ def _candidates(
 @inner
 def _is_new_match(
     x: int, y: int, members: Any, features: Any, offsets: Any, groups: Any, measure: int,
-    similarity: float, used: Any, seen: Any, words: Any, distance: int,
+    similarity: float, used: Any, seen: Any, codes: Any, distance: int,
 ) -> bool:  # fmt: skip
     """Whether two documents that were not compared before match."""
     if seen[y] == x or (groups.size and groups[x] != groups[y]):
@@ -92,14 +92,14 @@ def _is_new_match(
     used[3] += 1
     if not members[0]:
         fill_members(features, offsets[x], offsets[x + 1], members)
-    return is_match(x, y, members, features, offsets, measure, similarity, words, distance) >= 0.0
+    return is_match(x, y, members, features, offsets, measure, similarity, codes, distance) >= 0.0
 
 
 @inner
 def _unite_rings(
     x: int, size: int, sketch: Any, head: int, most: int, members: Any, features: Any,
     offsets: Any, groups: Any, measure: int, similarity: float, rows: Any, used: Any, seen: Any,
-    words: Any, distance: int, parent: Any,
+    codes: Any, distance: int, parent: Any,
 ) -> int:  # fmt: skip
     """Unite a document with the rings of a class that have a match; returns its own ring, or 0.
 
@@ -113,7 +113,7 @@ def _unite_rings(
         while root != own:
             y = link(rows, at, DOCUMENT)
             if is_near(rows, at, sketch, most, size, other) and _is_new_match(
-                x, y, members, features, offsets, groups, measure, similarity, used, seen, words,
+                x, y, members, features, offsets, groups, measure, similarity, used, seen, codes,
                 distance,
             ):  # fmt: skip
                 parent[max(own, root)] = min(own, root)
@@ -136,7 +136,7 @@ def _unite_rings(
 def _unite_blocks(
     x: int, size: int, sketch: Any, head: int, most: int, ring: int, members: Any, features: Any,
     offsets: Any, groups: Any, measure: int, similarity: float, rows: Any, used: Any, seen: Any,
-    words: Any, distance: int, parent: Any,
+    codes: Any, distance: int, parent: Any,
 ) -> None:  # fmt: skip
     """Unite a document with those in the blocks of a class that match; they go to its ring.
 
@@ -155,7 +155,7 @@ def _unite_blocks(
                 root = _root(parent, y)
                 if near and root != own and _is_new_match(
                     x, y, members, features, offsets, groups, measure, similarity, used, seen,
-                    words, distance,
+                    codes, distance,
                 ):  # fmt: skip
                     parent[max(own, root)] = min(own, root)
                     own = min(own, root)
@@ -176,7 +176,7 @@ def _unite_blocks(
 def _unite(
     x: int, size: int, sketch: Any, keys: Any, before: Any, first: int, last: int, members: Any,
     features: Any, offsets: Any, groups: Any, measure: int, similarity: float, table: Any,
-    rows: Any, used: Any, seen: Any, words: Any, distance: int, parent: Any,
+    rows: Any, used: Any, seen: Any, codes: Any, distance: int, parent: Any,
 ) -> None:  # fmt: skip
     """Unite a document with every component that has a match; one match for each is enough."""
     for k in range(first, last):
@@ -186,14 +186,14 @@ def _unite(
             if most >= 0:
                 ring = _unite_rings(
                     x, size, sketch, head, most, members, features, offsets, groups, measure,
-                    similarity, rows, used, seen, words, distance, parent,
+                    similarity, rows, used, seen, codes, distance, parent,
                 )  # fmt: skip
                 if _root(parent, x) == x and not any_near(rows, head, sketch, most, size):
                     head = link(rows, head, CLASS)
                     continue
                 _unite_blocks(
                     x, size, sketch, head, most, ring, members, features, offsets, groups,
-                    measure, similarity, rows, used, seen, words, distance, parent,
+                    measure, similarity, rows, used, seen, codes, distance, parent,
                 )  # fmt: skip
             head = link(rows, head, CLASS)
 
@@ -202,7 +202,7 @@ def _unite(
 def match_chunk(
     mode: int, documents: Any, features: Any, offsets: Any, groups: Any, measure: int,
     similarity: float, keys: Any, before: Any, key_offsets: Any, table: Any, rows: Any,
-    used: Any, rank: Any, known: int, seen: Any, found: Any, words: Any,
+    used: Any, rank: Any, first_new: int, seen: Any, found: Any, codes: Any,
     distance: int, match: Any, score: Any, stop: Any,
 ) -> Any:  # fmt: skip
     """Match documents, in the order given, with those indexed before, and index them.
@@ -229,10 +229,10 @@ def match_chunk(
             each key, and one.
         used: int64 (USED,), see there.
         rank: int64 (n,): priority of each document, 0 first.
-        known: GREEDY: documents of lower ranks are indexed whatever they are similar to.
+        first_new: GREEDY: documents of lower ranks are indexed whatever they are similar to.
         seen: int64 (n,), scratch, initially -1.
         found: int64 (n,), scratch.
-        words: uint64 (n, w), fingerprints.
+        codes: uint64 (n, w), fingerprints.
         distance: Most bits in which the fingerprints of a match may differ.
         match: int64 (n,), initially 0 to n - 1.
         score: float64 (n,): GREEDY: the similarity of x and match[x].
@@ -259,10 +259,10 @@ def match_chunk(
         if mode == COMPONENTS:
             _unite(
                 x, size, sketch, keys, before, first, last, members, features, offsets, groups,
-                measure, similarity, table, rows, used, seen, words, distance, match,
+                measure, similarity, table, rows, used, seen, codes, distance, match,
             )  # fmt: skip
             count = 0
-        elif mode == GREEDY and rank[x] < known:
+        elif mode == GREEDY and rank[x] < first_new:
             count = 0
         else:
             count = _candidates(
@@ -277,7 +277,7 @@ def match_chunk(
                 continue
             used[3] += 1
             reached = is_match(
-                x, y, members, features, offsets, measure, similarity, words, distance
+                x, y, members, features, offsets, measure, similarity, codes, distance
             )
             if reached < 0.0:
                 continue

@@ -54,24 +54,24 @@ def _overlap(features: Any, begin: int, end: int, members: Any, needed: int) -> 
 
 
 @inner
-def _distance(words: Any, x: int, y: int) -> int:
+def _distance(codes: Any, x: int, y: int) -> int:
     count = 0
-    for word in range(words.shape[1]):
-        count += popcount(words[x, word] ^ words[y, word])
+    for word in range(codes.shape[1]):
+        count += popcount(codes[x, word] ^ codes[y, word])
     return count
 
 
 @inner
 def is_match(
     x: int, y: int, members: Any, features: Any, offsets: Any, measure: int, similarity: float,
-    words: Any, distance: int,
+    codes: Any, distance: int,
 ) -> float:  # fmt: skip
     """The similarity of two documents, or -1 if they do not match; `members` holds those of x."""
     size, other = offsets[x + 1] - offsets[x], offsets[y + 1] - offsets[y]
     needed = needed_overlap(size, other, measure, similarity)
     shared = _overlap(features, offsets[y], offsets[y + 1], members, needed)
     reached = score(shared, size, other, measure)
-    return reached if reached >= similarity and _distance(words, x, y) <= distance else -1.0
+    return reached if reached >= similarity and _distance(codes, x, y) <= distance else -1.0
 
 
 @kernel

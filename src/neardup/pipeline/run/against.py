@@ -19,7 +19,7 @@ import pyarrow as pa
 from neardup.errors import RecipeError, UsageError
 from neardup.fingerprinting.fingerprints import Fingerprinter
 from neardup.index.durable.index import DurableIndex
-from neardup.pipeline.run.matching import Beside, Grouping
+from neardup.pipeline.run.matching import Grouping, References
 from neardup.runtime.spool import FeatureSpool
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from neardup.pipeline.run.collection import Collection
     from neardup.pipeline.run.matching import Matching
 
-__all__ = ["Against", "Known"]
+__all__ = ["Against", "ReferenceIndex"]
 
 QUERIES_A_BATCH: Final = 1 << 16
 _NONE: Final = np.empty(0, np.uint64)
@@ -47,7 +47,7 @@ class Against:
     update: bool = False
 
 
-class Known:
+class ReferenceIndex:
     """The index of a run.
 
     Args:
@@ -101,8 +101,8 @@ class Known:
         named = found["id"].combine_chunks().dictionary_encode()
         kept_by = grouping.kept_by.copy()
         kept_by[rows] = len(values) + named.indices.to_numpy()
-        words = self.index.fingerprints_by_id(named.dictionary)
-        return Grouping(kept_by, kept_by, grouping.similarity, Beside(named.dictionary, words))
+        codes = self.index.fingerprints_by_id(named.dictionary)
+        return Grouping(kept_by, kept_by, grouping.similarity, References(named.dictionary, codes))
 
     def _first(self, values: Any) -> pa.Table:
         """For each document the first of the index within the distance, in bounded memory."""
@@ -119,12 +119,12 @@ class Known:
     def _by_features(self, collection: Collection, values: Any) -> Grouping:
         n = len(values)
         ids = []
-        for names, words, contents in self.index.documents():
+        for names, codes, contents in self.index.documents():
             ids.append(names)
             if self.index.store == "text":
                 contents = self._features(contents)  # noqa: PLW2901
             counts = np.array([len(each) for each in contents], np.int64)
-            collection.add_known(words, np.concatenate([_NONE, *contents]), counts)
+            collection.add_references(codes, np.concatenate([_NONE, *contents]), counts)
         theirs = collection.known_values()
         empty = np.concatenate([np.ma.getmaskarray(values), np.zeros(theirs.shape, bool)])
         whole = np.ma.MaskedArray(np.concatenate([np.ma.getdata(values), theirs]), empty)
@@ -135,7 +135,7 @@ class Known:
         named, places = np.unique(kept_by[rows] - n, return_inverse=True)
         kept_by[rows] = n + places
         chosen = pa.concat_arrays(ids).take(pa.array(named)) if ids else pa.array([], pa.string())
-        return Grouping(kept_by, kept_by, similarity, Beside(chosen, theirs[named]))
+        return Grouping(kept_by, kept_by, similarity, References(chosen, theirs[named]))
 
     def _features(self, texts: list[str]) -> list[Any]:
         with (

@@ -73,7 +73,7 @@ class Collection:
         self._resources = resources
         self._measured: list[Any] = [np.zeros(0)]
         self._groups = _GroupNumbers()
-        self._known: list[Any] = []
+        self._references: list[Any] = []
         self._resume = resume
         limit = resources.memory // 8
         self._spool = (
@@ -109,7 +109,7 @@ class Collection:
             self._keep(self._resume)
 
     def finish(self) -> Any:
-        """Wait for the fingerprints; uint64 (n, words), masked where a document is empty."""
+        """Wait for the fingerprints; uint64 (n, width), masked where a document is empty."""
         if self._resume is None:
             values = self._fingerprinter.finish()
             self._offsets = self._fingerprinter.feature_offsets()
@@ -153,22 +153,24 @@ class Collection:
             spill=Spill(self._resources.memory // 2, self._resources.tmp),
         )
 
-    def add_known(self, values: Any, features: Any, counts: Any) -> None:
+    def add_references(self, values: Any, features: Any, counts: Any) -> None:
         """Append documents of an index, after `finish`.
 
         Args:
-            values: uint64 (m, words): their fingerprints.
+            values: uint64 (m, width): their fingerprints.
             features: uint64: their distinct feature hashes, one document after the other.
             counts: int64 (m,): how many each has.
         """
         self._spool.append(features)
         ends = self._offsets[-1] + np.cumsum(counts)
         self._offsets = np.concatenate([self._offsets, ends])
-        self._known.append(values)
+        self._references.append(values)
 
     def known_values(self) -> Any:
-        """The fingerprints of the documents that `add_known` brought: uint64 (m, words)."""
-        return np.concatenate([np.zeros((0, self._matching.recipe.words), np.uint64), *self._known])
+        """The fingerprints of the documents that `add_references` brought: uint64 (m, width)."""
+        return np.concatenate(
+            [np.zeros((0, self._matching.recipe.words), np.uint64), *self._references]
+        )
 
     def features_of(self, documents: Any) -> list[Any]:
         """The distinct feature hashes of each of some documents, after `finish`."""
@@ -183,7 +185,7 @@ class Collection:
             values: What `finish` returned, and then `known_values`.
             work: Told what a greedy search on features took.
         """
-        known = sum(len(each) for each in self._known)
+        known = sum(len(each) for each in self._references)
         own = len(values) - known
         order = priorities(own, self._matching.keep, np.concatenate(self._measured))
         order = np.concatenate([np.arange(own, len(values)), order])
@@ -195,12 +197,12 @@ class _GroupNumbers:
     """Numbers the distinct values of a field in the order of their appearance; null is one."""
 
     def __init__(self) -> None:
-        self._known: dict[str | None, int] = {}
+        self._references: dict[str | None, int] = {}
         self._parts: list[Any] = []
 
     def add(self, values: pa.Array) -> None:
         encoded = values.dictionary_encode(null_encoding="encode")
-        known = self._known
+        known = self._references
         numbers = [known.setdefault(x, len(known)) for x in encoded.dictionary.to_pylist()]
         self._parts.append(np.array(numbers, np.int32)[encoded.indices.to_numpy()])
 

@@ -20,7 +20,16 @@ from neardup.similarity.feature_sets import FeatureSets, Match, Work, similariti
 from neardup.similarity.join import similar_components, similar_greedy
 from neardup.similarity.recall import check_recall
 
-__all__ = ["KEEPS", "POLICIES", "Beside", "Grouping", "Matching", "group", "partners", "priorities"]
+__all__ = [
+    "KEEPS",
+    "POLICIES",
+    "Grouping",
+    "Matching",
+    "References",
+    "group",
+    "partners",
+    "priorities",
+]
 
 KEEPS: Final = ("first", "last", "longest")
 POLICIES: Final = ("greedy", "components")
@@ -130,16 +139,16 @@ class Matching:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class References:
     """Documents of an index that a decision names; their numbers go on from the run's own.
 
     Args:
         ids: Arrow array (m,).
-        words: uint64 (m, w): their fingerprints.
+        codes: uint64 (m, w): their fingerprints.
     """
 
     ids: Any
-    words: Any
+    codes: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,13 +160,13 @@ class Grouping:
         label: int64 (n,): the document that names the cluster: the kept one (greedy) or the first
             one (components).
         similarity: float64 (n,): of the document and the one kept for it, or None if not measured.
-        beside: Documents of an index that were kept before, if it names such.
+        references: Documents of an index that were kept before, if it names such.
     """
 
     kept_by: Any
     label: Any
     similarity: Any
-    beside: Beside | None = None
+    references: References | None = None
 
     @property
     def kept(self) -> Any:
@@ -193,25 +202,25 @@ def group(
     sets: FeatureSets | None,
     groups: Any = None,
     work: Work | None = None,
-    known: int = 0,
+    first_new: int = 0,
 ) -> Grouping:
     """Decide for every document.
 
     Args:
         matching: When documents match.
-        values: uint64 (n, words), fingerprints, masked where a document is empty.
+        values: uint64 (n, width), fingerprints, masked where a document is empty.
         order: int64 (n,): `priorities`.
         sets: The feature sets, if `matching.by_features`.
         groups: int32 (n,): only documents with the same number may match; None: all may. The
             feature sets have their own.
         work: Told what a greedy search on features took.
-        known: So many documents, the first in order, are kept whatever matches them; only a greedy
-            search on features may have any.
+        first_new: So many documents, the first in order, are kept whatever matches them; only
+            a greedy search on features may have any.
     """
     if sets is not None and matching.policy == "greedy":
         among = partners(matching, sets)
         chosen = order if among is None else order[np.isin(order, among)]
-        first = known if among is None else int(np.isin(order[:known], among).sum())
+        first = first_new if among is None else int(np.isin(order[:first_new], among).sum())
         kept_by, score = similar_greedy(sets, chosen, matching.match, matching.workers, work, first)
         return Grouping(kept_by, kept_by, score)
     if sets is not None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from neardup.documents import ReadOptions, Source
-    from neardup.pipeline.run.against import Known
+    from neardup.pipeline.run.against import ReferenceIndex
     from neardup.pipeline.run.collection import Collection
     from neardup.pipeline.run.state import RunFolder
 
@@ -45,11 +45,16 @@ class NewDocuments:
     """
 
     def __init__(
-        self, known: Known, collection: Collection, values: Any, kept: Any, folder: RunFolder | None
+        self,
+        known: ReferenceIndex,
+        collection: Collection,
+        values: Any,
+        kept: Any,
+        folder: RunFolder | None,
     ) -> None:
         """Look what is to be added; nothing is yet."""
         self._index, self._collection, self._folder = known.index, collection, folder
-        self._words = np.ma.getdata(values)
+        self._codes = np.ma.getdata(values)
         self._rows = np.flatnonzero(kept & ~np.ma.getmaskarray(values)[:, 0])
         self._count = len(values)
         if folder is not None and folder.was_updating:
@@ -78,8 +83,8 @@ class NewDocuments:
                     contents = part.take(pa.array(rows - begin))
                 elif self._index.store == "features":
                     contents = self._collection.features_of(rows)
-                self._index.add(self._collection.addresses.of(rows), self._words[rows], contents)
-                waiting += self._words[rows].nbytes + _nbytes(contents)
+                self._index.add(self._collection.addresses.of(rows), self._codes[rows], contents)
+                waiting += self._codes[rows].nbytes + _nbytes(contents)
             if waiting >= WAITING_BYTES:
                 self._index.commit()
                 waiting = 0

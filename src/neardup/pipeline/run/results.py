@@ -12,7 +12,7 @@ from neardup.fingerprinting.values import distance
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from neardup.documents.addresses import Addresses, AddressesBeside
+    from neardup.documents.addresses import Addresses, ReferenceAddresses
     from neardup.pipeline.run.matching import Grouping
 
 __all__ = ["CLUSTERS", "DUPLICATES", "ROWS_A_BATCH", "cluster_batches", "duplicates_table"]
@@ -37,16 +37,16 @@ def duplicates_table(values: Any, grouping: Grouping, own: Addresses) -> pa.Tabl
     addresses = _addresses(grouping, own)
     dropped = np.flatnonzero(~grouping.kept)
     kept = grouping.kept_by[dropped]
-    words = np.ma.getdata(values)
-    if grouping.beside is not None:
-        words = np.concatenate([words, grouping.beside.words])
+    codes = np.ma.getdata(values)
+    if grouping.references is not None:
+        codes = np.concatenate([codes, grouping.references.codes])
     similarity = pa.nulls(dropped.size, pa.float64())
     if grouping.similarity is not None:
         similarity = pa.array(grouping.similarity[dropped])
     columns = [
         addresses.of(dropped),
         addresses.of(kept),
-        pa.array(distance(words[dropped], words[kept]), pa.int32()),
+        pa.array(distance(codes[dropped], codes[kept]), pa.int32()),
         similarity,
         addresses.of(grouping.label[dropped]),
     ]
@@ -67,5 +67,5 @@ def cluster_batches(grouping: Grouping, own: Addresses) -> Iterator[pa.RecordBat
         yield pa.record_batch(columns, schema=CLUSTERS)
 
 
-def _addresses(grouping: Grouping, own: Addresses) -> Addresses | AddressesBeside:
-    return own if grouping.beside is None else own.beside(grouping.beside.ids)
+def _addresses(grouping: Grouping, own: Addresses) -> Addresses | ReferenceAddresses:
+    return own if grouping.references is None else own.beside(grouping.references.ids)

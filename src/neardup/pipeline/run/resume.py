@@ -33,13 +33,13 @@ class Resume:
 
     Args:
         folder: Locked and begun.
-        words: uint64 words of a fingerprint.
+        width: uint64 words of a fingerprint.
     """
 
-    def __init__(self, folder: RunFolder, words: int) -> None:
+    def __init__(self, folder: RunFolder, width: int) -> None:
         """Begin at the first document; nothing is read yet."""
         self.folder = folder
-        self._words = words
+        self._width = width
         self._known = list(folder.checkpoints)
         self.documents = self._known[-1]["documents"] if self._known else 0
         self._passed = 0
@@ -52,9 +52,9 @@ class Resume:
         return self.folder.files["features"]
 
     def fingerprints(self) -> tuple[Any, Any]:
-        """Those that are there: uint64 (n, words), and int64 (n,), features of each."""
+        """Those that are there: uint64 (n, width), and int64 (n,), features of each."""
         files = self.folder.files
-        values = files["fingerprints"].array(np.uint64).reshape(-1, self._words)
+        values = files["fingerprints"].array(np.uint64).reshape(-1, self._width)
         return values, files["counts"].array(np.int64)
 
     def passes(self, batch: Batch) -> bool:

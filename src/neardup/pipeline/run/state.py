@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from neardup.errors import UsageError
 from neardup.pipeline.run.facts import check_facts
-from neardup.pipeline.run.matching import Beside, Grouping
+from neardup.pipeline.run.matching import Grouping, References
 from neardup.runtime.append_file import AppendFile, append_failure, damaged
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ JOURNAL: Final = "journal"
 LOCK: Final = "lock"
 DATA_FILES: Final = ("fingerprints", "counts", "features")
 GROUPING: Final = "grouping"
-BESIDE: Final = "beside"
+REFERENCES: Final = "beside"
 _ASIDE: Final = "journal.new"
 
 
@@ -123,8 +123,8 @@ class RunFolder:
         if grouping.similarity is not None:
             arrays.append(grouping.similarity)
         marks = {"grouped": self._save(GROUPING, arrays)}
-        if grouping.beside is not None:
-            marks["beside"] = self._save(BESIDE, [_beside_bytes(grouping.beside)])
+        if grouping.references is not None:
+            marks["beside"] = self._save(REFERENCES, [_references_bytes(grouping.references)])
         _sync_folder(self.path)
         self._append(marks | {"similarity": grouping.similarity is not None})
 
@@ -142,10 +142,10 @@ class RunFolder:
         data = self._saved(GROUPING, self._grouped["grouped"])
         parts = np.split(data.view(np.int64), 3 if self._grouped["similarity"] else 2)
         similarity = parts[2].view(np.float64) if self._grouped["similarity"] else None
-        beside = None
+        references = None
         if "beside" in self._grouped:
-            beside = _beside(self._saved(BESIDE, self._grouped["beside"]))
-        return Grouping(parts[0], parts[1], similarity, beside)
+            references = _references(self._saved(REFERENCES, self._grouped["beside"]))
+        return Grouping(parts[0], parts[1], similarity, references)
 
     def _saved(self, name: str, mark: dict[str, int]) -> Any:
         with contextlib.closing(AppendFile(self.path / name)) as file:
@@ -172,7 +172,7 @@ class RunFolder:
 
     def remove(self) -> None:
         """Remove the state, and the folder if nothing else is in it; the run has succeeded."""
-        for name in (JOURNAL, _ASIDE, GROUPING, BESIDE, *DATA_FILES, LOCK):
+        for name in (JOURNAL, _ASIDE, GROUPING, REFERENCES, *DATA_FILES, LOCK):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self.path / name)  # noqa: PTH108  # one call to fail in
         with contextlib.suppress(OSError):
@@ -233,22 +233,22 @@ class RunFolder:
         return records
 
 
-def _beside_bytes(beside: Beside) -> Any:
+def _references_bytes(references: References) -> Any:
     """Ids and fingerprints as an Arrow stream."""
-    width = beside.words.shape[1]
-    words = pa.FixedSizeListArray.from_arrays(pa.array(beside.words.reshape(-1)), width)
-    table = pa.table({"id": beside.ids.cast(pa.large_string()), "words": words})
+    width = references.codes.shape[1]
+    codes = pa.FixedSizeListArray.from_arrays(pa.array(references.codes.reshape(-1)), width)
+    table = pa.table({"id": references.ids.cast(pa.large_string()), "words": codes})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
     return np.frombuffer(sink.getvalue(), np.uint8)
 
 
-def _beside(data: Any) -> Beside:
+def _references(data: Any) -> References:
     table = pa.ipc.open_stream(pa.py_buffer(data)).read_all().combine_chunks()
-    words = table["words"].combine_chunks()
-    flat = words.flatten().to_numpy().reshape(-1, words.type.list_size)
-    return Beside(table["id"].combine_chunks(), flat)
+    codes = table["words"].combine_chunks()
+    flat = codes.flatten().to_numpy().reshape(-1, codes.type.list_size)
+    return References(table["id"].combine_chunks(), flat)
 
 
 def _line(record: dict[str, Any]) -> bytes:
@@ -272,7 +272,7 @@ def _remove_output(path: str) -> None:
 
 
 def _make_folder(path: Path) -> None:
-    known = {JOURNAL, _ASIDE, LOCK, GROUPING, BESIDE, *DATA_FILES}
+    known = {JOURNAL, _ASIDE, LOCK, GROUPING, REFERENCES, *DATA_FILES}
     try:
         path.mkdir(exist_ok=True)
         others = sorted({x.name for x in path.iterdir()} - known)
