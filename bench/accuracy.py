@@ -160,10 +160,10 @@ def similar_by_force(features: Any, offsets: Any, least: float) -> tuple[Any, An
     distinct, columns = np.unique(features, return_inverse=True)
     ones = np.ones(features.size, np.int32)
     matrix = sparse.csr_array((ones, columns, offsets), shape=(n, distinct.size))
-    mih = matrix.T.tocsr()
+    turned = matrix.T.tocsr()
     keys, scores = [np.zeros(0, np.int64)], [np.zeros(0)]
     for begin in range(0, n, ROWS_A_BLOCK):
-        shared = (matrix[begin : begin + ROWS_A_BLOCK] @ mih).tocoo()
+        shared = (matrix[begin : begin + ROWS_A_BLOCK] @ turned).tocoo()
         left, right = shared.row.astype(np.int64) + begin, shared.col.astype(np.int64)
         score = shared.data / (sizes[left] + sizes[right] - shared.data)
         near = (left < right) & (score >= least)

@@ -70,8 +70,8 @@ def make(n: int, k: int) -> tuple[Any, Any, Any]:
     random = np.random.default_rng(11)
     fingerprints = random.integers(0, 2**64, n, dtype=np.uint64)
     planted = random.integers(0, n, QUERIES)
-    mih = np.argsort(random.random((QUERIES, 64)), axis=1)[:, :k].astype(np.uint64)
-    masks = np.bitwise_or.reduce(np.uint64(1) << mih, axis=1)
+    turned = np.argsort(random.random((QUERIES, 64)), axis=1)[:, :k].astype(np.uint64)
+    masks = np.bitwise_or.reduce(np.uint64(1) << turned, axis=1)
     return fingerprints, fingerprints[planted] ^ masks, planted
 
 
