@@ -1,7 +1,7 @@
-"""Measure which feature hashes SimHash can rest on; writes the table of docs/hashes.md.
+"""Measure which feature hashes SimHash can rest on; writes the table of docs/reference/hashes.md.
 
     python bench/hash_fitness.py            # print the table
-    python bench/hash_fitness.py --write    # and put it into docs/hashes.md
+    python bench/hash_fitness.py --write    # and put it into docs/reference/hashes.md
 
 For each hash, over single ideographs, single letters and digits, and words of three letters: the
 largest bias of an output bit (0 is ideal, 0.5 a constant bit), and the mean distance of the 64-bit
@@ -21,7 +21,7 @@ import numpy as np
 from neardup.features.hashes import HASHES, Hash, expanded, hash_features
 from neardup.fingerprinting.majority import majority
 
-PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "hashes.md"
+PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "reference" / "hashes.md"
 BEGIN: Final = "<!-- bench/hash_fitness.py writes from here -->"
 END: Final = "<!-- to here -->"
 FEATURES: Final = 60

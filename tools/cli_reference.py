@@ -1,4 +1,4 @@
-"""Write docs/cli.md from the commands' own help.
+"""Write docs/reference/cli.md from the commands' own help.
 
     python tools/cli_reference.py
 
@@ -15,7 +15,7 @@ from typer.models import ArgumentInfo
 
 from neardup.cli import app
 
-PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
+PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "reference" / "cli.md"
 INTRODUCTION: Final = """\
 # Command line
 
@@ -23,7 +23,7 @@ This page is generated from the commands' help by `tools/cli_reference.py`; do n
 
 Every command has `--help`. Results go to files or, with `-o -`, to the standard output; summaries
 and errors go to the standard error. `--json` prints the summary as one JSON object on the standard
-output. [Reading and writing](reading.md) has the formats and the exit codes.
+output. [Reading and writing](../guide/reading.md) has the formats and the exit codes.
 """
 
 

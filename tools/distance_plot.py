@@ -1,9 +1,10 @@
-"""Draw docs/distances.svg: distances of near-duplicates and of all other pairs of the demo corpus.
+"""Draw docs/reference/distances.svg: the distances of the demo corpus, all pairs of it.
 
     python tools/distance_plot.py
 
-Jaccard similarity is exact, over the 3-word shingles of the default recipe; the distance is that
-of the default 64-bit fingerprints. The script prints the numbers that the docs quote.
+Near-duplicates in one colour, all other pairs in another. Jaccard similarity is exact, over the
+3-word shingles of the default recipe; the distance is that of the default 64-bit fingerprints. The
+script prints the numbers that the docs quote.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy as np
 import neardup as nd
 from neardup.fingerprinting.fingerprints import feature_hashes
 
-PICTURE: Final = Path(__file__).resolve().parent.parent / "docs" / "distances.svg"
+PICTURE: Final = Path(__file__).resolve().parent.parent / "docs" / "reference" / "distances.svg"
 NEAR: Final = 0.8
 LIMIT: Final = 3
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 760, 380, 92, 56, 70

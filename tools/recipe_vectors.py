@@ -1,8 +1,9 @@
-"""Write docs/vectors.json and its table in docs/recipe.md with the oracle, tests/naive.py.
+"""Write docs/reference/vectors.json, and its table in recipe.md beside it, with the oracle.
 
     python tools/recipe_vectors.py
 
-tests/house/test_docs.py checks both against the oracle, the package and the program of that page.
+The oracle is tests/naive.py. tests/house/test_docs.py checks both against it, the package and the
+program of that page.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from pathlib import Path
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-VECTORS: Final = ROOT / "docs" / "vectors.json"
-RECIPE_PAGE: Final = ROOT / "docs" / "recipe.md"
+REFERENCE: Final = ROOT / "docs" / "reference"
+VECTORS: Final = REFERENCE / "vectors.json"
+RECIPE_PAGE: Final = REFERENCE / "recipe.md"
 BEGIN: Final = "<!-- vectors: written by tools/recipe_vectors.py -->\n"
 END: Final = "<!-- end of vectors -->"
 

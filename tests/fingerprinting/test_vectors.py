@@ -57,7 +57,7 @@ def units(row: list[float], method: str) -> list[int]:
 
 
 def projected(row: list[float], bits: int, method: str, seed: int) -> int | None:
-    """The definition of docs/vectors.md."""
+    """The definition of docs/reference/vectors.md."""
     if not any(row):
         return None
     whole = units(row, method)

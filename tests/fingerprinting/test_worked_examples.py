@@ -1,4 +1,4 @@
-"""The worked examples of teaching articles; docs/worked-examples.md walks through them.
+"""The worked examples of teaching articles; docs/design/worked-examples.md walks through them.
 
 worked-examples.json beside this file has their numbers. Bit strings have the highest bit first, and
 so have the lists of sums.

@@ -19,6 +19,7 @@ import neardup as nd
 from suite import JIT, ROOT, TESTS
 
 DOCS: Final = ROOT / "docs"
+REFERENCE: Final = DOCS / "reference"
 PAGES: Final = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *DOCS.rglob("*.md")])
 FENCE: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK: Final = re.compile(r"\]\(([^)\s]+)\)")
@@ -130,8 +131,8 @@ def test_links_lead_to_a_file_and_a_heading(page: Path) -> None:
         assert not anchor or anchor in anchors(path), f"{path}#{anchor}"
 
 
-def test_every_page_is_reached_from_the_index() -> None:
-    reached, waiting = set(), [DOCS / "index.md"]
+def test_every_page_is_reached_from_the_map() -> None:
+    reached, waiting = set(), [DOCS / "README.md"]
     while waiting:
         page = waiting.pop()
         if page not in reached:
@@ -140,16 +141,26 @@ def test_every_page_is_reached_from_the_index() -> None:
     assert not [page for page in PAGES if page not in reached]
 
 
+def test_the_house_is_drawn_as_it_is() -> None:
+    package = ROOT / "src" / "neardup"
+    drawn = (DOCS / "design" / "house.md").read_text("utf-8").split("```")[1]
+    rooms = {x.name for x in package.iterdir() if x.is_dir() and x.name != "__pycache__"}
+    assert set(re.findall(r"^  (\w+)/ ", drawn, re.MULTILINE)) == rooms
+    shelves = {x.parent for x in package.glob("*/*/__init__.py") if "kernels" not in x.parts}
+    named = re.findall(r" (\w+)/(?=[:,\n])", drawn)
+    assert sorted(named) == sorted(x.name for x in shelves)
+
+
 def test_the_command_line_reference_is_fresh() -> None:
     fresh = tool("cli_reference").reference()
-    assert (DOCS / "cli.md").read_text("utf-8") == fresh, "run python tools/cli_reference.py"
+    assert (REFERENCE / "cli.md").read_text("utf-8") == fresh, "run python tools/cli_reference.py"
 
 
 def test_the_vectors_are_those_of_the_oracle_and_stand_in_the_page() -> None:
     made = tool("recipe_vectors")
     vectors = made.compute(made.load_oracle())
-    assert json.loads((DOCS / "vectors.json").read_text("ascii")) == vectors
-    assert made.table(vectors) in (DOCS / "recipe.md").read_text("utf-8")
+    assert json.loads((REFERENCE / "vectors.json").read_text("ascii")) == vectors
+    assert made.table(vectors) in (REFERENCE / "recipe.md").read_text("utf-8")
 
 
 def test_package_and_program_of_the_page_give_the_vectors(
@@ -157,8 +168,8 @@ def test_package_and_program_of_the_page_give_the_vectors(
 ) -> None:
     shutil.copy(UNICODE_DATA, tmp_path)
     monkeypatch.chdir(tmp_path)
-    program = run_python(DOCS / "recipe.md")["fingerprint"]
-    stored = json.loads((DOCS / "vectors.json").read_text("ascii"))
+    program = run_python(REFERENCE / "recipe.md")["fingerprint"]
+    stored = json.loads((REFERENCE / "vectors.json").read_text("ascii"))
     for name, fields in stored["recipes"].items():
         recipe = nd.Recipe(**fields)
         for row in stored["vectors"]:
@@ -173,9 +184,10 @@ def test_the_numbers_of_the_demo_are_right() -> None:
     texts = plot.read_texts()
     similarities = plot.jaccard(texts)
     near, others = plot.histograms(texts, similarities)
-    assert (DOCS / "distances.svg").read_text("utf-8") == plot.picture(near, others, len(texts))
+    drawn = plot.picture(near, others, len(texts))
+    assert (REFERENCE / "distances.svg").read_text("utf-8") == drawn
 
-    table = (DOCS / "fingerprints.md").read_text("utf-8")
+    table = (REFERENCE / "fingerprints.md").read_text("utf-8")
     for bits in (3, 6, 8, 12):
         found = (int(count[: bits + 1].sum()) for count in (near, others))
         assert "| {} bits | {:,} | {:,} |".format(bits, *found) in table
@@ -183,7 +195,7 @@ def test_the_numbers_of_the_demo_are_right() -> None:
         assert f"{near.sum():,}" in page
         assert f"{others.sum():,}" in page
 
-    table = (DOCS / "dedup.md").read_text("utf-8")
+    table = (DOCS / "guide" / "dedup.md").read_text("utf-8")
     for option, chosen in (("distance 3", {"distance": 3}), ("similarity 0.8", {})):
         kept = (nd.dedup(texts, policy=p, **chosen).summary.kept for p in ("greedy", "components"))
         assert "| `--{}` | {:,} | {:,} |".format(option, *kept) in table
@@ -202,7 +214,8 @@ def greedy_by_comparing(matches: Any) -> list[int]:
 
 
 def test_every_option_that_is_named_exists() -> None:
-    options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", (DOCS / "cli.md").read_text("utf-8")))
+    reference = (REFERENCE / "cli.md").read_text("utf-8")
+    options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", reference))
     known = options | {"--help", "--version", "--peer-python", "--quick", "--check"}
     for page in PAGES:
         named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page.read_text("utf-8")))

@@ -1,6 +1,7 @@
 """The feature hashes by name: what each is, how wide, and whether SimHash can trust its bits.
 
-docs/hashes.md measures them. Those with a kernel code are computed in kernels/features/hashes.py.
+docs/reference/hashes.md measures them. Those with a kernel code are computed in
+kernels/features/hashes.py.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ class Hash:
         kernel: Its code in kernels/features/hashes.py; None where `function` computes it.
         seed_bits: Width of the seed; 0 if it takes none.
         function: (bytes, seed) -> int below 2**bits; None where a kernel computes it.
-        unfit: Why SimHash should not rest on its bits as they are, by docs/hashes.md; None if it
-            may.
+        unfit: Why SimHash should not rest on its bits as they are, by docs/reference/hashes.md;
+            None if it may.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """Stop words: lists of named languages, of files and of the caller, as a recipe holds them.
 
-The lists of languages are those of the package stopwordsiso, chosen in docs/tokens.md.
+The lists of languages are those of the package stopwordsiso, chosen in docs/reference/tokens.md.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ LATER_FIELDS: Final[dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How a document becomes a fingerprint; docs/recipe.md has the exact definition.
+    """How a document becomes a fingerprint; docs/reference/recipe.md has the exact definition.
 
     Two recipes give the same fingerprints for every text if and only if their `digest` is equal.
 
@@ -195,7 +195,10 @@ def _check_hash(name: Any, seed: Any, bits: int | None) -> None:
         raise RecipeError(f"seed is {seed!r}: the hash {name} takes {limit}")
     as_it_is = bits is not None and (found.bits >= 64 or bits <= found.bits)
     if found.unfit and as_it_is:
-        message = f"the hash {name} is unfit for SimHash: {found.unfit}; docs/hashes.md measures it"
+        message = (
+            f"the hash {name} is unfit for SimHash: {found.unfit};"
+            " docs/reference/hashes.md measures it"
+        )
         warnings.warn(message, UnfitHashWarning, stacklevel=5)
 
 

@@ -1,7 +1,7 @@
 """SimHash of vectors: which side of random hyperplanes each row of numbers lies on.
 
 Source: Charikar, Similarity estimation techniques from rounding algorithms, STOC 2002, section 3;
-docs/vectors.md has the exact definition of the three methods.
+docs/reference/vectors.md has the exact definition of the three methods.
 """
 
 from __future__ import annotations

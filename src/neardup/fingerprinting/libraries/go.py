@@ -105,7 +105,7 @@ PRESETS: Final = {
         _keywords,
         functools.partial(_fold_keywords, printed=False),
         (64,),
-        "a teaching article; docs/presets.md",
+        "a teaching article; docs/guide/presets.md",
         {"bits": 64, "top": 20},
     ),
     "go-jieba-article": Preset(
@@ -113,7 +113,7 @@ PRESETS: Final = {
         _keywords,
         functools.partial(_fold_keywords, printed=True),
         (64,),
-        "a teaching article; docs/presets.md",
+        "a teaching article; docs/guide/presets.md",
         {"bits": 64, "top": 20},
     ),
 }

@@ -4,7 +4,7 @@ A plan is a set of masks. Rows that agree with the query on all bits of a mask s
 that mask's table; blocks of bits make the masks, so that by the pigeonhole principle every row
 within k bits shares a bucket in one of the tables (m blocks, all choices of m - k of them: Manku,
 Jain and Das Sarma, WWW 2007, section 3.1). The seconds were calibrated with bench/run.py
-search_plans; docs/search-plans.md compares them with what was measured.
+search_plans; docs/design/search-plans.md compares them with what was measured.
 """
 
 from __future__ import annotations

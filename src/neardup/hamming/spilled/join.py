@@ -8,7 +8,8 @@ Plan of a join, for a plan of m blocks of which c agree:
 
 Rows that agree on a block share its bin, and a bin is in one slab, so every pair is seen, and the
 rule of `kernels/hamming/join.py` reports it once. Nothing is written but what step 3 needs: reading
-the input again for each slab costs less than writing and reading it by slabs (docs/scale.md).
+the input again for each slab costs less than writing and reading it by slabs
+(docs/design/scale.md).
 """
 
 from __future__ import annotations
