@@ -72,7 +72,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"hamming", "index.durable", "similarity"},
     "pipeline": BASE
     | {"documents", "documents.files", "features", "fingerprinting", "fingerprinting.values"}
-    | {"hamming.plans", "hamming.search", "hamming.spilled", "index", "index.durable"}
+    | {"hamming", "hamming.plans", "hamming.search", "hamming.spilled", "index", "index.durable"}
     | {"pipeline.run", "similarity"},
     "cli": BASE
     | {"version", "documents", "features", "fingerprinting", "fingerprinting.explanation"}

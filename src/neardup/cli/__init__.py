@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, NoReturn
 import typer
 
 from neardup.cli.compare import compare
+from neardup.cli.compile import compile_kernels
 from neardup.cli.dedup import dedup
 from neardup.cli.demo import demo
 from neardup.cli.explain import explain
@@ -42,6 +43,7 @@ app = typer.Typer(
 )
 for command in (dedup, fingerprint, pairs, compare, explain, demo):
     app.command()(command)
+app.command(name="compile")(compile_kernels)
 app.add_typer(idf)
 app.add_typer(index)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from neardup.kernels.jit import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_root(parent: Any, row: int) -> int:
     """Root of `row` in a union-find forest (uint32), halving the path in place; int64."""
     here = np.int64(row)
@@ -21,7 +22,7 @@ def find_root(parent: Any, row: int) -> int:
         here = np.int64(over)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def unite(parent: Any, left: int, right: int) -> None:
     """Join two sets in place; the smaller root stays, so a root is its set's smallest row."""
     a, b = find_root(parent, left), find_root(parent, right)
@@ -31,14 +32,14 @@ def unite(parent: Any, left: int, right: int) -> None:
         parent[a] = b
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def unite_all(parent: Any, lefts: Any, rights: Any) -> None:
     """Join lefts[i] with rights[i] for every i, in place."""
     for i in range(len(lefts)):
         unite(parent, lefts[i], rights[i])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def merge_forests(into: Any, other: Any) -> None:
     """Make `into` the finest forest coarser than both, in place: associative, commutative."""
     for row in range(len(other)):
@@ -46,7 +47,7 @@ def merge_forests(into: Any, other: Any) -> None:
             unite(into, row, other[row])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def flatten(parent: Any, labels: Any) -> None:
     """Write each row's root to `labels` (int64)."""
     for row in range(len(parent)):

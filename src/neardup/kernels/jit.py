@@ -1,13 +1,24 @@
-"""The two ways in which kernels are compiled."""
+"""The ways in which kernels are compiled: called from Python, or from kernels only."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from numba import njit
+from numba import config, njit
 
-kernel: Final[Any] = njit(cache=True, nogil=True)
-"""Called from Python; may allocate."""
+from neardup.kernels.cache import KernelCache
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """Called from Python; may allocate. Compiled once a machine: see `cache`."""
+    compiled: Any = njit(nogil=True)(function)
+    if not config.DISABLE_JIT:  # type: ignore[attr-defined]
+        compiled._cache = KernelCache(function)  # noqa: SLF001 - as its enable_caching does
+    return compiled
+
 
 inner: Final[Any] = njit(nogil=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 """Called from kernels only; must not allocate. Compiled without reference counts, which would cost

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from neardup.kernels.hamming.join import distance_between
 from neardup.kernels.hamming.partition import block_key
+from neardup.kernels.jit import kernel
 
 TILE = 128
 
@@ -22,7 +22,7 @@ class KeptTables(NamedTuple):
     shift: Any  # uint64
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def first_in_list(codes: Any, row: int, kept: Any, count: int, distance: int, lanes: Any) -> int:
     """Place of the first of `count` kept rows within the distance of the row, or -1; O(count)."""
     for tile in range(0, count, TILE):
@@ -37,7 +37,7 @@ def first_in_list(codes: Any, row: int, kept: Any, count: int, distance: int, la
     return -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def first_in_tables(codes: Any, row: int, kept: Any, distance: int, lanes: Any, tables: Any) -> int:
     """The same among the rows that share some table's bits: all within the distance do."""
     best = -1
@@ -51,7 +51,7 @@ def first_in_tables(codes: Any, row: int, kept: Any, distance: int, lanes: Any, 
     return best
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def keep_component(
     codes: Any,
     rows: Any,
@@ -91,7 +91,7 @@ def keep_component(
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def keep_components(
     codes: Any,
     members: Any,

@@ -13,11 +13,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from neardup.kernels.bits import near8, popcount
 from neardup.kernels.forest import unite
 from neardup.kernels.hamming.partition import block_key
+from neardup.kernels.jit import kernel
 
 SLIDE = 8
 TILE = 1024
@@ -63,7 +63,7 @@ class Scratch(NamedTuple):
     stack: Any  # int64 (levels + 1, 5)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def distance_between(a: Any, i: int, b: Any, j: int, lanes: Any) -> int:
     """Hamming distance of rows a[i] and b[j]; int64."""
     total = 0
@@ -72,7 +72,7 @@ def distance_between(a: Any, i: int, b: Any, j: int, lanes: Any) -> int:
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def any_near(codes: Any, row: int, first: int, last: int, distance: int, lanes: Any) -> bool:
     """Whether one of rows first..last-1 is within the distance of words[row]; vector code."""
     at = np.int64(first)
@@ -88,7 +88,7 @@ def any_near(codes: Any, row: int, first: int, last: int, distance: int, lanes: 
     return hits > 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_apart(codes: Any, first: int, last: int, step: int, distance: int, lanes: Any) -> int:
     """How many of rows first..last-1 are within the distance of the row `step` further on."""
     these, those = codes[first:last], codes[first + step : last + step]
@@ -98,7 +98,7 @@ def count_apart(codes: Any, first: int, last: int, step: int, distance: int, lan
     return hits
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def emit(left: int, right: int, sink: Any) -> None:
     """Unite or emit the rows at positions left and right."""
     weight = np.int64(1)
@@ -116,7 +116,7 @@ def emit(left: int, right: int, sink: Any) -> None:
         sink.pairs[at] = np.uint64(min(left, right)) << np.uint64(32) | np.uint64(max(left, right))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def report(
     codes: Any, ids: Any, i: int, j: int, ends: int, agree: Any, blocks: Any, sink: Any
 ) -> None:
@@ -131,7 +131,7 @@ def report(
     emit(np.int64(ids[i]), np.int64(ids[j]), sink)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def compare_range(
     codes: Any,
     ids: Any,
@@ -170,7 +170,7 @@ def compare_range(
             start = end
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hand_back(ids: Any, low: int, high: int, ends: int, agree: Any, blocks: Any, sink: Any) -> None:
     """Put rows low..high-1 and the prefix of their bucket on the list of heavy buckets."""
     bucket, at = sink.tally[2], sink.tally[3]
@@ -189,7 +189,7 @@ def hand_back(ids: Any, low: int, high: int, ends: int, agree: Any, blocks: Any,
     sink.heavy_prefix[bucket, 1] = depth
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def refine(
     codes: Any,
     ids: Any,
@@ -232,7 +232,7 @@ def refine(
     return bins, widest
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def compare_bins(
     codes: Any,
     ids: Any,
@@ -271,7 +271,7 @@ def compare_bins(
             compare_range(codes, ids, low, high, skip, ends, agree, blocks, sink)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def join_buckets(
     codes: Any,
     ids: Any,

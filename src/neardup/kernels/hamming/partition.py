@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from neardup.kernels.jit import kernel
 
 NO_ROWS = np.empty(0, np.uint32)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def block_key(codes: Any, row: int, mask: Any, multipliers: Any, shift: Any) -> int:
     """Hash the bits of `words[row]` under `mask` to 64 - shift bits; int64.
 
@@ -23,7 +24,7 @@ def block_key(codes: Any, row: int, mask: Any, multipliers: Any, shift: Any) -> 
     return np.int64(total >> shift)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_keys(
     codes: Any, first: int, last: int, mask: Any, multipliers: Any, shift: Any, counts: Any
 ) -> None:
@@ -32,7 +33,7 @@ def count_keys(
         counts[block_key(codes, row, mask, multipliers, shift)] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scatter_rows(
     codes: Any,
     first: int,
@@ -54,7 +55,7 @@ def scatter_rows(
         out_ids[place] = row
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def first_equal(
     codes: Any, ids: Any, starts: Any, first: int, last: int, lanes: Any, table: Any, out: Any
 ) -> None:

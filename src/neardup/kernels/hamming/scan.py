@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
-
 from neardup.kernels.hamming.join import any_near, distance_between, report
+from neardup.kernels.jit import kernel
 
 TILE_ROWS = 4096
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scan_rows(
     codes: Any, ids: Any, first: int, last: int, agree: Any, blocks: Any, sink: Any
 ) -> None:

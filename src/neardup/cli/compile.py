@@ -1,0 +1,40 @@
+"""`neardup compile`: all kernels, before they are needed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["compile_kernels"]
+
+
+def compile_kernels(
+    into: Annotated[
+        Path | None,
+        typer.Option(
+            "--into",
+            metavar="DIR",
+            help="Folder for the compiled kernels; runs find it where NUMBA_CACHE_DIR names it."
+            " Beside the package unless given.",
+        ),
+    ] = None,
+) -> None:
+    """Compile all kernels ahead of the first run, such as when an image is built.
+
+    Later runs only read them: the folder may be read-only then, and owned by somebody else. For
+    machines with an older CPU than this one, set NUMBA_CPU_NAME=x86-64-v3, or what they have, here.
+
+    Example:
+    neardup compile --into /tmp/neardup-kernels
+    """
+    if into is not None:
+        os.environ["NUMBA_CACHE_DIR"] = str(into.absolute())
+
+    from neardup.cli.screen import progress
+    from neardup.pipeline.warm import compile_all
+
+    with progress() as shown:
+        compile_all(shown)

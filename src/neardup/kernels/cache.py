@@ -1,0 +1,266 @@
+"""Where compiled kernels are kept: read wherever they are, written where that is possible.
+
+Numba takes a folder only if it can be written, and refuses to start where there is none. Here, in
+this order: NUMBA_CACHE_DIR, beside this file, the user's cache, a private folder under the
+temporary one. The first three may be read-only, as in an image whose kernels root compiled; where
+nothing can be written, kernels are compiled in each process, with one warning.
+
+A kernel is known by a digest of its own source and of every kernel source that it imports, so an
+edit or an upgrade never meets old code. One process compiles a kernel while others wait for it. In
+a folder that cannot be written, code for a CPU with fewer features serves too: an image that was
+built on another machine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import re
+import stat
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numba
+import numba.core.caching
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["KernelCache", "folders"]
+
+caching: Final[Any] = numba.core.caching
+
+KERNELS: Final = Path(__file__).parent
+MOST_SECONDS: Final = 300
+"""To wait for another process that compiles the same kernel; then this one compiles it as well."""
+_IMPORTED: Final = re.compile(r"^(?:from|import) neardup\.kernels\.([\w.]+)", re.MULTILINE)
+
+
+class _Implementation(caching.CompileResultCacheImpl):  # type: ignore[misc]
+    """Numba's way to write a compiled kernel as bytes, under a name of ours."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._lineno = function.__code__.co_firstlineno
+        self._locator = self
+        self._py_file = function.__code__.co_filename
+        module = function.__module__.removeprefix("neardup.kernels.")
+        version = f"py{sys.version_info.major}{sys.version_info.minor}{sys.abiflags}"
+        self.kind = f"{module}.{function.__qualname__}".replace("<", "").replace(">", "")
+        self._filename_base = f"{self.kind}-{digest(module)[:12]}.{version}"
+
+
+class KernelCache(caching.FunctionCache):  # type: ignore[misc]
+    """The compiled forms of one kernel, in as many folders as there are."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        """Look at no file yet."""
+        self._name, self._py_func = repr(function), function
+        self._impl = _Implementation(function)
+        self._place = int(hashlib.blake2b(self._impl.filename_base.encode()).hexdigest()[:7], 16)
+        self._locked = False
+        self.enable()
+
+    @property
+    def cache_path(self) -> str | None:
+        """The folder that is written, if there is one."""
+        writable = _writable()
+        return None if writable is None else str(writable)
+
+    def flush(self) -> None:
+        """Forget what is kept in the folder that is written."""
+        if self.cache_path is not None:
+            self._file(Path(self.cache_path)).flush()
+
+    def _load_overload(self, sig: Any, target_context: Any) -> Any:
+        if not self._enabled:
+            return None
+        key = self._index_key(sig, target_context.codegen())
+        data = self._find(key)
+        if data is None and self._wait_for_others():
+            data = self._find(key)
+            if data is not None:
+                self._release()
+        return None if data is None else self._impl.rebuild(target_context, data)
+
+    def _save_overload(self, sig: Any, data: Any) -> None:
+        path = self.cache_path
+        try:
+            if self._enabled and path is not None and self._impl.check_cachable(data):
+                file = self._file(Path(path))
+                self._remove_older(Path(path))
+                if _index(file) is None:
+                    file.flush()
+                # A full disk costs the next start, not this one.
+                with contextlib.suppress(OSError):
+                    file.save(self._index_key(sig, data.codegen), self._impl.reduce(data))
+        finally:
+            self._release()
+
+    def _file(self, folder: Path) -> Any:
+        return caching.IndexDataCacheFile(str(folder), self._impl.filename_base, "")
+
+    def _find(self, key: Any) -> Any:
+        for folder in folders():
+            file = self._file(folder)
+            known = _index(file) or {}
+            fitting = key if key in known else None
+            if fitting is None and folder != _writable():
+                fitting = _for_lesser_cpu(key, known)
+            if fitting is not None:
+                with contextlib.suppress(Exception):  # damaged or gone: compile it
+                    return file.load(fitting)
+        return None
+
+    def _wait_for_others(self) -> bool:
+        """Become the one process that compiles this kernel; false where none can be told."""
+        folder = _writable()
+        if folder is None or self._locked:
+            return False
+        end = time.monotonic() + MOST_SECONDS
+        while not self._locked and time.monotonic() < end:
+            try:
+                self._locked = _lock(folder, self._place)
+            except OSError:
+                return False
+            if not self._locked:
+                time.sleep(0.05)
+        return True
+
+    def _release(self) -> None:
+        folder = _writable()
+        if self._locked and folder is not None:
+            self._locked = False
+            with contextlib.suppress(OSError):
+                _lock(folder, self._place, free=True)
+
+    def _remove_older(self, folder: Path) -> None:
+        """Beside the package there is one version of a kernel: what others left is dead."""
+        if folder == KERNELS / "__pycache__":
+            for path in folder.glob(f"{self._impl.kind}-*"):
+                if not path.name.startswith(self._impl.filename_base):
+                    with contextlib.suppress(OSError):
+                        path.unlink()
+
+
+@functools.cache
+def folders() -> tuple[Path, ...]:
+    """The folders that may hold compiled kernels, the first to be asked first."""
+    return tuple(dict.fromkeys(folder for folder in _candidates() if folder.is_dir()))
+
+
+def _candidates() -> Iterator[Path]:
+    if named := os.environ.get("NUMBA_CACHE_DIR"):
+        yield _made(Path(named).absolute() / "neardup")
+    yield _made(KERNELS / "__pycache__")
+    home = os.path.expanduser("~")  # noqa: PTH111 - without a home it stays as it is, Path raises
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or f"{home}/.cache")
+    if caches.is_absolute():
+        yield _made(caches / "neardup")
+    with contextlib.suppress(FileNotFoundError):  # no temporary folder at all
+        yield _private(Path(tempfile.gettempdir()) / f"neardup-{_user()}")
+
+
+def _made(folder: Path) -> Path:
+    with contextlib.suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _user() -> int:
+    return os.getuid() if hasattr(os, "getuid") else 0
+
+
+def _private(folder: Path) -> Path:
+    """A folder that nobody else can write: what it holds is run."""
+    with contextlib.suppress(OSError):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+        if stat.S_ISDIR(found.st_mode) and found.st_uid == _user() and not found.st_mode & 0o077:
+            return folder
+    return Path(os.devnull)
+
+
+def _lock(folder: Path, place: int, *, free: bool = False) -> bool:
+    """Take (or free) the lock of one kernel: a byte of a file that all processes share."""
+    try:
+        import fcntl
+    except ImportError:  # not a POSIX system: every process compiles for itself
+        return True
+    kind = fcntl.LOCK_UN if free else fcntl.LOCK_EX | fcntl.LOCK_NB
+    try:
+        fcntl.lockf(_lock_file(folder), kind, 1, place)
+    except BlockingIOError:
+        return False
+    return True
+
+
+@functools.cache
+def _lock_file(folder: Path) -> int:
+    return os.open(folder / "neardup.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+
+
+@functools.cache
+def _writable() -> Path | None:
+    """The first folder in which a file can be made; None, with a warning, where there is none."""
+    for folder in folders():
+        with contextlib.suppress(OSError):
+            tempfile.TemporaryFile(dir=folder).close()
+            return folder
+    message = (
+        "compiled kernels can be kept nowhere, so each start compiles them anew: let"
+        " NUMBA_CACHE_DIR name a folder that can be written, or run `neardup compile --into DIR`"
+        " where one can, and let it name that"
+    )
+    warnings.warn(message, RuntimeWarning, stacklevel=2)
+    return None
+
+
+def _index(file: Any) -> dict[Any, str] | None:
+    """The compiled forms that a file lists; None for an index that this version cannot read."""
+    try:
+        return dict(file._load_index())  # noqa: SLF001
+    except Exception:  # noqa: BLE001 - of another version, or damaged: whatever unpickling raises
+        return None
+
+
+def _for_lesser_cpu(key: Any, known: dict[Any, str]) -> Any:
+    """The key of the same kernel for a CPU of which this one has all features: most of them."""
+    signature, (triple, _, features), code = key
+    ours = _enabled(features)
+    fitting = [
+        other
+        for other in known
+        if (other[0], other[1][0], other[2]) == (signature, triple, code)
+        and _enabled(other[1][2]) <= ours
+    ]
+    return max(fitting, key=lambda other: len(_enabled(other[1][2])), default=None)
+
+
+def _enabled(features: str) -> set[str]:
+    return {each for each in features.split(",") if each.startswith("+")}
+
+
+@functools.cache
+def digest(module: str) -> str:
+    """Stands for the source of a kernel module and of all kernel modules that it imports."""
+    sources: dict[str, bytes] = {}
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        if name not in sources:
+            sources[name] = _source(name)
+            waiting += _IMPORTED.findall(sources[name].decode())
+    joined = b"\0".join(name.encode() + sources[name] for name in sorted(sources))
+    return hashlib.blake2b(joined, digest_size=16).hexdigest()
+
+
+@functools.cache
+def _source(module: str) -> bytes:
+    path = KERNELS / f"{module.replace('.', '/')}.py"
+    return path.read_bytes() if path.is_file() else b""

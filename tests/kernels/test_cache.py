@@ -1,0 +1,171 @@
+"""Compiled kernels are found wherever they are, and never needed to be kept anywhere."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import neardup
+from suite import JIT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+pytestmark = pytest.mark.skipif(not JIT, reason="with the JIT off there is nothing to keep")
+
+PACKAGE = Path(neardup.__file__).parent
+RUN = """
+import numpy as np
+from neardup.kernels.forest import find_root as kernel
+assert kernel(np.array([0, 0, 1], np.int64), 2) == 0
+print(sum(kernel.stats.cache_hits.values()), sum(kernel.stats.cache_misses.values()))
+"""
+FOUND, COMPILED = "1 0", "0 1"
+
+
+def mounting() -> bool:
+    """Whether this machine lets a process mount folders read-only for itself."""
+    done = subprocess.run(
+        ["unshare", "-m", "mount", "--bind", str(PACKAGE), str(PACKAGE)],
+        capture_output=True,
+        check=False,
+    )
+    return done.returncode == 0
+
+
+needs_mounts = pytest.mark.skipif(
+    shutil.which("unshare") is None or not mounting(), reason="no mounts here"
+)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """An installation of its own, with nothing compiled."""
+    site = tmp_path / "site"
+    shutil.copytree(PACKAGE, site / "neardup", ignore=shutil.ignore_patterns("__pycache__"))
+    return site
+
+
+def run(
+    site: Path, home: Path | None, readonly: tuple[Path, ...] = (), **more: str
+) -> subprocess.CompletedProcess[str]:
+    """Run the kernel from an installation; `readonly` folders are mounted so."""
+    kept = {"PATH": os.environ["PATH"], "PYTHONPATH": str(site), "PYTHONDONTWRITEBYTECODE": "1"}
+    kept |= {"TMPDIR": str(site.parent)} | ({} if home is None else {"HOME": str(home)})
+    given: Mapping[str, str] = kept | more
+    mounts = "".join(
+        f"mount --bind {x} {x} && mount -o remount,ro,bind {x} && " for x in map(str, readonly)
+    )
+    command = [sys.executable, "-c", RUN]
+    if readonly:
+        command = ["unshare", "-m", "sh", "-c", f'{mounts}exec "$@"', "sh", *command]
+    return subprocess.run(
+        command, env=given, cwd=site, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def told(done: subprocess.CompletedProcess[str]) -> str:
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_the_second_start_compiles_nothing(site: Path, tmp_path: Path) -> None:
+    assert told(run(site, tmp_path / "home")) == COMPILED
+    assert told(run(site, tmp_path / "home")) == FOUND
+    assert list((site / "neardup" / "kernels" / "__pycache__").glob("forest.find_root-*.nbi"))
+
+
+@needs_mounts
+def test_what_an_image_compiled_is_read_where_nothing_can_be_written(
+    site: Path, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    assert told(run(site, home)) == COMPILED
+    done = run(site, None, readonly=(tmp_path,), TMPDIR=str(tmp_path))
+    assert told(done) == FOUND
+    assert done.stderr == ""
+
+
+@needs_mounts
+def test_a_folder_that_was_filled_and_is_read_only_now_is_read(site: Path, tmp_path: Path) -> None:
+    kernels = tmp_path / "kernels"
+    assert told(run(site, None, NUMBA_CACHE_DIR=str(kernels))) == COMPILED
+    done = run(site, None, readonly=(tmp_path,), NUMBA_CACHE_DIR=str(kernels))
+    assert told(done) == FOUND
+
+
+@needs_mounts
+def test_without_a_home_a_private_temporary_folder_keeps_them(site: Path, tmp_path: Path) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    for expected in (COMPILED, FOUND):
+        done = run(site, None, readonly=(site,), TMPDIR=str(temporary), HOME="~")
+        assert told(done) == expected
+    (private,) = temporary.glob("neardup-*")
+    assert private.stat().st_mode & 0o077 == 0
+    assert not list(tmp_path.rglob("~"))
+
+
+@needs_mounts
+def test_a_temporary_folder_of_somebody_else_is_not_trusted(site: Path, tmp_path: Path) -> None:
+    temporary = tmp_path / "temporary"
+    (temporary / f"neardup-{os.getuid()}").mkdir(parents=True, mode=0o777)
+    (temporary / f"neardup-{os.getuid()}").chmod(0o777)
+    for _ in range(2):
+        done = run(site, None, readonly=(site,), TMPDIR=str(temporary), HOME="~")
+        assert told(done) == COMPILED
+    assert list((temporary / f"neardup-{os.getuid()}").iterdir()) == []
+
+
+@needs_mounts
+def test_nowhere_to_write_is_one_warning(site: Path, tmp_path: Path) -> None:
+    folders = tuple(x for x in map(Path, ("/tmp", "/var/tmp", "/usr/tmp")) if x.is_dir())  # noqa: S108
+    done = run(site, None, readonly=(*folders, tmp_path), HOME=str(tmp_path))
+    assert told(done) == COMPILED
+    assert done.stderr.count("RuntimeWarning: compiled kernels can be kept nowhere") == 1
+
+
+def test_a_folder_that_cannot_be_made_is_passed_over(site: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for expected in (COMPILED, FOUND):
+        done = run(site, tmp_path / "home", NUMBA_CACHE_DIR=str(tmp_path / "file" / "x"))
+        assert told(done) == expected
+
+
+def test_of_four_processes_one_compiles(site: Path, tmp_path: Path) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        done = list(pool.map(lambda _: told(run(site, tmp_path / "home")), range(4)))
+    assert sorted(done) == [COMPILED, FOUND, FOUND, FOUND]
+
+
+@needs_mounts
+def test_an_image_for_a_lesser_cpu_is_used(site: Path, tmp_path: Path) -> None:
+    plain = {"NUMBA_CPU_NAME": "x86-64", "NUMBA_CPU_FEATURES": "+sse2"}
+    assert told(run(site, tmp_path / "home", **plain)) == COMPILED
+    assert told(run(site, None, readonly=(tmp_path,))) == FOUND
+
+
+def test_a_damaged_or_older_index_is_written_anew(site: Path, tmp_path: Path) -> None:
+    told(run(site, tmp_path / "home"))
+    (index,) = (site / "neardup" / "kernels" / "__pycache__").glob("forest.find_root-*.nbi")
+    whole = index.read_bytes()
+    for damaged in (whole[:40], whole.replace(b"int64", b"int65"), b""):
+        index.write_bytes(damaged)
+        assert told(run(site, tmp_path / "home")) == COMPILED
+        assert told(run(site, tmp_path / "home")) == FOUND
+
+
+def test_an_edit_of_what_a_kernel_calls_is_seen(site: Path, tmp_path: Path) -> None:
+    told(run(site, tmp_path / "home"))
+    called = site / "neardup" / "kernels" / "jit.py"
+    called.write_text(called.read_text() + "\n# edited\n")
+    assert told(run(site, tmp_path / "home")) == COMPILED
+    assert len(list((site / "neardup/kernels/__pycache__").glob("forest.find_root-*.nbi"))) == 1
