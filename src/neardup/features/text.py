@@ -78,6 +78,21 @@ def text_blocks(texts: pa.Array, block_bytes: int = BLOCK_BYTES) -> Iterator[Tex
         begin = end
 
 
+def one_block(text: str) -> TextBlock:
+    """One text as a block, without Arrow; a lone surrogate becomes U+FFFD.
+
+    Raises:
+        UsageError: If it is no text.
+    """
+    if not isinstance(text, str):
+        raise UsageError(f"text is {type(text).__name__}, not str: {text!r:.60}")
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        data = _SURROGATE.sub("\ufffd", text).encode()
+    return TextBlock(0, np.frombuffer(data, np.uint8), np.array((0, len(data)), np.int64))
+
+
 def _as_arrow(texts: Any) -> Any:
     if isinstance(texts, str | bytes):
         raise UsageError("texts is one string: pass a list of them, or call fingerprint(text)")

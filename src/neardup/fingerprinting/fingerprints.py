@@ -15,7 +15,7 @@ import numpy as np
 from neardup.errors import UsageError
 from neardup.features.hashes import expanded, find_hash, spread
 from neardup.features.rewrite import rewritten
-from neardup.features.text import TextBlock, text_array, text_blocks
+from neardup.features.text import TextBlock, one_block, text_array, text_blocks
 from neardup.features.tokens import KERNEL_TOKENS, NO_TABLE, stop_table
 from neardup.fingerprinting.recipe import Recipe, recipe_of
 from neardup.runtime.threads import worker_count
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from neardup.runtime.spool import FeatureSpool
 
-__all__ = ["Fingerprinter", "feature_hashes", "fingerprint", "fingerprints"]
+__all__ = ["Fingerprinter", "feature_hashes", "fingerprint", "fingerprint_one", "fingerprints"]
 
 WAITING_BYTES: Final = 32 << 20
 """Text that may wait for a thread: enough to keep all busy, little enough to stay small."""
@@ -52,12 +52,23 @@ def fingerprint(text: str, recipe: Recipe | None = None) -> int | None:
         >>> distance(one, fingerprint("The quick brown fox -- jumps over the lazy dog!"))
         0
     """
-    if not isinstance(text, str):
-        raise UsageError(f"text is {type(text).__name__}, not str: {text!r:.60}")
-    values = fingerprints([text], recipe, workers=1)
-    if np.ma.is_masked(values):
-        return None
-    return sum(int(word) << 64 * i for i, word in enumerate(values[0]))
+    codes = fingerprint_one(text, recipe_of(recipe))
+    return (
+        None
+        if codes is None
+        else int.from_bytes(codes.astype("<u8", copy=False).tobytes(), "little")
+    )
+
+
+def fingerprint_one(text: str, recipe: Recipe) -> Any:
+    """Fingerprint one text without starting a thread; uint64 (width,), None without tokens.
+
+    Raises:
+        UsageError: If it is no text.
+    """
+    values, counts = np.zeros((1, recipe.words), np.uint64), np.zeros(1, np.int64)
+    fingerprint_block(one_block(text), recipe, values, counts)
+    return values[0] if counts[0] else None
 
 
 def fingerprints(
@@ -286,10 +297,5 @@ def _preset_value(text: bytes, recipe: Recipe, keep_features: bool) -> int:
 
 def feature_hashes(text: str, recipe: Recipe) -> Any:
     """Hash the distinct features of one text; uint64, sorted."""
-    array = text_array([text]).chunk(0)
     values, counts = np.zeros((1, recipe.words), np.uint64), np.zeros(1, np.int64)
-    blocks = [
-        fingerprint_block(block, recipe, values, counts, keep_features=True)
-        for block in text_blocks(array)
-    ]
-    return np.unique(np.concatenate(blocks))
+    return np.unique(fingerprint_block(one_block(text), recipe, values, counts, keep_features=True))

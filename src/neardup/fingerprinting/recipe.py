@@ -167,7 +167,7 @@ def recipe_of(recipe: Recipe | None) -> Recipe:
         RecipeError: If it is something else, such as the name of a preset.
     """
     if recipe is None:
-        return Recipe()
+        return _DEFAULT
     if not isinstance(recipe, Recipe):
         raise RecipeError(
             f"recipe is {recipe!r:.60}: pass a neardup.Recipe, or neardup.preset(name)"
@@ -254,3 +254,6 @@ def _check_choices(recipe: Recipe) -> None:
 def _same_version(what: str, found: Any, ours: Any) -> None:
     if found != ours:
         raise RecipeError(f"{what} {found!r}: this neardup computes {ours!r} only")
+
+
+_DEFAULT: Final = Recipe()
