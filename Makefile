@@ -30,7 +30,7 @@ bench: $(VENV)/developed
 	$(BIN)/python bench/run.py
 
 accuracy: $(VENV)/developed
-	$(BIN)/python bench/accuracy.py
+	$(BIN)/python bench/experiments/accuracy.py
 
 memory-limit: $(VENV)/developed
 	NEARDUP_MEMORY_SCALE=8 $(BIN)/python -m pytest tests/pipeline/test_memory_limit.py -k 'limit or ten_times'

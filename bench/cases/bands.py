@@ -12,8 +12,8 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import corpora
-from model import OURS, Measurement, Row
+from harness import corpora
+from harness.model import OURS, Measurement, Row
 
 if TYPE_CHECKING:
     from neardup.similarity.band_plans import BandPlan

@@ -13,9 +13,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import corpora
-import processes
-from model import OURS, Measurement, Row
+from harness import corpora, processes
+from harness.model import OURS, Measurement, Row
 
 CASE = "cores"
 COMMANDS = {

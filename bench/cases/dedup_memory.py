@@ -15,9 +15,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import corpora
-import processes
-from model import OURS, Measurement, Row
+from harness import corpora, processes
+from harness.model import OURS, Measurement, Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,12 +13,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import corpora
-import processes
-from model import OURS, Measurement, Row
+from harness import corpora, processes
+from harness.model import OURS, Measurement, Row
 
 CASE = "dedup_similarity"
-PIPELINES = Path(__file__).resolve().parent.parent / "pipelines.py"
+PIPELINES = Path(__file__).resolve().parent.parent / "harness" / "pipelines.py"
 
 
 def rows(quick: bool) -> list[Row]:

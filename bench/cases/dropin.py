@@ -6,7 +6,7 @@ import statistics
 import time
 from typing import TYPE_CHECKING, Any
 
-from model import OURS, Measurement, Row
+from harness.model import OURS, Measurement, Row
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from model import OURS, Measurement, Row
+from harness.model import OURS, Measurement, Row
 
 CASE = "durable"
 DISTANCE = 3

@@ -15,7 +15,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
-from model import OURS, Measurement, Row
+from harness.model import OURS, Measurement, Row
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,7 +19,7 @@ import os
 import time
 from typing import Any
 
-from model import OURS, Measurement, Row
+from harness.model import OURS, Measurement, Row
 
 CASE = "large_k"
 MOST_ROUNDS = 1

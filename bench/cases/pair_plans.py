@@ -19,7 +19,7 @@ import time
 from math import comb
 from typing import Any
 
-from model import OURS, Measurement, Row
+from harness.model import OURS, Measurement, Row
 
 CASE = "pair_plans"
 MOST_ROUNDS = 1

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from model import OURS, Measurement, Row
+from harness.model import OURS, Measurement, Row
 
 CASE = "pairs"
 DISTANCE = 3

@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import corpora
-from model import OURS, Measurement, Row
+from harness import corpora
+from harness.model import OURS, Measurement, Row
 
 if TYPE_CHECKING:
     from collections.abc import Callable

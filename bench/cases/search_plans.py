@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from model import OURS, Measurement, Row
+from harness.model import OURS, Measurement, Row
 
 CASE = "search_plans"
 MOST_ROUNDS = 1

@@ -13,7 +13,7 @@ import resource
 import time
 from typing import Any
 
-from model import OURS, Measurement, Row
+from harness.model import OURS, Measurement, Row
 
 CASE = "similar_features"
 MILLION = 1_000_000

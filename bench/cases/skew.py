@@ -25,7 +25,7 @@ import time
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from model import OURS, Measurement, Row
+from harness.model import OURS, Measurement, Row
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cases.pairs import GIB, forget_peak, memory
-from model import OURS, Measurement, Row
+from harness.model import OURS, Measurement, Row
 
 CASE = "vectors"
 METHODS = ("hashed", "gaussian", "per-bit")

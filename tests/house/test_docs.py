@@ -20,7 +20,13 @@ from suite import JIT, ROOT, TESTS
 
 DOCS: Final = ROOT / "docs"
 REFERENCE: Final = DOCS / "reference"
-PAGES: Final = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *DOCS.rglob("*.md")])
+BENCH: Final = ROOT / "bench"
+PAGES: Final = sorted(
+    [
+        *(ROOT / "README.md", ROOT / "CHANGELOG.md", BENCH / "README.md"),
+        *(BENCH / "results" / "README.md", *DOCS.rglob("*.md")),
+    ]
+)
 FENCE: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK: Final = re.compile(r"\]\(([^)\s]+)\)")
 UNICODE_DATA: Final = TESTS / "features" / "unicode-16.0.0.json"
@@ -223,7 +229,9 @@ def test_every_option_that_is_named_exists() -> None:
 
 
 def test_every_test_and_file_that_is_named_exists() -> None:
-    sources = [p for folder in ("src", "tests", "tools") for p in (ROOT / folder).rglob("*.py")]
+    sources = [
+        p for folder in ("src", "tests", "tools", "bench") for p in (ROOT / folder).rglob("*.py")
+    ]
     tests = "".join(p.read_text("utf-8") for p in sources if TESTS in p.parents)
     files = {p.relative_to(ROOT).as_posix() for p in sources}
     for page in PAGES:

@@ -1,0 +1,1 @@
+"""Measurements that decided something, each a program; docs/decisions has the outcomes."""

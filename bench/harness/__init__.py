@@ -1,0 +1,1 @@
+"""What runs the cases: corpora, environments, processes, comparisons and records."""

@@ -1,0 +1,150 @@
+"""Benchmarks: records are kept, tables are made from them, and what bench imports exists."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from suite import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+BENCH: Final = ROOT / "bench"
+CASES: Final = sorted(p.stem for p in (BENCH / "cases").glob("[a-z]*.py"))
+RECORDS: Final = sorted((BENCH / "results").glob("*/*.json"))
+FACTS: Final = {"cpu": "Intel(R) Xeon(R) CPU E5 @ 2.30GHz", "cores": 2, "date": "2026-11-22"}
+WITHOUT: Final = "## Without a record"
+
+
+@pytest.fixture
+def records(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The module that writes records."""
+    monkeypatch.syspath_prepend(str(BENCH))
+    yield importlib.import_module("harness.records")
+    for name in [x for x in sys.modules if x.split(".")[0] in {"harness", "cases"}]:
+        del sys.modules[name]
+
+
+@pytest.fixture
+def tables(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The tool that writes tables."""
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    monkeypatch.syspath_prepend(str(BENCH))
+    return importlib.import_module("benchmark_tables")
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """A folder of records in a git of its own, with one record that is committed."""
+    folder = tmp_path / "results"
+    (folder / "pairs").mkdir(parents=True)
+    (folder / "pairs" / "intel-xeon-e5-2-cores.json").write_text("{}\n")
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "--quiet", "--message", "measured")
+    return folder
+
+
+def git(folder: Path, *arguments: str) -> None:
+    who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", "-C", str(folder), *who, *arguments], check=True)
+
+
+def test_a_committed_record_is_replaced_and_git_keeps_it(records: Any, results: Path) -> None:
+    path = records.keep("pairs", FACTS, {"lines": []}, results)
+    assert path == results / "pairs" / "intel-xeon-e5-2-cores.json"
+    assert json.loads(path.read_text()) == {"case": "pairs", "machine": FACTS, "lines": []}
+
+
+def test_a_record_that_is_not_committed_is_never_overwritten(records: Any, results: Path) -> None:
+    records.check_committed(["pairs", "index"], FACTS, results)
+    records.keep("pairs", FACTS, {"lines": ["first"]}, results)
+    for _ in range(2):
+        with pytest.raises(records.UncommittedRecordError, match=r"pairs.*commit it"):
+            records.keep("pairs", FACTS, {"lines": ["second"]}, results)
+        git(results, "add", ".")
+    assert "first" in (results / "pairs" / "intel-xeon-e5-2-cores.json").read_text()
+    records.keep("index", FACTS, {}, results)
+    with pytest.raises(records.UncommittedRecordError):
+        records.keep("index", FACTS, {}, results)
+
+
+def test_without_git_no_record_is_overwritten(records: Any, tmp_path: Path) -> None:
+    records.keep("pairs", FACTS, {}, tmp_path)
+    with pytest.raises(records.UncommittedRecordError):
+        records.keep("pairs", FACTS, {}, tmp_path)
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda p: f"{p.parent.name}-{p.stem}")
+def test_a_record_says_what_where_and_when(path: Path, records: Any) -> None:
+    record = records.read(path)
+    facts = {"commit", "date", "cpu", "cores", "load_at_start", "python", "libraries"}
+    assert facts <= set(record.machine)
+    assert records.path_of(record.value["case"], record.machine) == path
+
+
+def test_the_tables_of_benchmarks_are_fresh(tables: Any) -> None:
+    stale = [p for p in (*tables.PAGES, tables.MEASURED) if p.read_text("utf-8") != tables.fresh(p)]
+    assert not stale, "run python tools/benchmark_tables.py"
+
+
+def test_a_changed_figure_makes_a_table_stale(tables: Any, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    text = tables.PAGES[1].read_text("utf-8")
+    page.write_text(text.replace("| 637 |", "| 638 |").replace(" 99 |", " 98 |"), "utf-8")
+    assert page.read_text("utf-8") != text
+    assert " 98 |" not in tables.fresh(page)
+
+
+def test_every_table_of_benchmarks_is_made_from_a_record(tables: Any) -> None:
+    text = (ROOT / "docs" / "design" / "benchmarks.md").read_text("utf-8")
+    by_hand = tables.MARKED.sub("", text.partition(WITHOUT)[0])
+    assert [line for line in by_hand.splitlines() if line.startswith("|")] == []
+    named = [
+        name for page in tables.PAGES for _, name, _ in tables.MARKED.findall(page.read_text())
+    ]
+    assert sorted(named) == sorted(tables.TABLES)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_case_can_be_loaded_and_says_its_rows(case: str, records: Any) -> None:
+    assert records
+    assert callable(importlib.import_module(f"cases.{case}").rows)
+
+
+def names_of_ours() -> dict[str, set[str]]:
+    """Who imports which name of neardup, in functions too: "module:name" to files."""
+    found: dict[str, set[str]] = {}
+    for folder in ("bench/harness", "bench/cases", "bench/experiments", "tools"):
+        for file in (ROOT / folder).glob("*.py"):
+            for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+                if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("neardup"):
+                    for alias in node.names:
+                        found.setdefault(f"{node.module}:{alias.name}", set()).add(file.name)
+    return found
+
+
+def test_what_bench_and_tools_import_of_neardup_exists() -> None:
+    missing = []
+    for each, files in names_of_ours().items():
+        module, _, name = each.partition(":")
+        try:
+            here = hasattr(importlib.import_module(module), name)
+        except ModuleNotFoundError:
+            here = False
+        if not here:
+            missing.append((each, sorted(files)))
+    assert missing == []
+
+
+def test_every_case_is_listed() -> None:
+    listed = (BENCH / "README.md").read_text("utf-8")
+    assert [case for case in CASES if f"`{case}`" not in listed] == []
