@@ -103,7 +103,8 @@ def chosen(n: int, k: int, bits: int, shape: str) -> dict[str, Any]:
 def best(n: int, k: int, bits: int, shape: str) -> dict[str, Any]:
     """The quickest of all."""
     from neardup.errors import UsageError
-    from neardup.hamming.plans.join import EXTRA_BLOCKS, plan_pairs
+    from neardup.hamming.plans.costs import EXTRA_BLOCKS
+    from neardup.hamming.plans.join import plan_pairs
 
     words = make(n, bits, shape)
     sample = words[:: max(1, n // 1024)]

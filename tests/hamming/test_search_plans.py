@@ -12,8 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import neardup as nd
-from neardup.hamming.plans.blocks import agreement
+from neardup.errors import UsageError
+from neardup.hamming.plans.blocks import agreement, block_radii
+from neardup.hamming.plans.checks import check_join_plan
 from neardup.hamming.plans.choose import named_plan, plan_search
+from neardup.hamming.plans.names import JOIN_PLANS, SEARCH_PLANS, listed_plans
 from neardup.hamming.plans.search import matches
 from neardup.hamming.search.build import build_searcher, plan_for
 from neardup.hamming.search.comparison import random_fingerprints
@@ -233,3 +236,24 @@ def test_short_texts_need_small_features_and_a_larger_distance() -> None:
 
     assert farthest(shingles) > 12
     assert farthest(characters) < farthest(shingles)
+
+
+def test_help_and_planners_know_the_plans_of_one_table() -> None:
+    named = {"M": "4", "MxM": "4x4", "RECALL": "0.9", "N": "2"}
+    for written in sorted({*SEARCH_PLANS, *JOIN_PLANS}):
+        kind, colon, letter = written.partition(":")
+        plan = kind + colon + named.get(letter, "")
+        assert written in listed_plans(SEARCH_PLANS)
+        assert plan_search(100, 3, plan=plan).name == plan or plan == "auto"
+        if written in JOIN_PLANS:
+            assert written in listed_plans(JOIN_PLANS)
+            assert check_join_plan(plan, 3, 64).name == plan
+        else:
+            with pytest.raises(UsageError, match="plan"):
+                check_join_plan(plan, 3, 64)
+
+
+@given(st.integers(0, 80), st.integers(1, 80))
+def test_radii_of_blocks_leave_no_near_row_out(distance: int, m: int) -> None:
+    radii = block_radii(distance, m)
+    assert sum(radius + 1 for radius in radii) == distance + 1

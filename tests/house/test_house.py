@@ -76,7 +76,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"pipeline.run", "similarity"},
     "cli": BASE
     | {"version", "documents", "features", "fingerprinting", "fingerprinting.explanation"}
-    | {"hamming", "index", "pipeline", "pipeline.run"},
+    | {"hamming", "hamming.plans", "index", "pipeline", "pipeline.run"},
     "__main__": {"cli"},
     "__init__": BASE
     | {"version", "features", "fingerprinting", "fingerprinting.explanation"}

@@ -12,6 +12,7 @@ import typer
 
 from neardup.cli import options as shared
 from neardup.errors import DataError, NeardupError, UsageError
+from neardup.hamming.plans.names import SEARCH_PLANS, listed_plans
 
 if TYPE_CHECKING:
     from neardup.fingerprinting.recipe import Recipe
@@ -29,8 +30,7 @@ _SearchPlan = Annotated[
     str,
     typer.Option(
         "--plan",
-        help="Search: auto, scan, bits, blocks, multi:M, mih:M, probe; bands:RECALL and permute:N"
-        " are approximate.",
+        help=f"Search: {listed_plans(SEARCH_PLANS)}.",
     ),
 ]
 _MaxAge = Annotated[

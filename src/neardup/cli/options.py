@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, get_type_hints
 import typer
 
 from neardup.errors import FileError, RecipeError, UnfitHashWarning, UsageError
+from neardup.hamming.plans.names import JOIN_PLANS, listed_plans
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -123,7 +124,7 @@ Workers = Annotated[
 ]
 Tmp = Annotated[str | None, typer.Option("--tmp", metavar="DIR", help="Folder for spill files.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
-Plan = Annotated[str, typer.Option("--plan", help="Search: auto, scan, blocks or multi:M.")]
+Plan = Annotated[str, typer.Option("--plan", help=f"Search: {listed_plans(JOIN_PLANS)}.")]
 
 RecipeFile = Annotated[
     str | None,

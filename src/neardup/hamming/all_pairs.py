@@ -12,8 +12,8 @@ from neardup.hamming.join.collectors import PairCollector, packed_pairs
 from neardup.hamming.join.engine import solve
 from neardup.hamming.join.partition import Groups, group_equal
 from neardup.hamming.join.problem import HEAVY_ROWS, Engine, Problem
-from neardup.hamming.plans.choose import check_search_plan
-from neardup.hamming.plans.join import SEARCHED_PLANS, check_plan
+from neardup.hamming.plans.checks import check_join_plan, check_search_plan
+from neardup.hamming.plans.names import ASKED_PLANS
 from neardup.runtime.arrays import frozen
 from neardup.runtime.memory import free_memory
 from neardup.runtime.threads import worker_count
@@ -64,17 +64,17 @@ def pairs(
 
     codes, rows, bits = as_codes(fingerprints, bits)
     check_distance(distance)
-    if plan in SEARCHED_PLANS:
+    if plan in ASKED_PLANS:
         check_search_plan(plan, distance, bits)
     else:
-        check_plan(plan, distance, bits)
+        check_join_plan(plan, distance, bits)
     if limit is not None and limit < 0:
         raise UsageError(f"limit is {limit}: use 0 or more")
     found = PairCollector(limit if limit is not None else _rows_that_fit())
     engine = Engine(distance, bits, worker_count(workers), max(2, heavy))
     named = np.empty(0, np.uint32) if rows is None else rows
     problem = Problem(codes, named)
-    if plan in SEARCHED_PLANS:
+    if plan in ASKED_PLANS:
         solve_by_search(problem, engine, found, plan)
     else:
         solve(problem, engine, found, plan if distance < bits else "scan")

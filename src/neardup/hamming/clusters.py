@@ -17,7 +17,7 @@ from neardup.hamming.join.engine import (
 )
 from neardup.hamming.join.keeping import PAIRWISE_ROWS, keep_within
 from neardup.hamming.join.problem import HEAVY_ROWS, Engine, Problem
-from neardup.hamming.plans.join import check_plan
+from neardup.hamming.plans.checks import check_join_plan
 from neardup.runtime.threads import worker_count
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def components(
     """
     codes, rows, bits = as_codes(fingerprints, bits)
     check_distance(distance)
-    check_plan(plan, distance, bits)
+    check_join_plan(plan, distance, bits)
     engine = Engine(distance, bits, worker_count(workers), max(2, heavy))
     labels = _component_labels(codes, engine, plan)
     if groups is not None:
@@ -110,7 +110,7 @@ def greedy(
     """
     codes, rows, bits = as_codes(fingerprints, bits)
     check_distance(distance)
-    check_plan(plan, distance, bits)
+    check_join_plan(plan, distance, bits)
     rank = _ranks(order, len(fingerprints), rows)
     engine = Engine(distance, bits, worker_count(workers), max(2, heavy))
     labels = _component_labels(codes, engine, plan)

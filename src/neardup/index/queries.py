@@ -15,7 +15,7 @@ import pyarrow as pa
 from neardup.errors import UsageError
 from neardup.fingerprinting.values import check_distance
 from neardup.hamming.plans.blocks import multipliers_of
-from neardup.hamming.plans.choose import scan_plan
+from neardup.hamming.plans.search import scan_plan
 from neardup.hamming.search.searchers import Neighbours, ScanSearcher, first_hits, within_room
 from neardup.index.clock import Clock
 from neardup.index.hits import Hits, Places, sorted_table

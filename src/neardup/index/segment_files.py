@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from neardup.errors import DataError, FileError
 from neardup.hamming.plans.blocks import multipliers_of
-from neardup.hamming.plans.choose import SearchPlan
+from neardup.hamming.plans.search import SearchPlan
 from neardup.hamming.search.build import build_searcher
 from neardup.hamming.search.tables import TableSearcher
 from neardup.index.ids import ID_KINDS, IdColumn

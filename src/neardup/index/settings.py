@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from neardup.errors import RecipeError, UsageError
 from neardup.fingerprinting.values import check_distance
-from neardup.hamming.plans.choose import check_search_plan
+from neardup.hamming.plans.checks import check_search_plan
 from neardup.runtime.memory import free_memory
 
 if TYPE_CHECKING:

@@ -17,10 +17,13 @@ __all__ = [
     "agreement",
     "bits_of",
     "block_masks",
+    "block_radii",
     "choices",
     "flips",
+    "mih_lookups",
     "multipliers_of",
     "share_near",
+    "shares_agreeing",
     "shares_within",
     "signatures",
     "symmetric_sum",
@@ -65,6 +68,32 @@ def block_masks(bits: int, m: int, information: Any) -> Any:
     return np.packbits(table, axis=1, bitorder="little").view("<u8").astype(np.uint64), block
 
 
+def shares_agreeing(block: Any, m: int, information: Any) -> Any:
+    """Of each of m blocks, the share of pairs of rows that agree on all its bits: float64 (m,)."""
+    return 2.0 ** -np.bincount(block, weights=information, minlength=m)
+
+
+def block_radii(distance: int, m: int) -> list[int]:
+    """In how many bits each of m blocks may differ, so that of two near rows one block does.
+
+    If each block differed in more, all would differ in more than the distance: distance // m, and
+    one less beyond the first distance % m + 1 (multi-index hashing: Norouzi, Punjani and Fleet,
+    CVPR 2012). Below 0: the block is idle.
+
+    Example:
+        >>> block_radii(10, 4)
+        [2, 2, 2, 1]
+    """
+    radius, rest = divmod(distance, m)
+    return [radius - (block > rest) for block in range(m)]
+
+
+def mih_lookups(bits: int, distance: int, m: int) -> int:
+    """How many keys are within their block's radius: the look-ups of a query, at most."""
+    size = -(-bits // m)
+    return sum(signatures(size, radius) for radius in block_radii(distance, m))
+
+
 def symmetric_sum(values: Any, degree: int) -> float:
     """Sum over all sets of `degree` values of their product."""
     sums = np.zeros(degree + 1)
@@ -83,7 +112,7 @@ def share_near(differ: Any, key_bits: int, radius: int) -> float:
         radius: 0 or more.
     """
     if len(differ) >= key_bits and np.all(differ == differ[0]) and differ[0] == 0.5:
-        return sum(comb(key_bits, some) for some in range(radius + 1)) / (1 << key_bits)
+        return signatures(key_bits, radius) / (1 << key_bits)
     padded = np.zeros(-(-len(differ) // key_bits) * key_bits)
     padded[: len(differ)] = differ
     odds = (1 - np.prod(1 - 2 * padded.reshape(-1, key_bits), axis=0)) / 2

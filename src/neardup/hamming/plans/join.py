@@ -3,37 +3,56 @@
 A plan is m disjoint blocks of bits; two fingerprints within k bits differ in at most k of them, so
 they agree on at least c = m - k (the pigeonhole principle). More blocks mean more tables of fewer
 candidates; c = 0 compares all pairs. Of m blocks that may be fewer than k, one differs in at most
-k // m bits: `mih:M` turns so many. The seconds per row and per comparison below were calibrated
-with bench/run.py pair_plans.
+k // m bits: `mih:M` turns so many. What each step takes is in `costs`.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from math import comb, inf
 from typing import Any, Final
 
 import numpy as np
 
-from neardup.errors import UsageError
 from neardup.hamming.plans.blocks import (
     agreement,
     block_masks,
+    block_radii,
     share_near,
+    shares_agreeing,
+    signatures,
     symmetric_sum,
+)
+from neardup.hamming.plans.checks import check_join_plan, join_flips
+from neardup.hamming.plans.costs import (
+    EXTRA_BLOCKS,
+    JOIN_BUCKET_BYTES,
+    JOIN_MIH_COMPARE_SECONDS,
+    JOIN_MIH_MOST_FLIPS,
+    JOIN_MIH_MOST_KEY_BITS,
+    JOIN_MIH_NEAR_SECONDS,
+    JOIN_MIH_SORT_SECONDS,
+    JOIN_MIH_START_SECONDS,
+    JOIN_MIH_VISIT_SECONDS,
+    JOIN_MOST_BINS_LOG2,
+    JOIN_MOST_TABLES,
+    JOIN_NEAR_SECONDS,
+    JOIN_PARTITION_SECONDS,
+    JOIN_REFINE_SECONDS,
+    JOIN_RUN_SECONDS,
+    KEEP_CANDIDATE_SECONDS,
+    KEEP_MOST_TABLES,
+    KEEP_PROBE_SECONDS,
+    SPILL_GATHER_SECONDS,
+    SPILL_SELECT_SECONDS,
+    join_pair_seconds,
+    join_row_seconds,
 )
 
 __all__ = [
-    "BUCKET_BYTES",
-    "EXTRA_BLOCKS",
-    "MOST_BINS_LOG2",
-    "PLANS",
-    "SEARCHED_PLANS",
     "JoinPlan",
     "MihBlock",
     "bins_log2",
-    "check_plan",
     "direct_sizes",
     "plan_pairs",
     "plan_tables",
@@ -41,47 +60,8 @@ __all__ = [
     "spilled_seconds",
 ]
 
-PLANS: Final = ("auto", "scan", "blocks", "multi:M", "mih:M")
-SEARCHED_PLANS: Final = ("bits", "probe")
-"""Plans of `pairs` that ask an index for the neighbours of each row."""
-MOST_TABLES: Final = 50_000
-EXTRA_BLOCKS: Final = 10
 HOPELESS_TIMES: Final = 3  # beyond a plan so much slower, more blocks are not tried
-BUCKET_BYTES: Final = 1 << 17
-MOST_BINS_LOG2: Final = 13
-
-MOST_HASH_TABLES: Final = 500
-SECONDS_PROBE: Final = 45e-9  # one look into a hash table
-SECONDS_CANDIDATE: Final = 4.5e-9  # one row of a hash table's chain, one word
-SECONDS_TABLE: Final = 150e-6  # starting one top-level partition
-SECONDS_BUCKET: Final = 150e-9  # starting to refine one bucket
-SECONDS_SELECT: Final = 5e-9  # reading one word of a row from a file, and whether it is in a slab
-SECONDS_GATHER: Final = 24e-9  # bringing one row of a slab to its place
-
-MOST_KEY_BITS: Final = 22
-MOST_FLIPS: Final = 4096
 KEY_BITS_BELOW_ROWS: Final = (0, 2, 4, 6)
-SECONDS_SORT: Final = 31e-9  # sorting one row by a block
-SECONDS_SORTING: Final = 500e-6  # starting to sort by a block, and to join its buckets
-SECONDS_VISIT: Final = 25e-9  # two buckets that meet
-SECONDS_NEAR: Final = 0.085e-9  # one comparison of two buckets, one word
-SECONDS_MET: Final = 15e-9  # a near pair, in each table
-SECONDS_MET_MIH: Final = 4e-9  # and in each block that is turned
-
-
-def seconds_per_row(width: int) -> float:
-    """One row of a partition in cache and of the first passes over it; at the top level alike."""
-    return (5 + 4 * width) * 1e-9
-
-
-def seconds_per_pair(width: int) -> float:
-    """One comparison of a long run; one word is the vector units' best case."""
-    return 0.08e-9 if width == 1 else (0.33 + 0.27 * width) * 1e-9
-
-
-SECONDS_SHORT_RUN: Final = (
-    15e-9  # starting the comparisons of one row in a bucket of more than a few
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,18 +125,20 @@ def plan_pairs(
         >>> plan_pairs(10_000_000, 10, 64).name
         'mih:4'
     """
-    wanted, scan = check_plan(plan, distance, bits), _listing(_scan(n, bits), near)
-    if wanted == 0:
+    named, scan = check_join_plan(plan, distance, bits), _listing(_scan(n, bits), near)
+    if named.kind == "scan" or (named.kind == "blocks" and distance >= bits):
         return scan
     information = agreement(sample_fps, bits)
-    if wanted is not None:
-        if plan.startswith("mih"):
-            nothing = replace(scan, seconds=inf)
-            return _best_keys(n, distance, bits, wanted, information, nothing, near)
-        return _listing(_blocks(n, distance, bits, wanted, information, plan), near)
+    if named.kind == "mih":
+        nothing = replace(scan, seconds=inf)
+        (m,) = named.blocks
+        return _best_keys(n, distance, bits, m, information, nothing, near)
+    if named.kind != "auto":
+        (m,) = named.blocks or (distance + 1,)
+        return _listing(_blocks(n, distance, bits, m, information, plan), near)
     best = scan
     for m in range(distance + 1, min(bits, distance + EXTRA_BLOCKS) + 1):
-        if comb(m, m - distance) > MOST_TABLES:
+        if comb(m, m - distance) > JOIN_MOST_TABLES:
             break
         rival = _listing(_blocks(n, distance, bits, m, information, f"multi:{m}"), near)
         if rival.seconds < best.seconds:
@@ -164,8 +146,8 @@ def plan_pairs(
         elif m > distance + 2 and rival.seconds > HOPELESS_TIMES * best.seconds:
             break
     for m in range(1, distance + 2) if mih and distance < bits else ():
-        least = min(m, distance + 1) * (SECONDS_SORTING + n * SECONDS_SORT)
-        if least < best.seconds and _flips_at(bits, distance, m) <= MOST_FLIPS:
+        least = min(m, distance + 1) * (JOIN_MIH_START_SECONDS + n * JOIN_MIH_SORT_SECONDS)
+        if least < best.seconds and join_flips(bits, distance, m) <= JOIN_MIH_MOST_FLIPS:
             best = _best_keys(n, distance, bits, m, information, best, near)
     return best
 
@@ -173,7 +155,7 @@ def plan_pairs(
 def seconds_at(plan: JoinPlan, candidates: float) -> float:
     """Estimated time of a plan of turned blocks if it compares so many pairs."""
     width: int = plan.masks.shape[1]
-    return plan.seconds + (candidates - plan.candidates) * SECONDS_NEAR * width
+    return plan.seconds + (candidates - plan.candidates) * JOIN_MIH_COMPARE_SECONDS * width
 
 
 def plan_tables(n: int, distance: int, bits: int, sample_fps: Any) -> tuple[Any, int]:
@@ -185,16 +167,16 @@ def plan_tables(n: int, distance: int, bits: int, sample_fps: Any) -> tuple[Any,
     """
     width = -(-bits // 64)
     nothing = np.zeros((0, width), np.uint64)
-    best, least = (nothing, 0), n * seconds_per_pair(width)
+    best, least = (nothing, 0), n * join_pair_seconds(width)
     information = agreement(sample_fps, bits)
     for m in range(distance + 1, min(bits, distance + EXTRA_BLOCKS) + 1):
         tables = comb(m, m - distance)
-        if tables > MOST_HASH_TABLES:
+        if tables > KEEP_MOST_TABLES:
             break
         masks, block = block_masks(bits, m, information)
-        together = 2.0 ** -np.bincount(block, weights=information, minlength=m)
+        together = shares_agreeing(block, m, information)
         found = n * symmetric_sum(together, m - distance)
-        seconds = tables * SECONDS_PROBE + found * SECONDS_CANDIDATE * width
+        seconds = tables * KEEP_PROBE_SECONDS + found * KEEP_CANDIDATE_SECONDS * width
         if seconds < least:
             best, least = (masks, m - distance), seconds
     return best
@@ -223,60 +205,14 @@ def spilled_seconds(
     chosen = plan or plan_pairs(n, distance, bits, mih=False)
     width, first_blocks = -(-bits // 64), len(chosen.masks) - chosen.choose + 1
     slabs = -(-n // slab_rows)
-    passes = first_blocks * slabs * SECONDS_SELECT * width + first_blocks * SECONDS_GATHER
+    selected = slabs * SPILL_SELECT_SECONDS * width
+    passes = first_blocks * (selected + SPILL_GATHER_SECONDS)
     return (chosen.seconds + n * passes) / workers
-
-
-def check_plan(plan: str, distance: int, bits: int) -> int | None:
-    """How many blocks the plan asks for: 0 for a scan, None for "auto".
-
-    Raises:
-        UsageError: For an unknown plan, one that only `pairs` has, "multi:M" with M <= distance or
-            M > bits, or "mih:M" with M so small that too many bits would be turned.
-    """
-    if plan == "auto":
-        return None
-    if plan == "scan":
-        return 0
-    if plan == "blocks":
-        return distance + 1 if distance < bits else 0
-    found = re.fullmatch(r"(multi|mih):(\d{1,9})", plan) if isinstance(plan, str) else None
-    if not found:
-        listed = ", ".join(PLANS)
-        if plan in SEARCHED_PLANS:
-            raise UsageError(f"plan {plan!r} is for nd.pairs and indexes: use one of {listed}")
-        searched = ", ".join(SEARCHED_PLANS)
-        raise UsageError(
-            f"plan {plan!r} is unknown: use one of {listed} (nd.pairs: {searched} too)"
-        )
-    m = int(found[2])
-    if found[1] == "mih":
-        _check_turned(plan, m, distance, bits)
-        return m
-    if m <= distance:
-        raise UsageError(
-            f"plan {plan!r} has too few blocks for distance {distance}:"
-            f" use multi:{distance + 1} or more"
-        )
-    if m > bits:
-        raise UsageError(
-            f"plan {plan!r} has more blocks than the {bits} bits: use multi:{bits} or less"
-        )
-    return m
-
-
-def _check_turned(plan: str, m: int, distance: int, bits: int) -> None:
-    if not 1 <= m <= bits:
-        raise UsageError(f"plan {plan!r}: use 1 to {bits} blocks, as in mih:4")
-    if distance < bits and _flips_at(bits, distance, m) > MOST_FLIPS:
-        raise UsageError(
-            f"plan {plan!r} would turn too many bits at distance {distance}: use more blocks"
-        )
 
 
 def bins_log2(n: int, width: int) -> int:
     """Bits of the top-level key that make the buckets of n rows fit the cache."""
-    return max(1, min(MOST_BINS_LOG2, (n * (8 * width + 4) // BUCKET_BYTES).bit_length()))
+    return max(1, min(JOIN_MOST_BINS_LOG2, (n * (8 * width + 4) // JOIN_BUCKET_BYTES).bit_length()))
 
 
 def direct_sizes(m: int, choose: int, width: int, most: int) -> Any:
@@ -294,36 +230,36 @@ def direct_sizes(m: int, choose: int, width: int, most: int) -> Any:
 
 def _direct_size(tables: int, width: int) -> int:
     """Rows of a bucket for which comparing costs as much as refining it for so many tables."""
-    spare = tables * seconds_per_row(width) - SECONDS_SHORT_RUN
-    by_rows = 2 * spare / seconds_per_pair(width)
-    by_start = tables * SECONDS_BUCKET / SECONDS_SHORT_RUN
+    spare = tables * join_row_seconds(width) - JOIN_RUN_SECONDS
+    by_rows = 2 * spare / join_pair_seconds(width)
+    by_start = tables * JOIN_REFINE_SECONDS / JOIN_RUN_SECONDS
     return int(min(max(by_rows, 16, by_start), 1 << 20))
 
 
 def _listing(plan: JoinPlan, near: float) -> JoinPlan:
     """The plan with the time that so many near pairs take, in each table in which they meet."""
-    met = SECONDS_MET_MIH if plan.mih else SECONDS_MET
+    met = JOIN_MIH_NEAR_SECONDS if plan.mih else JOIN_NEAR_SECONDS
     return replace(plan, seconds=plan.seconds + near * plan.tables * met)
 
 
 def _scan(n: int, bits: int) -> JoinPlan:
     width = -(-bits // 64)
     candidates = n * (n - 1) / 2
-    seconds = candidates * seconds_per_pair(width)
+    seconds = candidates * join_pair_seconds(width)
     return JoinPlan("scan", np.zeros((0, width), np.uint64), 0, seconds, candidates)
 
 
 def _blocks(n: int, distance: int, bits: int, m: int, information: Any, name: str) -> JoinPlan:
     choose = m - distance
     masks, block = block_masks(bits, m, information)
-    together = 2.0 ** -np.bincount(block, weights=information, minlength=m)
+    together = shares_agreeing(block, m, information)
     width = masks.shape[1]
-    seconds = (distance + 1) * (SECONDS_TABLE + n * seconds_per_row(width))
+    seconds = (distance + 1) * (JOIN_PARTITION_SECONDS + n * join_row_seconds(width))
     for depth in range(1, choose + 1):
         tables = comb(distance + depth, depth)
         equal = symmetric_sum(together[: distance + depth], depth)
         if depth > 1 or choose == 1:
-            seconds += tables * n * seconds_per_row(width)
+            seconds += tables * n * join_row_seconds(width)
         size = n * equal / tables
         if depth == 1 < choose:
             size = max(size, n / 2 ** bins_log2(n, width))
@@ -331,17 +267,11 @@ def _blocks(n: int, distance: int, bits: int, m: int, information: Any, name: st
         if depth < choose and size < _direct_size(max(later, 1), width):
             break
         if depth < choose:
-            seconds += tables * n / max(size, 1) * SECONDS_BUCKET
+            seconds += tables * n / max(size, 1) * JOIN_REFINE_SECONDS
     candidates = tables * n * size / 2
-    seconds += candidates * seconds_per_pair(width)
-    seconds += tables * n * min(1, size / 16) * SECONDS_SHORT_RUN
+    seconds += candidates * join_pair_seconds(width)
+    seconds += tables * n * min(1, size / 16) * JOIN_RUN_SECONDS
     return JoinPlan(name, masks, choose, seconds, candidates)
-
-
-def _flips_at(bits: int, distance: int, m: int) -> int:
-    """Keys that meet in a block of the most bits and the largest radius, at the longest keys."""
-    length, radius = min(-(-bits // m), MOST_KEY_BITS), distance // m
-    return sum(comb(length, flipped) for flipped in range(radius + 1))
 
 
 def _best_keys(
@@ -350,10 +280,10 @@ def _best_keys(
     """The better of a plan and that of m blocks with bits turned, at its best length of keys."""
     masks, block = block_masks(bits, m, information)
     sizes, differ = np.bincount(block, minlength=m), 1 - 2.0**-information
-    most = max(1, min(MOST_KEY_BITS, n.bit_length()))
+    most = max(1, min(JOIN_MIH_MOST_KEY_BITS, n.bit_length()))
     lengths = {max(1, min(most - below, int(sizes.max()))) for below in KEY_BITS_BELOW_ROWS}
     for key_bits in sorted(lengths):
-        below = best.seconds - near * m * SECONDS_MET_MIH
+        below = best.seconds - near * m * JOIN_MIH_NEAR_SECONDS
         plan = _turned(n, distance, masks, (sizes, differ), key_bits, below)
         best = best if plan is None else _listing(plan, near)
     return best
@@ -362,7 +292,7 @@ def _best_keys(
 def _turned(
     n: int, distance: int, masks: Any, block_bits: tuple[Any, Any], key_bits: int, below: float
 ) -> JoinPlan | None:
-    """M blocks of which one differs in distance // m bits, or one less beyond the first few.
+    """M blocks of which one differs in at most its radius.
 
     Args:
         n: Fingerprints.
@@ -373,20 +303,19 @@ def _turned(
         below: None is returned for a plan of so many seconds or more.
     """
     (m, codes), (sizes, differ) = masks.shape, block_bits
-    blocks, candidates, seconds, first = [], 0.0, SECONDS_TABLE, 0
-    for number, length in enumerate(sizes.tolist()):
-        radius = distance // m - (number > distance % m)
+    blocks, candidates, seconds, first = [], 0.0, JOIN_PARTITION_SECONDS, 0
+    for length, radius in zip(sizes.tolist(), block_radii(distance, m), strict=True):
         key = max(1, min(key_bits, length))
         blocks.append(MihBlock(first, length, key, radius))
         if radius >= 0:
-            flipped = sum(comb(key, some) for some in range(radius + 1))
-            seconds += SECONDS_SORTING + n * SECONDS_SORT * codes
-            seconds += min(n, 1 << key) * flipped / 2 * SECONDS_VISIT
+            flipped = signatures(key, radius)
+            seconds += JOIN_MIH_START_SECONDS + n * JOIN_MIH_SORT_SECONDS * codes
+            seconds += min(n, 1 << key) * flipped / 2 * JOIN_MIH_VISIT_SECONDS
             if seconds >= below:
                 return None
             near = n * n / 2 * share_near(differ[first : first + length], key, radius)
             candidates += near
-            seconds += near * SECONDS_NEAR * codes
+            seconds += near * JOIN_MIH_COMPARE_SECONDS * codes
         first += length
     if seconds >= below:
         return None

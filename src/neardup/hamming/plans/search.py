@@ -3,8 +3,8 @@
 A plan is a set of masks. Rows that agree with the query on all bits of a mask share a bucket of
 that mask's table; blocks of bits make the masks, so that by the pigeonhole principle every row
 within k bits shares a bucket in one of the tables (m blocks, all choices of m - k of them: Manku,
-Jain and Das Sarma, WWW 2007, section 3.1). The seconds were calibrated with bench/run.py
-search_plans; docs/design/search-plans.md compares them with what was measured.
+Jain and Das Sarma, WWW 2007, section 3.1). What each step takes is in `costs`;
+docs/design/search-plans.md compares plans with what was measured.
 """
 
 from __future__ import annotations
@@ -17,17 +17,40 @@ from typing import Any, Final
 import numpy as np
 
 from neardup.errors import UsageError
-from neardup.hamming.plans.blocks import block_masks, shares_within, signatures
+from neardup.hamming.plans.blocks import block_masks, block_radii, shares_within, signatures
+from neardup.hamming.plans.costs import (
+    PERMUTE_LIST_SECONDS,
+    PERMUTE_WINDOW,
+    SEARCH_CACHED_BYTES,
+    SEARCH_CANDIDATE_DOUBLING,
+    SEARCH_CANDIDATE_MOST_SECONDS,
+    SEARCH_CANDIDATE_SECONDS,
+    SEARCH_HIT_SECONDS,
+    SEARCH_LOOKUP_DOUBLING,
+    SEARCH_LOOKUP_SECONDS,
+    SEARCH_MOST_KEY_BITS,
+    SEARCH_MOST_TABLES,
+    SEARCH_NEAR_BYTES,
+    SEARCH_QUERY_SECONDS,
+    SEARCH_ROWS_A_KEY,
+    SEARCH_SCAN_AGAIN_SECONDS,
+    SEARCH_SCAN_RUN,
+    SEARCH_SCAN_SECONDS,
+    SEARCH_TABLE_HIT_SECONDS,
+    SLICES_BLOCK,
+    SLICES_BLOCK_SECONDS,
+    SLICES_GROUP,
+    SLICES_GROUP_SECONDS,
+    SLICES_SMALL_DISTANCE,
+    SLICES_TURN_SECONDS,
+)
 
 __all__ = [
-    "MOST_TABLES",
-    "PERMUTE_WINDOW",
     "SearchPlan",
     "bands_plan",
     "bits_plan",
     "block_plan",
     "matches",
-    "mih_lookups",
     "mih_plan",
     "nested_plan",
     "permute_plan",
@@ -35,32 +58,8 @@ __all__ = [
     "scan_plan",
 ]
 
-MOST_TABLES: Final = 128
-MOST_WAYS: Final = 1 << 13
-MOST_KEY_BITS: Final = 32
-ROWS_PER_KEY: Final = 4
-PERMUTE_WINDOW: Final = 64
-
-SECONDS_QUERY: Final = 100e-9  # what every query costs
-SCAN_SECONDS: Final = 0.2e-9  # one comparison, one word, in a run that streams from cache
-SCAN_RUN: Final = 128  # rows that are looked at again where one is near
-SCAN_AGAIN_SECONDS: Final = 0.8e-9
-SECONDS_HIT: Final = 40e-9
-SECONDS_TABLE_HIT: Final = 90e-9  # it shares several buckets, and is reported in one
-CACHED_BYTES: Final = 1 << 21
-SECONDS_LOOKUP: Final = 50e-9  # one bucket of tables of CACHED_BYTES
-SECONDS_LOOKUP_DOUBLING: Final = 10e-9  # more for every doubling of the tables beyond that
-NEAR_BYTES: Final = 1 << 26  # buckets of such tables are read as they are compared
-SECONDS_CANDIDATE: Final = 0.4e-9  # one row of a bucket, one word, of tables of NEAR_BYTES
-SECONDS_CANDIDATE_DOUBLING: Final = 0.25e-9
-MOST_CANDIDATE_SECONDS: Final = 1.3e-9
-BITS_BLOCK: Final = 512  # rows that are counted together, bit-sliced
-BITS_GROUP: Final = 8  # bits after which a block may be left
-SECONDS_BITS_BLOCK: Final = 20e-9
-SECONDS_BITS_GROUP: Final = 15e-9
-SECONDS_BITS_TURNED: Final = 1.5e-9  # one bit of a query
-BITS_SMALL_DISTANCE: Final = 16  # from here on wider counters take twice the time
-PERMUTE_SECONDS: Final = 1900e-9  # one binary search and its window
+BANDS_MOST_WAYS: Final = 1 << 13
+"""Ways to differ, at most, over which the recall of bands is counted."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,8 +95,9 @@ class SearchPlan:
 def scan_plan(n: int, bits: int, near: float = 0.0) -> SearchPlan:
     """Compare with every row; runs of rows that hold one of `near` matches are looked at twice."""
     width = -(-bits // 64)
-    twice = min(near + 1, n / SCAN_RUN) * SCAN_RUN * SCAN_AGAIN_SECONDS
-    seconds = SECONDS_QUERY + (n * SCAN_SECONDS + twice) * width + near * SECONDS_HIT
+    twice = min(near + 1, n / SEARCH_SCAN_RUN) * SEARCH_SCAN_RUN * SEARCH_SCAN_AGAIN_SECONDS
+    compared = (n * SEARCH_SCAN_SECONDS + twice) * width
+    seconds = SEARCH_QUERY_SECONDS + compared + near * SEARCH_HIT_SECONDS
     return SearchPlan("scan", np.zeros((0, width), np.uint64), 0, n, 0.0, seconds)
 
 
@@ -109,12 +109,12 @@ def bits_plan(n: int, distance: int, bits: int, information: Any) -> SearchPlan:
     """
     differ = 1 - 2.0 ** -np.sort(information)[::-1]
     within = shares_within(differ, min(distance, bits))
-    at_ends = within[BITS_GROUP:bits:BITS_GROUP]
-    reached = 1 + float((1 - (1 - np.minimum(at_ends, 1.0)) ** BITS_BLOCK).sum())
-    each = SECONDS_BITS_GROUP * (1 if distance < BITS_SMALL_DISTANCE else 2)
-    blocks = -(-n // BITS_BLOCK) * (SECONDS_BITS_BLOCK + reached * each)
-    hits = (1 + n * float(within[-1])) * SECONDS_HIT
-    seconds = SECONDS_QUERY + bits * SECONDS_BITS_TURNED + blocks + hits
+    at_ends = within[SLICES_GROUP:bits:SLICES_GROUP]
+    reached = 1 + float((1 - (1 - np.minimum(at_ends, 1.0)) ** SLICES_BLOCK).sum())
+    each = SLICES_GROUP_SECONDS * (1 if distance < SLICES_SMALL_DISTANCE else 2)
+    blocks = -(-n // SLICES_BLOCK) * (SLICES_BLOCK_SECONDS + reached * each)
+    hits = (1 + n * float(within[-1])) * SEARCH_HIT_SECONDS
+    seconds = SEARCH_QUERY_SECONDS + bits * SLICES_TURN_SECONDS + blocks + hits
     masks = np.zeros((0, -(-bits // 64)), np.uint64)
     return SearchPlan("bits", masks, 0, n, bits / 8, seconds, lookups=bits)
 
@@ -142,13 +142,15 @@ def block_plan(n: int, distance: int, bits: int, m: int, information: Any) -> Se
     return _of_masks(f"multi:{m}", n, bits, masks, information, near)
 
 
-def nested_plan(n: int, distance: int, bits: int, value: str, information: Any) -> SearchPlan:
+def nested_plan(
+    n: int, distance: int, bits: int, blocks: tuple[int, int], information: Any
+) -> SearchPlan:
     """As `block_plan` twice: the bits that a first choice leaves out are cut into blocks again.
 
     Of 4 blocks one agrees, and of 4 blocks of the other bits one does: 16 tables of 28 bits (Manku,
     Jain and Das Sarma, section 3.1).
     """
-    outer, inner = (int(part) for part in value.split("x"))
+    outer, inner = blocks
     masks = []
     for mask in _chosen_masks(block_masks(bits, outer, information)[0], distance):
         taken = _bits_of(mask, bits)
@@ -159,7 +161,7 @@ def nested_plan(n: int, distance: int, bits: int, value: str, information: Any) 
             both[rest[_bits_of(choice, len(rest))]] = True
             masks.append(_packed(both))
     near = matches(n, distance, information)
-    return _of_masks(f"multi:{value}", n, bits, np.array(masks), information, near)
+    return _of_masks(f"multi:{outer}x{inner}", n, bits, np.array(masks), information, near)
 
 
 def _chosen_masks(blocks: Any, distance: int) -> Any:
@@ -214,20 +216,11 @@ def mih_plan(n: int, distance: int, bits: int, m: int, information: Any) -> Sear
     and Fleet, CVPR 2012).
     """
     masks, _ = block_masks(bits, m, information)
-    radius, rest = divmod(distance, m)
-    radii = [radius if block <= rest else radius - 1 for block in range(m)]
+    radii = block_radii(distance, m)
     sizes = [int(np.bitwise_count(mask).sum()) for mask in masks]
     lookups = sum(map(signatures, sizes, radii))
     buckets = _bucket_shares(n, masks, bits, information, radii)
     return _of_tables(f"mih:{m}", n, masks, buckets, matches(n, distance, information), lookups)
-
-
-def mih_lookups(bits: int, distance: int, m: int) -> int:
-    """How many buckets `mih_plan` opens: distance % m + 1 blocks have one more turned bit."""
-    radius, rest = divmod(distance, m)
-    size = -(-bits // m)
-    wide, narrow = signatures(size, radius), signatures(size, radius - 1)
-    return min(rest + 1, m) * wide + max(m - rest - 1, 0) * narrow
 
 
 def bands_plan(n: int, distance: int, bits: int, recall: float, information: Any) -> SearchPlan:
@@ -241,7 +234,7 @@ def bands_plan(n: int, distance: int, bits: int, recall: float, information: Any
     for r in range(1, bits - distance + 1):
         p = comb(bits - distance, r) / comb(bits, r)
         tables = int(np.ceil(np.log(1 - recall) / np.log1p(-p))) if p < 1 else 1
-        masks = _sampled_masks(min(MOST_TABLES, 2 * tables), r, bits)
+        masks = _sampled_masks(min(SEARCH_MOST_TABLES, 2 * tables), r, bits)
         shares = _found_shares(masks, distance, bits)
         while tables < len(masks) and shares[tables - 1] < recall:
             tables += 1
@@ -256,7 +249,7 @@ def bands_plan(n: int, distance: int, bits: int, recall: float, information: Any
     if best is None:
         raise UsageError(
             f"bands of recall {recall:g} at distance {distance} of {bits} bits need more than"
-            f" {MOST_TABLES} tables: lower the recall, or use auto"
+            f" {SEARCH_MOST_TABLES} tables: lower the recall, or use auto"
         )
     return best
 
@@ -277,7 +270,7 @@ def permute_plan(n: int, distance: int, bits: int, permutations: int) -> SearchP
         0,
         permutations * 2 * PERMUTE_WINDOW,
         permutations * (8 * width + 4),
-        SECONDS_QUERY + permutations * PERMUTE_SECONDS,
+        SEARCH_QUERY_SECONDS + permutations * PERMUTE_LIST_SECONDS,
         recall=1 - (1 - p) ** permutations,
         lookups=permutations,
     )
@@ -291,10 +284,12 @@ def _of_tables(
     key_bits, shares = buckets
     candidates, opened = n * float(shares.sum()), lookups or tables
     size = tables * _table_bytes(n, width, key_bits)
-    lookup = SECONDS_LOOKUP + _doublings(size * n, CACHED_BYTES) * SECONDS_LOOKUP_DOUBLING
-    row = SECONDS_CANDIDATE + _doublings(size * n, NEAR_BYTES) * SECONDS_CANDIDATE_DOUBLING
-    compared = candidates * min(row, MOST_CANDIDATE_SECONDS) * width
-    seconds = SECONDS_QUERY + opened * lookup + compared + near * SECONDS_TABLE_HIT
+    far = _doublings(size * n, SEARCH_CACHED_BYTES)
+    farther = _doublings(size * n, SEARCH_NEAR_BYTES)
+    lookup = SEARCH_LOOKUP_SECONDS + far * SEARCH_LOOKUP_DOUBLING
+    row = SEARCH_CANDIDATE_SECONDS + farther * SEARCH_CANDIDATE_DOUBLING
+    compared = candidates * min(row, SEARCH_CANDIDATE_MOST_SECONDS) * width
+    seconds = SEARCH_QUERY_SECONDS + opened * lookup + compared + near * SEARCH_TABLE_HIT_SECONDS
     return SearchPlan(name, masks, key_bits, candidates, size, seconds, lookups=opened)
 
 
@@ -308,8 +303,8 @@ def _table_bytes(n: int, width: int, key_bits: int) -> float:
 
 def _key_bits(n: int, mask_bits: int) -> int:
     """Bits of the key that leave a few rows a bucket, if the mask has as many."""
-    wanted = max(n // ROWS_PER_KEY, 1).bit_length()
-    return max(1, min(mask_bits, wanted, MOST_KEY_BITS))
+    wanted = max(n // SEARCH_ROWS_A_KEY, 1).bit_length()
+    return max(1, min(mask_bits, wanted, SEARCH_MOST_KEY_BITS))
 
 
 def _found_shares(masks: Any, distance: int, bits: int) -> Any:
@@ -317,10 +312,10 @@ def _found_shares(masks: Any, distance: int, bits: int) -> Any:
 
     Over all ways to differ where they are few, else over some drawn at random.
     """
-    if comb(bits, distance) <= MOST_WAYS:
+    if comb(bits, distance) <= BANDS_MOST_WAYS:
         turned = np.array(list(combinations(range(bits), distance)), np.int64)
     else:
-        draw = np.random.default_rng(17).random((MOST_WAYS, bits))
+        draw = np.random.default_rng(17).random((BANDS_MOST_WAYS, bits))
         turned = np.argpartition(draw, distance, axis=1)[:, :distance]
     ways = np.zeros((len(turned), bits), np.bool_)
     np.put_along_axis(ways, turned.reshape(len(turned), distance), values=True, axis=1)

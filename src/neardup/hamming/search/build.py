@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from neardup.hamming.plans.blocks import SAMPLE_ROWS
-from neardup.hamming.plans.choose import SearchPlan, plan_search
+from neardup.hamming.plans.choose import plan_search
 from neardup.hamming.search.searchers import ScanSearcher, Searcher
 from neardup.hamming.search.tables import TableSearcher
 from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import worker_count
+
+if TYPE_CHECKING:
+    from neardup.hamming.plans.search import SearchPlan
 
 __all__ = ["build_searcher", "plan_for"]
 

@@ -12,17 +12,17 @@ from neardup.errors import UsageError
 from neardup.fingerprinting.values import as_codes, check_distance
 from neardup.hamming.plans.blocks import SAMPLE_ROWS
 from neardup.hamming.plans.choose import (
-    DEFAULT_PERMUTATIONS,
-    DEFAULT_RECALL,
-    SearchPlan,
     exact_plans,
     named_plan,
     plan_search,
 )
+from neardup.hamming.plans.names import DEFAULT_PERMUTATIONS, DEFAULT_RECALL
 from neardup.runtime.arrays import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from neardup.hamming.plans.search import SearchPlan
 
 __all__ = ["Measured", "PlanTable", "measure_plan", "plan"]
 

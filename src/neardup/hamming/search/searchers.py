@@ -17,7 +17,7 @@ from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import in_threads
 
 if TYPE_CHECKING:
-    from neardup.hamming.plans.choose import SearchPlan
+    from neardup.hamming.plans.search import SearchPlan
 
 __all__ = [
     "NOTHING",

@@ -10,7 +10,7 @@ import numpy as np
 
 from neardup.hamming.join.partition import Groups, group_equal
 from neardup.hamming.plans.blocks import bits_of, choices, multipliers_of
-from neardup.hamming.plans.choose import SearchPlan
+from neardup.hamming.plans.search import SearchPlan
 from neardup.hamming.search.searchers import (
     NOTHING,
     Neighbours,

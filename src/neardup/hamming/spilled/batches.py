@@ -11,7 +11,7 @@ import pyarrow as pa
 from neardup.errors import UsageError
 from neardup.fingerprinting.values import check_distance
 from neardup.hamming.join.problem import Engine
-from neardup.hamming.plans.join import check_plan
+from neardup.hamming.plans.checks import check_join_plan
 from neardup.hamming.spilled.collectors import PairMerger
 from neardup.hamming.spilled.join import Budget, SpilledJoin
 from neardup.hamming.spilled.pairs import PairSpool, pairs_that_fit
@@ -125,8 +125,7 @@ def check_request(distance: int, plan: str, limits: Limits) -> None:
         UsageError: For a wrong distance, plan, memory or limit.
     """
     check_distance(distance)
-    if plan not in ("auto", "scan", "blocks"):
-        check_plan(plan, distance, 1 << 20)
+    check_join_plan(plan, distance, 1 << 20)
     memory_bytes(limits.memory)
     if limits.limit is not None and limits.limit < 0:
         raise UsageError(f"limit is {limits.limit}: use 0 or more")
@@ -142,7 +141,7 @@ def joined_rows(
     progress: Progress | None = None,
 ) -> Iterator[FoundPairs]:
     """Join the rows of a file; the pairs are there for the time of a `with` statement."""
-    check_plan(plan, distance, bits)
+    check_join_plan(plan, distance, bits)
     memory = memory_bytes(limits.memory)
     budget = limits.budget or Budget.of(memory, rows)
     most = pairs_that_fit(limits.tmp) if limits.limit is None else limits.limit

@@ -14,7 +14,7 @@ import numpy as np
 from neardup.errors import UsageError
 from neardup.hamming.join.keeping import keep_within
 from neardup.hamming.join.problem import Engine
-from neardup.hamming.plans.join import check_plan
+from neardup.hamming.plans.checks import check_join_plan
 from neardup.hamming.spilled.batches import Limits, check_request
 from neardup.hamming.spilled.collectors import ForestMerger
 from neardup.hamming.spilled.join import Budget, SpilledJoin
@@ -121,7 +121,7 @@ def _joined(
     """The rows of a source, what `spilled_components` gives for them, and the search."""
     check_request(distance, plan, limits)
     with open_rows(source, bits, limits.tmp) as (rows, width):
-        check_plan(plan, distance, width)
+        check_join_plan(plan, distance, width)
         engine = Engine(distance, width, worker_count(limits.workers))
         budget = limits.budget or _budget(memory_bytes(limits.memory), rows, engine.workers)
         parent = np.arange(rows.count, dtype=np.uint32 if rows.number_bytes == 4 else np.uint64)

@@ -23,7 +23,8 @@ from neardup.hamming.join.engine import join_block, solve
 from neardup.hamming.join.partition import Partition
 from neardup.hamming.join.problem import Collector, Engine, Problem
 from neardup.hamming.plans.blocks import SAMPLE_ROWS, multipliers_of
-from neardup.hamming.plans.join import BUCKET_BYTES, MOST_BINS_LOG2, plan_pairs
+from neardup.hamming.plans.costs import JOIN_BUCKET_BYTES, JOIN_MOST_BINS_LOG2
+from neardup.hamming.plans.join import plan_pairs
 from neardup.hamming.spilled.collectors import AcrossPieces, SlabMerger
 from neardup.hamming.spilled.memory import Budget, SlabBuffers
 from neardup.hamming.spilled.rows import RowFile, clear_bits
@@ -117,9 +118,9 @@ class SpilledJoin:
 
     def _bins_log2(self, rows: RowFile) -> int:
         """Bits of a bin's number: bins fit the cache, and no thread holds back too many at once."""
-        wanted = (rows.count * (8 * rows.width + 4) // BUCKET_BYTES).bit_length()
+        wanted = (rows.count * (8 * rows.width + 4) // JOIN_BUCKET_BYTES).bit_length()
         slabs = (rows.count // self.budget.slab_rows).bit_length()
-        return max(4, slabs + 2, min(wanted, MOST_BINS_LOG2 + min(slabs, 3)))
+        return max(4, slabs + 2, min(wanted, JOIN_MOST_BINS_LOG2 + min(slabs, 3)))
 
     def _count(self, rows: RowFile, plan: JoinPlan, shift: Any) -> Any:
         """Rows of each bin of each first block, by range of rows: int64 (ranges, blocks, bins)."""

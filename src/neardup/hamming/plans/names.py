@@ -1,0 +1,163 @@
+"""The names of plans: which there are, who runs them, and how the numbers in them are read.
+
+Importing this is free of NumPy, so that the command line's help can be made from it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import Any, Final, NamedTuple
+
+from neardup.errors import UsageError
+
+__all__ = [
+    "ASKED_PLANS",
+    "DEFAULT_PERMUTATIONS",
+    "DEFAULT_RECALL",
+    "JOIN_PLANS",
+    "SEARCH_PLANS",
+    "PlanName",
+    "join_plan_name",
+    "listed_plans",
+    "search_plan_name",
+]
+
+DEFAULT_RECALL: Final = 0.99
+DEFAULT_PERMUTATIONS: Final = 32
+
+
+class _Kind(NamedTuple):
+    """A row of the table of plans.
+
+    Args:
+        written: As it is asked for; a capital stands for a number.
+        joins: Whether every join in memory and from files runs it.
+        searches: Whether an index answers by it.
+        asks: Whether `nd.pairs` runs it by asking an index for each row.
+        exact: Whether it finds everything.
+    """
+
+    written: str
+    joins: bool = False
+    searches: bool = False
+    asks: bool = False
+    exact: bool = True
+
+
+_KINDS: Final = (
+    _Kind("auto", joins=True, searches=True),
+    _Kind("scan", joins=True, searches=True),
+    _Kind("bits", searches=True, asks=True),
+    _Kind("blocks", joins=True, searches=True),
+    _Kind("probe", searches=True, asks=True),
+    _Kind("multi:M", joins=True, searches=True),
+    _Kind("multi:MxM", searches=True),
+    _Kind("mih:M", joins=True, searches=True),
+    _Kind("bands:RECALL", searches=True, exact=False),
+    _Kind("permute:N", searches=True, exact=False),
+)
+JOIN_PLANS: Final = tuple(kind.written for kind in _KINDS if kind.joins)
+SEARCH_PLANS: Final = tuple(kind.written for kind in _KINDS if kind.searches)
+ASKED_PLANS: Final = tuple(kind.written for kind in _KINDS if kind.asks)
+"""Plans of `nd.pairs` that ask an index for the neighbours of each row."""
+_APPROXIMATE: Final = tuple(kind.written for kind in _KINDS if not kind.exact)
+
+
+class PlanName(NamedTuple):
+    """A plan's name, read; whether its numbers fit a distance and a width is not looked at.
+
+    Args:
+        name: As it was given.
+        kind: What stands before the colon.
+        blocks: The numbers of blocks of "multi" and "mih"; two of a nested plan.
+        recall: Of "bands".
+        permutations: Of "permute".
+    """
+
+    name: str
+    kind: str
+    blocks: tuple[int, ...] = ()
+    recall: float = DEFAULT_RECALL
+    permutations: int = DEFAULT_PERMUTATIONS
+
+
+def join_plan_name(plan: Any) -> PlanName:
+    """Read the name of a join's plan.
+
+    Raises:
+        UsageError: If no join runs such a plan.
+
+    Example:
+        >>> join_plan_name("mih:4").blocks
+        (4,)
+    """
+    found = re.fullmatch(r"(multi|mih):([0-9]{1,9})", plan) if isinstance(plan, str) else None
+    if found:
+        return PlanName(plan, found[1], (int(found[2]),))
+    if plan in JOIN_PLANS and ":" not in plan:
+        return PlanName(plan, plan)
+    listed = ", ".join(JOIN_PLANS)
+    if plan in ASKED_PLANS:
+        raise UsageError(f"plan {plan!r} is for nd.pairs and indexes: use one of {listed}")
+    asked = ", ".join(ASKED_PLANS)
+    raise UsageError(f"plan {plan!r} is unknown: use one of {listed} (nd.pairs: {asked} too)")
+
+
+def search_plan_name(plan: Any, distance: int) -> PlanName:
+    """Read the name of a search's plan; the distance is for advice.
+
+    Raises:
+        UsageError: If no index has such a plan.
+
+    Example:
+        >>> search_plan_name("multi:4x4", 3).blocks
+        (4, 4)
+    """
+    kind, colon, value = plan.partition(":") if isinstance(plan, str) else ("", "", "")
+    plain = {name for name in SEARCH_PLANS if ":" not in name}
+    known = {name.partition(":")[0] for name in SEARCH_PLANS}
+    if kind not in known or (kind in plain and colon):
+        near = difflib.get_close_matches(kind, sorted(known), n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise UsageError(f"plan {plan!r} is unknown: use one of {', '.join(SEARCH_PLANS)}{hint}")
+    if kind == "multi":
+        if not re.fullmatch(r"[0-9]{1,9}(x[0-9]{1,9})?", value):
+            raise UsageError(
+                f"plan {plan!r} names no number of blocks: use multi:{distance + 1}, say"
+            )
+        return PlanName(plan, kind, tuple(map(int, value.split("x"))))
+    if kind == "mih":
+        if not re.fullmatch(r"[0-9]{1,9}", value):
+            raise UsageError(f"plan {plan!r} names no number of blocks: use mih:4, say")
+        return PlanName(plan, kind, (int(value),))
+    if kind == "bands" and value:
+        return PlanName(plan, kind, recall=_recall(value, plan))
+    if kind == "permute" and value:
+        if not re.fullmatch(r"[1-9][0-9]{0,3}", value):
+            raise UsageError(f"plan {plan!r}: use 1 to 9999 permutations, as in permute:32")
+        return PlanName(plan, kind, permutations=int(value))
+    return PlanName(plan, kind)
+
+
+def listed_plans(plans: tuple[str, ...]) -> str:
+    """The plans as an option's help names them.
+
+    Example:
+        >>> listed_plans(JOIN_PLANS)
+        'auto, scan, blocks, multi:M or mih:M'
+    """
+    exact = [plan for plan in plans if plan not in _APPROXIMATE]
+    text = f"{', '.join(exact[:-1])} or {exact[-1]}"
+    rest = [plan for plan in plans if plan in _APPROXIMATE]
+    return f"{text}; {' and '.join(rest)} are approximate" if rest else text
+
+
+def _recall(value: str, plan: str) -> float:
+    try:
+        recall = float(value)
+    except ValueError:
+        raise UsageError(f"plan {plan!r}: {value!r} is not a number") from None
+    if not 0 < recall < 1:
+        raise UsageError(f"plan {plan!r}: the recall lies between 0 and 1, as in bands:0.99")
+    return recall
