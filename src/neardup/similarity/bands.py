@@ -19,7 +19,7 @@ from neardup.errors import UsageError
 from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import in_threads, worker_count
 from neardup.similarity.band_plans import BandPlan, bins_log2, rows_log2
-from neardup.similarity.feature_sets import ANY_DISTANCE
+from neardup.similarity.feature_sets import arguments
 from neardup.similarity.recall import LEAST_FEATURES
 
 if TYPE_CHECKING:
@@ -105,14 +105,8 @@ def documents_with_partner(
 def _flag(search: _Search, flags: Any, rows: Any, sets: FeatureSets, match: Match) -> None:
     """Write flags (uint8, one for each of `rows`) = 1 where a document has a partner."""
     from neardup.kernels.similarity.bands import Documents, flag_partners
-    from neardup.similarity.feature_sets import MEASURES
 
-    documents = Documents(
-        rows, sets.features, sets.offsets,
-        np.zeros(0, np.int32) if sets.groups is None else sets.groups,
-        MEASURES.index(match.measure), float(match.similarity), sets.codes,
-        ANY_DISTANCE if match.distance is None else match.distance,
-    )  # fmt: skip
+    documents = Documents(rows, *arguments(sets, match))
 
     def flag(bins: Any, bound: tuple[int, int], scratch: Any) -> None:
         flag_partners(search.tables, bins, *bound, documents, flags, scratch)

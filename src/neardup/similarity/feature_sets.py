@@ -5,14 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from neardup.errors import UsageError
+from neardup.runtime.arrays import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from neardup.kernels.similarity.arguments import Condition, Sets
     from neardup.similarity.spilled import Spill
 
-__all__ = ["ANY_DISTANCE", "MEASURES", "FeatureSets", "Match", "Work", "similarities"]
+__all__ = ["ANY_DISTANCE", "MEASURES", "FeatureSets", "Match", "Work", "arguments", "similarities"]
 
 
 ANY_DISTANCE: Final = (1 << 63) - 1
@@ -87,6 +91,17 @@ class Work:
 
     postings: int = 0
     candidates: int = 0
+
+
+def arguments(sets: FeatureSets, match: Match) -> tuple[Sets, Condition]:
+    """Feature sets and when two match, as kernels take them: of one type, whatever they are."""
+    from neardup.kernels.similarity.arguments import Condition, Sets
+
+    groups = np.zeros(0, np.int32) if sets.groups is None else sets.groups
+    arrays = Sets(*map(frozen, (sets.features, sets.offsets, groups, sets.codes)))
+    distance = ANY_DISTANCE if match.distance is None else match.distance
+    measure = MEASURES.index(match.measure)
+    return arrays, Condition(measure, float(match.similarity), distance)
 
 
 def similarities(sets: FeatureSets, left: Any, right: Any, measure: str = "jaccard") -> Any:

@@ -16,12 +16,13 @@ import numpy as np
 
 from neardup.errors import UsageError
 from neardup.runtime.threads import worker_count
-from neardup.similarity.feature_sets import ANY_DISTANCE, MEASURES, FeatureSets, Match, Work
+from neardup.similarity.feature_sets import MEASURES, FeatureSets, Match, Work, arguments
 from neardup.similarity.spilled import BYTES_A_KEY, KeyFile, batches_of_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from neardup.kernels.similarity.arguments import Keys
 
 __all__ = ["similar_components", "similar_greedy", "similar_sets"]
 
@@ -64,15 +65,15 @@ def similar_greedy(
         kept_of: int64 (n,): for a dropped document the kept one of highest priority that it is
         similar to, for a kept one itself; and score: float64 (n,), the similarity of the two.
     """
-    from neardup.kernels.similarity.join import GREEDY
+    from neardup.kernels.similarity.join import match_greedy
 
     run = _Run(sets, order, match, worker_count(workers), first_new)
     for batch in run.batches_of_groups():
         run.restrict(batch)
-        run.match_all(GREEDY)
+        run.match_all(match_greedy)
     if work is not None:
-        work.postings, work.candidates = run.used[2:4].tolist()
-    return run.match, run.score
+        work.postings, work.candidates = run.work()
+    return run.walk.match, run.walk.score
 
 
 def similar_components(
@@ -82,7 +83,7 @@ def similar_components(
 
     `among` (int64, ascending) are the documents that may match; None: all.
     """
-    from neardup.kernels.similarity.join import COMPONENTS
+    from neardup.kernels.similarity.join import match_components
 
     documents = np.arange(len(sets)) if among is None else among
     run = _Run(sets, documents, match, worker_count(workers))
@@ -90,8 +91,8 @@ def similar_components(
     if parts > 1:
         run.unite_parts(parts)
     else:
-        run.match_all(COMPONENTS)
-    return _roots(run.match)
+        run.match_all(match_components)
+    return _roots(run.walk.match)
 
 
 def similar_sets(
@@ -101,10 +102,11 @@ def similar_sets(
 
     `among` (int64, ascending) are the documents that may match; None: all.
     """
-    from neardup.kernels.similarity.join import PAIRS
+    from neardup.kernels.similarity.join import match_pairs
 
     documents = np.arange(len(sets)) if among is None else among
-    return _Run(sets, documents, match, worker_count(workers)).chunks(PAIRS)
+    run = _Run(sets, documents, match, worker_count(workers))
+    return (pairs.reshape(-1, 2) for pairs in run.chunks(match_pairs))
 
 
 class _Run:
@@ -113,35 +115,42 @@ class _Run:
     def __init__(
         self, sets: FeatureSets, order: Any, match: Match, workers: int, first_new: int = 0
     ) -> None:
+        from neardup.kernels.similarity.arguments import Rarity, Walk
         from neardup.kernels.similarity.postings import USED
 
-        n = len(sets)
-        self._first_new = first_new
-        self._sets = sets
+        n, sizes = len(sets), np.diff(sets.offsets)
+        self._input = sets
+        self._sets, self._condition = arguments(sets, match)
         self._order = np.ascontiguousarray(order, np.int64)
-        self._measure = MEASURES.index(match.measure)
-        self._similarity = float(match.similarity)
-        self._groups = np.zeros(0, np.int32) if sets.groups is None else sets.groups
-        self._distance = ANY_DISTANCE if match.distance is None else match.distance
         self._workers = workers
-        self._cells, self._shift = _count(sets, workers)
-        self.used = np.zeros(USED, np.int64)
+        self._rarity = Rarity(*_count(sets, workers))
+        self._used = np.zeros(USED, np.int64)
         self._empty_index()
-        self._rank = np.empty(n, np.int64)
-        self._rank[self._order] = np.arange(self._order.size)
-        self._seen, self._found = np.full(n, -1, np.int64), np.empty(n, np.int64)
-        self.match, self.score = np.arange(n), np.ones(n)
+        rank = np.empty(n, np.int64)
+        rank[self._order] = np.arange(self._order.size)
+        members = np.empty(4 * int(sizes.max(initial=0)) + 4, np.uint64)
+        seen, found = np.full(n, -1, np.int64), np.empty(n, np.int64)
+        self.walk = Walk(rank, first_new, seen, found, members, np.arange(n), np.ones(n))
 
-    def match_all(self, mode: int) -> None:
-        """Match all documents, for what is found in `match`, `score` and `used`."""
-        for _ in self.chunks(mode):
+    def work(self) -> tuple[int, int]:
+        """How many keys were put in the index, and how many candidates were verified."""
+        from neardup.kernels.similarity.postings import KEYS, VERIFIED
+
+        return int(self._used[KEYS]), int(self._used[VERIFIED])
+
+    def match_all(self, kernel: Any) -> None:
+        """Match all documents, for what is found in `walk`."""
+        for _ in self.chunks(kernel):
             pass
 
-    def chunks(self, mode: int) -> Iterator[Any]:
-        """Match chunk by chunk; keys of the next chunk are chosen in threads meanwhile."""
+    def chunks(self, kernel: Any) -> Iterator[Any]:
+        """Match chunk by chunk; keys of the next chunk are chosen in threads meanwhile.
+
+        `kernel` is `match_greedy`, `match_components` or `match_pairs`; yields what it returns.
+        """
         with ThreadPoolExecutor(1) as matcher:
-            for documents, selected in self._selected():
-                yield self._match(matcher, mode, documents, *selected)
+            for documents, keys in self._selected():
+                yield self._match(matcher, kernel, documents, keys)
 
     def restrict(self, order: Any) -> None:
         """Begin again with an empty index, for some of the documents in their order of priority."""
@@ -150,69 +159,57 @@ class _Run:
 
     def parts(self) -> int:
         """How many parts the index is to be cut in, from the keys of a sample of documents."""
-        spill = self._sets.spill
+        spill = self._input.spill
         if spill is None or spill.parts(int(self._prefixes()[self._order].sum())) == 1:
             return 1
         sample = np.ascontiguousarray(self._order[::SAMPLE_STEP])
-        return spill.parts(SAMPLE_STEP * self._select(sample)[0].size)
+        return spill.parts(SAMPLE_STEP * self._select(sample).keys.size)
 
     def batches_of_groups(self) -> Iterator[Any]:
         """All documents at once, or, where their index is too large, whole groups of them."""
-        parts, spill = self.parts(), self._sets.spill
+        parts, spill = self.parts(), self._input.spill
         if parts == 1 or spill is None:
             yield self._order
             return
         self.unite_parts(parts)
-        labels = _roots(self.match)
-        self.match, order = np.arange(labels.size), self._order
-        self._seen[:] = -1
+        labels, order = _roots(self.walk.match), self._order
+        self.walk = self.walk._replace(match=np.arange(labels.size))
+        self.walk.seen[:] = -1
         yield from batches_of_groups(
             labels, order, self._prefixes(), max(1, spill.limit // BYTES_A_KEY)
         )
 
     def unite_parts(self, parts: int) -> None:
-        """Unite similar documents, as COMPONENTS does, with a part of the index at a time."""
-        from neardup.kernels.similarity.join import COMPONENTS
+        """Unite similar documents with a part of the index at a time."""
+        from neardup.kernels.similarity.arguments import Keys
+        from neardup.kernels.similarity.join import match_components
 
-        tmp = None if self._sets.spill is None else self._sets.spill.tmp
+        tmp = None if self._input.spill is None else self._input.spill.tmp
         with KeyFile(parts, tmp) as file, ThreadPoolExecutor(1) as matcher:
-            for documents, selected in self._selected():
-                file.add(documents, *selected)
-                self._sets.forget()
+            for documents, keys in self._selected():
+                file.add(documents, *keys)
+                self._input.forget()
             for number in range(parts):
                 self._empty_index()
-                self._match(matcher, COMPONENTS, *file.part(number, self.match))
+                documents, *part = file.part(number, self.walk.match)
+                self._match(matcher, match_components, documents, Keys(*part))
 
-    def _match(
-        self,
-        matcher: ThreadPoolExecutor,
-        mode: int,
-        documents: Any,
-        keys: Any,
-        before: Any,
-        key_offsets: Any,
-    ) -> Any:
-        from neardup.kernels.similarity.join import match_chunk
-
+    def _match(self, matcher: ThreadPoolExecutor, kernel: Any, documents: Any, keys: Keys) -> Any:
         stop = np.zeros(1, np.uint8)
-        self._make_room(keys.size)
+        self._make_room(keys.keys.size)
         matching = matcher.submit(
-            match_chunk,
-            mode, documents, self._sets.features, self._sets.offsets, self._groups,
-            self._measure, self._similarity, keys, before, key_offsets, self._table,
-            self._rows, self.used, self._rank, self._first_new, self._seen, self._found,
-            self._sets.codes, self._distance, self.match, self.score, stop,
-        )  # fmt: skip
+            kernel, documents, self._sets, self._condition, keys, self._postings, self.walk, stop
+        )
         try:
             found = matching.result()
         except BaseException:  # an interrupt must not wait for the kernel
             stop[0] = 1
             raise
-        self._sets.forget()
-        return found.reshape(-1, 2)
+        self._input.forget()
+        return found
 
-    def _selected(self) -> Iterator[tuple[Any, tuple[Any, Any, Any]]]:
-        running: deque[tuple[Any, Future[tuple[Any, Any, Any]]]] = deque()
+    def _selected(self) -> Iterator[tuple[Any, Keys]]:
+        running: deque[tuple[Any, Future[Keys]]] = deque()
         with ThreadPoolExecutor(self._workers) as pool:
             for documents in self._parts():
                 running.append((documents, pool.submit(self._select, documents)))
@@ -225,17 +222,19 @@ class _Run:
     def _prefixes(self) -> Any:
         """How many keys each document has at most, about; int64 (n,)."""
         sizes = np.diff(self._sets.offsets)
-        if self._measure == MEASURES.index("containment"):
+        measure, similarity = self._condition.measure, self._condition.similarity
+        if measure == MEASURES.index("containment"):
             return sizes
-        power = 2 if self._measure == MEASURES.index("cosine") else 1
-        return sizes - np.ceil(self._similarity**power * sizes).astype(np.int64) + (sizes > 0)
+        power = 2 if measure == MEASURES.index("cosine") else 1
+        return sizes - np.ceil(similarity**power * sizes).astype(np.int64) + (sizes > 0)
 
     def _empty_index(self) -> None:
-        from neardup.kernels.similarity.postings import COLUMNS
+        from neardup.kernels.similarity.arguments import Postings
+        from neardup.kernels.similarity.postings import COLUMNS, VERIFIED
 
-        self._table = np.zeros((1 << 10, 2), np.uint64)
-        self._rows = np.empty((1 << 10, COLUMNS), np.uint32)
-        self.used[:3] = 0
+        self._used[:VERIFIED] = 0
+        table, rows = np.zeros((1 << 10, 2), np.uint64), np.empty((1 << 10, COLUMNS), np.uint32)
+        self._postings = Postings(table, rows, self._used)
 
     def _parts(self) -> Iterator[Any]:
         sizes = np.diff(self._sets.offsets)[self._order]
@@ -244,38 +243,38 @@ class _Run:
         )
         return (part for part in np.split(self._order, np.unique(bounds)) if part.size)
 
-    def _select(self, documents: Any) -> tuple[Any, Any, Any]:
+    def _select(self, documents: Any) -> Keys:
+        from neardup.kernels.similarity.arguments import Keys
         from neardup.kernels.similarity.rare_keys import select_keys
 
-        key_offsets = np.empty(documents.size + 1, np.int64)
-        keys, before = select_keys(
-            self._sets.features, self._sets.offsets, documents, self._cells, self._shift,
-            self._measure, self._similarity, key_offsets,
-        )  # fmt: skip
-        return keys, before, key_offsets
+        offsets = np.empty(documents.size + 1, np.int64)
+        keys, before = select_keys(documents, self._sets, self._rarity, self._condition, offsets)
+        return Keys(keys, before, offsets)
 
     def _make_room(self, keys: int) -> None:
-        from neardup.kernels.similarity.postings import ROWS_A_KEY, rehash
+        from neardup.kernels.similarity.postings import KEYS, ROWS, ROWS_A_KEY, SLOTS, rehash
 
-        used, needed = int(self.used[0]) + 1, ROWS_A_KEY * (int(self.used[2]) + keys) + 1
-        if max(needed, len(self._sets)) > MOST_ROWS:
+        table, rows, _ = self._postings
+        used, needed = int(self._used[ROWS]) + 1, ROWS_A_KEY * (int(self._used[KEYS]) + keys) + 1
+        if max(needed, len(self._input)) > MOST_ROWS:
             raise UsageError(
                 f"the index would have {needed:,} rows, and {MOST_ROWS:,} is the most: give"
                 " less --memory, so that a part of it is held at a time"
             )
-        if needed > len(self._rows):
+        if needed > len(rows):
             most = ROWS_A_KEY * int(self._prefixes()[self._order].sum()) + 1
-            spill, bytes_a_row = self._sets.spill, self._rows.strides[0]
+            spill, bytes_a_row = self._input.spill, rows.strides[0]
             at_once = (BYTES_AT_ONCE if spill is None else spill.limit) // bytes_a_row
             room = min(most, at_once if needed <= at_once else needed + needed // 2)
-            larger = np.empty((max(needed, room), self._rows.shape[1]), np.uint32)
-            larger[:used] = self._rows[:used]
-            self._rows = larger
-        slots = int(self.used[1]) + keys
-        if 2 * slots > len(self._table):
-            table = np.zeros((1 << (2 * slots).bit_length(), 2), np.uint64)
-            rehash(self._table, table)
-            self._table = table
+            larger = np.empty((max(needed, room), rows.shape[1]), np.uint32)
+            larger[:used] = rows[:used]
+            rows = larger
+        slots = int(self._used[SLOTS]) + keys
+        if 2 * slots > len(table):
+            larger = np.zeros((1 << (2 * slots).bit_length(), 2), np.uint64)
+            rehash(table, larger)
+            table = larger
+        self._postings = self._postings._replace(table=table, rows=rows)
 
 
 def _roots(forest: Any) -> Any:

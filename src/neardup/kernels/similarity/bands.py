@@ -7,7 +7,7 @@ shares.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from neardup.kernels.fingerprinting.fold import PLANES, fold_equal
 from neardup.kernels.jit import inlined, inner, kernel, move
 from neardup.kernels.similarity.entries import alike, is_alike, slot_bits, slot_of, sort_bin
 from neardup.kernels.similarity.members import fill_members, is_match
+
+if TYPE_CHECKING:
+    from neardup.kernels.similarity.arguments import Condition, Sets
 
 PENDING = 512
 """Pairs that wait to be compared together, so that the processor reads several at a time."""
@@ -49,13 +52,8 @@ class Documents(NamedTuple):
     """What the rows are, and when two match."""
 
     rows: Any  # int64 (n,): the document of each row
-    features: Any  # uint64, may be read-only
-    offsets: Any  # int64 (documents + 1,)
-    groups: Any  # int32 (documents,): only equal numbers match; empty: all do
-    measure: int  # as for `similar.match_chunk`
-    similarity: float  # the threshold
-    fingerprints: Any  # uint64 (documents, w), those of the recipe
-    most: int  # bits in which those may differ
+    sets: Sets  # of all documents
+    condition: Condition
 
 
 class Scratch(NamedTuple):
@@ -203,18 +201,13 @@ def candidate_pairs(tables: Any, bins: Any, first: int, last: int, scratch: Any)
 @inner
 def _matches(x: int, y: int, documents: Any, scratch: Any) -> bool:
     """Whether the documents of two rows match."""
-    a, b = documents.rows[x], documents.rows[y]
-    if documents.groups.size and documents.groups[a] != documents.groups[b]:
+    a, b, sets = documents.rows[x], documents.rows[y], documents.sets
+    if sets.groups.size and sets.groups[a] != sets.groups[b]:
         return False
     if scratch.owner[0] != x:
-        begin, end = documents.offsets[a], documents.offsets[a + 1]
-        fill_members(documents.features, begin, end, scratch.members)
+        fill_members(sets.features, sets.offsets[a], sets.offsets[a + 1], scratch.members)
         scratch.owner[0] = x
-    score = is_match(
-        a, b, scratch.members, documents.features, documents.offsets, documents.measure,
-        documents.similarity, documents.fingerprints, documents.most,
-    )  # fmt: skip
-    return score >= 0.0
+    return is_match(a, b, scratch.members, sets, documents.condition) >= 0.0
 
 
 @inner

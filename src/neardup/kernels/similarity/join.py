@@ -11,11 +11,12 @@ is alone in its cell is in one document only and can be left out of the search.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from neardup.kernels.jit import inner, kernel, move
+from neardup.kernels.similarity.arguments import Probe
 from neardup.kernels.similarity.members import fill_members, is_match
 from neardup.kernels.similarity.postings import (
     AROUND,
@@ -27,6 +28,7 @@ from neardup.kernels.similarity.postings import (
     OTHER,
     RINGS,
     SIZE,
+    VERIFIED,
     any_near,
     block_after,
     block_end,
@@ -42,8 +44,11 @@ from neardup.kernels.similarity.postings import (
     sketch_of,
 )
 
-GREEDY, COMPONENTS, PAIRS = 0, 1, 2
+if TYPE_CHECKING:
+    from neardup.kernels.similarity.arguments import Condition, Keys, Postings, Sets, Walk
+
 LOOKED_UP: Final = 8
+FIRST_PAIRS: Final = 1024
 
 
 @inner
@@ -55,25 +60,33 @@ def _root(parent: Any, row: int) -> int:
 
 
 @inner
+def _probe(x: int, j: int, sets: Sets, keys: Keys) -> Probe:
+    """Document x, the j-th of those that the keys are of."""
+    begin, end = sets.offsets[x], sets.offsets[x + 1]
+    sketch = sketch_of(sets.features, begin, end)
+    return Probe(x, end - begin, sketch, keys.offsets[j], keys.offsets[j + 1])
+
+
+@inner
 def _candidates(
-    x: int, size: int, sketch: Any, keys: Any, before: Any, first: int, last: int, measure: int,
-    similarity: float, groups: Any, table: Any, rows: Any, seen: Any, found: Any,
-) -> int:  # fmt: skip
+    probe: Probe, sets: Sets, condition: Condition, keys: Keys, postings: Postings, walk: Walk
+) -> int:
     """List the indexed documents that share a key and may be similar enough, each once."""
+    rows, groups, seen, x = postings.rows, sets.groups, walk.seen, probe.x
     count = 0
-    for k in range(first, last):
-        head = first_class(table, keys[k])
+    for k in range(probe.first, probe.last):
+        head = first_class(postings.table, keys.keys[k])
         while head:
-            most = most_before(rows, head, size, before[k], measure, similarity)
+            most = most_before(rows, head, probe.size, keys.before[k], condition)
             other = link(rows, head, SIZE)
             block = np.int64(head if most >= 0 else 0)
             while block:
                 for at in range(block + 1, block_end(rows, head, block)):
-                    if is_near(rows, at, sketch, most, size, other):
+                    if is_near(rows, at, probe.sketch, most, probe.size, other):
                         y = link(rows, at, DOCUMENT)
                         if seen[y] != x and (not groups.size or groups[x] == groups[y]):
                             seen[y] = x
-                            found[count] = y
+                            walk.found[count] = y
                             count += 1
                 block = block_after(rows, head, block)
             head = link(rows, head, CLASS)
@@ -82,40 +95,40 @@ def _candidates(
 
 @inner
 def _is_new_match(
-    x: int, y: int, members: Any, features: Any, offsets: Any, groups: Any, measure: int,
-    similarity: float, used: Any, seen: Any, codes: Any, distance: int,
-) -> bool:  # fmt: skip
+    x: int, y: int, sets: Sets, condition: Condition, used: Any, seen: Any, members: Any
+) -> bool:
     """Whether two documents that were not compared before match."""
-    if seen[y] == x or (groups.size and groups[x] != groups[y]):
+    if seen[y] == x or (sets.groups.size and sets.groups[x] != sets.groups[y]):
         return False
     seen[y] = x
-    used[3] += 1
+    used[VERIFIED] += 1
     if not members[0]:
-        fill_members(features, offsets[x], offsets[x + 1], members)
-    return is_match(x, y, members, features, offsets, measure, similarity, codes, distance) >= 0.0
+        fill_members(sets.features, sets.offsets[x], sets.offsets[x + 1], members)
+    return is_match(x, y, members, sets, condition) >= 0.0
 
 
 @inner
 def _unite_rings(
-    x: int, size: int, sketch: Any, head: int, most: int, members: Any, features: Any,
-    offsets: Any, groups: Any, measure: int, similarity: float, rows: Any, used: Any, seen: Any,
-    codes: Any, distance: int, parent: Any,
+    head: int, most: int, probe: Probe, sets: Sets, condition: Condition, postings: Postings,
+    walk: Walk,
 ) -> int:  # fmt: skip
     """Unite a document with the rings of a class that have a match; returns its own ring, or 0.
 
     Rings that turn out to be of the document's component become one.
     """
+    x, rows, parent = probe.x, postings.rows, walk.match
     own, other = _root(parent, x), link(rows, head, SIZE)
+    # `main` is the one ring of the document's component among those passed, `previous` the last
+    # ring passed that is still in the list.
     ring, previous, main = link(rows, head, RINGS), np.int64(0), np.int64(0)
     while ring:
         after, root = link(rows, ring, OTHER), _root(parent, link(rows, ring, DOCUMENT))
         at = ring
         while root != own:
             y = link(rows, at, DOCUMENT)
-            if is_near(rows, at, sketch, most, size, other) and _is_new_match(
-                x, y, members, features, offsets, groups, measure, similarity, used, seen, codes,
-                distance,
-            ):  # fmt: skip
+            if is_near(rows, at, probe.sketch, most, probe.size, other) and _is_new_match(
+                x, y, sets, condition, postings.used, walk.seen, walk.members
+            ):
                 parent[max(own, root)] = min(own, root)
                 own = min(own, root)
                 root = own
@@ -134,9 +147,8 @@ def _unite_rings(
 
 @inner
 def _unite_blocks(
-    x: int, size: int, sketch: Any, head: int, most: int, ring: int, members: Any, features: Any,
-    offsets: Any, groups: Any, measure: int, similarity: float, rows: Any, used: Any, seen: Any,
-    codes: Any, distance: int, parent: Any,
+    head: int, most: int, ring: int, probe: Probe, sets: Sets, condition: Condition,
+    postings: Postings, walk: Walk,
 ) -> None:  # fmt: skip
     """Unite a document with those in the blocks of a class that match; they go to its ring.
 
@@ -144,24 +156,25 @@ def _unite_blocks(
     sketches; else one in LOOKED_UP distant documents is looked up, so that the blocks of a large
     component empty in time, and a look at random memory for each is avoided.
     """
+    x, rows, parent = probe.x, postings.rows, walk.match
     own, other = _root(parent, x), link(rows, head, SIZE)
+    # What stays is moved up: to_block + to is the last place taken, never behind `at`.
     block, to_block, to = np.int64(head), np.int64(head), np.int64(0)
     while block:
         after = block_after(rows, head, block)
         for at in range(block + 1, block_end(rows, head, block)):
-            near = is_near(rows, at, sketch, most, size, other)
+            near = is_near(rows, at, probe.sketch, most, probe.size, other)
             if near or (own != x and (at + x) % LOOKED_UP == 0):
                 y = link(rows, at, DOCUMENT)
                 root = _root(parent, y)
                 if near and root != own and _is_new_match(
-                    x, y, members, features, offsets, groups, measure, similarity, used, seen,
-                    codes, distance,
+                    x, y, sets, condition, postings.used, walk.seen, walk.members
                 ):  # fmt: skip
                     parent[max(own, root)] = min(own, root)
                     own = min(own, root)
                     root = own
                 if root == own:
-                    ring = put_in_ring(rows, at, head, ring, used)
+                    ring = put_in_ring(rows, at, head, ring, postings.used)
                     continue
             if to == room_in(rows, head, to_block):
                 to_block, to = link(rows, to_block, NEXT), np.int64(0)
@@ -174,124 +187,143 @@ def _unite_blocks(
 
 @inner
 def _unite(
-    x: int, size: int, sketch: Any, keys: Any, before: Any, first: int, last: int, members: Any,
-    features: Any, offsets: Any, groups: Any, measure: int, similarity: float, table: Any,
-    rows: Any, used: Any, seen: Any, codes: Any, distance: int, parent: Any,
-) -> None:  # fmt: skip
+    probe: Probe, sets: Sets, condition: Condition, keys: Keys, postings: Postings, walk: Walk
+) -> None:
     """Unite a document with every component that has a match; one match for each is enough."""
-    for k in range(first, last):
-        head = first_class(table, keys[k])
+    rows, x = postings.rows, probe.x
+    walk.members[0] = np.uint64(0)  # filled for the first candidate
+    for k in range(probe.first, probe.last):
+        head = first_class(postings.table, keys.keys[k])
         while head:
-            most = most_before(rows, head, size, before[k], measure, similarity)
+            most = most_before(rows, head, probe.size, keys.before[k], condition)
             if most >= 0:
-                ring = _unite_rings(
-                    x, size, sketch, head, most, members, features, offsets, groups, measure,
-                    similarity, rows, used, seen, codes, distance, parent,
-                )  # fmt: skip
-                if _root(parent, x) == x and not any_near(rows, head, sketch, most, size):
-                    head = link(rows, head, CLASS)
-                    continue
-                _unite_blocks(
-                    x, size, sketch, head, most, ring, members, features, offsets, groups,
-                    measure, similarity, rows, used, seen, codes, distance, parent,
-                )  # fmt: skip
+                ring = _unite_rings(head, most, probe, sets, condition, postings, walk)
+                if _root(walk.match, x) != x or any_near(
+                    rows, head, probe.sketch, most, probe.size
+                ):
+                    _unite_blocks(head, most, ring, probe, sets, condition, postings, walk)
             head = link(rows, head, CLASS)
 
 
-@kernel
-def match_chunk(
-    mode: int, documents: Any, features: Any, offsets: Any, groups: Any, measure: int,
-    similarity: float, keys: Any, before: Any, key_offsets: Any, table: Any, rows: Any,
-    used: Any, rank: Any, first_new: int, seen: Any, found: Any, codes: Any,
-    distance: int, match: Any, score: Any, stop: Any,
-) -> Any:  # fmt: skip
-    """Match documents, in the order given, with those indexed before, and index them.
+@inner
+def _best_match(
+    probe: Probe, sets: Sets, condition: Condition, keys: Keys, postings: Postings, walk: Walk
+) -> int:
+    """The similar indexed document of the lowest rank, or the document itself; writes its score."""
+    x, rank, best = probe.x, walk.rank, probe.x
+    count = _candidates(probe, sets, condition, keys, postings, walk)
+    if count:
+        fill_members(sets.features, sets.offsets[x], sets.offsets[x + 1], walk.members)
+    for c in range(count):
+        y = walk.found[c]
+        if best != x and rank[y] > rank[best]:
+            continue
+        postings.used[VERIFIED] += 1
+        reached = is_match(x, y, walk.members, sets, condition)
+        if reached >= 0.0:
+            best, walk.score[x] = y, reached
+    return best
 
-    GREEDY: match[x] becomes the similar indexed document of the lowest rank, and x is not indexed;
-    else match[x] stays x, and x is indexed. COMPONENTS: match is a union-find forest, every
-    document is indexed. PAIRS: every similar pair is returned, every document is indexed.
+
+@inner
+def _all_matches(
+    probe: Probe, sets: Sets, condition: Condition, keys: Keys, postings: Postings, walk: Walk
+) -> int:
+    """List the similar indexed documents in walk.found; returns how many there are."""
+    x, found, kept = probe.x, walk.found, 0
+    count = _candidates(probe, sets, condition, keys, postings, walk)
+    if count:
+        fill_members(sets.features, sets.offsets[x], sets.offsets[x + 1], walk.members)
+    postings.used[VERIFIED] += count
+    for c in range(count):
+        if is_match(x, found[c], walk.members, sets, condition) >= 0.0:
+            found[kept] = found[c]
+            kept += 1
+    return kept
+
+
+@kernel
+def match_greedy(
+    documents: Any, sets: Sets, condition: Condition, keys: Keys, postings: Postings, walk: Walk,
+    stop: Any,
+) -> None:  # fmt: skip
+    """Drop documents, in the order given, that are similar to one indexed before; index the others.
+
+    walk.match[x] becomes the similar indexed document of the lowest rank, walk.score[x] the
+    similarity of the two; walk.match[x] of a document that is indexed is x.
 
     Args:
-        mode: GREEDY, COMPONENTS or PAIRS.
         documents: int64 (m,).
-        features: uint64, may be read-only.
-        offsets: int64 (n + 1,).
-        groups: int32 (n,): only documents with the same number match; empty: all do.
-        measure: JACCARD (shared / distinct of both), COSINE (shared / root of the product of sizes)
-            or CONTAINMENT (shared / smaller size).
-        similarity: The threshold.
-        keys: uint64, from `select_keys` of these documents.
-        before: int32, likewise.
-        key_offsets: int64 (m + 1,), likewise.
-        table: uint64 (slots, 2): key and first node, 0 in free slots. A power of two, at least
-            twice as many slots as keys it will hold.
-        rows: uint32 (capacity, COLUMNS), see the module `postings`; with room for ROWS_A_KEY of
-            each key, and one.
-        used: int64 (USED,), see there.
-        rank: int64 (n,): priority of each document, 0 first.
-        first_new: GREEDY: documents of lower ranks are indexed whatever they are similar to.
-        seen: int64 (n,), scratch, initially -1.
-        found: int64 (n,), scratch.
-        codes: uint64 (n, w), fingerprints.
-        distance: Most bits in which the fingerprints of a match may differ.
-        match: int64 (n,), initially 0 to n - 1.
-        score: float64 (n,): GREEDY: the similarity of x and match[x].
+        sets: Sets.
+        condition: Condition.
+        keys: Keys of these documents.
+        postings: Postings, written.
+        walk: Walk, written.
         stop: uint8 (1,): the kernel returns early once another thread has set it.
-
-    Returns:
-        int64 (2 p,) for PAIRS: the two documents of each pair, the smaller first; else empty.
     """
-    longest = 0
-    for x in documents:
-        longest = max(longest, offsets[x + 1] - offsets[x])
-    members = np.empty(4 * longest + 4, np.uint64)
-    pairs, pair_count = np.empty(1024 if mode == PAIRS else 0, np.int64), 0
+    # Taken out of the tuples once: an access in the loop would count references each time.
+    rank, match, key_offsets = walk.rank, walk.match, keys.offsets
     for j in range(documents.size):
         if stop[0]:
             break
-        x, first, last = documents[j], key_offsets[j], key_offsets[j + 1]
-        if first == last:
+        if key_offsets[j] == key_offsets[j + 1]:
             continue
-        size = offsets[x + 1] - offsets[x]
-        sketch = sketch_of(features, offsets[x], offsets[x + 1])
-        members[0] = np.uint64(0)  # filled for the first candidate
-        best = x
-        if mode == COMPONENTS:
-            _unite(
-                x, size, sketch, keys, before, first, last, members, features, offsets, groups,
-                measure, similarity, table, rows, used, seen, codes, distance, match,
-            )  # fmt: skip
-            count = 0
-        elif mode == GREEDY and rank[x] < first_new:
-            count = 0
-        else:
-            count = _candidates(
-                x, size, sketch, keys, before, first, last, measure, similarity, groups, table,
-                rows, seen, found,
-            )  # fmt: skip
-        if count:
-            fill_members(features, offsets[x], offsets[x + 1], members)
-        for c in range(count):
-            y = found[c]
-            if mode == GREEDY and best != x and rank[y] > rank[best]:
-                continue
-            used[3] += 1
-            reached = is_match(
-                x, y, members, features, offsets, measure, similarity, codes, distance
-            )
-            if reached < 0.0:
-                continue
-            if mode == GREEDY:
-                best, score[x] = y, reached
-                continue
-            if pair_count == pairs.size:
-                larger = np.empty(2 * pair_count, np.int64)
-                move(pairs, pair_count, larger)
-                pairs = larger
-            pairs[pair_count], pairs[pair_count + 1] = min(x, y), max(x, y)
-            pair_count += 2
-        if mode == GREEDY:
-            match[x] = best
+        x = documents[j]
+        probe, best = _probe(x, j, sets, keys), x
+        if rank[x] >= walk.first_new:
+            best = _best_match(probe, sets, condition, keys, postings, walk)
+        match[x] = best
         if best == x:
-            insert(x, size, sketch, keys, before, first, last, table, rows, used)
-    return pairs[:pair_count]
+            insert(probe, keys, postings)
+
+
+@kernel
+def match_components(
+    documents: Any, sets: Sets, condition: Condition, keys: Keys, postings: Postings, walk: Walk,
+    stop: Any,
+) -> None:  # fmt: skip
+    """Unite documents with those indexed before that they are similar to; index them all.
+
+    walk.match is a union-find forest. Arguments as for `match_greedy`.
+    """
+    key_offsets = keys.offsets
+    for j in range(documents.size):
+        if stop[0]:
+            break
+        if key_offsets[j] != key_offsets[j + 1]:
+            probe = _probe(documents[j], j, sets, keys)
+            _unite(probe, sets, condition, keys, postings, walk)
+            insert(probe, keys, postings)
+
+
+@kernel
+def match_pairs(
+    documents: Any, sets: Sets, condition: Condition, keys: Keys, postings: Postings, walk: Walk,
+    stop: Any,
+) -> Any:  # fmt: skip
+    """List every pair of a document and one indexed before that are similar; index them all.
+
+    Arguments as for `match_greedy`.
+
+    Returns:
+        int64 (2 p,): the two documents of each pair, the smaller first.
+    """
+    key_offsets, found = keys.offsets, walk.found
+    pairs, used = np.empty(FIRST_PAIRS, np.int64), 0
+    for j in range(documents.size):
+        if stop[0]:
+            break
+        if key_offsets[j] == key_offsets[j + 1]:
+            continue
+        x = documents[j]
+        probe = _probe(x, j, sets, keys)
+        count = _all_matches(probe, sets, condition, keys, postings, walk)
+        if used + 2 * count > pairs.size:
+            larger = np.empty(2 * (used + 2 * count), np.int64)
+            move(pairs, used, larger)
+            pairs = larger
+        for c in range(count):
+            pairs[used], pairs[used + 1] = min(x, found[c]), max(x, found[c])
+            used += 2
+        insert(probe, keys, postings)
+    return pairs[:used]

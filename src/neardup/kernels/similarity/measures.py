@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from neardup.kernels.jit import inner
+
+if TYPE_CHECKING:
+    from neardup.kernels.similarity.arguments import Condition
 
 JACCARD, COSINE, CONTAINMENT = 0, 1, 2
 
@@ -15,20 +18,23 @@ _ROUNDING: Final = 1e-9
 
 
 @inner
-def least_overlap(size: int, measure: int, similarity: float) -> int:
-    """Features of a set of `size` that any set of at least this similarity shares."""
-    if measure == CONTAINMENT:
+def least_overlap(size: int, condition: Condition) -> int:
+    """Features of a set of `size` that any set that is similar enough shares."""
+    if condition.measure == CONTAINMENT:
         return 1
-    share = similarity if measure == JACCARD else similarity * similarity
+    share = condition.similarity
+    if condition.measure == COSINE:
+        share *= share
     return max(1, np.int64(math.ceil(share * size - _ROUNDING * size)))
 
 
 @inner
-def needed_overlap(size: int, other: int, measure: int, similarity: float) -> int:
+def needed_overlap(size: int, other: int, condition: Condition) -> int:
     """Features that two sets of these sizes share if they are similar enough."""
-    if measure == JACCARD:
+    similarity = condition.similarity
+    if condition.measure == JACCARD:
         least = similarity / (1.0 + similarity) * (size + other)
-    elif measure == COSINE:
+    elif condition.measure == COSINE:
         least = similarity * math.sqrt(size * other)
     else:
         least = similarity * min(size, other)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from neardup.kernels.bits import popcount
 from neardup.kernels.jit import fill, inner, kernel
 from neardup.kernels.similarity.measures import needed_overlap, score
+
+if TYPE_CHECKING:
+    from neardup.kernels.similarity.arguments import Condition, Sets
 
 
 @inner
@@ -62,16 +65,16 @@ def _distance(codes: Any, x: int, y: int) -> int:
 
 
 @inner
-def is_match(
-    x: int, y: int, members: Any, features: Any, offsets: Any, measure: int, similarity: float,
-    codes: Any, distance: int,
-) -> float:  # fmt: skip
+def is_match(x: int, y: int, members: Any, sets: Sets, condition: Condition) -> float:
     """The similarity of two documents, or -1 if they do not match; `members` holds those of x."""
-    size, other = offsets[x + 1] - offsets[x], offsets[y + 1] - offsets[y]
-    needed = needed_overlap(size, other, measure, similarity)
-    shared = _overlap(features, offsets[y], offsets[y + 1], members, needed)
-    reached = score(shared, size, other, measure)
-    return reached if reached >= similarity and _distance(codes, x, y) <= distance else -1.0
+    begin, end = sets.offsets[y], sets.offsets[y + 1]
+    size, other = sets.offsets[x + 1] - sets.offsets[x], end - begin
+    needed = needed_overlap(size, other, condition)
+    shared = _overlap(sets.features, begin, end, members, needed)
+    reached = score(shared, size, other, condition.measure)
+    if reached >= condition.similarity and _distance(sets.codes, x, y) <= condition.distance:
+        return reached
+    return -1.0
 
 
 @kernel

@@ -18,12 +18,12 @@ The index is an array of rows, uint32 (rows, COLUMNS), row 0 being none:
 - document in a ring: the same, AROUND (the next of the ring) and OTHER (the first one of the next
   ring of the class).
 
-`used`, int64 (USED,), counts: rows, slots of the table, keys put in, candidates verified.
+`used`, int64 (USED,), counts: ROWS, SLOTS of the table, KEYS put in, candidates VERIFIED.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -31,10 +31,14 @@ from neardup.kernels.bits import popcount
 from neardup.kernels.jit import inner, kernel
 from neardup.kernels.similarity.measures import needed_overlap
 
+if TYPE_CHECKING:
+    from neardup.kernels.similarity.arguments import Condition, Keys, Postings, Probe
+
 SIZE, CLASS, COUNT, NEXT, LAST, RINGS = range(6)
 ROOM: Final = 0
 DOCUMENT, BEFORE, LOW, HIGH, AROUND, OTHER = range(6)
 COLUMNS: Final = 6
+ROWS, SLOTS, KEYS, VERIFIED = range(4)
 USED: Final = 4
 ROWS_A_KEY: Final = 5
 """No index has more rows than so many for each key that was put in: at most four in blocks, and one
@@ -96,15 +100,13 @@ def link(rows: Any, at: int, column: int) -> int:
 
 
 @inner
-def most_before(
-    rows: Any, head: int, size: int, before: int, measure: int, similarity: float
-) -> int:
+def most_before(rows: Any, head: int, size: int, before: int, condition: Condition) -> int:
     """Features that a document of a class may have before the key, to be similar to one given.
 
     That one has `size` features, `before` of them before the key. Below 0 if it has too many.
     """
     other = link(rows, head, SIZE)
-    needed = needed_overlap(size, other, measure, similarity)
+    needed = needed_overlap(size, other, condition)
     return other - needed if size - before >= needed else -1
 
 
@@ -166,8 +168,8 @@ def _new_place(rows: Any, head: int, used: Any) -> int:
     if count == room:
         if not rows[block, NEXT]:
             room = SECOND_BLOCK if block == head else min(BLOCK_TIMES * room, LARGEST_BLOCK)
-            rows[block, NEXT] = used[0] + 1
-            used[0] += 1 + room
+            rows[block, NEXT] = used[ROWS] + 1
+            used[ROWS] += 1 + room
             after = link(rows, block, NEXT)
             rows[after, ROOM], rows[after, NEXT] = room, 0
         block, count = link(rows, block, NEXT), np.int64(0)
@@ -177,31 +179,30 @@ def _new_place(rows: Any, head: int, used: Any) -> int:
 
 
 @inner
-def insert(
-    x: int, size: int, sketch: Any, keys: Any, before: Any, first: int, last: int, table: Any,
-    rows: Any, used: Any,
-) -> None:  # fmt: skip
-    """Put a document under keys[first:last]."""
-    used[2] += last - first
-    for k in range(first, last):
-        key = _key(keys[k])
+def insert(probe: Probe, keys: Keys, postings: Postings) -> None:
+    """Put a document under its keys."""
+    table, rows, used = postings.table, postings.rows, postings.used
+    size, sketch = probe.size, probe.sketch
+    used[KEYS] += probe.last - probe.first
+    for k in range(probe.first, probe.last):
+        key = _key(keys.keys[k])
         slot = _slot(table, key)
         if not table[slot, _KEY]:
             table[slot, _KEY] = key
-            used[1] += 1
+            used[SLOTS] += 1
         head, tried = np.int64(table[slot, _HEAD]), 0
         while head and link(rows, head, SIZE) != size:
             tried += 1
             head = link(rows, head, CLASS) if tried < CLASSES_TRIED else np.int64(0)
         if not head:
-            head = used[0] + 1
-            used[0] += 2
+            head = used[ROWS] + 1
+            used[ROWS] += 2
             rows[head, SIZE], rows[head, CLASS] = size, table[slot, _HEAD]
             rows[head, COUNT], rows[head, NEXT], rows[head, RINGS] = 0, 0, 0
             rows[head, LAST] = head
             table[slot, _HEAD] = head
         at = _new_place(rows, head, used)
-        rows[at, DOCUMENT], rows[at, BEFORE] = x, before[k]
+        rows[at, DOCUMENT], rows[at, BEFORE] = probe.x, keys.before[k]
         rows[at, LOW] = sketch & np.uint64(0xFFFFFFFF)
         rows[at, HIGH] = sketch >> np.uint64(32)
 
@@ -215,8 +216,8 @@ def join_rings(rows: Any, ring: int, other: int) -> None:
 @inner
 def put_in_ring(rows: Any, at: int, head: int, ring: int, used: Any) -> int:
     """Put a document in a ring of its class, a new one if `ring` is 0; returns the ring."""
-    used[0] += 1
-    own = used[0]
+    used[ROWS] += 1
+    own = used[ROWS]
     copy_document(rows, at, own)
     rows[own, AROUND] = own
     if ring:

@@ -5,17 +5,30 @@ They are chosen by how many documents have them, counted in hashed cells; see `s
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from neardup.kernels.jit import fill, inner, kernel, move
 from neardup.kernels.similarity.measures import least_overlap
 
+if TYPE_CHECKING:
+    from neardup.kernels.similarity.arguments import Condition, Rarity, Sets
+
 MOST: Final = 255
 """A cell counts up to this many documents."""
 
 TOP_BITS: Final = 6
+
+
+class _Chosen(NamedTuple):
+    """The keys so far, with room for the rest, and working memory."""
+
+    keys: Any  # uint64
+    before: Any  # int32
+    ranks: Any  # int64, as long as the longest document
+    ties: Any  # uint64, likewise
+    histogram: Any  # int64 (MOST + 1,)
 
 
 @kernel
@@ -106,14 +119,16 @@ def _smallest_first(values: Any, count: int, wanted: int, smaller: Any) -> None:
 
 @inner
 def _select_keys(
-    features: Any, begin: int, end: int, cells: Any, shift: Any, measure: int, similarity: float,
-    histogram: Any, ranks: Any, ties: Any, keys: Any, before: Any, used: int,
-) -> int:  # fmt: skip
-    size = end - begin
-    prefix = size - least_overlap(size, measure, similarity) + 1
-    alone = 0
+    features: Any, begin: int, end: int, rarity: Rarity, prefix: int, chosen: _Chosen, used: int
+) -> int:
+    """Write the keys of features[begin:end] behind the first `used`; returns how many there are.
+
+    The prefix are the `prefix` features of the lowest counts; among equal counts, hashes decide.
+    """
+    keys, before, ranks, ties = chosen.keys, chosen.before, chosen.ranks, chosen.ties
+    histogram, size, alone = chosen.histogram, end - begin, 0
     for i in range(begin, end):
-        ranks[i - begin] = np.int64(cells[np.int64(features[i] >> shift)])
+        ranks[i - begin] = np.int64(rarity.cells[np.int64(features[i] >> rarity.shift)])
         if ranks[i - begin] == 1:
             alone += 1
             if alone == prefix:
@@ -121,6 +136,7 @@ def _select_keys(
     fill(histogram, 0, histogram.size, 0)
     for i in range(size):
         histogram[ranks[i]] += 1
+    # `earlier` features have a count up to `cut`, and they are fewer than the prefix.
     cut, earlier = 1, alone
     while earlier + histogram[cut + 1] < prefix:
         cut += 1
@@ -129,6 +145,7 @@ def _select_keys(
     tied = 0
     for rank in range(2, cut):
         histogram[rank] += histogram[rank - 1]
+    # Now histogram[r] features have a count from 1 to r, for each r below the cut.
     for i in range(size):
         rank = ranks[i]
         if 1 < rank < cut:
@@ -149,45 +166,40 @@ def _select_keys(
 
 @kernel
 def select_keys(
-    features: Any, offsets: Any, documents: Any, cells: Any, shift: Any, measure: int,
-    similarity: float, key_offsets: Any,
-) -> Any:  # fmt: skip
+    documents: Any, sets: Sets, rarity: Rarity, condition: Condition, key_offsets: Any
+) -> Any:
     """Choose the features by which each document is found: its prefix, less what it has alone.
 
     O(features).
 
     Args:
-        features: uint64, the feature hashes of all documents, one after the other.
-        offsets: int64 (n + 1,): document i has features[offsets[i]:offsets[i + 1]].
         documents: int64 (m,): which documents.
-        cells: uint8, from `count_features` of all documents.
-        shift: uint64, as there.
-        measure: JACCARD, COSINE or CONTAINMENT.
-        similarity: The threshold, above 0, up to 1.
+        sets: Sets.
+        rarity: Rarity.
+        condition: Condition.
         key_offsets: int64 (m + 1,), written: document j has the keys from key_offsets[j] to
             key_offsets[j + 1].
 
     Returns:
         keys: uint64, and before: int32, how many features of the document have a lower count.
     """
+    features, offsets = sets.features, sets.offsets
     total, longest = 0, 0
     for document in documents:
         size = offsets[document + 1] - offsets[document]
         if size:
-            total += size - least_overlap(size, measure, similarity) + 1
+            total += size - least_overlap(size, condition) + 1
             longest = max(longest, size)
     keys, before = np.empty(total, np.uint64), np.empty(total, np.int32)
-    ties, ranks = np.empty(longest, np.uint64), np.empty(longest, np.int64)
-    histogram = np.empty(MOST + 1, np.int64)
+    ranks, ties = np.empty(longest, np.int64), np.empty(longest, np.uint64)
+    chosen = _Chosen(keys, before, ranks, ties, np.empty(MOST + 1, np.int64))
     used = np.int64(0)
     key_offsets[0] = 0
     for j in range(documents.size):
         begin, end = offsets[documents[j]], offsets[documents[j] + 1]
         if end > begin:
-            used = _select_keys(
-                features, begin, end, cells, shift, measure, similarity, histogram, ranks, ties,
-                keys, before, used,
-            )  # fmt: skip
+            prefix = end - begin - least_overlap(end - begin, condition) + 1
+            used = _select_keys(features, begin, end, rarity, prefix, chosen, used)
         key_offsets[j + 1] = used
     kept_keys, kept_before = np.empty(used, np.uint64), np.empty(used, np.int32)
     move(keys, used, kept_keys)

@@ -1,0 +1,69 @@
+"""What the kernels of the similarity join are given, in groups."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class Sets(NamedTuple):
+    """The feature sets of n documents, one after the other."""
+
+    features: Any  # uint64 (f,), read-only; each at most once a document
+    offsets: Any  # int64 (n + 1,), read-only: document i has features[offsets[i]:offsets[i + 1]]
+    groups: Any  # int32 (n,), read-only: only documents with the same number match; empty: all do
+    codes: Any  # uint64 (n, w), read-only: their fingerprints
+
+
+class Condition(NamedTuple):
+    """When two documents match."""
+
+    measure: int  # JACCARD (shared / distinct of both), COSINE (shared / root of the product of
+    # sizes) or CONTAINMENT (shared / smaller size)
+    similarity: float  # the threshold, above 0, up to 1
+    distance: int  # most bits in which the fingerprints may differ as well
+
+
+class Rarity(NamedTuple):
+    """In how many documents each feature is, or more."""
+
+    cells: Any  # uint8, from `count_features` of all documents
+    shift: Any  # uint64: the cell of feature h is h >> shift
+
+
+class Keys(NamedTuple):
+    """The rare features by which m documents are found, from `select_keys`."""
+
+    keys: Any  # uint64 (k,)
+    before: Any  # int32 (k,): features of the document that are rarer than the key
+    offsets: Any  # int64 (m + 1,): the j-th document has keys[offsets[j]:offsets[j + 1]]
+
+
+class Postings(NamedTuple):
+    """The index of the documents so far; the module `postings` draws its rows."""
+
+    table: Any  # uint64 (slots, 2): key and first class, 0 in free slots. A power of two, at least
+    # twice as many slots as keys it will hold
+    rows: Any  # uint32 (capacity, COLUMNS), with room for ROWS_A_KEY of each key, and one
+    used: Any  # int64 (USED,): how many ROWS, SLOTS, KEYS; VERIFIED
+
+
+class Walk(NamedTuple):
+    """State and result of one walk over n documents."""
+
+    rank: Any  # int64 (n,): priority of each document, 0 first
+    first_new: int  # greedy: documents of lower ranks are kept whatever they are similar to
+    seen: Any  # int64 (n,), scratch, initially -1: the last document each was compared with
+    found: Any  # int64 (n,), scratch
+    members: Any  # uint64, scratch: 4 times the features of the longest document, and 4 more
+    match: Any  # int64 (n,), initially 0 to n - 1
+    score: Any  # float64 (n,), initially 1
+
+
+class Probe(NamedTuple):
+    """The document in hand, which is compared with those of the index."""
+
+    x: int
+    size: int  # its features
+    sketch: Any  # uint64
+    first: int  # its keys are those from `first` on
+    last: int  # to last - 1
