@@ -128,7 +128,7 @@ def prepare(name: str, most: int | None) -> dict[str, Any]:
     import numpy as np
 
     from neardup import Recipe, fingerprints, pairs, similar_pairs
-    from neardup.pipeline.comparison import feature_hashes  # type: ignore[attr-defined]
+    from neardup.fingerprinting.fingerprints import feature_hashes
 
     _, texts = documents_of(name, most)
     for threshold in THRESHOLDS:

@@ -37,7 +37,13 @@ if TYPE_CHECKING:
     from neardup.features.tokens import custom_tokens
     from neardup.features.weights import custom_weight
     from neardup.fingerprinting.document_frequencies import DocumentFrequencies
-    from neardup.fingerprinting.explanation import Explanation, PairExplanation, explain
+    from neardup.fingerprinting.explanation import (
+        Comparison,
+        Explanation,
+        PairExplanation,
+        compare,
+        explain,
+    )
     from neardup.fingerprinting.fingerprints import fingerprint, fingerprints
     from neardup.fingerprinting.majority import simhash
     from neardup.fingerprinting.presets import preset, presets
@@ -52,6 +58,7 @@ if TYPE_CHECKING:
     from neardup.pipeline import DedupResult, dedup, similar_pairs
 
 __all__ = [
+    "Comparison",
     "DataError",
     "DedupResult",
     "DocumentFrequencies",
@@ -67,6 +74,7 @@ __all__ = [
     "UnfitHashWarning",
     "UsageError",
     "__version__",
+    "compare",
     "components",
     "custom_hash",
     "custom_tokens",
@@ -101,8 +109,10 @@ _HOMES: Final = {
     "features.weights": ("custom_weight",),
     "fingerprinting.document_frequencies": ("DocumentFrequencies",),
     "fingerprinting.explanation": (
+        "Comparison",
         "Explanation",
         "PairExplanation",
+        "compare",
         "explain",
     ),
     "fingerprinting.fingerprints": (

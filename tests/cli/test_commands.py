@@ -241,6 +241,37 @@ def test_compare_shows_distance_and_similarity(here: Here) -> None:
     assert "matches nothing" in here("compare", "a", "none")[0]
 
 
+def test_compare_and_explain_take_records_texts_and_a_top_for_each_side(here: Here) -> None:
+    out, _ = here("compare", "docs.jsonl:1", "docs.jsonl:2", "--ngram", "1")
+    assert "distance     0 of 64 bits" in out
+    assert "cosine       1.000 estimated from the distance; 0.98 to 1.00 in 19" in out
+    texts = ("--text-a", "to be to be or", "--text-b", "to be to be not")
+    found = here.summary("compare", *texts, "--ngram", "1", "--top", "2", "--top", "3")
+    assert (found["features"], found["shared"]) == ([2, 3], 2)
+    out, _ = here("explain", *texts, "--ngram", "1", "--top", "2", "--top", "3", "--bits", "8")
+    assert "2 features: words" in out
+    assert "3 features: words" in out
+    assert "1 feature: words" in here("explain", "--text-a", "one two three")[0]
+    assert "3 features" in here("compare", "docs.jsonl:1", "--text-b", "a b c d e")[0]
+    preset = ("--preset", "go-mfonda")
+    assert "3 features" in here("compare", *texts, *preset)[0]
+
+
+def test_show_puts_the_dropped_beside_the_kept(here: Here) -> None:
+    here("dedup", "docs.jsonl", "-o", "out.jsonl", "--duplicates", "dropped.csv")
+    out, _ = here("show", "dropped.csv", "--show", "1")
+    assert "1 of 3  similarity 0.909  distance" in out
+    assert "kept docs.jsonl:1, dropped docs.jsonl:4" in out
+    assert "{+" in out
+    assert "2 more are at least as similar; --show 3 shows all" in out
+    out, _ = here("show", "dropped.csv", "docs.jsonl", "--json")
+    assert len(out.splitlines()) == 3
+    _, err = here("show", "docs.jsonl", code=1)
+    assert "docs.jsonl is no file that dedup --duplicates wrote" in one_line(err)
+    here("dedup", "docs.jsonl", "-o", "out.jsonl", "-k", "0", "--id", "id", "--duplicates", "d.csv")
+    assert "kept a, dropped b" in here("show", "d.csv", "docs.jsonl", "--id", "id")[0]
+
+
 def test_demo_works_on_its_own_documents(here: Here) -> None:
     if not JIT:
         pytest.skip("1,949 documents take long without compiled kernels")
@@ -252,6 +283,13 @@ def test_demo_works_on_its_own_documents(here: Here) -> None:
 
 
 WRONG = [
+    ("compare docs.jsonl:1", 2, "name two documents: files A and B, or --text-a"),
+    ("compare a b --text-a x", 2, "b: two documents are enough"),
+    ("compare docs.jsonl docs.jsonl:1", 2, "docs.jsonl holds records: name one, such as"),
+    ("compare - -", 2, "standard input (-) is named twice"),
+    ("compare --text-a a --text-b b --top 1 --top 1 --top 1", 2, "--top is given three times"),
+    ("compare --text-a a --text-b b --top x", 2, "--top is 'x': use a whole number from 1 up"),
+    ("explain", 2, "name a document: a file, or --text-a TEXT"),
     ("dedup docs.jsonl -o x.jsonl --zork", 2, "--zork"),
     ("zork", 2, "zork"),
     ("dedup", 2, "Missing argument 'IN...'"),
@@ -313,7 +351,7 @@ WRONG = [
     ("dedup docs.jsonl -o x.jsonl --update", 2, "--update belongs to --against"),
     ("dedup docs.jsonl -o x.jsonl --against x.index", 3, "to make one, neardup index create"),
     ("dedup docs.jsonl --dry-run --against x.index", 2, "leave out --against"),
-    ("compare docs.jsonl missing", 3, "cannot read missing: No such file"),
+    ("compare docs.jsonl:1 missing", 3, "cannot read missing: No such file"),
     ("compare - -", 2, "named twice"),
     ("demo -o docs.jsonl", 3, "cannot create docs.jsonl"),
 ]

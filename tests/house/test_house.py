@@ -73,6 +73,7 @@ ALLOWED: dict[str, set[str]] = {
     "pipeline": BASE
     | {"documents", "documents.files", "features", "fingerprinting", "fingerprinting.values"}
     | {"hamming", "hamming.plans", "hamming.search", "hamming.spilled", "index", "index.durable"}
+    | {"fingerprinting.explanation"}
     | {"pipeline.run", "similarity"},
     "cli": BASE
     | {"version", "documents", "features", "fingerprinting", "fingerprinting.explanation"}

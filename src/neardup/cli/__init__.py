@@ -22,6 +22,7 @@ from neardup.cli.fingerprint import fingerprint
 from neardup.cli.idf import app as idf
 from neardup.cli.index import app as index
 from neardup.cli.pairs import pairs
+from neardup.cli.show import show
 from neardup.errors import NeardupError
 from neardup.version import __version__
 
@@ -41,7 +42,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for command in (dedup, fingerprint, pairs, compare, explain, demo):
+for command in (dedup, show, fingerprint, pairs, compare, explain, demo):
     app.command()(command)
 app.command(name="compile")(compile_kernels)
 app.add_typer(idf)

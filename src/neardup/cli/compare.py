@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from neardup.cli import options as shared
+from neardup.cli import sides
 
 if TYPE_CHECKING:
     from neardup.fingerprinting.recipe import Recipe
@@ -14,20 +15,35 @@ if TYPE_CHECKING:
 __all__ = ["compare"]
 
 
-@shared.takes_recipe(without=("preset",))
+@shared.takes_recipe(without=("top",))
 def compare(
-    a: Annotated[str, typer.Argument(metavar="A", help="A text file, or -.", show_default=False)],
-    b: Annotated[str, typer.Argument(metavar="B", help="Another.", show_default=False)],
+    documents: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="A B",
+            help="Text files, also .gz; records such as news.jsonl:17; -.",
+            show_default=False,
+        ),
+    ] = None,
+    text_a: sides.TextA = None,
+    text_b: sides.TextB = None,
+    text: shared.TextField = "text",
+    top: sides.Tops = None,
     json: shared.Json = False,
     *,
     made: Recipe,
 ) -> None:
-    """Show two text files' fingerprints, their distance, and the similarity of their features.
+    """Show two documents' fingerprints, their distance, and how alike their features are.
 
-    Example:
+    Examples:
     neardup compare LICENSE README.md --ngram 1
+
+    neardup compare news.jsonl:1 news.jsonl:17
+
+    neardup compare --text-a "on Monday" --text-b "on Sunday" --tokens chars
     """
     from neardup.cli.screen import print_comparison
-    from neardup.pipeline.comparison import compare_files
+    from neardup.fingerprinting.explanation import compare as compared
 
-    print_comparison(compare_files(a, b, made), json)
+    a, b = sides.two_texts(documents or [], text_a, text_b, text)
+    print_comparison(compared(a, b, made, top=sides.tops(top)), json)

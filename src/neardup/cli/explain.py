@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from neardup.cli import options as shared
+from neardup.cli import sides
+from neardup.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,34 +26,44 @@ _ONE, _ZERO, _UP, _DOWN = "bold green", "dim", "green", "red"
 _SUM: Final = re.compile(r"(?<= )-?\d[\d.e+]*(?= |$)")
 
 
-@shared.takes_recipe()
+@shared.takes_recipe(without=("top",))
 def explain(
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help="A text file, or -.", show_default=False)
-    ],
-    other: Annotated[
-        str | None, typer.Argument(metavar="[FILE2]", help="Another.", show_default=False)
+    documents: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="A [B]",
+            help="Text files, also .gz; records such as news.jsonl:17; -.",
+            show_default=False,
+        ),
     ] = None,
+    text_a: sides.TextA = None,
+    text_b: sides.TextB = None,
+    text: shared.TextField = "text",
+    top: sides.Tops = None,
     show: Annotated[int, typer.Option("--show", min=1, metavar="N", help="Features to show.")] = 20,
     json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
     *,
     made: Recipe,
 ) -> None:
-    """Show how a text file's fingerprint comes about: features, weights, hash bits and sums.
+    """Show how a document's fingerprint comes about: features, weights, hash bits and sums.
 
-    With two files: the bits in which they differ, and the features that pull those apart.
+    With two documents: the bits in which they differ, and the features that pull those apart.
 
-    Example:
+    Examples:
     neardup explain LICENSE --show 5
+
+    neardup explain --text-a "to be or not to be" --ngram 1 --weight count --bits 8
     """
     from neardup.fingerprinting.explanation import explain as explained
-    from neardup.pipeline.comparison import read_text, read_texts
 
     found: Explanation | PairExplanation
-    if other is None:
-        found = explained(read_text(file), recipe=made, show=show)
+    given = sides.texts(documents or [], text_a, text_b, text)
+    if not given:
+        raise UsageError("name a document: a file, or --text-a TEXT")
+    if len(given) == 1:
+        found = explained(given[0], recipe=made, show=show, top=sides.tops(top))
     else:
-        found = explained(*read_texts(file, other), recipe=made, show=show)
+        found = explained(given[0], given[1], made, show=show, top=sides.tops(top))
     if json:
         typer.echo(json_format.dumps(found.to_dict()))
     elif sys.stdout.isatty():

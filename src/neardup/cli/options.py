@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from neardup.fingerprinting.recipe import Recipe
 
-_RECIPE = "Recipe"
+RECIPE_PANEL = "Recipe"
 
 
 def _whole(least: int) -> Any:
@@ -128,7 +128,7 @@ Plan = Annotated[str, typer.Option("--plan", help=f"Search: {listed_plans(JOIN_P
 
 RecipeFile = Annotated[
     str | None,
-    typer.Option("--recipe", metavar="FILE", help="Recipe as JSON.", rich_help_panel=_RECIPE),
+    typer.Option("--recipe", metavar="FILE", help="Recipe as JSON.", rich_help_panel=RECIPE_PANEL),
 ]
 Preset = Annotated[
     str | None,
@@ -136,14 +136,14 @@ Preset = Annotated[
         "--preset",
         metavar="NAME",
         help="Another library's fingerprints, such as pypi-simhash.",
-        rich_help_panel=_RECIPE,
+        rich_help_panel=RECIPE_PANEL,
     ),
 ]
 Tokens = Annotated[
     str | None,
     typer.Option(
         help="words, chars, jieba, jieba-search, jieba-keywords or regex:PATTERN. (default: words)",
-        rich_help_panel=_RECIPE,
+        rich_help_panel=RECIPE_PANEL,
     ),
 ]
 Ngram = Annotated[
@@ -152,13 +152,13 @@ Ngram = Annotated[
         parser=_whole(1),
         metavar="N",
         help="Tokens a feature. (default: 3)",
-        rich_help_panel=_RECIPE,
+        rich_help_panel=RECIPE_PANEL,
     ),
 ]
 Weight = Annotated[
     str | None,
     typer.Option(
-        help="set, count, log, tfidf or textrank. (default: set)", rich_help_panel=_RECIPE
+        help="set, count, log, tfidf or textrank. (default: set)", rich_help_panel=RECIPE_PANEL
     ),
 ]
 Idf = Annotated[
@@ -166,7 +166,7 @@ Idf = Annotated[
     typer.Option(
         metavar="FILE",
         help="For tfidf: a table of neardup idf, or one like jieba's; jieba is jieba's own.",
-        rich_help_panel=_RECIPE,
+        rich_help_panel=RECIPE_PANEL,
     ),
 ]
 Missing = Annotated[
@@ -174,7 +174,7 @@ Missing = Annotated[
     typer.Option(
         help="For tfidf, a feature that is not in the table: default (its highest value; the median"
         " of given values) or error. (default: default)",
-        rich_help_panel=_RECIPE,
+        rich_help_panel=RECIPE_PANEL,
     ),
 ]
 Top = Annotated[
@@ -183,7 +183,7 @@ Top = Annotated[
         parser=_whole(1),
         metavar="N",
         help="Keep the N heaviest features only.",
-        rich_help_panel=_RECIPE,
+        rich_help_panel=RECIPE_PANEL,
     ),
 ]
 Stopwords = Annotated[
@@ -191,37 +191,38 @@ Stopwords = Annotated[
     typer.Option(
         metavar="LANGUAGE|FILE",
         help="Tokens to remove: of a language, such as english, or of a file, one a line.",
-        rich_help_panel=_RECIPE,
+        rich_help_panel=RECIPE_PANEL,
     ),
 ]
 Language = Annotated[
     str | None,
-    typer.Option(help="tr or az: fold I and İ as Turkish does.", rich_help_panel=_RECIPE),
+    typer.Option(help="tr or az: fold I and İ as Turkish does.", rich_help_panel=RECIPE_PANEL),
 ]
 FoldChinese = Annotated[
     str | None,
     typer.Option(
         "--fold-chinese",
         help="simplified or traditional: one way of writing Chinese.",
-        rich_help_panel=_RECIPE,
+        rich_help_panel=RECIPE_PANEL,
     ),
 ]
 Hash = Annotated[
     str | None,
-    typer.Option("--hash", help="Feature hash. (default: xxh3)", rich_help_panel=_RECIPE),
+    typer.Option("--hash", help="Feature hash. (default: xxh3)", rich_help_panel=RECIPE_PANEL),
 ]
 Bits = Annotated[
-    str | None, typer.Option(help="Width, or auto. (default: auto)", rich_help_panel=_RECIPE)
+    str | None, typer.Option(help="Width, or auto. (default: auto)", rich_help_panel=RECIPE_PANEL)
 ]
 Normalize = Annotated[
-    str | None, typer.Option(help="NFKC, NFC or none. (default: NFKC)", rich_help_panel=_RECIPE)
+    str | None,
+    typer.Option(help="NFKC, NFC or none. (default: NFKC)", rich_help_panel=RECIPE_PANEL),
 ]
 Casefold = Annotated[
     bool | None,
     typer.Option(
         "--casefold/--no-casefold",
         help="Fold case. (default: casefold)",
-        rich_help_panel=_RECIPE,
+        rich_help_panel=RECIPE_PANEL,
         show_default=False,
     ),
 ]
@@ -262,7 +263,7 @@ def takes_recipe(*, without: Collection[str] = ()) -> Callable[[Callable[..., No
             fields = {name: given.pop(name) for name in options}
             command(**given, made=make_recipe(fields.pop("recipe"), **fields))
 
-        hints = get_type_hints(command, localns={_RECIPE: Any}, include_extras=True)
+        hints = get_type_hints(command, localns={"Recipe": Any}, include_extras=True)
         keyword = inspect.Parameter.KEYWORD_ONLY
         own = [
             parameter.replace(kind=keyword, annotation=hints[name])

@@ -17,7 +17,7 @@ from neardup.runtime.progress import Progress, Quiet
 if TYPE_CHECKING:
     import subprocess
 
-    from neardup.pipeline.comparison import Comparison
+    from neardup.fingerprinting.explanation import Comparison
     from neardup.pipeline.estimate import Estimate
     from neardup.pipeline.index import IndexSummary
     from neardup.pipeline.run.summary import FingerprintSummary, Summary
@@ -186,12 +186,4 @@ def print_comparison(found: Comparison, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(found.to_dict()))
         return
-    for name, value, features in zip("AB", found.fingerprints, found.features, strict=True):
-        typer.echo(f"{name}  {value or '(no tokens)'}  {features:,} features")
-    if found.distance is None or found.jaccard is None or found.containment is None:
-        typer.echo("a document without tokens matches nothing")
-        return
-    typer.echo(f"distance     {found.distance} of {found.bits} bits")
-    typer.echo(f"cosine       {found.estimated_cosine:.3f} estimated from the distance")
-    typer.echo(f"jaccard      {found.jaccard:.3f} exact, {found.shared:,} features shared")
-    typer.echo(f"containment  {found.containment:.3f} exact")
+    typer.echo(str(found))

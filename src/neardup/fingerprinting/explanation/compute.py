@@ -12,17 +12,19 @@ from neardup.features.hashes import expanded, find_hash, hash_features
 from neardup.features.rewrite import rewritten
 from neardup.features.text import text_array, text_blocks
 from neardup.features.tokens import document_tokens, features_of
+from neardup.fingerprinting.explanation.comparison import side_recipes
 from neardup.fingerprinting.explanation.model import DifferingBit, Feature, Pull
 from neardup.fingerprinting.explanation.shown import Explanation, PairExplanation
 from neardup.fingerprinting.fingerprints import fingerprint
 from neardup.fingerprinting.libraries.parts import real_sums
 from neardup.fingerprinting.majority import weight_of_ones
 from neardup.fingerprinting.plain import weighted_features
-from neardup.fingerprinting.recipe import Recipe, recipe_of
 from neardup.fingerprinting.values import distance
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from neardup.fingerprinting.recipe import Recipe
 
 __all__ = ["explain"]
 
@@ -32,18 +34,33 @@ _PULLS_A_BIT: Final = 3
 
 @overload
 def explain(
-    text: str, other: None = None, recipe: Recipe | None = None, *, show: int = 20
+    text: str,
+    other: None = None,
+    recipe: Recipe | None = None,
+    *,
+    show: int = 20,
+    top: int | Sequence[int | None] | None = None,
 ) -> Explanation: ...
 
 
 @overload
 def explain(
-    text: str, other: str, recipe: Recipe | None = None, *, show: int = 20
+    text: str,
+    other: str,
+    recipe: Recipe | None = None,
+    *,
+    show: int = 20,
+    top: int | Sequence[int | None] | None = None,
 ) -> PairExplanation: ...
 
 
 def explain(
-    text: str, other: str | None = None, recipe: Recipe | None = None, *, show: int = 20
+    text: str,
+    other: str | None = None,
+    recipe: Recipe | None = None,
+    *,
+    show: int = 20,
+    top: int | Sequence[int | None] | None = None,
 ) -> Explanation | PairExplanation:
     """Show how a text's fingerprint comes about, or why those of two texts differ.
 
@@ -52,6 +69,7 @@ def explain(
         other: Another one; the result then says which features pull the differing bits apart.
         recipe: How; Recipe() unless given. Presets are explained too.
         show: Features that the printed tables show; the result holds all of them.
+        top: As for `compare`: how many of the heaviest features to keep, also of each text.
 
     Returns:
         A frozen value that prints as a table, shows itself in a notebook, and has `to_dict`.
@@ -60,6 +78,7 @@ def explain(
         UsageError: If something is not a text, or `show` is below 1.
 
     Example:
+        >>> from neardup import Recipe
         >>> print(explain("to be or not to be", recipe=Recipe(ngram=1, weight="count", bits=8)))
         4 features: words, ngram 1, weight count, hash xxh3, 8 bits
         feature  count  weight  hash bits 7 to 0
@@ -76,10 +95,12 @@ def explain(
             raise UsageError(f"text is {type(value).__name__}, not str: {value!r:.60}")
     if not isinstance(show, int) or show < 1:
         raise UsageError(f"show is {show!r}: use a whole number from 1 up")
-    recipe = recipe_of(recipe)
+    if other is None and not isinstance(top, int | None):
+        raise UsageError(f"top is {top!r}: pass one number for one text")
+    first, second = side_recipes(recipe, top)
     if other is None:
-        return _explain(text, recipe, show)
-    return _explain_pair(_explain(text, recipe, show), _explain(other, recipe, show))
+        return _explain(text, first, show)
+    return _explain_pair(_explain(text, first, show), _explain(other, second, show))
 
 
 @dataclass(frozen=True, slots=True)

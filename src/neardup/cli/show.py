@@ -1,0 +1,139 @@
+"""`neardup show`: what a run removed, each document beside the one that was kept."""
+
+from __future__ import annotations
+
+import json as json_format
+import os
+import shutil
+import sys
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from neardup.cli import options as shared
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from neardup.pipeline.removed import Removed, RemovedDocument
+
+__all__ = ["show"]
+
+_MARKS: Final = {"equal": ("", ""), "removed": ("[-", "-]"), "added": ("{+", "+}")}
+_STYLES: Final = {"equal": "", "removed": "red strike", "added": "green"}
+_LEGEND: Final = {"removed": "only in the kept one", "added": "only in the dropped one"}
+
+
+def show(
+    duplicates: Annotated[
+        str,
+        typer.Argument(
+            metavar="DUPLICATES", help="What dedup --duplicates wrote.", show_default=False
+        ),
+    ],
+    inputs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[IN...]",
+            help="The run's inputs; the files that DUPLICATES names unless given.",
+            show_default=False,
+        ),
+    ] = None,
+    number: Annotated[
+        int, typer.Option("--show", min=1, metavar="N", help="How many, least similar first.")
+    ] = 20,
+    context: Annotated[
+        int,
+        typer.Option(min=0, metavar="WORDS", help="Words to show on each side of a difference."),
+    ] = 12,
+    text: shared.TextField = "text",
+    id_field: shared.IdField = None,
+    format_name: shared.Format = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> None:
+    """Show each removed document beside the kept one, word by word, least similar first.
+
+    Give --text and --id as the run had them.
+
+    Examples:
+    neardup show dropped.csv
+
+    neardup show dropped.csv news.jsonl --id id --show 100
+    """
+    from neardup.documents import ReadOptions
+    from neardup.pipeline.removed import removed_documents
+
+    read = ReadOptions(shared.text_fields(text), id_field)
+    found = removed_documents(duplicates, inputs or [], read, number, format_name)
+    if json:
+        for each in found.documents:
+            typer.echo(json_format.dumps(each.to_dict()))
+    elif sys.stdout.isatty():
+        _print_in_colour(found, context)
+    else:
+        for styled in _lines(found, context):
+            typer.echo("".join(_marked(kind, part) for kind, part in styled))
+
+
+def _lines(found: Removed, context: int) -> Iterator[list[tuple[str, str]]]:
+    """Lines of (kind, text): kinds of runs, or "head"."""
+    legend = [(kind, meaning) for kind, meaning in _LEGEND.items()]
+    if found.documents:
+        yield [legend[0], ("equal", "  "), legend[1]]
+    for at, each in enumerate(found.documents, 1):
+        yield [("equal", "")]
+        yield [("head", f"{at} of {found.total:,}{_measured(each)}")]
+        yield [("equal", f"kept {each.kept}, dropped {each.dropped}")]
+        diff = each.diff
+        if diff is None:
+            missing = [
+                name
+                for name, text in zip((each.kept, each.dropped), each.texts, strict=True)
+                if text is None
+            ]
+            yield [("equal", f"the inputs do not hold {' and '.join(missing)}")]
+            continue
+        yield [(run.kind, run.text) for run in diff.brief(context)]
+        if any(diff.cut):
+            yield [("head", f"{diff.cut[0]:,} and {diff.cut[1]:,} further words are not compared")]
+    more = found.total - len(found.documents)
+    if more:
+        yield [("equal", "")]
+        yield [("head", f"{more:,} more are at least as similar; --show {found.total} shows all")]
+    elif not found.total:
+        yield [("head", "nothing was removed")]
+
+
+def _measured(each: RemovedDocument) -> str:
+    similarity = "" if each.similarity is None else f"  similarity {each.similarity:.3f}"
+    return f"{similarity}  distance {each.distance}" if each.distance is not None else similarity
+
+
+def _marked(kind: str, text: str) -> str:
+    """A run with its marks inside the white space around it."""
+    begin, end = _MARKS.get(kind, ("", ""))
+    inner = text.strip()
+    if not begin or not inner:
+        return text
+    at = text.index(inner)
+    return f"{text[:at]}{begin}{inner}{end}{text[at + len(inner) :]}"
+
+
+def _print_in_colour(found: Removed, context: int) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    lines: list[Any] = [
+        Text.assemble(*((part, _STYLES.get(kind, "bold")) for kind, part in styled))
+        for styled in _lines(found, context)
+    ]
+    height = sum(-(-max(1, line.cell_len) // console.width) for line in lines)
+    if height < shutil.get_terminal_size().lines or not sys.stdin.isatty():
+        for line in lines:
+            console.print(line, soft_wrap=True)
+        return
+    os.environ.setdefault("LESS", "-R")
+    with console.pager(styles=True):
+        for line in lines:
+            console.print(line)

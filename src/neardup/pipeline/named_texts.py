@@ -1,0 +1,149 @@
+"""The texts that people name: a file, or a record by the address that result files give it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup.documents import ReadOptions, format_of_path, open_sources
+from neardup.errors import DataError, FileError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from neardup.documents import Batch, Source
+
+__all__ = ["read_document", "texts_of"]
+
+_ADDRESS: Final = re.compile(r"(.+):(\d+)", re.DOTALL)
+
+
+def read_document(name: str, read: ReadOptions | None = None) -> str:
+    """Read one text: a file, also compressed; a record, as in `news.jsonl:17`; "-" the input.
+
+    Args:
+        name: What to read.
+        read: The fields of the text, for records.
+
+    Raises:
+        UsageError: For a file of records without the number of one.
+        FileError: If it cannot be read.
+        DataError: If it is no text, or the file has no such record.
+    """
+    read = read or ReadOptions()
+    if name == "-":
+        return _decoded("the standard input", sys.stdin.buffer.read())
+    path = Path(name)
+    address = _ADDRESS.fullmatch(name)
+    if address and not path.exists():
+        found = texts_of([name], [address[1]], read)
+        if name not in found:
+            raise DataError(
+                f"{address[1]}: no document at {address[2]}; result files name the line of JSON and"
+                " CSV, and the row of Parquet and Arrow"
+            )
+        return found[name]
+    if path.is_file() and format_of_path(name) is not None:
+        raise UsageError(
+            f"{name} holds records: name one, such as {name}:1; to take the whole file as one text,"
+            f" pass - and < {name}"
+        )
+    if path.exists() and not path.is_file() and not path.is_dir():
+        return _decoded(name, _bytes_of(path))
+    for source in open_sources([name], format="text"):
+        for batch in source.batches(ReadOptions()):
+            return str(batch.texts[0].as_py())
+    raise FileError(f"cannot read {name}: it is a folder; name a file in it")
+
+
+def texts_of(
+    names: Collection[str],
+    paths: Sequence[str],
+    read: ReadOptions,
+    tmp: str | None = None,
+    format_name: str | None = None,
+) -> dict[str, str]:
+    """Find documents by their ids or addresses, reading every file at most once.
+
+    Args:
+        names: Ids where `read` names a field of them, or files are documents; else `file:row`,
+            where the file may also be known by its last part.
+        paths: The inputs that hold them.
+        read: The fields of text and id; bad records are passed over.
+        tmp: Folder for temporary files.
+        format_name: Of all inputs, if their extensions do not tell.
+
+    Returns:
+        The text of each name that was found; of a name that occurs twice, the first.
+
+    Raises:
+        UsageError, FileError, DataError: As when a run reads them.
+    """
+    found: dict[str, str] = {}
+    wanted = pa.array(sorted(set(names)), pa.large_string())
+    rows = _rows_by_file(names)
+    sources = open_sources(paths, tmp, format_name)
+    try:
+        for source in sources:
+            for batch in source.batches(replace(read, skip_errors=True)):
+                for name, at in _hits(source, batch, wanted, rows):
+                    found.setdefault(name, str(batch.texts[at].as_py()))
+                if len(found) == len(wanted):
+                    return found
+    finally:
+        for source in sources:
+            source.close()
+    return found
+
+
+def _rows_by_file(names: Collection[str]) -> dict[str, dict[int, str]]:
+    """The addresses among names: for each file, the name that each wanted row has."""
+    rows: dict[str, dict[int, str]] = {}
+    for name in names:
+        address = _ADDRESS.fullmatch(name)
+        if address:
+            rows.setdefault(address[1], {})[int(address[2])] = name
+    return rows
+
+
+def _hits(
+    source: Source, batch: Batch, wanted: pa.Array, rows: dict[str, dict[int, str]]
+) -> Iterator[tuple[str, int]]:
+    """The wanted documents of a batch: name and place."""
+    if batch.ids is not None:
+        for at in np.flatnonzero(pc.is_in(batch.ids, wanted).to_numpy(zero_copy_only=False)):
+            yield str(batch.ids[int(at)].as_py()), int(at)
+        return
+    files = [source.name] if source.name in rows else _named_alike(source.name, rows)
+    for file in files:
+        numbers = rows[file]
+        there = np.isin(batch.rows, np.fromiter(numbers, np.int64))
+        for at in np.flatnonzero(there):
+            yield numbers[int(batch.rows[at])], int(at)
+
+
+def _named_alike(name: str, rows: dict[str, Any]) -> list[str]:
+    """The only file of this base name, if there is one."""
+    alike = [file for file in rows if Path(file).name == Path(name).name]
+    return alike if len(alike) == 1 else []
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror}") from None
+
+
+def _decoded(name: str, data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise DataError(f"{name}: not UTF-8 at byte {error.start + 1}; convert it first") from None

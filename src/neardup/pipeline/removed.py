@@ -1,0 +1,145 @@
+"""What a run removed, read again: each dropped document beside the one that was kept for it."""
+
+from __future__ import annotations
+
+import heapq
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from neardup.documents import ReadOptions, open_sources
+from neardup.errors import DataError, UsageError
+from neardup.fingerprinting.explanation import WordDiff, word_diff
+from neardup.pipeline.named_texts import texts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["Removed", "RemovedDocument", "removed_documents"]
+
+# The columns of the duplicates file that are read, as fields of documents.
+_COLUMNS: Final = ReadOptions(text=("dropped",), id="kept", within="distance", number="similarity")
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedDocument:
+    """One dropped document.
+
+    Attributes:
+        dropped: Its id or address.
+        kept: Of the document that was kept for it.
+        distance: Of their fingerprints.
+        similarity: Of their features, where the run measured it.
+        texts: Of the kept one and of the dropped one; None where the inputs do not hold it.
+    """
+
+    dropped: str
+    kept: str
+    distance: int | None
+    similarity: float | None
+    texts: tuple[str | None, str | None] = (None, None)
+
+    @property
+    def diff(self) -> WordDiff | None:
+        """The kept text and the dropped one, word by word."""
+        kept, dropped = self.texts
+        return None if kept is None or dropped is None else word_diff(kept, dropped)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, with the differing runs of words, for `--json`."""
+        diff = self.diff
+        return {
+            "dropped": self.dropped,
+            "kept": self.kept,
+            "distance": self.distance,
+            "similarity": self.similarity,
+            "runs": None if diff is None else [[run.kind, run.text] for run in diff.runs],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """The least similar of what was removed, and how many there are in all."""
+
+    documents: tuple[RemovedDocument, ...]
+    total: int
+
+
+def removed_documents(
+    duplicates: str,
+    inputs: Sequence[str] = (),
+    read: ReadOptions | None = None,
+    most: int = 20,
+    format_name: str | None = None,
+) -> Removed:
+    """Read a duplicates file and the texts that it speaks of, the least similar first.
+
+    Args:
+        duplicates: As `dedup --duplicates` wrote it.
+        inputs: The inputs of that run; unless given, the files that the addresses name.
+        read: The fields of text and id that the run read.
+        most: How many to give; only their texts are held.
+        format_name: Of the inputs, if their extensions do not tell.
+
+    Raises:
+        UsageError: If it is no duplicates file, or no input is known.
+        FileError, DataError: If a file cannot be read.
+    """
+    total = 0
+
+    def counted() -> Iterator[RemovedDocument]:
+        nonlocal total
+        for each in _rows(duplicates):
+            total += 1
+            yield each
+
+    found = heapq.nsmallest(most, counted(), key=_doubt)
+    names = {name for each in found for name in (each.dropped, each.kept)}
+    paths = list(inputs) or _named_files(names)
+    if found and not paths:
+        raise UsageError(
+            f"{duplicates} names no files that are here: pass the inputs of the run as well, such"
+            f" as neardup show {duplicates} news.jsonl"
+        )
+    texts = texts_of(names, paths, read or ReadOptions(), format_name=format_name) if found else {}
+    documents = tuple(
+        RemovedDocument(
+            each.dropped,
+            each.kept,
+            each.distance,
+            each.similarity,
+            (texts.get(each.kept), texts.get(each.dropped)),
+        )
+        for each in found
+    )
+    return Removed(documents, total)
+
+
+def _doubt(each: RemovedDocument) -> tuple[float, int]:
+    """Least similar first; without similarities, those furthest apart."""
+    similarity = 0.0 if each.similarity is None else each.similarity
+    return similarity, -(each.distance or 0)
+
+
+def _rows(duplicates: str) -> Iterator[RemovedDocument]:
+    for source in open_sources([duplicates]):
+        try:
+            for batch in source.batches(_COLUMNS):
+                columns = (batch.texts, batch.ids, batch.within, batch.numbers)
+                for row in zip(*(x.to_pylist() for x in columns if x is not None), strict=True):
+                    dropped, kept, distance, similarity = row
+                    apart = int(distance) if distance else None
+                    yield RemovedDocument(dropped, kept, apart, similarity)
+        except (DataError, UsageError) as error:
+            raise DataError(
+                f"{duplicates} is no file that dedup --duplicates wrote: {error}"
+            ) from None
+        finally:
+            source.close()
+
+
+def _named_files(names: set[str]) -> list[str]:
+    """The files of the addresses among names, as far as they are there."""
+    files = {re.sub(r":\d+$", "", name) for name in names if re.search(r".:\d+$", name)}
+    return sorted(file for file in files if Path(file).is_file())
