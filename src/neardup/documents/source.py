@@ -99,6 +99,11 @@ class Source(ABC):
 class DocumentFiles(Source):
     """Many files as one input, each of them one document: kept ones are copied, not written."""
 
+    @property
+    @abstractmethod
+    def relatives(self) -> list[str]:
+        """The paths that the files would have in an output folder."""
+
     @abstractmethod
     def copy_kept(self, keep: npt.NDArray[np.bool_], folder: AtomicFolder) -> None:
         """Copy the kept files byte for byte to the same relative paths in a folder.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from neardup.documents.extensions import format_of_path
-from neardup.documents.files.outputs import check_empty, is_folder, joined_path
+from neardup.documents.files.below import check_relative, path_below
+from neardup.documents.files.outputs import check_empty, is_folder
 from neardup.documents.source import DocumentFiles, Source
 from neardup.errors import UsageError
 
@@ -35,6 +36,8 @@ def plan_outputs(sources: Sequence[Source], out: str) -> list[tuple[str, list[in
         UsageError: If inputs that should be joined have different formats, headers or schemas, if
             two share a relative path, if the output's extension stands for another format, or if
             text files have no empty folder to go to.
+        DataError: If an input's name would lead out of the folder.
+        DataError: If an input's name leads out of the folder.
     """
     if not sources:
         raise UsageError("no inputs; name at least one file")
@@ -97,6 +100,8 @@ def _check_text_folder(source: DocumentFiles, out: str) -> None:
             " document; name a folder for the kept files (-o OUT/)"
         )
     check_empty(out)
+    for relative in source.relatives:
+        check_relative(relative, out)
 
 
 def _plan_folder(sources: Sequence[Source], out: str) -> list[tuple[str, list[int]]]:
@@ -105,11 +110,11 @@ def _plan_folder(sources: Sequence[Source], out: str) -> list[tuple[str, list[in
         if source.relative in first:
             raise UsageError(
                 f"{first[source.relative]} and {source.name} would both be written to"
-                f" {joined_path(out, source.relative)}; name the folder that holds both, rename"
+                f" {path_below(out, source.relative)}; name the folder that holds both, rename"
                 " one or run them apart"
             )
         first[source.relative] = source.name
-    return [(joined_path(out, source.relative), [i]) for i, source in enumerate(sources)]
+    return [(path_below(out, source.relative), [i]) for i, source in enumerate(sources)]
 
 
 def _check_joinable(sources: Sequence[Source]) -> None:

@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
 
+from neardup.documents.files.below import check_relative
 from neardup.documents.files.compression import codec_of_path, encoder
 from neardup.documents.files.problems import file_error
 from neardup.documents.files.remote import ATOMIC, is_uri, locate, remote_errors
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["STANDARD_OUTPUT", "AtomicFile", "AtomicFolder", "Output", "RemoteFile", "is_device"]
 
 STANDARD_OUTPUT: Final = ("-", "/dev/stdout")
+ASIDE_PREFIX: Final = ".neardup."
 _BUFFER_BYTES: Final = 1 << 20
 
 
@@ -187,7 +189,7 @@ class RemoteFile(AtomicFile):
         super().__init__(path)
 
     def _open(self) -> BinaryIO:
-        descriptor, name = tempfile.mkstemp(dir=self._tmp)
+        descriptor, name = tempfile.mkstemp(".tmp", ASIDE_PREFIX, self._tmp)
         self._temporary = Path(name)
         return os.fdopen(descriptor, "wb", _BUFFER_BYTES)
 
@@ -244,7 +246,7 @@ class AtomicFolder:
         self._folders: set[str] = set()
         try:
             if self._is_remote:
-                self._temporary = Path(tempfile.mkdtemp(dir=tmp))
+                self._temporary = Path(tempfile.mkdtemp(".tmp", ASIDE_PREFIX, tmp))
             else:
                 name = f".{self._final.name[:50]}.{secrets.token_hex(4)}.tmp"
                 self._temporary = self._final.with_name(name)
@@ -258,7 +260,8 @@ class AtomicFolder:
         return [str(self._temporary)]
 
     def add(self, relative: str, data: bytes) -> None:
-        """Write one file; FileError if that fails."""
+        """Write one file; FileError if that fails, DataError if its name leads out of it."""
+        check_relative(relative, self.path)
         target = f"{self._temporary}/{relative}"
         parent = os.path.dirname(target)  # noqa: PTH120
         try:

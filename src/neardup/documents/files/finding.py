@@ -9,7 +9,8 @@ import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from neardup.documents.files.problems import file_error
+from neardup.documents.files.below import is_chained
+from neardup.documents.files.problems import file_error, quoted
 from neardup.documents.files.remote import as_local, is_uri, locate, remote_errors
 from neardup.errors import DataError, FileError
 
@@ -98,12 +99,19 @@ def _find_remote(uri: str) -> list[FoundFile]:
             listed, base, is_pattern = fs.find(key, detail=True), key, False
         else:
             return [FoundFile(uri, posixpath.basename(key), is_named=True)]
-    start = len(base.rstrip("/")) + 1 if base else 0
-    found = [
-        FoundFile(fs.unstrip_protocol(name), name[start:], _size(info))
-        for name, info in listed.items()
-        if info["type"] == "file" and not _is_hidden(name[start:])
-    ]
+    prefix = f"{base.rstrip('/')}/" if base else ""
+    found = []
+    for name, info in listed.items():
+        if info["type"] != "file":
+            continue
+        if not name.startswith(prefix) or is_chained(name[len(prefix) :]):
+            raise DataError(
+                f"{uri}: its listing names {quoted([name])}, which would be read from elsewhere;"
+                " name the files that you want"
+            )
+        relative = name[len(prefix) :]
+        if not _is_hidden(relative):
+            found.append(FoundFile(fs.unstrip_protocol(name), relative, _size(info)))
     return _checked(uri, sorted(found, key=_relative), is_pattern=is_pattern)
 
 

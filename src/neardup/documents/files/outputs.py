@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import TracebackType
 
-__all__ = ["OutputSet", "check_empty", "is_folder", "joined_path"]
+__all__ = ["OutputSet", "check_empty", "is_folder"]
 
 
 class OutputSet:
@@ -191,16 +191,6 @@ def is_folder(path: str) -> bool:
     fs, key = locate(path)
     with remote_errors(path, "read"):
         return bool(fs.isdir(key))
-
-
-def joined_path(folder: str, relative: str) -> str:
-    """The path of a file in an output folder.
-
-    Example:
-        >>> joined_path("s3://bucket/out/", "a.jsonl"), joined_path("out/", "a.jsonl")
-        ('s3://bucket/out/a.jsonl', 'out/a.jsonl')
-    """
-    return f"{folder.rstrip('/')}/{relative}" if is_uri(folder) else str(Path(folder, relative))
 
 
 def check_empty(path: str) -> None:

@@ -65,6 +65,11 @@ class TextFilesSource(DocumentFiles):
         """The paths of all files."""
         return [file.path for file in self._files]
 
+    @property
+    def relatives(self) -> list[str]:
+        """See DocumentFiles.relatives."""
+        return [file.relative for file in self._files]
+
     def layout(self) -> None:
         """Text files have no layout."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import zlib
 from pathlib import Path
@@ -35,6 +36,7 @@ DATA_FILES: Final = ("fingerprints", "counts", "features")
 GROUPING: Final = "grouping"
 REFERENCES: Final = "beside"
 _ASIDE: Final = "journal.new"
+_TEMPORARY: Final = re.compile(r"\..*\.(tmp|old)", re.DOTALL)
 
 
 class RunFolder:
@@ -265,7 +267,12 @@ def _records(path: Path, data: bytes) -> Iterator[dict[str, Any]]:
 
 
 def _remove_output(path: str) -> None:
-    """Remove what a killed run left beside its outputs: a file or a folder, if it is there."""
+    """Remove what a killed run left beside its outputs: a file or a folder, if it is there.
+
+    Nothing is removed that does not have the name of such a file, whatever the journal says.
+    """
+    if not _TEMPORARY.fullmatch(Path(path).name):
+        return
     shutil.rmtree(path, ignore_errors=True)
     with contextlib.suppress(OSError):
         Path(path).unlink()
