@@ -45,7 +45,7 @@ def path_below(folder: str, relative: str) -> str:
 
 
 def check_relative(relative: str, folder: str) -> None:
-    r"""Raise DataError if a name leads out of a folder; on any system, "/" and "\" both separate."""
+    r"""Raise DataError if a name leads out of a folder; "/" and "\" separate on any system."""
     first, *others = _SEPARATORS.split(relative)
     parts = [first, *others]
     if not relative.strip("."):
