@@ -30,7 +30,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT.parent / "shared" / "data" / "scancode_licenses_en"
-TARGET = ROOT / "src" / "neardup" / "cli" / "demo.jsonl.gz"
+TARGET = ROOT / "src" / "neardup" / "cli" / "commands" / "demo.jsonl.gz"
 SEED = "neardup demo 1"
 MAX_CHARACTERS = 36_000
 MAX_LONG_CHARACTERS = 900_000

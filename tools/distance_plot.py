@@ -41,7 +41,7 @@ def main() -> None:
 
 def read_texts() -> list[str]:
     """The documents of the demo."""
-    corpus = importlib.resources.files("neardup") / "cli" / "demo.jsonl.gz"
+    corpus = importlib.resources.files("neardup") / "cli" / "commands" / "demo.jsonl.gz"
     with corpus.open("rb") as packed, gzip.open(packed) as lines:
         return [json.loads(line)["text"] for line in lines]
 

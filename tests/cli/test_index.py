@@ -25,7 +25,7 @@ import pytest
 
 import neardup as nd
 from commands import DOCS, NEARDUP, TEXT, TIMEOUT, Here, lines, needs_jit, read, write
-from neardup.cli.index import app
+from neardup.cli.commands.index import app
 
 if TYPE_CHECKING:
     from collections.abc import Callable

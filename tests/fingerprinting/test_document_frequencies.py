@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import neardup as nd
 from neardup.cli import app
-from neardup.cli.idf import learn as cli_learn
-from neardup.cli.idf import merge
+from neardup.cli.commands.idf import learn as cli_learn
+from neardup.cli.commands.idf import merge
 from neardup.errors import DataError, FileError, RecipeError, UsageError
 from neardup.features import frequencies
 from neardup.fingerprinting import document_frequencies

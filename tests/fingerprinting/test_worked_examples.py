@@ -133,7 +133,7 @@ def test_two_chinese_passages_from_their_text() -> None:
 
 @pytest.mark.skipif(not JIT, reason="two thousand documents are slow in plain Python")
 def test_collisions_of_the_demo_are_those_of_the_page() -> None:
-    corpus = importlib.resources.files("neardup") / "cli" / "demo.jsonl.gz"
+    corpus = importlib.resources.files("neardup") / "cli" / "commands" / "demo.jsonl.gz"
     with corpus.open("rb") as packed, gzip.open(packed) as lines:
         texts = dict.fromkeys(json.loads(line)["text"] for line in lines)
     values, n = np.ma.getdata(nd.fingerprints(list(texts)))[:, 0], len(texts)

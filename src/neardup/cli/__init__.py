@@ -13,16 +13,16 @@ from typing import Annotated, Any, Final, NoReturn
 
 import typer
 
-from neardup.cli.compare import compare
-from neardup.cli.compile import compile_kernels
-from neardup.cli.dedup import dedup
-from neardup.cli.demo import demo
-from neardup.cli.explain import explain
-from neardup.cli.fingerprint import fingerprint
-from neardup.cli.idf import app as idf
-from neardup.cli.index import app as index
-from neardup.cli.pairs import pairs
-from neardup.cli.show import show
+from neardup.cli.commands.compare import compare
+from neardup.cli.commands.compile import compile_kernels
+from neardup.cli.commands.dedup import dedup
+from neardup.cli.commands.demo import demo
+from neardup.cli.commands.explain import explain
+from neardup.cli.commands.fingerprint import fingerprint
+from neardup.cli.commands.idf import app as idf
+from neardup.cli.commands.index import app as index
+from neardup.cli.commands.pairs import pairs
+from neardup.cli.commands.show import show
 from neardup.errors import NeardupError
 from neardup.version import __version__
 

@@ -37,7 +37,7 @@ def demo(
     outputs = Outputs(
         str(output / "unique.jsonl"), str(output / "dropped.csv"), str(output / "clusters.csv")
     )
-    corpus = importlib.resources.files("neardup") / "cli" / "demo.jsonl.gz"
+    corpus = importlib.resources.files("neardup") / "cli" / "commands" / "demo.jsonl.gz"
     matching = Matching()
     warm_up(lambda: dedup_texts(["one", "one"], matching, Resources()), by_features=True)
     with importlib.resources.as_file(corpus) as path, progress() as shown:
