@@ -28,9 +28,11 @@ lint: $(VENV)/developed
 
 bench: $(VENV)/developed
 	$(BIN)/python bench/run.py
+	$(BIN)/python tools/benchmark_tables.py
 
 accuracy: $(VENV)/developed
 	$(BIN)/python bench/experiments/accuracy.py
+	$(BIN)/python tools/benchmark_tables.py
 
 memory-limit: $(VENV)/developed
 	NEARDUP_MEMORY_SCALE=8 $(BIN)/python -m pytest tests/pipeline/test_memory_limit.py -k 'limit or ten_times'

@@ -1,4 +1,6 @@
-"""Choose the demo corpus from ScanCode's licence texts: `python tools/demo_corpus.py [SOURCE]`.
+"""Write src/neardup/cli/demo.jsonl.gz, the demo corpus, chosen from ScanCode's licence texts.
+
+    python tools/demo_corpus.py [SOURCE]
 
 SOURCE is a folder with docs.jsonl.gz, clusters.csv.gz and near_pairs.csv.gz (Jaccard over
 5-character shingles, 0.8 and above). The choice, in this order, from the licence texts and notices

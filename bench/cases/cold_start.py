@@ -21,7 +21,8 @@ def rows(quick: bool) -> list[Row]:
     seconds: dict[str, Any] = {"better": "lower", "unit": "s"}
     started = Measurement.of(CASE, "start", OURS)
     table = [
-        Row("import neardup, beyond numpy and pyarrow", started, target=0.15, **seconds),
+        Row("import neardup", started, target=0.15, key="import", **seconds),
+        Row("every name of neardup, beyond numpy and pyarrow", started, **seconds),
         Row("neardup --help", started, (), 0.5, "lower", "help", "s"),
     ]
     if not quick:
@@ -53,10 +54,9 @@ def seconds_of(command: list[str], environment: dict[str, str] | None = None) ->
 
 def start() -> dict[str, Any]:
     base = fastest([sys.executable, "-c", "import numpy, pyarrow"])
-    ours = fastest([sys.executable, "-c", "import neardup"])
     return {
-        "value": ours - base,
-        "import": ours,
+        "value": fastest([sys.executable, "-c", "from neardup import *"]) - base,
+        "import": fastest([sys.executable, "-c", "import neardup"]),
         "base": base,
         "help": fastest([program(), "--help"]),
     }

@@ -67,7 +67,8 @@ def lifetime(n: int, ids: str) -> dict[str, Any]:
     folder = Path(tempfile.mkdtemp(dir="."))
     try:
         with neardup.DurableIndex.open(folder / "warm", distance=DISTANCE) as warm:
-            warm.add(range(200_000), fingerprints[:200_000])
+            few = fingerprints[:200_000]
+            warm.add(range(len(few)), few)
         index = neardup.DurableIndex.open(folder / "index", distance=DISTANCE)
         commits, start = [], time.perf_counter()
         for first in range(0, n, BATCH):
