@@ -83,8 +83,9 @@ def matched(path: str, recall: float | None, keys: str = "planned") -> dict[str,
     import numpy as np
 
     from cases.pairs import forget_peak, memory
-    from neardup.pipeline.run.collection import Collection, Resources
+    from neardup.pipeline.run.collection import Collection
     from neardup.pipeline.run.matching import Matching
+    from neardup.pipeline.run.resources import Resources
     from neardup.similarity.band_plans import plan_bands
     from neardup.similarity.bands import documents_with_partner
     from neardup.similarity.feature_sets import Match

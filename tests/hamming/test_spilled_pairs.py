@@ -216,7 +216,7 @@ def test_files_of_pairs_name_the_ids(ending: str, tmp_path: Path) -> None:
     limits = Limits(budget=MANY_SLABS, tmp=str(tmp_path))
     summary = pairs_file([str(tmp_path / "[ab].parquet")], str(output), 3, limits=limits)
     want = [(*row, ids[row[0]], ids[row[1]]) for row in brute(fps, 3)]
-    assert (summary["pairs"], summary["fingerprints"]) == (len(want), len(fps))
+    assert (summary.pairs, summary.fingerprints) == (len(want), len(fps))
     if ending == "parquet":
         assert [tuple(row.values()) for row in pq.read_table(output).to_pylist()] == want
     else:

@@ -69,7 +69,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"fingerprinting.md5_windows", "fingerprinting.values", "kernels.fingerprinting"},
     "pipeline.run": BASE
     | {"version", "documents", "features", "fingerprinting", "fingerprinting.values"}
-    | {"hamming", "index.durable", "similarity"},
+    | {"hamming", "hamming.plans", "index.durable", "similarity"},
     "pipeline": BASE
     | {"documents", "documents.files", "features", "fingerprinting", "fingerprinting.values"}
     | {"hamming", "hamming.plans", "hamming.search", "hamming.spilled", "index", "index.durable"}

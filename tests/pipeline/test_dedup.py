@@ -68,8 +68,30 @@ def matchings(draw: st.DrawFn) -> Matching:
         draw(st.one_of(distances, similarities, verified)),
         keep=draw(st.sampled_from(KEEPS)),
         policy=draw(st.sampled_from(POLICIES)),
-        workers=draw(st.sampled_from([1, 3])),
     )
+
+
+@given(matching=matchings())
+def test_a_matching_goes_through_json(matching: Matching) -> None:
+    assert Matching.from_dict(json.loads(json.dumps(matching.to_dict()))) == matching
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [({"workers": 2}, "'workers' is no part of a matching"), ({"keep": "best"}, "keep is 'best'")],
+)
+def test_a_matching_of_wrong_values_is_refused(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        Matching.from_dict(values)
+
+
+def test_a_plan_that_cannot_work_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    source, state = tmp_path / "docs.jsonl", tmp_path / "state"
+    for matching, plan in ((Matching(distance=3), "multi:2"), (Matching(), "scan")):
+        using = Resources(resume=str(state), plan=plan)
+        with pytest.raises(UsageError, match="plan"):
+            dedup_files([str(source)], Outputs(), matching, ReadOptions(), using)
+    assert not state.exists()
 
 
 class Oracle:
@@ -154,21 +176,23 @@ def check(result: DedupResult, texts: list[str], matching: Matching, address: An
 
 
 @settings(max_examples=300 if JIT else 30)
-@given(texts=documents, matching=matchings())
-@example([], Matching(distance=3, keep="longest", policy="components"))
-@example([], Matching(keep="longest", policy="components"))
-@example(["", "", "!"], Matching(distance=3, keep="last"))
-@example(["", "", "!"], Matching(similarity=0.1, keep="last"))
-def test_a_run_in_memory_equals_the_oracle(texts: list[str], matching: Matching) -> None:
+@given(texts=documents, matching=matchings(), workers=st.sampled_from([1, 3]))
+@example([], Matching(distance=3, keep="longest", policy="components"), 1)
+@example([], Matching(keep="longest", policy="components"), 1)
+@example(["", "", "!"], Matching(distance=3, keep="last"), 1)
+@example(["", "", "!"], Matching(similarity=0.1, keep="last"), 1)
+def test_a_run_in_memory_equals_the_oracle(
+    texts: list[str], matching: Matching, workers: int
+) -> None:
     options = {field.name: getattr(matching, field.name) for field in dataclasses.fields(Matching)}
-    del options["plan"]
-    check(nd.dedup(texts, **options), texts, matching)
+    check(nd.dedup(texts, **options, workers=workers), texts, matching)
 
 
 @settings(max_examples=60 if JIT else 12)
 @given(
     texts=documents,
     matching=matchings(),
+    workers=st.sampled_from([1, 3]),
     batch_bytes=st.sampled_from([1, 40, 1 << 20]),
     memory=st.sampled_from([1 << 10, 1 << 20, 1 << 30]),
     cut=st.integers(0, 14),
@@ -177,6 +201,7 @@ def test_a_run_over_files_equals_the_oracle(
     tmp_path_factory: pytest.TempPathFactory,
     texts: list[str],
     matching: Matching,
+    workers: int,
     batch_bytes: int,
     memory: int,
     cut: int,
@@ -188,7 +213,7 @@ def test_a_run_over_files_equals_the_oracle(
         Path(path).write_bytes(b"".join(line(text) for text in part))
     outputs = Outputs(*(str(folder / name) for name in ("out.jsonl", "dups.jsonl", "cl.jsonl")))
     read = ReadOptions(batch_bytes=batch_bytes)
-    result = dedup_files(paths, outputs, matching, read, Resources(memory))
+    result = dedup_files(paths, outputs, matching, read, Resources(memory, workers=workers))
     places = [
         f"{path}:{row}"
         for path, part in zip(paths, parts, strict=True)
@@ -380,11 +405,11 @@ def test_parts_of_a_fingerprint_file_are_in_the_order_of_the_input(
     summary = fingerprint_files(
         [str(path) for path in halves],
         str(tmp_path / "fps.parquet"),
-        Matching(distance=0),
+        nd.Recipe(),
         ReadOptions(batch_bytes=40),
     )
     found = read_fingerprints(str(tmp_path / "fps.parquet"))
-    assert (summary.kept, summary.empty) == (len(texts), 1)
+    assert (summary.documents, summary.empty) == (len(texts), 1)
     assert found.ids.to_pylist() == [
         f"{path}:{row + 1}"
         for path, part in zip(halves, (texts[:7], texts[7:]), strict=True)
@@ -401,7 +426,7 @@ def test_fingerprints_and_pairs_of_files_equal_the_oracle(
     folder = tmp_path_factory.mktemp("fps")
     source, fps, found = (str(folder / x) for x in ("docs.jsonl", "fps.parquet", "pairs.parquet"))
     Path(source).write_bytes(b"".join(line(text) for text in texts))
-    summary = fingerprint_files([source], fps, Matching(distance=0, recipe=recipe), ReadOptions())
+    summary = fingerprint_files([source], fps, recipe, ReadOptions())
     values = [naive.fingerprint(text, recipe) for text in texts]
     stored = pq.read_table(fps)
     assert stored["id"].to_pylist() == [f"{source}:{i + 1}" for i in range(len(texts))]
@@ -413,7 +438,7 @@ def test_fingerprints_and_pairs_of_files_equal_the_oracle(
     ] == values
     assert summary.empty == values.count(None)
     expected = naive.pairs(values, k)
-    assert pairs_file(fps, found, k)["pairs"] == len(expected)
+    assert pairs_file(fps, found, k).pairs == len(expected)
     table = pq.read_table(found)
     rows = zip(*(table[name].to_pylist() for name in ("left", "right", "distance")), strict=True)
     assert list(rows) == expected

@@ -10,8 +10,8 @@ import pytest
 from neardup.documents import ReadOptions
 from neardup.errors import UsageError
 from neardup.pipeline.estimate import estimate_run
-from neardup.pipeline.run.collection import Resources
 from neardup.pipeline.run.matching import Matching
+from neardup.pipeline.run.resources import Resources
 from suite import JIT
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ def corpus(tmp_path: Path) -> Path:
     return write(tmp_path / "news.jsonl", 400)
 
 
-def estimate(path: Path, matching: Matching) -> dict[str, object]:
-    return estimate_run([str(path)], matching, ReadOptions(), Resources()).to_dict()
+def estimate(path: Path, matching: Matching, plan: str = "auto") -> dict[str, object]:
+    return estimate_run([str(path)], matching, ReadOptions(), Resources(plan=plan)).to_dict()
 
 
 def test_a_small_input_is_counted_not_extrapolated(corpus: Path) -> None:
@@ -44,7 +44,7 @@ def test_a_small_input_is_counted_not_extrapolated(corpus: Path) -> None:
 
 
 def test_exact_mode_names_its_plan(corpus: Path) -> None:
-    found = estimate(corpus, Matching(distance=3, plan="multi:5"))
+    found = estimate(corpus, Matching(distance=3), plan="multi:5")
     assert found["search"] == "fingerprints, exact: multi:5"
     assert found["tables"] == 10
 

@@ -87,9 +87,10 @@ from neardup.documents import ReadOptions
 from neardup.pipeline.run.matching import Matching
 from neardup.pipeline import Outputs, Resources, dedup_files
 few, path, target, tmp, memory, room = sys.argv[1:]
-matching = Matching(workers=2)
+matching = Matching()
 def run(source, nbytes):
-    return dedup_files([source], Outputs(target), matching, ReadOptions(), Resources(nbytes, tmp))
+    using = Resources(nbytes, tmp, workers=2)
+    return dedup_files([source], Outputs(target), matching, ReadOptions(), using)
 run(few, 1 << 30)
 now = next(x for x in open("/proc/self/status") if x.startswith("VmData"))
 resource.setrlimit(resource.RLIMIT_DATA, (1024 * int(now.split()[1]) + int(room),) * 2)

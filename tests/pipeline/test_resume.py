@@ -79,7 +79,9 @@ class Case:
     def state(self) -> Path:
         return self.folder / "state"
 
-    def run(self, resume: bool = True, **changes: Any) -> dict[str, bytes]:
+    def run(
+        self, resume: bool = True, workers: int | None = None, **changes: Any
+    ) -> dict[str, bytes]:
         """What the outputs hold after a run; they are removed."""
         inputs = [str(self.folder / name) for name in ("one.jsonl", "two.jsonl.gz")]
         target = self.folder / "out"
@@ -91,7 +93,7 @@ class Case:
             Outputs(*(str(target / name) for name in names)),
             dataclasses.replace(self.matching, **changes),
             self.read,
-            Resources(1 << 20, resume=str(self.state) if resume else None),
+            Resources(1 << 20, None, str(self.state) if resume else None, workers),
         )
         return {path.name: path.read_bytes() for path in target.iterdir()}
 

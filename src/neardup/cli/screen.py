@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import typer
 
@@ -19,15 +19,11 @@ if TYPE_CHECKING:
 
     from neardup.fingerprinting.explanation import Comparison
     from neardup.pipeline.estimate import Estimate
-    from neardup.pipeline.index import IndexSummary
-    from neardup.pipeline.run.summary import FingerprintSummary, Summary
 
 __all__ = [
     "print_comparison",
-    "print_counts",
     "print_estimate",
     "print_hits",
-    "print_pairs_summary",
     "print_plans",
     "print_summary",
     "progress",
@@ -36,6 +32,12 @@ __all__ = [
 
 _NOTICE_SECONDS = 2.5
 _COMPILING = "neardup: compiling kernels for this processor; once, the next start is quick"
+
+
+class Summarised(Protocol):
+    """What a command did: values for JSON, and as a string lines for people."""
+
+    def to_dict(self) -> dict[str, Any]: ...
 
 
 @contextmanager
@@ -111,7 +113,7 @@ def warm_up(work: Callable[[], object], *, by_features: bool = False) -> None:
             process.wait()
 
 
-def print_summary(summary: Summary | FingerprintSummary | IndexSummary, as_json: bool) -> None:
+def print_summary(summary: Summarised, as_json: bool) -> None:
     """Print the summary: JSON on the standard output, or lines for people on the standard error."""
     if as_json:
         typer.echo(json.dumps(summary.to_dict()))
@@ -138,47 +140,9 @@ def print_hits(found: list[tuple[Any, int]], total: int | None, as_json: bool) -
         typer.echo("nothing near is stored", err=True)
 
 
-def print_counts(counts: dict[str, Any], as_json: bool, *, out: bool = False) -> None:
-    """Print named values: JSON, or a line each, on the standard error unless `out`."""
-    if as_json:
-        typer.echo(json.dumps(counts))
-        return
-    for name, value in counts.items():
-        for line in _lines_of(name, value):
-            typer.echo(line, err=not out)
-
-
-def _lines_of(name: str, value: Any) -> list[str]:
-    if isinstance(value, list):
-        return [line for i, each in enumerate(value) for line in _lines_of(f"{name} {i}", each)]
-    if isinstance(value, dict):
-        value = ", ".join(f"{key} {_number(each)}" for key, each in value.items())
-    return [f"{name.replace('_', ' '):<12} {_number(value)}"]
-
-
-def _number(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:,.2f}"
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
-
-
 def print_plans(plans: Any, as_json: bool) -> None:
     """Print a comparison of search plans."""
     typer.echo(json.dumps(plans.to_pylist()) if as_json else str(plans))
-
-
-def print_pairs_summary(found: dict[str, Any], as_json: bool) -> None:
-    """Print what `pairs_file` or `clusters_file` found."""
-    if as_json:
-        typer.echo(json.dumps(found))
-        return
-    what = f"{found['pairs']:,} pairs" if "pairs" in found else f"{found['kept']:,} kept"
-    typer.echo(
-        f"{what} within {found['distance']} bits among {found['fingerprints']:,} fingerprints in"
-        f" {found['seconds']['total']:.2f} s"
-        f" (plan {found['plan']})\nwrote {found['output']}",
-        err=True,
-    )
 
 
 def print_comparison(found: Comparison, as_json: bool) -> None:

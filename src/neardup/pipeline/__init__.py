@@ -8,7 +8,7 @@ from neardup.pipeline.deduplicate import DedupResult, Outputs, dedup, dedup_file
 from neardup.pipeline.fingerprint import fingerprint_files
 from neardup.pipeline.pair_files import clusters_file, pairs_file
 from neardup.pipeline.run.against import Against
-from neardup.pipeline.run.collection import Resources
+from neardup.pipeline.run.resources import Resources
 from neardup.pipeline.similar_texts import similar_pairs
 
 __all__ = [

@@ -28,10 +28,11 @@ from neardup.documents import (
 from neardup.errors import UsageError
 from neardup.fingerprinting.recipe import Recipe
 from neardup.pipeline.run.against import Against, ReferenceIndex
-from neardup.pipeline.run.collection import Collection, Resources, batches_of
+from neardup.pipeline.run.collection import Collection, batches_of
 from neardup.pipeline.run.facts import run_facts
 from neardup.pipeline.run.matching import Matching
 from neardup.pipeline.run.new_documents import NewDocuments
+from neardup.pipeline.run.resources import Resources
 from neardup.pipeline.run.results import (
     CLUSTERS,
     DUPLICATES,
@@ -179,13 +180,12 @@ def dedup(  # noqa: PLR0913
         measure,
         keep=keep,
         policy=policy,
-        workers=workers,
         recipe=recipe or Recipe(),
         recall=recall,
     )
     read = ReadOptions(fields, id, on_error == "skip", within=within, number=matching.number)
     folder = None if resume is None else os.fspath(resume)
-    resources = Resources(memory_bytes(memory), resume=folder)
+    resources = Resources(memory_bytes(memory), resume=folder, workers=workers)
     files = (output, duplicates, clusters, rejects)
     paths = _paths(source, output is not None)
     if paths is not None:
@@ -228,10 +228,13 @@ def dedup_files(
     Raises:
         UsageError, DataError, FileError: As `dedup`.
     """
+    matching.check_plan(resources.plan)
     shown = progress or Quiet()
     watch = Stopwatch(shown)
     with ExitStack() as stack:
-        known = None if against is None else ReferenceIndex(against, matching, read)
+        known = None
+        if against is not None:
+            known = ReferenceIndex(against, matching, read, resources.workers)
         if known is not None:
             stack.callback(known.close)
         sources = open_inputs(stack, paths, resources, format_name)

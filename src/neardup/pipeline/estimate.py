@@ -12,7 +12,7 @@ import numpy as np
 from neardup.documents import ReadOptions, Rejects, open_sources
 from neardup.errors import UsageError
 from neardup.hamming.plans.join import plan_pairs
-from neardup.pipeline.run.collection import Collection, Resources
+from neardup.pipeline.run.collection import Collection
 from neardup.similarity.feature_sets import Work
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from neardup.documents import Source
     from neardup.pipeline.run.matching import Matching
+    from neardup.pipeline.run.resources import Resources
 
 __all__ = ["Estimate", "estimate_run"]
 
@@ -158,7 +159,7 @@ def _extrapolate(
             search, tables, bits = f"bands, recall {bands.recall:.4f}", bands.tables, bands.bits
     else:
         sample = np.ma.getdata(values)
-        plan = plan_pairs(max(2, documents), matching.distance or 0, bits, sample, matching.plan)
+        plan = plan_pairs(max(2, documents), matching.distance or 0, bits, sample, resources.plan)
         search, tables = (
             f"fingerprints, exact: {plan.name}",
             plan.tables,

@@ -16,8 +16,8 @@ from neardup.documents import Rejects, write_table
 from neardup.documents.addresses import Addresses
 from neardup.fingerprinting.files import fingerprint_table
 from neardup.fingerprinting.fingerprints import Fingerprinter
-from neardup.pipeline.run.collection import Resources
-from neardup.pipeline.run.summary import Summary
+from neardup.pipeline.run.resources import Resources
+from neardup.pipeline.run.summary import FingerprintSummary
 from neardup.pipeline.steps import begin_reading, open_inputs, output_set
 from neardup.runtime.progress import Quiet, Stopwatch
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from neardup.documents import Batch, ReadOptions, Source
-    from neardup.pipeline.run.matching import Matching
+    from neardup.fingerprinting.recipe import Recipe
     from neardup.runtime.progress import Progress
 
 __all__ = ["fingerprint_files"]
@@ -37,19 +37,21 @@ BYTES_A_PART: Final = 1 << 26
 def fingerprint_files(
     paths: Sequence[str],
     output: str,
-    matching: Matching,
+    recipe: Recipe,
     read: ReadOptions,
+    resources: Resources | None = None,
     rejects_path: str | None = None,
     progress: Progress | None = None,
     format_name: str | None = None,
-) -> Summary:
+) -> FingerprintSummary:
     """Write the fingerprints of files' documents to a fingerprint file.
 
     Args:
         paths: Inputs, as for `open_sources`.
         output: A Parquet file.
-        matching: Its recipe and workers count.
+        recipe: How to fingerprint.
         read: Which fields to read, and what to do with bad records.
+        resources: Its threads, and the folder for temporary files.
         rejects_path: Where bad records go if they are skipped.
         progress: Told where the run is.
         format_name: Format of all inputs; their extensions tell unless given.
@@ -57,30 +59,28 @@ def fingerprint_files(
     Raises:
         UsageError, DataError, FileError: As `dedup`.
     """
-    shown = progress or Quiet()
+    shown, using = progress or Quiet(), resources or Resources()
     watch = Stopwatch(shown)
     with ExitStack() as stack:
-        sources = open_inputs(stack, paths, Resources(), format_name)
-        written = stack.enter_context(output_set(sources, Resources()))
+        sources = open_inputs(stack, paths, using, format_name)
+        written = stack.enter_context(output_set(sources, using))
         rejects = Rejects(rejects_path, written)
         begin_reading(sources, watch)
-        parts = Parts(sources, matching)
+        parts = Parts(sources, recipe, using.workers)
         stack.callback(parts.close)
-        none = np.empty((0, matching.recipe.words), np.uint64)
-        schema = fingerprint_table(pa.array([], pa.large_string()), none, matching.recipe).schema
+        none = np.empty((0, recipe.words), np.uint64)
+        schema = fingerprint_table(pa.array([], pa.large_string()), none, recipe).schema
         write_table(written, output, schema, parts.written(read, rejects, shown))
         written.commit()
-    return Summary(
-        read=parts.documents + rejects.count,
-        kept=parts.documents,
-        dropped=0,
-        rejected=rejects.count,
+    return FingerprintSummary(
+        documents=parts.documents,
+        fingerprints=parts.documents - parts.empty,
         empty=parts.empty,
-        clusters=0,
+        rejected=rejects.count,
         nbytes=parts.nbytes,
         seconds=watch.stop(),
         outputs=[output],
-        settings=matching.settings(parts.documents),
+        settings={"recipe": recipe.to_json(), "digest": recipe.digest},
     )
 
 
@@ -89,17 +89,18 @@ class Parts:
 
     Args:
         sources: The inputs.
-        matching: Its recipe and workers count.
+        recipe: How to fingerprint.
+        workers: Threads.
 
     Attributes:
         documents: How many there were so far; `empty` ones of these have no tokens.
         nbytes: Bytes that were read.
     """
 
-    def __init__(self, sources: Sequence[Source], matching: Matching) -> None:
+    def __init__(self, sources: Sequence[Source], recipe: Recipe, workers: int | None) -> None:
         """Read nothing yet."""
         self.documents = self.empty = self.nbytes = 0
-        self._sources, self._matching = sources, matching
+        self._sources, self._recipe, self._workers = sources, recipe, workers
         self._open: list[_Part] = []
 
     def written(
@@ -123,7 +124,8 @@ class Parts:
             part.fingerprinter.__exit__()
 
     def _begin(self) -> _Part:
-        self._open.append(_Part([source.name for source in self._sources], self._matching))
+        names = [source.name for source in self._sources]
+        self._open.append(_Part(names, self._recipe, self._workers))
         return self._open[-1]
 
     def _finished(self, but: int) -> Iterator[pa.RecordBatch]:
@@ -136,15 +138,15 @@ class Parts:
             self.documents += len(values)
             self.empty += int(np.ma.getmaskarray(values)[:, 0].sum())
             ids = part.addresses.of(np.arange(len(values)))
-            yield from fingerprint_table(ids, values, self._matching.recipe).to_batches()
+            yield from fingerprint_table(ids, values, self._recipe).to_batches()
 
 
 class _Part:
     """Batches that are read one after the other."""
 
-    def __init__(self, names: Sequence[str], matching: Matching) -> None:
+    def __init__(self, names: Sequence[str], recipe: Recipe, workers: int | None) -> None:
         self.addresses = Addresses(names)
-        self.fingerprinter = Fingerprinter(matching.recipe, matching.workers)
+        self.fingerprinter = Fingerprinter(recipe, workers)
         self._rows = self._bytes = 0
 
     def add(self, source: int, batch: Batch) -> None:

@@ -15,7 +15,8 @@ from neardup.documents import Rejects, write_table
 from neardup.documents.addresses import Addresses
 from neardup.errors import DataError, RecipeError, UsageError
 from neardup.fingerprinting.files import FingerprintFile, read_fingerprints
-from neardup.pipeline.run.collection import Resources
+from neardup.pipeline.run.resources import Resources
+from neardup.pipeline.run.summary import QuerySummary
 from neardup.pipeline.steps import open_inputs, output_set
 from neardup.runtime.progress import Quiet, Stopwatch
 
@@ -155,7 +156,7 @@ def ask_files(
     rejects_path: str | None = None,
     progress: Progress | None = None,
     format_name: str | None = None,
-) -> dict[str, Any]:
+) -> QuerySummary:
     """Write what the index has near each document of files: the columns of HITS.
 
     Args:
@@ -167,10 +168,6 @@ def ask_files(
         rejects_path: Where bad records go if they are skipped.
         progress: Told where the run is.
         format_name: Format of all inputs; their extensions tell unless given.
-
-    Returns:
-        Counts: queries, empty ones, matched ones, hits, hits that the limit cut, rejected records;
-        seconds.
 
     Raises:
         UsageError, DataError, FileError, RecipeError: As `add_files`.
@@ -198,7 +195,7 @@ def ask_files(
 
         write_table(inputs.written, output, HITS, answers())
         counts["rejected"] = inputs.finish()
-    return {**counts, "seconds": watch.stop(), "output": output}
+    return QuerySummary(**counts, seconds=watch.stop(), output=output)
 
 
 class _Inputs:

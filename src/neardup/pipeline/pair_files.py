@@ -19,6 +19,7 @@ from neardup.hamming.spilled.groups import spilled_components, spilled_greedy
 from neardup.hamming.spilled.sources import open_rows
 from neardup.pipeline.row_ids import RowIds
 from neardup.pipeline.run.results import CLUSTERS
+from neardup.pipeline.run.summary import ClustersSummary, PairsSummary
 from neardup.runtime.progress import Quiet, Stopwatch
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def pairs_file(
     plan: str = "auto",
     limits: Limits | None = None,
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> PairsSummary:
     """Write every pair within `distance` bits of fingerprint files, sorted.
 
     Args:
@@ -54,10 +55,6 @@ def pairs_file(
         plan: As for `pairs`.
         limits: Memory, folder for spill files, threads, most pairs.
         progress: Told where the run is.
-
-    Returns:
-        How many fingerprints and pairs there are, the plan, bytes spilled, and the seconds of each
-        step.
 
     Raises:
         UsageError: For a wrong plan or distance.
@@ -83,16 +80,9 @@ def pairs_file(
                     spilled = rows.nbytes + found.spilled + ids.nbytes
                 pairs = found.spool.count
         written.commit()
-    return {
-        "fingerprints": rows.count,
-        "pairs": pairs,
-        "distance": distance,
-        "bits": bits,
-        "plan": plan,
-        "output": output,
-        "spilled": spilled,
-        "seconds": watch.stop(),
-    }
+    return PairsSummary(
+        rows.count, pairs, distance, bits, plan, output, spilled, seconds=watch.stop()
+    )
 
 
 def clusters_file(
@@ -103,7 +93,7 @@ def clusters_file(
     policy: str = "greedy",
     limits: Limits | None = None,
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> ClustersSummary:
     """Write the cluster of every row of fingerprint files, and whether it is kept.
 
     Args:
@@ -116,9 +106,6 @@ def clusters_file(
             first row of each is kept.
         limits: Memory, folder for spill files, threads.
         progress: Told where the run is.
-
-    Returns:
-        As `pairs_file`, with how many rows are kept instead of pairs.
 
     Raises:
         UsageError: For a wrong plan, distance or policy, or too little memory.
@@ -141,16 +128,9 @@ def clusters_file(
             write_table(written, output, CLUSTERS, _clusters(labels, reader, ids))
         written.commit()
     kept = sum(int((part == rows).sum()) for part, rows in _runs(labels))
-    return {
-        "fingerprints": len(labels),
-        "kept": kept,
-        "distance": distance,
-        "bits": reader.bits,
-        "plan": plan,
-        "policy": policy,
-        "output": output,
-        "seconds": watch.stop(),
-    }
+    return ClustersSummary(
+        len(labels), kept, distance, reader.bits, plan, policy, output, seconds=watch.stop()
+    )
 
 
 def _clusters(labels: Any, reader: FingerprintReader, ids: RowIds) -> Iterator[pa.RecordBatch]:

@@ -11,8 +11,9 @@ from neardup.documents import ReadOptions
 from neardup.features.text import text_array
 from neardup.fingerprinting.recipe import Recipe
 from neardup.fingerprinting.values import distance as hamming_distance
-from neardup.pipeline.run.collection import Collection, Resources, batches_of
+from neardup.pipeline.run.collection import Collection, batches_of
 from neardup.pipeline.run.matching import Matching, partners
+from neardup.pipeline.run.resources import Resources
 from neardup.runtime.memory import memory_bytes
 from neardup.similarity.feature_sets import similarities
 from neardup.similarity.join import similar_sets
@@ -53,13 +54,15 @@ def similar_pairs(
         [{'left': 0, 'right': 1, 'distance': 0, 'similarity': 1.0}]
     """
     chosen = recipe or Recipe()
-    matching = Matching(similarity, measure=measure, workers=workers, recipe=chosen, recall=recall)
-    with Collection([""], matching, Resources(memory_bytes(memory))) as collection:
+    matching = Matching(similarity, measure=measure, recipe=chosen, recall=recall)
+    resources = Resources(memory_bytes(memory), workers=workers)
+    with Collection([""], matching, resources) as collection:
         for batch in batches_of(text_array(texts), ReadOptions()):
             collection.add(0, batch)
         values = collection.finish()
         sets = collection.sets(values)
-        chunks = list(similar_sets(sets, matching.match, workers, partners(matching, sets)))
+        among = partners(matching, sets, workers)
+        chunks = list(similar_sets(sets, matching.match, workers, among))
         found = np.concatenate([np.zeros((0, 2), np.int64), *chunks])
         left, right = found[np.lexsort((found[:, 1], found[:, 0]))].T
         codes = np.ma.getdata(values)

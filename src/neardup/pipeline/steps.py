@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
 
     from neardup.documents import ReadOptions, Rejects, Source
-    from neardup.pipeline.run.collection import Collection, Resources
+    from neardup.pipeline.run.collection import Collection
     from neardup.pipeline.run.matching import Grouping, Matching
+    from neardup.pipeline.run.resources import Resources
     from neardup.pipeline.run.state import RunFolder
     from neardup.runtime.progress import Progress, Stopwatch
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neardup.pipeline.run.matching import Matching, group
+from neardup.pipeline.run.resources import Resources
 from neardup.runtime.spool import FeatureSpool
 from neardup.runtime.threads import worker_count
 from neardup.similarity.feature_sets import FeatureSets
@@ -38,7 +39,13 @@ def compile_search() -> None:
         spool.append(features)
         spool.append(features)
         values, offsets = np.zeros((2, 1), np.uint64), np.array([0, 3, 6])
-        group(Matching(), values, np.arange(2), FeatureSets(spool.finish(), offsets, values))
+        group(
+            Matching(),
+            Resources(),
+            values,
+            np.arange(2),
+            FeatureSets(spool.finish(), offsets, values),
+        )
 
 
 def search_compiler() -> subprocess.Popen[bytes] | None:

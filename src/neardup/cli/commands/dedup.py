@@ -123,13 +123,11 @@ def dedup(
     from neardup.pipeline.run.matching import Matching
     from neardup.runtime.memory import memory_bytes
 
-    matching = Matching(
-        similarity, distance, verify, measure, made, policy, keep, plan, workers, recall
-    )
+    matching = Matching(similarity, distance, verify, measure, made, policy, keep, recall)
     fields = shared.text_fields(text)
     read = ReadOptions(fields, id_field, skip, within=within, number=matching.number)
     outputs = Outputs(output, duplicates, clusters, rejects)
-    resources = Resources(memory_bytes(memory), tmp, resume)
+    resources = Resources(memory_bytes(memory), tmp, resume, workers, plan)
     warm_up(
         lambda: dedup_texts(["one", "one"], replace(matching, keep="first"), resources),
         by_features=matching.by_features,

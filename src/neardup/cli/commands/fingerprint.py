@@ -50,13 +50,11 @@ def fingerprint(
     from neardup.cli.screen import print_summary, progress, warm_up
     from neardup.documents import ReadOptions
     from neardup.fingerprinting.fingerprints import fingerprint as compute
-    from neardup.pipeline import fingerprint_files
-    from neardup.pipeline.run.matching import Matching
-    from neardup.pipeline.run.summary import FingerprintSummary
+    from neardup.pipeline import Resources, fingerprint_files
 
     read = ReadOptions(shared.text_fields(text), id_field, skip)
-    matching = Matching(distance=0, recipe=made, workers=workers)
+    using = Resources(workers=workers)
     warm_up(lambda: compute("one", made))
     with progress() as shown:
-        summary = fingerprint_files(inputs, output, matching, read, rejects, shown, format_name)
-    print_summary(FingerprintSummary.of(summary), json)
+        summary = fingerprint_files(inputs, output, made, read, using, rejects, shown, format_name)
+    print_summary(summary, json)

@@ -182,7 +182,7 @@ def query(
     target = output or "-"
     shared.check_json(json and not single, target, rejects)
 
-    from neardup.cli.screen import print_counts, print_hits, progress
+    from neardup.cli.screen import print_hits, print_summary, progress
     from neardup.documents import ReadOptions
     from neardup.index import DurableIndex
     from neardup.pipeline.index import Reach, ask_files
@@ -203,12 +203,12 @@ def query(
             shared.text_fields(text), id_field, shared.skip_errors(on_error, rejects)
         )
         with progress() as shown:
-            counts = ask_files(
+            summary = ask_files(
                 index, inputs or [], target, read,
                 reach=Reach(distance, limit), rejects_path=rejects, progress=shown,
                 format_name=format_name,
             )  # fmt: skip
-    print_counts(counts, json)
+    print_summary(summary, json)
 
 
 @app.command()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from neardup.cli import options as shared
 from neardup.errors import UsageError
+
+if TYPE_CHECKING:
+    from neardup.pipeline.run.summary import ClustersSummary, PairsSummary
 
 __all__ = ["pairs"]
 
@@ -59,11 +62,12 @@ def pairs(
     shared.check_json(json, output, clusters)
     shared.check_folder(tmp)
 
-    from neardup.cli.screen import print_pairs_summary, progress
+    from neardup.cli.screen import print_summary, progress
     from neardup.hamming import Limits
     from neardup.pipeline import clusters_file, pairs_file
 
     limits = Limits(memory, tmp, workers)
+    found: ClustersSummary | PairsSummary
     with progress() as shown:
         if clusters is not None:
             policy = policy or "greedy"
@@ -71,4 +75,4 @@ def pairs(
         else:
             assert output is not None  # noqa: S101  # checked above
             found = pairs_file(fingerprints, output, distance, plan, limits, shown)
-    print_pairs_summary(found, json)
+    print_summary(found, json)

@@ -54,6 +54,7 @@ class ReferenceIndex:
         against: Which.
         matching: Of the run.
         read: Of the run.
+        workers: Of the run.
 
     Raises:
         UsageError: If the index does not keep what the matching needs, was made for a smaller
@@ -62,9 +63,11 @@ class ReferenceIndex:
         FileError, DataError: As DurableIndex.open.
     """
 
-    def __init__(self, against: Against, matching: Matching, read: ReadOptions) -> None:
+    def __init__(
+        self, against: Against, matching: Matching, read: ReadOptions, workers: int | None = None
+    ) -> None:
         """Open the index."""
-        self._against, self._matching = against, matching
+        self._against, self._matching, self._workers = against, matching, workers
         self.has_ids = read.id is not None
         self.index = DurableIndex.open(against.folder, create=False, readonly=not against.update)
         try:
@@ -140,7 +143,7 @@ class ReferenceIndex:
     def _features(self, texts: list[str]) -> list[Any]:
         with (
             FeatureSpool(1 << 30) as spool,
-            Fingerprinter(self._matching.recipe, self._matching.workers, spool) as fingerprinter,
+            Fingerprinter(self._matching.recipe, self._workers, spool) as fingerprinter,
         ):
             fingerprinter.add(pa.array(texts, pa.large_string()))
             fingerprinter.finish()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -15,7 +14,6 @@ from neardup.errors import UsageError
 from neardup.features.text import text_array
 from neardup.fingerprinting.fingerprints import Fingerprinter
 from neardup.pipeline.run.matching import Grouping, Matching, group, priorities
-from neardup.runtime.memory import memory_bytes
 from neardup.runtime.spool import FeatureSpool
 from neardup.similarity.feature_sets import FeatureSets, Work
 from neardup.similarity.spilled import Spill
@@ -24,25 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from neardup.documents import ReadOptions
+    from neardup.pipeline.run.resources import Resources
     from neardup.pipeline.run.resume import Resume
 
-__all__ = ["Collection", "Resources", "batches_of"]
-
-
-@dataclass(frozen=True, slots=True)
-class Resources:
-    """What a run may use.
-
-    Args:
-        memory: Bytes that the run should stay below, beside what grows with the number of
-            documents; what does not fit goes to disk.
-        tmp: Folder for temporary files; the system's unless given.
-        resume: Folder for the state of the run, so that it can be killed and go on; or None.
-    """
-
-    memory: int = field(default_factory=lambda: memory_bytes(None))
-    tmp: str | None = None
-    resume: str | None = None
+__all__ = ["Collection", "batches_of"]
 
 
 class Collection:
@@ -51,7 +34,7 @@ class Collection:
     Args:
         names: The inputs' names, for addresses.
         matching: Decides what must stay.
-        resources: How much memory it may take, and where the rest goes.
+        resources: How much memory it may take, where the rest goes, threads, and the plan.
         resume: What an earlier run has done already, and where to keep what this one does.
         keep_features: Keep the features even if the search does not need them.
     """
@@ -65,7 +48,8 @@ class Collection:
         *,
         keep_features: bool = False,
     ) -> None:
-        """Begin without documents."""
+        """Begin without documents; UsageError for a plan that does not suit the matching."""
+        matching.check_plan(resources.plan)
         self._keep_features = keep_features or matching.by_features
         self.addresses = Addresses(names)
         self.nbytes = 0
@@ -124,7 +108,7 @@ class Collection:
 
     def _new_fingerprinter(self) -> Fingerprinter:
         spool = self._spool if self._keep_features else None
-        return Fingerprinter(self._matching.recipe, self._matching.workers, spool)
+        return Fingerprinter(self._matching.recipe, self._resources.workers, spool)
 
     def _keep(self, resume: Resume) -> None:
         """Wait for the fingerprints of what was added since the last time, and keep them."""
@@ -190,7 +174,8 @@ class Collection:
         order = priorities(own, self._matching.keep, np.concatenate(self._measured))
         order = np.concatenate([np.arange(own, len(values)), order])
         sets = self.sets(values) if self._matching.by_features else None
-        return group(self._matching, values, order, sets, self._groups.numbers(), work, known)
+        groups = self._groups.numbers()
+        return group(self._matching, self._resources, values, order, sets, groups, work, known)
 
 
 class _GroupNumbers:

@@ -6,19 +6,26 @@ their feature sets, with or without a distance as well (similarity mode).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Final
+import json
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from neardup.errors import UsageError
 from neardup.fingerprinting.recipe import Recipe
 from neardup.hamming.clusters import components, greedy
+from neardup.hamming.plans.checks import check_join_plan
 from neardup.similarity.band_plans import BandPlan, plan_bands
 from neardup.similarity.bands import documents_with_partner
 from neardup.similarity.feature_sets import FeatureSets, Match, Work, similarities
 from neardup.similarity.join import similar_components, similar_greedy
 from neardup.similarity.recall import check_recall
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from neardup.pipeline.run.resources import Resources
 
 __all__ = [
     "KEEPS",
@@ -38,7 +45,7 @@ DEFAULT_SIMILARITY: Final = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """When documents match and which one of a group to keep.
+    """When documents match and which one of a group to keep: all that a result depends on.
 
     Args:
         similarity: Least similarity of the feature sets; 0.8 unless a distance is given.
@@ -51,8 +58,6 @@ class Matching:
         keep: Which document has priority: "first", "last", "longest" (in code points), or the one
             with the largest or smallest number in a field ("max:FIELD", "min:FIELD"; no number
             comes last). Ties go to the first.
-        plan: How to search for fingerprints, as for `pairs`.
-        workers: Threads; the processors at hand unless given.
         recall: Least share of the similar pairs that is found, for a pair exactly at the threshold;
             1 finds all.
 
@@ -68,8 +73,6 @@ class Matching:
     recipe: Recipe = field(default_factory=Recipe)
     policy: str = "greedy"
     keep: str = "first"
-    plan: str = "auto"
-    workers: int | None = None
     recall: float = 1.0
 
     def __post_init__(self) -> None:
@@ -87,8 +90,6 @@ class Matching:
             )
         if self.verify is not None and self.distance is None:
             raise UsageError("verify belongs to distance: similarity is always verified")
-        if self.by_features and self.plan != "auto":
-            raise UsageError("a plan belongs to distance without verify: similarity has one search")
         if check_recall(self.recall) < 1 and not self.by_features:
             raise UsageError("recall belongs to similarity: a distance finds every pair")
         if self.by_features:
@@ -121,6 +122,45 @@ class Matching:
         if self.recall == 1 or not self.by_features:
             return None
         return plan_bands(self.match.similarity, self.recall, documents, self.measure)
+
+    def check_plan(self, plan: str) -> None:
+        """Refuse a plan that cannot find these matches.
+
+        Raises:
+            UsageError: For any plan but "auto" where features are compared, or one that is unknown
+                or cannot work for the distance.
+        """
+        if not self.by_features:
+            check_join_plan(plan, self.distance or 0, self.recipe.bits)
+        elif plan != "auto":
+            raise UsageError("a plan belongs to distance without verify: similarity has one search")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as values that JSON can hold; `from_dict` takes it."""
+        return {
+            each.name: getattr(self, each.name) for each in fields(self) if each.name != "recipe"
+        } | {"recipe": json.loads(self.recipe.to_json())}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Matching:
+        """Make one of what `to_dict` gave, on another machine or in another process.
+
+        Raises:
+            UsageError: For a name that is none of its own, or values that contradict themselves.
+            RecipeError: If the recipe cannot be.
+
+        Example:
+            >>> asked = Matching(distance=3, keep="longest")
+            >>> Matching.from_dict(asked.to_dict()) == asked
+            True
+        """
+        known = {each.name for each in fields(cls)}
+        for name in sorted(set(values) - known):
+            raise UsageError(f"{name!r} is no part of a matching: use {', '.join(sorted(known))}")
+        given = dict(values)
+        if "recipe" in given:
+            given["recipe"] = Recipe.from_json(json.dumps(given["recipe"]))
+        return cls(**given)
 
     def settings(self, documents: int = 0) -> dict[str, Any]:
         """What was asked for, and what was planned for so many documents, for the summary."""
@@ -197,6 +237,7 @@ def priorities(n: int, keep: str, measured: Any = None) -> Any:
 
 def group(
     matching: Matching,
+    resources: Resources,
     values: Any,
     order: Any,
     sets: FeatureSets | None,
@@ -208,6 +249,7 @@ def group(
 
     Args:
         matching: When documents match.
+        resources: Its threads and its plan.
         values: uint64 (n, width), fingerprints, masked where a document is empty.
         order: int64 (n,): `priorities`.
         sets: The feature sets, if `matching.by_features`.
@@ -217,34 +259,33 @@ def group(
         first_new: So many documents, the first in order, are kept whatever matches them; only
             a greedy search on features may have any.
     """
+    workers = resources.workers
     if sets is not None and matching.policy == "greedy":
-        among = partners(matching, sets)
+        among = partners(matching, sets, workers)
         chosen = order if among is None else order[np.isin(order, among)]
         first = first_new if among is None else int(np.isin(order[:first_new], among).sum())
-        kept_by, score = similar_greedy(sets, chosen, matching.match, matching.workers, work, first)
+        kept_by, score = similar_greedy(sets, chosen, matching.match, workers, work, first)
         return Grouping(kept_by, kept_by, score)
     if sets is not None:
-        among = partners(matching, sets)
-        label = similar_components(sets, matching.match, matching.workers, among)
+        among = partners(matching, sets, workers)
+        label = similar_components(sets, matching.match, workers, among)
         kept_by = _best(label, order)
         rows = np.arange(len(sets))
         return Grouping(kept_by, label, similarities(sets, rows, kept_by, matching.measure))
     distance, bits = matching.distance or 0, matching.recipe.bits
     if matching.policy == "greedy":
-        kept_by = greedy(
-            values, order, distance, bits, matching.plan, matching.workers, groups=groups
-        )
+        kept_by = greedy(values, order, distance, bits, resources.plan, workers, groups=groups)
         return Grouping(kept_by, kept_by, None)
-    label = components(values, distance, bits, matching.plan, matching.workers, groups=groups)
+    label = components(values, distance, bits, resources.plan, workers, groups=groups)
     return Grouping(_best(label, order), label, None)
 
 
-def partners(matching: Matching, sets: FeatureSets) -> Any:
+def partners(matching: Matching, sets: FeatureSets, workers: int | None = None) -> Any:
     """The documents that may match, int64, ascending, where not all are to be found; else None."""
     plan = matching.bands(len(sets))
     if plan is None:
         return None
-    return documents_with_partner(sets, matching.match, plan, matching.workers)
+    return documents_with_partner(sets, matching.match, plan, workers)
 
 
 def _best(label: Any, order: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-__all__ = ["FingerprintSummary", "Summary"]
+__all__ = ["ClustersSummary", "FingerprintSummary", "PairsSummary", "QuerySummary", "Summary"]
 
 _LARGE: Final = 1_000_000
 
@@ -79,20 +79,6 @@ class FingerprintSummary:
     outputs: list[str] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, run: Summary) -> FingerprintSummary:
-        """Restate a run in which nothing is compared, so that every document is kept."""
-        return cls(
-            documents=run.kept,
-            fingerprints=run.kept - run.empty,
-            empty=run.empty,
-            rejected=run.rejected,
-            nbytes=run.nbytes,
-            seconds=run.seconds,
-            outputs=run.outputs,
-            settings={name: run.settings[name] for name in ("recipe", "digest")},
-        )
-
     def to_dict(self) -> dict[str, Any]:
         """Everything, for `--json`."""
         return asdict(self) | {"megabytes_per_second": round(_rate(self), 1)}
@@ -106,6 +92,115 @@ class FingerprintSummary:
             f"empty     {self.empty:>12,}",
             f"rejected  {self.rejected:>12,}",
         )
+
+
+@dataclass(frozen=True, slots=True)
+class PairsSummary:
+    """What `neardup pairs` found in numbers.
+
+    Args:
+        fingerprints: Rows that were joined, those without a fingerprint among them.
+        pairs: Pairs within the distance.
+        distance: Most bits in which two fingerprints differ.
+        bits: Width of a fingerprint.
+        plan: As it was asked for.
+        output: The file written.
+        spilled: Bytes of temporary files.
+        seconds: Time of each step and, as `total`, of all.
+    """
+
+    fingerprints: int
+    pairs: int
+    distance: int
+    bits: int
+    plan: str
+    output: str
+    spilled: int
+    seconds: dict[str, float]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, for `--json`."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        """Two lines for people."""
+        return _found(f"{self.pairs:,} pairs", self)
+
+
+@dataclass(frozen=True, slots=True)
+class ClustersSummary:
+    """What `neardup pairs --clusters` found in numbers.
+
+    Args:
+        fingerprints: Rows, those without a fingerprint among them.
+        kept: Rows that are kept.
+        distance: Most bits in which two fingerprints that match differ.
+        bits: Width of a fingerprint.
+        plan: As it was asked for.
+        policy: "greedy" or "components".
+        output: The file written.
+        seconds: Time of each step and, as `total`, of all.
+    """
+
+    fingerprints: int
+    kept: int
+    distance: int
+    bits: int
+    plan: str
+    policy: str
+    output: str
+    seconds: dict[str, float]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, for `--json`."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        """Two lines for people."""
+        return _found(f"{self.kept:,} kept", self)
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySummary:
+    """What an index was asked by files, and how often it answered.
+
+    Args:
+        queries: Documents asked about.
+        empty: Documents without tokens, which match nothing.
+        matched: Documents to which something near is stored.
+        hits: Rows written.
+        cut: Hits beyond the limit, which are not written.
+        rejected: Records that could not be used.
+        seconds: Time of each step and, as `total`, of all.
+        output: The file written.
+    """
+
+    queries: int
+    empty: int
+    matched: int
+    hits: int
+    cut: int
+    rejected: int
+    seconds: dict[str, float]
+    output: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, for `--json`."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        """A line for each."""
+        steps = ", ".join(f"{step} {taken:,.2f}" for step, taken in self.seconds.items())
+        counts = ("queries", "empty", "matched", "hits", "cut", "rejected")
+        lines = [f"{name:<12} {getattr(self, name):,}" for name in counts]
+        return "\n".join([*lines, f"{'seconds':<12} {steps}", f"{'output':<12} {self.output}"])
+
+
+def _found(what: str, run: PairsSummary | ClustersSummary) -> str:
+    return (
+        f"{what} within {run.distance} bits among {run.fingerprints:,} fingerprints in"
+        f" {run.seconds['total']:.2f} s (plan {run.plan})\nwrote {run.output}"
+    )
 
 
 def _lines(run: Summary | FingerprintSummary, *counts: str) -> str:
