@@ -102,8 +102,7 @@ class FrequencyLearner:
 
     def add(self, texts: pa.Array) -> None:
         """Count a large-string array of texts; those without features do not count."""
-        spool: Any = self
-        with Fingerprinter(self._recipe, self._workers, spool) as fingerprinter:
+        with Fingerprinter(self._recipe, self._workers, self) as fingerprinter:
             fingerprinter.add(texts)
             empty = np.ma.getmaskarray(fingerprinter.finish())[:, 0]
         self._documents += int(empty.size - empty.sum())

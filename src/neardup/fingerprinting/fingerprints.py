@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 import numpy as np
 
@@ -25,9 +25,14 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from neardup.runtime.spool import FeatureSpool
-
-__all__ = ["Fingerprinter", "feature_hashes", "fingerprint", "fingerprint_one", "fingerprints"]
+__all__ = [
+    "Fingerprinter",
+    "Spool",
+    "feature_hashes",
+    "fingerprint",
+    "fingerprint_one",
+    "fingerprints",
+]
 
 WAITING_BYTES: Final = 32 << 20
 """Text that may wait for a thread: enough to keep all busy, little enough to stay small."""
@@ -106,6 +111,13 @@ def fingerprints(
         return fingerprinter.finish()
 
 
+class Spool(Protocol):
+    """Who takes the distinct feature hashes of every document, in the order of the documents."""
+
+    def append(self, features: Any) -> None:
+        """Take the hashes of the next documents; uint64."""
+
+
 class Fingerprinter:
     """Fingerprints batches of texts in threads while the caller reads the next one.
 
@@ -123,7 +135,7 @@ class Fingerprinter:
     """
 
     def __init__(
-        self, recipe: Recipe, workers: int | None = None, spool: FeatureSpool | None = None
+        self, recipe: Recipe, workers: int | None = None, spool: Spool | None = None
     ) -> None:
         """Start no thread yet."""
         self._spool = spool
@@ -177,6 +189,10 @@ class Fingerprinter:
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Close."""
+        self.close()
+
+    def close(self) -> None:
         """Stop the threads; what is still queued after an error is dropped."""
         self._pool.shutdown(cancel_futures=True)
 

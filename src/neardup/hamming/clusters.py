@@ -12,9 +12,7 @@ import numpy as np
 from neardup.errors import UsageError
 from neardup.fingerprinting.values import as_codes, check_distance
 from neardup.hamming.join.collectors import UniteCollector
-from neardup.hamming.join.engine import (
-    solve,
-)
+from neardup.hamming.join.engine import solve
 from neardup.hamming.join.keeping import PAIRWISE_ROWS, keep_within
 from neardup.hamming.join.problem import HEAVY_ROWS, Engine, Problem
 from neardup.hamming.plans.checks import check_join_plan
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["components", "greedy", "split_labels"]
 
-"""Up to this many rows are compared pairwise, where rows of other groups joined a component."""
 PAIRS_AT_ONCE: Final = 1 << 20
 
 

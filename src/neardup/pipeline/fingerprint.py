@@ -121,7 +121,7 @@ class Parts:
     def close(self) -> None:
         """Stop the threads."""
         for part in self._open:
-            part.fingerprinter.__exit__()
+            part.fingerprinter.close()
 
     def _begin(self) -> _Part:
         names = [source.name for source in self._sources]
@@ -133,7 +133,7 @@ class Parts:
         while len(self._open) > but:
             part = self._open[0]
             values = part.fingerprinter.finish()
-            part.fingerprinter.__exit__()
+            part.fingerprinter.close()
             self._open.pop(0)
             self.documents += len(values)
             self.empty += int(np.ma.getmaskarray(values)[:, 0].sum())

@@ -114,6 +114,10 @@ class FeatureSpool:
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Close."""
+        self.close()
+
+    def close(self) -> None:
         """Remove the temporary file; arrays from `finish` must not be used any more."""
         if self._file is not None:
             self._file.close()

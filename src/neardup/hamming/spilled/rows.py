@@ -21,7 +21,6 @@ __all__ = ["CHUNK_BYTES", "RowFile", "clear_bits"]
 CHUNK_BYTES: Final = 1 << 20
 AHEAD_BYTES: Final = 1 << 23
 SAMPLE_RUNS: Final = 1024
-NO_NUMBERS: Final = np.empty(0, np.uint64)
 EVERY: Final = np.empty(0, np.uint8)
 
 

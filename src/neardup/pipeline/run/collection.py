@@ -72,10 +72,10 @@ class Collection:
         """Give itself."""
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop the threads and remove the spool."""
-        self._fingerprinter.__exit__(*error)
-        self._spool.__exit__(*error)
+        self._fingerprinter.close()
+        self._spool.close()
 
     def add(self, source: int, batch: Batch) -> None:
         """Take a batch of documents of input number `source`."""
@@ -114,7 +114,7 @@ class Collection:
         """Wait for the fingerprints of what was added since the last time, and keep them."""
         values = np.ma.getdata(self._fingerprinter.finish())
         counts = np.diff(self._fingerprinter.feature_offsets())
-        self._fingerprinter.__exit__()
+        self._fingerprinter.close()
         self._fingerprinter = self._new_fingerprinter()
         if len(counts):
             self._done.append((values, counts))
