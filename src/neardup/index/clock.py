@@ -4,26 +4,32 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 __all__ = ["Clock"]
 
+EXACT_SECONDS: Final = 1024
+"""Of so much time, a coarse clock tells each second; of twice as much, every two, and so on."""
+
 
 class Clock:
     """From each run's first number on, documents were added at the run's time.
 
+    Times follow the system's clock, also where it is set back. Runs are only added, so one clock
+    serves all snapshots of an index: the numbers say what is whose.
+
     Args:
         numbers: int64, ascending: the first of each run.
-        times: float64, ascending: seconds since 1970.
+        times: float64: seconds since 1970.
 
     Example:
         >>> clock = Clock()
         >>> clock.note(0, 100.0), clock.note(5, 200.0)
         (None, None)
-        >>> clock.first_since(150.0, 9)
-        5
+        >>> clock.before(150.0, 9).tolist()
+        [[0, 5]]
     """
 
     def __init__(self, numbers: Any = (), times: Any = ()) -> None:
@@ -36,8 +42,7 @@ class Clock:
         """One clock of runs that follow each other, as `since` gives them."""
         clock = cls()
         for numbers, times in runs:
-            for number, time in zip(numbers.tolist(), times.tolist(), strict=True):
-                clock.note(number, time)
+            clock.extend(numbers, times)
         return clock
 
     def __len__(self) -> int:
@@ -46,28 +51,52 @@ class Clock:
 
     def note(self, number: int, now: float) -> None:
         """Documents from this number on are added now."""
-        if not self._times or now > self._times[-1]:
+        while self._numbers and self._numbers[-1] >= number:  # of an addition that failed
+            self._numbers.pop()
+            self._times.pop()
+        if not self._times or now != self._times[-1]:
             self._numbers.append(number)
             self._times.append(now)
 
-    def first_since(self, before: float, end: int) -> int:
-        """The first number that was added at this time or later; `end` if there is none."""
-        at = bisect_left(self._times, before)
-        return self._numbers[at] if at < len(self._numbers) else end
+    def extend(self, numbers: Any, times: Any) -> None:
+        """Runs that come after, as `since` gives them; the first may go on with the last."""
+        if len(numbers):
+            self.note(int(numbers[0]), float(times[0]))
+            self._numbers.extend(numbers[1:].tolist())
+            self._times.extend(times[1:].tolist())
 
-    def since(self, number: int) -> tuple[Any, Any]:
-        """The numbers and times of the runs that reach beyond `number`, the first cut to it."""
-        at = max(bisect_right(self._numbers, number) - 1, 0)
-        numbers = np.maximum(np.array(self._numbers[at:], np.int64), number)
-        return numbers, np.array(self._times[at:], np.float64)
+    def before(self, time: float, end: int) -> Any:
+        """The ranges of numbers below `end` that were added before a time: int64 (ranges, 2)."""
+        numbers, times = self.since(0, end)
+        edges = np.append(numbers, end)
+        old = np.flatnonzero(times < time)
+        return np.stack([edges[old], edges[old + 1]], axis=1)
 
-    def to_the_second(self, first: int) -> Clock:
-        """The same for numbers from `first` on, with one run for all of a second.
+    def times_of(self, numbers: Any) -> Any:
+        """When documents were added: float64, for int64 numbers."""
+        firsts, times = self.since(0)
+        return times[np.searchsorted(firsts, numbers, side="right") - 1]
 
-        It has the last of their times, so that nothing expires early.
+    def since(self, number: int, end: int | None = None) -> tuple[Any, Any]:
+        """The numbers and times of the runs from `number` to `end`, the first cut to it."""
+        count = len(self._times)  # a writer may be adding
+        last = count if end is None else bisect_left(self._numbers, end, 0, count)
+        at = max(bisect_right(self._numbers, number, 0, last) - 1, 0)
+        numbers = np.maximum(np.array(self._numbers[at:last], np.int64), number)
+        return numbers, np.array(self._times[at:last], np.float64)
+
+    def coarse(self, first: int, end: int) -> Clock:
+        """The same for numbers from `first` to `end`, with few runs, however long it went.
+
+        Times of the last EXACT_SECONDS are told to the second, older ones to a thousandth of their
+        age. A run has the last of its documents' times, so that nothing expires early.
         """
-        numbers, times = self.since(first)
-        seconds = np.floor(times)
-        begins = np.flatnonzero(np.append(True, seconds[1:] != seconds[:-1])[: len(times)])
-        ends = np.append(begins[1:], len(times))[: len(begins)] - 1
-        return Clock(numbers[begins].tolist(), times[ends].tolist())
+        numbers, times = self.since(first, end)
+        if not len(times):
+            return Clock()
+        age = np.maximum(times[-1] - times, EXACT_SECONDS)
+        width = np.exp2(np.floor(np.log2(age / EXACT_SECONDS)))
+        bucket = np.floor(times / width)
+        is_first = np.append(True, (bucket[1:] != bucket[:-1]) | (width[1:] != width[:-1]))
+        begins = np.flatnonzero(is_first)
+        return Clock(numbers[begins].tolist(), np.maximum.reduceat(times, begins).tolist())

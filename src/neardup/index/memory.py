@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -11,6 +12,7 @@ from neardup.index.clock import Clock
 from neardup.index.ids import IdColumn
 from neardup.index.segments import Segment
 from neardup.index.settings import Settings, check_recipe
+from neardup.index.snapshot import Snapshot
 from neardup.index.writing import BaseIndex
 from neardup.runtime.arrays import frozen
 
@@ -53,15 +55,22 @@ class Index(BaseIndex):
     ) -> None:
         """Start empty."""
         width = bits if bits is not None else recipe.bits if recipe else 64
-        super().__init__(Settings(distance, width, recipe, plan, memory))
+        super().__init__(Snapshot.empty(Settings(distance, width, recipe, plan, memory)))
+
+    @classmethod
+    def holding(cls, snapshot: Snapshot) -> Self:
+        """An index that holds this."""
+        index = cls.__new__(cls)
+        BaseIndex.__init__(index, snapshot)
+        return index
 
     def __reduce__(self) -> Any:
         """Pickle settings, rows and times; the copy makes its search tables when it is asked."""
-        with self._lock:
-            segment = self._whole()
-            times = self._clock.since(int(segment.numbers[0]) if len(segment) else self._next)
-            rows = (segment.codes, segment.ids.values, segment.numbers)
-            return self._restored, (self._settings, self._kind, self._next, times, rows)
+        held = self._read()
+        segment = held.whole()
+        rows = (segment.codes, segment.ids.values, segment.numbers)
+        times = held.clock.since(held.oldest(), held.next)
+        return _restored, (type(self), held.settings, held.kind, held.next, times, rows)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file, with the search tables; it appears whole or not at all.
@@ -76,14 +85,11 @@ class Index(BaseIndex):
 
         if Path(path).is_dir():
             raise FileError(f"cannot write {path}: it is a folder; name a file in it")
-        with self._lock:
-            segment, end = self._whole(), self._next
-            oldest = int(segment.numbers[0]) if len(segment) else end
-            clock = self._clock.to_the_second(oldest)
-        numbers, times = clock.since(0)
-        extra = {"index": self._settings.described(), "next": end}
+        held = self._read()
+        numbers, times = held.clock.coarse(held.oldest(), held.next).since(0)
+        extra = {"index": self._settings.described(), "next": held.next}
         extra["clock"] = [numbers.tolist(), times.tolist()]
-        write_segment(Path(path), segment, self._settings, extra)
+        write_segment(Path(path), held.whole(), self._settings, extra)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], recipe: Recipe | None = None) -> Self:
@@ -94,7 +100,8 @@ class Index(BaseIndex):
             recipe: What the index's must be; its own unless said.
 
         Returns:
-            The index, as it was; times of insertion to the second.
+            The index, as it was; times of insertion to the second, or to a
+            thousandth of their age.
 
         Raises:
             FileError: If the file cannot be read.
@@ -125,25 +132,18 @@ class Index(BaseIndex):
         made = file.header["index"]
         check_recipe(str(path), made, recipe)
         known = recipe or (Recipe.from_json(made["recipe"]) if made["recipe"] else None)
-        index = cls(made["distance"], made["bits"], known, made["plan"])
-        if file.header["rows"]:
-            segment = StoredSegment(file)
-            index._state = ((segment,), index._state[1])
-            index._kind = segment.ids.kind
-        index._next, index._clock = file.header["next"], Clock(*file.header["clock"])
-        return index
+        settings = Settings(made["distance"], made["bits"], known, made["plan"], None)
+        segments = (StoredSegment(file),) if file.header["rows"] else ()
+        clock = Clock(*file.header["clock"])
+        return cls.holding(Snapshot.of_segments(settings, segments, file.header["next"], clock))
 
-    @classmethod
-    def _restored(
-        cls, settings: Settings, kind: str | None, end: int, times: Any, rows: Any
-    ) -> Self:
-        """What `__reduce__` took apart."""
-        width, recipe = settings.bits, settings.recipe
-        index = cls(settings.distance, width, recipe, settings.plan, settings.memory)
-        codes, ids, numbers = rows
-        if len(codes):
-            segment = Segment(frozen(codes), IdColumn(ids), numbers)
-            index._state = ((segment,), index._state[1])
-        index._kind, index._next = kind, end
-        index._clock = Clock(*(each.tolist() for each in times))
-        return index
+
+def _restored(
+    cls: type[Index], settings: Settings, kind: str | None, end: int, times: Any, rows: Any
+) -> Index:
+    """What `Index.__reduce__` took apart."""
+    codes, ids, numbers = rows
+    segments = (Segment(frozen(codes), IdColumn(ids), numbers),) if len(codes) else ()
+    clock = Clock(*(each.tolist() for each in times))
+    held = Snapshot.of_segments(settings, segments, end, clock)
+    return cls.holding(replace(held, kind=kind))

@@ -1,25 +1,17 @@
 """Asking an index: what is within a distance, what is nearest, what is there.
 
-Queries take no lock: they read one tuple of segments and the tail, which writers replace and never
-change, but for marks of removal and rows behind the tail's end.
+Each call brings what it is given into fingerprints, takes one snapshot, and asks that.
 """
 
 from __future__ import annotations
 
-import threading
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from neardup.errors import UsageError
 from neardup.fingerprinting.values import check_distance
-from neardup.hamming.plans.blocks import multipliers_of
-from neardup.hamming.plans.search import scan_plan
-from neardup.hamming.search.searchers import Neighbours, ScanSearcher, first_hits, within_room
-from neardup.index.clock import Clock
-from neardup.index.hits import Hits, Places, sorted_table
-from neardup.index.ids import ID_KINDS, IdColumn, id_array, id_kind
+from neardup.index.hits import Hits
 from neardup.index.incoming import (
     as_count,
     fingerprint_of_text,
@@ -27,39 +19,38 @@ from neardup.index.incoming import (
     one_fingerprint,
     recipe_of_texts,
 )
-from neardup.index.segments import Segment, Tail
-from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import worker_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import pyarrow as pa
+
     from neardup.fingerprinting.recipe import Recipe
     from neardup.index.settings import Settings
+    from neardup.index.snapshot import Snapshot
 
-__all__ = ["Queries"]
-
-MOST_APART: Final = 1 << 40
+__all__ = ["IndexView", "Queries"]
 
 
 class Queries:
-    """The state of an index, and every question about it; see BaseIndex."""
+    """Every question about an index; what it holds is what `_read` says.
 
-    def __init__(self, settings: Settings) -> None:
-        """Start empty."""
+    Args:
+        settings: Of the index.
+        distance: That queries search unless they say a smaller one; the settings' unless said.
+    """
+
+    def __init__(self, settings: Settings, distance: int | None = None) -> None:
+        """Ask nothing yet."""
         self._settings = settings
-        self._lock = threading.RLock()
-        self._odd = multipliers_of(settings.width)
+        self._distance = settings.distance if distance is None else distance
         self._narrow_end = 1 << settings.bits if settings.width == 1 else 0
-        self._kind: str | None = None
-        self._next = 0
-        self._clock = Clock()
-        self._state: tuple[tuple[Segment, ...], Tail] = ((), Tail(settings.width))
 
     @property
     def distance(self) -> int:
         """The distance that queries search unless they say a smaller one."""
-        return self._settings.distance
+        return self._distance
 
     @property
     def bits(self) -> int:
@@ -74,35 +65,23 @@ class Queries:
     @property
     def id_kind(self) -> str | None:
         """What the ids are, "int" or "str"; None before the first one."""
-        return self._kind
+        return self._read().kind
 
     def __repr__(self) -> str:
         """What it holds, for people."""
-        segments, tail = self._state
-        count = sum(each.living for each in segments) + len(tail.rows)
-        kind = type(self).__name__
+        kind, count = type(self).__name__, len(self)
         return f"<{kind} of {count:,} documents, {self.bits} bits, distance {self.distance}>"
 
     def __len__(self) -> int:
         """Documents stored."""
-        segments, tail = self._read()
-        return sum(each.living for each in segments) + len(tail.rows)
+        return len(self._read())
 
     def __contains__(self, identity: Any) -> bool:
         """Whether a document of this id is stored."""
-        segments, tail = self._read()
-        if id_kind(identity) != self._kind:
-            return False
-        if identity in tail.rows:
-            return True
-        for segment in segments:
-            row = segment.ids.find_one(identity)
-            if row >= 0 and not segment.dead[row]:
-                return True
-        return identity in tail.rows  # it may have been replaced meanwhile
+        return identity in self._read()
 
     def __iter__(self) -> Iterator[tuple[Any, int]]:
-        """Each document's (id, fingerprint), in order of insertion."""
+        """Each document's (id, fingerprint), in order of insertion, as they were at the start."""
         for ids, codes in self.batches():
             columns = [codes[:, w].tolist() for w in range(codes.shape[1])]
             for identity, *parts in zip(ids.to_pylist(), *columns, strict=True):
@@ -110,14 +89,7 @@ class Queries:
 
     def batches(self) -> Iterator[tuple[Any, Any]]:
         """All ids (an Arrow array) and fingerprints, uint64 (n, width), in order of insertion."""
-        segments, tail = self._read()
-        parts = [*segments, tail.segment(self._kind)] if self._kind and len(tail) else segments
-        for segment in parts:
-            if segment.removed:
-                live = np.flatnonzero(~segment.dead)
-                yield segment.ids.values.take(pa.array(live)), segment.codes[live]
-            else:
-                yield segment.ids.values, segment.codes
+        return self._read().batches()
 
     def query(
         self, fingerprint: Any, distance: int | None = None, limit: int | None = None
@@ -142,7 +114,7 @@ class Queries:
             limit = as_count("limit", limit)
         if codes is None:
             return Hits([], 0)
-        found, total = self._hits(codes, reach, limit)
+        found, total = self._read().hits(codes, reach, limit)
         if not total:
             return Hits([], 0)
         return Hits([(hit[2], hit[0]) for hit in found[:limit]], total)
@@ -207,17 +179,8 @@ class Queries:
         Raises:
             KeyError: If an id is not present.
         """
-        wanted = id_array(ids)
-        segments, tail = self._read()
-        places = self._places(IdColumn(wanted))
-        absent = np.flatnonzero(~places.present)
-        if len(absent):
-            raise KeyError(wanted[int(absent[0])].as_py())
-        codes = np.empty((len(wanted), self._settings.width), np.uint64)
-        for i, stored in enumerate([*(segment.codes for segment in segments), tail.codes]):
-            here = places.segments == i
-            codes[here] = stored[places.rows[here]]
-        return codes
+        snapshot = self._read()
+        return snapshot.codes_at(snapshot.present(ids))
 
     def nearest(self, fingerprint: Any, n: int = 10) -> list[tuple[Any, int]]:
         """The n stored documents with the smallest distances, however large these are.
@@ -236,14 +199,15 @@ class Queries:
         codes = self._one(fingerprint)
         if codes is None or n == 0:
             return []
-        found, total = self._hits(codes, self.distance, n)
+        snapshot = self._read()
+        found, total = snapshot.hits(codes, self.distance, n)
         if total < n:
-            found = self._nearest_by_scan(codes, n)
+            found = snapshot.nearest(codes, n)
         return [(hit[2], hit[0]) for hit in found[:n]]
 
-    def _read(self) -> tuple[tuple[Segment, ...], Tail]:
+    def _read(self) -> Snapshot:
         """What a query looks at."""
-        return self._state
+        raise NotImplementedError
 
     def _answers(
         self,
@@ -258,85 +222,11 @@ class Queries:
         reach, threads = self._reach(distance), worker_count(workers)
         if limit is not None:
             limit = as_count("limit", limit)
-        segments, tail = self._read()
-        parts = [
-            (segment.search(codes, reach, self._settings, threads), segment.numbers, segment.ids)
-            for segment in segments
-        ]
-        dead = list(tail.dead)  # before the count: then what replaced these is counted
-        count = len(tail)
-        if count:
-            found = self._scan_tail(tail, count, dead, codes, reach, threads)
-            ids = IdColumn(pa.array(tail.ids[:count], ID_KINDS[self._kind or "int"]))
-            parts.append((found, tail.numbers, ids))
-        return sorted_table(parts, rows, ID_KINDS[self._kind or "int"], limit, by_age=by_age)
-
-    def _hits(
-        self, codes: Any, distance: int, most: int | None = None
-    ) -> tuple[list[tuple[int, int, Any]], int]:
-        """The (distance, number, id) within the distance, sorted, and how many there are.
-
-        Of many, at least the first `most`.
-        """
-        segments, tail = self._read()
-        found: list[tuple[int, int, Any]] = []
-        total = 0
-        for segment in segments:
-            hits, count = segment.search_once(codes, distance, self._settings, most)
-            if count:
-                found += hits
-                total += count
-        count = len(tail.ids)
-        if count:
-            hits = self._tail_hits(tail, count, codes, distance)
-            while len(tail.ids) > count:  # a row that was removed may have been replaced
-                count = len(tail.ids)
-                hits = self._tail_hits(tail, count, codes, distance)
-            found += hits
-            total += len(hits)
-        if total > 1:
-            found.sort(key=_by_distance)
-        return found, total
-
-    def _tail_hits(
-        self, tail: Tail, count: int, codes: Any, distance: int
-    ) -> list[tuple[int, int, Any]]:
-        from neardup.kernels.hamming.tables import search_rows_once
-
-        room = within_room(search_rows_once, codes, tail.flat, count, self._odd, distance)
-        hits, _ = first_hits(room, None, None)
-        numbers, dead = tail.numbers, tail.dead
-        return [(d, int(numbers[row]), tail.ids[row]) for d, row in hits if row not in dead]
-
-    def _scan_tail(
-        self, tail: Tail, count: int, dead: list[int], codes: Any, distance: int, threads: int
-    ) -> Neighbours:
-        plan = scan_plan(count, self.bits)
-        found = ScanSearcher(frozen(tail.codes[:count]), plan).search(codes, distance, threads)
-        removed = np.zeros(count, np.bool_)
-        removed[dead] = True
-        return found.only(~removed[found.rows])
-
-    def _nearest_by_scan(self, codes: Any, n: int) -> list[tuple[int, int, Any]]:
-        """As `_hits`, for the n nearest: the smallest distance that has as many, by bisection."""
-        segments, tail = self._read()
-        best: list[tuple[int, int, Any]] = []
-        for segment in segments:
-            apart = np.bitwise_count(segment.codes ^ codes).sum(axis=1, dtype=np.int64)
-            apart[segment.dead] = MOST_APART
-            rows = np.argsort(apart, kind="stable")[: min(n, segment.living)]
-            best += [
-                (int(apart[row]), int(segment.numbers[row]), segment.ids.values[int(row)].as_py())
-                for row in rows
-            ]
-        if len(tail):
-            best += self._tail_hits(tail, len(tail), codes, self.bits)
-        best.sort(key=_by_distance)
-        return best
+        return self._read().search(codes, rows, reach, limit, threads, by_age=by_age)
 
     def _reach(self, distance: int | None) -> int:
         if distance is None:
-            return self._settings.distance
+            return self._distance
         check_distance(distance)
         if distance > self.distance:
             raise UsageError(
@@ -353,23 +243,24 @@ class Queries:
             return codes
         return one_fingerprint(fingerprint, self._settings)
 
-    def _places(self, column: IdColumn) -> Places:
-        """Where each id is stored."""
-        segments, tail = self._state
-        places = Places.nowhere(len(column))
-        if column.kind != self._kind:
-            return places
-        for i, segment in enumerate(segments):
-            rows = segment.ids.find(column)
-            here = np.flatnonzero(rows >= 0)
-            here = here[~segment.dead[rows[here]]]
-            places.put(here, i, rows[here])
-        if tail.rows:
-            for at, identity in enumerate(column.values.to_pylist()):
-                if identity in tail.rows:
-                    places.put(at, len(segments), tail.rows[identity])
-        return places
 
+class IndexView(Queries):
+    """An index as it was at one moment: every call sees the same.
 
-def _by_distance(hit: tuple[int, int, Any]) -> tuple[int, int]:
-    return hit[0], hit[1]
+    Args:
+        held: What it held.
+        distance: Of the index.
+    """
+
+    def __init__(self, held: Snapshot, distance: int) -> None:
+        """Keep it."""
+        super().__init__(held.settings, distance)
+        self._held = held
+
+    @property
+    def added(self) -> int:
+        """How many documents were ever added."""
+        return self._held.next
+
+    def _read(self) -> Snapshot:
+        return self._held

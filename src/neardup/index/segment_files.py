@@ -9,12 +9,13 @@ when a file is opened.
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
 import mmap
 import os
 import struct
 import zlib
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
@@ -53,27 +54,33 @@ class StoredSegment(Segment):
     Args:
         file: The file.
         dead: Which rows are removed, if any are.
+        changed: Chunks of CHUNK_ROWS rows, some of which were removed since they were last written.
     """
 
-    def __init__(self, file: SegmentFile, dead: Any = None) -> None:
+    def __init__(
+        self, file: SegmentFile, dead: Any = None, changed: frozenset[int] = frozenset()
+    ) -> None:
         """Map the arrays; nothing is read yet."""
-        codes = file.array("words")
-        super().__init__(codes, file.ids(), file.array("numbers"), dead)
-        self.file = file
-        self.changed: set[int] = set()
-        """Chunks of CHUNK_ROWS rows, some of which were removed since they were last written."""
+        super().__init__(file.array("words"), file.ids(), file.array("numbers"), dead)
+        self.file, self.changed = file, changed
 
     def searcher(self, settings: Settings) -> Searcher:
         """See Segment.searcher; the file's tables are used."""
-        if self._searcher is None:
-            self._searcher = self.file.searcher(settings)
+        if self._made[0] is None:
+            self._made[0] = self.file.searcher(settings)
         return super().searcher(settings)
 
-    def remove(self, rows: Any) -> Any:
-        """See Segment.remove."""
-        fresh = super().remove(rows)
-        self.changed.update(np.unique(fresh // CHUNK_ROWS).tolist())
-        return fresh
+    def without(self, rows: Any) -> Self:
+        """See Segment.without."""
+        found = super().without(rows)
+        found.changed = self.changed.union(np.unique(rows // CHUNK_ROWS).tolist())
+        return found
+
+    def written(self) -> Self:
+        """The same, all of whose marks of removal were written."""
+        found = copy.copy(self)
+        found.changed = frozenset()
+        return found
 
 
 class SegmentFile:

@@ -1,11 +1,13 @@
 """What the index in memory and the durable one share beside queries: adding and removing.
 
-Writers take a lock, and replace the state that queries read.
+Writers take a lock, make the next snapshot, and put it in the place of the one that queries read.
 """
 
 from __future__ import annotations
 
+import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
@@ -14,8 +16,9 @@ import pyarrow as pa
 from neardup.errors import UsageError
 from neardup.index.ids import IdColumn, id_array, id_kind, is_one_id
 from neardup.index.incoming import as_time, many_fingerprints
-from neardup.index.queries import Queries
-from neardup.index.segments import TAIL_ROWS, Segment, Tail, merged, settled, successors
+from neardup.index.queries import IndexView, Queries
+from neardup.index.segments import TAIL_ROWS, Segment, Tail, merged, settled
+from neardup.index.snapshot import Snapshot
 from neardup.runtime.arrays import frozen
 
 if TYPE_CHECKING:
@@ -27,7 +30,21 @@ SMALL_BATCH: Final = 512
 
 
 class BaseIndex(Queries):
-    """Fingerprints by id, searched exactly; see Index and DurableIndex."""
+    """Fingerprints by id, searched exactly; see Index and DurableIndex.
+
+    Args:
+        state: What it holds at first.
+        distance: Of Queries.
+    """
+
+    def __init__(self, state: Snapshot, distance: int | None = None) -> None:
+        """Hold this."""
+        super().__init__(state.settings, distance)
+        self._lock = threading.RLock()
+        self._state = state
+
+    def _read(self) -> Snapshot:
+        return self._state
 
     def __reduce__(self) -> Any:
         """Refuse; Index can be pickled.
@@ -77,7 +94,7 @@ class BaseIndex(Queries):
             codes = self._one(fingerprint)
             if codes is None:
                 return None
-            near, _ = self._hits(codes, self.distance, 1)
+            near, _ = self._state.hits(codes, self.distance, 1)
             if near:
                 return near[0][2], near[0][0]
             self._add_one(identity, codes)
@@ -93,12 +110,11 @@ class BaseIndex(Queries):
             KeyError: If an id is not present; then nothing is removed.
         """
         with self._lock:
-            wanted = id_array([ids] if is_one_id(ids) else ids)
-            places = self._places(IdColumn(wanted))
-            absent = np.flatnonzero(~places.present)
-            if len(absent):
-                raise KeyError(wanted[int(absent[0])].as_py())
-            return self._remove_places(places, wanted)
+            places = self._state.present([ids] if is_one_id(ids) else ids)
+            state, gone = _without(self._state, places)
+            self._removed(gone)
+            self._state = state
+            return len(gone)
 
     def expire(self, before: float) -> int:
         """Remove the documents added before a time.
@@ -110,12 +126,21 @@ class BaseIndex(Queries):
             How many were removed.
         """
         with self._lock:
-            until = self._clock.first_since(as_time("before", before), self._next)
-            self._settle(force=True)
-            return sum(
-                self._remove_rows(i, np.arange(np.searchsorted(segment.numbers, until)))
-                for i, segment in enumerate(self._state[0])
-            )
+            limit = as_time("before", before)
+            state, gone = self._settled(self._state), [_NONE]
+            old = state.clock.before(limit, state.next)
+            segments = list(state.segments)
+            for i, segment in enumerate(segments):
+                bounds = np.searchsorted(segment.numbers, old)
+                rows = np.concatenate([_NONE, *(np.arange(*each) for each in bounds.tolist())])
+                rows = rows[~segment.dead[rows]]
+                if len(rows):
+                    segments[i] = segment.without(rows)
+                    gone.append(segment.numbers[rows])
+            numbers = np.concatenate(gone)
+            self._removed(numbers)
+            self._state = replace(state, segments=tuple(segments))
+            return len(numbers)
 
     def merge(self, other: BaseIndex) -> None:
         """Add all documents of another index, in its order; ids that both have are replaced.
@@ -137,13 +162,28 @@ class BaseIndex(Queries):
             for ids, codes in list(other.batches()):
                 self.add(ids, codes)
 
+    def snapshot(self) -> IndexView:
+        """The index as it is now, for several calls that must agree.
+
+        Example:
+            >>> from neardup import Index
+            >>> index = Index()
+            >>> before = index.snapshot()
+            >>> index.add("a", 0b1011)
+            1
+            >>> len(before), len(index)
+            (0, 1)
+        """
+        return IndexView(self._read(), self.distance)
+
     def compact(self) -> None:
         """Bring everything into one segment and forget removed rows."""
         with self._lock:
-            self._settle(force=True)
-            segments, tail = self._state
-            if len(segments) > 1 or any(each.removed for each in segments):
-                self._state = (tuple(self._compacted(segments)), tail)
+            state = self._settled(self._state)
+            if len(state.segments) > 1 or any(each.removed for each in state.segments):
+                whole = merged(list(state.segments))
+                state = replace(state, segments=(whole,) if len(whole) else ())
+            self._state = state
 
     def __enter__(self) -> Self:
         """Give itself."""
@@ -153,31 +193,41 @@ class BaseIndex(Queries):
         """Nothing to close."""
 
     def _check_kind(self, kind: str) -> None:
-        if self._kind not in {None, kind}:
-            raise UsageError(f"the index has ids of kind {self._kind}, not {kind}")
+        if self._state.kind not in {None, kind}:
+            raise UsageError(f"the index has ids of kind {self._state.kind}, not {kind}")
 
     def _add_one(self, identity: Any, codes: Any) -> None:
         kind = id_kind(identity)
         self._check_kind(kind)
-        self._kind = kind
         identity = str(identity) if kind == "str" else int(identity)
-        if len(self._state[1]) == TAIL_ROWS:
-            self._settle()
-        segments, tail = self._state
-        before = tail.rows.get(identity)
-        places = []
-        if before is None:
-            found = ((i, each.ids.find_one(identity)) for i, each in enumerate(segments))
-            places = [(i, row) for i, row in found if row >= 0 and not segments[i].dead[row]]
-        number = self._numbered(1)
-        tail.append(identity, codes, number)
-        self._added_one(number, identity, codes)
-        # The old row goes last: a query in another thread finds one of the two, or both.
-        if before is not None:
-            tail.dead.add(before)
-            self._removed(tail.numbers[before : before + 1].copy())
-        for i, row in places:
-            self._remove_rows(i, np.array([row]))
+        gone: list[int] = []
+        state = self._with_one(self._state, identity, codes, gone)
+        state.clock.note(state.next - 1, time.time())
+        self._added_one(state.next - 1, identity, codes)
+        if gone:
+            self._removed(np.array(gone))
+        self._state = state
+
+    def _with_one(self, state: Snapshot, identity: Any, codes: Any, gone: list[int]) -> Snapshot:
+        """A state with a document more; the number of the one that it replaces goes to `gone`."""
+        if len(state.tail) == TAIL_ROWS:
+            state = self._settled(state)
+        tail, segments = state.tail, state.segments
+        before = tail.find(identity)
+        if before >= 0:
+            gone.append(int(tail.numbers[before]))
+            tail = tail.without(before)
+        else:
+            for i, segment in enumerate(segments):
+                row = segment.find(identity)
+                if row >= 0:
+                    gone.append(int(segment.numbers[row]))
+                    changed = segment.without(np.array([row]))
+                    segments = (*segments[:i], changed, *segments[i + 1 :])
+                    break
+        tail = tail.appended(identity, codes, state.next)
+        kind = state.kind or id_kind(identity)
+        return Snapshot(state.settings, segments, tail, kind, state.next + 1, state.clock)
 
     def _add_many(self, ids: Any, fingerprints: Any) -> int:
         column = IdColumn(id_array(ids))
@@ -190,78 +240,43 @@ class BaseIndex(Queries):
         if not len(column):
             return 0
         self._check_kind(column.kind)
-        self._kind = column.kind
         repeated = column.repeated()
         if repeated is not None:
             keep = np.flatnonzero(~repeated)
             column, codes = IdColumn(column.values.take(pa.array(keep))), codes[keep]
+        first = self._state.next
+        removed: list[int] = []
         if len(column) <= SMALL_BATCH:
+            state = self._state
             for identity, each in zip(column.values.to_pylist(), codes, strict=True):
-                self._add_one(identity, each)
-            return len(column)
-        self._settle(force=True)
-        places = self._places(column)
-        first = self._numbered(len(column))
-        numbers = np.arange(first, first + len(column))
-        segment = Segment(frozen(codes), column, numbers)
-        self._state = ((*successors(self._state[0]), segment), self._state[1])
-        self._added(first, column.values, segment.codes)
-        self._remove_places(places, column.values)  # last, as in _add_one
-        segments, tail = self._state
-        self._state = (self._arranged(list(segments)), tail)
+                state = self._with_one(state, identity, each, removed)
+            gone = np.array(removed, np.int64)
+        else:
+            state, gone = _without(self._state, self._state.places(column))
+            state = self._with_segment(state, column, frozen(codes))
+        state.clock.note(first, time.time())
+        self._added(first, column.values, codes)
+        self._removed(gone)
+        self._state = state
         return len(column)
 
-    def _numbered(self, count: int) -> int:
-        """The first of `count` new numbers, inserted now."""
-        first = self._next
-        self._clock.note(first, time.time())
-        self._next = first + count
-        return first
+    def _with_segment(self, state: Snapshot, ids: IdColumn, codes: Any) -> Snapshot:
+        """A state with a segment more."""
+        state, end = self._settled(state), state.next + len(codes)
+        segment = Segment(codes, ids, np.arange(state.next, end))
+        arranged = self._arranged([*state.segments, segment])
+        return Snapshot(state.settings, arranged, state.tail, ids.kind, end, state.clock)
 
-    def _remove_places(self, places: Places, ids: Any) -> int:
-        """Remove what is stored at these places."""
-        segments, tail = self._state
-        count = 0
-        for i in range(len(segments)):
-            rows = np.unique(places.rows[places.segments == i])
-            count += self._remove_rows(i, rows) if len(rows) else 0
-        for at in np.flatnonzero(places.segments == len(segments)).tolist():
-            number = tail.remove(ids[at].as_py())
-            if number is not None:
-                self._removed(np.array([number]))
-                count += 1
-        return count
-
-    def _remove_rows(self, segment: int, rows: Any) -> int:
-        """Mark rows of a segment as removed."""
-        part = self._state[0][segment]
-        fresh = part.remove(rows)
-        self._removed(part.numbers[fresh])
-        return len(fresh)
-
-    def _settle(self, *, force: bool = False) -> None:
-        """Make a segment of a full tail, or with `force` of any, and merge segments."""
-        segments, tail = self._state
-        if len(tail) and (force or len(tail) == TAIL_ROWS):
-            segment = tail.segment(self._kind or "int")
-            arranged = self._arranged([*segments, segment])
-            self._state = (successors(arranged), Tail(self._settings.width))
+    def _settled(self, state: Snapshot) -> Snapshot:
+        """A state whose tail has become a segment."""
+        if not len(state.tail):
+            return state
+        arranged = self._arranged([*state.segments, state.tail.segment(state.kind)])
+        return replace(state, segments=arranged, tail=Tail.empty(self._settings.width))
 
     def _arranged(self, segments: list[Segment]) -> tuple[Segment, ...]:
         """Merge segments where it is time to."""
         return tuple(settled(segments))
-
-    def _whole(self) -> Segment:
-        """All living rows in one segment."""
-        segments, tail = self._state
-        kind = self._kind or "int"
-        if not len(tail) and len(segments) == 1 and not segments[0].removed:
-            return segments[0]
-        return merged([*segments, tail.segment(kind)])
-
-    def _compacted(self, segments: tuple[Segment, ...]) -> list[Segment]:
-        whole = merged(list(segments))
-        return [whole] if len(whole) else []
 
     def _added(self, first: int, ids: Any, codes: Any) -> None:
         """Called with rows that were stored and the number of the first; the durable index logs."""
@@ -271,3 +286,21 @@ class BaseIndex(Queries):
 
     def _removed(self, numbers: Any) -> None:
         """Called with the numbers of rows that were removed or replaced."""
+
+
+_NONE: Final = np.empty(0, np.int64)
+
+
+def _without(state: Snapshot, places: Places) -> tuple[Snapshot, Any]:
+    """A state without what is stored at places, and the numbers of the rows that are gone."""
+    segments, tail, gone = list(state.segments), state.tail, [_NONE]
+    for i, segment in enumerate(segments):
+        rows = np.unique(places.rows[places.segments == i])
+        if len(rows):
+            segments[i] = segment.without(rows)
+            gone.append(segment.numbers[rows])
+    rows = np.unique(places.rows[places.segments == len(segments)])
+    if len(rows):
+        gone.append(tail.numbers[rows])
+        tail = tail.without(rows)
+    return replace(state, segments=tuple(segments), tail=tail), np.concatenate(gone)

@@ -109,7 +109,7 @@ def _join() -> None:
 
 def _match() -> None:
     from neardup.pipeline.deduplicate import dedup_texts
-    from neardup.pipeline.run.collection import Resources
+    from neardup.pipeline.run.resources import Resources
     from neardup.pipeline.similar_texts import similar_pairs
 
     for measure, policy in product(("jaccard", "cosine", "containment"), ("greedy", "components")):

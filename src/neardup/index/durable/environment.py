@@ -6,6 +6,7 @@ import contextlib
 import os
 import threading
 import time
+import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -18,7 +19,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-__all__ = ["DATABASES", "Environment", "Transaction", "is_sound", "lmdb_errors"]
+__all__ = [
+    "DATABASES",
+    "Environment",
+    "Pin",
+    "TornReadError",
+    "Transaction",
+    "is_sound",
+    "lmdb_errors",
+]
 
 T = TypeVar("T")
 
@@ -35,8 +44,15 @@ DAMAGES: Final = (
     lmdb.PageNotFoundError,
 )
 
+
+class TornReadError(FileError):
+    """A file changed while it was read by one who has no place among its readers."""
+
+
 _open: dict[tuple[int, int, int], Environment] = {}
 _opening = threading.Lock()
+_inherited: list[Any] = []
+"""Transactions of the process that this one was forked from."""
 _released: deque[Environment] = deque()
 """One entry a user that is done. The garbage collector may close an index in the middle of
 anything, also of opening another one, so `release` must not wait for `_opening`."""
@@ -51,6 +67,7 @@ class Environment:
         self.users = 0
         self._key = key
         self._reading = threading.Lock()
+        self._pins = 0
         writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
         self._env = self._opened(writable)
         try:
@@ -138,12 +155,43 @@ class Environment:
                         number = txn.id()
                         result = work(Transaction(txn, self._dbs))
                 except lmdb.MapResizedError:
-                    with self._reading:
-                        self._env.set_mapsize(0)
+                    self._resize(0)
                     continue
                 if self._locked or self.transaction == number:
                     return result
             raise FileError(f"cannot read {self.path}: it changed all the time; try again")
+
+    def pin(self) -> Pin:
+        """A snapshot that stays until it is closed."""
+        with lmdb_errors(self.path, "read"):
+            for _ in range(TRIES):
+                try:
+                    with self._reading:
+                        txn = self._env.begin()
+                        self._pins += 1
+                except lmdb.MapResizedError:
+                    self._resize(0)
+                    continue
+                with _opening:
+                    self.users += 1
+                return Pin(self, txn, self._dbs, is_safe=self._locked)
+            raise FileError(f"cannot read {self.path}: it changed all the time; try again")
+
+    def unpin(self) -> None:
+        """A pin is closed."""
+        with self._reading:
+            self._pins -= 1
+        self.release()
+
+    def _resize(self, size: int) -> None:
+        """Map more of the file; 0 for as much as another process made it."""
+        with self._reading:
+            if self._pins:
+                raise FileError(
+                    f"cannot map more of {self.path} while snapshots of it are in use: close them"
+                    " (an iteration over documents is one), and try again"
+                )
+            self._env.set_mapsize(size)
 
     def write(self, work: Callable[[Transaction], T]) -> T:
         """Do work in one transaction, which is on disk when this returns."""
@@ -155,8 +203,7 @@ class Environment:
                     with self._env.begin(write=True) as txn:
                         result = work(Transaction(txn, self._dbs))
                 except lmdb.MapFullError:
-                    with self._reading:
-                        self._env.set_mapsize(2 * self._env.info()["map_size"])
+                    self._resize(2 * self._env.info()["map_size"])
                     continue
                 self._fill_up()
                 return result
@@ -253,6 +300,51 @@ class Transaction:
     def keys(self, name: bytes) -> list[bytes]:
         """All keys, in order."""
         return [bytes(key) for key in self._txn.cursor(self._dbs[name]).iternext(values=False)]
+
+
+class Pin:
+    """A snapshot of a file, for any thread; `close` lets it go, and so does the garbage collector.
+
+    Args:
+        environment: Of the file.
+        txn: LMDB's transaction.
+        dbs: Its databases by name.
+        is_safe: Whether writers leave its pages alone; else each read looks whether they did.
+    """
+
+    def __init__(
+        self, environment: Environment, txn: Any, dbs: dict[bytes, Any], *, is_safe: bool
+    ) -> None:
+        """Take the transaction over."""
+        self.environment = environment
+        self.number = int(txn.id())
+        self._work, self._is_safe = Transaction(txn, dbs), is_safe
+        self._reading = threading.Lock()
+        self.close = weakref.finalize(self, _unpin, environment, txn, os.getpid())
+
+    def read(self, work: Callable[[Transaction], T]) -> T:
+        """Do work on it.
+
+        Raises:
+            TornReadError: If it is not safe, and somebody wrote meanwhile.
+        """
+        path = self.environment.path
+        with lmdb_errors(path, "read"), self._reading:
+            result = work(self._work)
+        if self._is_safe or self.environment.transaction == self.number:
+            return result
+        raise TornReadError(
+            f"cannot read {path}: it changed meanwhile, and its folder cannot be written, or has"
+            " too many readers; try again"
+        )
+
+
+def _unpin(environment: Environment, txn: Any, process: int) -> None:
+    if process != os.getpid():
+        _inherited.append(txn)  # to end it would end the parent's
+        return
+    txn.abort()
+    environment.unpin()
 
 
 @contextlib.contextmanager

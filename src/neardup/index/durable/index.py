@@ -3,37 +3,49 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
-import pyarrow as pa
 
 from neardup.errors import FileError, UsageError
 from neardup.fingerprinting.recipe import Recipe
+from neardup.index.clock import Clock
 from neardup.index.durable.contents import Contents
-from neardup.index.durable.follower import Follower
+from neardup.index.durable.environment import TornReadError
+from neardup.index.durable.follower import Commit, arranged, first_commit, following
 from neardup.index.durable.manifest import FileEntry, Manifest
 from neardup.index.durable.pending import Pending
 from neardup.index.durable.settings import check_settings, new_settings
 from neardup.index.durable.store import Store
-from neardup.index.ids import IdColumn, id_array
-from neardup.index.segment_files import CHUNK_ROWS, SegmentFile, StoredSegment, write_segment
-from neardup.index.segments import Segment, Tail, settled, successors
+from neardup.index.durable.view import DurableView, read_contents
+from neardup.index.segment_files import (
+    CHUNK_ROWS,
+    SegmentFile,
+    StoredSegment,
+    damaged,
+    write_segment,
+)
+from neardup.index.segments import Segment, settled
 from neardup.index.settings import Settings
+from neardup.index.snapshot import Snapshot
+from neardup.index.writing import BaseIndex
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
+    from neardup.index.durable.store import Reading
+
 __all__ = ["CHECKPOINT_ROWS", "DurableIndex"]
 
-DOCUMENTS_A_BATCH: Final = 1 << 14
+TRIES: Final = 20
 CHECKPOINT_ROWS: Final = 1 << 17
 """Rows that may wait in the log, which is read again when the index is opened."""
 
 
-class DurableIndex(Follower):
+class DurableIndex(BaseIndex):
     """Fingerprints in a folder, searched exactly; `DurableIndex.open` opens or makes one.
 
     What was committed survives a crash, whole. One process writes, any number read, and nobody
@@ -46,11 +58,13 @@ class DurableIndex(Follower):
         made = store.settings
         known = recipe or (Recipe.from_json(made["recipe"]) if made["recipe"] else None)
         settings = Settings(made["distance"], made["bits"], known, made["plan"], None)
-        super().__init__(store, settings)
-        self._distance = made["distance"] if distance is None else distance
+        self._store = store
         self._contents = Contents(made["store"], known)
-        self._pending = Pending(self._next)
         self._is_open = True
+        self._commit = first_commit(settings)
+        super().__init__(self._commit.held, distance)
+        self._follow().close()
+        self._pending = Pending(self._state.next)
 
     @classmethod
     def open(
@@ -142,11 +156,6 @@ class DurableIndex(Follower):
         return self._store.path
 
     @property
-    def distance(self) -> int:
-        """The distance that queries search unless they say a smaller one."""
-        return self._distance
-
-    @property
     def readonly(self) -> bool:
         """Whether it was opened for queries only."""
         return self._store.readonly
@@ -159,12 +168,16 @@ class DurableIndex(Follower):
     @property
     def added(self) -> int:
         """How many documents were ever added: the number that the next one gets."""
-        return self._next
+        return self._read().next
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return not self._is_open
 
     def number(self, identity: Any) -> int | None:
         """How many documents were added before this one; None if the id is not present."""
-        with self._lock:
-            return self._number(identity)
+        return self._read().number(identity)
 
     @property
     def uncommitted(self) -> int:
@@ -221,28 +234,38 @@ class DurableIndex(Follower):
         Raises:
             KeyError: If the id is not present.
         """
-        with self._lock:
-            number = self._number(identity)
-            if number is None:
-                raise KeyError(identity)
-            if number in self._pending.contents:
-                return self._contents.decoded(self._pending.contents[number])
-            return self._contents.decoded(self._store.content(number))
+        return self.contents([identity])[0]
+
+    def contents(self, ids: Any) -> list[Any]:
+        """What is kept of each of many documents, of one commit: as `content`.
+
+        Raises:
+            KeyError: If an id is not present.
+        """
+        with self._lock, contextlib.closing(self._pinned()) as reading:
+            held = self._state
+            numbers = held.numbers_at(held.present(ids)).tolist()
+            return read_contents(numbers, self._pending.contents, reading, self._contents)
 
     def documents(self) -> Iterator[tuple[Any, Any, list[Any]]]:
-        """Ids, fingerprints and contents of all committed documents, some at a time.
+        """Ids, fingerprints and contents of all documents, as they are now, some at a time.
 
         Returns:
             Arrow array, uint64 (n, width) and a list as of `content`, in order of insertion.
         """
-        segments, tail = self._read()
-        parts = [*segments, tail.segment(self._kind)] if self._kind and len(tail) else segments
-        for part in parts:
-            live = np.flatnonzero(~part.dead)
-            for rows in np.split(live, range(DOCUMENTS_A_BATCH, len(live), DOCUMENTS_A_BATCH)):
-                found = self._store.contents(part.numbers[rows])
-                contents = [self._contents.decoded(each) for each in found]
-                yield part.ids.values.take(pa.array(rows)), part.codes[rows], contents
+        return self.snapshot().documents()
+
+    def snapshot(self) -> DurableView:
+        """The index as it is now, for several calls that must agree; see Index.snapshot.
+
+        It holds on to the commit: space of what is removed meanwhile is free again when it is
+        closed.
+        """
+        with self._lock:
+            reading = self._pinned()
+            pending = dict(self._pending.contents)
+            kept = (reading, pending, self._contents)
+            return DurableView(self._state, self.distance, self._store, *kept)
 
     def commit(self) -> None:
         """Bring what was added and removed to the disk, all or nothing; one sync.
@@ -257,21 +280,20 @@ class DurableIndex(Follower):
             if len(self._pending) >= CHECKPOINT_ROWS:
                 self._checkpoint()
                 return
-            record = self._pending.record(self._kind or "int", self._settings.width, self._clock)
-            self._sequence = self._store.append(record, self._pending.contents)
-            self._logged += len(self._pending)
-            self._pending = Pending(self._next)
-            if self._logged >= CHECKPOINT_ROWS:
+            state = self._state
+            record = self._pending.record(state.kind or "int", self._settings.width, state.clock)
+            sequence = self._store.append(record, self._pending.contents)
+            logged = self._commit.logged + len(self._pending)
+            self._committed(self._commit.manifest, sequence, logged)
+            if logged >= CHECKPOINT_ROWS:
                 self._checkpoint()
 
     def rollback(self) -> None:
         """Forget what was added and removed since the last commit."""
         with self._lock:
             self._writing()
-            self._manifest = Manifest(generation=-1)
-            self._kind = None
-            self._load()
-            self._pending = Pending(self._next)
+            self._follow(first_commit(self._settings)).close()
+            self._pending = Pending(self._state.next)
 
     def compact(self) -> None:
         """Commit, bring everything into one segment and give free space back to the disk."""
@@ -302,24 +324,25 @@ class DurableIndex(Follower):
 
     def stats(self) -> dict[str, Any]:
         """Documents, segments with their plans, bytes on disk, settings."""
-        segments, tail = self._read()
+        held = self._read()
+        segments, tail = held.segments, held.tail
         made = self._store.settings
         environment = self._store.environment
         files = [segment.file.nbytes for segment in segments if isinstance(segment, StoredSegment)]
         return {
-            "documents": len(self),
-            "removed": sum(segment.removed for segment in segments) + len(tail.dead),
+            "documents": len(held),
+            "removed": sum(segment.removed for segment in segments) + tail.removed,
             "uncommitted": self.uncommitted,
             "distance": self.distance,
             "made_for_distance": made["distance"],
             "bits": self.bits,
-            "ids": self._kind,
+            "ids": held.kind,
             "plan": made["plan"],
             "store": made["store"],
             "recipe": made["digest"],
             "segments": [_segment_stats(segment, self._settings) for segment in segments],
             "tail_rows": len(tail),
-            "log_rows": self._logged,
+            "log_rows": self._commit.logged,
             "bytes_on_disk": sum(files) + environment.nbytes,
             "log_bytes": environment.nbytes,
             "log_free_bytes": environment.free_bytes,
@@ -332,75 +355,106 @@ class DurableIndex(Follower):
                 self._release()
         self.close()
 
-    def _read(self) -> tuple[tuple[Segment, ...], Tail]:
-        if not self._is_open:
-            raise UsageError("the index is closed: open it again")
-        if self._store.readonly and self._store.transaction != self._transaction:
+    def __repr__(self) -> str:
+        """What it holds, for people."""
+        return super().__repr__() if self._is_open else f"<DurableIndex of {self.path}, closed>"
+
+    def _read(self) -> Snapshot:
+        self._check_open()
+        if self._store.readonly and self._store.transaction != self._commit.transaction:
             with self._lock:
-                if self._store.transaction != self._transaction:
-                    self._load()
+                self._check_open()
+                self._follow().close()
+                return self._state
         return self._state
 
-    def _reach(self, distance: int | None) -> int:
-        return self._distance if distance is None else super()._reach(distance)
+    def _pinned(self) -> Reading:
+        """The commit that the state is of, or goes on from; called with the lock held."""
+        self._check_open()
+        return self._follow() if self.readonly else self._store.pin()
 
-    def _writing(self) -> None:
+    def _follow(self, known: Commit | None = None) -> Reading:
+        """Hold the newest commit; what it was read in, to be closed.
+
+        Args:
+            known: A commit to go on from; the one that is held unless given.
+        """
+        before = known or self._commit
+        for _ in range(TRIES):
+            reading = self._store.pin()
+            try:
+                if reading.transaction != before.transaction:
+                    commit = following(before, reading)
+                    self._state = commit.held  # before the commit, which says that it is newer
+                    self._commit = commit
+            except FileNotFoundError as error:
+                missing = error.filename  # a checkpoint came between: there is a newer manifest
+                reading.close()
+            except TornReadError:
+                missing = self._store.environment.path
+                reading.close()
+            except BaseException:
+                reading.close()
+                raise
+            else:
+                return reading
+        raise damaged(Path(missing), "it is not there")
+
+    def _check_open(self) -> None:
         if not self._is_open:
             raise UsageError("the index is closed: open it again")
+
+    def _writing(self) -> None:
+        self._check_open()
         if self._store.readonly:
             raise UsageError("the index is open for reading: open it without readonly=True")
 
     def _release(self) -> None:
         self._is_open = False
         self._store.close()
-        self._state = ((), Tail(self._settings.width))
+        self._state = Snapshot.empty(self._settings)
+
+    def _committed(self, manifest: Manifest, sequence: int, logged: int) -> None:
+        """What is held is on disk."""
+        self._commit = Commit(self._state, manifest, sequence, self._store.transaction, logged)
+        self._pending = Pending(self._state.next)
 
     def _checkpoint(self) -> None:
         """Write what is not in files to files, and forget the log."""
-        self._settle(force=True)
-        stored, written, number = [], [], self._manifest.next_file
+        state, before = self._settled(self._state), self._commit.manifest
+        stored, written, number = [], [], before.next_file
         try:
-            for segment in settled(list(self._state[0])):
+            for segment in settled(list(state.segments)):
                 if isinstance(segment, StoredSegment):
                     stored.append(segment)
                     continue
                 written.append(self._store.file(f"segment-{number}.nds"))
                 number += 1
                 stored.append(self._written(segment, written[-1]))
-            oldest = int(stored[0].numbers[0]) if stored else self._next
-            manifest = Manifest(
-                self._manifest.generation + 1,
-                tuple(_entry(segment) for segment in stored),
-                self._next,
-                number,
-                self._sequence,
-                self._clock.to_the_second(oldest),
-            )
+            oldest = int(stored[0].numbers[0]) if stored else state.next
+            clock = state.clock.coarse(oldest, state.next)
+            entries = tuple(_entry(segment) for segment in stored)
+            generation, covered = before.generation + 1, self._commit.sequence
+            manifest = Manifest(generation, entries, state.next, number, covered, clock)
             self._store.checkpoint(manifest, stored, self._pending.contents)
         except BaseException:
             for path in written:
                 with contextlib.suppress(OSError):
                     path.unlink()
             raise
-        self._state = (successors(stored), Tail(self._settings.width))
-        self._manifest, self._clock, self._logged = manifest, manifest.clock, 0
-        self._pending = Pending(self._next)
+        segments = tuple(segment.written() for segment in stored)
+        clock = Clock.joined([clock.since(0)])
+        self._state = replace(state, segments=segments, clock=clock)
+        self._committed(manifest, covered, 0)
 
     def _written(self, segment: Segment, path: Path) -> StoredSegment:
         write_segment(path, segment, self._settings)
         dead = segment.dead if segment.removed else None
-        stored = StoredSegment(SegmentFile(path), dead)
-        stored.changed.update(np.unique(np.flatnonzero(segment.dead) // CHUNK_ROWS).tolist())
-        return stored
+        changed = [] if dead is None else np.unique(np.flatnonzero(dead) // CHUNK_ROWS).tolist()
+        return StoredSegment(SegmentFile(path), dead, frozenset(changed))
 
-    def _number(self, identity: Any) -> int | None:
-        segments, tail = self._read()
-        if identity in tail.rows:
-            return int(tail.numbers[tail.rows[identity]])
-        places = self._places(IdColumn(id_array([identity])))
-        if not places.present[0]:
-            return None
-        return int(segments[int(places.segments[0])].numbers[int(places.rows[0])])
+    def _arranged(self, segments: list[Segment]) -> tuple[Segment, ...]:
+        return arranged(segments)
 
     def _added(self, first: int, ids: Any, codes: Any) -> None:
         self._pending.add(ids, codes)

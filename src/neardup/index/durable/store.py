@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.errors import DataError, FileError
-from neardup.index.durable.environment import Environment, Transaction
+from neardup.index.durable.environment import Environment, Pin, Transaction
 from neardup.index.durable.manifest import Manifest
 from neardup.index.durable.records import Record, joined_records
 from neardup.index.segment_files import CHUNK_ROWS, StoredSegment, damaged, sync_folder
@@ -32,7 +32,7 @@ from neardup.version import __version__
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["FORMAT", "Changes", "Store", "current_environment", "is_locked"]
+__all__ = ["FORMAT", "Changes", "Reading", "Store", "current_environment", "is_locked"]
 
 FORMAT: Final = 1
 MOST_SMALL: Final = 512
@@ -54,7 +54,7 @@ class Changes:
         sequence: Of the last record.
     """
 
-    transaction: int
+    transaction: tuple[str, int]
     manifest: Manifest | None
     dead: dict[str, Any]
     records: list[Record]
@@ -125,9 +125,9 @@ class Store:
         return cls(path, readonly=False)
 
     @property
-    def transaction(self) -> int:
-        """The number of the last transaction that any process committed."""
-        return self._environment.transaction
+    def transaction(self) -> tuple[str, int]:
+        """The last transaction that any process committed: its file and number."""
+        return self._environment.path.name, self._environment.transaction
 
     @property
     def environment(self) -> Environment:
@@ -138,15 +138,20 @@ class Store:
         """The path of a file in the folder."""
         return self.path / name
 
+    def pin(self) -> Reading:
+        """The last commit, to be read until it is closed."""
+        while True:
+            pin = self._environment.pin()
+            moved = pin.read(lambda txn: txn.get(b"meta", b"moved"))
+            if moved is None:
+                return Reading(self.path, pin)
+            pin.close()
+            self._use(Environment.of(current_environment(self.path)))
+
     def changes(self, generation: int, sequence: int) -> Changes:
         """What is new to one who knows this generation and this record of the log."""
-        moved, changes = self._environment.read(
-            lambda txn: (txn.get(b"meta", b"moved"), self._changes(txn, generation, sequence))
-        )
-        if moved is not None:
-            self._use(Environment.of(current_environment(self.path)))
-            return self.changes(generation, sequence)
-        return changes
+        with contextlib.closing(self.pin()) as reading:
+            return reading.changes(generation, sequence)
 
     def append(self, record: Record, contents: dict[int, bytes | None]) -> int:
         """Add a record to the log, and contents by number (None: removed); one sync.
@@ -199,18 +204,7 @@ class Store:
 
         self._environment.write(work)
         self._small = []
-        for segment in segments:
-            segment.changed.clear()
         self._remove_files(keep=names)
-
-    def content(self, number: int) -> bytes | None:
-        """What is stored for a row, if anything is."""
-        return self._environment.read(lambda txn: txn.get(b"content", _key(number)))
-
-    def contents(self, numbers: Any) -> list[bytes | None]:
-        """What is stored for each of many rows."""
-        keys = [_key(number) for number in numbers.tolist()]
-        return self._environment.read(lambda txn: [txn.get(b"content", key) for key in keys])
 
     def content_numbers(self) -> Any:
         """The numbers of the rows that have contents: int64, ascending."""
@@ -256,24 +250,6 @@ class Store:
             )
         return settings
 
-    def _changes(self, txn: Transaction, generation: int, sequence: int) -> Changes:
-        where = str(self._environment.path)
-        value = txn.get(b"meta", b"manifest")
-        if value is None:
-            raise damaged(self._environment.path, "it has no manifest")
-        manifest: Manifest | None = Manifest.from_bytes(value, f"manifest in {where}")
-        dead: dict[str, Any] = {}
-        if manifest is None or manifest.generation == generation:
-            manifest = None
-        else:
-            sequence, dead = manifest.covered, _dead_rows(txn, manifest, where)
-        last = _last_sequence(txn)
-        records = [
-            Record.from_bytes(value, f"record {int.from_bytes(key, 'big')} in {where}")
-            for key, value in txn.items(b"log", _key(sequence + 1))
-        ]
-        return Changes(txn.number, manifest, dead, records, last)
-
     def _record(self, txn: Transaction, sequence: int) -> Record:
         name = f"record {sequence} in {self._environment.path}"
         value = txn.get(b"log", _key(sequence))
@@ -316,6 +292,54 @@ class Store:
             if path.name not in keep:
                 with contextlib.suppress(OSError):
                     path.unlink()
+
+
+class Reading:
+    """One commit of a folder, while it is read.
+
+    Args:
+        path: The folder.
+        pin: Of its LMDB file.
+    """
+
+    def __init__(self, path: Path, pin: Pin) -> None:
+        """Take the pin over."""
+        self._path, self._pin = path, pin
+        self.transaction = pin.environment.path.name, pin.number
+
+    def close(self) -> None:
+        """Let go of the commit."""
+        self._pin.close()
+
+    def file(self, name: str) -> Path:
+        """The path of a file in the folder."""
+        return self._path / name
+
+    def changes(self, generation: int, sequence: int) -> Changes:
+        """What is new to one who knows this generation and this record of the log."""
+        return self._pin.read(lambda txn: self._changes(txn, generation, sequence))
+
+    def contents(self, numbers: list[int]) -> list[bytes | None]:
+        """What is stored for each of many rows."""
+        return self._pin.read(lambda txn: [txn.get(b"content", _key(each)) for each in numbers])
+
+    def _changes(self, txn: Transaction, generation: int, sequence: int) -> Changes:
+        path = self._pin.environment.path
+        value = txn.get(b"meta", b"manifest")
+        if value is None:
+            raise damaged(path, "it has no manifest")
+        manifest: Manifest | None = Manifest.from_bytes(value, f"manifest in {path}")
+        dead: dict[str, Any] = {}
+        if manifest is None or manifest.generation == generation:
+            manifest = None
+        else:
+            sequence, dead = manifest.covered, _dead_rows(txn, manifest, str(path))
+        last = _last_sequence(txn)
+        records = [
+            Record.from_bytes(value, f"record {int.from_bytes(key, 'big')} in {path}")
+            for key, value in txn.items(b"log", _key(sequence + 1))
+        ]
+        return Changes(self.transaction, manifest, dead, records, last)
 
 
 class _User:
