@@ -1,6 +1,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+CORES := $(shell nproc)
 
 .PHONY: demo test lint bench accuracy memory-limit resume-rounds crash-rounds compat clean
 
@@ -18,8 +19,8 @@ demo: $(VENV)/installed
 	$(BIN)/neardup demo --output demo-output
 
 test: lint
-	$(BIN)/python -m pytest
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses $(CORES)
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --numprocesses $(CORES)
 
 lint: $(VENV)/developed
 	$(BIN)/ruff check .
