@@ -10,13 +10,13 @@ the features. What comes out is the documents that have a partner, among which t
 from __future__ import annotations
 
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from neardup.errors import UsageError
 from neardup.runtime.arrays import frozen
+from neardup.runtime.partition import by_key, even_ranges
 from neardup.runtime.threads import in_threads, worker_count
 from neardup.similarity.band_plans import BandPlan, bins_log2, rows_log2
 from neardup.similarity.feature_sets import arguments
@@ -163,7 +163,7 @@ class _Search:
         def cut(_: int, bound: tuple[int, int]) -> None:
             slice_rows(flat, bits // 64, *bound, places, slices)
 
-        in_threads(self.workers, cut, _ranges(self.blocks, self.workers * RANGES_A_THREAD))
+        in_threads(self.workers, cut, even_ranges(self.blocks, self.workers * RANGES_A_THREAD))
         return frozen(slices)
 
     @property
@@ -201,7 +201,7 @@ class _Search:
             def run(thread: int, bound: tuple[int, int]) -> None:
                 work(bins, bound, place.scratch(thread, size))
 
-            in_threads(self._inside, run, _ranges(len(bins.starts) - 1, place.pieces))
+            in_threads(self._inside, run, even_ranges(len(bins.starts) - 1, place.pieces))
 
         in_threads(self._together, visit, tables)
 
@@ -221,26 +221,17 @@ class _Bins:
         from neardup.kernels.similarity.entries import count_entries, scatter_entries
 
         search = self._search
-        ranges = list(enumerate(_ranges(search.blocks, self._workers)))
-        counts = np.zeros((len(ranges), 1 << search.form.bin_bits), np.int64)
-        places, form = _places(search.bits[table]), search.form
+        bits, form = _places(search.bits[table]), search.form
+        slices, rows = search.slices, search.count
 
-        def count(_: int, part: tuple[int, tuple[int, int]]) -> None:
-            t, bound = part
-            count_entries(search.slices, search.count, *bound, places, form, counts[t])
+        def count(first: int, last: int, counts: Any) -> None:
+            count_entries(slices, rows, first, last, bits, form, counts)
 
-        in_threads(self._workers, count, ranges)
-        ends = np.cumsum(counts.T.ravel()).reshape(-1, len(counts)).T
-        starts = np.append(0, ends[-1])
-        first = np.ascontiguousarray(ends - counts)
+        def scatter(first: int, last: int, places: Any) -> None:
+            scatter_entries(slices, rows, first, last, bits, form, places, self._entries)
 
-        def scatter(_: int, part: tuple[int, tuple[int, int]]) -> None:
-            t, bound = part
-            scatter_entries(
-                search.slices, search.count, *bound, places, form, first[t], self._entries
-            )
-
-        in_threads(self._workers, scatter, ranges)
+        ranges = even_ranges(search.blocks, self._workers)
+        starts = by_key(ranges, 1 << form.bin_bits, self._workers, count, scatter)
         return Bins(table, self._entries, starts, search.form)
 
     def scratch(self, thread: int, rows: int) -> Any:
@@ -256,12 +247,6 @@ class _Bins:
                 np.empty(self._search.room, np.uint64), np.empty(1, np.int64),
             )  # fmt: skip
         return self._scratch[thread]
-
-
-def _ranges(count: int, pieces: int) -> list[tuple[int, int]]:
-    """Cut 0..count-1 into at most so many ranges of about equal length."""
-    edges = np.unique(np.linspace(0, count, min(count, pieces) + 1).astype(np.int64))
-    return list(pairwise(edges.tolist()))
 
 
 def _places(bits: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -12,6 +12,7 @@ from neardup.hamming.join.partition import group_equal
 from neardup.hamming.plans.blocks import multipliers_of
 from neardup.hamming.plans.join import plan_tables
 from neardup.runtime.arrays import frozen
+from neardup.runtime.partition import even_ranges
 from neardup.runtime.threads import in_threads
 
 if TYPE_CHECKING:
@@ -63,8 +64,7 @@ def keep_within(codes: Any, labels: Any, rank: Any, engine: Engine) -> Any:
         )
 
     count = len(starts) - 1
-    cuts = np.unique(np.linspace(0, count, engine.workers * 8 + 1).astype(np.int64)).tolist()
-    in_threads(engine.workers, keep, pairwise(cuts))
+    in_threads(engine.workers, keep, even_ranges(count, engine.workers * 8))
     for c in np.flatnonzero(large).tolist():
         _keep_large(codes, members[starts[c] : starts[c + 1]], engine, out)
     out[everyone] = out[everyone[stand_ins]]

@@ -7,13 +7,14 @@ compared.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from neardup.hamming.join.partition import ROWS_OF_A_THREAD
 from neardup.hamming.plans.blocks import flips
 from neardup.runtime.arrays import frozen
+from neardup.runtime.partition import balanced_ranges, by_key, even_ranges
 from neardup.runtime.threads import in_threads
 
 if TYPE_CHECKING:
@@ -86,26 +87,17 @@ class SortedRows:
 
         n, key = len(codes), _key_of(plan, block)
         low = max(0, key.bits - BINS_LOG2)
-        share = -(-n // workers) if n > 1 << 16 else n
-        ranges = [(t, begin, min(begin + share, n)) for t, begin in enumerate(range(0, n, share))]
-        counts = np.zeros((len(ranges), 1 << (key.bits - low)), np.int64)
 
-        def count(_: int, part: tuple[int, int, int]) -> None:
-            t, begin, end = part
-            count_blocks(codes, begin, end, key, low, counts[t])
+        def count(first: int, last: int, counts: Any) -> None:
+            count_blocks(codes, first, last, key, low, counts)
 
-        in_threads(workers, count, ranges)
-        ends = np.cumsum(counts.T.ravel()).reshape(-1, len(ranges)).T
-        places = np.ascontiguousarray(ends - counts)
+        def scatter(first: int, last: int, places: Any) -> None:
+            scatter_blocks(codes, first, last, key, low, places, self.codes, self.numbers)
 
-        def scatter(_: int, part: tuple[int, int, int]) -> None:
-            t, begin, end = part
-            scatter_blocks(codes, begin, end, key, low, places[t], self.codes, self.numbers)
-
-        in_threads(workers, scatter, ranges)
+        ranges = even_ranges(n, workers if n > ROWS_OF_A_THREAD else 1)
+        bins = by_key(ranges, 1 << (key.bits - low), workers, count, scatter)
         starts = np.full((1 << key.bits) + 1, n, np.int64)
         rows = Sorted(self.columns, self.ids, starts)
-        bins = np.append(0, ends[-1])
 
         def order(_: int, part: tuple[int, int]) -> None:
             order_bins(self.codes, self.numbers, bins, *part, key, low, rows)
@@ -116,12 +108,8 @@ class SortedRows:
 
 def _ranges(starts: Any, workers: int) -> list[tuple[int, int]]:
     """Ranges of bins of about equal rows, enough of them to keep the threads busy."""
-    pieces = min(
-        len(starts) - 1, workers * RANGES_A_THREAD, max(1, int(starts[-1]) // ROWS_A_RANGE)
-    )
-    cuts = np.searchsorted(starts, np.linspace(0, starts[-1], pieces + 1)[1:-1])
-    edges = np.unique(np.concatenate([[0], cuts, [len(starts) - 1]])).tolist()
-    return list(pairwise(edges))
+    pieces = min(workers * RANGES_A_THREAD, max(1, int(starts[-1]) // ROWS_A_RANGE))
+    return balanced_ranges(starts, pieces)
 
 
 def join_keys(

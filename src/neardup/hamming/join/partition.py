@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from neardup.hamming.plans.blocks import multipliers_of
 from neardup.hamming.plans.join import bins_log2
 from neardup.runtime.arrays import frozen
+from neardup.runtime.partition import balanced_ranges, by_key, even_ranges
 from neardup.runtime.threads import in_threads, worker_count
 
-__all__ = ["Groups", "Partition", "group_equal"]
+__all__ = ["ROWS_OF_A_THREAD", "Groups", "Partition", "group_equal"]
+
+ROWS_OF_A_THREAD: Final = 1 << 16
+"""Up to so many rows are partitioned by one thread."""
+RANGES_A_THREAD: Final = 16
+ROWS_A_RANGE: Final = 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,33 +67,20 @@ class Partition:
         n, width = codes.shape
         bits = bins_log2(n, width)
         shift, multipliers = np.uint64(64 - bits), multipliers_of(width)
-        share = -(-n // workers) if n > 1 << 16 else n
-        ranges = [(t, low, min(low + share, n)) for t, low in enumerate(range(0, n, share))]
-        counts = np.zeros((len(ranges), 1 << bits), np.int64)
 
-        def count(_: int, part: tuple[int, int, int]) -> None:
-            count_keys(codes, part[1], part[2], mask, multipliers, shift, counts[part[0]])
+        def count(first: int, last: int, counts: Any) -> None:
+            count_keys(codes, first, last, mask, multipliers, shift, counts)
 
-        in_threads(workers, count, ranges)
-        places = np.cumsum(counts.T.ravel()).reshape(-1, len(ranges)).T
-        self.starts = np.append(0, places[-1])
-        places = np.ascontiguousarray(places - counts)
+        def scatter(first: int, last: int, places: Any) -> None:
+            scatter_rows(codes, first, last, mask, multipliers, shift, places, self.codes, self.ids)
 
-        def scatter(_: int, part: tuple[int, int, int]) -> None:
-            t, low, high = part
-            scatter_rows(
-                codes, low, high, mask, multipliers, shift, places[t], self.codes, self.ids
-            )
-
-        in_threads(workers, scatter, ranges)
+        ranges = even_ranges(n, workers if n > ROWS_OF_A_THREAD else 1)
+        self.starts = by_key(ranges, 1 << bits, workers, count, scatter)
 
     def chunks(self, workers: int) -> list[tuple[int, int]]:
         """Ranges of buckets with about equal rows, enough of them to keep the threads busy."""
-        total = int(self.starts[-1])
-        pieces = min(len(self.starts) - 1, workers * 16, max(1, total // 4096))
-        cuts = np.searchsorted(self.starts, np.linspace(0, total, pieces + 1)[1:-1])
-        edges = np.unique(np.concatenate([[0], cuts, [len(self.starts) - 1]])).tolist()
-        return list(pairwise(edges))
+        pieces = min(workers * RANGES_A_THREAD, max(1, int(self.starts[-1]) // ROWS_A_RANGE))
+        return balanced_ranges(self.starts, pieces)
 
 
 def group_equal(fps: Any, workers: int | None = None) -> Any:
