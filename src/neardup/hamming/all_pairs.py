@@ -8,8 +8,9 @@ import numpy as np
 
 from neardup.errors import UsageError
 from neardup.fingerprinting.values import as_codes, check_distance
-from neardup.hamming.join.collectors import PairCollector, packed_pairs
+from neardup.hamming.join.collectors import PairCollector
 from neardup.hamming.join.engine import solve
+from neardup.hamming.join.equal_rows import packed_pairs
 from neardup.hamming.join.partition import Groups, group_equal
 from neardup.hamming.join.problem import HEAVY_ROWS, Engine, Problem
 from neardup.hamming.plans.checks import check_join_plan, check_search_plan

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from neardup.errors import TooManyPairsError
+from neardup.hamming.join.equal_rows import LOW_WORD, pairs_between, pairs_within, within_count
 
 if TYPE_CHECKING:
     from neardup.hamming.join.partition import Groups
     from neardup.hamming.join.problem import Collector, Problem
 
-__all__ = ["PairCollector", "UniteCollector", "merge", "packed_pairs", "pairs_within_groups"]
-
-
-LOW_WORD: Final = np.uint64(2**32 - 1)
+__all__ = ["PairCollector", "UniteCollector", "merge"]
 
 
 class PairCollector:
@@ -53,17 +51,16 @@ class PairCollector:
     def expand(self, inner: Collector, problem: Problem, groups: Groups) -> None:
         """Take the pairs between groups, and those inside them unless a condition refuses them."""
         assert isinstance(inner, PairCollector)  # noqa: S101
-        sizes = groups.sizes
-        due = problem.agree is None or bool(np.all(problem.agree))
-        within = int((sizes * (sizes - 1) // 2).sum()) if due else 0
+        within = within_count(problem, groups)
         if not self.may_store(inner.count + within):
             self.add(inner.count + within, np.empty(0, np.uint64))
             return
-        named = groups.members if not len(problem.rows) else problem.rows[groups.members]
+        named = problem.named(groups.members)
         between = np.concatenate([*inner.parts, np.empty(0, np.uint64)])
-        self.add(inner.count, _between_groups(between, named, groups))
-        if within:
-            self.add(within, pairs_within_groups(named, groups))
+        for packed in pairs_between(between, named, groups):
+            self.add(len(packed), packed)
+        for packed in pairs_within(named, groups) if within else ():
+            self.add(len(packed), packed)
 
     def sorted_pairs(self) -> tuple[Any, Any]:
         """All pairs as int64 arrays, sorted.
@@ -79,36 +76,6 @@ class PairCollector:
         right = (packed & LOW_WORD).view(np.int64)
         packed >>= np.uint64(32)
         return packed.view(np.int64), right
-
-
-def packed_pairs(a: Any, b: Any) -> Any:
-    """Pack pairs of rows below 2**32 into one uint64 each: the smaller << 32 | the larger."""
-    low, high = np.minimum(a, b).astype(np.uint64), np.maximum(a, b).astype(np.uint64)
-    return low << np.uint64(32) | high
-
-
-def _between_groups(packed: Any, named: Any, groups: Groups) -> Any:
-    """Every row of the one group with every row of the other."""
-    one = (packed >> np.uint64(32)).astype(np.int64)
-    two = (packed & LOW_WORD).astype(np.int64)
-    sizes = groups.sizes
-    each = sizes[one] * sizes[two]
-    at = np.repeat(np.arange(len(packed)), each)
-    within = np.arange(len(at)) - np.repeat(np.cumsum(each) - each, each)
-    first, second = np.divmod(within, sizes[two][at])
-    return packed_pairs(
-        named[groups.starts[one][at] + first], named[groups.starts[two][at] + second]
-    )
-
-
-def pairs_within_groups(named: Any, groups: Groups) -> Any:
-    """Every two rows of a group, packed; `named` (uint32) has the rows in the order of `groups`."""
-    ends = np.repeat(groups.starts[1:], groups.sizes)
-    place = np.arange(len(named))
-    later = ends - place - 1
-    one = np.repeat(place, later)
-    two = one + 1 + np.arange(len(one)) - np.repeat(np.cumsum(later) - later, later)
-    return packed_pairs(named[one], named[two])
 
 
 def merge(first: Any, second: Any) -> Any:

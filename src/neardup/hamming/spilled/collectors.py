@@ -7,12 +7,20 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from neardup.hamming.join.collectors import UniteCollector, packed_pairs
-from neardup.hamming.spilled.pairs import LOW_WORD, STEP, PairSpool, products, within_groups
+from neardup.hamming.join.collectors import UniteCollector
+from neardup.hamming.join.equal_rows import (
+    STEP,
+    pairs_between,
+    pairs_within,
+    products,
+    unpacked_pairs,
+    within_count,
+)
 
 if TYPE_CHECKING:
     from neardup.hamming.join.partition import Groups
     from neardup.hamming.join.problem import Collector, Problem
+    from neardup.hamming.spilled.pairs import PairSpool
 
 __all__ = ["AcrossPieces", "ForestMerger", "PairMerger", "SlabMerger"]
 
@@ -87,8 +95,7 @@ class SlabPairs:
     def add(self, count: int, pairs: Any) -> None:  # noqa: ARG002
         """Take pairs of positions."""
         for begin in range(0, len(pairs), STEP):
-            packed = pairs[begin : begin + STEP]
-            left, right = packed >> np.uint64(32), packed & LOW_WORD
+            left, right = unpacked_pairs(pairs[begin : begin + STEP])
             differ = np.bitwise_count(self.codes[left] ^ self.codes[right])
             distance = differ.sum(axis=1, dtype=np.int64)
             named = self.numbers[left].astype(np.uint64), self.numbers[right].astype(np.uint64)
@@ -100,8 +107,8 @@ class SlabPairs:
 
     def expand(self, inner: Collector, problem: Problem, groups: Groups) -> None:  # noqa: ARG002
         """Take the pairs inside the groups."""
-        self.merger.expect(within_groups(None, problem, groups))
-        within_groups(self, problem, groups)
+        self.merger.expect(within_count(problem, groups))
+        add_within(self, problem, groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,17 +129,9 @@ class GroupPairs:
 
     def add(self, count: int, pairs: Any) -> None:  # noqa: ARG002
         """Take pairs of groups."""
-        one, two = (pairs >> np.uint64(32)).astype(np.int64), (pairs & LOW_WORD).astype(np.int64)
-        starts, sizes = self.groups.starts, self.groups.sizes
-        ends = np.cumsum(sizes[one] * sizes[two])
         named = self.problem.named(self.groups.members)
-        for begin in range(0, int(ends[-1]) if len(ends) else 0, STEP):
-            flat = np.arange(begin, min(begin + STEP, int(ends[-1])))
-            at = np.searchsorted(ends, flat, side="right")
-            within = flat - (ends[at] - sizes[one[at]] * sizes[two[at]])
-            first, second = np.divmod(within, sizes[two[at]])
-            rows = (named[starts[one[at]] + first], named[starts[two[at]] + second])
-            self.outer.add(len(flat), packed_pairs(*rows))
+        for packed in pairs_between(pairs, named, self.groups):
+            self.outer.add(len(packed), packed)
 
     def collapsed(self, problem: Problem, groups: Groups) -> Collector:
         """A collector of pairs of groups of groups."""
@@ -140,7 +139,7 @@ class GroupPairs:
 
     def expand(self, inner: Collector, problem: Problem, groups: Groups) -> None:  # noqa: ARG002
         """Take the pairs inside the groups."""
-        within_groups(self, problem, groups)
+        add_within(self, problem, groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +160,8 @@ class AcrossPieces:
 
     def add(self, count: int, pairs: Any) -> None:  # noqa: ARG002
         """Pass on the pairs that are due."""
-        left_first = pairs >> np.uint64(32) < np.uint64(self.border)
-        right_first = (pairs & LOW_WORD) < np.uint64(self.border)
+        left, right = unpacked_pairs(pairs)
+        left_first, right_first = left < self.border, right < self.border
         due = (left_first != right_first) | np.where(left_first, *self.inside)
         self.inner.add(int(due.sum()), pairs[due])
 
@@ -172,7 +171,14 @@ class AcrossPieces:
 
     def expand(self, inner: Collector, problem: Problem, groups: Groups) -> None:  # noqa: ARG002
         """Take the pairs inside the groups."""
-        within_groups(self, problem, groups)
+        add_within(self, problem, groups)
+
+
+def add_within(collector: Collector, problem: Problem, groups: Groups) -> None:
+    """Give every two rows of each group to a collector, if a pair of equal rows is due."""
+    if within_count(problem, groups):
+        for packed in pairs_within(problem.named(groups.members), groups):
+            collector.add(len(packed), packed)
 
 
 class SlabMerger(Protocol):

@@ -10,24 +10,20 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 
 from neardup.errors import FileError, TooManyPairsError
-from neardup.hamming.join.collectors import packed_pairs, pairs_within_groups
-from neardup.hamming.join.partition import Groups
+from neardup.hamming.join.equal_rows import STEP
 from neardup.runtime.arrays import cut
 from neardup.runtime.temporary import TemporaryRows, read_exactly
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from neardup.hamming.join.problem import Problem
 
-__all__ = ["LOW_WORD", "STEP", "PairSpool", "pairs_that_fit", "products", "within_groups"]
+__all__ = ["PairSpool", "pairs_that_fit"]
 
-STEP: Final = 1 << 18
 RECORD: Final = 16
 SORT_BYTES: Final = 64
 """Memory that sorting takes for each pair."""
 WAYS: Final = 4096
-LOW_WORD: Final = np.uint64(2**32 - 1)
 NUMBER_BITS: Final = np.uint64(48)
 NUMBER: Final = np.uint64(2**48 - 1)
 
@@ -201,39 +197,3 @@ def pairs_that_fit(tmp: str | None) -> int:
         return shutil.disk_usage(where).free // 2 // RECORD
     except OSError as error:
         raise FileError(f"cannot use {where}: {error.strerror}; choose another --tmp") from None
-
-
-def within_groups(outer: Any, problem: Problem, groups: Groups) -> int:
-    """Give every two rows of each group to a collector, if a pair of equal rows is due.
-
-    Returns:
-        How many pairs there are; without a collector they are only counted.
-    """
-    if problem.agree is not None and not np.all(problem.agree):
-        return 0
-    sizes = groups.sizes
-    ends = np.cumsum(sizes * (sizes - 1) // 2)
-    total = int(ends[-1]) if len(ends) else 0
-    if outer is None:
-        return total
-    named = problem.named(groups.members)
-    for first, last in cut(sizes * (sizes - 1) // 2, STEP):
-        starts = groups.starts[first : last + 1]
-        rows = named[starts[0] : starts[-1]]
-        if last - first > 1 or len(rows) ** 2 <= STEP:
-            within = Groups(np.arange(len(rows)), starts - starts[0])
-            packed = pairs_within_groups(rows, within)
-            outer.add(len(packed), packed)
-            continue
-        for left, right in products(rows, rows):
-            later = left < right
-            outer.add(int(later.sum()), packed_pairs(left[later], right[later]))
-    return total
-
-
-def products(left: Any, right: Any) -> Iterator[tuple[Any, Any]]:
-    """Every value of `left` with every one of `right`, about STEP at a time."""
-    rows = max(1, STEP // max(1, len(right)))
-    for begin in range(0, len(left), rows):
-        some = left[begin : begin + rows]
-        yield np.repeat(some, len(right)), np.tile(right, len(some))
