@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CORES := $(shell nproc)
 
-.PHONY: demo test lint bench accuracy memory-limit resume-rounds crash-rounds compat clean
+.PHONY: demo test lint bench accuracy memory-limit resume-rounds crash-rounds index-stress compat clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -47,6 +47,9 @@ compat: $(VENV)/developed
 crash-rounds: $(VENV)/developed
 	$(BIN)/python tests/index/crash_rounds.py --rounds 250
 	NEARDUP_CRASH_MOMENTS=2000 $(BIN)/python -m pytest tests/index/test_durable_crash.py
+
+index-stress: $(VENV)/developed
+	NEARDUP_STRESS_SECONDS=120 $(BIN)/python -m pytest tests/index/test_torn_reads.py
 
 clean:
 	rm -rf $(VENV) demo-output build dist

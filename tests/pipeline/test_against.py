@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import gzip
 import json
+import threading
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -282,3 +283,32 @@ def test_rows_of_a_file_that_are_known_already_need_ids(tmp_path: Path) -> None:
 def test_documents_in_memory_ask_the_index_themselves(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="against belongs to files"):
         nd.dedup(["a"], against=tmp_path / "seen.index")
+
+
+@pytest.mark.parametrize("store", ["text", "features"])
+def test_a_run_sees_one_commit_of_an_index_whose_documents_are_replaced(
+    tmp_path: Path, store: str
+) -> None:
+    """A service that stores every page again changes nothing of what has been seen."""
+    texts = [f"{'word ' * (i % 7)} page {i} of {i * 37}" for i in range(40)]
+    crawl = Crawl(tmp_path, Matching(recipe=RECIPE, similarity=0.9), store)
+    crawl.create()
+    (path,) = crawl.write([texts])
+    assert len(crawl.run([path])[0]) == len(texts)
+    done = threading.Event()
+
+    def serve() -> None:
+        with nd.DurableIndex.open(crawl.index) as index:
+            while not done.is_set():
+                for i, text in enumerate(texts):
+                    index.add(f"d{i}", text)
+                index.commit()
+
+    service = threading.Thread(target=serve)
+    service.start()
+    try:
+        kept = [crawl.run([path], update=False)[0] for _ in range(10 if JIT else 3)]
+    finally:
+        done.set()
+        service.join()
+    assert not any(kept)

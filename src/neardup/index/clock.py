@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-__all__ = ["Clock"]
+__all__ = ["Clock", "runs_of"]
 
 EXACT_SECONDS: Final = 1024
 """Of so much time, a coarse clock tells each second; of twice as much, every two, and so on."""
@@ -100,3 +100,15 @@ class Clock:
         is_first = np.append(True, (bucket[1:] != bucket[:-1]) | (width[1:] != width[:-1]))
         begins = np.flatnonzero(is_first)
         return Clock(numbers[begins].tolist(), np.maximum.reduceat(times, begins).tolist())
+
+
+def runs_of(first: int, times: Any) -> tuple[Any, Any]:
+    """Runs, as `Clock.since` gives them, of documents with numbers from `first` on.
+
+    Args:
+        first: The number of the first.
+        times: float64 (n,): when each was added.
+    """
+    is_first = np.append(True, times[1:] != times[:-1])[: len(times)]
+    begins = np.flatnonzero(is_first)
+    return first + begins, times[begins]

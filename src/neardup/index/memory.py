@@ -11,7 +11,7 @@ from neardup.fingerprinting.recipe import Recipe
 from neardup.index.clock import Clock
 from neardup.index.ids import IdColumn
 from neardup.index.segments import Segment
-from neardup.index.settings import Settings, check_recipe
+from neardup.index.settings import Settings, bits_of, check_recipe
 from neardup.index.snapshot import Snapshot
 from neardup.index.writing import BaseIndex
 from neardup.runtime.arrays import frozen
@@ -54,8 +54,8 @@ class Index(BaseIndex):
         memory: int | None = None,
     ) -> None:
         """Start empty."""
-        width = bits if bits is not None else recipe.bits if recipe else 64
-        super().__init__(Snapshot.empty(Settings(distance, width, recipe, plan, memory)))
+        settings = Settings(distance, bits_of(bits, recipe), recipe, plan, memory)
+        super().__init__(Snapshot.empty(settings))
 
     @classmethod
     def holding(cls, snapshot: Snapshot) -> Self:

@@ -5,9 +5,10 @@ Each call brings what it is given into fingerprints, takes one snapshot, and ask
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
+import pyarrow as pa
 
 from neardup.errors import UsageError
 from neardup.fingerprinting.values import check_distance
@@ -24,13 +25,13 @@ from neardup.runtime.threads import worker_count
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import pyarrow as pa
-
     from neardup.fingerprinting.recipe import Recipe
     from neardup.index.settings import Settings
     from neardup.index.snapshot import Snapshot
 
 __all__ = ["IndexView", "Queries"]
+
+DOCUMENTS_A_BATCH: Final = 1 << 14
 
 
 class Queries:
@@ -174,7 +175,7 @@ class Queries:
         return self._answers(fingerprints, distance, 1, None, by_age=True)
 
     def fingerprints_by_id(self, ids: Any) -> Any:
-        """The stored fingerprints of documents, uint64 (n, width).
+        """The stored fingerprints of one document or many, uint64 (n, width).
 
         Raises:
             KeyError: If an id is not present.
@@ -257,10 +258,45 @@ class IndexView(Queries):
         super().__init__(held.settings, distance)
         self._held = held
 
+    def __enter__(self) -> Self:
+        """Give itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+    def close(self) -> None:
+        """Nothing to close, but for DurableIndex.snapshot."""
+
     @property
     def added(self) -> int:
         """How many documents were ever added."""
         return self._held.next
+
+    @property
+    def store(self) -> str:
+        """What is kept beside fingerprints; see DurableIndex.store."""
+        return "none"
+
+    def rows(self) -> Iterator[tuple[Any, Any, list[Any] | None, Any]]:
+        """Everything, some documents at a time, in order of insertion.
+
+        Returns:
+            Ids (an Arrow array), fingerprints, uint64 (n, width), contents if any are kept, and
+            when the documents were added, float64 (n,).
+        """
+        for part in self._held.parts():
+            live = part.live_rows()
+            for rows in np.split(live, range(DOCUMENTS_A_BATCH, len(live), DOCUMENTS_A_BATCH)):
+                numbers = part.numbers[rows]
+                times = self._held.clock.times_of(numbers)
+                ids = part.ids.values.take(pa.array(rows))
+                yield ids, part.codes[rows], self._contents_of(numbers), times
+
+    def _contents_of(self, _: Any) -> list[Any] | None:
+        """What is kept of the rows of these numbers."""
+        return None
 
     def _read(self) -> Snapshot:
         return self._held

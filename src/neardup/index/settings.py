@@ -13,7 +13,7 @@ from neardup.runtime.memory import free_memory
 if TYPE_CHECKING:
     from neardup.fingerprinting.recipe import Recipe
 
-__all__ = ["Settings", "check_recipe"]
+__all__ = ["Settings", "bits_of", "check_recipe"]
 
 SHARE_FOR_TABLES: Final = 0.5
 """Of the memory that is free when tables are built."""
@@ -63,6 +63,19 @@ class Settings:
     def table_memory(self) -> float:
         """Bytes that the tables of one segment may take."""
         return self.memory if self.memory is not None else SHARE_FOR_TABLES * free_memory()
+
+
+def bits_of(bits: int | None, recipe: Recipe | None) -> int:
+    """The width that is asked for, by default the recipe's, or 64.
+
+    Raises:
+        UsageError: If the recipe is none.
+    """
+    if recipe is not None and not hasattr(recipe, "digest"):
+        raise UsageError(
+            f"recipe is {recipe!r:.60}: use neardup.Recipe(...) or neardup.preset(name)"
+        )
+    return bits if bits is not None else recipe.bits if recipe else 64
 
 
 def check_recipe(path: str, made: dict[str, Any], recipe: Recipe | None) -> None:

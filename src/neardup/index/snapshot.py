@@ -16,7 +16,7 @@ from neardup.hamming.plans.search import scan_plan
 from neardup.hamming.search.searchers import Neighbours, ScanSearcher, first_hits, within_room
 from neardup.index.clock import Clock
 from neardup.index.hits import Places, sorted_table
-from neardup.index.ids import ID_KINDS, IdColumn, id_array, id_kind
+from neardup.index.ids import ID_KINDS, IdColumn, id_array, id_kind, is_one_id
 from neardup.index.segments import Segment, Tail, merged
 from neardup.runtime.arrays import frozen
 
@@ -130,12 +130,12 @@ class Snapshot:
         return places
 
     def present(self, ids: Any) -> Places:
-        """Where each of many ids is stored.
+        """Where one id or each of many is stored.
 
         Raises:
             KeyError: If one is not.
         """
-        wanted = id_array(ids)
+        wanted = id_array([ids] if is_one_id(ids) else ids)
         places = self.places(IdColumn(wanted))
         absent = np.flatnonzero(~places.present)
         if len(absent):

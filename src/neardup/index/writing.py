@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.errors import UsageError
+from neardup.index.clock import runs_of
 from neardup.index.ids import IdColumn, id_array, id_kind, is_one_id
 from neardup.index.incoming import as_time, many_fingerprints
 from neardup.index.queries import IndexView, Queries
@@ -110,7 +111,7 @@ class BaseIndex(Queries):
             KeyError: If an id is not present; then nothing is removed.
         """
         with self._lock:
-            places = self._state.present([ids] if is_one_id(ids) else ids)
+            places = self._state.present(ids)
             state, gone = _without(self._state, places)
             self._removed(gone)
             self._state = state
@@ -142,25 +143,24 @@ class BaseIndex(Queries):
             self._state = replace(state, segments=tuple(segments))
             return len(numbers)
 
-    def merge(self, other: BaseIndex) -> None:
+    def merge(self, other: BaseIndex, *, foreign: bool = False) -> None:
         """Add all documents of another index, in its order; ids that both have are replaced.
 
+        They keep the times at which they were added, and their texts or features.
+
+        Args:
+            other: Which.
+            foreign: Take fingerprints of which no recipe is known as those of this one's.
+
         Raises:
-            UsageError: If widths or recipes differ.
+            UsageError: If widths or recipes differ, or the other keeps less than this one.
         """
         if not isinstance(other, BaseIndex):
             raise UsageError(f"{type(other).__name__} is no index: merge Index or DurableIndex")
-        mine, theirs = self._settings, other._settings
-        if mine.bits != theirs.bits:
-            raise UsageError(f"the other index has {theirs.bits} bits, this one {mine.bits}")
-        if mine.recipe and theirs.recipe and mine.recipe.digest != theirs.recipe.digest:
-            raise UsageError(
-                f"the other index's recipe is {theirs.recipe.digest}, this one's"
-                f" {mine.recipe.digest}: fingerprints of two recipes cannot be compared"
-            )
-        with self._lock:
-            for ids, codes in list(other.batches()):
-                self.add(ids, codes)
+        with self._lock, other.snapshot() as seen:
+            self._check_merging(seen, foreign=foreign)
+            for ids, codes, contents, times in seen.rows():
+                self._merge_rows(ids, codes, contents, times)
 
     def snapshot(self) -> IndexView:
         """The index as it is now, for several calls that must agree.
@@ -191,6 +191,24 @@ class BaseIndex(Queries):
 
     def __exit__(self, *_: object) -> None:
         """Nothing to close."""
+
+    def _check_merging(self, other: IndexView, *, foreign: bool) -> None:
+        mine, theirs = self.recipe, other.recipe
+        if self.bits != other.bits:
+            raise UsageError(f"the other index has {other.bits} bits, this one {self.bits}")
+        if mine and theirs and mine.digest != theirs.digest:
+            raise UsageError(
+                f"the other index's recipe is {theirs.digest}, this one's {mine.digest}:"
+                " fingerprints of two recipes cannot be compared"
+            )
+        if mine and not theirs and not foreign:
+            raise UsageError(
+                f"this index has recipe {mine.digest}, the other none, so nothing says that its"
+                " fingerprints are of that recipe: if they are, pass foreign=True"
+            )
+
+    def _merge_rows(self, ids: Any, codes: Any, _: list[Any] | None, times: Any) -> None:
+        self._add_many(ids, codes, times)
 
     def _check_kind(self, kind: str) -> None:
         if self._state.kind not in {None, kind}:
@@ -229,7 +247,7 @@ class BaseIndex(Queries):
         kind = state.kind or id_kind(identity)
         return Snapshot(state.settings, segments, tail, kind, state.next + 1, state.clock)
 
-    def _add_many(self, ids: Any, fingerprints: Any) -> int:
+    def _add_many(self, ids: Any, fingerprints: Any, times: Any = None) -> int:
         column = IdColumn(id_array(ids))
         codes, rows = many_fingerprints(fingerprints, self._settings)
         offered = len(fingerprints)
@@ -244,6 +262,7 @@ class BaseIndex(Queries):
         if repeated is not None:
             keep = np.flatnonzero(~repeated)
             column, codes = IdColumn(column.values.take(pa.array(keep))), codes[keep]
+            times = None if times is None else times[keep]
         first = self._state.next
         removed: list[int] = []
         if len(column) <= SMALL_BATCH:
@@ -254,7 +273,10 @@ class BaseIndex(Queries):
         else:
             state, gone = _without(self._state, self._state.places(column))
             state = self._with_segment(state, column, frozen(codes))
-        state.clock.note(first, time.time())
+        if times is None:
+            state.clock.note(first, time.time())
+        else:
+            state.clock.extend(*runs_of(first, times))
         self._added(first, column.values, codes)
         self._removed(gone)
         self._state = state

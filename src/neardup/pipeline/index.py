@@ -178,11 +178,12 @@ def ask_files(
     counts = dict.fromkeys(("queries", "empty", "matched", "hits", "cut", "rejected"), 0)
     with ExitStack() as stack:
         inputs = _Inputs(stack, index, paths, read, rejects_path, format_name)
+        seen = stack.enter_context(index.snapshot())
 
         def answers() -> Iterator[pa.RecordBatch]:
             for ids, values in inputs.batches(shown):
                 codes = values if isinstance(values, np.ndarray) else index.fingerprints_of(values)
-                found = index.query_batch(codes, within.distance, within.limit)
+                found = seen.query_batch(codes, within.distance, within.limit)
                 rows = found["row"].to_numpy()
                 counts["queries"] += len(ids)
                 counts["empty"] += _count_missing(codes)

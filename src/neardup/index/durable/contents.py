@@ -40,6 +40,22 @@ class Contents:
         """Whether the index keeps any."""
         return self._kind != "none"
 
+    def check_merging(self, theirs: str) -> None:
+        """Refuse an index to be merged that does not keep what this one does.
+
+        Args:
+            theirs: One of STORES.
+
+        Raises:
+            UsageError: If contents would be missing.
+        """
+        made_of_texts = self._kind == "features" and theirs == "text"
+        if self.is_kept and theirs != self._kind and not made_of_texts:
+            raise UsageError(
+                f"the index keeps {self._kept}, and the other one {theirs}: contents would be"
+                " missing; merge into an index that keeps no more than the other"
+            )
+
     @contextlib.contextmanager
     def offered(self, ids: Any, fingerprints: Any, contents: Any) -> Iterator[None]:
         """Within this, `of` gives the contents of these documents.
@@ -58,6 +74,8 @@ class Contents:
         names = id_array([ids] if single else ids).to_pylist()
         if len(values) != len(names):
             raise UsageError(f"{len(names):,} ids for {len(values):,} contents: give as many")
+        if contents is None:
+            self._check_texts(names, values)
         self._offered = {
             name: self._encoded(name, value) for name, value in zip(names, values, strict=True)
         }
@@ -69,6 +87,19 @@ class Contents:
     def of(self, identity: Any) -> bytes | None:
         """The encoded content of a document that is being added."""
         return self._offered[identity]
+
+    def _check_texts(self, names: list[Any], values: list[Any]) -> None:
+        """Refuse fingerprints alone: nothing says what they were made of."""
+        for name, value in zip(names, values, strict=True):
+            if value is not None and not isinstance(value, str):
+                raise UsageError(
+                    f"the index keeps {self._kept}, and {name!r} comes with a fingerprint"
+                    f" ({type(value).__name__}) alone: give texts, or pass contents="
+                )
+
+    @property
+    def _kept(self) -> str:
+        return "texts" if self._kind == "text" else "features"
 
     def _encoded(self, identity: Any, value: Any) -> bytes | None:
         if value is None:

@@ -326,9 +326,12 @@ class Pin:
         """Do work on it.
 
         Raises:
+            UsageError: If it is closed.
             TornReadError: If it is not safe, and somebody wrote meanwhile.
         """
         path = self.environment.path
+        if not self.close.alive:
+            raise UsageError(f"a snapshot of {path.parent} is closed: take another one")
         with lmdb_errors(path, "read"), self._reading:
             result = work(self._work)
         if self._is_safe or self.environment.transaction == self.number:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from neardup.index.durable.store import Reading
+    from neardup.index.queries import IndexView
 
 __all__ = ["CHECKPOINT_ROWS", "DurableIndex"]
 
@@ -452,6 +453,16 @@ class DurableIndex(BaseIndex):
         dead = segment.dead if segment.removed else None
         changed = [] if dead is None else np.unique(np.flatnonzero(dead) // CHUNK_ROWS).tolist()
         return StoredSegment(SegmentFile(path), dead, frozenset(changed))
+
+    def _check_merging(self, other: IndexView, *, foreign: bool) -> None:
+        self._writing()
+        super()._check_merging(other, foreign=foreign)
+        self._contents.check_merging(other.store)
+
+    def _merge_rows(self, ids: Any, codes: Any, contents: list[Any] | None, times: Any) -> None:
+        kept = contents if self._contents.is_kept else None
+        with self._contents.offered(ids, codes, kept):
+            super()._merge_rows(ids, codes, None, times)
 
     def _arranged(self, segments: list[Segment]) -> tuple[Segment, ...]:
         return arranged(segments)

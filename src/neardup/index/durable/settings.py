@@ -8,7 +8,7 @@ from neardup.errors import UsageError
 from neardup.fingerprinting.values import check_distance
 from neardup.index.durable.contents import STORES
 from neardup.index.durable.store import FORMAT
-from neardup.index.settings import Settings, check_recipe
+from neardup.index.settings import Settings, bits_of, check_recipe
 from neardup.version import __version__
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def new_settings(
     kept: str | None,
 ) -> dict[str, Any]:
     """What a new folder says of itself; UsageError for what cannot be."""
-    width = bits if bits is not None else recipe.bits if recipe else 64
+    width = bits_of(bits, recipe)
     reach = DEFAULT_DISTANCE if distance is None else distance
     settings = Settings(reach, width, recipe, plan or "auto", None)
     if kept not in {None, *STORES}:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Self
-
-import numpy as np
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from neardup.index.queries import IndexView
 
@@ -19,11 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["DurableView", "read_contents"]
 
-DOCUMENTS_A_BATCH: Final = 1 << 14
-
 
 class DurableView(IndexView):
-    """As IndexView; close it, or use it in a `with` statement.
+    """As IndexView, with contents; close it, or use it in a `with` statement.
 
     Args:
         held: The documents.
@@ -48,14 +43,6 @@ class DurableView(IndexView):
         self._path, self._store = store.path, str(store.settings["store"])
         self._reading, self._pending, self._contents = reading, pending, contents
 
-    def __enter__(self) -> Self:
-        """Give itself."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close."""
-        self.close()
-
     def close(self) -> None:
         """Let go of the commit; contents cannot be read after it."""
         self._reading.close()
@@ -76,18 +63,17 @@ class DurableView(IndexView):
 
     def contents(self, ids: Any) -> list[Any]:
         """As DurableIndex.contents."""
-        numbers = self._held.numbers_at(self._held.present(ids))
-        return self._contents_of(numbers)
+        numbers = self._held.numbers_at(self._held.present(ids)).tolist()
+        return read_contents(numbers, self._pending, self._reading, self._contents)
 
     def documents(self) -> Iterator[tuple[Any, Any, list[Any]]]:
         """As DurableIndex.documents."""
-        for part in self._held.parts():
-            live = part.live_rows()
-            for rows in np.split(live, range(DOCUMENTS_A_BATCH, len(live), DOCUMENTS_A_BATCH)):
-                contents = self._contents_of(part.numbers[rows])
-                yield part.ids.values.take(pa.array(rows)), part.codes[rows], contents
+        for ids, codes, contents, _ in self.rows():
+            yield ids, codes, [None] * len(ids) if contents is None else contents
 
-    def _contents_of(self, numbers: Any) -> list[Any]:
+    def _contents_of(self, numbers: Any) -> list[Any] | None:
+        if self._store == "none":
+            return None
         return read_contents(numbers.tolist(), self._pending, self._reading, self._contents)
 
 

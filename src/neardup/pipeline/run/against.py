@@ -6,6 +6,8 @@ index that is updated gives what one run over all batches gives.
 
 By fingerprints alone, the index is asked. By features, its documents take part in the exact join,
 from what the index keeps beside fingerprints; that costs time linear in the index.
+
+A run sees one commit of the index, whatever a service writes to it meanwhile.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from neardup.errors import RecipeError, UsageError
+from neardup.errors import DataError, RecipeError, UsageError
 from neardup.fingerprinting.fingerprints import Fingerprinter
 from neardup.index.durable.index import DurableIndex
 from neardup.pipeline.run.matching import Grouping, References
@@ -70,12 +72,13 @@ class ReferenceIndex:
         self._against, self._matching, self._workers = against, matching, workers
         self.has_ids = read.id is not None
         self.index = DurableIndex.open(against.folder, create=False, readonly=not against.update)
+        self._seen = self.index.snapshot()
         try:
             self._check(read)
         except BaseException:
             self.close()
             raise
-        counts = {"documents": len(self.index), "added": self.index.added}
+        counts = {"documents": len(self._seen), "added": self._seen.added}
         self.facts = {"path": against.folder, **counts}
 
     @property
@@ -85,15 +88,17 @@ class ReferenceIndex:
 
     def close(self) -> None:
         """Close the index; what was not committed is dropped."""
+        self._seen.close()
         if self._against.update:
             self.index.rollback()
         self.index.close()
 
     def group(self, collection: Collection, values: Any) -> Grouping:
         """Decide for every document of the run; `beside` has those of the index that it names."""
-        if self._matching.by_features:
-            return self._by_features(collection, values)
-        return self._by_fingerprints(collection, values)
+        with self._seen:  # what is removed from the index is freed then
+            if self._matching.by_features:
+                return self._by_features(collection, values)
+            return self._by_fingerprints(collection, values)
 
     def _by_fingerprints(self, collection: Collection, values: Any) -> Grouping:
         found = self._first(values)
@@ -104,7 +109,7 @@ class ReferenceIndex:
         named = found["id"].combine_chunks().dictionary_encode()
         kept_by = grouping.kept_by.copy()
         kept_by[rows] = len(values) + named.indices.to_numpy()
-        codes = self.index.fingerprints_by_id(named.dictionary)
+        codes = self._seen.fingerprints_by_id(named.dictionary)
         return Grouping(kept_by, kept_by, grouping.similarity, References(named.dictionary, codes))
 
     def _first(self, values: Any) -> pa.Table:
@@ -112,18 +117,19 @@ class ReferenceIndex:
         distance = self._matching.distance
         tables = []
         for begin in range(0, len(values), QUERIES_A_BATCH):
-            part = self.index.first_within(values[begin : begin + QUERIES_A_BATCH], distance)
+            part = self._seen.first_within(values[begin : begin + QUERIES_A_BATCH], distance)
             rows = pa.array(part["row"].to_numpy() + begin)
             tables.append(part.set_column(0, "row", rows))
         if not tables:
-            return self.index.first_within(values, distance)
+            return self._seen.first_within(values, distance)
         return pa.concat_tables(tables)
 
     def _by_features(self, collection: Collection, values: Any) -> Grouping:
         n = len(values)
         ids = []
-        for names, codes, contents in self.index.documents():
+        for names, codes, contents in self._seen.documents():
             ids.append(names)
+            self._check_contents(names, contents)
             if self.index.store == "text":
                 contents = self._features(contents)  # noqa: PLW2901
             counts = np.array([len(each) for each in contents], np.int64)
@@ -139,6 +145,14 @@ class ReferenceIndex:
         kept_by[rows] = n + places
         chosen = pa.concat_arrays(ids).take(pa.array(named)) if ids else pa.array([], pa.string())
         return Grouping(kept_by, kept_by, similarity, References(chosen, theirs[named]))
+
+    def _check_contents(self, names: Any, contents: list[Any]) -> None:
+        lost = next((i for i, each in enumerate(contents) if each is None), None)
+        if lost is not None:
+            raise DataError(
+                f"{self._against.folder} keeps {self.index.store}, and has none of"
+                f" {names[lost].as_py()!r}: add that document again, or make the index anew"
+            )
 
     def _features(self, texts: list[str]) -> list[Any]:
         with (
