@@ -220,13 +220,33 @@ def table(values: list[int | None], ids: list[Any] | None) -> pa.Table:
 def test_fingerprints_of_other_programs_are_taken_with_bit_63_and_without_ids(here: Here) -> None:
     pq.write_table(table([2**63, None, 2**64 - 1], [5, 6, 7]), "numbers.parquet")
     pq.write_table(table([2**63, 1], None), "bare.parquet")
-    here("index", "add", "seen", "numbers.parquet")
-    here("index", "add", "seen", "bare.parquet")
+    assert "pass --foreign" in fails(here, "add", "seen", "numbers.parquet", code=2)
+    here("index", "add", "seen", "numbers.parquet", "--foreign")
+    here("index", "add", "seen", "bare.parquet", "--foreign")
     assert stored()[5:] == ["5", "7", "bare.parquet:1", "bare.parquet:2"]
     out, _ = here("index", "query", "seen", "--fingerprint", f"{2**63}", "-k", "0")
     assert out == "  0  5\n  0  bare.parquet:1\n"
     pq.write_table(table([1, 2], ["x", None]), "gap.parquet")
-    assert "gap.parquet:2" in fails(here, "add", "seen", "gap.parquet", code=1)
+    assert "gap.parquet:2" in fails(here, "add", "seen", "gap.parquet", "--foreign", code=1)
+
+
+def test_a_field_of_fingerprints_is_taken_as_such_and_not_as_text(here: Here) -> None:
+    """A table of another program's, as a database writes it: signed."""
+    rows = ["url,simhash", f"a,{2**63 + 5}", f"b,{5 - 2**63}", "c,0x8000000000000007", "d,"]
+    (here.folder / "pg.csv").write_text("\n".join([*rows, ""]))
+    plain = ["url,simhash", *(f"u{i},{-(2**62) + i}" for i in range(9)), ""]
+    (here.folder / "plain.csv").write_text("\n".join(plain))
+    options = ("plain.csv", "--id", "url", "--text", "simhash")
+    assert "--fingerprint-field" in fails(here, "add", "seen", *options, code=2)
+    here("index", "create", "hashes", "--no-recipe", "--distance", "2")
+    given = ("pg.csv", "--id", "url", "--fingerprint-field", "simhash")
+    assert "pass --foreign" in fails(here, "add", "seen", *given, code=2)
+    found = here.summary("index", "add", "hashes", *given)
+    assert (found["stored"], found["empty"]) == (3, 1)
+    out, _ = here("index", "query", "hashes", "--fingerprint", f"{2**63 + 5}")
+    assert out == "  0  a\n  0  b\n  1  c\n"
+    (here.folder / "bad.csv").write_text(f"url,simhash\na,5\nb,{2**64}\n")
+    assert "b: the fingerprint is" in fails(here, "add", "hashes", "bad.csv", *given[1:], code=1)
 
 
 def test_an_index_of_numbers_takes_numbers(here: Here) -> None:
@@ -472,6 +492,7 @@ def test_the_examples_of_every_command_name_it_and_run(here: Here) -> None:
     shutil.copy("docs.jsonl", "news.jsonl")
     shutil.copy("docs.jsonl", "new.jsonl")
     here("fingerprint", "docs.jsonl", "-o", "news-fingerprints.parquet", "--id", "id")
+    (here.folder / "pages.csv").write_text("url,simhash\nx,-42\n")
     for each in app.registered_commands:
         assert each.callback is not None
         text = inspect.getdoc(each.callback) or ""

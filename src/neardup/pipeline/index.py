@@ -28,9 +28,12 @@ if TYPE_CHECKING:
     from neardup.index.writing import BaseIndex
     from neardup.runtime.progress import Progress
 
-__all__ = ["HITS", "IndexSummary", "Reach", "add_files", "ask_files"]
+__all__ = ["HITS", "IndexSummary", "Numbers", "Reach", "add_files", "ask_files"]
 
 ROWS_A_COMMIT: Final = 1 << 17
+_MASK64: Final = (1 << 64) - 1
+_SIGNED_BITS: Final = 64
+"""Databases store fingerprints of so many bits as signed numbers."""
 HITS: Final = pa.schema(
     [("query", pa.large_string()), ("id", pa.large_string()), ("distance", pa.int16())]
 )
@@ -42,6 +45,19 @@ class Reach:
 
     distance: int | None = None
     limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """What is known of fingerprints that come ready made.
+
+    Args:
+        is_text: Whether the text field holds them, as whole numbers: 123, -42 or 0x7b.
+        foreign: Take those that no recipe is told of as made by the index's.
+    """
+
+    is_text: bool = False
+    foreign: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +111,7 @@ def add_files(
     rejects_path: str | None = None,
     progress: Progress | None = None,
     format_name: str | None = None,
+    numbers: Numbers | None = None,
 ) -> IndexSummary:
     """Store the documents of files, or the fingerprints of fingerprint files.
 
@@ -109,6 +126,7 @@ def add_files(
         rejects_path: Where bad records go if they are skipped.
         progress: Told where the run is.
         format_name: Format of all inputs; their extensions tell unless given.
+        numbers: What is known of fingerprints.
 
     Raises:
         UsageError, DataError, FileError: As `dedup`.
@@ -120,7 +138,7 @@ def add_files(
     before = len(index)
     with ExitStack() as stack:
         inputs = _Inputs(stack, index, paths, read, rejects_path, format_name)
-        inputs.check_contents(index.store)
+        inputs.take_numbers(numbers or Numbers(), index.store)
         for given, values in inputs.batches(progress or Quiet()):
             ids = _as_kind(given, index.id_kind)
             codes = values if isinstance(values, np.ndarray) else index.fingerprints_of(values)
@@ -216,17 +234,19 @@ class _Inputs:
         if stored and len(stored) < len(paths):
             raise UsageError(f"{stored[0]} is a fingerprint file, others are documents: not both")
         self._stored = stored
-        if not stored and index.recipe is None:
-            raise UsageError(
-                "the index has no recipe, so it takes fingerprint files only: make one with"
-                " `neardup fingerprint`"
-            )
+        self._numbers: Numbers | None = None
         self._sources = [] if stored else open_inputs(stack, paths, Resources(), format_name)
         self.written = stack.enter_context(output_set(self._sources, Resources()))
         self._rejects = Rejects(rejects_path, self.written)
 
     def batches(self, progress: Progress) -> Iterator[tuple[Any, Any]]:
         """Ids, an Arrow array, and Arrow texts or uint64 (n, width)."""
+        is_text = self._numbers is not None and self._numbers.is_text
+        if not self._stored and not is_text and self._index.recipe is None:
+            raise UsageError(
+                "the index has no recipe, so it takes fingerprints only: files that `neardup"
+                " fingerprint` made, or a field of numbers with --fingerprint-field"
+            )
         for path in self._stored:
             found = read_fingerprints(path)
             self._check_recipe(path, found.recipe, found.bits)
@@ -237,15 +257,27 @@ class _Inputs:
         for source in self._sources:
             for batch in source.batches(self._read, self._rejects):
                 progress.advance(batch.nbytes)
-                yield _named(source.name, batch), batch.texts
+                names = _named(source.name, batch)
+                if is_text:
+                    yield names, fingerprints_of_numbers(batch.texts, names, self._index.bits)
+                else:
+                    _check_texts(source.name, batch.texts)
+                    yield names, batch.texts
 
-    def check_contents(self, kept: str) -> None:
-        """Refuse fingerprint files for an index that keeps more."""
-        if self._stored and kept != "none":
+    def take_numbers(self, numbers: Numbers, kept: str) -> None:
+        """Take ready-made fingerprints to store; refuse them for an index that keeps more."""
+        self._numbers = numbers
+        if numbers.is_text and self._stored:
             raise UsageError(
-                f"{self._stored[0]} has no texts, and the index keeps {kept}: add the documents"
-                " themselves"
+                f"{self._stored[0]} is a fingerprint file: leave --fingerprint-field out"
             )
+        if kept != "none" and (self._stored or numbers.is_text):
+            name = self._stored[0] if self._stored else "a field of fingerprints"
+            raise UsageError(
+                f"{name} has no texts, and the index keeps {kept}: add the documents themselves"
+            )
+        if numbers.is_text:
+            self._check_foreign("--fingerprint-field")
 
     def finish(self) -> int:
         """Publish what was written; how many records were rejected."""
@@ -261,6 +293,65 @@ class _Inputs:
             )
         if bits != self._index.bits:
             raise UsageError(f"{path} has fingerprints of {bits} bits, not {self._index.bits}")
+        if recipe is None and self._numbers is not None:
+            self._check_foreign(path)
+
+    def _check_foreign(self, name: str) -> None:
+        recipe = self._index.recipe
+        if recipe is not None and not (self._numbers and self._numbers.foreign):
+            raise RecipeError(
+                f"{name}: nothing says that these fingerprints are of the index's recipe,"
+                f" {recipe.digest}: if they are, pass --foreign; else make an index with"
+                " --no-recipe"
+            )
+
+
+def fingerprints_of_numbers(texts: Any, names: Any, bits: int) -> Any:
+    """Whole numbers as texts, brought into fingerprints.
+
+    Args:
+        texts: Arrow array of strings: decimal or 0x, of 64 bits signed ones too.
+        names: Arrow array: what an error calls each.
+        bits: Of the fingerprints.
+
+    Returns:
+        uint64 (n, width), masked where a text is empty.
+
+    Raises:
+        DataError: If one is no number of so many bits.
+    """
+    width = -(-bits // 64)
+    codes = np.zeros((len(texts), width), np.uint64)
+    empty = np.zeros((len(texts), width), np.bool_)
+    for row, text in enumerate(texts.to_pylist()):
+        if not text.strip():
+            empty[row] = True
+            continue
+        try:
+            number = int(text, 0)
+        except ValueError:
+            number = -(2 << bits)
+        if number < 0 and bits == _SIGNED_BITS:
+            number += 1 << bits
+        if not 0 <= number < 1 << bits:
+            raise DataError(
+                f"{names[row].as_py()}: the fingerprint is {text!r:.40}: use a whole number of"
+                f" {bits} bits, such as 123 or 0x7b"
+            )
+        codes[row] = [number >> 64 * w & _MASK64 for w in range(width)]
+    return np.ma.MaskedArray(codes, empty)
+
+
+def _check_texts(name: str, texts: Any) -> None:
+    """Refuse a column of fingerprints: their digits are no text."""
+    given = pc.filter(texts, pc.greater(pc.utf8_length(texts), 0))
+    long = pc.match_substring_regex(given, r"^\s*-?\d{15,}\s*$")
+    plain = pc.match_substring_regex(given, r"^\s*-?\d+\s*$")
+    if len(given) and 2 * pc.sum(long).as_py() > len(given) == pc.sum(plain).as_py():
+        raise UsageError(
+            f"{name}: the texts are whole numbers such as {given[0].as_py()!r:.40}, which look like"
+            " fingerprints: name their field with --fingerprint-field, not --text"
+        )
 
 
 def _named(name: str, batch: Any) -> Any:

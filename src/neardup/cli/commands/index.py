@@ -57,18 +57,27 @@ def create(
             help="Kept beside fingerprints: none; features, for verification by similarity; text."
         ),
     ] = "none",
+    no_recipe: Annotated[
+        bool, typer.Option("--no-recipe", help="Take ready-made fingerprints of --bits only.")
+    ] = False,
     *,
     made: Recipe,
 ) -> None:
     """Make an empty index; its distance and recipe stay as they are.
 
-    Example:
+    Examples:
     neardup index create seen.index --distance 3
+
+    neardup index create hashes.index --bits 64 --no-recipe
     """
     from neardup.index import DurableIndex
 
-    DurableIndex.create(folder, distance=distance, recipe=made, plan=plan, store=store).close()
-    typer.echo(f"made {folder}: distance {distance}, recipe {made.digest}", err=True)
+    recipe = None if no_recipe else made
+    if no_recipe and store != "none":
+        raise UsageError(f"--store {store} needs a recipe: leave --no-recipe out")
+    DurableIndex.create(folder, distance, made.bits, recipe, plan, store).close()
+    told = "no recipe" if recipe is None else f"recipe {recipe.digest}"
+    typer.echo(f"made {folder}: distance {distance}, {told}", err=True)
 
 
 @app.command()
@@ -83,6 +92,16 @@ def add(
     format_name: shared.Format = None,
     on_error: shared.OnError = "stop",
     rejects: shared.RejectsFile = None,
+    fingerprint_field: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIELD", help="Store this field's whole numbers, in place of texts: 123, -42."
+        ),
+    ] = None,
+    foreign: Annotated[
+        bool,
+        typer.Option("--foreign", help="Take fingerprints of no known recipe as the index's."),
+    ] = False,
     json: shared.Json = False,
 ) -> None:
     """Store the documents of files, or of fingerprint files; an id that is stored is replaced.
@@ -93,6 +112,8 @@ def add(
     neardup index add seen.index news.jsonl --id id
 
     neardup index add seen.index news-fingerprints.parquet
+
+    neardup index add hashes.index pages.csv --id url --fingerprint-field simhash
     """
     shared.check_json(json, rejects)
     skip = shared.skip_errors(on_error, rejects)
@@ -100,14 +121,17 @@ def add(
     from neardup.cli.screen import print_summary, progress
     from neardup.documents import ReadOptions
     from neardup.index import DurableIndex
-    from neardup.pipeline.index import add_files
+    from neardup.pipeline.index import Numbers, add_files
 
-    read = ReadOptions(shared.text_fields(text), id_field, skip)
+    is_number = fingerprint_field is not None
+    fields = (fingerprint_field,) if fingerprint_field else shared.text_fields(text)
+    read = ReadOptions(fields, id_field, skip)
     try:
         with DurableIndex.open(folder, create=False) as index, progress() as shown:
             summary = add_files(
                 index, inputs, read,
                 if_new=if_new, rejects_path=rejects, progress=shown, format_name=format_name,
+                numbers=Numbers(is_number, foreign),
             )  # fmt: skip
     except KeyboardInterrupt:
         raise _InterruptedError(
