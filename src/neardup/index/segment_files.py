@@ -8,7 +8,6 @@ when a file is opened.
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import json
 import mmap
@@ -27,6 +26,7 @@ from neardup.hamming.search.build import build_searcher
 from neardup.hamming.search.tables import TableSearcher
 from neardup.index.ids import ID_KINDS, IdColumn
 from neardup.index.segments import Segment
+from neardup.runtime.files import written_aside
 from neardup.runtime.sealed import checksum
 from neardup.runtime.threads import in_threads, worker_count
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from neardup.hamming.search.searchers import Searcher
     from neardup.index.settings import Settings
 
-__all__ = ["CHUNK_ROWS", "SegmentFile", "StoredSegment", "damaged", "sync_folder", "write_segment"]
+__all__ = ["CHUNK_ROWS", "SegmentFile", "StoredSegment", "damaged", "write_segment"]
 
 PREFIX: Final = struct.Struct("<8sIIQQ8s")  # magic, version, 0, header and file bytes, checksum
 MAGIC: Final = b"NDsegmt\n"
@@ -197,25 +197,11 @@ def write_segment(
     seal = checksum(head + struct.pack("<Q", offset))
     prefix = PREFIX.pack(MAGIC, VERSION, 0, len(head), offset, seal)
     places = [(header["arrays"][name]["offset"], array) for name, array in arrays.items()]
-    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        _write(aside, [(0, np.frombuffer(prefix + head, np.uint8)), *places])
-        aside.replace(path)
-        sync_folder(path.parent)
+        with written_aside(path) as aside:
+            _write(aside, [(0, np.frombuffer(prefix + head, np.uint8)), *places])
     except OSError as error:
         raise FileError(f"cannot write {path}: {error.strerror or error}") from None
-    finally:
-        with contextlib.suppress(OSError):
-            aside.unlink()
-
-
-def sync_folder(folder: Path) -> None:
-    """Make renames in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def damaged(path: Path, why: str) -> DataError:

@@ -1,4 +1,4 @@
-"""Local files that appear whole or not at all."""
+"""Local files that appear whole or not at all, folders that are synced, and locks."""
 
 from __future__ import annotations
 
@@ -6,10 +6,25 @@ import contextlib
 import os
 import secrets
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
-from neardup.errors import FileError
+from neardup.errors import FileError, UsageError
 
-__all__ = ["sync_folder", "write_whole"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = [
+    "LockHeldError",
+    "is_held",
+    "lock_file",
+    "sync_folder",
+    "unlock",
+    "write_whole",
+    "written_aside",
+]
+
+_locks: Final[set[int]] = set()
+"""Descriptors of the locks that this process holds."""
 
 
 def write_whole(path: str, data: bytes) -> None:
@@ -19,25 +34,141 @@ def write_whole(path: str, data: bytes) -> None:
         FileError: If that fails; what was at the path before is still there then.
     """
     final = Path(path).resolve()
-    aside = final.with_name(f".{final.name[:50]}.{secrets.token_hex(4)}.tmp")
     try:
-        with aside.open("xb") as file:
+        with written_aside(final, secrets.token_hex(4)) as aside, aside.open("xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        aside.replace(final)
     except OSError as error:
         raise FileError(f"cannot write {path}: {error.strerror}") from None
+
+
+@contextlib.contextmanager
+def written_aside(final: Path, mark: str | None = None) -> Iterator[Path]:
+    """A name to write a file under, and sync it; then it is renamed, durably, or removed.
+
+    Args:
+        final: Its path.
+        mark: Part of the name; the number of the process unless given.
+
+    Raises:
+        OSError: If it cannot be renamed.
+    """
+    aside = final.with_name(f".{final.name[:50]}.{mark or os.getpid()}.tmp")
+    try:
+        yield aside
+        aside.replace(final)
+        sync_folder(final.parent)
     finally:
-        aside.unlink(missing_ok=True)
-    sync_folder(final.parent)
+        with contextlib.suppress(OSError):
+            aside.unlink()
 
 
 def sync_folder(folder: Path) -> None:
-    """Make renames in a folder durable, where the system can."""
-    with contextlib.suppress(OSError):
+    """Make renames in a folder durable, where the system can.
+
+    Raises:
+        OSError: If the disk fails.
+    """
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
+    except PermissionError:
+        return  # a folder may take files and not be readable
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class LockHeldError(Exception):
+    """Another process holds a lock.
+
+    Args:
+        holder: Its number, and what else is known of it.
+    """
+
+    def __init__(self, holder: str) -> None:
+        """Take what is known."""
+        super().__init__(holder)
+        self.holder = holder
+
+
+def lock_file(path: Path) -> int:
+    """Lock a file, which is made if it is not there, until `unlock` or the end of this process.
+
+    A child that is forked does not hold it on.
+
+    Returns:
+        Its descriptor.
+
+    Raises:
+        LockHeldError: If another process holds it.
+        OSError: If it cannot be opened.
+        UsageError: If the system has no locks.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        raise UsageError(f"{path} needs file locks, which this system lacks") from None
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip()
+        os.close(descriptor)
+        raise LockHeldError(_described(holder)) from None
+    with contextlib.suppress(OSError):  # the number is for a message only; the disk may be full
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
+    _locks.add(descriptor)
+    return descriptor
+
+
+def is_held(path: Path) -> bool:
+    """Whether a process, maybe this one, holds the lock of a file."""
+    try:
+        import fcntl
+    except ImportError:
+        return False
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
+def unlock(descriptor: int) -> None:
+    """Let go of a lock."""
+    if descriptor in _locks:  # else a child has closed it
+        _locks.discard(descriptor)
+        os.close(descriptor)
+
+
+def _described(holder: str) -> str:
+    """The number of a process, and whether it has ended."""
+    if not holder.isdigit():
+        return "unknown"
+    try:
+        os.kill(int(holder), 0)
+    except ProcessLookupError:
+        return f"{holder}, which has ended, or in one that it started"
+    except OSError:
+        pass
+    return holder
+
+
+def _close_locks() -> None:
+    """In a child: closing these leaves the parent's locks as they are."""
+    for descriptor in _locks:
+        with contextlib.suppress(OSError):
             os.close(descriptor)
+    _locks.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_locks)

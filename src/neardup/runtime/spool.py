@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import mmap
-import tempfile
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
-from neardup.errors import FileError
+from neardup.runtime.temporary import spill_error, temporary_file
 
 if TYPE_CHECKING:
     from neardup.runtime.append_file import AppendFile
@@ -89,10 +88,7 @@ class FeatureSpool:
             self._memory = larger
 
     def _open(self, nbytes: int) -> None:
-        try:
-            self._file = tempfile.TemporaryFile(dir=self._tmp, prefix="neardup-")  # noqa: SIM115
-        except OSError as error:
-            raise self._failure(error) from None
+        self._file = temporary_file(self._tmp, "features")
         self._write(memoryview(self._memory)[:nbytes])
         self._memory = _private_memory(_FIRST_BYTES)
 
@@ -100,14 +96,7 @@ class FeatureSpool:
         try:
             self._file.write(data)
         except OSError as error:
-            raise self._failure(error) from None
-
-    def _failure(self, error: OSError) -> FileError:
-        where = self._tmp or tempfile.gettempdir()
-        return FileError(
-            f"cannot write temporary features in {where}: {error.strerror}; choose another folder"
-            " with --tmp"
-        )
+            raise spill_error(self._tmp, "features", error) from None
 
     def __enter__(self) -> Self:
         """Give itself."""

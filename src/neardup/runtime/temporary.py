@@ -13,7 +13,7 @@ import numpy as np
 
 from neardup.errors import FileError
 
-__all__ = ["TemporaryRows", "read_exactly", "write_all"]
+__all__ = ["TemporaryRows", "read_exactly", "spill_error", "temporary_file", "write_all"]
 
 
 class TemporaryRows:
@@ -31,10 +31,7 @@ class TemporaryRows:
         """
         self._tmp = tmp
         self.nbytes = 0
-        try:
-            self._file = tempfile.TemporaryFile(dir=tmp, prefix="neardup-", buffering=0)  # noqa: SIM115
-        except OSError as error:
-            raise spill_error(tmp, error) from None
+        self._file = temporary_file(tmp, "rows", buffering=0)
         self.fd = self._file.fileno()
 
     def append(self, array: Any) -> None:
@@ -83,13 +80,30 @@ def write_all(fd: int, data: memoryview, offset: int, tmp: str | None) -> None:
         while done < len(data):
             done += os.pwrite(fd, data[done : done + (1 << 30)], offset + done)
     except OSError as error:
-        raise spill_error(tmp, error) from None
+        raise spill_error(tmp, "rows", error) from None
 
 
-def spill_error(tmp: str | None, error: OSError) -> FileError:
+def temporary_file(tmp: str | None, what: str, buffering: int = -1) -> Any:
+    """An unlinked file, open for reading and writing bytes.
+
+    Args:
+        tmp: Folder for it; the system's own if None.
+        what: It will hold.
+        buffering: As of open.
+
+    Raises:
+        FileError: If the folder cannot be written.
+    """
+    try:
+        return tempfile.TemporaryFile(dir=tmp, prefix="neardup-", buffering=buffering)
+    except OSError as error:
+        raise spill_error(tmp, what, error) from None
+
+
+def spill_error(tmp: str | None, what: str, error: OSError) -> FileError:
     """What to say when a temporary file cannot be written."""
     where = tmp or tempfile.gettempdir()
     return FileError(
-        f"cannot write temporary rows in {where}: {error.strerror}; choose another folder with"
+        f"cannot write temporary {what} in {where}: {error.strerror}; choose another folder with"
         " --tmp"
     )

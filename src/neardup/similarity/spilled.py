@@ -9,14 +9,13 @@ greedy keep within the groups decides as it would over all.
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
-from neardup.errors import FileError
 from neardup.runtime.arrays import frozen
+from neardup.runtime.temporary import spill_error, temporary_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,13 +72,10 @@ class KeyFile:
         """Begin empty; FileError if there is no room for the file."""
         self._shift = np.uint64(65 - parts.bit_length())
         self._parts = parts
-        self._where = tmp or tempfile.gettempdir()
+        self._tmp = tmp
         self._extents: list[Any] = []
         self._records = 0
-        try:
-            self._file = tempfile.TemporaryFile(dir=tmp, prefix="neardup-")  # noqa: SIM115
-        except OSError as error:
-            raise self._failure(error) from None
+        self._file = temporary_file(tmp, "postings")
 
     def add(self, documents: Any, keys: Any, before: Any, key_offsets: Any) -> None:
         """Write the keys of documents, as `select_keys` gives them; FileError if the disk is full.
@@ -103,7 +99,7 @@ class KeyFile:
         try:
             self._file.write(ordered.data)
         except OSError as error:
-            raise self._failure(error) from None
+            raise spill_error(self._tmp, "postings", error) from None
 
     def part(self, number: int, forest: Any) -> tuple[Any, Any, Any, Any]:
         """The keys of a part that can still unite documents, in the order of `add`.
@@ -130,12 +126,6 @@ class KeyFile:
             np.ascontiguousarray(records["key"]),
             np.ascontiguousarray(records["before"]),
             np.append(firsts, len(records)),
-        )
-
-    def _failure(self, error: OSError) -> FileError:
-        return FileError(
-            f"cannot write a temporary index in {self._where}: {error.strerror}; choose another"
-            " folder with --tmp"
         )
 
     def __enter__(self) -> Self:

@@ -15,6 +15,7 @@ from neardup.documents.files.below import check_relative
 from neardup.documents.files.compression import codec_of_path, encoder
 from neardup.documents.files.problems import file_error
 from neardup.documents.files.remote import ATOMIC, is_uri, locate, remote_errors
+from neardup.runtime.files import sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -164,7 +165,8 @@ class AtomicFile:
         if self._backup is not None:
             self._backup.unlink()
             self._backup = None
-        _sync_folder(self._final.parent)
+        with contextlib.suppress(OSError):
+            sync_folder(self._final.parent)
 
     def discard(self) -> None:
         """Close and remove every temporary file."""
@@ -310,7 +312,8 @@ class AtomicFolder:
     def settle(self) -> None:
         """Make the rename durable."""
         if not self._is_remote:
-            _sync_folder(self._final.parent)
+            with contextlib.suppress(OSError):
+                sync_folder(self._final.parent)
 
     def discard(self) -> None:
         """Remove the temporary folder."""
@@ -333,12 +336,3 @@ def is_device(path: str) -> bool:
     """Whether a path is there and is no regular file, such as a device or a pipe."""
     there = Path(path)
     return there.exists() and not there.is_file()
-
-
-def _sync_folder(path: Path) -> None:
-    with contextlib.suppress(OSError):
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

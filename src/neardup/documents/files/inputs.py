@@ -6,7 +6,6 @@ import io
 import os
 import stat
 import sys
-import tempfile
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -21,6 +20,7 @@ from neardup.documents.files.compression import (
 from neardup.documents.files.problems import file_error
 from neardup.documents.files.remote import RemoteInput, is_uri
 from neardup.errors import FileError, UsageError
+from neardup.runtime.temporary import temporary_file
 
 __all__ = ["STDIN_NAME", "Input", "RegularInput", "StreamInput", "find_input"]
 
@@ -110,11 +110,7 @@ class StreamInput:
             again = io.FileIO(os.dup(self._spool.fileno()))
             again.seek(0)
             return ByteReader(self.name, again)
-        try:
-            self._spool = tempfile.TemporaryFile(dir=self._tmp)  # noqa: SIM115
-        except OSError as error:
-            folder = self._tmp or tempfile.gettempdir()
-            raise file_error(folder, "write a temporary file in", error) from None
+        self._spool = spool = temporary_file(self._tmp, "copies of inputs")
         try:
             if self.path is None:
                 file = io.FileIO(sys.stdin.fileno(), closefd=False)
@@ -123,7 +119,7 @@ class StreamInput:
             head = _head(file)
         except OSError as error:
             raise file_error(self.name, "read", error) from None
-        return ByteReader(self.name, file, codec_of_bytes(head), head, self._spool)
+        return ByteReader(self.name, file, codec_of_bytes(head), head, spool)
 
     def open_raw(self) -> pa.NativeFile:
         """Refuse: a stream cannot be read but from front to back."""

@@ -14,6 +14,7 @@ import lmdb
 
 from neardup.errors import DataError, FileError, UsageError
 from neardup.index.segment_files import damaged
+from neardup.runtime.files import written_aside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -101,19 +102,14 @@ class Environment:
     @staticmethod
     def create(path: Path, values: dict[bytes, bytes]) -> None:
         """Make a file whose database `meta` has these values; it is there whole or not at all."""
-        aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        with lmdb_errors(path, "create"):
-            try:
-                env = lmdb.open(str(aside), map_size=MAP_SIZES[-1], subdir=False, lock=False,
-                                max_dbs=len(DATABASES))  # fmt: skip
-                dbs = {name: env.open_db(name) for name in DATABASES}
-                with env.begin(write=True, db=dbs[b"meta"]) as txn:
-                    for name, value in values.items():
-                        txn.put(name, value)
-                env.close()
-                aside.replace(path)
-            finally:
-                aside.unlink(missing_ok=True)
+        with lmdb_errors(path, "create"), written_aside(path) as aside:
+            env = lmdb.open(str(aside), map_size=MAP_SIZES[-1], subdir=False, lock=False,
+                            max_dbs=len(DATABASES))  # fmt: skip
+            dbs = {name: env.open_db(name) for name in DATABASES}
+            with env.begin(write=True, db=dbs[b"meta"]) as txn:
+                for name, value in values.items():
+                    txn.put(name, value)
+            env.close()
 
     def release(self) -> None:
         """One user less; the last one closes the file."""

@@ -113,15 +113,16 @@ class DurableIndex(BaseIndex):
             [('a', 1)]
         """
         folder = Path(path)
+        whole = folder.absolute()  # the process may change its folder later
         try:
-            found = Store(folder, readonly=readonly) if _exists(folder) else None
+            found = Store(whole, readonly=readonly) if _exists(folder) else None
         except FileNotFoundError:
             found = None
         if found is None and (readonly or not create):
             make = "name a new folder" if _exists(folder) else f"neardup index create {folder}"
             raise FileError(f"there is no index in {folder}: to make one, {make}")
         if found is None:
-            found = Store.create(folder, new_settings(distance, bits, recipe, plan, store))
+            found = Store.create(whole, new_settings(distance, bits, recipe, plan, store))
         try:
             check_settings(
                 folder, found.settings, distance, recipe, bits=bits, plan=plan, store=store

@@ -12,9 +12,7 @@ written and synced before, and removed after. Readers compare the number of the 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
-import os
 import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -25,7 +23,8 @@ from neardup.errors import DataError, FileError
 from neardup.index.durable.environment import Environment, Pin, Transaction
 from neardup.index.durable.manifest import Manifest
 from neardup.index.durable.records import Record, joined_records
-from neardup.index.segment_files import CHUNK_ROWS, StoredSegment, damaged, sync_folder
+from neardup.index.segment_files import CHUNK_ROWS, StoredSegment, damaged
+from neardup.runtime.files import LockHeldError, is_held, lock_file, unlock, written_aside
 from neardup.runtime.sealed import sealed, unsealed
 from neardup.version import __version__
 
@@ -83,7 +82,7 @@ class Store:
         """Let go of the LMDB file and the lock; so does the garbage collector."""
         try:
             if not readonly:
-                held.callback(os.close, _locked(path))
+                held.callback(unlock, _locked(path))
             self._environment = Environment.of(current_environment(path))
             self._user = held.enter_context(contextlib.closing(_User(self._environment)))
             self.settings = self._environment.read(self._read_settings)
@@ -119,9 +118,8 @@ class Store:
                     b"manifest": Manifest().to_bytes(),
                 }
                 Environment.create(path / "log-1.mdb", values)
-                sync_folder(path)
         finally:
-            os.close(lock)
+            unlock(lock)
         return cls(path, readonly=False)
 
     @property
@@ -218,15 +216,13 @@ class Store:
             return
         number = int(before.path.stem.partition("-")[2]) + 1
         target = self.path / f"log-{number}.mdb"
-        aside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
         try:
-            before.copy(aside)
-            aside.replace(target)
-            sync_folder(self.path)
+            with written_aside(target) as aside:
+                before.copy(aside)
         except OSError as error:
+            if isinstance(error, FileError):
+                raise
             raise FileError(f"cannot write {target}: {error.strerror or error}") from None
-        finally:
-            aside.unlink(missing_ok=True)
         newer = Environment.of(target)
         before.write(lambda txn: txn.put(b"meta", b"moved", target.name.encode()))
         self._use(newer)
@@ -374,38 +370,22 @@ def current_environment(path: Path) -> Path:
 
 def is_locked(path: Path) -> bool:
     """Whether a process has the index open for writing."""
-    try:
-        with (path / "lock").open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
-    return False
+    return is_held(path / "lock")
 
 
 def _locked(path: Path) -> int:
     """Take the writer's lock; the descriptor holds it until it is closed."""
-    lock = path / "lock"
     try:
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+        return lock_file(path / "lock")
     except OSError as error:
         raise FileError(
             f"cannot write {path}: {error.strerror or error}; open it with readonly=True"
         ) from None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        holder = os.read(descriptor, 32).decode(errors="replace").strip() or "unknown"
-        os.close(descriptor)
+    except LockHeldError as error:
         raise FileError(
-            f"{path} is open for writing in process {holder}: wait until it closes the index, or"
-            " open it with readonly=True"
+            f"{path} is open for writing in process {error.holder}: wait until it closes the index,"
+            " or open it with readonly=True"
         ) from None
-    with contextlib.suppress(OSError):  # a full disk leaves the number out
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, f"{os.getpid()}\n".encode())
-    return descriptor
 
 
 def _remove_environment(path: Path) -> None:

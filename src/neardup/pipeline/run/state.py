@@ -24,6 +24,7 @@ from neardup.errors import UsageError
 from neardup.pipeline.run.facts import check_facts
 from neardup.pipeline.run.matching import Grouping, References
 from neardup.runtime.append_file import AppendFile, append_failure, damaged
+from neardup.runtime.files import LockHeldError, lock_file, sync_folder, unlock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -127,7 +128,7 @@ class RunFolder:
         marks = {"grouped": self._save(GROUPING, arrays)}
         if grouping.references is not None:
             marks["beside"] = self._save(REFERENCES, [_references_bytes(grouping.references)])
-        _sync_folder(self.path)
+        sync_folder(self.path)
         self._append(marks | {"similarity": grouping.similarity is not None})
 
     def _save(self, name: str, arrays: list[Any]) -> dict[str, int]:
@@ -189,7 +190,7 @@ class RunFolder:
         for file in (*self.files.values(), self._journal):
             if file is not None:
                 file.close()
-        os.close(self._lock)
+        unlock(self._lock)
 
     def _append(self, record: dict[str, Any]) -> None:
         if self._journal is None:
@@ -217,7 +218,7 @@ class RunFolder:
         aside.write(_line(facts))
         aside.mark()
         os.replace(self.path / _ASIDE, self.path / JOURNAL)  # noqa: PTH105  # one call to fail in
-        _sync_folder(self.path)
+        sync_folder(self.path)
         return aside
 
     def _read_journal(self) -> list[dict[str, Any]]:
@@ -294,31 +295,21 @@ def _make_folder(path: Path) -> None:
 
 def _locked(path: Path) -> int:
     """Open and lock the folder's lock file; its descriptor. A killed process holds no lock."""
-    try:
-        import fcntl
-    except ImportError:
-        raise UsageError("--resume needs file locks, which this system lacks") from None
     name = path / LOCK
     while True:
         try:
             path.mkdir(exist_ok=True)
-            descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            descriptor = lock_file(name)
         except OSError as error:
             raise append_failure("open", name, error) from None
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            owner = os.read(descriptor, 20).decode(errors="replace").strip() or "?"
-            os.close(descriptor)
+        except LockHeldError as error:
             raise UsageError(
-                f"{path} is in use by another run (process {owner}): wait for it, or name another"
-                " folder"
+                f"{path} is in use by another run (process {error.holder}): wait for it, or name"
+                " another folder"
             ) from None
         if _is_open_file(name, descriptor):
-            with contextlib.suppress(OSError):  # the number is for a message only
-                os.pwrite(descriptor, b"%-10d" % os.getpid(), 0)
             return descriptor
-        os.close(descriptor)  # the run before removed it between our two calls
+        unlock(descriptor)  # the run before removed it between our two calls
 
 
 def _is_open_file(name: Path, descriptor: int) -> bool:
@@ -326,11 +317,3 @@ def _is_open_file(name: Path, descriptor: int) -> bool:
         return os.path.samestat(os.stat(name), os.fstat(descriptor))  # noqa: PTH116
     except FileNotFoundError:
         return False
-
-
-def _sync_folder(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

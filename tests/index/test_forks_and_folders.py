@@ -1,0 +1,74 @@
+"""An index beside forks, and programs that change their folder."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from typing import TYPE_CHECKING
+
+import neardup as nd
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def run(code: str, folder: Path) -> str:
+    """What a Python program prints; it must end well."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code), str(folder)],
+        capture_output=True, text=True, timeout=120, check=False, cwd=folder.parent,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_child_that_is_forked_holds_no_lock_on(tmp_path: Path) -> None:
+    """A killed writer's index can be opened, though a child lives."""
+    folder = tmp_path / "index"
+    code = """
+        import os, sys, time
+        import neardup as nd
+        index = nd.DurableIndex.open(sys.argv[1])
+        index.add(1, 5)
+        index.commit()
+        child = os.fork()
+        if child == 0:
+            sys.stdout.close(); sys.stderr.close(); os.close(1); os.close(2)
+            time.sleep(60)
+            os._exit(0)
+        print(child, flush=True)
+        os.kill(os.getpid(), 9)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code), str(folder)],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    child = int(done.stdout)
+    try:
+        with nd.DurableIndex.open(folder) as index:
+            assert list(index) == [(1, 5)]
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
+def test_paths_are_resolved_once(tmp_path: Path) -> None:
+    """Daemons change to the root folder."""
+    code = """
+        import os, sys
+        import neardup as nd
+        index = nd.DurableIndex.open("index")
+        reader = nd.DurableIndex.open("index", readonly=True)
+        os.chdir("/")
+        for turn in range(3):
+            index.add([turn, turn + 10], [turn, turn + 10])
+            index.commit()
+            index.compact()
+        assert len(reader) == 6, len(reader)
+        assert index.check() == []
+        assert index.stats()["documents"] == 6
+        index.close()
+    """
+    run(code, tmp_path / "index")
