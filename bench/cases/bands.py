@@ -132,10 +132,12 @@ def collect(collection: Any, path: str, most: int | None) -> None:
     import pyarrow as pa
 
     from neardup.documents import ReadOptions
-    from neardup.pipeline.run.collection import batches_of
+    from neardup.pipeline.run.in_memory import InMemory
 
     found = pa.array(corpora.read_texts(path, None if most is None else 1), pa.large_string())
-    for batch in batches_of(pa.chunked_array([found[:most] if most else found]), ReadOptions()):
+    for batch in InMemory(
+        pa.chunked_array([found[:most] if most else found]), ReadOptions()
+    ).batches:
         collection.add(0, batch)
 
 

@@ -26,6 +26,7 @@ from neardup.version import __version__
 if TYPE_CHECKING:
     from neardup.errors import (
         DataError,
+        DoubtfulResultWarning,
         FileError,
         NeardupError,
         RecipeError,
@@ -62,6 +63,7 @@ __all__ = [
     "DataError",
     "DedupResult",
     "DocumentFrequencies",
+    "DoubtfulResultWarning",
     "DurableIndex",
     "Explanation",
     "FileError",
@@ -97,6 +99,7 @@ __all__ = [
 _HOMES: Final = {
     "errors": (
         "DataError",
+        "DoubtfulResultWarning",
         "FileError",
         "NeardupError",
         "RecipeError",

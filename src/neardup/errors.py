@@ -8,10 +8,12 @@ NeardupError            exit code 1
 └── TooManyPairsError   1   more result rows than memory or `limit` allow (also MemoryError)
 
 UnfitHashWarning        a warning (UserWarning): a feature hash that distorts distances
+DoubtfulResultWarning   a warning (UserWarning): done as asked, which is hardly what was meant
 """
 
 __all__ = [
     "DataError",
+    "DoubtfulResultWarning",
     "FileError",
     "NeardupError",
     "RecipeError",
@@ -43,6 +45,10 @@ class RecipeError(UsageError):
 
 class UnfitHashWarning(UserWarning):
     """A feature hash was chosen whose biased bits distort distances."""
+
+
+class DoubtfulResultWarning(UserWarning):
+    """What was asked was done, and its result is hardly what was meant; the message tells why."""
 
 
 class FileError(NeardupError, OSError):

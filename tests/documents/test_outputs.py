@@ -6,6 +6,7 @@ import base64
 import csv
 import gzip
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -177,7 +178,7 @@ def test_inputs_are_checked_before_any_is_read(tmp_path: Path) -> None:
         open_sources([str(tmp_path / "in.what")])
     with pytest.raises(UsageError, match="named twice"):
         open_sources(["-", "-"])
-    with pytest.raises(UsageError, match="unknown format 'xml': use one of jsonl, csv"):
+    with pytest.raises(UsageError, match="unknown format 'xml': use one of jsonl, json, csv"):
         open_sources([good], format="xml")
     assert open_sources([str(tmp_path / "in.what")], format="csv")[0].format == "csv"
 
@@ -255,7 +256,7 @@ def test_rejects_do_not_appear_after_an_exception_or_without_a_commit(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    "name", ["t.jsonl", "t.ndjson.gz", "t.other", "t.csv", "t.tsv.zst", "t.pq", "t.arrow"]
+    "name", ["t.jsonl", "t.ndjson.gz", "t.csv", "t.tsv.zst", "t.pq", "t.arrow"]
 )
 def test_a_result_table_reads_back_the_same(tmp_path: Path, name: str) -> None:
     rows = [
@@ -367,7 +368,10 @@ def test_parquet_fields_are_joined_and_files_too(tmp_path: Path) -> None:
     (source,) = open_sources([path])
     (batch,) = source.batches(ReadOptions(text=("a", "b")), None)
     assert batch.texts.to_pylist() == ["1\nx", "2\ny"]
-    sources = open_sources([path, path])
+    shutil.copy(path, tmp_path / "again.parquet")
+    with pytest.raises(UsageError, match="is named twice"):
+        open_sources([path, path])
+    sources = open_sources([path, str(tmp_path / "again.parquet")])
     for one in sources:
         list(one.batches(ReadOptions(text=("a",)), None))
     out = str(tmp_path / "out.parquet")

@@ -41,7 +41,8 @@ Inputs = Annotated[
     list[str],
     typer.Argument(
         metavar="IN...",
-        help="Files (.jsonl, .csv, .tsv, also .gz, .zst; .parquet, .arrow; .txt, .md), folders,"
+        help="Files (.jsonl, .json, .csv, .tsv, .txt, .html, also .gz, .zst; .parquet, .arrow),"
+        " folders,"
         " 'patterns*', URIs such as s3://; - is JSON lines from a pipe.",
         show_default=False,
     ),
@@ -96,7 +97,12 @@ Recall = Annotated[
 ]
 Memory = Annotated[str | None, typer.Option("--memory", metavar="SIZE", help="Budget, such as 2G.")]
 TextField = Annotated[
-    str, typer.Option("--text", metavar="FIELD[,FIELD]", help="Field that holds the text.")
+    str,
+    typer.Option(
+        "--text",
+        metavar="FIELD[,FIELD]",
+        help="Field with the text; doc.body is a field in a field.",
+    ),
 ]
 IdField = Annotated[
     str | None, typer.Option("--id", metavar="FIELD", help="Field with the id; else file:row.")
@@ -109,7 +115,37 @@ Format = Annotated[
     str | None,
     typer.Option(
         "--format",
-        help="Of all inputs: jsonl, csv, tsv, parquet, arrow, or text (each file is a document).",
+        typer.Option(
+            "--text",
+            metavar="FIELD[,FIELD]",
+            help="Field with the text; doc.body is a field in a field.",
+        ),
+        " a document).",
+    ),
+]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(
+        "--delimiter",
+        metavar="CHAR",
+        help="Between the fields of CSV, such as ';' or tab; the first lines tell unless given.",
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding",
+        metavar="NAME",
+        help="Of texts, JSON lines and CSV, such as cp1252 or utf-16; UTF-8 unless given.",
+    ),
+]
+Extract = Annotated[
+    str | None,
+    typer.Option(
+        "--extract",
+        metavar="main|all|none",
+        help="Of HTML compare the main content, all visible text or the markup too; main of .html"
+        " files unless given.",
     ),
 ]
 OnError = Annotated[str, typer.Option("--on-error", help="Bad records: stop, or skip them.")]

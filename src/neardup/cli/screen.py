@@ -26,6 +26,7 @@ __all__ = [
     "print_hits",
     "print_plans",
     "print_summary",
+    "print_warning",
     "progress",
     "warm_up",
 ]
@@ -119,6 +120,12 @@ def print_summary(summary: Summarised, as_json: bool) -> None:
         typer.echo(json.dumps(summary.to_dict()))
     else:
         typer.echo(str(summary), err=True)
+
+
+def print_warning(line: str | None, as_json: bool) -> None:
+    """Say before a run what makes its result doubtful; the summary as JSON says it too."""
+    if line is not None and not as_json:
+        typer.echo(f"neardup: warning: {line}", err=True)
 
 
 def print_estimate(estimate: Estimate, as_json: bool) -> None:

@@ -4,8 +4,9 @@ The flow: `open_sources` checks the inputs, `Source.batches` reads them, `write_
 kept records, and an `OutputSet` makes all outputs of a run appear together.
 """
 
-from neardup.documents.batch import Batch, ReadOptions
-from neardup.documents.extensions import EXTENSIONS, format_of_path
+from neardup.documents.batch import EXTRACTS, Batch, ReadOptions
+from neardup.documents.extensions import EXTENSIONS, InputFormat, format_of_path
+from neardup.documents.extraction import Extraction
 from neardup.documents.files.atomic import AtomicFile
 from neardup.documents.files.outputs import OutputSet, is_folder
 from neardup.documents.formats.open import FORMATS, open_sources
@@ -16,9 +17,12 @@ from neardup.documents.write import plan_outputs, write_outputs
 
 __all__ = [
     "EXTENSIONS",
+    "EXTRACTS",
     "FORMATS",
     "AtomicFile",
     "Batch",
+    "Extraction",
+    "InputFormat",
     "OutputSet",
     "ReadOptions",
     "Rejects",

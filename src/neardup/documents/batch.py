@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["Batch", "Columns", "Gathered", "Joiner", "ReadOptions", "string_array"]
+__all__ = ["EXTRACTS", "Batch", "Columns", "Gathered", "Joiner", "ReadOptions", "string_array"]
+
+EXTRACTS: Final = ("main", "all", "none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,8 @@ class ReadOptions:
         within: Field that two documents must have in common to be compared: a string, a whole
             number, a boolean or null; or None.
         number: Field with the number that a document's priority depends on, or None.
+        extract: What of a text that is HTML is compared: "main" (its main content), "all" (what is
+            visible), "none" (the markup too); None: "main" of files that are named as HTML.
 
     Example:
         >>> ReadOptions(text=("title", "body")).fields
@@ -42,6 +46,7 @@ class ReadOptions:
     batch_bytes: int = 8 << 20
     within: str | None = None
     number: str | None = None
+    extract: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse options without a text field or with empty batches."""
@@ -49,6 +54,8 @@ class ReadOptions:
             raise UsageError("no text field; name at least one")
         if self.batch_bytes < 1:
             raise UsageError(f"batch_bytes is {self.batch_bytes}: use 1 or more")
+        if self.extract not in (None, *EXTRACTS):
+            raise UsageError(f"extract is {self.extract!r}: use one of {', '.join(EXTRACTS)}")
 
     @property
     def fields(self) -> tuple[str, ...]:

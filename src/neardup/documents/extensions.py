@@ -1,12 +1,25 @@
-"""Which format the extension of a path stands for."""
+"""Which format the extension of a path stands for, and what is told of inputs beside it."""
 
 from __future__ import annotations
 
+import codecs
+from dataclasses import dataclass
 from typing import Final
 
 from neardup.documents.files.compression import CODECS
+from neardup.errors import UsageError
 
-__all__ = ["EXTENSIONS", "format_of_path"]
+__all__ = [
+    "EXTENSIONS",
+    "PAGE_EXTENSIONS",
+    "TEXT_EXTENSIONS",
+    "InputFormat",
+    "check_extension",
+    "ending_of",
+    "format_of_path",
+    "is_page",
+    "is_text",
+]
 
 _COMPRESSED: Final = ("jsonl", "csv", "tsv")
 
@@ -24,6 +37,71 @@ EXTENSIONS: Final = {
     ".feather": "arrow",
     ".ipc": "arrow",
 }
+PAGE_EXTENSIONS: Final = (".html", ".htm", ".xhtml")
+TEXT_EXTENSIONS: Final = (".txt", ".text", ".md", ".markdown", ".rst", *PAGE_EXTENSIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class InputFormat:
+    r"""What is told of all inputs beside their names; None leaves it to be seen.
+
+    Args:
+        name: A key of FORMATS, or "text": each file is a document.
+        delimiter: The character between the fields of CSV, "tab" or "\t" for a tab.
+        encoding: Of texts: a name that Python knows, such as "cp1252".
+
+    Raises:
+        UsageError: For a delimiter that is not one character, or an unknown encoding.
+
+    Example:
+        >>> InputFormat(delimiter="tab").delimiter
+        '\t'
+    """
+
+    name: str | None = None
+    delimiter: str | None = None
+    encoding: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check both, and give them their shortest names."""
+        mark = self.delimiter
+        if mark is not None:
+            mark = {"tab": "\t", "\\t": "\t"}.get(mark, mark)
+            if len(mark) != 1 or not mark.isascii() or mark in '"\r\n':
+                raise UsageError(
+                    f"delimiter is {self.delimiter!r}: use one ASCII character, such as ; or tab"
+                )
+            object.__setattr__(self, "delimiter", mark)
+        if self.encoding is not None:
+            object.__setattr__(self, "encoding", _known_encoding(self.encoding))
+
+    @classmethod
+    def of(cls, given: InputFormat | str | None) -> InputFormat:
+        """Take a format's name for a format."""
+        return given if isinstance(given, InputFormat) else cls(given)
+
+
+def check_extension(path: str) -> None:
+    """Raise UsageError for an output whose extension stands for no format that is written."""
+    ending = ending_of(path)
+    if path != "-" and ending and format_of_path(path) is None:
+        raise UsageError(
+            f"{path}: unknown extension {ending}; an output is one of {', '.join(EXTENSIONS)}, the"
+            f" text ones also with {' or '.join(CODECS)}, or a folder, whose name ends in /"
+        )
+
+
+def _known_encoding(name: str) -> str:
+    try:
+        found = codecs.lookup(name)
+        if isinstance("".encode(found.name), bytes):
+            return found.name
+    except (LookupError, TypeError, AttributeError, ValueError):
+        pass
+    raise UsageError(
+        f"encoding is {name!r}: use one that Python knows, such as utf-8, utf-16, cp1252, latin-1,"
+        " cp1254, gb18030 or shift_jis"
+    )
 
 
 def format_of_path(path: str) -> str | None:
@@ -40,3 +118,31 @@ def format_of_path(path: str) -> str | None:
         if name in _COMPRESSED and lowered.endswith(tuple(extension + end for end in CODECS)):
             return name
     return None
+
+
+def ending_of(path: str) -> str:
+    """The last extension of a path's name, compression left out, in small letters; "" without one.
+
+    Example:
+        >>> ending_of("out/News.JSONL.gz"), ending_of("out.d/news"), ending_of(".hidden")
+        ('.jsonl', '', '')
+    """
+    name = _uncompressed(path).rstrip("/").rpartition("/")[2].lstrip(".")
+    return "." + name.rpartition(".")[2] if "." in name else ""
+
+
+def is_text(path: str) -> bool:
+    """Whether the extension says that a whole file is one document."""
+    return _uncompressed(path).endswith(TEXT_EXTENSIONS)
+
+
+def is_page(path: str) -> bool:
+    """Whether the extension says that a file is HTML."""
+    return _uncompressed(path).endswith(PAGE_EXTENSIONS)
+
+
+def _uncompressed(path: str) -> str:
+    plain = path.lower()
+    for ending in CODECS:
+        plain = plain.removesuffix(ending)
+    return plain

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from neardup.documents.extraction import Extraction
 from neardup.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,16 +41,45 @@ class Source(ABC):
         self.path = origin.path
         self.nbytes = origin.nbytes
         self.relative = f"stdin.{self.format}" if self.path is None else Path(self.path).name
+        self.notes: list[str] = []
+        self.warnings: list[str] = []
 
-    @abstractmethod
     def batches(self, options: ReadOptions, rejects: Rejects | None = None) -> Iterator[Batch]:
         """Read the accepted records in order, in batches that are never empty.
 
+        What was done that is not plain to see is then in `notes`, what looks wrong in `warnings`.
+
         Raises:
+            UsageError: For options that the format cannot serve.
             DataError: At the first bad record unless the options skip them, and for an input that
                 is broken as a whole, in any case.
             FileError: If the read fails, or the file changed meanwhile.
         """
+        extraction = Extraction(options.extract, pages=self.has_pages)
+        for batch in self.records(options, rejects):
+            yield extraction.applied(batch, self.are_pages(batch))
+        self.notes = [*self.noted(), *filter(None, [extraction.note()])]
+        self.warnings = list(filter(None, [extraction.warning()]))
+
+    @abstractmethod
+    def records(self, options: ReadOptions, rejects: Rejects | None = None) -> Iterator[Batch]:
+        """Read as `batches` does, with the texts as they stand in the input."""
+
+    @property
+    def encoding(self) -> str | None:
+        """The encoding of its text, None for UTF-8 and for what is no text."""
+        return getattr(self._input, "encoding", None)
+
+    def noted(self) -> list[str]:
+        """What reading found out about the input, a line each."""
+        return [] if self.encoding is None else [f"{self.name} was read as {self.encoding}"]
+
+    has_pages = False
+    """Whether there is a document whose name says that it is HTML."""
+
+    def are_pages(self, batch: Batch) -> list[bool] | None:  # noqa: ARG002
+        """Whether each document's name says that it is HTML; None where names do not say."""
+        return None
 
     @classmethod
     @abstractmethod

@@ -10,7 +10,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neardup.documents.extensions import format_of_path
+from neardup.documents.extensions import check_extension, format_of_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -24,18 +24,19 @@ __all__ = ["write_table"]
 def write_table(
     outputs: OutputSet, path: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
 ) -> None:
-    """Write a result table in the format of the path's extension; JSON lines if it has none.
+    """Write a result table in the format of the path's extension; JSON lines without one.
 
     Args:
         outputs: The set that the file becomes part of.
-        path: .jsonl, .ndjson, .json, .csv, .tsv (each also .gz or .zst), .parquet, .pq, .arrow, or
-            any other extension of EXTENSIONS.
+        path: With one of EXTENSIONS, those of text also with .gz or .zst, or without any.
         schema: The columns, also those of a table without rows.
         batches: The rows, in order. Null is null in JSON, Parquet and Arrow, empty in CSV.
 
     Raises:
-        UsageError, FileError: As OutputSet.create, or if a write fails.
+        UsageError: For another extension, or as OutputSet.create.
+        FileError: As OutputSet.create, or if a write fails.
     """
+    check_extension(path)
     _WRITERS[format_of_path(path) or "jsonl"](outputs.create(path), schema, batches)
 
 

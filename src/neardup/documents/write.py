@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from neardup.documents.extensions import format_of_path
+from neardup.documents.extensions import check_extension, ending_of, format_of_path
 from neardup.documents.files.below import check_relative, path_below
-from neardup.documents.files.outputs import check_empty, is_folder
+from neardup.documents.files.outputs import check_empty, check_no_file, is_folder
 from neardup.documents.source import DocumentFiles, Source
 from neardup.errors import UsageError
 
@@ -26,8 +26,8 @@ def plan_outputs(sources: Sequence[Source], out: str) -> list[tuple[str, list[in
 
     Args:
         sources: The inputs.
-        out: A file, "-" for standard output, or a folder (it exists or ends in a slash), where
-            each input gets an output with its own relative path.
+        out: A file, "-" for standard output, or a folder (its name ends in a slash or has no
+            extension), where each input gets an output with its own relative path.
 
     Returns:
         (path, indexes into `sources`) for each output, in order.
@@ -45,10 +45,13 @@ def plan_outputs(sources: Sequence[Source], out: str) -> list[tuple[str, list[in
         _check_text_folder(sources[0], out)
         return [(out, [0])]
     if is_folder(out):
+        check_no_file(out)
         return _plan_folder(sources, out)
     _check_joinable(sources)
     wanted = None if out == "-" else format_of_path(out)
-    if wanted not in (None, sources[0].format):
+    check_extension(out)
+    is_json = ending_of(out) == ".json" and sources[0].format == "json"
+    if wanted not in (None, sources[0].format) and not is_json:
         raise UsageError(
             f"{out} would be {wanted}, but {sources[0].name} is {sources[0].format};"
             " records keep their format: use its extension"
@@ -81,10 +84,11 @@ def write_outputs(
     if isinstance(sources[0], DocumentFiles):
         sources[0].copy_kept(keep_masks[0], outputs.create_tree(out))
         return [out]
-    if out.endswith("/"):
+    into_folder = is_folder(out)
+    if into_folder:
         outputs.create_folder(out)
     for path, members in plan:
-        if "/" in sources[members[0]].relative and is_folder(out):
+        if "/" in sources[members[0]].relative and into_folder:
             outputs.create_folder(path.rpartition("/")[0])
         chosen = [sources[i] for i in members]
         target = outputs.create(path)
@@ -99,6 +103,7 @@ def _check_text_folder(source: DocumentFiles, out: str) -> None:
             f"{out} would be one file, but {source.paths[0]} is text, where each file is a"
             " document; name a folder for the kept files (-o OUT/)"
         )
+    check_no_file(out)
     check_empty(out)
     for relative in source.relatives:
         check_relative(relative, out)
@@ -127,6 +132,11 @@ def _check_joinable(sources: Sequence[Source]) -> None:
             raise UsageError(
                 f"{sources[0].name} is {sources[0].format} and {source.name} is"
                 f" {source.format}, so they cannot share one output; {advice}"
+            )
+        if source.encoding != sources[0].encoding:
+            raise UsageError(
+                f"{sources[0].name} is {sources[0].encoding or 'utf-8'} and {source.name} is"
+                f" {source.encoding or 'utf-8'}, so they cannot share one output; {advice}"
             )
         if source.layout() is None:
             continue

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from neardup.errors import UsageError
 
-__all__ = ["TextBlock", "text_array", "text_blocks"]
+__all__ = ["TextBlock", "arrow_texts", "text_array", "text_blocks"]
 
 BLOCK_BYTES: Final = 1 << 20
 """A block ends with the document that passes this many bytes: what one thread takes at a time."""
@@ -62,7 +62,7 @@ def text_array(texts: Any) -> pa.ChunkedArray:
     Raises:
         UsageError: If something in it is not a text.
     """
-    array = _as_arrow(texts)
+    array = arrow_texts(texts)
     chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
     return pa.chunked_array([_large_strings(chunk) for chunk in chunks], pa.large_string())
 
@@ -93,7 +93,8 @@ def one_block(text: str) -> TextBlock:
     return TextBlock(0, np.frombuffer(data, np.uint8), np.array((0, len(data)), np.int64))
 
 
-def _as_arrow(texts: Any) -> Any:
+def arrow_texts(texts: Any) -> Any:
+    """Take texts as Arrow, as `text_array`, but of any type and with their nulls."""
     if isinstance(texts, str | bytes):
         raise UsageError("texts is one string: pass a list of them, or call fingerprint(text)")
     if isinstance(texts, pa.Array | pa.ChunkedArray):

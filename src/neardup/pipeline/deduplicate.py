@@ -10,6 +10,7 @@ With a folder to resume from, steps 1 and 2 are kept there as they go.
 from __future__ import annotations
 
 import os
+import warnings
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neardup.documents import (
+    InputFormat,
     ReadOptions,
     Rejects,
     is_folder,
@@ -25,11 +27,13 @@ from neardup.documents import (
     write_outputs,
     write_table,
 )
-from neardup.errors import UsageError
+from neardup.errors import DoubtfulResultWarning, UsageError
 from neardup.fingerprinting.recipe import Recipe
 from neardup.pipeline.run.against import Against, ReferenceIndex
-from neardup.pipeline.run.collection import Collection, batches_of
+from neardup.pipeline.run.chance import chance_warning
+from neardup.pipeline.run.collection import Collection
 from neardup.pipeline.run.facts import run_facts
+from neardup.pipeline.run.in_memory import InMemory, check_documents
 from neardup.pipeline.run.matching import Matching
 from neardup.pipeline.run.new_documents import NewDocuments
 from neardup.pipeline.run.resources import Resources
@@ -42,7 +46,7 @@ from neardup.pipeline.run.results import (
 )
 from neardup.pipeline.run.resume import Resume
 from neardup.pipeline.run.state import RunFolder
-from neardup.pipeline.steps import open_inputs, output_set, read_all, summarise
+from neardup.pipeline.steps import open_inputs, output_set, read_all, summarise, told
 from neardup.runtime.memory import memory_bytes
 from neardup.runtime.progress import Quiet, Stopwatch
 
@@ -116,6 +120,9 @@ def dedup(  # noqa: PLR0913
     id: str | None = None,  # noqa: A002
     within: str | None = None,
     format: str | None = None,  # noqa: A002
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    extract: str | None = None,
     duplicates: str | os.PathLike[str] | None = None,
     clusters: str | os.PathLike[str] | None = None,
     rejects: str | os.PathLike[str] | None = None,
@@ -145,6 +152,11 @@ def dedup(  # noqa: PLR0913
         id: Field with the document's id; its address is its row or `file:row` unless given.
         within: Field that documents must have in common to be compared.
         format: Format of all files, as for `open_sources`; their extensions tell unless given.
+        delimiter: The character between the fields of CSV; the first lines tell unless given.
+        encoding: Of text files, JSON lines and CSV; UTF-8, or what a byte-order mark says, unless
+            given.
+        extract: Of a text that is HTML, compare the "main" content, "all" that is visible, or
+            "none": the markup too. Files that are named as HTML are "main" unless given.
         duplicates: Table file to write: dropped, kept, distance, similarity, cluster.
         clusters: Table file to write: id, cluster, kept; one row for each document.
         rejects: File to write the bad records to, if they are skipped.
@@ -183,16 +195,20 @@ def dedup(  # noqa: PLR0913
         recipe=recipe or Recipe(),
         recall=recall,
     )
-    read = ReadOptions(fields, id, on_error == "skip", within=within, number=matching.number)
+    read = ReadOptions(
+        fields, id, on_error == "skip", within=within, number=matching.number, extract=extract
+    )
     folder = None if resume is None else os.fspath(resume)
     resources = Resources(memory_bytes(memory), resume=folder, workers=workers)
     files = (output, duplicates, clusters, rejects)
     paths = _paths(source, output is not None)
     if paths is not None:
+        _warn([chance_warning(matching)])
         outputs = Outputs(*(None if path is None else os.fspath(path) for path in files))
         seen = None if against is None else Against(os.fspath(against), update)
-        return dedup_files(
-            paths, outputs, matching, read, resources, format_name=format, against=seen
+        form = InputFormat(format, delimiter, encoding)
+        return _warned(
+            dedup_files(paths, outputs, matching, read, resources, format_name=form, against=seen)
         )
     if against is not None:
         raise UsageError("against belongs to files: query the index with documents in memory")
@@ -200,7 +216,10 @@ def dedup(  # noqa: PLR0913
         raise UsageError("resume belongs to files: documents in memory are gone with the process")
     if any(path is not None for path in files):
         raise UsageError("documents in memory have no output file: use the result's `kept`")
-    return dedup_texts(source, matching, resources, read)
+    if not (format is delimiter is encoding is None):
+        raise UsageError("format, delimiter and encoding belong to files")
+    check_documents(source, read)
+    return _warned(dedup_texts(source, matching, resources, read))
 
 
 def dedup_files(
@@ -210,7 +229,7 @@ def dedup_files(
     read: ReadOptions,
     resources: Resources,
     progress: Progress | None = None,
-    format_name: str | None = None,
+    format_name: InputFormat | str | None = None,
     against: Against | None = None,
 ) -> DedupResult:
     """Remove near-duplicates from files.
@@ -277,6 +296,7 @@ def dedup_files(
         rejected=rejects.count,
         nbytes=collection.nbytes,
         outputs=kept + outputs.tables,
+        told=told(sources, written),
     )  # fmt: skip
     return DedupResult(grouping.kept, grouping.label, table, summary)
 
@@ -344,18 +364,33 @@ def dedup_texts(
     """Decide about documents in memory: texts, or a table with the columns that `read` names."""
     watch = Stopwatch(Quiet())
     watch.begin("read")
-    batches = batches_of(source, read or ReadOptions(number=matching.number))
+    documents = InMemory(source, read or ReadOptions(number=matching.number))
     with Collection([""], matching, resources) as collection:
-        for batch in batches:
+        for batch in documents.batches:
             collection.add(0, batch)
         values = collection.finish()
         watch.begin("match")
         grouping = collection.group(values)
         table = duplicates_table(values, grouping, collection.addresses)
     summary = summarise(
-        values, grouping, matching, watch, rejected=0, nbytes=collection.nbytes, outputs=[]
-    )
-    return DedupResult(grouping.kept, grouping.label, table, summary)
+        values, grouping, matching, watch,
+        rejected=documents.rejected,
+        nbytes=collection.nbytes,
+        outputs=[],
+        told=(documents.notes, documents.warnings),
+    )  # fmt: skip
+    kept, cluster = documents.of_all_rows(grouping)
+    return DedupResult(kept, cluster, table, summary)
+
+
+def _warned(result: DedupResult) -> DedupResult:
+    _warn(result.summary.warnings)
+    return result
+
+
+def _warn(lines: Sequence[str | None]) -> None:
+    for line in filter(None, lines):
+        warnings.warn(line, DoubtfulResultWarning, stacklevel=4)
 
 
 def _paths(source: Any, has_output: bool) -> list[str] | None:

@@ -18,7 +18,7 @@ from neardup.similarity.feature_sets import Work
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from neardup.documents import Source
+    from neardup.documents import InputFormat, Source
     from neardup.pipeline.run.matching import Matching
     from neardup.pipeline.run.resources import Resources
 
@@ -90,7 +90,7 @@ def estimate_run(
     matching: Matching,
     read: ReadOptions,
     resources: Resources,
-    format_name: str | None = None,
+    format_name: InputFormat | str | None = None,
 ) -> Estimate:
     """Run on the first part of every input, and extrapolate.
 

@@ -18,13 +18,13 @@ from neardup.fingerprinting.files import fingerprint_table
 from neardup.fingerprinting.fingerprints import Fingerprinter
 from neardup.pipeline.run.resources import Resources
 from neardup.pipeline.run.summary import FingerprintSummary
-from neardup.pipeline.steps import begin_reading, open_inputs, output_set
+from neardup.pipeline.steps import begin_reading, open_inputs, output_set, told
 from neardup.runtime.progress import Quiet, Stopwatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from neardup.documents import Batch, ReadOptions, Source
+    from neardup.documents import Batch, InputFormat, ReadOptions, Source
     from neardup.fingerprinting.recipe import Recipe
     from neardup.runtime.progress import Progress
 
@@ -42,7 +42,7 @@ def fingerprint_files(
     resources: Resources | None = None,
     rejects_path: str | None = None,
     progress: Progress | None = None,
-    format_name: str | None = None,
+    format_name: InputFormat | str | None = None,
 ) -> FingerprintSummary:
     """Write the fingerprints of files' documents to a fingerprint file.
 
@@ -72,6 +72,7 @@ def fingerprint_files(
         schema = fingerprint_table(pa.array([], pa.large_string()), none, recipe).schema
         write_table(written, output, schema, parts.written(read, rejects, shown))
         written.commit()
+    notes, warnings = told(sources, written)
     return FingerprintSummary(
         documents=parts.documents,
         fingerprints=parts.documents - parts.empty,
@@ -81,6 +82,8 @@ def fingerprint_files(
         seconds=watch.stop(),
         outputs=[output],
         settings={"recipe": recipe.to_json(), "digest": recipe.digest},
+        notes=notes,
+        warnings=warnings,
     )
 
 

@@ -11,7 +11,8 @@ from neardup.documents import ReadOptions
 from neardup.features.text import text_array
 from neardup.fingerprinting.recipe import Recipe
 from neardup.fingerprinting.values import distance as hamming_distance
-from neardup.pipeline.run.collection import Collection, batches_of
+from neardup.pipeline.run.collection import Collection
+from neardup.pipeline.run.in_memory import InMemory
 from neardup.pipeline.run.matching import Matching, partners
 from neardup.pipeline.run.resources import Resources
 from neardup.runtime.memory import memory_bytes
@@ -57,7 +58,7 @@ def similar_pairs(
     matching = Matching(similarity, measure=measure, recipe=chosen, recall=recall)
     resources = Resources(memory_bytes(memory), workers=workers)
     with Collection([""], matching, resources) as collection:
-        for batch in batches_of(text_array(texts), ReadOptions()):
+        for batch in InMemory(text_array(texts), ReadOptions(extract="none")).batches:
             collection.add(0, batch)
         values = collection.finish()
         sets = collection.sets(values)

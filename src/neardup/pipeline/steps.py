@@ -7,20 +7,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neardup.documents import OutputSet, open_sources
+from neardup.errors import UsageError
+from neardup.pipeline.run.chance import chance_warning
 from neardup.pipeline.run.summary import Summary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import ExitStack
 
-    from neardup.documents import ReadOptions, Rejects, Source
+    from neardup.documents import InputFormat, ReadOptions, Rejects, Source
     from neardup.pipeline.run.collection import Collection
     from neardup.pipeline.run.matching import Grouping, Matching
     from neardup.pipeline.run.resources import Resources
     from neardup.pipeline.run.state import RunFolder
     from neardup.runtime.progress import Progress, Stopwatch
 
-__all__ = ["begin_reading", "open_inputs", "output_set", "read_all", "summarise"]
+__all__ = [
+    "begin_reading",
+    "open_inputs",
+    "output_set",
+    "read_all",
+    "summarise",
+    "told",
+]
 
 
 def output_set(
@@ -32,7 +41,10 @@ def output_set(
 
 
 def open_inputs(
-    stack: ExitStack, paths: Sequence[str], resources: Resources, format_name: str | None
+    stack: ExitStack,
+    paths: Sequence[str],
+    resources: Resources,
+    format_name: InputFormat | str | None,
 ) -> list[Source]:
     """Find every input; each is closed with the stack."""
     sources = open_sources(paths, resources.tmp, format_name)
@@ -58,14 +70,34 @@ def read_all(
     """Read every input to the end into the collection; how many documents each has."""
     begin_reading(sources, watch)
     counts = []
+    has_number: bool = read.number is None
     for number, source in enumerate(sources):
         count = 0
         for batch in source.batches(read, rejects):
             collection.add(number, batch)
             count += len(batch.texts)
+            if batch.numbers is not None and batch.numbers.null_count < len(batch.numbers):
+                has_number = True
             progress.advance(batch.nbytes)
         counts.append(count)
+    if counts and not has_number and max(counts):
+        raise UsageError(
+            f"no record has a number in the field {read.number}, which decides what is kept: name"
+            " another one"
+        )
     return counts
+
+
+def told(sources: Sequence[Source], written: OutputSet) -> tuple[list[str], list[str]]:
+    """What a run over files did that is not plain to see, and what makes its result doubtful.
+
+    Returns:
+        Lines of notes, and lines of warnings.
+    """
+    notes = [note for source in sources for note in source.notes]
+    notes += [f"{path} was replaced" for path in written.replaced]
+    warnings = [f"{source.name}: {line}" for source in sources for line in source.warnings]
+    return notes, warnings
 
 
 def summarise(
@@ -77,9 +109,10 @@ def summarise(
     rejected: int,
     nbytes: int,
     outputs: list[str],
+    told: tuple[list[str], list[str]] = ([], []),
 ) -> Summary:
-    """What a run did in numbers."""
-    kept = int(grouping.kept.sum())
+    """What a run did in numbers; `told` has the lines of its notes and warnings."""
+    kept, by_chance = int(grouping.kept.sum()), chance_warning(matching, len(values))
     return Summary(
         read=len(values) + rejected,
         kept=kept,
@@ -91,4 +124,6 @@ def summarise(
         seconds=watch.stop(),
         outputs=outputs,
         settings=matching.settings(len(values)),
+        notes=told[0],
+        warnings=told[1] + ([] if by_chance is None else [by_chance]),
     )

@@ -34,6 +34,9 @@ def dedup(
     id_field: shared.IdField = None,
     within: shared.Within = None,
     format_name: shared.Format = None,
+    delimiter: shared.Delimiter = None,
+    encoding: shared.Encoding = None,
+    extract: shared.Extract = None,
     keep: Annotated[
         str, typer.Option(help="Which to keep: first, last, longest, max:FIELD or min:FIELD.")
     ] = "first",
@@ -116,26 +119,31 @@ def dedup(
         raise UsageError("--dry-run plans a run without an index: leave out --against")
     skip = shared.skip_errors(on_error, rejects)
 
-    from neardup.cli.screen import print_estimate, print_summary, progress, warm_up
-    from neardup.documents import ReadOptions
+    from neardup.cli.screen import print_estimate, print_summary, print_warning, progress, warm_up
+    from neardup.documents import InputFormat, ReadOptions
     from neardup.pipeline import Against, Outputs, Resources, dedup_files, dedup_texts
     from neardup.pipeline.estimate import estimate_run
+    from neardup.pipeline.run.chance import chance_warning
     from neardup.pipeline.run.matching import Matching
     from neardup.runtime.memory import memory_bytes
 
     matching = Matching(similarity, distance, verify, measure, made, policy, keep, recall)
     fields = shared.text_fields(text)
-    read = ReadOptions(fields, id_field, skip, within=within, number=matching.number)
+    read = ReadOptions(
+        fields, id_field, skip, within=within, number=matching.number, extract=extract
+    )
+    told = InputFormat(format_name, delimiter, encoding)
     outputs = Outputs(output, duplicates, clusters, rejects)
     resources = Resources(memory_bytes(memory), tmp, resume, workers, plan)
+    print_warning(chance_warning(matching), json)
     warm_up(
         lambda: dedup_texts(["one", "one"], replace(matching, keep="first"), resources),
         by_features=matching.by_features,
     )
     if dry_run:
-        print_estimate(estimate_run(inputs, matching, read, resources, format_name), json)
+        print_estimate(estimate_run(inputs, matching, read, resources, told), json)
         return
     with progress() as shown:
         seen = None if against is None else Against(against, update)
-        result = dedup_files(inputs, outputs, matching, read, resources, shown, format_name, seen)
+        result = dedup_files(inputs, outputs, matching, read, resources, shown, told, seen)
     print_summary(result.summary, json)

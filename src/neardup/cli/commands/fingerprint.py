@@ -24,6 +24,9 @@ def fingerprint(
     text: shared.TextField = "text",
     id_field: shared.IdField = None,
     format_name: shared.Format = None,
+    delimiter: shared.Delimiter = None,
+    encoding: shared.Encoding = None,
+    extract: shared.Extract = None,
     on_error: shared.OnError = "stop",
     rejects: shared.RejectsFile = None,
     workers: shared.Workers = None,
@@ -48,13 +51,13 @@ def fingerprint(
     skip = shared.skip_errors(on_error, rejects)
 
     from neardup.cli.screen import print_summary, progress, warm_up
-    from neardup.documents import ReadOptions
+    from neardup.documents import InputFormat, ReadOptions
     from neardup.fingerprinting.fingerprints import fingerprint as compute
     from neardup.pipeline import Resources, fingerprint_files
 
-    read = ReadOptions(shared.text_fields(text), id_field, skip)
-    using = Resources(workers=workers)
+    read = ReadOptions(shared.text_fields(text), id_field, skip, extract=extract)
+    told, using = InputFormat(format_name, delimiter, encoding), Resources(workers=workers)
     warm_up(lambda: compute("one", made))
     with progress() as shown:
-        summary = fingerprint_files(inputs, output, made, read, using, rejects, shown, format_name)
+        summary = fingerprint_files(inputs, output, made, read, using, rejects, shown, told)
     print_summary(summary, json)

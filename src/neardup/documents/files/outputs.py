@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import TracebackType
 
-__all__ = ["OutputSet", "check_empty", "is_folder"]
+__all__ = ["OutputSet", "check_empty", "check_no_file", "is_folder"]
 
 
 class OutputSet:
@@ -54,6 +54,8 @@ class OutputSet:
         self._taken: set[str] = set()
         self._folders: list[Path] = []
         self._committed = False
+        self.replaced: list[str] = []
+        """Files that were there when their output began."""
 
     def create(self, path: str) -> AtomicFile:
         """Begin an output.
@@ -66,6 +68,8 @@ class OutputSet:
         self.check(path)
         if is_uri(path) or not is_device(path):
             self._take(path)
+        if not is_uri(path) and not is_device(path) and Path(path).exists():
+            self.replaced.append(path)
         file = RemoteFile(path, self._tmp) if is_uri(path) else AtomicFile(path)
         self._begin(file)
         return file
@@ -121,13 +125,15 @@ class OutputSet:
         path = as_local(path)
         if path in STANDARD_OUTPUT:
             return
-        if is_folder(path):
-            raise UsageError(f"{path} is a folder; name a file in it")
+        if path.endswith("/") or _is_there_as_folder(path):
+            raise UsageError(f"{path} is a folder; name a file in it, or end the name with /")
         parent = Path(path).resolve().parent
         if not is_uri(path) and not parent.is_dir():
             raise FileError(f"cannot write {path}: there is no folder {parent}; create it first")
         if any(_is_same(source, path) for source in self._inputs):
             raise UsageError(f"{path} is an input; write to another path")
+        if not is_uri(path) and not is_device(path):
+            _check_writable(path)
 
     def _begin(self, output: Output) -> None:
         self._files.append(output)
@@ -159,6 +165,27 @@ class OutputSet:
                     folder.rmdir()
 
 
+def _is_there_as_folder(path: str) -> bool:
+    if not is_uri(path):
+        return Path(path).is_dir()
+    fs, key = locate(path)
+    with remote_errors(path, "read"):
+        return bool(fs.isdir(key))
+
+
+def _check_writable(path: str) -> None:
+    """Refuse to replace a file that is marked as read-only, whoever asks."""
+    try:
+        mode = Path(path).stat().st_mode
+    except OSError:
+        return
+    if not mode & 0o222:
+        raise FileError(
+            f"cannot write {path}: it is there and read-only; name another file, or allow writing:"
+            f" chmod +w {path}"
+        )
+
+
 def _full_name(path: str) -> str:
     if path in STANDARD_OUTPUT:
         return "-"
@@ -182,15 +209,31 @@ def _scheme(path: str) -> str:
 
 
 def is_folder(path: str) -> bool:
-    """Whether an output is a folder: it exists as one or ends in a slash."""
+    """Whether an output is a folder, by its name alone: it ends in a slash or has no extension.
+
+    Example:
+        >>> is_folder("out/"), is_folder("out"), is_folder("out.jsonl"), is_folder("-")
+        (True, True, False, False)
+    """
     path = as_local(path)
     if path.endswith("/"):
         return True
-    if not is_uri(path):
-        return Path(path).is_dir()
-    fs, key = locate(path)
-    with remote_errors(path, "read"):
-        return bool(fs.isdir(key))
+    if path in STANDARD_OUTPUT or (
+        not is_uri(path) and is_device(path) and not Path(path).is_dir()
+    ):
+        return False
+    name = path.rpartition("/")[2].lstrip(".")
+    return "." not in name
+
+
+def check_no_file(path: str) -> None:
+    """Raise UsageError if there is a file where a folder is meant."""
+    path = as_local(path)
+    if not is_uri(path) and Path(path).is_file():
+        raise UsageError(
+            f"{path} is a file, and a name without an extension means a folder; give the file an"
+            " extension, or name another folder"
+        )
 
 
 def check_empty(path: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import TYPE_CHECKING
 
 from neardup.errors import FileError
@@ -10,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-__all__ = ["BadRecordError", "file_error", "missing_field", "quoted"]
+__all__ = ["BadRecordError", "file_error", "missing_field", "nearest_name", "quoted"]
 
 _LISTED_NAMES = 20
 _SKIP = "pass --on-error skip"
@@ -38,11 +39,38 @@ def quoted(names: Iterable[str]) -> str:
     return ", ".join(f'"{name}"' for name in shown[:_LISTED_NAMES]) + more
 
 
-def missing_field(field: str, present: Iterable[str], option: str, kind: str) -> BadRecordError:
-    """Word an absent field or column; `option` is the one that names it, such as --text."""
-    names = quoted(present)
-    there = f"it has {names}" if names else "it has none"
-    return BadRecordError(f"no {kind} {quoted([field])} ({there})", f"pass {option} FIELD")
+def missing_field(
+    field: str, present: Iterable[str], option: str, kind: str, text_like: str | None = None
+) -> BadRecordError:
+    """Word an absent field or column.
+
+    Args:
+        field: Its name.
+        present: Those that are there.
+        option: The one that names it, such as --text.
+        kind: What it is called: a field or a column.
+        text_like: The field that most likely holds the text, to be offered for --text.
+    """
+    there = list(present)
+    names = quoted(there)
+    what = f"no {kind} {quoted([field])} ({f'it has {names}' if names else 'it has none'})"
+    near = nearest_name(field, there)
+    if near is not None and near.isprintable():
+        return BadRecordError(what, f"did you mean {option} {_shell(near)}?")
+    if option == "--text" and text_like is not None and text_like.isprintable():
+        return BadRecordError(what, f"pass --text FIELD, such as --text {_shell(text_like)}")
+    return BadRecordError(what, f"pass {option} FIELD")
+
+
+def nearest_name(name: str, present: Iterable[str]) -> str | None:
+    """The name that was most likely meant, or None."""
+    plain = {other.strip().casefold(): other for other in reversed(list(present))}
+    close = difflib.get_close_matches(name.strip().casefold(), plain, 1, 0.7)
+    return plain[close[0]] if close else None
+
+
+def _shell(name: str) -> str:
+    return f"'{name}'" if " " in name else name
 
 
 def _one_line(name: str) -> str:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import csv
 import math
+from contextlib import suppress
+from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
 from neardup.documents.batch import Gathered, Joiner
-from neardup.documents.files.inputs import StreamInput
+from neardup.documents.files.encodings import encoding_advice
 from neardup.documents.files.problems import BadRecordError, missing_field, quoted
 from neardup.documents.formats.csv_fields import CsvFields
+from neardup.documents.formats.csv_layout import separator_line, sniffed_delimiter
 from neardup.documents.formats.fields import Fields
 from neardup.documents.formats.lines import TextSource
 from neardup.documents.formats.spans import Spans
@@ -21,7 +24,7 @@ from neardup.documents.source import BOM
 from neardup.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from neardup.documents.batch import Batch, ReadOptions
     from neardup.documents.files.compression import ByteReader
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["CsvSource", "TsvSource"]
 
 _FIELD_LIMIT: Final = (1 << 31) - 1
+_SNIFFED_BYTES: Final = 1 << 15
+_SAMPLED_ROWS: Final = 20
 _PART_BYTES: Final = 1 << 19  # what is parsed at a time stays in the cache
 _KERNEL_PAYS: Final = 4 << 20  # bytes parsed in the time that loading the kernel takes
 
@@ -38,10 +43,13 @@ class CsvSource(TextSource):
     """A CSV file. Blank lines are no records, but count as lines."""
 
     format = "csv"
-    delimiter: ClassVar[str] = ","
+    delimiter = ","
+    delimiter_given: str | None = None
+    """What the user says; otherwise the first lines tell."""
     plainly_parsed: ClassVar[int] = 0
     """Bytes that this process has parsed without the kernel."""
     _header = b""
+    _before = b""
 
     def header(self) -> bytes:
         """The header row as it stands in the file."""
@@ -49,23 +57,24 @@ class CsvSource(TextSource):
 
     def layout(self) -> bytes | None:
         """The header row without byte-order mark and line end; None if there is none yet."""
-        if not self._header and not isinstance(self._input, StreamInput):
+        if not self._header and self._input.nbytes is not None:
             with self._input.open() as reader:
                 lines = _Lines(reader)
-                self._read_header(self._rows(lines), lines)
+                self._read_header(self._begin(lines), lines)
         return self._header.removeprefix(BOM).rstrip(b"\r\n") or None
 
-    def batches(self, options: ReadOptions, rejects: Rejects | None = None) -> Iterator[Batch]:
-        """Read the documents; see Source.batches."""
+    def records(self, options: ReadOptions, rejects: Rejects | None = None) -> Iterator[Batch]:
+        """Read the documents; see Source.records."""
         joiner = Joiner()
         with self._input.open() as reader:
             lines = _Lines(reader)
-            rows = self._rows(lines)
+            rows = self._begin(lines)
             names = self._read_header(rows, lines)
             self._spans = Spans(lines.offset)
             if names:
                 start = lines.offset
-                records = _Records(self.name, options, names, rejects)
+                sample = self._sample(lines.block(_SNIFFED_BYTES))
+                records = _Records(self.name, options, names, rejects, sample)
                 fields = records.fields(self.delimiter)
                 while block := lines.block(min(options.batch_bytes, _PART_BYTES)):
                     first = lines.number + 1
@@ -83,9 +92,34 @@ class CsvSource(TextSource):
                 yield from joiner.take(reader.consumed)
         self._input.check_unchanged()
 
-    def _rows(self, lines: _Lines) -> Iterator[list[str]]:
+    def noted(self) -> list[str]:
+        """See Source.noted."""
+        usual, notes = type(self).delimiter, super().noted()
+        if self.delimiter != usual and self.delimiter_given is None:
+            notes.append(f"{self.name} is separated by {self.delimiter!r}, not {usual!r}")
+        return notes
+
+    def _begin(self, lines: _Lines) -> Iterator[list[str]]:
+        """Tell how the file is laid out, and begin to parse it."""
         csv.field_size_limit(_FIELD_LIMIT)
+        head = lines.block(_SNIFFED_BYTES).decode(errors="replace")
+        self._before = b""
+        told = separator_line(head)
+        if told is not None:
+            self._before = lines.line()
+        if self.format == "csv" and (told or self.delimiter_given) is None:
+            self.delimiter = sniffed_delimiter(head.removeprefix("\ufeff"))
+        else:
+            self.delimiter = self.delimiter_given or told or self.delimiter
         return csv.reader(lines.feed(), delimiter=self.delimiter, strict=True)
+
+    def _sample(self, head: bytes) -> list[list[str]]:
+        """The first records, if they can be parsed, to tell the columns with text."""
+        text = head.decode(errors="replace").splitlines(keepends=True)
+        rows = csv.reader(text, delimiter=self.delimiter)
+        with suppress(csv.Error):
+            return list(islice(rows, _SAMPLED_ROWS))
+        return []
 
     def _read_header(self, rows: Iterator[list[str]], lines: _Lines) -> list[str]:
         names: list[str] = []
@@ -96,12 +130,16 @@ class CsvSource(TextSource):
             except StopIteration:
                 return []
             except csv.Error as error:
+                what, advice = encoding_advice(b"".join(lines.record)) or (None, "fix it")
+                why = str(error).partition(" - ")[0] if what is None else f"not UTF-8{what}"
                 raise DataError(
-                    f"{self.name}:1: the header row is broken: {error}; fix it"
+                    f"{self.name}:1: the header row is broken: {why}; {advice}"
                 ) from None
+        header = b"".join(lines.record)
         if lines.undecodable:
-            raise DataError(f"{self.name}:1: the header row is not UTF-8; convert the file")
-        self._header = b"".join(lines.record)
+            what, advice = encoding_advice(header) or ("", "convert the file")
+            raise DataError(f"{self.name}:1: the header row is not UTF-8{what}; {advice}")
+        self._header = self._before + header
         return names
 
 
@@ -143,6 +181,13 @@ class _Lines:
                 text = line.decode(errors="surrogateescape")
             yield text.removeprefix("\ufeff") if self.number == 1 else text
 
+    def line(self) -> bytes:
+        """Take the next line, which is no part of a record."""
+        line = self._next()
+        self.number += 1
+        self.offset += len(line)
+        return line
+
     def block(self, nbytes: int) -> bytes:
         """Whole lines that are yet to come, about `nbytes`; they stay to come."""
         if len(self._block) - self._at < nbytes:
@@ -170,13 +215,18 @@ class _Records:
     """Parses records one by one, with csv.reader, and says what is wrong with bad ones."""
 
     def __init__(
-        self, source: str, options: ReadOptions, names: list[str], rejects: Rejects | None
+        self,
+        source: str,
+        options: ReadOptions,
+        names: list[str],
+        rejects: Rejects | None,
+        sample: Sequence[Sequence[str]] = (),
     ) -> None:
         self._source = source
         self._options = options
         self._rejects = rejects
         self._width = len(names)
-        self._text = [_column(source, names, name, "--text") for name in options.text]
+        self._text = [_column(source, names, name, "--text", sample) for name in options.text]
         self._id, self._within, self._number = (
             None if name is None else _column(source, names, name, option)
             for name, option in (
@@ -202,7 +252,7 @@ class _Records:
             start, number = lines.offset, lines.number
             lines.begin_record()
             try:
-                is_record = self._take(next(rows), lines.undecodable)
+                is_record = self._take(next(rows), lines)
             except StopIteration:
                 break
             except (csv.Error, BadRecordError) as error:
@@ -222,11 +272,11 @@ class _Records:
             lines.number - before,
         )
 
-    def _take(self, fields: list[str], undecodable: bool) -> bool:
+    def _take(self, fields: list[str], lines: _Lines) -> bool:
         if not fields:
             return False
-        if undecodable:
-            raise BadRecordError("not UTF-8")
+        if lines.undecodable:
+            raise _undecodable(b"".join(lines.record))
         if len(fields) != self._width:
             raise BadRecordError(f"{len(fields)} fields where the header has {self._width}")
         number = None if self._number is None else self._parsed(fields[self._number])
@@ -251,13 +301,27 @@ class _Records:
         return number
 
 
-def _column(source: str, names: list[str], name: str, option: str) -> int:
+def _column(
+    source: str, names: list[str], name: str, option: str, sample: Sequence[Sequence[str]] = ()
+) -> int:
     if name not in names:
-        bad = missing_field(name, names, option, "column")
+        sizes = [
+            sum(len(row[i]) for row in sample if len(row) == len(names)) for i in range(len(names))
+        ]
+        longest = max(range(len(names)), key=sizes.__getitem__)
+        text_like = names[longest] if sizes[longest] else None
+        bad = missing_field(name, names, option, "column", text_like)
         raise DataError(f"{source}:1: {bad.problem}; {bad.advice}")
     if names.count(name) > 1:
         raise DataError(f'{source}:1: there are two columns "{name}"; rename one')
     return names.index(name)
+
+
+def _undecodable(record: bytes) -> BadRecordError:
+    found = encoding_advice(record)
+    if found is None:
+        return BadRecordError("not UTF-8")
+    return BadRecordError(f"not UTF-8{found[0]}", found[1])
 
 
 def _broken(error: csv.Error) -> BadRecordError:

@@ -11,7 +11,9 @@ import orjson
 import pyarrow as pa
 
 from neardup.documents.batch import Columns, Gathered, Joiner, string_array
-from neardup.documents.files.problems import BadRecordError, missing_field
+from neardup.documents.extensions import ending_of
+from neardup.documents.files.encodings import encoding_advice
+from neardup.documents.files.problems import BadRecordError, missing_field, quoted
 from neardup.documents.formats.fields import Fields
 from neardup.documents.formats.json_fields import JsonFields
 from neardup.documents.formats.lines import TextSource
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from neardup.documents.batch import Batch, ReadOptions
     from neardup.documents.rejects import Rejects
 
-__all__ = ["JsonlSource"]
+__all__ = ["JsonlSource", "RecordParser"]
 
 _BLANK = b" \t\r\n"
 _KINDS = {
@@ -49,13 +51,19 @@ class JsonlSource(TextSource):
     format = "jsonl"
     plainly_parsed: ClassVar[int] = 0
     """Bytes that this process has parsed without the kernel."""
+    _mark = b""
 
     def layout(self) -> None:
         """Any JSON lines may follow any others."""
 
-    def batches(self, options: ReadOptions, rejects: Rejects | None = None) -> Iterator[Batch]:
-        """Read the documents; see Source.batches."""
-        parser, fields = _Parser(options), JsonFields(options)
+    def header(self) -> bytes:
+        """The byte-order mark where it tells the encoding."""
+        return self._mark if self.encoding is not None else b""
+
+    def records(self, options: ReadOptions, rejects: Rejects | None = None) -> Iterator[Batch]:
+        """Read the documents; see Source.records."""
+        parser, fields = RecordParser(options), JsonFields(options)
+        is_plain = not any("." in name for name in options.fields)
         row = 1
         joiner = Joiner()
         self._spans = Spans()
@@ -64,7 +72,9 @@ class JsonlSource(TextSource):
             while block := reader.block(min(options.batch_bytes, _PART_BYTES), row - 1):
                 if row == 1:
                     block = self._begin(block)
-                found = fields.find(block) if JsonlSource.plainly_parsed > _KERNEL_PAYS else None
+                found = None
+                if is_plain and JsonlSource.plainly_parsed > _KERNEL_PAYS:
+                    found = fields.find(block)
                 if found is None:
                     JsonlSource.plainly_parsed += len(block)
                     found = self._parse(parser, block, row, rejects)
@@ -78,18 +88,17 @@ class JsonlSource(TextSource):
         self._input.check_unchanged()
 
     def _begin(self, block: bytes) -> bytes:
+        self._mark = b""
         if block.startswith(BOM):
-            block = block[len(BOM) :]
+            self._mark, block = BOM, block[len(BOM) :]
             self._spans = Spans(len(BOM))
-        plain = self.name.lower().removesuffix(".gz").removesuffix(".zst")
-        if plain.endswith(".json") and block.lstrip(_BLANK).startswith(b"["):
-            raise DataError(
-                f"{self.name}:1: it is one JSON array, and JSON lines are wanted;"
-                f" convert it: jq -c '.[]' {self.name}"
-            )
+        if ending_of(self.name) == ".json" and block.lstrip(_BLANK).startswith(b"["):
+            raise DataError(f"{self.name}:1: it is one JSON array; pass --format json")
         return block
 
-    def _parse(self, parser: _Parser, block: bytes, row: int, rejects: Rejects | None) -> Fields:
+    def _parse(
+        self, parser: RecordParser, block: bytes, row: int, rejects: Rejects | None
+    ) -> Fields:
         lines = io.BytesIO(block).readlines()
         lengths = np.fromiter(map(len, lines), np.int64, len(lines))
         if (parsed := parser.all_of(lines)) is not None:
@@ -111,10 +120,20 @@ class JsonlSource(TextSource):
         return Fields(gathered.columns(), lengths, accepted, records, len(lines))
 
 
-class _Parser:
+class RecordParser:
+    """Takes the fields that the options name out of JSON objects."""
+
     def __init__(self, options: ReadOptions) -> None:
+        """Take the options."""
         self.options = options
-        self._pick = itemgetter(*options.fields)
+        pick = [_picker(name) for name in options.fields]
+        self._pick = (
+            itemgetter(*options.fields)
+            if not any("." in name for name in options.fields)
+            else pick[0]
+            if len(pick) == 1
+            else lambda record: tuple(one(record) for one in pick)
+        )
 
     def all_of(self, lines: list[bytes]) -> Columns | None:
         """Parse lines that are all good, quickly; None if one is not, or is blank."""
@@ -155,6 +174,8 @@ class _Parser:
         options = self.options
         parts = [_field(value, name, "--text") for name in options.text]
         for name, part in zip(options.text, parts, strict=True):
+            if isinstance(part, dict):
+                raise _object_error(name, part)
             if not isinstance(part, str):
                 raise BadRecordError(f"{name} is {_KINDS[type(part)]}, not a string", _FIX)
         identity = "" if options.id is None else _identity(value, options.id)
@@ -204,7 +225,7 @@ def _within(record: dict[str, Any], name: str) -> str | None:
 
 
 def _number(record: dict[str, Any], name: str) -> float | None:
-    value = record.get(name)
+    value = _found(record, name)
     if type(value) not in {int, float, type(None)}:
         raise BadRecordError(f"{name} is {_KINDS[type(value)]}, not a number", _FIX)
     return None if value is None else float(value)
@@ -212,9 +233,48 @@ def _number(record: dict[str, Any], name: str) -> float | None:
 
 def _field(record: dict[str, Any], name: str, option: str) -> Any:
     try:
+        return _picked(record, name)
+    except LookupError:
+        raise missing_field(name, record, option, "field", _text_like(record)) from None
+
+
+def _found(record: dict[str, Any], name: str) -> Any:
+    try:
+        return _picked(record, name)
+    except LookupError:
+        return None
+
+
+def _picked(record: dict[str, Any], name: str) -> Any:
+    """The value of a field, or of a field in a field: "doc.body" unless a field is named so."""
+    if name in record:
         return record[name]
-    except KeyError:
-        raise missing_field(name, record, option, "field") from None
+    value: Any = record
+    for part in name.split("."):
+        if not isinstance(value, dict):
+            raise KeyError(name)
+        value = value[part]
+    return value
+
+
+def _picker(name: str) -> Callable[[dict[str, Any]], Any]:
+    return lambda record: _picked(record, name)
+
+
+def _text_like(record: dict[str, Any]) -> str | None:
+    """The field with the longest text, one level deep too; None if there is none."""
+    texts = {name: value for name, value in record.items() if isinstance(value, str)}
+    for outer, inner in record.items():
+        if isinstance(inner, dict):
+            found = {f"{outer}.{x}": v for x, v in inner.items() if isinstance(v, str)}
+            texts.update(found)
+    return max(texts, key=lambda name: len(texts[name]), default=None)
+
+
+def _object_error(name: str, value: dict[str, Any]) -> BadRecordError:
+    inner = _text_like(value)
+    advice = f"pass --text {name}.{inner}" if inner is not None else _FIX
+    return BadRecordError(f"{name} is an object with {quoted(value)}, not a string", advice)
 
 
 def _load(record: bytes) -> Any:
@@ -223,6 +283,7 @@ def _load(record: bytes) -> Any:
     except orjson.JSONDecodeError as error:
         try:
             record.decode()
-        except UnicodeDecodeError as undecodable:
-            raise BadRecordError(f"not UTF-8 (byte {undecodable.start + 1})", _FIX) from None
+        except UnicodeDecodeError as bad:
+            what, advice = encoding_advice(record) or ("", _FIX)
+            raise BadRecordError(f"not UTF-8 (byte {bad.start + 1}){what}", advice) from None
         raise BadRecordError(f"not valid JSON: {error.msg} (column {error.colno})", _FIX) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from neardup.documents.files.encodings import EncodedFile
 from neardup.documents.formats.spans import Spans, copy_runs
 from neardup.documents.source import Source, check_flags
 
@@ -36,15 +37,17 @@ class TextSource(Source):
     ) -> None:
         """Write the first header that there is, then the kept records of every input."""
         headers = [source.header() for source in sources]
-        target.write(next((header for header in headers if header), b""))
+        encoding = sources[0].encoding
+        written = target if encoding is None else EncodedFile(target, encoding)
+        written.write(next((header for header in headers if header), b""))
         for source, keep in zip(sources, keeps, strict=True):
-            source.write_records(keep, target)
+            source.write_records(keep, written)
 
     def header(self) -> bytes:
         """What goes before the records, byte for byte; empty if there is nothing."""
         return b""
 
-    def write_records(self, keep: npt.NDArray[np.bool_], target: AtomicFile) -> None:
+    def write_records(self, keep: npt.NDArray[np.bool_], target: AtomicFile | EncodedFile) -> None:
         """Copy the kept records; what is there already gets a line end first if it has none."""
         check_flags(self, keep, self._spans.accepted)
         self._input.check_unchanged()

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from neardup.documents.extensions import EXTENSIONS, format_of_path
+from neardup.documents.extensions import EXTENSIONS, InputFormat, ending_of, format_of_path, is_text
 from neardup.documents.files.compression import CODECS
+from neardup.documents.files.encodings import UTF8, DecodedInput, encoding_of_bom
 from neardup.documents.files.finding import find_files
-from neardup.documents.files.inputs import find_input
-from neardup.documents.formats.arrow import ArrowSource
+from neardup.documents.files.inputs import RegularInput, find_input
+from neardup.documents.files.remote import is_uri
+from neardup.documents.formats.columns.arrow import ArrowSource
+from neardup.documents.formats.columns.parquet import ParquetSource
 from neardup.documents.formats.csv import CsvSource, TsvSource
+from neardup.documents.formats.json_array import JsonArraySource, begins_array
 from neardup.documents.formats.jsonl import JsonlSource
-from neardup.documents.formats.parquet import ParquetSource
-from neardup.documents.formats.text_files import TEXT_EXTENSIONS, TextFilesSource
+from neardup.documents.formats.text_files import TextFilesSource
 from neardup.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,18 +32,23 @@ __all__ = ["FORMATS", "open_sources"]
 
 FORMATS: Final[dict[str, Callable[[Input], Source]]] = {
     "jsonl": JsonlSource,
+    "json": JsonArraySource,
     "csv": CsvSource,
     "tsv": TsvSource,
     "parquet": ParquetSource,
     "arrow": ArrowSource,
 }
 _TEXT: Final = "text"
+_OF_TEXT: Final = ("jsonl", "json", "csv", "tsv")
+_HEAD_BYTES: Final = 4
+_SHEETS: Final = (".xlsx", ".xls", ".ods")
+_SPREADSHEET: Final = " save a spreadsheet as CSV UTF-8 first;"
 
 
 def open_sources(
     paths: Sequence[str],
     tmp: str | None = None,
-    format: str | None = None,  # noqa: A002
+    format: InputFormat | str | None = None,  # noqa: A002
 ) -> list[Source]:
     """Find every input and check it before any is read.
 
@@ -47,11 +57,12 @@ def open_sources(
             lines unless `format` says otherwise). Files with none of EXTENSIONS are documents, one
             each, if all are; folders and patterns may hold any, others must be TEXT_EXTENSIONS.
         tmp: Folder for the temporary copy of a stream; the system's own if None.
-        format: A key of FORMATS that overrides the extensions, or "text": each file is a document.
+        format: A key of FORMATS that overrides the extensions, or "text": each file is a document;
+            or more, as an InputFormat. A .json file that begins with [ is one JSON array.
 
     Raises:
         UsageError: For an unknown format, files that are documents among files of records, or
-            standard input named twice.
+            an input named twice.
         DataError: For a folder without files.
         FileError: If an input is missing or not readable.
 
@@ -59,25 +70,43 @@ def open_sources(
         >>> open_sources(["-"])[0].name
         '<stdin>'
     """
-    if format is not None and format not in {*FORMATS, _TEXT}:
-        raise UsageError(f"unknown format {format!r}: use one of {', '.join([*FORMATS, _TEXT])}")
+    told = InputFormat.of(format)
+    name = told.name
+    if name is not None and name not in {*FORMATS, _TEXT}:
+        raise UsageError(f"unknown format {name!r}: use one of {', '.join([*FORMATS, _TEXT])}")
     if list(paths).count("-") > 1:
         raise UsageError("standard input (-) is named twice; name it once")
     files = [file for path in paths for file in find_files(path)]
-    if format == _TEXT or (format is None and _are_documents(files)):
-        return [_open_text(files, tmp)] if files else []
-    return [_open_records(file, tmp, format) for file in files]
+    _check_once(files)
+    if name == _TEXT or (name is None and _are_documents(files)):
+        return [_open_text(files, tmp, told)] if files else []
+    return [_open_records(file, tmp, told) for file in files]
+
+
+def _check_once(files: Sequence[FoundFile]) -> None:
+    """Refuse what would make every document of a file its own duplicate."""
+    first: dict[str, str] = {}
+    for file in files:
+        real = file.path if is_uri(file.path) else os.path.realpath(file.path)
+        if real in first:
+            also = "" if first[real] == file.path else f", once as {first[real]}"
+            raise UsageError(
+                f"{file.path} is named twice{also}: all of its documents would be duplicates; name"
+                " it once"
+            )
+        first[real] = file.path
 
 
 def _are_documents(files: Sequence[FoundFile]) -> bool:
     """Whether the extensions say that each file is a document; UsageError for a mixture."""
     documents = [file for file in files if not _holds_records(file)]
     for file in documents:
-        if file.is_named and not _is_text(file.path):
+        if file.is_named and not is_text(file.path):
             find_input(file.path)
             raise UsageError(
                 f"{file.path}: unknown extension; known are {', '.join(EXTENSIONS)},"
                 f" the text ones also with {' or '.join(CODECS)};"
+                f"{_SPREADSHEET if file.path.lower().endswith(_SHEETS) else ''}"
                 " to read the whole file as one document, pass --format text"
             )
     if documents and len(documents) < len(files):
@@ -93,14 +122,7 @@ def _holds_records(file: FoundFile) -> bool:
     return file.path == "-" or format_of_path(file.path) is not None
 
 
-def _is_text(path: str) -> bool:
-    plain = path.lower()
-    for ending in CODECS:
-        plain = plain.removesuffix(ending)
-    return plain.endswith(TEXT_EXTENSIONS)
-
-
-def _open_text(files: Sequence[FoundFile], tmp: str | None) -> Source:
+def _open_text(files: Sequence[FoundFile], tmp: str | None, told: InputFormat) -> Source:
     sized = []
     for file in files:
         nbytes: int | None = file.nbytes
@@ -109,12 +131,37 @@ def _open_text(files: Sequence[FoundFile], tmp: str | None) -> Source:
             if nbytes is None:
                 raise UsageError(f"{file.path}: a text file cannot be a stream; use a file")
         sized.append(replace(file, nbytes=nbytes or 0))
-    return TextFilesSource(sized)
+    return TextFilesSource(sized, told.encoding)
 
 
-def _open_records(file: FoundFile, tmp: str | None, forced: str | None) -> Source:
-    name = forced or ("jsonl" if file.path == "-" else format_of_path(file.path)) or "jsonl"
-    source = FORMATS[name](find_input(file.path, tmp))
+def _open_records(file: FoundFile, tmp: str | None, told: InputFormat) -> Source:
+    name = told.name or ("jsonl" if file.path == "-" else format_of_path(file.path)) or "jsonl"
+    origin = find_input(file.path, tmp)
+    if name in _OF_TEXT:
+        head = _head(origin)
+        encoding = told.encoding or encoding_of_bom(head)
+        if encoding is not None and encoding not in UTF8:
+            origin = DecodedInput(origin, _byte_order(encoding, head))
+        if told.name is None and head and ending_of(file.path) == ".json" and begins_array(origin):
+            name = "json"
+    source = FORMATS[name](origin)
+    if isinstance(source, CsvSource):
+        source.delimiter_given = told.delimiter
     if file.path != "-":
         source.relative = file.relative
     return source
+
+
+def _head(origin: Input) -> bytes:
+    """The first bytes of a file here; none of what would have to be fetched or is a stream."""
+    if not isinstance(origin, RegularInput):
+        return b""
+    with origin.open() as reader:
+        return reader.read(_HEAD_BYTES)
+
+
+def _byte_order(encoding: str, head: bytes) -> str:
+    """UTF-16 and UTF-32 with their byte order, so that its mark is a character like others."""
+    if encoding not in {"utf-16", "utf-32"}:
+        return encoding
+    return encoding_of_bom(head) or f"{encoding}-{sys.byteorder[0]}e"

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from neardup.documents.files.atomic import AtomicFile
     from neardup.documents.files.compression import ByteReader
+    from neardup.documents.files.encodings import EncodedFile
 
 __all__ = ["Spans", "copy_runs"]
 
@@ -51,7 +52,9 @@ class Spans:
         return self._ends[0][edges].reshape(-1, 2)
 
 
-def copy_runs(reader: ByteReader, runs: npt.NDArray[np.int64], target: AtomicFile) -> None:
+def copy_runs(
+    reader: ByteReader, runs: npt.NDArray[np.int64], target: AtomicFile | EncodedFile
+) -> None:
     """Copy byte ranges, int64 (m, 2) in ascending order, from a reader at its start.
 
     Raises:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import os
 import zlib
@@ -14,9 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.documents.batch import Columns, string_array
+from neardup.documents.extensions import is_page
 from neardup.documents.files.compression import codec_of_path
+from neardup.documents.files.encodings import UTF8, encoding_advice, encoding_of_bom
 from neardup.documents.files.problems import BadRecordError, file_error
 from neardup.documents.files.remote import is_uri, locate, remote_errors
+from neardup.documents.markup import declared_encoding
 from neardup.documents.rejects import refuse
 from neardup.documents.source import BOM, DocumentFiles, check_flags
 from neardup.errors import FileError, UsageError
@@ -31,9 +35,8 @@ if TYPE_CHECKING:
     from neardup.documents.files.finding import FoundFile
     from neardup.documents.rejects import Rejects
 
-__all__ = ["TEXT_EXTENSIONS", "TextFilesSource"]
+__all__ = ["TextFilesSource"]
 
-TEXT_EXTENSIONS: Final = (".txt", ".text", ".md", ".markdown", ".rst")
 _FIX: Final = "fix the file or pass --on-error skip"
 _COPY_BYTES: Final = 8 << 20
 _FILES_AT_ONCE: Final = 256
@@ -44,12 +47,16 @@ class TextFilesSource(DocumentFiles):
 
     format = "text"
 
-    def __init__(self, files: Sequence[FoundFile]) -> None:
+    def __init__(self, files: Sequence[FoundFile], encoding: str | None = None) -> None:
         """Take files that were found; UsageError if two have the same relative path."""
         self.name = files[0].path if len(files) == 1 else "text files"
         self.path = None
         self.relative = ""
         self.nbytes = sum(file.nbytes for file in files)
+        self.notes, self.warnings = [], []
+        self.has_pages = any(is_page(file.path) for file in files)
+        self._encoding = encoding
+        self._encodings: Counter[str] = Counter()
         self._files = files
         self._accepted = np.zeros(len(files), np.bool_)
         self._sums = np.zeros(len(files), np.uint32)
@@ -73,9 +80,10 @@ class TextFilesSource(DocumentFiles):
     def layout(self) -> None:
         """Text files have no layout."""
 
-    def batches(self, options: ReadOptions, rejects: Rejects | None = None) -> Iterator[Batch]:
-        """Read the documents; see Source.batches."""
+    def records(self, options: ReadOptions, rejects: Rejects | None = None) -> Iterator[Batch]:
+        """Read the documents; see Source.records."""
         _check_options(options)
+        self._encodings.clear()
         for numbers in self._parts(np.arange(len(self._files)), options.batch_bytes):
             texts: list[str] = []
             rows = []
@@ -83,7 +91,7 @@ class TextFilesSource(DocumentFiles):
                 self._sums[i] = zlib.crc32(data)
                 file = self._files[i]
                 try:
-                    texts.append(_decoded(file.path, data))
+                    texts.append(self._decoded(file.path, data))
                 except _BrokenTextError as bad:
                     refuse(file.path, bad.line, bad, data, options, rejects)
                     continue
@@ -93,6 +101,19 @@ class TextFilesSource(DocumentFiles):
                 ids = string_array([_id(self._files[i].relative) for i in rows])
                 nbytes = sum(self._files[i].nbytes for i in numbers)
                 yield Columns(string_array(texts), ids).batch(np.array(rows) + 1, nbytes)
+
+    def are_pages(self, batch: Batch) -> list[bool] | None:
+        """See Source.are_pages."""
+        return [is_page(self._files[i].path) for i in (batch.rows - 1).tolist()]
+
+    @property
+    def encoding(self) -> str | None:
+        """See Source.encoding; files are copied, so that it does not matter."""
+        return None
+
+    def noted(self) -> list[str]:
+        """See Source.noted."""
+        return [f"{n:,} files were read as {x}" for x, n in sorted(self._encodings.items())]
 
     @classmethod
     def write_joined(cls, sources: Any, keeps: Any, target: AtomicFile) -> None:  # noqa: ARG003
@@ -133,6 +154,23 @@ class TextFilesSource(DocumentFiles):
     def close(self) -> None:
         """Nothing to remove."""
 
+    def _decoded(self, path: str, data: bytes) -> str:
+        """The text of a file, in the encoding given, declared or seen."""
+        data = _unpacked(path, data)
+        encoding = encoding_of_bom(data)
+        try:
+            if encoding is None and self._encoding is None:
+                return data.removeprefix(BOM).decode()
+            encoding = encoding or self._encoding or ""
+            text = data.decode(encoding).removeprefix("\ufeff")
+        except UnicodeDecodeError as error:
+            declared = _declared(data) if encoding is None and is_page(path) else None
+            if declared is None:
+                raise _undecodable(data, error) from None
+            encoding, text = declared, data.decode(declared, "replace")
+        self._encodings[encoding] += 1
+        return text
+
     def _parts(self, numbers: npt.NDArray[np.int64], nbytes: int) -> Iterator[list[int]]:
         """Split file numbers, so that the files of a part hold about `nbytes` together."""
         part: list[int] = []
@@ -154,9 +192,18 @@ class TextFilesSource(DocumentFiles):
 
 
 class _BrokenTextError(BadRecordError):
-    def __init__(self, problem: str, line: int) -> None:
-        super().__init__(problem, _FIX)
+    def __init__(self, problem: str, line: int, advice: str = _FIX) -> None:
+        super().__init__(problem, advice)
         self.line = line
+
+
+def _undecodable(data: bytes, error: UnicodeDecodeError) -> _BrokenTextError:
+    line = data.count(b"\n", 0, error.start) + 1
+    where = f" (byte {error.start + 1} of the file)"
+    if error.encoding != "utf-8":
+        return _BrokenTextError(f"not {error.encoding}{where}", line, "pass another --encoding")
+    what, advice = encoding_advice(data) or ("", _FIX)
+    return _BrokenTextError(f"not UTF-8{where}{what}", line, advice)
 
 
 def _check_options(options: ReadOptions) -> None:
@@ -198,17 +245,27 @@ def _read_remote(uris: list[str]) -> Iterator[bytes]:
     yield from data
 
 
-def _decoded(path: str, data: bytes) -> str:
+def _unpacked(path: str, data: bytes) -> bytes:
     codec = codec_of_path(path)
     try:
         if codec == "gzip":
-            data = gzip.decompress(data)
-        elif codec is not None:
-            data = pa.CompressedInputStream(pa.BufferReader(data), codec).read()
+            return gzip.decompress(data)
+        if codec is not None:
+            unpacked: bytes = pa.CompressedInputStream(pa.BufferReader(data), codec).read()
+            return unpacked
     except (OSError, EOFError, zlib.error) as error:
         raise _BrokenTextError(f"the {codec} stream is broken: {error}", 1) from None
+    return data
+
+
+def _declared(data: bytes) -> str | None:
+    """The encoding that a page declares, as browsers take it; None for UTF-8 and unknown ones."""
+    name = declared_encoding(data)
     try:
-        return data.removeprefix(BOM).decode()
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise _BrokenTextError(f"not UTF-8 (byte {error.start + 1} of the file)", line) from None
+        found = None if name is None else codecs.lookup(name).name
+    except LookupError:
+        return None
+    found = {"iso8859-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254"}.get(
+        found or "", found
+    )
+    return None if found in UTF8 else found

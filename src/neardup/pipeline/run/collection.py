@@ -8,10 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.documents import Batch
 from neardup.documents.addresses import Addresses
-from neardup.errors import UsageError
-from neardup.features.text import text_array
 from neardup.fingerprinting.fingerprints import Fingerprinter
 from neardup.pipeline.run.matching import Grouping, Matching, group, priorities
 from neardup.runtime.spool import FeatureSpool
@@ -21,11 +18,11 @@ from neardup.similarity.spilled import Spill
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from neardup.documents import ReadOptions
+    from neardup.documents import Batch
     from neardup.pipeline.run.resources import Resources
     from neardup.pipeline.run.resume import Resume
 
-__all__ = ["Collection", "batches_of"]
+__all__ = ["Collection"]
 
 
 class Collection:
@@ -197,74 +194,3 @@ class _GroupNumbers:
             return None
         self._parts = [np.concatenate(self._parts)]
         return self._parts[0]
-
-
-def batches_of(source: Any, read: ReadOptions) -> list[Batch]:
-    """Take documents out of a table, an Arrow stream or a sequence of texts; rows count from 0.
-
-    Raises:
-        UsageError: If a column is missing, or something is not a text, or not a number.
-    """
-    if not isinstance(source, pa.Table | pa.Array | pa.ChunkedArray):
-        source = _from_stream(source)
-    if isinstance(source, pa.Table):
-        columns = _columns_of(source, read)
-    elif read.within is not None or read.number is not None:
-        raise UsageError("plain texts have no fields: pass a table with the columns you name")
-    else:
-        columns = {"texts": text_array(source)}
-    begin = 0
-    batches = []
-    for part in pa.table(columns).to_batches():
-        rows = np.arange(begin, begin + len(part), dtype=np.int64)
-        found = {name: part.column(name) for name in columns}
-        batches.append(
-            Batch(
-                found["texts"],
-                found.get("ids"),
-                rows,
-                found["texts"].nbytes,
-                found.get("within"),
-                found.get("numbers"),
-            )
-        )
-        begin += len(part)
-    return batches
-
-
-def _columns_of(table: pa.Table, read: ReadOptions) -> dict[str, pa.ChunkedArray]:
-    for field_name in read.fields:
-        if field_name not in table.column_names:
-            raise UsageError(f"no column {field_name!r}: there are {', '.join(table.column_names)}")
-    texts = [text_array(table[name]) for name in read.text]
-    line = pa.scalar("\n", pa.large_string())
-    columns = {"texts": pc.binary_join_element_wise(*texts, line) if texts[1:] else texts[0]}
-    wanted = {
-        "ids": (read.id, pa.large_string()),
-        "within": (read.within, pa.large_string()),
-        "numbers": (read.number, pa.float64()),
-    }
-    for column, (name, kind) in wanted.items():
-        if name is None:
-            continue
-        if column == "numbers" and not _is_number(table[name].type):
-            raise UsageError(f"column {name!r} is {table[name].type}: use one of numbers")
-        try:
-            columns[column] = table[name].cast(kind)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            raise UsageError(f"column {name!r} is {table[name].type}: it has no text") from None
-    return columns
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
-    return any(test(kind) for test in tests)
-
-
-def _from_stream(source: Any) -> Any:
-    if not hasattr(source, "__arrow_c_stream__"):
-        return source
-    stream = pa.chunked_array(source)
-    if pa.types.is_struct(stream.type):
-        return pa.Table.from_batches([pa.RecordBatch.from_struct_array(c) for c in stream.chunks])
-    return stream

@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from neardup.documents import InputFormat
 from neardup.errors import UsageError
 from neardup.version import __version__
 
@@ -25,7 +26,7 @@ def run_facts(
     sources: Sequence[Source],
     matching: Matching,
     read: ReadOptions,
-    format_name: str | None,
+    format_name: InputFormat | str | None,
     index: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Everything that the result depends on, as values that JSON can hold.
@@ -41,7 +42,7 @@ def run_facts(
         UsageError: If an input is a stream, which cannot be read again.
         FileError: If an input has gone.
     """
-    asked = matching.settings()
+    asked, told = matching.settings(), InputFormat.of(format_name)
     options = {name: asked[name] for name in ("similarity", "measure", "distance", "recall")}
     return {
         "state": VERSION,
@@ -55,7 +56,10 @@ def run_facts(
             "text": ",".join(read.text),
             "id": read.id,
             "within": read.within,
-            "format": format_name,
+            "extract": read.extract,
+            "format": told.name,
+            "delimiter": told.delimiter,
+            "encoding": told.encoding,
             "against": None if index is None else index["path"],
         },
         "index": index,

@@ -97,6 +97,11 @@ class Matching:
             self.bands(0)
         elif self.distance is not None and self.distance < 0:
             raise UsageError(f"distance is {self.distance}: use 0 or more bits")
+        if self.distance is not None and self.distance >= self.recipe.bits:
+            raise UsageError(
+                f"distance is {self.distance}, and fingerprints have {self.recipe.bits} bits, so"
+                " that any two documents match: use a few bits, such as 3"
+            )
 
     @property
     def number(self) -> str | None:

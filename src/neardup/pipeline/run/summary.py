@@ -8,6 +8,7 @@ from typing import Any, Final
 __all__ = ["ClustersSummary", "FingerprintSummary", "PairsSummary", "QuerySummary", "Summary"]
 
 _LARGE: Final = 1_000_000
+_MOST_LINES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,9 @@ class Summary:
         seconds: Time of each step and, as `total`, of all.
         outputs: Files written.
         settings: What was asked for: recipe, its digest, distance, policy, keep.
+        notes: What was done that is not plain to see, such as an encoding that was found, a line
+            each.
+        warnings: What makes the result doubtful, a line each.
     """
 
     read: int
@@ -37,6 +41,8 @@ class Summary:
     seconds: dict[str, float]
     outputs: list[str] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, for `--json`."""
@@ -68,6 +74,8 @@ class FingerprintSummary:
         seconds: Time of each step and, as `total`, of all.
         outputs: Files written.
         settings: The recipe and its digest.
+        notes: As for Summary.
+        warnings: As for Summary.
     """
 
     documents: int
@@ -78,6 +86,8 @@ class FingerprintSummary:
     seconds: dict[str, float]
     outputs: list[str] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, for `--json`."""
@@ -207,7 +217,17 @@ def _lines(run: Summary | FingerprintSummary, *counts: str) -> str:
     steps = ", ".join(f"{step} {taken:.2f}" for step, taken in run.seconds.items())
     outputs = ["standard output" if path == "-" else path for path in run.outputs]
     rate = f" ({_rate(run):,.0f} MB/s)" if run.nbytes >= _LARGE else ""
-    return "\n".join([*counts, f"seconds   {steps}{rate}", *(f"wrote     {x}" for x in outputs)])
+    told = [f"note      {x}" for x in _first(run.notes)]
+    told += [f"warning   {x}" for x in _first(run.warnings)]
+    written = [f"wrote     {x}" for x in outputs]
+    return "\n".join([*counts, f"seconds   {steps}{rate}", *written, *told])
+
+
+def _first(lines: list[str]) -> list[str]:
+    rest = len(lines) - _MOST_LINES
+    return lines[:_MOST_LINES] + (
+        [f"{rest:,} more of the kind (--json has all)"] if rest > 0 else []
+    )
 
 
 def _rate(run: Summary | FingerprintSummary) -> float:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from neardup.documents.formats.columnar import ColumnarSource
+from neardup.documents.formats.columns.columnar import ColumnarSource
 from neardup.errors import UsageError
 
 if TYPE_CHECKING:

@@ -13,6 +13,15 @@ import pyarrow.compute as pc
 
 from neardup.documents.batch import Columns
 from neardup.documents.files.problems import BadRecordError, file_error, missing_field
+from neardup.documents.nested import (
+    column_of,
+    is_list_of_text,
+    join_lists,
+    leaf_names,
+    text_like,
+    top_column,
+    type_of,
+)
 from neardup.documents.rejects import refuse
 from neardup.documents.source import Source, check_flags
 from neardup.errors import DataError, FileError, UsageError
@@ -72,14 +81,15 @@ class ColumnarSource(Source):
         with self._reading() as file:
             return file.schema.remove_metadata()
 
-    def batches(self, options: ReadOptions, rejects: Rejects | None = None) -> Iterator[Batch]:
-        """Read the documents; see Source.batches."""
+    def records(self, options: ReadOptions, rejects: Rejects | None = None) -> Iterator[Batch]:
+        """Read the documents; see Source.records."""
         accepted = [self._accepted[:0]]
         done = reported = 0
         with self._reading() as file:
             self._check_columns(file.schema, options)
-            columns = list(dict.fromkeys(options.fields))
-            for part, share in file.parts(columns, options.batch_bytes):
+            columns = list(dict.fromkeys(top_column(file.schema, x) for x in options.fields))
+            for whole, share in file.parts(columns, options.batch_bytes):
+                part = _leaves(whole, options)
                 good = self._good_rows(part, options, rejects, done)
                 accepted.append(good)
                 rows = np.flatnonzero(good) + done + 1
@@ -133,16 +143,31 @@ class ColumnarSource(Source):
 
     def _check_columns(self, schema: pa.Schema, options: ReadOptions) -> None:
         for name, option, wanted, tests in _wanted(options):
-            if name not in schema.names:
-                bad = missing_field(name, schema.names, option, "column")
-                raise DataError(f"{self.name}: {bad.problem}; {bad.advice}")
             if schema.names.count(name) > 1:
                 raise DataError(f'{self.name}: there are two columns "{name}"; rename one')
-            kind = schema.field(name).type
+            kind = type_of(schema, name)
+            if kind is None:
+                there = leaf_names(schema) if "." in name else schema.names
+                bad = missing_field(name, there, option, "column", self._text_like())
+                raise DataError(f"{self.name}: {bad.problem}; {bad.advice}")
+            if pa.types.is_struct(kind):
+                inner = f"{name}.{kind.field(0).name}" if kind.num_fields else "FIELD"
+                raise DataError(
+                    f'{self.name}: column "{name}" is a struct, not {wanted}; name a field in it:'
+                    f" {option} {inner}"
+                )
             if not (pa.types.is_null(kind) or any(test(kind) for test in tests)):
                 raise DataError(
                     f'{self.name}: column "{name}" is {kind}, not {wanted}; pass {option} FIELD'
                 )
+
+    def _text_like(self) -> str | None:
+        """The column with the longest texts at the beginning of the file."""
+        with self._reading() as file:
+            names = [x.name for x in file.schema if file.schema.names.count(x.name) == 1]
+            for part, _ in file.parts(names, 1):
+                return text_like(pa.Table.from_batches([part]))
+        return None
 
     def _good_rows(
         self, part: pa.RecordBatch, options: ReadOptions, rejects: Rejects | None, done: int
@@ -159,6 +184,14 @@ class ColumnarSource(Source):
         return good
 
 
+def _leaves(part: pa.RecordBatch, options: ReadOptions) -> pa.RecordBatch:
+    """The fields by the names that the options have, lists of strings as texts."""
+    names = list(dict.fromkeys(options.fields))
+    columns = [column_of(part, name) for name in names]
+    columns = [join_lists(x) if is_list_of_text(x.type) else x for x in columns]
+    return pa.RecordBatch.from_arrays(columns, names)
+
+
 def _required(options: ReadOptions) -> list[str]:
     """The columns that no usable record lacks."""
     names = options.text if options.id is None else (*options.text, options.id)
@@ -168,7 +201,7 @@ def _required(options: ReadOptions) -> list[str]:
 def _wanted(options: ReadOptions) -> Iterator[tuple[str, str, str, tuple[Any, ...]]]:
     """Each column with its option, what it must be, in words, and tests of the type."""
     for name in options.text:
-        yield name, "--text", "a string", (_is_text,)
+        yield name, "--text", "a string or a list of strings", (_is_text, is_list_of_text)
     if options.id is not None:
         yield options.id, "--id", "a string or whole numbers", (_is_text, pa.types.is_integer)
     if options.within is not None:

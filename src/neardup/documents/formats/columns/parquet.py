@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neardup.documents.formats.columnar import ColumnarSource
+from neardup.documents.formats.columns.columnar import ColumnarSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

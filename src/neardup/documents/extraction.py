@@ -1,0 +1,110 @@
+"""Text out of HTML before it is compared: the main content, or all that is visible."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from neardup.documents.batch import string_array
+from neardup.documents.markup import has_markup, share_of_markup, visible_text
+from neardup.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from neardup.documents.batch import Batch
+
+__all__ = ["Extraction", "main_text"]
+
+_SAMPLE: Final = 1000
+_MOST: Final = 0.5
+_WORDS: Final = {"main": "the main content", "all": "the visible text"}
+
+
+class Extraction:
+    """Replaces the texts of batches that are HTML, and knows afterwards what it did.
+
+    A text without any tag stays as it is.
+
+    Args:
+        mode: "main", "all", "none" or None (not asked for). Pages are then taken as "main", and
+            other texts are looked at: if most of them begin like HTML, `warning` says so.
+        pages: Whether there are documents whose name says that they are HTML.
+
+    Raises:
+        UsageError: If main content is wanted and the extra for it is not installed.
+    """
+
+    def __init__(self, mode: str | None, *, pages: bool = False) -> None:
+        """Find the extractor."""
+        self._mode = mode
+        self._used = mode or ("main" if pages else "none")
+        self._extract: Callable[[str], str] | None = None
+        if self._used == "main":
+            self._extract = main_text(chosen=mode is not None)
+        elif self._used == "all":
+            self._extract = visible_text
+        self._begin_like_markup: list[float] = []
+        self._count = 0
+
+    def applied(self, batch: Batch, is_page: Sequence[bool] | None = None) -> Batch:
+        """The batch with the texts that are compared.
+
+        Args:
+            batch: As it was read.
+            is_page: Of each document whether its name says that it is HTML, if names say that.
+        """
+        if self._extract is None:
+            if self._mode is None and is_page is None and not self._begin_like_markup:
+                self._begin_like_markup.append(share_of_markup(batch.texts.slice(0, _SAMPLE)))
+            return batch
+        wanted = is_page if self._mode is None and is_page is not None else [True] * len(batch.rows)
+        texts: list[Any] = batch.texts.to_pylist()
+        for i, text in enumerate(texts):
+            if wanted[i] and has_markup(text):
+                texts[i] = self._extract(text)
+                self._count += 1
+        return replace(batch, texts=string_array(texts))
+
+    def note(self) -> str | None:
+        """What was done, in one line; None for nothing."""
+        if self._extract is None:
+            return None
+        return (
+            f"of {self._count:,} HTML texts {_WORDS[self._used]} was compared"
+            f" (--extract {self._used}); what is kept is unchanged"
+        )
+
+    def warning(self) -> str | None:
+        """What looks wrong, in one line; None for nothing."""
+        if not self._begin_like_markup or self._begin_like_markup[0] <= _MOST:
+            return None
+        return (
+            f"{self._begin_like_markup[0]:.0%} of the first texts begin like HTML, and their markup"
+            " was compared too: pass --extract main or all (none says that it is meant)"
+        )
+
+
+def main_text(*, chosen: bool) -> Callable[[str], str]:
+    """The function from a page to its main content; all visible text where it finds none.
+
+    Args:
+        chosen: Whether the user asked for it; otherwise the message tells why it is needed.
+
+    Raises:
+        UsageError: Without the extra.
+    """
+    try:
+        from resiliparse.extract.html2text import extract_plain_text
+    except ImportError:
+        why = "extract main" if chosen else "HTML is compared by its main content, which"
+        raise UsageError(
+            f"{why} needs an extra: install it with `pip install 'neardup[html]'`, or pass"
+            " --extract all (the visible text) or none (the markup too)"
+        ) from None
+
+    def extract(page: str) -> str:
+        found: str = extract_plain_text(page, main_content=True, alt_texts=False)
+        return found if found.strip() else visible_text(page)
+
+    return extract

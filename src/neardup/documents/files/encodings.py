@@ -1,0 +1,221 @@
+"""Texts that are not UTF-8: telling what they are, and reading and writing them as if they were."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import re
+import zlib
+from typing import TYPE_CHECKING, Any, Final
+
+from neardup.documents.files.compression import ByteReader
+from neardup.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from neardup.documents.files.atomic import AtomicFile
+    from neardup.documents.files.inputs import Input
+
+__all__ = ["UTF8", "DecodedInput", "EncodedFile", "encoding_advice", "encoding_of_bom", "guessed"]
+
+UTF8: Final = ("utf-8", "utf-8-sig", "ascii")
+_BOMS: Final = (
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_CHARACTER: Final = re.compile(
+    rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}"
+)
+_HIGH: Final = re.compile(rb"[\x80-\xff]")
+_LETTER: Final = re.compile(rb"[A-Za-z\x80-\xff]")
+_TURKISH: Final = re.compile(rb"[\xd0\xdd\xde\xf0\xfd\xfe]")
+_CONTROL: Final = re.compile(rb"[\x00-\x08\x0e-\x1a]")
+_BLOCK_BYTES: Final = 1 << 20
+
+
+def encoding_of_bom(head: bytes) -> str | None:
+    """The encoding that the first bytes say, unless it is UTF-8."""
+    return next((name for bom, name in _BOMS if head.startswith(bom)), None)
+
+
+def guessed(data: bytes) -> str | None:
+    """The encoding that most likely explains bytes that are not UTF-8.
+
+    Returns:
+        Its name, "?" for one of the many others with bytes above 127, or None if the bytes rather
+        are damaged UTF-8 or no text at all.
+
+    Example:
+        >>> guessed("Müller, größer".encode("latin-1"))
+        'cp1252'
+    """
+    if (known := encoding_of_bom(data)) is not None:
+        return known
+    zeros = [data[i::2].count(0) / max(1, len(data[i::2])) for i in (0, 1)]
+    if max(zeros) > 0.4 and min(zeros) < 0.1:
+        return "utf-16-le" if zeros[1] > zeros[0] else "utf-16-be"
+    high = len(_HIGH.findall(data))
+    whole = sum(map(len, _CHARACTER.findall(data)))
+    if high == 0 or 2 * whole > high or _CONTROL.search(data):
+        return None
+    turkish = len(_TURKISH.findall(data))
+    letters = len(_LETTER.findall(data))
+    if 5 * high > 2 * letters and high > 8:
+        return "?"
+    return "cp1254" if 5 * turkish >= high and turkish > 1 else _western(data)
+
+
+def _western(data: bytes) -> str:
+    try:
+        data.decode("cp1252")
+    except UnicodeDecodeError:
+        return "latin-1"
+    return "cp1252"
+
+
+def encoding_advice(data: bytes) -> tuple[str, str] | None:
+    """What to say of bytes that are not UTF-8, and what to do; None if no encoding explains them.
+
+    Args:
+        data: The bytes around.
+
+    Returns:
+        The end of a sentence that begins with "not UTF-8", and the advice.
+    """
+    name = guessed(data)
+    if name is None:
+        return None
+    if name == "?":
+        return "", "pass --encoding NAME, such as cp1251, gb18030, big5 or shift_jis"
+    return f", it looks like {name}", f"pass --encoding {name}"
+
+
+class DecodedInput:
+    """An input in another encoding, read as UTF-8.
+
+    Args:
+        origin: The input.
+        encoding: Its encoding. Reading it to the end checks that the bytes come back when what was
+            read is encoded again, since what is kept of it is written so.
+    """
+
+    def __init__(self, origin: Input, encoding: str) -> None:
+        """Wrap it; nothing is read."""
+        self._origin = origin
+        self.encoding = encoding
+        self.name, self.path, self.nbytes = origin.name, origin.path, origin.nbytes
+
+    def open(self) -> ByteReader:
+        """Start reading from the first byte, decompressed and as UTF-8."""
+        return _Reader(self.name, self._origin.open(), self.encoding)
+
+    def open_raw(self) -> pa.NativeFile:
+        """See Input.open_raw."""
+        return self._origin.open_raw()
+
+    def check_unchanged(self) -> None:
+        """See Input.check_unchanged."""
+        self._origin.check_unchanged()
+
+    def stamp(self) -> tuple[str, int, int | str]:
+        """See Input.stamp."""
+        return self._origin.stamp()
+
+    def close(self) -> None:
+        """See Input.close."""
+        self._origin.close()
+
+
+class _Reader(ByteReader):
+    """Counts the bytes of the input, not those of UTF-8."""
+
+    def __init__(self, name: str, inner: ByteReader, encoding: str) -> None:
+        super().__init__(name, _Utf8(name, inner, encoding))
+        self._inner = inner
+
+    @property
+    def consumed(self) -> int:
+        """Bytes of the input, compressed as it is, taken so far."""
+        return self._inner.consumed
+
+
+class _Utf8(io.RawIOBase):
+    def __init__(self, name: str, inner: ByteReader, encoding: str) -> None:
+        self._name, self._inner, self._encoding = name, inner, encoding
+        self._decoder = codecs.getincrementaldecoder(encoding)()
+        self._encoder = codecs.getincrementalencoder(encoding)()
+        self._waiting = b""
+        self._lines = 0
+        self._sums = [0, 0]
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._waiting:
+            block = self._inner.block(_BLOCK_BYTES, self._lines)
+            try:
+                text = self._decoder.decode(block, final=not block)
+            except UnicodeDecodeError as error:
+                line = self._lines + len(self._before(error).splitlines()) or 1
+                raise DataError(
+                    f"{self._name}:{line}: not {self._encoding}"
+                    f" (byte {error.object[error.start]:#04x}): pass another --encoding"
+                ) from None
+            self._sums[0] = zlib.crc32(block, self._sums[0])
+            self._sums[1] = zlib.crc32(self._encoder.encode(text, final=not block), self._sums[1])
+            if not block:
+                self._check()
+                return 0
+            self._lines += text.count("\n")
+            self._waiting = text.encode("utf-8", "surrogatepass")
+        count = min(len(buffer), len(self._waiting))
+        buffer[:count] = self._waiting[:count]
+        self._waiting = self._waiting[count:]
+        return count
+
+    def _before(self, error: UnicodeDecodeError) -> str:
+        return bytes(error.object[: error.start]).decode(self._encoding, "replace") + "x"
+
+    def _check(self) -> None:
+        if self._sums[0] != self._sums[1]:
+            raise DataError(
+                f"{self._name}: {self._encoding} writes some of its characters in several ways, so"
+                " that what is kept would not come out as it was; convert it first: iconv -f"
+                f" {self._encoding} -t utf-8"
+            )
+
+    def close(self) -> None:
+        if not self.closed:
+            self._inner.__exit__(None, None, None)
+        super().close()
+
+
+class EncodedFile:
+    """An output that takes UTF-8 and writes another encoding.
+
+    Args:
+        target: Where the encoded bytes go.
+        encoding: Theirs.
+    """
+
+    def __init__(self, target: AtomicFile, encoding: str) -> None:
+        """Begin at the start of a file, or of one more input in it."""
+        self._target = target
+        self.path = target.path
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._encoder = codecs.getincrementalencoder(encoding)()
+        self.ends_line = target.ends_line
+
+    def write(self, data: bytes | memoryview) -> int:
+        """Append bytes of UTF-8, which may end within a character."""
+        if len(data):
+            self._target.write(self._encoder.encode(self._decoder.decode(data)))
+            self.ends_line = data[-1:] == b"\n"
+        return len(data)

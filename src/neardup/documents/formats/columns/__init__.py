@@ -1,0 +1,1 @@
+"""Inputs of typed columns: Parquet and Arrow."""

@@ -1,0 +1,180 @@
+"""One JSON array of objects in a file: kept elements stay as they are, commas and layout too."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from neardup.documents.batch import Gathered
+from neardup.documents.files.encodings import EncodedFile
+from neardup.documents.files.problems import BadRecordError
+from neardup.documents.formats.jsonl import RecordParser
+from neardup.documents.rejects import refuse
+from neardup.documents.source import BOM, Source, check_flags
+from neardup.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from neardup.documents.batch import Batch, ReadOptions
+    from neardup.documents.files.atomic import AtomicFile
+    from neardup.documents.files.inputs import Input
+    from neardup.documents.rejects import Rejects
+
+__all__ = ["JsonArraySource", "begins_array"]
+
+_BLANK: Final = re.compile(r"[ \t\r\n]*")
+_READ_BYTES: Final = 1 << 24
+_HEAD_BYTES: Final = 1 << 12
+
+
+def begins_array(origin: Input) -> bool:
+    """Whether the first thing in a file is [."""
+    with origin.open() as reader:
+        head = reader.read(_HEAD_BYTES)
+    return head.removeprefix(BOM).lstrip(b" \t\r\n").startswith(b"[")
+
+
+class JsonArraySource(Source):
+    """A file that is one JSON array; it is held in memory while it is read, and again to write."""
+
+    format = "json"
+
+    def __init__(self, origin: Input) -> None:
+        """Take the input; nothing is read yet."""
+        super().__init__(origin)
+        self._spans = np.zeros((0, 2), np.int64)
+
+    def layout(self) -> None:
+        """Any array may follow any other."""
+
+    def records(self, options: ReadOptions, rejects: Rejects | None = None) -> Iterator[Batch]:
+        """Read the documents; see Source.records. Their row is their place in the array, from 1."""
+        parser = RecordParser(options)
+        text = self._text()
+        gathered, rows, size, done = Gathered(options), [], 0, 0
+        spans: list[tuple[int, int]] = []
+        nbytes = self.nbytes or len(text)
+        for row, (start, stop) in enumerate(_elements(self.name, text), 1):
+            record = text[start:stop].encode()
+            try:
+                gathered.add(*parser.one(record))
+            except BadRecordError as bad:
+                refuse(self.name, row, bad, record, options, rejects)
+                continue
+            spans.append((start, stop))
+            rows.append(row)
+            size += len(record)
+            if size >= options.batch_bytes:
+                share = nbytes * stop // len(text)
+                yield gathered.columns().batch(np.array(rows), share - done)
+                gathered, rows, size, done = Gathered(options), [], 0, share
+        if rows:
+            yield gathered.columns().batch(np.array(rows), nbytes - done)
+        self._spans = np.array(spans, np.int64).reshape(-1, 2)
+        self._input.check_unchanged()
+
+    @classmethod
+    def write_joined(
+        cls,
+        sources: Sequence[JsonArraySource],
+        keeps: Sequence[npt.NDArray[np.bool_]],
+        target: AtomicFile,
+    ) -> None:
+        """Write one array of the kept elements, with what is between the first input's elements."""
+        encoding = sources[0].encoding
+        written = target if encoding is None else EncodedFile(target, encoding)
+        first = sources[0]._text()  # noqa: SLF001
+        begin, between, end = _frame(first)
+        written.write(begin.encode())
+        count = 0
+        for source, keep in zip(sources, keeps, strict=True):
+            for element in source.kept_elements(keep):
+                written.write(((between if count else "") + element).encode())
+                count += 1
+        written.write(end.encode())
+
+    def kept_elements(self, keep: npt.NDArray[np.bool_]) -> Iterator[str]:
+        """Read the kept elements a second time, as they stand in the file."""
+        check_flags(self, keep, len(self._spans))
+        self._input.check_unchanged()
+        text = self._text()
+        for start, stop in self._spans[keep].tolist():
+            yield text[start:stop]
+        self._input.check_unchanged()
+
+    def _text(self) -> str:
+        with self._input.open() as reader:
+            parts = []
+            while block := reader.block(_READ_BYTES, 0):
+                parts.append(block)
+        data = b"".join(parts)
+        try:
+            return data.decode()
+        except UnicodeDecodeError as error:
+            line = data.count(b"\n", 0, error.start) + 1
+            raise DataError(
+                f"{self.name}:{line}: not UTF-8 (byte {error.start + 1} of the file); pass"
+                " --encoding NAME"
+            ) from None
+
+
+def _elements(name: str, text: str) -> Iterator[tuple[int, int]]:
+    """Where each element of the array begins and ends; DataError where it is none."""
+    scan = json.JSONDecoder().raw_decode
+    at = _after_blank(text, 1 if text.startswith("\ufeff") else 0)
+    if at == len(text):
+        return
+    if text[at] != "[":
+        raise UsageError(
+            f"{name} is no JSON array: it begins with {text[at]!r}; try --format jsonl"
+        )
+    at = _after_blank(text, at + 1)
+    if text[at : at + 1] == "]":
+        _check_end(name, text, at)
+        return
+    while True:
+        try:
+            _, stop = scan(text, at)
+        except (json.JSONDecodeError, RecursionError) as error:
+            place = error.pos if isinstance(error, json.JSONDecodeError) else at
+            what = error.msg if isinstance(error, json.JSONDecodeError) else "too deeply nested"
+            raise _broken(name, text, place, what) from None
+        yield at, stop
+        at = _after_blank(text, stop)
+        if text[at : at + 1] == "]":
+            _check_end(name, text, at)
+            return
+        if text[at : at + 1] != ",":
+            raise _broken(name, text, at, "a comma or ] is expected")
+        at = _after_blank(text, at + 1)
+
+
+def _check_end(name: str, text: str, at: int) -> None:
+    if _after_blank(text, at + 1) != len(text):
+        raise _broken(name, text, at + 1, "there is more after the array")
+
+
+def _broken(name: str, text: str, at: int, what: str) -> DataError:
+    line = text.count("\n", 0, at) + 1
+    column = at - text.rfind("\n", 0, at)
+    return DataError(f"{name}:{line}: not valid JSON: {what} (column {column}); fix the file")
+
+
+def _frame(text: str) -> tuple[str, str, str]:
+    """What stands before the first element, between the first two, and after the last."""
+    spans = list(_elements("", text))
+    if not spans:
+        return "[", ", ", "]\n"
+    between = text[spans[0][1] : spans[1][0]] if len(spans) > 1 else ", "
+    return text[: spans[0][0]], between, text[spans[-1][1] :]
+
+
+def _after_blank(text: str, at: int) -> int:
+    found = _BLANK.match(text, at)
+    return at if found is None else found.end()

@@ -1,0 +1,60 @@
+"""How many unrelated documents a distance matches by chance."""
+
+from __future__ import annotations
+
+from math import comb
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from neardup.pipeline.run.matching import Matching
+
+__all__ = ["chance_warning", "chances", "expected_pairs"]
+
+ASSUMED: Final = 10_000
+"""Documents that a run is taken to have before any is read."""
+LEAST_SHARE: Final = 1e-3
+"""Of the documents, that match an unrelated one: fewer are no reason to warn."""
+
+
+def chances(bits: int, distance: int) -> float:
+    """The share of pairs of random fingerprints that differ in at most so many bits.
+
+    Example:
+        >>> round(chances(64, 20), 5)
+        0.00184
+    """
+    return sum(comb(bits, i) for i in range(min(distance, bits) + 1)) / (1 << bits)
+
+
+def expected_pairs(documents: int, bits: int, distance: int) -> float:
+    """Pairs within the distance that so many unrelated documents are expected to have."""
+    return documents * (documents - 1) / 2 * chances(bits, distance)
+
+
+def chance_warning(matching: Matching, documents: int | None = None) -> str | None:
+    """What to say where documents that have nothing in common are expected to match.
+
+    Args:
+        matching: Its recipe's bits and its distance; a similarity is no matter of chance.
+        documents: How many there are; None before they are read.
+    """
+    if matching.distance is None or matching.verify is not None:
+        return None
+    bits, count = matching.recipe.bits, ASSUMED if documents is None else documents
+    pairs = expected_pairs(count, bits, matching.distance)
+    if pairs < 1 or 2 * pairs < LEAST_SHARE * count:
+        return None
+    least = next(
+        (
+            distance
+            for distance in range(matching.distance - 1, -1, -1)
+            if 2 * expected_pairs(count, bits, distance) < LEAST_SHARE * count
+        ),
+        None,
+    )
+    smaller = "more bits" if least is None else f"--distance {least} or less"
+    return (
+        f"distance {matching.distance} of {bits} bits matches unrelated documents: among {count:,}"
+        f" of them, random fingerprints give about {pairs:,.0f} such pairs; use {smaller}, or"
+        " --verify 0.8 to check each match on the text"
+    )

@@ -1,0 +1,243 @@
+"""Documents that are in memory already: texts, or a table with columns; rows count from 0."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup.documents import Batch, Extraction
+from neardup.documents.nested import column_of, is_list_of_text, join_lists, text_like, type_of
+from neardup.errors import DataError, UsageError
+from neardup.features.text import arrow_texts, text_array
+
+if TYPE_CHECKING:
+    from neardup.documents import ReadOptions
+    from neardup.pipeline.run.matching import Grouping
+
+__all__ = ["InMemory", "check_documents"]
+
+_LOOKED_AT = 100
+_LINE = pa.scalar("\n", pa.large_string())
+
+
+class InMemory:
+    """The documents of a table, an Arrow stream or a sequence of texts.
+
+    Args:
+        source: As for `dedup`.
+        read: Which columns to read, and what to do with rows whose text or id is null.
+
+    Attributes:
+        batches: The rows that can be used.
+        rejected: How many cannot.
+        notes: What was done, a line each.
+        warnings: What looks wrong, a line each.
+
+    Raises:
+        UsageError: If a column is missing, or something is not a text, or not a number.
+        DataError: For a null, unless bad records are skipped.
+    """
+
+    def __init__(self, source: Any, read: ReadOptions) -> None:
+        """Take them all."""
+        columns = _columns(source, read)
+        table = pa.table(columns)
+        bad = np.zeros(len(table), np.bool_)
+        for name in ("texts", "ids"):
+            if name in columns:
+                bad |= np.asarray(pc.is_null(columns[name]))
+        self.rejected = int(bad.sum())
+        if self.rejected and not read.skip_errors:
+            raise DataError(
+                f"row {int(bad.argmax())}: {_named(columns, bad.argmax(), read)} is null"
+                f" ({self.rejected:,} rows are bad); drop these rows, or pass on_error='skip'"
+            )
+        self._size, self._rows = len(table), np.flatnonzero(~bad)
+        extraction = Extraction(read.extract)
+        self.batches = [
+            extraction.applied(batch)
+            for batch in _batches(
+                table.filter(pa.array(~bad)) if self.rejected else table, self._rows
+            )
+        ]
+        self.notes = list(filter(None, [extraction.note()]))
+        self.warnings = [
+            line.replace("--extract main or all", "extract='main' or 'all'")
+            for line in filter(None, [extraction.warning()])
+        ]
+
+    def of_all_rows(self, grouping: Grouping) -> tuple[Any, Any]:
+        """What is kept, and the cluster, of every row; a rejected one is not kept, and alone.
+
+        Returns:
+            bool (n,) and int64 (n,).
+        """
+        if not self.rejected:
+            return grouping.kept, grouping.label
+        kept, label = np.zeros(self._size, np.bool_), np.arange(self._size)
+        kept[self._rows], label[self._rows] = grouping.kept, self._rows[grouping.label]
+        return kept, label
+
+
+def check_documents(source: Any, read: ReadOptions) -> None:
+    """Refuse what is plainly not what was meant.
+
+    Raises:
+        UsageError: For mappings, names of files, and options that nothing heeds.
+    """
+    if isinstance(source, Mapping):
+        first = next(iter(source), None)
+        raise UsageError(
+            f"a mapping (its first key is {first!r:.40}) is neither texts nor a table: pass"
+            " pyarrow.table(columns), one split of several, or list(texts.values())"
+        )
+    _check_kind(source)
+    if _is_table(source):
+        return
+    texts = list(source) if isinstance(source, list | tuple) else []
+    if texts and all(isinstance(text, str) and _is_file(text) for text in texts[:_LOOKED_AT]):
+        raise UsageError(
+            f"{texts[0]!r:.80} and the others are names of files, and strings are taken as texts:"
+            " pass [pathlib.Path(name) for name in names]"
+        )
+    given = {
+        "text": None if read.text == ("text",) else read.text[0],
+        "id": read.id,
+        "within": read.within,
+        "keep": read.number,
+    }
+    for option, name in given.items():
+        if name is not None:
+            raise UsageError(
+                f"plain texts have no fields, and {option} names {name!r}: pass a table with the"
+                " columns you name"
+            )
+
+
+def _check_kind(source: Any) -> None:
+    """Refuse what holds a table, and say how to get it."""
+    ways = {"collect": "LazyFrame", "to_table": "", "with_format": "Dataset"}
+    if hasattr(source, "__arrow_c_stream__") or isinstance(source, list | tuple | pa.Array):
+        return
+    for method, kind in ways.items():
+        if callable(getattr(source, method, None)) and kind in type(source).__name__:
+            call = "with_format('arrow')[:]" if kind == "Dataset" else f"{method}()"
+            raise UsageError(f"a {type(source).__name__} is no table yet: pass source.{call}")
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return 0 < len(text) < 4096 and Path(text).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _is_table(source: Any) -> bool:
+    if isinstance(source, pa.Array | pa.ChunkedArray):
+        return False
+    return isinstance(_from_stream(source), pa.Table)
+
+
+def _columns(source: Any, read: ReadOptions) -> dict[str, Any]:
+    if not isinstance(source, pa.Table | pa.Array | pa.ChunkedArray):
+        source = _from_stream(source)
+    if isinstance(source, pa.Table):
+        return _columns_of(source, read)
+    if isinstance(source, list | tuple) and source and isinstance(source[0], Mapping):
+        raise UsageError(
+            f"row 0 is {type(source[0]).__name__}, not str: pass pyarrow.Table.from_pylist(rows)"
+        )
+    return {"texts": _texts(source)}
+
+
+def _columns_of(table: pa.Table, read: ReadOptions) -> dict[str, Any]:
+    for name in read.fields:
+        if type_of(table.schema, name) is None:
+            best = text_like(table.slice(0, _LOOKED_AT)) if name in read.text else None
+            advice = "" if best is None else f"; pass text={best!r}"
+            there = ", ".join(table.column_names)
+            raise UsageError(f"no column {name!r}: there are {there}{advice}")
+    texts = [_texts(column_of(table, name)) for name in read.text]
+    columns = {"texts": pc.binary_join_element_wise(*texts, _LINE) if texts[1:] else texts[0]}
+    wanted = {
+        "ids": (read.id, pa.large_string()),
+        "within": (read.within, pa.large_string()),
+        "numbers": (read.number, pa.float64()),
+    }
+    for column, (field, kind) in wanted.items():
+        if field is None:
+            continue
+        values = column_of(table, field)
+        if column == "numbers" and not _is_number(values.type):
+            raise UsageError(f"column {field!r} is {values.type}: use one of numbers")
+        try:
+            columns[column] = values.cast(kind)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            raise UsageError(f"column {field!r} is {values.type}: it has no text") from None
+    return columns
+
+
+def _texts(source: Any) -> Any:
+    """Large strings, with null where there is none."""
+    if isinstance(source, pa.ChunkedArray) and is_list_of_text(source.type):
+        chunks = [join_lists(chunk) for chunk in source.chunks]
+        source = pa.chunked_array(chunks, pa.large_string())
+    if not isinstance(source, pa.Array | pa.ChunkedArray):
+        source = arrow_texts(source)
+    texts = text_array(source)
+    if not source.null_count:
+        return texts
+    missing = pc.is_null(source)
+    if isinstance(missing, pa.Array):
+        missing = pa.chunked_array([missing])
+    return pc.if_else(missing, pa.scalar(None, pa.large_string()), texts)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
+    return any(test(kind) for test in tests)
+
+
+def _from_stream(source: Any) -> Any:
+    if not hasattr(source, "__arrow_c_stream__"):
+        return source
+    try:
+        stream = pa.chunked_array(source)
+    except pa.ArrowException as error:
+        why = ", ".join(str(part) for part in error.args)
+        raise UsageError(
+            f"the {type(source).__name__} cannot be read as Arrow: {why}; give the column one type,"
+            " such as with .astype(str)"
+        ) from None
+    if not pa.types.is_struct(stream.type):
+        return stream
+    batches = [pa.RecordBatch.from_struct_array(chunk) for chunk in stream.chunks]
+    return pa.Table.from_batches(batches, pa.schema(list(stream.type)))
+
+
+def _batches(table: pa.Table, rows: Any) -> list[Batch]:
+    begin, batches = 0, []
+    for part in table.to_batches():
+        found = {name: part.column(name) for name in table.column_names}
+        batches.append(
+            Batch(
+                found["texts"],
+                found.get("ids"),
+                rows[begin : begin + len(part)],
+                found["texts"].nbytes,
+                found.get("within"),
+                found.get("numbers"),
+            )
+        )
+        begin += len(part)
+    return batches
+
+
+def _named(columns: dict[str, Any], row: Any, read: ReadOptions) -> str:
+    is_text = not columns["texts"][int(row)].is_valid
+    return ", ".join(read.text) if is_text else str(read.id)
