@@ -259,7 +259,6 @@ def frame(library: str) -> Any:
         pa.record_batch({"text": TEXTS}),
         pa.table({"text": TEXTS}).to_reader(),
         np.array(TEXTS, object),
-        [*TEXTS[:2], None, *TEXTS[3:]],
     ],
     ids=lambda source: type(source).__name__,
 )
@@ -279,11 +278,106 @@ def test_data_frames_and_series_are_taken(library: str) -> None:
     assert nd.dedup(table["text"]).kept.tolist() == KEPT
 
 
-def test_pandas_missing_values_are_empty_documents() -> None:
+def test_null_is_a_bad_record_in_memory_as_in_files(tmp_path: Path) -> None:
+    texts = ["x y z", "a b c", None, "a b c"]
+    table = pa.table({"text": texts, "id": list("abcd")})
+    path = tmp_path / "docs.parquet"
+    pq.write_table(table, path)
+    for source in (texts, table, path):
+        with pytest.raises(DataError, match="null.*skip"):
+            nd.dedup(source)
+    for source in (texts, table):
+        result = nd.dedup(source, on_error="skip")
+        assert result.kept.tolist() == [True, True, False, False]
+        assert result.cluster.tolist() == [0, 1, 2, 1]
+        assert result.duplicates.to_pylist()[0]["dropped"] == "3"
+        counts = result.summary
+        assert (counts.read, counts.kept, counts.dropped, counts.rejected) == (4, 2, 1, 1)
+    assert nd.dedup(path, on_error="skip").summary.rejected == 1
+    with pytest.raises(DataError, match="row 1: id is null"):
+        nd.dedup(pa.table({"text": ["a", "b"], "id": ["1", None]}), id="id")
+
+
+def test_pandas_missing_values_are_bad_records() -> None:
     pandas = pytest.importorskip("pandas")
-    result = nd.dedup(pandas.Series(["a b c", None, float("nan"), "a b c"], dtype=object))
-    assert result.kept.tolist() == [True, True, True, False]
-    assert result.summary.empty == 2
+    series = pandas.Series(["a b c", None, float("nan"), "a b c"], dtype=object)
+    with pytest.raises(DataError, match="row 1: text is null .2 rows"):
+        nd.dedup(series)
+    result = nd.dedup(series, on_error="skip")
+    assert result.kept.tolist() == [True, False, False, False]
+    assert result.summary.rejected == 2
+
+
+def test_empty_and_mixed_data_frames_are_no_surprise() -> None:
+    pandas = pytest.importorskip("pandas")
+    assert nd.dedup(pandas.DataFrame({"text": []})).summary.read == 0
+    assert nd.dedup(pandas.DataFrame({"text": []}, dtype=str)).summary.read == 0
+    with pytest.raises(UsageError, match="cannot be read as Arrow.*column text.*astype"):
+        nd.dedup(pandas.DataFrame({"text": ["a", 3]}, dtype=object))
+
+
+class _Dataset:
+    def with_format(self, name: str) -> None: ...
+
+
+class _LazyFrame:
+    def collect(self) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "message"),
+    [
+        ({"text": ["a", "b"]}, {}, "a mapping .its first key is 'text'"),
+        ({"x1": "same words", "x2": "same words"}, {}, "a mapping"),
+        ({}, {}, "a mapping"),
+        (["a b c"], {"text": "body"}, "plain texts have no fields, and text names 'body'"),
+        (["a b c"], {"id": "key"}, "plain texts have no fields, and id names 'key'"),
+        (["a b c"], {"delimiter": ";"}, "delimiter and encoding belong to files"),
+        ([{"text": "a"}], {}, "row 0 is dict, not str: pass pyarrow.Table.from_pylist"),
+        (_Dataset(), {}, r"pass source.with_format\('arrow'\)\[:\]"),
+        (_LazyFrame(), {}, r"pass source.collect\(\)"),
+        (
+            pa.table({"body": ["long text"], "id": ["1"]}),
+            {},
+            "there are body, id; pass text='body'",
+        ),
+    ],
+)
+def test_what_is_hardly_meant_is_refused(
+    source: Any, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        nd.dedup(source, **options)
+
+
+def test_names_of_files_are_not_taken_as_texts(tmp_path: Path) -> None:
+    names = []
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("the same words")
+        names.append(str(tmp_path / name))
+    with pytest.raises(UsageError, match=r"names of files.*pass \[pathlib.Path"):
+        nd.dedup(names)
+    assert nd.dedup([*names, "no file"]).summary.kept == 3
+    assert nd.dedup([tmp_path / "a.txt", tmp_path / "b.txt"]).summary.dropped == 1
+
+
+@pytest.mark.parametrize("bits", [8, 64, 130])
+def test_a_distance_that_any_two_documents_have_is_refused(bits: int) -> None:
+    for distance in (bits, bits + 6):
+        with pytest.raises(UsageError, match=f"distance is {distance}, and .* have {bits} bits"):
+            nd.dedup(["a"], distance=distance, recipe=nd.Recipe(bits=bits))
+
+
+def test_a_distance_that_strangers_have_is_told_with_the_number_of_their_pairs() -> None:
+    texts = [f"w{i} v{i} u{i} t{i} s{i}" for i in range(200)]
+    with pytest.warns(nd.DoubtfulResultWarning, match="among 200 of them") as told:
+        result = nd.dedup(texts, distance=24)
+    number = int(str(told[0].message).partition("about ")[2].split()[0].replace(",", ""))
+    found = nd.pairs(nd.fingerprints(texts), distance=24).num_rows
+    assert number / 1.25 < found < number * 1.25
+    assert result.summary.warnings == [str(told[0].message)]
+    assert nd.dedup(texts, distance=24, verify=0.8).summary.warnings == []
+    assert nd.dedup(texts, distance=8).summary.warnings == []
 
 
 def test_several_fields_are_joined_in_memory_as_in_files(tmp_path: Path) -> None:

@@ -115,12 +115,8 @@ Format = Annotated[
     str | None,
     typer.Option(
         "--format",
-        typer.Option(
-            "--text",
-            metavar="FIELD[,FIELD]",
-            help="Field with the text; doc.body is a field in a field.",
-        ),
-        " a document).",
+        help="Of all inputs: jsonl, json (an array), csv, tsv, parquet, arrow, or text (each"
+        " file is a document).",
     ),
 ]
 Delimiter = Annotated[

@@ -218,7 +218,7 @@ def dedup(  # noqa: PLR0913
         raise UsageError("documents in memory have no output file: use the result's `kept`")
     if not (format is delimiter is encoding is None):
         raise UsageError("format, delimiter and encoding belong to files")
-    check_documents(source, read)
+    check_documents(source)
     return _warned(dedup_texts(source, matching, resources, read))
 
 

@@ -84,11 +84,11 @@ class InMemory:
         return kept, label
 
 
-def check_documents(source: Any, read: ReadOptions) -> None:
+def check_documents(source: Any) -> None:
     """Refuse what is plainly not what was meant.
 
     Raises:
-        UsageError: For mappings, names of files, and options that nothing heeds.
+        UsageError: For mappings, names of files, and what only leads to a table.
     """
     if isinstance(source, Mapping):
         first = next(iter(source), None)
@@ -97,26 +97,12 @@ def check_documents(source: Any, read: ReadOptions) -> None:
             " pyarrow.table(columns), one split of several, or list(texts.values())"
         )
     _check_kind(source)
-    if _is_table(source):
-        return
     texts = list(source) if isinstance(source, list | tuple) else []
     if texts and all(isinstance(text, str) and _is_file(text) for text in texts[:_LOOKED_AT]):
         raise UsageError(
             f"{texts[0]!r:.80} and the others are names of files, and strings are taken as texts:"
             " pass [pathlib.Path(name) for name in names]"
         )
-    given = {
-        "text": None if read.text == ("text",) else read.text[0],
-        "id": read.id,
-        "within": read.within,
-        "keep": read.number,
-    }
-    for option, name in given.items():
-        if name is not None:
-            raise UsageError(
-                f"plain texts have no fields, and {option} names {name!r}: pass a table with the"
-                " columns you name"
-            )
 
 
 def _check_kind(source: Any) -> None:
@@ -137,10 +123,20 @@ def _is_file(text: str) -> bool:
         return False
 
 
-def _is_table(source: Any) -> bool:
-    if isinstance(source, pa.Array | pa.ChunkedArray):
-        return False
-    return isinstance(_from_stream(source), pa.Table)
+def _check_no_fields(read: ReadOptions) -> None:
+    """Refuse options about columns where there are none."""
+    given = {
+        "text": None if read.text == ("text",) else read.text[0],
+        "id": read.id,
+        "within": read.within,
+        "keep": read.number,
+    }
+    for option, name in given.items():
+        if name is not None:
+            raise UsageError(
+                f"plain texts have no fields, and {option} names {name!r}: pass a table with the"
+                " columns you name"
+            )
 
 
 def _columns(source: Any, read: ReadOptions) -> dict[str, Any]:
@@ -152,6 +148,7 @@ def _columns(source: Any, read: ReadOptions) -> dict[str, Any]:
         raise UsageError(
             f"row 0 is {type(source[0]).__name__}, not str: pass pyarrow.Table.from_pylist(rows)"
         )
+    _check_no_fields(read)
     return {"texts": _texts(source)}
 
 
