@@ -48,14 +48,13 @@ _INLINE: Final = frozenset(
         "wbr",
     ]
 )
+_REST: Final = r"""(?:[^<>"']++|"[^"]*+"|'[^']*+'|<(?![A-Za-z/!?]))*+["']?"""  # of a tag
 _HIDDEN: Final = re.compile(
     r"<!--.*?(?:-->|\Z)"
-    r"|<(script|style|template|noscript|iframe|title|svg)\b[^>]*(?<!/)>.*?(?:</\1\s*>|\Z)",
+    rf"|<(script|style|template|noscript|iframe|title|svg)\b{_REST}(?<!/)>.*?(?:</\1\s*>|\Z)",
     re.DOTALL | re.IGNORECASE,
 )
-_TAG: Final = re.compile(
-    r"""<(?:/?([A-Za-z][^\s/>]*+)|[!?])(?:[^<>"']++|"[^"]*+"|'[^']*+'|<(?![A-Za-z/!?]))*+["']?>"""
-)
+_TAG: Final = re.compile(rf"<(?:/?([A-Za-z][A-Za-z0-9:_-]*+)|[!?]){_REST}>")
 _MARK: Final = re.compile(
     r"<(?:/?[A-Za-z][A-Za-z0-9:-]*(?:\s[^<>]*)?/?>|!doctype\b|!--)", re.IGNORECASE
 )

@@ -33,6 +33,7 @@ _HIGH: Final = re.compile(rb"[\x80-\xff]")
 _LETTER: Final = re.compile(rb"[A-Za-z\x80-\xff]")
 _TURKISH: Final = re.compile(rb"[\xd0\xdd\xde\xf0\xfd\xfe]")
 _CONTROL: Final = re.compile(rb"[\x00-\x08\x0e-\x1a]")
+_LEAST_BYTES: Final = 8
 _BLOCK_BYTES: Final = 1 << 20
 
 
@@ -55,7 +56,7 @@ def guessed(data: bytes) -> str | None:
     if (known := encoding_of_bom(data)) is not None:
         return known
     zeros = [data[i::2].count(0) / max(1, len(data[i::2])) for i in (0, 1)]
-    if max(zeros) > 0.4 and min(zeros) < 0.1:
+    if max(zeros) > 0.4 and min(zeros) < 0.1 and len(data) >= _LEAST_BYTES:
         return "utf-16-le" if zeros[1] > zeros[0] else "utf-16-be"
     high = len(_HIGH.findall(data))
     whole = sum(map(len, _CHARACTER.findall(data)))
@@ -63,9 +64,9 @@ def guessed(data: bytes) -> str | None:
         return None
     turkish = len(_TURKISH.findall(data))
     letters = len(_LETTER.findall(data))
-    if 5 * high > 2 * letters and high > 8:
-        return "?"
-    return "cp1254" if 5 * turkish >= high and turkish > 1 else _western(data)
+    if 5 * turkish >= high and turkish > 1:
+        return "cp1254"
+    return "?" if 5 * high > 2 * letters and high > 8 else _western(data)
 
 
 def _western(data: bytes) -> str:
@@ -217,5 +218,5 @@ class EncodedFile:
         """Append bytes of UTF-8, which may end within a character."""
         if len(data):
             self._target.write(self._encoder.encode(self._decoder.decode(data)))
-            self.ends_line = data[-1:] == b"\n"
+            self.ends_line = data[-1:] == b"\n" or bytes(data) == codecs.BOM_UTF8
         return len(data)
