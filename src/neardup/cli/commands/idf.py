@@ -29,6 +29,9 @@ def learn(
     ] = 1 << 23,
     text: shared.TextField = "text",
     format_name: shared.Format = None,
+    delimiter: shared.Delimiter = None,
+    encoding: shared.Encoding = None,
+    extract: shared.Extract = None,
     workers: shared.Workers = None,
     *,
     made: Recipe,
@@ -39,12 +42,12 @@ def learn(
     neardup idf learn news.jsonl -o news.idf --ngram 1
     """
     from neardup.cli.screen import progress
-    from neardup.documents import ReadOptions, open_sources
+    from neardup.documents import InputFormat, ReadOptions, open_sources
     from neardup.fingerprinting.document_frequencies import FrequencyLearner
 
     learner = FrequencyLearner(made, limit, workers)
-    options = ReadOptions(shared.text_fields(text))
-    sources = open_sources(inputs, None, format_name)
+    options = ReadOptions(shared.text_fields(text), extract=extract)
+    sources = open_sources(inputs, None, InputFormat(format_name, delimiter, encoding))
     try:
         with progress() as shown:
             shown.begin("read", None)
