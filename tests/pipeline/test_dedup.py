@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 import json
 import math
+import warnings
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -157,7 +158,8 @@ def check(result: DedupResult, texts: list[str], matching: Matching, address: An
     assert result.kept.tolist() == [kept_by[row] == row for row in oracle.rows]
     assert result.cluster.tolist() == label
     exact = matching.distance is not None and matching.verify is None
-    assert result.duplicates.to_pylist() == [
+    documented = result.duplicates.select(["dropped", "kept", "distance", "similarity", "cluster"])
+    assert documented.to_pylist() == [
         {
             "dropped": address(row),
             "kept": address(kept_by[row]),
@@ -537,3 +539,47 @@ def test_fingerprints_and_pairs_of_files_equal_the_oracle(
     rows = zip(*(table[name].to_pylist() for name in ("left", "right", "distance")), strict=True)
     assert list(rows) == expected
     assert table["left_id"].to_pylist() == [f"{source}:{left + 1}" for left, _, _ in expected]
+
+
+@given(documents, st.sampled_from([("distance", 3), ("distance", 12), ("similarity", 0.3)]))
+@example(["a b c d", "b c d e", "c d e f", "d e f g"], ("similarity", 0.3))
+def test_matches_lead_from_each_dropped_document_to_the_kept_one(
+    texts: list[str], mode: tuple[str, Any]
+) -> None:
+    recipe = nd.Recipe(ngram=1, bits=24)
+    how: dict[str, Any] = {mode[0]: mode[1], "recipe": recipe}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = nd.dedup(texts, policy="components", **how).duplicates.to_pylist()
+        if mode[0] == "distance":
+            near = nd.pairs(nd.fingerprints(texts, recipe=recipe), distance=mode[1], bits=24)
+        else:
+            near = nd.similar_pairs(texts, mode[1], recipe=recipe)
+    matches = {frozenset((row["left"], row["right"])) for row in near.to_pylist()}
+    steps = {int(row["dropped"]): int(row["via"]) for row in found}
+    for row in found:
+        at, kept, count = int(row["dropped"]), int(row["kept"]), 0
+        while at != kept:
+            assert frozenset((at, steps[at])) in matches
+            at, count = steps[at], count + 1
+        assert count == _shortest(matches, int(row["dropped"]), kept)
+
+
+def _shortest(matches: set[frozenset[int]], start: int, end: int) -> int:
+    count, reached = 0, {start}
+    while end not in reached:
+        reached |= {x for pair in matches if pair & reached for x in pair}
+        count += 1
+    return count
+
+
+def test_the_way_to_the_kept_one_is_written_and_survives_a_stop(tmp_path: Path) -> None:
+    chain = ["a b c d", "b c d e", "c d e f", "d e f g"]
+    path = tmp_path / "in.jsonl"
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in chain))
+    how: dict[str, Any] = {"similarity": 0.5, "recipe": nd.Recipe(ngram=1)}
+    out = tmp_path / "dropped.csv"
+    nd.dedup(path, policy="components", duplicates=out, resume=tmp_path / "state", **how)
+    lines = [line.rpartition(",")[2].strip() for line in out.read_text().splitlines()]
+    assert lines == ["via", *(f"{path}:{row}" for row in (1, 2, 3))]
+    assert nd.dedup(path, **how).duplicates.column_names[-1] == "cluster"

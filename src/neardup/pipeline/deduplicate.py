@@ -30,7 +30,6 @@ from neardup.documents import (
 from neardup.errors import DoubtfulResultWarning, UsageError
 from neardup.fingerprinting.recipe import Recipe
 from neardup.pipeline.run.against import Against, ReferenceIndex
-from neardup.pipeline.run.chance import chance_warning
 from neardup.pipeline.run.collection import Collection
 from neardup.pipeline.run.facts import run_facts
 from neardup.pipeline.run.in_memory import InMemory, check_documents
@@ -39,7 +38,6 @@ from neardup.pipeline.run.new_documents import NewDocuments
 from neardup.pipeline.run.resources import Resources
 from neardup.pipeline.run.results import (
     CLUSTERS,
-    DUPLICATES,
     ROWS_A_BATCH,
     cluster_batches,
     duplicates_table,
@@ -203,7 +201,7 @@ def dedup(  # noqa: PLR0913
     files = (output, duplicates, clusters, rejects)
     paths = _paths(source, output is not None)
     if paths is not None:
-        _warn([chance_warning(matching)])
+        _warn([matching.doubt()])
         outputs = Outputs(*(None if path is None else os.fspath(path) for path in files))
         seen = None if against is None else Against(os.fspath(against), update)
         form = InputFormat(format, delimiter, encoding)
@@ -335,7 +333,8 @@ def _write_tables(
     written: OutputSet,
 ) -> None:
     if outputs.duplicates is not None:
-        write_table(written, outputs.duplicates, DUPLICATES, duplicates.to_batches(ROWS_A_BATCH))
+        batches = duplicates.to_batches(ROWS_A_BATCH)
+        write_table(written, outputs.duplicates, duplicates.schema, batches)
     if outputs.clusters is not None:
         batches = cluster_batches(grouping, addresses)
         write_table(written, outputs.clusters, CLUSTERS, batches)

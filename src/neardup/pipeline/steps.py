@@ -8,7 +8,6 @@ import numpy as np
 
 from neardup.documents import OutputSet, open_sources
 from neardup.errors import UsageError
-from neardup.pipeline.run.chance import chance_warning
 from neardup.pipeline.run.summary import Summary
 
 if TYPE_CHECKING:
@@ -112,7 +111,7 @@ def summarise(
     told: tuple[list[str], list[str]] = ([], []),
 ) -> Summary:
     """What a run did in numbers; `told` has the lines of its notes and warnings."""
-    kept, by_chance = int(grouping.kept.sum()), chance_warning(matching, len(values))
+    kept, by_chance = int(grouping.kept.sum()), matching.doubt(len(values))
     return Summary(
         read=len(values) + rejected,
         kept=kept,

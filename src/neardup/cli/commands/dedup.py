@@ -123,7 +123,6 @@ def dedup(
     from neardup.documents import InputFormat, ReadOptions
     from neardup.pipeline import Against, Outputs, Resources, dedup_files, dedup_texts
     from neardup.pipeline.estimate import estimate_run
-    from neardup.pipeline.run.chance import chance_warning
     from neardup.pipeline.run.matching import Matching
     from neardup.runtime.memory import memory_bytes
 
@@ -135,7 +134,7 @@ def dedup(
     told = InputFormat(format_name, delimiter, encoding)
     outputs = Outputs(output, duplicates, clusters, rejects)
     resources = Resources(memory_bytes(memory), tmp, resume, workers, plan)
-    print_warning(chance_warning(matching), json)
+    print_warning(matching.doubt(), json)
     warm_up(
         lambda: dedup_texts(["one", "one"], replace(matching, keep="first"), resources),
         by_features=matching.by_features,

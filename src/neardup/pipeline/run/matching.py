@@ -14,8 +14,10 @@ import numpy as np
 
 from neardup.errors import UsageError
 from neardup.fingerprinting.recipe import Recipe
+from neardup.hamming.chance import chance_warning
 from neardup.hamming.clusters import components, greedy
 from neardup.hamming.plans.checks import check_join_plan
+from neardup.pipeline.run.ways import ways_by_distance, ways_by_features
 from neardup.similarity.band_plans import BandPlan, plan_bands
 from neardup.similarity.bands import documents_with_partner
 from neardup.similarity.feature_sets import FeatureSets, Match, Work, similarities
@@ -122,6 +124,16 @@ class Matching:
             DEFAULT_SIMILARITY if threshold is None else threshold, self.measure, self.distance
         )
 
+    def doubt(self, documents: int | None = None) -> str | None:
+        """What to say where unrelated documents are expected to match by chance; else None.
+
+        Args:
+            documents: How many there are; None before they are read.
+        """
+        if self.distance is None or self.by_features:
+            return None
+        return chance_warning(self.distance, self.recipe.bits, documents)
+
     def bands(self, documents: int) -> BandPlan | None:
         """The plan for so many documents; None for the exact join."""
         if self.recall == 1 or not self.by_features:
@@ -206,12 +218,15 @@ class Grouping:
             one (components).
         similarity: float64 (n,): of the document and the one kept for it, or None if not measured.
         references: Documents of an index that were kept before, if it names such.
+        via: int64 (n,): for a dropped document one that it matches itself, the next on a shortest
+            way of matches to the one kept for it; None where that is always the kept one.
     """
 
     kept_by: Any
     label: Any
     similarity: Any
     references: References | None = None
+    via: Any = None
 
     @property
     def kept(self) -> Any:
@@ -275,14 +290,16 @@ def group(
         among = partners(matching, sets, workers)
         label = similar_components(sets, matching.match, workers, among)
         kept_by = _best(label, order)
-        rows = np.arange(len(sets))
-        return Grouping(kept_by, label, similarities(sets, rows, kept_by, matching.measure))
+        score = similarities(sets, np.arange(len(sets)), kept_by, matching.measure)
+        via = ways_by_features(sets, kept_by, matching.match, workers)
+        return Grouping(kept_by, label, score, via=via)
     distance, bits = matching.distance or 0, matching.recipe.bits
     if matching.policy == "greedy":
         kept_by = greedy(values, order, distance, bits, resources.plan, workers, groups=groups)
         return Grouping(kept_by, kept_by, None)
     label = components(values, distance, bits, resources.plan, workers, groups=groups)
-    return Grouping(_best(label, order), label, None)
+    kept_by = _best(label, order)
+    return Grouping(kept_by, label, None, via=ways_by_distance(values, kept_by, distance))
 
 
 def partners(matching: Matching, sets: FeatureSets, workers: int | None = None) -> Any:

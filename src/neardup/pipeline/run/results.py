@@ -29,11 +29,12 @@ DUPLICATES: Final = pa.schema(
 CLUSTERS: Final = pa.schema(
     [("id", pa.large_string()), ("cluster", pa.large_string()), ("kept", pa.bool_())]
 )
+VIA: Final = pa.field("via", pa.large_string())
 ROWS_A_BATCH: Final = 1 << 16
 
 
 def duplicates_table(values: Any, grouping: Grouping, own: Addresses) -> pa.Table:
-    """One row for each dropped document: what is kept for it, and how alike the two are."""
+    """One row for each dropped document: what is kept for it, how alike the two are, the way."""
     addresses = _addresses(grouping, own)
     dropped = np.flatnonzero(~grouping.kept)
     kept = grouping.kept_by[dropped]
@@ -50,7 +51,9 @@ def duplicates_table(values: Any, grouping: Grouping, own: Addresses) -> pa.Tabl
         similarity,
         addresses.of(grouping.label[dropped]),
     ]
-    return pa.table(columns, schema=DUPLICATES)
+    if grouping.via is None:
+        return pa.table(columns, schema=DUPLICATES)
+    return pa.table([*columns, addresses.of(grouping.via[dropped])], schema=DUPLICATES.append(VIA))
 
 
 def cluster_batches(grouping: Grouping, own: Addresses) -> Iterator[pa.RecordBatch]:

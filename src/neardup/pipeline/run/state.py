@@ -125,11 +125,14 @@ class RunFolder:
         arrays = [grouping.kept_by, grouping.label]
         if grouping.similarity is not None:
             arrays.append(grouping.similarity)
+        if grouping.via is not None:
+            arrays.append(grouping.via)
         marks = {"grouped": self._save(GROUPING, arrays)}
         if grouping.references is not None:
             marks["beside"] = self._save(REFERENCES, [_references_bytes(grouping.references)])
         sync_folder(self.path)
-        self._append(marks | {"similarity": grouping.similarity is not None})
+        has = {"similarity": grouping.similarity is not None, "via": grouping.via is not None}
+        self._append(marks | has)
 
     def _save(self, name: str, arrays: list[Any]) -> dict[str, int]:
         with contextlib.closing(AppendFile(self.path / name)) as file:
@@ -143,12 +146,14 @@ class RunFolder:
         if self._grouped is None:
             return None
         data = self._saved(GROUPING, self._grouped["grouped"])
-        parts = np.split(data.view(np.int64), 3 if self._grouped["similarity"] else 2)
-        similarity = parts[2].view(np.float64) if self._grouped["similarity"] else None
+        has_similarity, has_via = self._grouped["similarity"], self._grouped["via"]
+        parts = np.split(data.view(np.int64), 2 + has_similarity + has_via)
+        similarity = parts[2].view(np.float64) if has_similarity else None
         references = None
         if "beside" in self._grouped:
             references = _references(self._saved(REFERENCES, self._grouped["beside"]))
-        return Grouping(parts[0], parts[1], similarity, references)
+        via = parts[-1] if has_via else None
+        return Grouping(parts[0], parts[1], similarity, references, via)
 
     def _saved(self, name: str, mark: dict[str, int]) -> Any:
         with contextlib.closing(AppendFile(self.path / name)) as file:

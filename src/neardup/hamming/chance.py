@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from math import comb
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from neardup.pipeline.run.matching import Matching
+from typing import Final
 
 __all__ = ["chance_warning", "chances", "expected_pairs"]
 
@@ -31,30 +28,29 @@ def expected_pairs(documents: int, bits: int, distance: int) -> float:
     return documents * (documents - 1) / 2 * chances(bits, distance)
 
 
-def chance_warning(matching: Matching, documents: int | None = None) -> str | None:
+def chance_warning(distance: int, bits: int, documents: int | None = None) -> str | None:
     """What to say where documents that have nothing in common are expected to match.
 
     Args:
-        matching: Its recipe's bits and its distance; a similarity is no matter of chance.
+        distance: Bits in which a match may differ.
+        bits: Width of a fingerprint.
         documents: How many there are; None before they are read.
     """
-    if matching.distance is None or matching.verify is not None:
-        return None
-    bits, count = matching.recipe.bits, ASSUMED if documents is None else documents
-    pairs = expected_pairs(count, bits, matching.distance)
+    count = ASSUMED if documents is None else documents
+    pairs = expected_pairs(count, bits, distance)
     if pairs < 1 or 2 * pairs < LEAST_SHARE * count:
         return None
     least = next(
         (
-            distance
-            for distance in range(matching.distance - 1, -1, -1)
-            if 2 * expected_pairs(count, bits, distance) < LEAST_SHARE * count
+            smaller
+            for smaller in range(distance - 1, -1, -1)
+            if 2 * expected_pairs(count, bits, smaller) < LEAST_SHARE * count
         ),
         None,
     )
-    smaller = "more bits" if least is None else f"--distance {least} or less"
+    better = "more bits" if least is None else f"--distance {least} or less"
     return (
-        f"distance {matching.distance} of {bits} bits matches unrelated documents: among {count:,}"
-        f" of them, random fingerprints give about {pairs:,.0f} such pairs; use {smaller}, or"
+        f"distance {distance} of {bits} bits matches unrelated documents: among {count:,}"
+        f" of them, random fingerprints give about {pairs:,.0f} such pairs; use {better}, or"
         " --verify 0.8 to check each match on the text"
     )
