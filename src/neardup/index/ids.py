@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.errors import UsageError
+from neardup.errors import DataError, UsageError
 from neardup.runtime.arrays import frozen
 
 __all__ = ["ID_KINDS", "IdColumn", "id_array", "id_kind", "is_one_id"]
@@ -111,31 +111,36 @@ class IdColumn:
 
     def __init__(self, values: Any, slots: Any = None, ascending: bool | None = None) -> None:
         """Make no hash table yet."""
-        self.values = values
+        self._values = values
         self._slots = slots
         self._ascending = ascending
         self._ends: tuple[int, ...] | None = None
         self._numbers = values.to_numpy() if self.kind == "int" else None
 
+    @property
+    def values(self) -> Any:
+        """The ids, an Arrow array of int64 or large_string."""
+        return self._values
+
     def __len__(self) -> int:
         """Rows."""
-        return len(self.values)
+        return len(self._values)
 
     @property
     def kind(self) -> str:
         """What the ids are: "int" or "str"."""
-        return "int" if pa.types.is_integer(self.values.type) else "str"
+        return "int" if pa.types.is_integer(self._values.type) else "str"
 
     def bytes_and_offsets(self) -> tuple[Any, Any]:
         """The ids as bytes one after the other, uint8, and where each begins, int64 (n + 1,).
 
         Whole numbers have 8 bytes each and no offsets.
         """
-        buffers = self.values.buffers()
+        buffers = self._values.buffers()
         if self.kind == "int":
-            numbers = self.values.to_numpy()
+            numbers = self._values.to_numpy()
             return frozen(numbers).view(np.uint8), frozen(np.empty(0, np.int64))
-        offsets = np.frombuffer(buffers[1], np.int64)[self.values.offset :][: len(self) + 1]
+        offsets = np.frombuffer(buffers[1], np.int64)[self._values.offset :][: len(self) + 1]
         data = np.frombuffer(buffers[2] or b"", np.uint8)
         return frozen(data), frozen(offsets)
 
@@ -143,7 +148,7 @@ class IdColumn:
     def ascending(self) -> bool:
         """Whether these are whole numbers, each greater than the one before."""
         if self._ascending is None:
-            numbers = self.values.to_numpy() if self.kind == "int" else None
+            numbers = self._values.to_numpy() if self.kind == "int" else None
             self._ascending = numbers is not None and bool(np.all(numbers[1:] > numbers[:-1]))
         return self._ascending
 
@@ -155,33 +160,39 @@ class IdColumn:
         return replaced if self._fill(replaced) else None
 
     def find(self, ids: IdColumn) -> Any:
-        """The row of each of these ids, int64: of equal ones the last, -1 where there is none."""
+        """The row of each of these ids, int64: of equal ones the last, -1 where there is none.
+
+        Raises:
+            DataError: If the hash table, which may come from a file, does not agree with the ids.
+        """
         if ids.kind != self.kind or not len(self):
             return np.full(len(ids), -1, np.int64)
         if self.ascending:
-            numbers, wanted = self.values.to_numpy(), ids.values.to_numpy()
+            numbers, wanted = self._values.to_numpy(), ids.values.to_numpy()
             places = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
             return np.where(numbers[places] == wanted, places, -1)
         from neardup.kernels.index.ids import find_ids
 
         rows = np.empty(len(ids), np.int64)
         find_ids(*ids.bytes_and_offsets(), len(ids), *self.bytes_and_offsets(), self.slots, rows)
+        if len(rows) and rows.min() < -1:
+            raise DataError("the hash table does not agree with the ids: make the index anew")
         return rows
 
     def value(self, row: int) -> Any:
         """One id, an int or a str."""
         if self._numbers is not None:
             return int(self._numbers[row])
-        return self.values[row].as_py()
+        return self._values[row].as_py()
 
     def find_one(self, identity: Any) -> int:
         """The row of one id of the column's kind, or -1."""
         if self._ends is None:
-            numbers = self.values.to_numpy() if self.ascending and len(self) else None
+            numbers = self._values.to_numpy() if self.ascending and len(self) else None
             self._ends = (int(numbers[0]), int(numbers[-1])) if numbers is not None else ()
         if self._ends and not self._ends[0] <= identity <= self._ends[1]:
             return -1
-        return int(self.find(IdColumn(pa.array([identity], self.values.type)))[0])
+        return int(self.find(IdColumn(pa.array([identity], self._values.type)))[0])
 
     @property
     def slots(self) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import mmap
 import os
 import struct
@@ -31,9 +32,10 @@ from neardup.runtime.sealed import checksum
 from neardup.runtime.threads import in_threads, worker_count
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
-    from neardup.hamming.search.searchers import Searcher
+    from neardup.hamming.search.searchers import Neighbours, Searcher
     from neardup.index.settings import Settings
 
 __all__ = ["CHUNK_ROWS", "SegmentFile", "StoredSegment", "damaged", "write_segment"]
@@ -43,6 +45,12 @@ MAGIC: Final = b"NDsegmt\n"
 VERSION: Final = 1
 PAGE: Final = 4096
 CHUNK_ROWS: Final = 1 << 15
+COPIED: Final = ("words", "numbers", "ids", "ends")
+"""What a merge copies of a segment; the rest is made anew."""
+KINDS: Final = {
+    "words": "<u8", "numbers": "<i8", "ids": "|u1", "ends": "<i8", "slots": "<u4", "masks": "<u8",
+    "table_words": "<u8", "table_rows": "<u4", "table_starts": "<u4", "table_factors": "<u8",
+}  # fmt: skip
 PLAN_FIELDS: Final = (
     "name", "key_bits", "candidates", "bytes_per_row", "seconds", "recall", "lookups",
 )  # fmt: skip
@@ -82,6 +90,26 @@ class StoredSegment(Segment):
         found.changed = frozenset()
         return found
 
+    def search(self, queries: Any, distance: int, settings: Settings, workers: int) -> Neighbours:
+        """See Segment.search; DataError names the file."""
+        try:
+            return super().search(queries, distance, settings, workers)
+        except DataError as error:
+            raise damaged(self.file.path, str(error)) from None
+
+    def search_once(
+        self, query: Any, distance: int, settings: Settings, most: int | None = None
+    ) -> tuple[list[tuple[int, int, Any]], int]:
+        """See Segment.search_once; DataError names the file."""
+        try:
+            return super().search_once(query, distance, settings, most)
+        except DataError as error:
+            raise damaged(self.file.path, str(error)) from None
+
+    def verify(self) -> None:
+        """See Segment.verify: of what a merge copies."""
+        self.file.verify(COPIED)
+
 
 class SegmentFile:
     """A segment's file, open: `header` and arrays.
@@ -119,6 +147,13 @@ class SegmentFile:
             raise damaged(path, f"it has {self.nbytes:,} bytes, not {total:,}")
         self.header: dict[str, Any] = json.loads(header)
         self.checksum = sum_of_header.hex()
+        self._broken: dict[str, bool] = {}
+        try:
+            fault = layout_fault(self)
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            fault = f"its header is not one: {error!r}"
+        if fault:
+            raise damaged(path, fault)
 
     def array(self, name: str) -> Any:
         """An array, read-only and mapped; KeyError if the file has none of this name."""
@@ -136,7 +171,7 @@ class SegmentFile:
         buffers = [None, data] if kind == "int" else [None, pa.py_buffer(self.array("ends")), data]
         values = pa.Array.from_buffers(ID_KINDS[kind], count, buffers)
         ascending = self.header["ascending"]
-        return IdColumn(values, None if ascending else self.array("slots"), ascending)
+        return _StoredIds(self.path, values, None if ascending else self.array("slots"), ascending)
 
     def searcher(self, settings: Settings) -> Any:
         """What searches the rows, with the tables of the file; None if it has none."""
@@ -162,11 +197,107 @@ class SegmentFile:
             return None
         return build_searcher(codes, plan, stored["distance"], settings.bits, tables=tables)
 
-    def broken_arrays(self) -> list[str]:
-        """Names of the arrays whose CRC-32 does not agree."""
+    def broken_arrays(self, names: Iterable[str] | None = None) -> list[str]:
+        """Names of the arrays, of these or of all, whose CRC-32 does not agree.
+
+        An array is read once; what was found then is what is said later.
+        """
         entries = self.header["arrays"]
-        sums = _sums({name: self.array(name) for name in entries})
-        return [name for name, entry in entries.items() if sums[name] != entry["crc"]]
+        chosen = [name for name in entries if names is None or name in names]
+        sums = _sums({name: self.array(name) for name in chosen if name not in self._broken})
+        self._broken |= {name: crc != entries[name]["crc"] for name, crc in sums.items()}
+        return [name for name in chosen if self._broken[name]]
+
+    def verify(self, names: Iterable[str] | None = None) -> None:
+        """Raise DataError unless the CRC-32 of these arrays, or of all, agree."""
+        broken = self.broken_arrays(names)
+        if broken:
+            raise damaged(self.path, f"in {', '.join(broken)}")
+
+
+class _StoredIds(IdColumn):
+    """Ids in a file: what Arrow would follow blindly is looked at before Arrow does."""
+
+    def __init__(self, path: Path, values: Any, slots: Any, ascending: bool) -> None:
+        super().__init__(values, slots, ascending)
+        self._path = path
+        self._is_sound = self.kind == "int"
+        self._bytes, self._places = self.bytes_and_offsets()
+
+    @property
+    def values(self) -> Any:
+        """See IdColumn.values; the first time all are looked at.
+
+        Raises:
+            DataError: If they are no ids.
+        """
+        if not self._is_sound:
+            try:
+                self._values.validate(full=True)
+            except pa.ArrowInvalid as error:
+                raise damaged(self._path, f"in ids: {error}") from None
+            self._is_sound = True
+        return self._values
+
+    def value(self, row: int) -> Any:
+        """See IdColumn.value; DataError if it is none."""
+        if self._is_sound:
+            return super().value(row)
+        begin, end = self._places[row : row + 2].tolist()
+        try:
+            if not 0 <= begin <= end <= len(self._bytes):
+                raise damaged(self._path, f"in ids: row {row:,} lies from {begin:,} to {end:,}")
+            return self._bytes[begin:end].tobytes().decode()
+        except UnicodeDecodeError as error:
+            raise damaged(self._path, f"in ids: row {row:,} is not UTF-8: {error}") from None
+
+    def find(self, ids: IdColumn) -> Any:
+        """See IdColumn.find; DataError names the file."""
+        try:
+            return super().find(ids)
+        except DataError as error:
+            raise damaged(self._path, f"in ids: {error}") from None
+
+
+def layout_fault(file: SegmentFile) -> str:
+    """What is wrong with the places and shapes that a header names; "" if they agree.
+
+    Only the ends of arrays are looked at, and the small ones, so that opening stays quick. With
+    this, and with the limits that the kernels keep to, no content of a file can make them read
+    outside of it.
+    """
+    header = file.header
+    entries, rows = header["arrays"], header["rows"]
+    for name, entry in entries.items():
+        nbytes = np.dtype(KINDS[name]).itemsize * math.prod(entry["shape"])
+        if entry["dtype"] != KINDS[name] or min(entry["shape"]) < 0 or entry["offset"] % PAGE:
+            return f"its header has {name} as {entry}"
+        if not 0 <= entry["offset"] <= file.nbytes - nbytes:
+            return f"{name} lies beyond its end"
+    shapes = {name: tuple(entry["shape"]) for name, entry in entries.items()}
+    for name, shape in _shapes(header, shapes).items():
+        if shapes[name] != shape:
+            return f"{name} has shape {shapes[name]}, not {shape}"
+    slots = math.prod(shapes.get("slots", ()))
+    if not header["ascending"] and (slots <= rows or slots & (slots - 1)):
+        return f"{slots:,} slots for {rows:,} ids"
+    if header["ids"] != "int" and file.array("ends")[[0, -1]].tolist() != [0, *shapes["ids"]]:
+        return "its ids do not end where they are said to"
+    broken = file.broken_arrays(("masks", "table_factors"))
+    return f"in {', '.join(broken)}" if broken else ""
+
+
+def _shapes(header: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    """The shapes that arrays must have, by the header and by how many tables there are."""
+    rows, width = header["rows"], -(-header["bits"] // 64)
+    wanted = {"words": (rows, width), "numbers": (rows,)}
+    wanted |= {"ids": (8 * rows,)} if header["ids"] == "int" else {"ends": (rows + 1,)}
+    if header["plan"] is not None and "table_factors" in found:
+        tables, keys = found["masks"][0], (1 << header["plan"]["key_bits"]) + 1
+        wanted |= {"masks": (tables, width), "table_factors": (tables, width)}
+        wanted |= {"table_words": (tables, rows * width), "table_rows": (tables, rows)}
+        wanted["table_starts"] = (tables, keys)
+    return wanted
 
 
 def write_segment(

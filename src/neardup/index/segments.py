@@ -10,11 +10,13 @@ Neither a segment nor a tail changes: what is added or removed makes another, wh
 from __future__ import annotations
 
 import copy
+import logging
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
 
+from neardup.errors import DataError
 from neardup.hamming.plans.blocks import multipliers_of
 from neardup.hamming.search.build import build_searcher, plan_for
 from neardup.index.ids import ID_KINDS, IdColumn
@@ -31,6 +33,7 @@ GROWTH: Final = 16
 RECENT: Final = 256
 """Removed rows of a segment that wait to be marked together."""
 NEVER: Final = 1 << 62
+_LOGGER: Final = logging.getLogger("neardup")
 
 
 class Segment:
@@ -125,6 +128,9 @@ class Segment:
             hits = [hit for hit in hits if hit[1] not in recent]
             count = len(hits)
         return [(d, int(self.numbers[row]), self.ids.value(row)) for d, row in hits], count
+
+    def verify(self) -> None:
+        """Raise DataError if the rows are not as they were written; those in memory are."""
 
     def without(self, rows: Any) -> Self:
         """The same rows, with more of them removed; these were living."""
@@ -282,7 +288,13 @@ class Tail:
 
 
 def merged(segments: list[Segment]) -> Segment:
-    """The living rows of several segments that stand one after the other."""
+    """The living rows of several segments that stand one after the other.
+
+    Raises:
+        DataError: If one of them is damaged: what is copied gets a new checksum.
+    """
+    for each in segments:
+        each.verify()
     keep = [each.live_rows() if each.removed else None for each in segments]
     codes = [_kept(each.codes, rows) for each, rows in zip(segments, keep, strict=True)]
     numbers = [_kept(each.numbers, rows) for each, rows in zip(segments, keep, strict=True)]
@@ -295,18 +307,35 @@ def merged(segments: list[Segment]) -> Segment:
 
 
 def settled(segments: list[Segment]) -> list[Segment]:
-    """The same rows in segments of falling levels, none mostly of removed rows."""
+    """The same rows in segments of falling levels, none mostly of removed rows.
+
+    A damaged segment is left as it is, so that the damage stays where its checksum shows it.
+    """
     stack: list[Segment] = []
     for segment in segments:
         if not segment.living:
             continue
-        stack.append(merged([segment]) if 2 * segment.removed > len(segment) else segment)
+        stack += _merged_if_sound([segment]) if 2 * segment.removed > len(segment) else [segment]
         first = len(stack) - 1
         while first > 0 and _level(stack[first - 1]) <= _level_of(stack[first:]):
             first -= 1
         if first < len(stack) - 1:
-            stack[first:] = [merged(stack[first:])]
+            stack[first:] = _merged_if_sound(stack[first:])
     return stack
+
+
+def _merged_if_sound(segments: list[Segment]) -> list[Segment]:
+    """The same rows, merged if there are several; up to the last damaged segment as they are."""
+    sound = 0
+    for i, each in enumerate(segments):
+        try:
+            each.verify()
+        except DataError as error:
+            _LOGGER.warning("not merged: %s", error)
+            sound = i + 1
+    rest = segments[sound:]
+    is_whole = len(rest) == 1 and sound > 0
+    return [*segments[:sound], *(rest if is_whole or not rest else [merged(rest)])]
 
 
 def _kept(values: Any, rows: Any) -> Any:

@@ -42,6 +42,9 @@ _MaxAge = Annotated[
 _Measure = Annotated[
     bool, typer.Option("--measure", help="Build and measure each plan as well; takes a while.")
 ]
+_Verify = Annotated[
+    bool, typer.Option("--verify", help="Verify every checksum of the index first, as check does.")
+]
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
@@ -102,6 +105,7 @@ def add(
         bool,
         typer.Option("--foreign", help="Take fingerprints of no known recipe as the index's."),
     ] = False,
+    verify: _Verify = False,
     json: shared.Json = False,
 ) -> None:
     """Store the documents of files, or of fingerprint files; an id that is stored is replaced.
@@ -127,7 +131,8 @@ def add(
     fields = (fingerprint_field,) if fingerprint_field else shared.text_fields(text)
     read = ReadOptions(fields, id_field, skip)
     try:
-        with DurableIndex.open(folder, create=False) as index, progress() as shown:
+        opened = DurableIndex.open(folder, create=False, verify=verify)
+        with opened as index, progress() as shown:
             summary = add_files(
                 index, inputs, read,
                 if_new=if_new, rejects_path=rejects, progress=shown, format_name=format_name,
@@ -185,6 +190,7 @@ def query(
     format_name: shared.Format = None,
     on_error: shared.OnError = "stop",
     rejects: shared.RejectsFile = None,
+    verify: _Verify = False,
     json: shared.Json = False,
 ) -> None:
     """Find what is stored near a text, a fingerprint, or each document of files.
@@ -211,7 +217,7 @@ def query(
     from neardup.index import DurableIndex
     from neardup.pipeline.index import Reach, ask_files
 
-    with DurableIndex.open(folder, readonly=True) as index:
+    with DurableIndex.open(folder, readonly=True, verify=verify) as index:
         if single:
             given = _asked(query_text, fingerprint)
             asked = index.fingerprint_of(given) if isinstance(given, str) else given

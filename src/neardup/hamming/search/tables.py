@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from neardup.errors import DataError
 from neardup.hamming.join.partition import Groups, group_equal
 from neardup.hamming.plans.blocks import bits_of, choices, multipliers_of
 from neardup.hamming.plans.search import SearchPlan
@@ -194,7 +195,11 @@ class TableSearcher:
         return sum(x.nbytes for x in self._tables[:3])
 
     def search(self, queries: Any, distance: int, workers: int) -> Neighbours:
-        """See Searcher."""
+        """See Searcher.
+
+        Raises:
+            DataError: If a given table does not agree with the rows.
+        """
         flat = frozen(queries).reshape(-1)
         heavy: list[Any] = []
 
@@ -255,6 +260,8 @@ class TableSearcher:
             child = self._children.get((table, low))
             if child is None:
                 rows = self._tables.rows[table, low:high].astype(np.int64)
+                if not 0 < high - low == len(rows) or rows.max() >= len(self._codes):
+                    raise DataError("a search table does not agree with the rows: make it anew")
                 child = _HeavyBucket(self._codes, rows, self._searcher_within)
                 self._children[table, low] = child
             return child

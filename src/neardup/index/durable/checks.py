@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from neardup.errors import NeardupError
+from neardup.errors import DataError, NeardupError
 from neardup.index.durable.environment import is_sound
 from neardup.index.durable.records import joined_records
 from neardup.index.durable.store import Store, is_locked
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from neardup.index.durable.records import Record
     from neardup.index.durable.store import Changes
 
-__all__ = ["check_folder"]
+__all__ = ["check_folder", "verify_folder"]
 
 REMEDY = "restore the index from a copy, or make it anew from the documents"
 
@@ -44,6 +44,13 @@ def check_folder(path: Path) -> list[str]:
         return [str(error)]
     finally:
         store.close()
+
+
+def verify_folder(path: Path) -> None:
+    """Raise DataError with the first problem that `check_folder` finds."""
+    problems = check_folder(path)
+    if problems:
+        raise DataError(problems[0])
 
 
 def _check_store(store: Store) -> list[str]:
@@ -119,6 +126,9 @@ def _check_rows(
     if len(ids) and IdColumn(ids).repeated() is not None:
         problems.append(f"{store.path}: an id is stored twice: {REMEDY}")
     stray = np.setdiff1d(store.content_numbers(), numbers, assume_unique=True)
+    broken = store.damaged_contents()
+    if broken:
+        problems.append(f"{store.path}: {broken:,} contents are damaged: {REMEDY}")
     if len(stray):
         problems.append(f"{store.path}: {len(stray):,} contents belong to no document: {REMEDY}")
     return problems

@@ -12,6 +12,7 @@ import numpy as np
 from neardup.errors import FileError, UsageError
 from neardup.fingerprinting.recipe import Recipe
 from neardup.index.clock import Clock
+from neardup.index.durable.checks import check_folder, verify_folder
 from neardup.index.durable.contents import Contents
 from neardup.index.durable.environment import TornReadError
 from neardup.index.durable.follower import Commit, arranged, first_commit, following
@@ -68,7 +69,7 @@ class DurableIndex(BaseIndex):
         self._pending = Pending(self._state.next)
 
     @classmethod
-    def open(
+    def open(  # noqa: PLR0913
         cls,
         path: str | os.PathLike[str],
         distance: int | None = None,
@@ -79,6 +80,7 @@ class DurableIndex(BaseIndex):
         *,
         readonly: bool = False,
         create: bool = True,
+        verify: bool = False,
     ) -> Self:
         """Open the index in a folder, or make one there.
 
@@ -93,6 +95,7 @@ class DurableIndex(BaseIndex):
                 verification needs) or "text".
             readonly: Open for queries only: any number of processes may, also while one writes.
             create: Make the index if there is none.
+            verify: Verify every checksum first, as `check`; it reads the whole folder.
 
         Returns:
             The index. Close it, or use it in a `with` statement.
@@ -114,6 +117,8 @@ class DurableIndex(BaseIndex):
         """
         folder = Path(path)
         whole = folder.absolute()  # the process may change its folder later
+        if verify and _exists(folder):
+            verify_folder(folder)
         try:
             found = Store(whole, readonly=readonly) if _exists(folder) else None
         except FileNotFoundError:
@@ -320,8 +325,6 @@ class DurableIndex(BaseIndex):
         Returns:
             Problems, each with what to do; none if all is well.
         """
-        from neardup.index.durable.checks import check_folder
-
         return check_folder(self.path)
 
     def stats(self) -> dict[str, Any]:

@@ -33,12 +33,15 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "Changes", "Reading", "Store", "current_environment", "is_locked"]
 
-FORMAT: Final = 1
+FORMAT: Final = 2
+"""From 2 on contents have checksums; indexes of format 1 are read and written as they are."""
+SEALED_CONTENTS: Final = 2
 MOST_SMALL: Final = 512
 """Records of few rows at the end of the log; one more, and all become one."""
 SMALL_ROWS: Final = 256
 ENVIRONMENTS: Final = "log-*.mdb"
 SEGMENTS: Final = "segment-*.nds"
+RESTORE: Final = "restore the index from a copy, or make it anew from the documents"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +145,7 @@ class Store:
             pin = self._environment.pin()
             moved = pin.read(lambda txn: txn.get(b"meta", b"moved"))
             if moved is None:
-                return Reading(self.path, pin)
+                return Reading(self.path, pin, is_sealed=self._has_seals)
             pin.close()
             self._use(Environment.of(current_environment(self.path)))
 
@@ -170,7 +173,7 @@ class Store:
                     txn.delete(b"log", _key(each))
             txn.put(b"log", _key(last + 1), written.to_bytes())
             txn.put(b"meta", b"sequence", _key(last + 1))
-            _put_contents(txn, contents)
+            self._put_contents(txn, contents)
             return last + 1
 
         sequence = self._environment.write(work)
@@ -198,11 +201,30 @@ class Store:
                     )
             txn.put(b"meta", b"manifest", manifest.to_bytes())
             txn.put(b"meta", b"sequence", _key(manifest.covered))
-            _put_contents(txn, contents)
+            self._put_contents(txn, contents)
 
         self._environment.write(work)
         self._small = []
         self._remove_files(keep=names)
+
+    def damaged_contents(self) -> int:
+        """How many contents are not as they were written."""
+        with contextlib.closing(self.pin()) as reading:
+            return reading.damaged_contents()
+
+    @property
+    def _has_seals(self) -> bool:
+        """Whether contents have checksums."""
+        return bool(self.settings["format"] >= SEALED_CONTENTS)
+
+    def _put_contents(self, txn: Transaction, contents: dict[int, bytes | None]) -> None:
+        is_sealed = self._has_seals
+        for number, value in contents.items():
+            key = _key(number)
+            if value is None:
+                txn.delete(b"content", key)
+            else:
+                txn.put(b"content", key, sealed(value, key) if is_sealed else value)
 
     def content_numbers(self) -> Any:
         """The numbers of the rows that have contents: int64, ascending."""
@@ -250,7 +272,7 @@ class Store:
         name = f"record {sequence} in {self._environment.path}"
         value = txn.get(b"log", _key(sequence))
         if value is None:
-            raise DataError(f"{name} is not there: restore the index from a copy")
+            raise DataError(f"{name} is not there: {RESTORE}")
         return Record.from_bytes(value, name)
 
     def _small_records(self, txn: Transaction) -> list[int]:
@@ -296,11 +318,12 @@ class Reading:
     Args:
         path: The folder.
         pin: Of its LMDB file.
+        is_sealed: Whether contents have checksums.
     """
 
-    def __init__(self, path: Path, pin: Pin) -> None:
+    def __init__(self, path: Path, pin: Pin, *, is_sealed: bool) -> None:
         """Take the pin over."""
-        self._path, self._pin = path, pin
+        self._path, self._pin, self._is_sealed = path, pin, is_sealed
         self.transaction = pin.environment.path.name, pin.number
 
     def close(self) -> None:
@@ -316,8 +339,31 @@ class Reading:
         return self._pin.read(lambda txn: self._changes(txn, generation, sequence))
 
     def contents(self, numbers: list[int]) -> list[bytes | None]:
-        """What is stored for each of many rows."""
-        return self._pin.read(lambda txn: [txn.get(b"content", _key(each)) for each in numbers])
+        """What is stored for each of many rows; DataError if it is damaged."""
+        keys = [_key(number) for number in numbers]
+        return self._pin.read(
+            lambda txn: [self._content(key, txn.get(b"content", key)) for key in keys]
+        )
+
+    def damaged_contents(self) -> int:
+        """How many contents are not as they were written."""
+
+        def count(txn: Transaction) -> int:
+            broken = 0
+            for key, value in txn.items(b"content"):
+                try:
+                    self._content(key, value)
+                except DataError:
+                    broken += 1
+            return broken
+
+        return self._pin.read(count)
+
+    def _content(self, key: bytes, value: bytes | None) -> bytes | None:
+        if value is None or not self._is_sealed:
+            return value
+        place = self._pin.environment.path
+        return unsealed(value, f"content of row {int.from_bytes(key, 'big')} in {place}", key)
 
     def _changes(self, txn: Transaction, generation: int, sequence: int) -> Changes:
         path = self._pin.environment.path
@@ -394,14 +440,6 @@ def _remove_environment(path: Path) -> None:
             each.unlink()
 
 
-def _put_contents(txn: Transaction, contents: dict[int, bytes | None]) -> None:
-    for number, value in contents.items():
-        if value is None:
-            txn.delete(b"content", _key(number))
-        else:
-            txn.put(b"content", _key(number), value)
-
-
 def _dead_rows(txn: Transaction, manifest: Manifest, where: str) -> dict[str, Any]:
     rows = {each.name: each.rows for each in manifest.files}
     dead: dict[str, Any] = {}
@@ -420,6 +458,8 @@ def _last_sequence(txn: Transaction) -> int:
 
 
 def _key(number: int) -> bytes:
+    if number < 0:
+        raise DataError(f"row {number} of the index has no place: {RESTORE}")
     return number.to_bytes(8, "big")
 
 

@@ -240,10 +240,14 @@ def compare_bucket(
     query: Any, at: int, name: int, tables: Any, probes: Any, probe: int, low: int, high: int,
     distance: int, hits: Any, count: int,
 ) -> int:  # fmt: skip
-    """Write the rows of a bucket that are due here; returns the new count, stored or not."""
+    """Write the rows of a bucket that are due here; returns the new count, stored or not.
+
+    -1 where the table names a row that there is not, as that of a damaged file may.
+    """
     table = probes.tables[probe]
     codes = tables.codes[table]
     width = len(tables.multipliers)
+    rows = np.int64(tables.rows.shape[1])
     for begin in range(low, high, RUN_ROWS):
         end = min(begin + RUN_ROWS, high)
         if count_within(query, at, codes, begin, end, distance, tables.multipliers) == 0:
@@ -251,12 +255,21 @@ def compare_bucket(
         for place in range(begin, end):
             d = apart(query, at, codes, place * width, tables.multipliers)
             if d <= distance and due_here(query, at, codes, place * width, tables, probes, probe):
+                row = np.int64(tables.rows[table, place])
+                if row >= rows:
+                    return np.int64(-1)
                 if count < len(hits.rows):
                     hits.queries[count] = name
-                    hits.rows[count] = tables.rows[table, place]
+                    hits.rows[count] = row
                     hits.distances[count] = d
                 count += 1
     return count
+
+
+@inlined
+def is_heavy(tables: Any, low: int, high: int) -> bool:
+    """Whether a bucket is not compared here: it has too many rows, or cannot be one."""
+    return np.uint64(high - low) > np.uint64(tables.heavy) or high > tables.rows.shape[1]
 
 
 @kernel
@@ -277,7 +290,8 @@ def search_tables(
         distance: The largest that is reported.
 
     Returns:
-        Hits; and int64 (h, 4), the buckets that were too heavy to compare: query, probe, low, high.
+        Hits; and int64 (h, 4), the buckets that were too heavy to compare, or that cannot be right:
+        query, probe, low, high.
     """
     width, number = len(tables.multipliers), len(probes.tables)
     lows, highs = np.empty(IN_FLIGHT, np.int64), np.empty(IN_FLIGHT, np.int64)
@@ -302,16 +316,18 @@ def search_tables(
                 prefetch(tables.codes[table], lows[i] * width + line * LINE_WORDS)
         for i in range(some):
             q, p, low, high = (begin + i) // number, (begin + i) % number, lows[i], highs[i]
-            if high - low > tables.heavy:
+            found = np.int64(-1)
+            if not is_heavy(tables, low, high):
+                found = compare_bucket(
+                    queries, q * width, q, tables, probes, p, low, high, distance, hits, count
+                )  # fmt: skip
+            if found < 0:
                 if heavies == len(heavy):
                     heavy = more_rows(heavy)
                 heavy[heavies, 0], heavy[heavies, 1] = q, p
                 heavy[heavies, 2], heavy[heavies, 3] = low, high
                 heavies += 1
                 continue
-            found = compare_bucket(
-                queries, q * width, q, tables, probes, p, low, high, distance, hits, count
-            )  # fmt: skip
             if found > len(hits.rows):
                 hits = more_room(hits, count, found)
                 compare_bucket(
@@ -335,7 +351,7 @@ def search_tables_once(query: Any, view: Any, multipliers: Any, distance: int, r
         room: int64 (2, places), written: rows and distances of those for which there is room.
 
     Returns:
-        How many rows were found; -1 where a bucket is too heavy.
+        How many rows were found; -1 where a bucket is too heavy, or cannot be right.
     """
     tables, probes = viewed(view, multipliers)
     hits = HitBuffer(room[0], room[0], room[1])
@@ -353,11 +369,13 @@ def search_tables_once(query: Any, view: Any, multipliers: Any, distance: int, r
         for p in range(begin, end):
             key, table = probe_key(query, 0, p, tables, probes), probes.tables[p]
             low, high = np.int64(tables.starts[table, key]), np.int64(tables.starts[table, key + 1])
-            if high - low > tables.heavy:
+            if is_heavy(tables, low, high):
                 return np.int64(-1)
             count = compare_bucket(
                 query, 0, 0, tables, probes, p, low, high, distance, hits, count
             )  # fmt: skip
+            if count < 0:
+                return np.int64(-1)
     return count
 
 

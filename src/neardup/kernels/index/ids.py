@@ -28,16 +28,27 @@ def _same(a: Any, i: int, b: Any, j: int, size: int) -> bool:
 def _slot_of(
     data: Any, begin: int, size: int, secret: Any, lanes: Any, stored: Any, offsets: Any, slots: Any
 ) -> int:  # fmt: skip
-    """The slot that holds this id's row plus 1, or the free one where it belongs."""
+    """The slot that holds this id's row plus 1, or the free one where it belongs.
+
+    -1 where slots and offsets, which may come from a file, do not agree: nothing beyond the stored
+    ids is read, and a table without a free slot ends the search.
+    """
     last = np.int64(len(slots) - 1)
+    rows = np.int64(len(offsets) - 1) if len(offsets) > 0 else np.int64(len(stored) // 8)
     slot = np.int64(xxh3_64(data, begin, size, np.uint64(0), secret, lanes)) & last
-    while slots[slot] != 0:
+    for _ in range(len(slots)):
+        if slots[slot] == 0:
+            return slot
         row = np.int64(slots[slot]) - 1
-        there = _begin(offsets, row)
-        if _begin(offsets, row + 1) - there == size and _same(data, begin, stored, there, size):
+        if row >= rows:
+            return np.int64(-1)
+        there, end = _begin(offsets, row), _begin(offsets, row + 1)
+        if there < 0 or end < there or end > len(stored):
+            return np.int64(-1)
+        if end - there == size and _same(data, begin, stored, there, size):
             return slot
         slot = (slot + 1) & last
-    return slot
+    return np.int64(-1)
 
 
 @kernel
@@ -71,10 +82,13 @@ def fill_slots(data: Any, offsets: Any, count: int, slots: Any, replaced: Any) -
 def find_ids(
     data: Any, offsets: Any, count: int, stored: Any, stored_offsets: Any, slots: Any, rows: Any
 ) -> None:
-    """Write the stored row of each id to `rows` (int64), or -1; arguments as of `fill_slots`."""
+    """Write the stored row of each id to `rows` (int64), or -1; arguments as of `fill_slots`.
+
+    -2 where the table does not agree with the stored ids.
+    """
     secret, lanes = seeded_secret(np.uint64(0)), np.empty(8, np.uint64)
     for i in range(count):
         begin = _begin(offsets, i)
         size = _begin(offsets, i + 1) - begin
         slot = _slot_of(data, begin, size, secret, lanes, stored, stored_offsets, slots)
-        rows[i] = np.int64(slots[slot]) - 1
+        rows[i] = np.int64(slots[slot]) - 1 if slot >= 0 else np.int64(-2)

@@ -1,0 +1,137 @@
+"""Damage to the files of an index, and what a victim process makes of it."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import signal
+import sys
+import traceback
+from typing import TYPE_CHECKING, Any, Final
+
+import neardup as nd
+from neardup.errors import NeardupError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from random import Random
+
+PAGE: Final = 4096
+RIGHT, REFUSED, WRONG, SILENT, RAW = range(5)
+"""What a victim says: SILENT is a wrong answer after `check` found nothing."""
+SECONDS: Final = 60
+
+
+def make_index(folder: Path, kind: str, rng: Random, rows: int = 1200) -> Any:
+    """An index with segments, removed rows, a log and contents; ids are of a kind."""
+    plan, store = {"int": ("blocks", "features"), "str": ("auto", "text")}[kind]
+    recipe = nd.Recipe(ngram=1)
+    name = (lambda i: 3 * i % 65537) if kind == "int" else (lambda i: f"né-{i * 7919 % 99991}")
+    texts = [f"w{rng.randrange(50)} w{rng.randrange(50)} x{i % 1000}" for i in range(rows)]
+    with nd.DurableIndex.open(folder, distance=3, recipe=recipe, plan=plan, store=store) as index:
+        for begin in range(0, rows, 600):
+            part = range(begin, min(begin + 600, rows))
+            index.add([name(i) for i in part], [texts[i] for i in part])
+            index.commit()
+        index.remove([name(i) for i in range(0, rows, 17)])
+        index.compact()
+        index.remove([name(i) for i in range(5, rows, 99) if i % 17])
+        more = range(rows, rows + 40)
+        index.add([name(i) for i in more], [f"more {i}" for i in more])
+    return answers(folder)
+
+
+def answers(folder: Path, *, verify: bool = False) -> Any:
+    """Every kind of question, in a form that can be compared."""
+    with nd.DurableIndex.open(folder, readonly=True, create=False, verify=verify) as index:
+        listed = list(index)
+        queries = [value ^ 1 for _, value in listed[:: max(1, len(listed) // 20)]]
+        names = [identity for identity, _ in listed[::61]]
+        return [
+            listed,
+            [index.query(query) for query in queries],
+            index.query_batch(queries).to_pylist(),
+            [index.nearest(query, 3) for query in queries[:3]],
+            [identity in index for identity in names],
+            index.fingerprints_by_id(names).tolist(),
+            [str(index.content(identity)) for identity in names],
+            sum(len(ids) for ids, _, _ in index.documents()),
+            len(index),
+        ]
+
+
+def compacted(folder: Path) -> Any:
+    """The answers after everything was written anew."""
+    with nd.DurableIndex.open(folder, create=False) as index:
+        index.compact()
+    return answers(folder)
+
+
+def verdict(folder: Path, expected: Any) -> int:
+    """What a process finds that meets the folder as it is."""
+
+    def asked(question: Callable[[], Any]) -> int:
+        try:
+            return RIGHT if question() == expected else WRONG
+        except NeardupError:
+            return REFUSED
+        except KeyError:  # the answer for an id that is not there
+            return WRONG
+
+    plain = asked(lambda: answers(folder))
+    problems = _problems(folder)
+    if asked(lambda: answers(folder, verify=True)) == WRONG:
+        return SILENT
+    rewritten = asked(lambda: compacted(folder))
+    if rewritten == WRONG and not _problems(folder):
+        return SILENT
+    return SILENT if plain == WRONG and not problems else plain
+
+
+def _problems(folder: Path) -> list[str]:
+    try:
+        with nd.DurableIndex.open(folder, readonly=True, create=False) as index:
+            return index.check()
+    except NeardupError as error:
+        return [str(error)]
+
+
+def damaged_copy(folder: Path, target: Path, pattern: str, rng: Random) -> str:
+    """Copy an index and damage one of its files; what was done."""
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(folder, target)
+    path = rng.choice(sorted(target.glob(pattern)))
+    data = bytearray(path.read_bytes())
+    at = rng.randrange(len(data))
+    what = rng.choice(["flip"] * 6 + ["cut", "zero", "zero", "noise"])
+    if what == "flip":
+        data[at] ^= 1 << rng.randrange(8)
+    elif what == "cut":
+        del data[at:]
+    else:
+        begin = at - at % PAGE
+        page = min(PAGE, len(data) - begin)
+        data[begin : begin + page] = bytes(page) if what == "zero" else rng.randbytes(page)
+    path.write_bytes(data)
+    return f"{what} at {at} of {path.name}"
+
+
+def in_victim(work: Callable[[], int], log: Path) -> int:
+    """Do it in a forked process: its verdict, or minus the signal that killed it."""
+    child = os.fork()
+    if child == 0:
+        code = RAW
+        try:
+            signal.alarm(SECONDS)
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+            os.dup2(output, 2)
+            code = work()
+        except BaseException:  # noqa: BLE001  # what a user would see as a traceback
+            traceback.print_exc()
+            sys.stderr.flush()
+        os._exit(code)
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status)
