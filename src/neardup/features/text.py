@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.errors import UsageError
+from neardup.runtime.arrow import check_given
 
 __all__ = ["TextBlock", "arrow_texts", "text_array", "text_blocks"]
 
@@ -60,9 +61,10 @@ def text_array(texts: Any) -> pa.ChunkedArray:
             U+FFFD.
 
     Raises:
-        UsageError: If something in it is not a text.
+        UsageError: If something in it is not a text, or an Arrow array is not a valid one.
     """
     array = arrow_texts(texts)
+    check_given("texts", array)
     chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
     return pa.chunked_array([_large_strings(chunk) for chunk in chunks], pa.large_string())
 

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from neardup.errors import DataError, FileError, RecipeError
 from neardup.fingerprinting.recipe import Recipe
+from neardup.runtime.arrow import check_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -66,7 +67,8 @@ def read_fingerprints(path: str) -> FingerprintFile:
         RecipeError: If its recipe is of another version.
     """
     with _opening(path):
-        table = pq.read_table(path)
+        table = pq.read_table(path, page_checksum_verification=True)
+        check_arrow(table)
     _check_columns(path, table.column_names)
     column = table["fingerprint"].combine_chunks()
     values = _values(path, column)
@@ -146,8 +148,9 @@ class FingerprintReader:
             first += count
 
     def _column(self, path: str, name: str) -> Iterator[pa.Array]:
-        with _opening(path), pq.ParquetFile(path) as file:
+        with _opening(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
             for batch in file.iter_batches(BATCH_ROWS, columns=[name]):
+                check_arrow(batch)
                 yield batch.column(0)
 
 
@@ -162,12 +165,18 @@ def _opening(path: str) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise FileError(f"cannot read {path}: no such file") from None
-    except pa.ArrowInvalid as error:
-        raise DataError(f"{path}: not a Parquet file: {str(error).splitlines()[0]}") from None
     except (FileError, DataError):
         raise
     except OSError as error:
+        if error.errno is None:  # Arrow's own, of a damaged file
+            raise _damaged(path, error) from None
         raise FileError(f"cannot read {path}: {error}") from None
+    except (pa.ArrowException, OverflowError, UnicodeDecodeError) as error:
+        raise _damaged(path, error) from None
+
+
+def _damaged(path: str, error: Exception) -> DataError:
+    return DataError(f"{path}: not a Parquet file: {str(error).splitlines()[0]}")
 
 
 def _check_columns(path: str, names: Sequence[str]) -> None:

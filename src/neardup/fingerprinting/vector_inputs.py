@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.errors import UsageError
+from neardup.runtime.arrow import check_given
 
 __all__ = ["batches", "is_sparse"]
 
@@ -178,7 +179,10 @@ def _arrow_lists(value: Any) -> pa.ChunkedArray | None:
             value = pa.chunked_array(value)
         except (pa.ArrowException, TypeError, ValueError):
             return None
-    return value if _is_list(value.type) else None
+    if not _is_list(value.type):
+        return None
+    check_given("vectors", value)
+    return value
 
 
 def _is_list(kind: pa.DataType) -> bool:

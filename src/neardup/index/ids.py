@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from neardup.errors import DataError, UsageError
 from neardup.runtime.arrays import frozen
+from neardup.runtime.arrow import check_given
 
 __all__ = ["ID_KINDS", "IdColumn", "id_array", "id_kind", "is_one_id"]
 
@@ -59,6 +60,8 @@ def id_array(ids: Any) -> Any:
         UsageError: If one is missing or of another kind, kinds are mixed, or a string is not
             Unicode text.
     """
+    if isinstance(ids, (pa.Array, pa.ChunkedArray)):
+        check_given("ids", ids)
     if isinstance(ids, pa.ChunkedArray):
         ids = ids.combine_chunks()
     try:

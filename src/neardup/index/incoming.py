@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from neardup.errors import UsageError
 from neardup.fingerprinting.values import as_codes
+from neardup.runtime.arrow import check_given
 
 if TYPE_CHECKING:
     from neardup.fingerprinting.recipe import Recipe
@@ -89,6 +90,7 @@ def many_fingerprints(values: Any, settings: Settings) -> tuple[Any, Any]:
     """
     rows = None
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        check_given("fingerprints", values)
         values = _from_arrow(values)
     elif isinstance(values, (list, tuple)):
         values, rows = _from_list(values)

@@ -396,7 +396,7 @@ def _is_fingerprint_file(path: str) -> bool:
         return False
     try:
         return "fingerprint" in pq.read_schema(path).names
-    except (OSError, pa.ArrowInvalid):
+    except (OSError, pa.ArrowException, OverflowError, UnicodeDecodeError):
         return False  # reading it as documents will say what is wrong
 
 

@@ -17,7 +17,8 @@ from neardup.features.text import arrow_texts, text_array
 
 if TYPE_CHECKING:
     from neardup.documents import ReadOptions
-    from neardup.pipeline.run.matching import Grouping
+    from neardup.runtime.arrow import check_given
+from neardup.pipeline.run.matching import Grouping
 
 __all__ = ["InMemory", "check_documents"]
 
@@ -159,6 +160,8 @@ def _columns_of(table: pa.Table, read: ReadOptions) -> dict[str, Any]:
             advice = "" if best is None else f"; pass text={best!r}"
             there = ", ".join(table.column_names)
             raise UsageError(f"no column {name!r}: there are {there}{advice}")
+    used = {x if x in table.column_names else x.partition(".")[0] for x in read.fields}
+    check_given("the table", table.select(sorted(used)))
     texts = [_texts(column_of(table, name)) for name in read.text]
     columns = {"texts": pc.binary_join_element_wise(*texts, _LINE) if texts[1:] else texts[0]}
     wanted = {

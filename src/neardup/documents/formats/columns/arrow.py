@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from neardup.documents.formats.columns.columnar import ColumnarSource
 from neardup.errors import UsageError
+from neardup.runtime.arrow import check_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -96,10 +97,13 @@ class _Reader:
     def _batches(self, reader: Any) -> Iterator[tuple[pa.RecordBatch, float]]:
         if self.is_stream:
             for batch in reader:
+                check_arrow(batch)
                 yield batch, self._file.tell() / self._nbytes
             return
         for i in range(reader.num_record_batches):
-            yield reader.get_batch(i), (i + 1) / reader.num_record_batches
+            batch = reader.get_batch(i)
+            check_arrow(batch)
+            yield batch, (i + 1) / reader.num_record_batches
 
 
 def _codec(file: pa.NativeFile, is_stream: bool) -> str | None:

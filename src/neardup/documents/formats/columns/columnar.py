@@ -47,7 +47,10 @@ class TableReader(Protocol):
     """An open table file."""
 
     schema: pa.Schema
-    codec: str | None
+
+    @property
+    def codec(self) -> str | None:
+        """How the file is compressed."""
 
     def parts(
         self, columns: list[str] | None, nbytes: int
@@ -134,7 +137,7 @@ class ColumnarSource(Source):
             if error.errno is not None:
                 raise file_error(self.name, "read", error) from None
             raise self._damaged(error) from None
-        except pa.ArrowInvalid as error:
+        except (pa.ArrowException, IndexError, OverflowError, UnicodeDecodeError) as error:
             raise self._damaged(error) from None
 
     def _damaged(self, error: Exception) -> DataError:

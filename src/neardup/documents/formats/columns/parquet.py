@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from neardup.documents.formats.columns.columnar import ColumnarSource
+from neardup.runtime.arrow import check_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -60,7 +61,20 @@ class _Reader:
     def __init__(self, file: pq.ParquetFile) -> None:
         self._file = file
         self.schema = file.schema_arrow
-        self.codec = _codec(file.metadata)
+
+    @property
+    def codec(self) -> str:
+        """How the first column is compressed.
+
+        Arrow ends the process when it is asked for the name of a codec that it does not know, as a
+        damaged file may have; reading a row first raises instead.
+        """
+        metadata = self._file.metadata
+        if metadata.num_row_groups == 0 or metadata.num_columns == 0:
+            return "snappy"
+        next(self._file.iter_batches(1, row_groups=[0], columns=self.schema.names[:1]), None)
+        codec = str(metadata.row_group(0).column(0).compression)
+        return "none" if codec == "UNCOMPRESSED" else codec.lower()
 
     def parts(
         self, columns: list[str] | None, nbytes: int
@@ -69,15 +83,9 @@ class _Reader:
         size = int(min(max(nbytes // rows, 1), 1 << 20))
         done, total = 0, max(self._file.metadata.num_rows, 1)
         for part in self._file.iter_batches(size, columns=columns):
+            check_arrow(part)
             done += len(part)
             yield part, done / total
-
-
-def _codec(metadata: pq.FileMetaData) -> str:
-    if metadata.num_row_groups == 0 or metadata.num_columns == 0:
-        return "snappy"
-    codec = str(metadata.row_group(0).column(0).compression)
-    return "none" if codec == "UNCOMPRESSED" else codec.lower()
 
 
 def _bytes_per_row(metadata: Any, columns: list[str] | None) -> int:
