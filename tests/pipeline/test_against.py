@@ -238,7 +238,7 @@ def test_documents_of_others_that_came_between_outputs_and_index_are_named(tmp_p
     crawl, path, _ = stopped(tmp_path / "crawl", changes - REMOVALS)
     with nd.DurableIndex.open(crawl.index) as index:
         index.add("other", 5)
-    with pytest.raises(UsageError, match="got other documents while this run was stopped"):
+    with pytest.raises(UsageError, match="got other documents after this run's outputs"):
         crawl.run([path], resume=True)
 
 

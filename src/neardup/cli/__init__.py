@@ -7,7 +7,6 @@ returns.
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from typing import Annotated, Any, Final, NoReturn
 
@@ -24,6 +23,7 @@ from neardup.cli.commands.index import app as index
 from neardup.cli.commands.pairs import pairs
 from neardup.cli.commands.show import show
 from neardup.errors import NeardupError
+from neardup.runtime.signals import Interrupts
 from neardup.version import __version__
 
 __all__ = ["app", "main"]
@@ -66,30 +66,31 @@ def _root(
 
 def main() -> None:
     """Run a command; every error that neardup raises becomes one line and an exit code."""
-    signal.signal(signal.SIGTERM, _interrupt)
-    try:
-        code = app(standalone_mode=False)
-        sys.stdout.flush()
-    except NeardupError as error:
-        _fail(str(error), error.exit_code)
-    except (KeyboardInterrupt, typer.Abort):
-        code = INTERRUPTED
-    except MemoryError:
-        _fail("out of memory: give it a smaller input or more memory", 1)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        _fail("cannot write the standard output: broken pipe", _FILE_ERROR)
-    except OSError as error:
-        _fail(f"a read or a write failed: {error}", _FILE_ERROR)
-    except _USAGE_ERRORS as error:
-        _fail_usage(error)
-    if code == INTERRUPTED:
-        _fail("interrupted: no file was written", INTERRUPTED)
-    sys.exit(code if isinstance(code, int) else 0)
+    with Interrupts() as interrupts:
+        try:
+            code = app(standalone_mode=False)
+            sys.stdout.flush()
+        except NeardupError as error:
+            is_ended = error.exit_code == INTERRUPTED
+            _fail(str(error), interrupts.exit_code if is_ended else error.exit_code)
+        except (KeyboardInterrupt, typer.Abort) as error:
+            _fail(f"interrupted: {_what_is_there(error)}", interrupts.exit_code)
+        except MemoryError:
+            _fail("out of memory: give it a smaller input or more memory", 1)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _fail("cannot write the standard output: broken pipe", _FILE_ERROR)
+        except OSError as error:
+            _fail(f"a read or a write failed: {error}", _FILE_ERROR)
+        except _USAGE_ERRORS as error:
+            _fail_usage(error)
+        sys.exit(code if isinstance(code, int) else 0)
 
 
-def _interrupt(*_: Any) -> None:
-    raise KeyboardInterrupt
+def _what_is_there(error: BaseException) -> str:
+    """What an interrupted run says that it left behind, in notes of the exception."""
+    notes = getattr(error, "__notes__", []) or getattr(error.__cause__, "__notes__", [])
+    return notes[-1] if notes else "no file was written"
 
 
 def _fail_usage(error: Any) -> NoReturn:

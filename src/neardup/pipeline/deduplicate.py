@@ -33,6 +33,7 @@ from neardup.pipeline.run.against import Against, ReferenceIndex
 from neardup.pipeline.run.collection import Collection
 from neardup.pipeline.run.facts import run_facts
 from neardup.pipeline.run.in_memory import InMemory, check_documents
+from neardup.pipeline.run.last_update import LastUpdate, command_of
 from neardup.pipeline.run.matching import Matching
 from neardup.pipeline.run.new_documents import NewDocuments
 from neardup.pipeline.run.resources import Resources
@@ -255,12 +256,12 @@ def dedup_files(
         if known is not None:
             stack.callback(known.close)
         sources = open_inputs(stack, paths, resources, format_name)
+        asked = [outputs.kept, outputs.duplicates, outputs.clusters, outputs.rejects]
         folder = None
         if resources.resume is not None:
             index = None if known is None else known.facts
-            facts = run_facts(sources, matching, read, format_name, index)
             folder = stack.enter_context(RunFolder(resources.resume))
-            folder.begin(facts)
+            folder.begin(run_facts(sources, matching, read, format_name, index))
         written = stack.enter_context(output_set(sources, resources, folder))
         if folder is not None and folder.was_publishing:
             outputs = _less_published(sources, outputs)
@@ -275,15 +276,19 @@ def dedup_files(
         counts = read_all(sources, collection, read, rejects, watch, shown)
         values = collection.finish()
         watch.begin("match")
-        grouping = _decided(collection, values, known, folder)
+        facts = sources, asked, values, matching, read, format_name
+        last = LastUpdate(known, command_of(*facts)) if known and known.updates else None
+        grouping = _decided(collection, values, known, folder, last)
         batch = None
-        if known is not None and against is not None and against.update:
-            batch = NewDocuments(known, collection, values, grouping.kept, folder)
+        if known is not None and last is not None:
+            batch = NewDocuments(known, collection, values, grouping, folder, last.first)
         watch.begin("write")
         table = duplicates_table(values, grouping, collection.addresses)
         kept = _write_kept(sources, grouping, counts, outputs, written)
         _write_tables(table, grouping, collection.addresses, outputs, written)
-        with nullcontext() if folder is None else folder.publishing():
+        if last is not None and last.first is None:
+            last.save(grouping, folder)
+        with nullcontext() if folder is None else folder.publishing(written):
             written.commit()
         if batch is not None:
             batch.add(sources, read)
@@ -300,10 +305,16 @@ def dedup_files(
 
 
 def _decided(
-    collection: Collection, values: Any, known: ReferenceIndex | None, folder: RunFolder | None
+    collection: Collection,
+    values: Any,
+    known: ReferenceIndex | None,
+    folder: RunFolder | None,
+    last: LastUpdate | None,
 ) -> Grouping:
     """Decide, unless a killed run did, and keep that."""
     found = None if folder is None else folder.grouping()
+    if found is None and last is not None:
+        found = last.decision()
     if found is not None:
         return found
     grouping = collection.group(values) if known is None else known.group(collection, values)

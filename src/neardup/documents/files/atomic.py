@@ -149,7 +149,7 @@ class AtomicFile:
 
     def withdraw(self) -> None:
         """Undo `publish`: put back what was there before."""
-        if self._final is None or self._temporary is not None:
+        if self._final is None or (self._temporary is not None and self._temporary.exists()):
             return
         with contextlib.suppress(OSError):
             if self._backup is not None:
@@ -283,11 +283,12 @@ class AtomicFolder:
     def publish(self) -> None:
         """Rename the folder, or upload its files."""
         if not self._is_remote:
+            self._is_published = True
             try:
                 self._temporary.replace(self._final)
             except OSError as error:
+                self._is_published = False
                 raise file_error(self.path, "write", error) from None
-            self._is_published = True
             return
         with remote_errors(self.path, "write"):
             fs, key = locate(self.path)
@@ -306,7 +307,7 @@ class AtomicFolder:
             if self._is_remote:
                 fs, key = locate(self.path)
                 fs.rm(key, recursive=True)
-            else:
+            elif not self._temporary.exists():
                 shutil.rmtree(self._final)
 
     def settle(self) -> None:

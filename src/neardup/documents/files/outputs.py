@@ -17,6 +17,7 @@ from neardup.documents.files.atomic import (
 from neardup.documents.files.problems import file_error
 from neardup.documents.files.remote import as_local, is_uri, locate, remote_errors
 from neardup.errors import FileError, UsageError
+from neardup.runtime.signals import uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -104,9 +105,21 @@ class OutputSet:
             self._folders.append(parent)
 
     def commit(self) -> None:
-        """Flush, sync and rename every output; an error or a signal leaves all as it was before."""
+        """Flush, sync and rename every output; an error leaves all as it was before.
+
+        A first SIGINT or SIGTERM during the renames is held off until they are done.
+        """
         for file in self._files:
             file.finish()
+        with uninterrupted():
+            self._publish()
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether all outputs have their names."""
+        return self._committed
+
+    def _publish(self) -> None:
         published: list[Output] = []
         try:
             for file in self._files:
@@ -157,6 +170,8 @@ class OutputSet:
         trace: TracebackType | None,
     ) -> None:
         """Remove every temporary file, and, without a commit, the folders made."""
+        if self._committed and isinstance(error, KeyboardInterrupt):
+            error.add_note("the outputs are written")
         for file in self._files:
             file.discard()
         if not self._committed:

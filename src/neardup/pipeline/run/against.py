@@ -82,6 +82,11 @@ class ReferenceIndex:
         self.facts = {"path": against.folder, **counts}
 
     @property
+    def updates(self) -> bool:
+        """Whether the kept documents are added."""
+        return self._against.update
+
+    @property
     def needs_features(self) -> bool:
         """Whether the features of the run's documents are stored."""
         return self._against.update and self.index.store == "features"

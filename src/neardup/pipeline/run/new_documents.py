@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from neardup.documents import ReadOptions, Source
     from neardup.pipeline.run.against import ReferenceIndex
     from neardup.pipeline.run.collection import Collection
+    from neardup.pipeline.run.matching import Grouping
     from neardup.pipeline.run.state import RunFolder
 
 __all__ = ["NewDocuments"]
@@ -36,8 +37,9 @@ class NewDocuments:
         known: The index, open for writing.
         collection: With the addresses and features.
         values: Fingerprints of the run's documents.
-        kept: bool (n,).
+        grouping: The decision.
         folder: The state of the run, if it keeps one.
+        first: What the index had had added when a run began that decided the same, if one did.
 
     Raises:
         UsageError: If a document without an id of its own is in the index already, or the index
@@ -49,16 +51,19 @@ class NewDocuments:
         known: ReferenceIndex,
         collection: Collection,
         values: Any,
-        kept: Any,
+        grouping: Grouping,
         folder: RunFolder | None,
+        first: int | None = None,
     ) -> None:
         """Look what is to be added; nothing is yet."""
         self._index, self._collection, self._folder = known.index, collection, folder
         self._codes = np.ma.getdata(values)
-        self._rows = np.flatnonzero(kept & ~np.ma.getmaskarray(values)[:, 0])
+        self._rows = np.flatnonzero(grouping.kept & ~np.ma.getmaskarray(values)[:, 0])
         self._count = len(values)
         if folder is not None and folder.was_updating:
             self._pass(folder.facts["index"]["added"])
+        elif first is not None:
+            self._pass(first)
         elif not known.has_ids:
             self._check_addresses()
 
@@ -71,6 +76,16 @@ class NewDocuments:
         """
         if self._folder is not None:
             self._folder.note_updating()
+        try:
+            self._add(sources, read)
+        except KeyboardInterrupt as error:
+            error.add_note(
+                f"the outputs are written, {self._index.path} has not got all of their documents:"
+                " run the same again"
+            )
+            raise
+
+    def _add(self, sources: Sequence[Source], read: ReadOptions) -> None:
         waiting = begin = 0
         keeps_text = self._index.store == "text"
         parts: Iterator[Any] = _texts(sources, read) if keeps_text else _ranges(self._count)
@@ -100,8 +115,9 @@ class NewDocuments:
             theirs = self._index.number(last) != self._index.added - 1
         if theirs:
             raise UsageError(
-                f"{self._index.path} got other documents while this run was stopped, after its"
-                " outputs were written: add them with neardup index add"
+                f"{self._index.path} got other documents after this run's outputs were written,"
+                " which stay as they are: add their documents with neardup index add, or compare"
+                " again with other outputs"
             )
         self._rows = self._rows[count:]
 

@@ -29,7 +29,9 @@ from neardup.runtime.files import LockHeldError, lock_file, sync_folder, unlock
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["DATA_FILES", "RunFolder"]
+    from neardup.documents import OutputSet
+
+__all__ = ["DATA_FILES", "RunFolder", "references_bytes", "references_of"]
 
 JOURNAL: Final = "journal"
 LOCK: Final = "lock"
@@ -129,7 +131,7 @@ class RunFolder:
             arrays.append(grouping.via)
         marks = {"grouped": self._save(GROUPING, arrays)}
         if grouping.references is not None:
-            marks["beside"] = self._save(REFERENCES, [_references_bytes(grouping.references)])
+            marks["beside"] = self._save(REFERENCES, [references_bytes(grouping.references)])
         sync_folder(self.path)
         has = {"similarity": grouping.similarity is not None, "via": grouping.via is not None}
         self._append(marks | has)
@@ -151,7 +153,7 @@ class RunFolder:
         similarity = parts[2].view(np.float64) if has_similarity else None
         references = None
         if "beside" in self._grouped:
-            references = _references(self._saved(REFERENCES, self._grouped["beside"]))
+            references = references_of(self._saved(REFERENCES, self._grouped["beside"]))
         via = parts[-1] if has_via else None
         return Grouping(parts[0], parts[1], similarity, references, via)
 
@@ -165,13 +167,17 @@ class RunFolder:
         self._append({"aside": paths})
 
     @contextlib.contextmanager
-    def publishing(self) -> Iterator[None]:
-        """Write down that all outputs are whole and get their names now; an error withdraws it."""
+    def publishing(self, outputs: OutputSet) -> Iterator[None]:
+        """Write down that all outputs are whole and get their names now.
+
+        An error that withdraws them withdraws that as well.
+        """
         self._append({"publishing": True})
         try:
             yield
         except BaseException:
-            self._append({"publishing": False})
+            if not outputs.is_committed:
+                self._append({"publishing": False})
             raise
 
     def note_updating(self) -> None:
@@ -241,7 +247,7 @@ class RunFolder:
         return records
 
 
-def _references_bytes(references: References) -> Any:
+def references_bytes(references: References) -> Any:
     """Ids and fingerprints as an Arrow stream."""
     width = references.codes.shape[1]
     codes = pa.FixedSizeListArray.from_arrays(pa.array(references.codes.reshape(-1)), width)
@@ -252,7 +258,7 @@ def _references_bytes(references: References) -> Any:
     return np.frombuffer(sink.getvalue(), np.uint8)
 
 
-def _references(data: Any) -> References:
+def references_of(data: Any) -> References:
     table = pa.ipc.open_stream(pa.py_buffer(data)).read_all().combine_chunks()
     codes = table["words"].combine_chunks()
     flat = codes.flatten().to_numpy().reshape(-1, codes.type.list_size)

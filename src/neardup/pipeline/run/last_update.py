@@ -1,0 +1,143 @@
+"""The decision of the last run that updated an index, kept beside it: run again, it is the same.
+
+A run that is interrupted after its outputs appeared finds its own documents in the index when it is
+run again, would drop them, and replace its outputs by what is left. So a run writes down what it
+decided before its outputs appear. The same command over the same documents, to the same outputs,
+decides the same again, and adds what is not in the index yet. Nothing ever takes it back but the
+next run that updates the index, since no moment is late enough for an interrupt.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import orjson
+
+from neardup.errors import DataError, FileError, UsageError
+from neardup.pipeline.run.facts import run_facts
+from neardup.pipeline.run.matching import Grouping
+from neardup.pipeline.run.state import references_bytes, references_of
+from neardup.runtime.sealed import checksum, sealed, unsealed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from neardup.documents import InputFormat, ReadOptions, Source
+    from neardup.pipeline.run.against import ReferenceIndex
+    from neardup.pipeline.run.matching import Matching
+    from neardup.pipeline.run.state import RunFolder
+
+__all__ = ["LastUpdate", "command_of"]
+
+NAME: Final = "last-update"
+
+
+class LastUpdate:
+    """What is kept beside an index.
+
+    Args:
+        known: The index, open for writing.
+        command: As `command_of` gives it.
+
+    Attributes:
+        first: After `decision` found one: what the index had had added when that run began.
+    """
+
+    def __init__(self, known: ReferenceIndex, command: bytes) -> None:
+        """Read nothing yet."""
+        self._index, self._command = known.index, command.hex()
+        self._path = known.index.path / NAME
+        self.first: int | None = None
+
+    def decision(self) -> Grouping | None:
+        """What the same command decided if it has added documents, else None."""
+        try:
+            body = unsealed(self._path.read_bytes(), str(self._path))
+        except (FileNotFoundError, DataError):
+            return None
+        except OSError as error:
+            raise FileError(f"cannot read {self._path}: {error.strerror or error}") from None
+        size = int.from_bytes(body[:8], "little")
+        head = orjson.loads(body[8 : 8 + size])
+        if head["command"] != self._command or self._index.added == head["first"]:
+            return None
+        self.first = head["first"]
+        rest = np.frombuffer(body, np.uint8, offset=8 + size).copy()
+        parts = np.split(rest, np.cumsum(head["sizes"])[:-1])
+        kept_by, label = (part.view(np.int64) for part in parts[:2])
+        similarity = parts[2].view(np.float64) if head["sizes"][2] else None
+        references = references_of(parts[3]) if head["sizes"][3] else None
+        return Grouping(kept_by, label, similarity, references)
+
+    def save(self, grouping: Grouping, folder: RunFolder | None = None) -> None:
+        """Keep a decision; on disk when this returns.
+
+        Args:
+            grouping: The decision.
+            folder: The state of the run, which may have begun to add documents before.
+
+        Raises:
+            FileError: If it cannot be written.
+        """
+        first = self._index.added
+        if folder is not None and folder.was_updating:
+            first = folder.facts["index"]["added"]
+        none = np.empty(0, np.uint8)
+        similarity, references = grouping.similarity, grouping.references
+        arrays = [
+            grouping.kept_by.view(np.uint8),
+            grouping.label.view(np.uint8),
+            none if similarity is None else np.ascontiguousarray(similarity).view(np.uint8),
+            none if references is None else references_bytes(references),
+        ]
+        sizes = [len(array) for array in arrays]
+        head = orjson.dumps({"command": self._command, "first": first, "sizes": sizes})
+        head += b" " * (-len(head) % 8)
+        body = b"".join([len(head).to_bytes(8, "little"), head, *(x.tobytes() for x in arrays)])
+        aside = self._path.with_name(f".{NAME}.{os.getpid()}.tmp")
+        try:
+            with aside.open("wb") as file:
+                file.write(sealed(body))
+                file.flush()
+                os.fsync(file.fileno())
+            aside.replace(self._path)
+        except OSError as error:
+            raise FileError(f"cannot write {self._path}: {error.strerror or error}") from None
+        finally:
+            with contextlib.suppress(OSError):
+                aside.unlink()
+
+
+def command_of(
+    sources: Sequence[Source],
+    outputs: Sequence[str | None],
+    values: Any,
+    matching: Matching,
+    read: ReadOptions,
+    format_name: InputFormat | str | None,
+) -> bytes:
+    """A checksum of everything that tells one command from another.
+
+    Args:
+        sources: The inputs; streams are told apart by their documents.
+        outputs: Paths.
+        values: Fingerprints of the documents, masked.
+        matching: How the run decides.
+        read: Which fields it reads.
+        format_name: Format of all inputs.
+    """
+    facts = run_facts([], matching, read, format_name)
+    inputs: list[Any] = []
+    for source in sources:
+        try:
+            inputs += source.stamps()
+        except UsageError:
+            inputs.append(source.name)
+    paths = [None if path is None else os.path.abspath(path) for path in outputs]  # noqa: PTH100
+    plain = orjson.dumps([facts["digest"], facts["options"], read.skip_errors, inputs, paths])
+    codes = np.ascontiguousarray(np.ma.getdata(values))
+    empty = np.ascontiguousarray(np.ma.getmaskarray(values))
+    return checksum(b"".join([plain, checksum(codes), checksum(empty)]))

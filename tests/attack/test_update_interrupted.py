@@ -1,0 +1,188 @@
+"""An interrupt at any moment of `dedup --against --update`: the same again loses nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+import neardup as nd
+import neardup.pipeline.run.new_documents
+from damage import in_victim
+from neardup.documents import ReadOptions
+from neardup.pipeline import Against, Outputs, Resources, dedup_files
+from neardup.pipeline.run.matching import Matching
+from suite import JIT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RECIPE: Final = nd.Recipe(ngram=1)
+ROUNDS = int(os.environ.get("NEARDUP_ATTACK_ROUNDS", "60"))
+KINDS: Final = [
+    (Matching(recipe=RECIPE, distance=3), "none"),
+    (Matching(recipe=RECIPE, similarity=0.6), "text"),
+]
+MONDAY: Final = ["a b c d e", "f g h i j", "a b c d e", "k l m n o"]
+TUESDAY: Final = ["f g h i j", "p q r s t", "p q r s t", "u v w x y", "z y x w v", "k l m n"]
+EVENTS: Final = (
+    "open",
+    "os.rename",
+    "os.remove",
+    "os.link",
+    "os.mkdir",
+    "os.rmdir",
+    "os.truncate",
+)
+
+
+class Ended(BaseException):  # it stands for the end of the process
+    """What an interrupt raises, when nobody can clean up."""
+
+
+class Moments:
+    """Interrupts or kills at the n-th call to the system that Python tells of, and counts them.
+
+    Calls of the index's commit are moments as well, before and after.
+    """
+
+    def __init__(self, at: int, kills: bool) -> None:
+        self.at, self.kills, self.count, self.active = at, kills, 0, False
+
+    def pass_one(self) -> None:
+        if self.active:
+            self.count += 1
+            if self.count == self.at:
+                self.active = False
+                if self.kills:
+                    os._exit(9)
+                raise KeyboardInterrupt
+
+    def __call__(self, event: str, _: Any) -> None:
+        if self.active and event in EVENTS:
+            self.pass_one()
+
+
+HOOKS: list[Moments] = []
+COMMIT = nd.DurableIndex.commit
+
+
+def tell(event: str, arguments: Any) -> None:
+    """The one audit hook, which cannot be removed."""
+    for hook in HOOKS:
+        hook(event, arguments)
+
+
+sys.addaudithook(tell)
+
+
+@pytest.fixture(autouse=True)
+def _commit_often_and_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(neardup.pipeline.run.new_documents, "WAITING_BYTES", 1)
+    monkeypatch.setattr(neardup.pipeline.run.new_documents, "ROWS_A_CALL", 2)
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+class Day:
+    """An index that has Monday's documents, and Tuesday's run."""
+
+    def __init__(self, folder: Path, matching: Matching, store: str, resume: bool) -> None:
+        folder.mkdir()
+        self.folder, self.matching, self.resume = folder, matching, resume
+        self.index = folder / "seen.index"
+        nd.DurableIndex.create(self.index, distance=3, recipe=RECIPE, store=store).close()
+        for name, texts in (("monday", MONDAY), ("tuesday", TUESDAY)):
+            records = [{"id": f"{name[0]}{i}", "text": text} for i, text in enumerate(texts)]
+            if name == "tuesday":
+                records[1]["id"] = "m0"  # replaces one of Monday's
+            lines = "".join(json.dumps(record) + "\n" for record in records)
+            (folder / f"{name}.jsonl").write_text(lines)
+        self.run("monday", resume=False)
+
+    def run(self, name: str = "tuesday", *, resume: bool | None = None) -> list[bytes]:
+        paths = [str(self.folder / f"{name}.{each}.jsonl") for each in ("kept", "dropped")]
+        state = str(self.folder / "state") if resume or (resume is None and self.resume) else None
+        dedup_files(
+            [str(self.folder / f"{name}.jsonl")], Outputs(*paths), self.matching,
+            ReadOptions(id="id"), Resources(1 << 20, resume=state),
+            against=Against(str(self.index), update=True),
+        )  # fmt: skip
+        return [(self.folder / f"{name}.{each}.jsonl").read_bytes() for each in ("kept", "dropped")]
+
+    def moments(self, at: int, kills: bool) -> int:
+        """Run until a moment; how many there are."""
+        moments = Moments(at, kills)
+
+        def commit(index: nd.DurableIndex) -> None:
+            moments.pass_one()
+            COMMIT(index)
+            moments.pass_one()
+
+        HOOKS.append(moments)
+        try:
+            with pytest.MonkeyPatch.context() as patch, contextlib.suppress(KeyboardInterrupt):
+                patch.setattr(nd.DurableIndex, "commit", commit)
+                moments.active = True
+                self.run()
+        finally:
+            HOOKS.remove(moments)
+        return moments.count
+
+    def interrupted(self, at: int, kills: bool) -> None:
+        """In a process of its own, run until a moment."""
+        in_victim(lambda: self.moments(at, kills) * 0, self.folder / "log")
+
+    def known(self) -> list[Any]:
+        with nd.DurableIndex.open(self.index, readonly=True) as index:
+            return sorted(index)
+
+
+@pytest.mark.parametrize("kills", [False, True])
+@pytest.mark.parametrize("resume", [False, True])
+@pytest.mark.parametrize(("matching", "store"), KINDS)
+def test_the_same_command_again_gives_the_same(
+    matching: Matching, store: str, resume: bool, kills: bool, tmp_path: Path
+) -> None:
+    whole = Day(tmp_path / "whole", matching, store, resume)
+    moments = whole.moments(10**9, kills)
+    assert moments > 15
+    other = Day(tmp_path / "other", matching, store, resume)
+    expected, known = other.run(), other.known()
+    assert whole.run() == expected  # after its end as well
+    for at in range(1, moments + 1, 1 if JIT and ROUNDS > 60 else 3 if JIT else 11):
+        day = Day(tmp_path / str(at), matching, store, resume)
+        day.interrupted(at, kills)
+        assert day.run() == expected, f"at {at} of {moments}"
+        assert day.known() == known, f"at {at} of {moments}"
+
+
+def test_another_output_is_another_command(tmp_path: Path) -> None:
+    day = Day(tmp_path / "day", *KINDS[0], resume=False)
+    day.run()
+    result = nd.dedup(
+        [str(day.folder / "tuesday.jsonl")], day.folder / "again.jsonl", recipe=RECIPE,
+        distance=3, id="id", against=day.index, update=True,
+    )  # fmt: skip
+    assert not result.kept.any()
+
+
+def test_after_others_came_the_outputs_stay_as_they_are(tmp_path: Path) -> None:
+    day = Day(tmp_path / "day", *KINDS[0], resume=False)
+    expected = day.run()
+    with nd.DurableIndex.open(day.index) as index:
+        index.add("other", "nothing like it")
+    with pytest.raises(nd.UsageError, match=r"got other documents after this run's outputs"):
+        day.run()
+    kept = (day.folder / "tuesday.kept.jsonl").read_bytes()
+    assert kept == expected[0]
+
+
+def test_a_damaged_decision_is_no_decision(tmp_path: Path) -> None:
+    day = Day(tmp_path / "day", *KINDS[0], resume=False)
+    path = day.index / "last-update"
+    path.write_bytes(path.read_bytes()[:-1])
+    assert day.run()[0]
