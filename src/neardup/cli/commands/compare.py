@@ -38,7 +38,7 @@ def compare(
     Examples:
     neardup compare LICENSE README.md --ngram 1
 
-    neardup compare news.jsonl:1 news.jsonl:17
+    neardup compare news.jsonl:1 news.jsonl:4
 
     neardup compare --text-a "on Monday" --text-b "on Sunday" --tokens chars
     """
