@@ -60,6 +60,15 @@ def fails(here: Here, *arguments: str, code: int) -> str:
     return err
 
 
+def test_an_index_by_learned_frequencies_takes_their_table(here: Here) -> None:
+    here("idf", "learn", "docs.jsonl", "-o", "t.idf", "--ngram", "1")
+    here("index", "create", "i", "--ngram", "1", "--weight", "tfidf", "--idf", "t.idf")
+    here("index", "add", "i", "docs.jsonl", "--id", "id", "--idf", "t.idf")
+    out, _ = here("index", "query", "i", "--query-text", TEXT, "--idf", "t.idf", "--json")
+    assert [hit["id"] for hit in json.loads(out)["hits"]] == NEAR_TEXT
+    assert "cannot read no.idf" in fails(here, "add", "i", "docs.jsonl", "--idf", "no.idf", code=3)
+
+
 def test_create_makes_an_index_of_the_distance_recipe_and_store(here: Here) -> None:
     options = ["--distance", "7", "--tokens", "chars", "--ngram", "4", "--bits", "128"]
     _, err = here("index", "create", "other", *options, "--store", "text", "--plan", "scan")

@@ -17,7 +17,12 @@ from hypothesis import strategies as st
 import neardup as nd
 from neardup.errors import RecipeError, UsageError
 from neardup.features import jieba_words
-from neardup.features.jieba_words import cut_for_search, cut_precise, jieba_package
+from neardup.features.jieba_words import (
+    cut_for_search,
+    cut_precise,
+    jieba_package,
+    read_dictionary,
+)
 from neardup.fingerprinting.fingerprints import feature_hashes
 from strategies import LETTERS, SEPARATORS, texts
 
@@ -70,6 +75,39 @@ def test_words_that_a_program_adds_to_jieba_change_nothing() -> None:
         assert nd.fingerprint(SENTENCES[0], nd.Recipe(tokens="jieba")) == before
     finally:
         package.del_word("来到北京")
+
+
+def test_words_of_the_recipes_dictionary_are_cut_as_jieba_cuts_them(tmp_path: Path) -> None:
+    text, own = "美国51区雇员称内部有9架飞碟", ("51区", "9架 5")
+    fresh = jieba()
+    fresh.load_userdict(own)
+    for tokens, cut in (("jieba", fresh.lcut), ("jieba-search", fresh.lcut_for_search)):
+        recipe = nd.Recipe(tokens=tokens, ngram=1, dictionary=own)
+        found = [feature.text for feature in nd.explain(text, recipe=recipe).features]
+        assert found == list(dict.fromkeys(cut(text)))
+        assert "51区" in found
+    assert nd.Recipe.from_json(recipe.to_json()) == recipe
+    assert recipe.digest != nd.Recipe(tokens="jieba-search", ngram=1).digest
+    file = tmp_path / "words.txt"
+    file.write_text("\ufeff51区\n\n9架 5 n\n", "utf-8")
+    assert read_dictionary(str(file)) == own
+    capitals = nd.Recipe(tokens="jieba", ngram=1, dictionary=["ＡBC区"])
+    assert [x.text for x in nd.explain("去abc区", recipe=capitals).features] == ["去", "abc区"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"dictionary": ["a"]}, "dictionary is for tokens jieba, jieba-search"),
+        ({"tokens": "jieba", "dictionary": "51区"}, "pass a list of words"),
+        ({"tokens": "jieba", "dictionary": ["a b"]}, "has 'a b': write a word without spaces"),
+        ({"tokens": "jieba", "dictionary": ["a 0"]}, "has 'a 0'"),
+        ({"tokens": "jieba", "dictionary": [7]}, "has 7"),
+    ],
+)
+def test_a_dictionary_that_cannot_be_is_refused(fields: dict[str, Any], says: str) -> None:
+    with pytest.raises(RecipeError, match=says):
+        nd.Recipe(**fields)
 
 
 def test_what_another_jieba_left_in_its_cache_changes_nothing(

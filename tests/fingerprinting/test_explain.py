@@ -134,7 +134,7 @@ def test_features_counts_and_weights_are_those_of_the_oracle(
     }
 
 
-@pytest.mark.parametrize("name", sorted(nd.presets()))
+@pytest.mark.parametrize("name", sorted(nd.presets().keys() - {"keywords"}))
 @settings(max_examples=8 if JIT else 2)
 @given(text=texts() | st.just("How are you? I am fine. 你好世界, blar blar."))
 def test_presets_are_explained(name: str, text: str) -> None:

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import neardup as nd
-from neardup.errors import RecipeError, UsageError
+from neardup.errors import DataError, RecipeError, UsageError
 from neardup.features import jieba_words
+from neardup.features.hashes import HASHES, expanded, hash_features
 from neardup.fingerprinting.libraries.table import PRESETS
 from neardup.fingerprinting.presets import fingerprint_features
 from suite import SHARED
@@ -75,8 +76,67 @@ def test_keywords_of_the_caller_give_yanyiwus_published_value() -> None:
     assert fingerprint_features(nd.preset("yanyiwu"), keywords) == 17831459094038722629
 
 
+def test_cppjieba_tells_stop_words_by_case_and_signs_are_no_keywords() -> None:
+    pytest.importorskip("jieba")
+    found = nd.explain("The the ### --- 你好 世界", recipe=nd.preset("yanyiwu", top=9))
+    assert {feature.text for feature in found.features} == {"The", "你好", "世界"}
+
+
+words = st.dictionaries(
+    st.text(st.characters(categories=["Lu", "Ll", "Lo"]), min_size=1, max_size=4),
+    st.integers(0, 100).map(lambda n: n / 4) | st.integers(0, 100),
+    max_size=6,
+)
+
+
+@given(words, st.sampled_from(sorted(HASHES)), st.sampled_from([1, 31, 64, 200]))
+def test_keywords_as_text_as_pairs_and_by_hand_are_the_same(
+    weights: dict[str, float], name: str, bits: int
+) -> None:
+    recipe = nd.preset("keywords", hash=name, bits=bits)
+    width = HASHES[name].bits
+    hashes = hash_features(HASHES[name], [word.encode() for word in weights])
+    pairs = [(expanded(x, width, bits), w) for x, w in zip(hashes, weights.values(), strict=True)]
+    wanted = nd.simhash(pairs, bits) if weights else None
+    assert nd.simhash(weights.items(), bits, hash=name) == (wanted or 0)
+    lines = "\n".join(f"{word}\t{weight}" for word, weight in weights.items())
+    for text in (lines, json.dumps(weights), json.dumps(list(weights.items()))):
+        assert nd.fingerprint(text, recipe) == wanted
+        assert nd.explain(text, recipe=recipe).fingerprint == wanted
+
+
+def test_the_heaviest_keywords_are_kept_and_one_without_weight_counts_once() -> None:
+    recipe = nd.preset("keywords", top=2)
+    assert nd.fingerprint("a 1\nb b 3\nc 2\n", recipe) == nd.simhash(
+        [("b b", 3), ("c", 2)], hash="xxh3"
+    )
+    assert nd.fingerprint("a", recipe) == nd.simhash([("a", 1)], hash="xxh3")
+
+
+@pytest.mark.parametrize("text", ["a b", "a -1", "a nan", "[1]", '{"a": "x"}', '{"a": NaN}', "{"])
+def test_a_keyword_without_a_weight_is_refused(text: str) -> None:
+    with pytest.raises(DataError, match=r"has no weight: end it by a number|keywords are "):
+        nd.fingerprint(text, nd.preset("keywords"))
+
+
+def test_words_need_a_hash_and_numbers_take_none() -> None:
+    with pytest.raises(UsageError, match=r"to hash words, name how, as in hash='xxh3'"):
+        nd.simhash([("a", 1)])
+    with pytest.raises(UsageError, match=r"with hash='fnv1a' pass pairs of a word and a weight"):
+        nd.simhash([(5, 1)], hash="fnv1a")
+    with pytest.raises(UsageError, match=r"the weight of features\[0\] is -1"):
+        nd.simhash([("a", -1)], hash="fnv1a")
+    with pytest.raises(RecipeError, match="did you mean fnv1"):
+        nd.simhash([("a", 1)], hash="fnv")
+
+
 def test_text_gives_yanyiwus_published_value() -> None:
     pytest.importorskip("jieba")
+    sentence = (
+        "我是蓝翔技工拖拉机学院手扶拖拉机专业的。"
+        "不用多久，我就会升职加薪，当上总经理，出任CEO，走上人生巅峰。"  # noqa: RUF001
+    )
+    assert nd.fingerprint(sentence, nd.preset("yanyiwu")) == 17831459094038722629
     assert nd.fingerprint("你好世界", nd.preset("yanyiwu", top=3)) == 17676873585679812141
 
 
@@ -119,7 +179,7 @@ def test_scrapinghub_loses_its_lowest_sum_and_reverses_the_others() -> None:
     assert nd.fingerprint("a", recipe) == int(f"{value:064b}"[::-1], 2) << 1 & 2**64 - 1
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", sorted(PRESETS.keys() - {"keywords"}))
 def test_every_preset_takes_any_text_and_gives_its_width(name: str) -> None:
     if PRESETS[name].options.get("top", 0) != 0:
         pytest.importorskip("jieba")
@@ -257,7 +317,7 @@ def test_a_preset_has_no_features_for_similarity(tmp_path: Path) -> None:
 @given(text=st.text(max_size=40) | st.text("aB_9 .中", max_size=40))
 def test_the_fast_way_of_a_preset_is_that_of_its_features(text: str) -> None:
     for name, found in PRESETS.items():
-        if found.direct is not None:
+        if found.direct is not None and name != "keywords":
             for bits in (24, 64, 128):
                 recipe = nd.preset(name, bits=bits)
                 slow = found.fold(found.features(text, recipe), recipe)

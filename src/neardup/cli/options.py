@@ -201,6 +201,12 @@ Idf = Annotated[
         rich_help_panel=RECIPE_PANEL,
     ),
 ]
+IdfTable = Annotated[
+    str | None,
+    typer.Option(
+        "--idf", metavar="FILE", help="The table of neardup idf that the index was made with."
+    ),
+]
 Missing = Annotated[
     str | None,
     typer.Option(
@@ -235,6 +241,14 @@ FoldChinese = Annotated[
     typer.Option(
         "--fold-chinese",
         help="simplified or traditional: one way of writing Chinese.",
+        rich_help_panel=RECIPE_PANEL,
+    ),
+]
+Dictionary = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="For jieba: words that its dictionary lacks, one a line, as in jieba's own.",
         rich_help_panel=RECIPE_PANEL,
     ),
 ]
@@ -276,6 +290,7 @@ _RECIPE_OPTIONS: Final = {
     "stopwords": Stopwords,
     "language": Language,
     "fold_chinese": FoldChinese,
+    "dictionary": Dictionary,
 }
 
 
@@ -363,6 +378,18 @@ def _read_bits(given: dict[str, Any]) -> None:
         given["bits"] = int(bits)
 
 
+def load_idf(path: str | None) -> None:
+    """Load the table of document frequencies that an index's recipe names, for this process.
+
+    Raises:
+        FileError, DataError: If it is none.
+    """
+    if path is not None:
+        from neardup.features.frequencies import load_table
+
+        load_table(path)
+
+
 def _read_words(given: dict[str, Any]) -> None:
     """Put the digest of a table and the words of a file in the place of their paths."""
     if given.get("idf", "jieba").partition(":")[0] != "jieba":
@@ -373,6 +400,10 @@ def _read_words(given: dict[str, Any]) -> None:
         from neardup.features.stopwords import read_stop_words
 
         given["stopwords"] = read_stop_words(given["stopwords"])
+    if "dictionary" in given:
+        from neardup.features.jieba_words import read_dictionary
+
+        given["dictionary"] = read_dictionary(given["dictionary"])
 
 
 def skip_errors(on_error: str, rejects: str | None) -> bool:

@@ -27,6 +27,7 @@ __all__ = [
     "KERNEL_TOKENS",
     "NO_TABLE",
     "check_tokens",
+    "checked_dictionary",
     "custom_tokens",
     "document_tokens",
     "features_of",
@@ -92,7 +93,7 @@ def document_tokens(data: Any, begin: int, end: int, recipe: Choices) -> list[st
     if recipe.tokens in KERNEL_TOKENS:
         tokens = kernel_slices(data, begin, end, recipe, recipe.tokens == "chars", 1)
     else:
-        tokens = _tokenise(normalised(data, begin, end, recipe), recipe.tokens)
+        tokens = _tokenise(normalised(data, begin, end, recipe), recipe)
     stops = stop_tokens(recipe)
     return [token for token in tokens if token not in stops] if stops else tokens
 
@@ -184,11 +185,12 @@ def _class_of(character: str) -> int:
     return entry >> CLASS_SHIFT & 7
 
 
-def _tokenise(text: str, tokens: str) -> list[str]:
+def _tokenise(text: str, recipe: Choices) -> list[str]:
+    tokens = recipe.tokens
     if tokens.startswith("regex:"):
         return [found[0] for found in re.finditer(tokens[6:], text) if found[0]]
     if tokens in JIEBA:
-        return _chinese_words(text, tokens)
+        return _chinese_words(text, tokens, _own_words(recipe))
     if tokens not in _CUSTOM:
         raise RecipeError(f"tokens is {tokens!r}: register it first with neardup.custom_tokens")
     given: Any = _CUSTOM[tokens](text)
@@ -201,10 +203,43 @@ def _tokenise(text: str, tokens: str) -> list[str]:
     return [token for token in given if token]
 
 
-def _chinese_words(text: str, tokens: str) -> list[str]:
+def checked_dictionary(recipe: Choices) -> tuple[str, ...]:
+    """The words that a recipe gives to jieba, in order and each once.
+
+    Raises:
+        RecipeError: If its tokens are not jieba's, or it is no list of words.
+    """
+    lines: Any = recipe.dictionary
+    if recipe.tokens not in JIEBA:
+        raise RecipeError(f"dictionary is for tokens {', '.join(JIEBA)}, not {recipe.tokens}")
+    if isinstance(lines, str) or not isinstance(lines, Iterable):
+        raise RecipeError(f"dictionary is {lines!r:.60}: pass a list of words")
+    words: list[str] = list(dict.fromkeys(lines))
+    for line in words:
+        if not isinstance(line, str) or not re.fullmatch(r"\S+( [1-9][0-9]{0,8})?", line):
+            raise RecipeError(
+                f"dictionary has {line!r:.60}: write a word without spaces, and its frequency after"
+                " one space if it should have one"
+            )
+    return tuple(words)
+
+
+@functools.lru_cache(maxsize=64)
+def _own_words(recipe: Choices) -> tuple[str, ...]:
+    """The recipe's dictionary, its words normalised as a text is."""
+    found = []
+    for line in recipe.dictionary or ():
+        word, space, frequency = line.partition(" ")
+        data = np.frombuffer(word.encode("utf-8", "replace"), np.uint8)
+        if word := normalised(data, 0, data.size, recipe).strip():
+            found.append(f"{word}{space}{frequency}")
+    return tuple(found)
+
+
+def _chinese_words(text: str, tokens: str, own: tuple[str, ...]) -> list[str]:
     from neardup.features.jieba_words import cut_for_search, cut_precise, is_keyword
 
-    cut = cut_for_search(text) if tokens == "jieba-search" else cut_precise(text)
+    cut = cut_for_search(text, own) if tokens == "jieba-search" else cut_precise(text, own)
     right = is_keyword if tokens == "jieba-keywords" else _has_letter
     return [word for word in cut if right(word)]
 

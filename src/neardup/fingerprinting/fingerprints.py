@@ -286,7 +286,8 @@ def _fingerprint_one_by_one(
     for i in range(len(block)):
         begin, end = block.offsets[i], block.offsets[i + 1]
         if recipe.preset is not None:
-            value, count = _preset_value(block.data[begin:end].tobytes(), recipe, keep_features), 1
+            given = _preset_value(block.data[begin:end].tobytes(), recipe, keep_features)
+            value, count = given or 0, int(given is not None)
         else:
             hashes, weights = weighted_features(block.data, begin, end, recipe)
             wide = [expanded(found, width, recipe.bits) for found in hashes]
@@ -301,7 +302,7 @@ def _fingerprint_one_by_one(
     return np.array(kept, np.uint64)
 
 
-def _preset_value(text: bytes, recipe: Recipe, keep_features: bool) -> int:
+def _preset_value(text: bytes, recipe: Recipe, keep_features: bool) -> int | None:
     from neardup.fingerprinting.libraries.table import fingerprint_text
 
     if keep_features:

@@ -10,6 +10,7 @@ import numpy as np
 
 from neardup.errors import UsageError
 from neardup.features.choices import MAX_BITS
+from neardup.features.hashes import expanded, find_hash, hash_features
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -39,12 +40,8 @@ def hashes_and_units(features: Any) -> tuple[list[int], list[int]]:
         >>> hashes_and_units([(5, 1), (6, 0.5)])
         ([5, 6], [65536, 32768])
     """
-    try:
-        pairs = list(features)
-    except TypeError:
-        raise UsageError(f"features is {features!r:.60}: pass (hash, weight) pairs") from None
     hashes, units = [], []
-    for at, pair in enumerate(pairs):
+    for at, pair in enumerate(_listed(features)):
         try:
             given, weight = pair
         except (TypeError, ValueError):
@@ -56,7 +53,19 @@ def hashes_and_units(features: Any) -> tuple[list[int], list[int]]:
     return hashes, units
 
 
+def _listed(features: Any) -> list[Any]:
+    try:
+        return list(features)
+    except TypeError:
+        raise UsageError(f"features is {features!r:.60}: pass (hash, weight) pairs") from None
+
+
 def _checked_hash(given: Any, at: int) -> int:
+    if isinstance(given, str | bytes):
+        raise UsageError(
+            f"the hash of features[{at}] is {given!r:.60}: to hash words, name how, as in"
+            " hash='xxh3'"
+        )
     try:
         value = operator.index(given)
     except TypeError:
@@ -136,27 +145,57 @@ def weight_of_ones(hashes: Sequence[int], weights: Sequence[int] | None, bits: i
     return sums[:bits]
 
 
-def simhash(features: Iterable[tuple[int, float]], bits: int = 64) -> int:
-    """Fold (hash, weight) pairs into a fingerprint: bit j is 1 where the weights with bit j lead.
+def simhash(
+    features: Iterable[tuple[int | str | bytes, float]],
+    bits: int = 64,
+    *,
+    hash: str | None = None,  # noqa: A002
+) -> int:
+    """Fold weighted features into a fingerprint: bit j is 1 where the weights with bit j lead.
 
     Args:
-        features: Hashes (ints, of which the low `bits` bits count) with finite weights from 0 up,
-            which are rounded to multiples of 2**-16. For vectors, whose numbers may be negative,
-            see `project`.
+        features: Hashes (ints, of which the low `bits` bits count), or words if `hash` is given,
+            each with a finite weight from 0 up, which is rounded to a multiple of 2**-16. For
+            vectors, whose numbers may be negative, see `project`.
         bits: Width of the result, 1 or more.
+        hash: The feature hash of the words by name, as in a recipe, such as "xxh3" or "fnv1a"; a
+            hash that is too narrow is expanded as there.
 
     Returns:
         The fingerprint; 0 for no features.
 
     Raises:
         UsageError: If a hash is no whole number or negative, a weight is negative or not finite,
-            something is no such pair, or `bits` is out of range.
+            something is no such pair, there are words without a `hash` or numbers with one, or
+            `bits` is out of range.
+        RecipeError: For an unknown `hash`; near ones are suggested.
 
     Example:
         >>> simhash([(0b1010, 1), (0b1000, 1), (0b0111, 1)], bits=4)
         10
+        >>> f"{simhash([('harbour', 2.5), ('monday', 1)], hash='fnv1a'):x}"
+        '66223055b061ec68'
     """
     if not isinstance(bits, int) or isinstance(bits, bool) or not 1 <= bits <= MAX_BITS:
         raise UsageError(f"bits is {bits!r}: use a whole number from 1 to {MAX_BITS:,}")
+    if hash is not None:
+        features = _hashed(features, hash, bits)
     hashes, units = hashes_and_units(features)
     return majority(hashes, units, bits)
+
+
+def _hashed(features: Any, name: str, bits: int) -> list[tuple[int, float]]:
+    """The pairs with the hash of each word in its place."""
+    found = find_hash(name)
+    words, weights = [], []
+    for at, pair in enumerate(_listed(features)):
+        word = pair[0] if isinstance(pair, tuple | list) and len(pair) == 2 else None
+        if not isinstance(word, str | bytes):
+            raise UsageError(
+                f"features[{at}] is {pair!r:.60}: with hash={name!r} pass pairs of a word and a"
+                " weight"
+            )
+        words.append(word.encode("utf-8", "replace") if isinstance(word, str) else word)
+        weights.append(pair[1])
+    hashes = (expanded(value, found.bits, bits) for value in hash_features(found, words))
+    return list(zip(hashes, weights, strict=True))

@@ -36,6 +36,7 @@ LATER_FIELDS: Final[dict[str, Any]] = {
     "missing": "default",
     "language": None,
     "fold_chinese": None,
+    "dictionary": None,
 }
 
 
@@ -74,6 +75,9 @@ class Recipe:
         language: "tr" or "az": the capital of the dotless letter is I, of the dotted one it is İ.
         fold_chinese: Write Chinese in "simplified" or "traditional" characters first (an extra);
             it becomes that, ":" and the release of OpenCC.
+        dictionary: Words that jieba's dictionary lacks, for tokens of jieba: each a word, and its
+            frequency after a space if it should not be found by jieba's own rule, as in the lines
+            of jieba.load_userdict.
 
     Raises:
         RecipeError: For a value outside the lists and ranges above.
@@ -99,6 +103,7 @@ class Recipe:
     missing: str = "default"
     language: str | None = None
     fold_chinese: str | None = None
+    dictionary: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         """Refuse what cannot be computed."""
@@ -229,6 +234,10 @@ def _check_words(recipe: Recipe) -> None:
         _one_of("language", recipe.language, LANGUAGES)
         if not recipe.casefold:
             raise RecipeError(f"language is {recipe.language!r}: it only matters with casefold")
+    if recipe.dictionary is not None:
+        from neardup.features.tokens import checked_dictionary
+
+        object.__setattr__(recipe, "dictionary", checked_dictionary(recipe))
     if recipe.fold_chinese is not None:
         from neardup.features.rewrite import named_conversion
 

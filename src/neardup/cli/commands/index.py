@@ -106,6 +106,7 @@ def add(
         typer.Option("--foreign", help="Take fingerprints of no known recipe as the index's."),
     ] = False,
     verify: _Verify = False,
+    idf: shared.IdfTable = None,
     json: shared.Json = False,
 ) -> None:
     """Store the documents of files, or of fingerprint files; an id that is stored is replaced.
@@ -127,6 +128,7 @@ def add(
     from neardup.index import DurableIndex
     from neardup.pipeline.index import Numbers, add_files
 
+    shared.load_idf(idf)
     is_number = fingerprint_field is not None
     fields = (fingerprint_field,) if fingerprint_field else shared.text_fields(text)
     read = ReadOptions(fields, id_field, skip)
@@ -191,6 +193,7 @@ def query(
     on_error: shared.OnError = "stop",
     rejects: shared.RejectsFile = None,
     verify: _Verify = False,
+    idf: shared.IdfTable = None,
     json: shared.Json = False,
 ) -> None:
     """Find what is stored near a text, a fingerprint, or each document of files.
@@ -217,6 +220,7 @@ def query(
     from neardup.index import DurableIndex
     from neardup.pipeline.index import Reach, ask_files
 
+    shared.load_idf(idf)
     with DurableIndex.open(folder, readonly=True, verify=verify) as index:
         if single:
             given = _asked(query_text, fingerprint)

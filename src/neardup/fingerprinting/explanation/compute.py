@@ -149,7 +149,7 @@ def _own_features(text: str, recipe: Recipe) -> _Weighted:
 
 def _preset_features(text: str, recipe: Recipe) -> _Weighted:
     """A preset's features; the fold of a single one of weight 1 is its hash, as the sums see it."""
-    from neardup.fingerprinting.libraries.table import PRESETS
+    from neardup.fingerprinting.libraries.table import PRESETS, fingerprint_text
 
     found = PRESETS[str(recipe.preset)]
     given = found.features(text, recipe)
@@ -163,7 +163,7 @@ def _preset_features(text: str, recipe: Recipe) -> _Weighted:
         Feature(_shown(name), counts[name], weight, hashes[name])
         for name, weight in weights.items()
     ]
-    return _Weighted(features, found.fold(given, recipe), _sums(in_order, recipe.bits))
+    return _Weighted(features, fingerprint_text(text, recipe), _sums(in_order, recipe.bits))
 
 
 def _sums(features: Sequence[Feature], bits: int) -> list[float]:

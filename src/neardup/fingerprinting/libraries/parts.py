@@ -47,7 +47,8 @@ class Preset:
         widths: Bits that it can give.
         options: The recipe fields that it heeds, with its own defaults; always has `bits`.
         source: Where the definition is from.
-        direct: Text to value in one go, where there is a faster way than by its features.
+        direct: Text to value in one go, where there is a faster way than by its features, or some
+            texts have none.
     """
 
     about: str
@@ -56,7 +57,7 @@ class Preset:
     widths: Container[int]
     source: str
     options: Mapping[str, Any] = field(default_factory=lambda: {"bits": 64})
-    direct: Callable[[str, Choices], int] | None = None
+    direct: Callable[[str, Choices], int | None] | None = None
 
 
 def simple_lower(text: str) -> str:

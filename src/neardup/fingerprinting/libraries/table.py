@@ -10,6 +10,7 @@ from neardup.fingerprinting.libraries import (
     ferd,
     gaoya,
     go,
+    keywords,
     pypi_simhash,
     scrapinghub,
     seomoz,
@@ -37,6 +38,7 @@ _MODULES: Final = (
     trafilatura,
     ferd,
     scrapinghub,
+    keywords,
 )
 
 
@@ -52,8 +54,8 @@ ALIASES: Final[Aliases] = {
 }
 
 
-def fingerprint_text(text: str, recipe: Choices) -> int:
-    """The value that the recipe's preset gives a text; also for the empty one."""
+def fingerprint_text(text: str, recipe: Choices) -> int | None:
+    """The value that the recipe's preset gives a text; libraries give one to the empty text too."""
     found = find_preset(recipe.preset)
     if found.direct is not None:
         return found.direct(text, recipe)
