@@ -1,0 +1,87 @@
+"""The two documents that `compare` and `explain` take, and the options of each side."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from neardup.cli import options as shared
+from neardup.errors import UsageError
+
+__all__ = ["TextA", "TextB", "Tops", "texts", "tops", "two_texts"]
+
+TextA = Annotated[
+    str | None, typer.Option("--text-a", metavar="TEXT", help="The first text itself.")
+]
+TextB = Annotated[
+    str | None, typer.Option("--text-b", metavar="TEXT", help="The second text itself.")
+]
+Tops = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--top",
+        metavar="N",
+        help="Keep the N heaviest features only; given twice, of A and of B.",
+        rich_help_panel=shared.RECIPE_PANEL,
+        show_default=False,
+    ),
+]
+
+
+def tops(given: list[str] | None) -> int | tuple[int, int] | None:
+    """Read --top, which may be given for each side.
+
+    Raises:
+        UsageError: If it is no whole number from 1 up, or is given three times.
+    """
+    for each in given or []:
+        if not each.isdecimal() or not int(each):
+            raise UsageError(f"--top is {each!r}: use a whole number from 1 up")
+    match [int(each) for each in given or []]:
+        case []:
+            return None
+        case [one]:
+            return one
+        case [one, other]:
+            return one, other
+        case _:
+            raise UsageError("--top is given three times or more: give one, or one for each text")
+
+
+def texts(documents: list[str], first: str | None, second: str | None, fields: str) -> list[str]:
+    """Read the documents that are named, beside the texts that are given.
+
+    Raises:
+        UsageError: If there are more than two, or standard input is named twice.
+        FileError, DataError: If one cannot be read.
+    """
+    if documents.count("-") > 1:
+        raise UsageError("standard input (-) is named twice: name a file for one of them")
+    if len(documents) + sum(x is not None for x in (first, second)) > 2:
+        raise UsageError(f"{documents[-1]}: two documents are enough; leave one out")
+
+    from neardup.documents import ReadOptions
+    from neardup.pipeline.named_texts import read_document
+
+    read = ReadOptions(shared.text_fields(fields))
+    named = [read_document(name, read) for name in documents]
+    if first is not None:
+        named.insert(0, first)
+    if second is not None:
+        named.append(second)
+    return named
+
+
+def two_texts(
+    documents: list[str], first: str | None, second: str | None, fields: str
+) -> tuple[str, str]:
+    """As `texts`, of exactly two.
+
+    Raises:
+        UsageError, FileError, DataError: As `texts`.
+    """
+    if len(documents) + sum(x is not None for x in (first, second)) < 2:
+        raise UsageError("name two documents: files A and B, or --text-a TEXT and --text-b TEXT")
+    one, other = texts(documents, first, second, fields)
+    return one, other
