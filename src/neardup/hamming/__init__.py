@@ -14,6 +14,7 @@ from neardup.runtime.lazy import lazily
 if TYPE_CHECKING:
     from neardup.hamming.all_pairs import pairs
     from neardup.hamming.clusters import components, greedy
+    from neardup.hamming.new_pairs import cross_pairs
     from neardup.hamming.plans.join import plan_pairs
     from neardup.hamming.search.comparison import plan
     from neardup.hamming.spilled.batches import Limits, pair_batches
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Limits",
     "components",
+    "cross_pairs",
     "greedy",
     "pair_batches",
     "pairs",
@@ -37,6 +39,7 @@ _HOMES: Final = {
         "components",
         "greedy",
     ),
+    "new_pairs": ("cross_pairs",),
     "plans.join": ("plan_pairs",),
     "search.comparison": ("plan",),
     "spilled.batches": (

@@ -6,6 +6,7 @@ One file for each thing that a user asks for: `deduplicate`, `fingerprint`, `pai
 
 from neardup.pipeline.deduplicate import DedupResult, Outputs, dedup, dedup_files, dedup_texts
 from neardup.pipeline.fingerprint import fingerprint_files
+from neardup.pipeline.new_pairs import new_pairs_file
 from neardup.pipeline.pair_files import clusters_file, pairs_file
 from neardup.pipeline.run.against import Against
 from neardup.pipeline.run.resources import Resources
@@ -21,6 +22,7 @@ __all__ = [
     "dedup_files",
     "dedup_texts",
     "fingerprint_files",
+    "new_pairs_file",
     "pairs_file",
     "similar_pairs",
 ]

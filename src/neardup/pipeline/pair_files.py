@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from neardup.hamming.spilled.batches import FoundPairs
     from neardup.runtime.progress import Progress
 
-__all__ = ["clusters_file", "pairs_file"]
+__all__ = ["clusters_file", "fingerprint_files_of", "pairs_file"]
 
 ROWS_AT_ONCE: Final = 1 << 20
 SEARCHES: Final = {"greedy": spilled_greedy, "components": spilled_components}
@@ -65,7 +65,7 @@ def pairs_file(
     check_request(distance, plan, limits)
     shown = progress or Quiet()
     watch = Stopwatch(shown)
-    files = _files(paths)
+    files = fingerprint_files_of(paths)
     with OutputSet(files, limits.tmp) as written:
         written.check(output)
         reader = FingerprintReader(files)
@@ -117,7 +117,7 @@ def clusters_file(
         raise UsageError(f"policy is {policy!r}: use greedy or components")
     shown = progress or Quiet()
     watch = Stopwatch(shown)
-    files = _files(paths)
+    files = fingerprint_files_of(paths)
     with OutputSet(files, limits.tmp) as written:
         written.check(output)
         reader = FingerprintReader(files)
@@ -154,7 +154,7 @@ def _runs(labels: Any) -> Iterator[tuple[Any, Any]]:
         yield part, np.arange(first, first + len(part), dtype=np.uint64)
 
 
-def _files(paths: str | Sequence[str]) -> list[str]:
+def fingerprint_files_of(paths: str | Sequence[str]) -> list[str]:
     """The files that one path or several name."""
     files = []
     for path in [paths] if isinstance(paths, str) else paths:

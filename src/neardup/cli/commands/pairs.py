@@ -39,6 +39,15 @@ def pairs(
     policy: Annotated[
         str | None, typer.Option("--policy", help="Of clusters: greedy (default) or components.")
     ] = None,
+    against: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--against",
+            metavar="OLD.parquet",
+            help="Pairs of the new FPS.parquet, held in memory, with these, which pass by once; may"
+            " be given often.",
+        ),
+    ] = None,
     distance: shared.Distance = 3,
     plan: shared.Plan = "auto",
     workers: shared.Workers = None,
@@ -54,17 +63,21 @@ def pairs(
     neardup pairs news.parquet --distance 3 -o pairs.csv
 
     neardup pairs 'fingerprints/*.parquet' --clusters clusters.parquet --memory 12G
+
+    neardup pairs news.parquet --against 'fingerprints/*.parquet' -o pairs.csv
     """
     if (output is None) == (clusters is None):
         raise UsageError("say what to write: -o PAIRS, or --clusters FILE")
     if policy is not None and clusters is None:
         raise UsageError("--policy belongs to --clusters FILE")
+    if against and clusters is not None:
+        raise UsageError("--against gives pairs: write them with -o PAIRS, without --clusters")
     shared.check_json(json, output, clusters)
     shared.check_folder(tmp)
 
     from neardup.cli.screen import print_summary, progress
     from neardup.hamming import Limits
-    from neardup.pipeline import clusters_file, pairs_file
+    from neardup.pipeline import clusters_file, new_pairs_file, pairs_file
 
     limits = Limits(memory, tmp, workers)
     found: ClustersSummary | PairsSummary
@@ -74,5 +87,9 @@ def pairs(
             found = clusters_file(fingerprints, clusters, distance, plan, policy, limits, shown)
         else:
             assert output is not None  # noqa: S101  # checked above
-            found = pairs_file(fingerprints, output, distance, plan, limits, shown)
+            given = output, distance, plan, limits, shown
+            if against:
+                found = new_pairs_file(fingerprints, against, *given)
+            else:
+                found = pairs_file(fingerprints, *given)
     print_summary(found, json)
