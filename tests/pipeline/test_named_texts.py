@@ -13,8 +13,8 @@ import pytest
 
 from neardup.documents import ReadOptions
 from neardup.errors import DataError, FileError, UsageError
-from neardup.pipeline.named_texts import read_document, texts_of
-from neardup.pipeline.removed import removed_documents
+from neardup.pipeline.evidence.named_texts import read_document, texts_of
+from neardup.pipeline.evidence.removed import removed_documents
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -62,7 +62,7 @@ def texts(documents: list[str], first: str | None, second: str | None, fields: s
         raise UsageError(f"{documents[-1]}: two documents are enough; leave one out")
 
     from neardup.documents import ReadOptions
-    from neardup.pipeline.named_texts import read_document
+    from neardup.pipeline.evidence.named_texts import read_document
 
     read = ReadOptions(shared.text_fields(fields))
     named = [read_document(name, read) for name in documents]

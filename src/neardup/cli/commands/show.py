@@ -15,7 +15,7 @@ from neardup.cli import options as shared
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from neardup.pipeline.removed import Removed, RemovedDocument
+    from neardup.pipeline.evidence.removed import Removed, RemovedDocument
 
 __all__ = ["show"]
 
@@ -61,7 +61,7 @@ def show(
     neardup show dropped.csv news.jsonl --id id --show 100
     """
     from neardup.documents import ReadOptions
-    from neardup.pipeline.removed import removed_documents
+    from neardup.pipeline.evidence.removed import removed_documents
 
     read = ReadOptions(shared.text_fields(text), id_field)
     found = removed_documents(duplicates, inputs or [], read, number, format_name)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from neardup.documents import ReadOptions, open_sources
 from neardup.errors import DataError, UsageError
 from neardup.fingerprinting.explanation import WordDiff, word_diff
-from neardup.pipeline.named_texts import texts_of
+from neardup.pipeline.evidence.named_texts import texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -1,0 +1,1 @@
+"""Documents read again to be looked at: by name, and those that a run removed."""
