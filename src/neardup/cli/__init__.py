@@ -22,6 +22,7 @@ from neardup.cli.commands.idf import app as idf
 from neardup.cli.commands.index import app as index
 from neardup.cli.commands.pairs import pairs
 from neardup.cli.commands.show import show
+from neardup.cli.progress_lines import tells_progress
 from neardup.errors import NeardupError
 from neardup.runtime.signals import Interrupts
 from neardup.version import __version__
@@ -30,6 +31,17 @@ __all__ = ["app", "main"]
 
 INTERRUPTED: Final = 130
 _FILE_ERROR: Final = 3
+_NO_READER: Final = 141
+_ALSO_CALLED: Final = {
+    "--threshold": "--similarity",
+    "--jaccard": "--measure jaccard",
+    "--k": "--distance",
+    "--threads": "--workers",
+    "--field": "--text",
+    "--column": "--text",
+    "--out": "--output",
+    "--shingle": "--ngram",
+}
 # Click's UsageError; where Typer keeps Click depends on its version.
 _USAGE_ERRORS: Final[Any] = typer.BadParameter.__bases__
 
@@ -38,11 +50,12 @@ app = typer.Typer(
     help="Find and remove near-duplicate documents.",
     epilog="Try: neardup demo",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for command in (dedup, show, fingerprint, pairs, compare, explain, demo):
+for command in (dedup, fingerprint, pairs):
+    app.command()(tells_progress(command))
+for command in (show, compare, explain, demo):
     app.command()(command)
 app.command(name="compile")(compile_kernels)
 app.add_typer(idf)
@@ -68,18 +81,22 @@ def main() -> None:
     """Run a command; every error that neardup raises becomes one line and an exit code."""
     with Interrupts() as interrupts:
         try:
-            code = app(standalone_mode=False)
+            code = app(standalone_mode=False, prog_name="neardup")
             sys.stdout.flush()
         except NeardupError as error:
+            if isinstance(error.__context__, BrokenPipeError):
+                _end_quietly()
             is_ended = error.exit_code == INTERRUPTED
             _fail(str(error), interrupts.exit_code if is_ended else error.exit_code)
         except (KeyboardInterrupt, typer.Abort) as error:
-            _fail(f"interrupted: {_what_is_there(error)}", interrupts.exit_code)
+            again = "; run the same command again to go on where it stopped"
+            resumes = any(each.partition("=")[0] == "--resume" for each in sys.argv)
+            left = f"interrupted: {_what_is_there(error)}{again * resumes}"
+            _fail(left, interrupts.exit_code)
         except MemoryError:
             _fail("out of memory: give it a smaller input or more memory", 1)
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            _fail("cannot write the standard output: broken pipe", _FILE_ERROR)
+            _end_quietly()
         except OSError as error:
             _fail(f"a read or a write failed: {error}", _FILE_ERROR)
         except _USAGE_ERRORS as error:
@@ -97,7 +114,17 @@ def _fail_usage(error: Any) -> NoReturn:
     message, code = error.format_message(), error.exit_code
     if not message:  # no arguments at all: the help was shown
         sys.exit(code)
-    _fail(f"{message.rstrip('.')} (see neardup --help)", code)
+    context = getattr(error, "ctx", None)
+    page = context.command_path if context else "neardup"
+    wanted = _ALSO_CALLED.get(getattr(error, "option_name", ""))
+    hint = f"; did you mean {wanted}?" if wanted else ""
+    _fail(f"{message.rstrip('.')}{hint} (see {page} --help)", code)
+
+
+def _end_quietly() -> NoReturn:
+    """End as other filters do where nobody reads their output any more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(_NO_READER)
 
 
 def _fail(message: str, code: int) -> NoReturn:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_type_hints
 
 import typer
 
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
     from neardup.fingerprinting.recipe import Recipe
 
 RECIPE_PANEL = "Recipe"
+INPUT_PANEL = "Input"
+MATCH_PANEL = "What matches"
+KEEP_PANEL = "What is kept"
+RESULTS_PANEL = "Results"
+RUN_PANEL = "Running"
 
 
 def _whole(least: int) -> Any:
@@ -31,10 +37,23 @@ def _whole(least: int) -> Any:
 
 
 def _number(value: str) -> float:
+    text = str(value)
     try:
-        return float(value)
+        number = float(text)
+        if 0 < number <= 1:
+            return number
     except ValueError:
-        raise typer.BadParameter(f"{value!r}: use a number above 0, up to 1") from None
+        number = _meant(text)
+    hint = f"; {number / 100:g}?" if 1 < number <= _HUNDRED else f"; {number:g}?" * (0 < number < 1)
+    raise typer.BadParameter(f"{text!r}: use a number above 0, up to 1{hint}")
+
+
+def _meant(text: str) -> float:
+    """What a number written as a percentage or with a comma may mean; 0 for anything else."""
+    try:
+        return float(text.rstrip("% ").replace(",", "."))
+    except ValueError:
+        return 0.0
 
 
 Inputs = Annotated[
@@ -55,6 +74,7 @@ Distance = Annotated[
         parser=_whole(0),
         metavar="BITS",
         help="Fingerprint bits that may differ.",
+        rich_help_panel=MATCH_PANEL,
     ),
 ]
 ExactDistance = Annotated[
@@ -65,6 +85,7 @@ ExactDistance = Annotated[
         parser=_whole(0),
         metavar="BITS",
         help="Match by fingerprint instead: bits that may differ.",
+        rich_help_panel=MATCH_PANEL,
     ),
 ]
 Similarity = Annotated[
@@ -75,16 +96,24 @@ Similarity = Annotated[
         parser=_number,
         metavar="S",
         help="Least similarity of a match. (default: 0.8)",
+        rich_help_panel=MATCH_PANEL,
     ),
 ]
 Verify = Annotated[
     float | None,
     typer.Option(
-        "--verify", parser=_number, metavar="S", help="With --distance: least similarity as well."
+        "--verify",
+        parser=_number,
+        metavar="S",
+        help="With --distance: least similarity as well.",
+        rich_help_panel=MATCH_PANEL,
     ),
 ]
 Measure = Annotated[
-    str, typer.Option("--measure", help="Similarity: jaccard, cosine or containment.")
+    str,
+    typer.Option(
+        "--measure", help="Similarity: jaccard, cosine or containment.", rich_help_panel=MATCH_PANEL
+    ),
 ]
 Recall = Annotated[
     float,
@@ -93,23 +122,39 @@ Recall = Annotated[
         parser=_number,
         metavar="R",
         help="Least share of the similar pairs to find; 1 is all.",
+        rich_help_panel=MATCH_PANEL,
     ),
 ]
-Memory = Annotated[str | None, typer.Option("--memory", metavar="SIZE", help="Budget, such as 2G.")]
+Memory = Annotated[
+    str | None,
+    typer.Option("--memory", metavar="SIZE", help="Budget, such as 2G.", rich_help_panel=RUN_PANEL),
+]
 TextField = Annotated[
     str,
     typer.Option(
         "--text",
         metavar="FIELD[,FIELD]",
         help="Field with the text; doc.body is a field in a field.",
+        rich_help_panel=INPUT_PANEL,
     ),
 ]
 IdField = Annotated[
-    str | None, typer.Option("--id", metavar="FIELD", help="Field with the id; else file:row.")
+    str | None,
+    typer.Option(
+        "--id",
+        metavar="FIELD",
+        help="Field with the id; else file:row.",
+        rich_help_panel=INPUT_PANEL,
+    ),
 ]
 Within = Annotated[
     str | None,
-    typer.Option("--within", metavar="FIELD", help="Compare only equal values of a field."),
+    typer.Option(
+        "--within",
+        metavar="FIELD",
+        help="Compare only equal values of a field.",
+        rich_help_panel=MATCH_PANEL,
+    ),
 ]
 Format = Annotated[
     str | None,
@@ -117,6 +162,7 @@ Format = Annotated[
         "--format",
         help="Of all inputs: jsonl, json (an array), csv, tsv, parquet, arrow, or text (each"
         " file is a document).",
+        rich_help_panel=INPUT_PANEL,
     ),
 ]
 Delimiter = Annotated[
@@ -125,6 +171,7 @@ Delimiter = Annotated[
         "--delimiter",
         metavar="CHAR",
         help="Between the fields of CSV, such as ';' or tab; the first lines tell unless given.",
+        rich_help_panel=INPUT_PANEL,
     ),
 ]
 Encoding = Annotated[
@@ -133,6 +180,7 @@ Encoding = Annotated[
         "--encoding",
         metavar="NAME",
         help="Of texts, JSON lines and CSV, such as cp1252 or utf-16; UTF-8 unless given.",
+        rich_help_panel=INPUT_PANEL,
     ),
 ]
 Extract = Annotated[
@@ -142,21 +190,44 @@ Extract = Annotated[
         metavar="main|all|none",
         help="Of HTML compare the main content, all visible text or the markup too; main of .html"
         " files unless given.",
+        rich_help_panel=INPUT_PANEL,
     ),
 ]
-OnError = Annotated[str, typer.Option("--on-error", help="Bad records: stop, or skip them.")]
+OnError = Annotated[
+    str,
+    typer.Option(
+        "--on-error", help="Bad records: stop, or skip them.", rich_help_panel=INPUT_PANEL
+    ),
+]
 RejectsFile = Annotated[
-    str | None, typer.Option("--rejects", metavar="FILE", help="Keep skipped records here.")
+    str | None,
+    typer.Option(
+        "--rejects", metavar="FILE", help="Keep skipped records here.", rich_help_panel=INPUT_PANEL
+    ),
 ]
 Workers = Annotated[
     int | None,
     typer.Option(
-        "--workers", parser=_whole(1), metavar="N", help="Threads; all processors unless given."
+        "--workers",
+        parser=_whole(1),
+        metavar="N",
+        help="Threads; all processors unless given.",
+        rich_help_panel=RUN_PANEL,
     ),
 ]
-Tmp = Annotated[str | None, typer.Option("--tmp", metavar="DIR", help="Folder for spill files.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
-Plan = Annotated[str, typer.Option("--plan", help=f"Search: {listed_plans(JOIN_PLANS)}.")]
+Tmp = Annotated[
+    str | None,
+    typer.Option("--tmp", metavar="DIR", help="Folder for spill files.", rich_help_panel=RUN_PANEL),
+]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print the summary as JSON.", rich_help_panel=RESULTS_PANEL)
+]
+Plan = Annotated[
+    str,
+    typer.Option(
+        "--plan", help=f"Search: {listed_plans(JOIN_PLANS)}.", rich_help_panel=MATCH_PANEL
+    ),
+]
 
 RecipeFile = Annotated[
     str | None,
@@ -274,6 +345,7 @@ Casefold = Annotated[
 ]
 
 
+_HUNDRED: Final = 100
 _RECIPE_OPTIONS: Final = {
     "recipe": RecipeFile,
     "preset": Preset,
@@ -294,14 +366,23 @@ _RECIPE_OPTIONS: Final = {
 }
 
 
-def takes_recipe(*, without: Collection[str] = ()) -> Callable[[Callable[..., None]], Any]:
+_SHOWN: Final = ("recipe", "preset", "tokens", "ngram")
+_MORE: Final = "\n\n    Further options of the recipe are those of neardup fingerprint."
+
+
+def takes_recipe(
+    *, without: Collection[str] = (), all_shown: bool = False
+) -> Callable[[Callable[..., None]], Any]:
     """Decorate a command: the recipe's options join its own, it gets `made`, the recipe of them.
 
     Args:
         without: Options that the command does not take.
+        all_shown: The help shows all of them; unless set, the first few, and where the others are.
     """
     options: dict[str, Any] = {
-        name: kind for name, kind in _RECIPE_OPTIONS.items() if name not in without
+        name: kind if all_shown or name in _SHOWN else _hidden(kind)
+        for name, kind in _RECIPE_OPTIONS.items()
+        if name not in without
     }
 
     def decorate(command: Callable[..., None]) -> Any:
@@ -322,11 +403,22 @@ def takes_recipe(*, without: Collection[str] = ()) -> Callable[[Callable[..., No
             for name, kind in options.items()
         ]
         signature = inspect.Signature([*own, *added])
+        if not all_shown and run.__doc__:
+            prose, example, rest = run.__doc__.partition("\n\n    Example")
+            run.__doc__ = f"{prose}{_MORE}{example}{rest}"
         run.__signature__ = signature  # type: ignore[attr-defined]
         run.__annotations__ = {x.name: x.annotation for x in signature.parameters.values()}
         return run
 
     return decorate
+
+
+def _hidden(kind: Any) -> Any:
+    """An option that works and is not in the help."""
+    value, info = get_args(kind)
+    info = copy.copy(info)
+    info.hidden = True
+    return Annotated[value, info]
 
 
 def make_recipe(path: str | None, **fields: Any) -> Recipe:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import typer
 
+from neardup.cli.progress_lines import Lines, lines_wanted
 from neardup.errors import RecipeError
 from neardup.runtime.progress import Progress, Quiet
 
@@ -43,7 +44,12 @@ class Summarised(Protocol):
 
 @contextmanager
 def progress() -> Iterator[Progress]:
-    """Show steps with rate and time left if the standard error is a terminal."""
+    """Show steps with rate and time left on a terminal, lines in a pipe if --progress asks."""
+    if lines_wanted.get():
+        shown = Lines()
+        yield shown
+        shown.end()
+        return
     if not sys.stderr.isatty():
         yield Quiet()
         return
@@ -52,18 +58,26 @@ def progress() -> Iterator[Progress]:
         BarColumn,
         DownloadColumn,
         SpinnerColumn,
+        Task,
         TimeElapsedColumn,
         TimeRemainingColumn,
         TransferSpeedColumn,
     )
     from rich.progress import Progress as Bar
+    from rich.text import Text
 
-    columns = (SpinnerColumn(), "{task.description:<6}", BarColumn(), DownloadColumn())
+    class Size(DownloadColumn):
+        def render(self, task: Task) -> Text:
+            return Text() if task.total is None else super().render(task)
+
+    columns = (SpinnerColumn(), "{task.description:<6}", BarColumn(), Size())
     with Bar(
         *columns,
         TransferSpeedColumn(),
         TimeElapsedColumn(),
+        "elapsed",
         TimeRemainingColumn(),
+        "left",
         console=Console(stderr=True),
         transient=True,
     ) as bar:

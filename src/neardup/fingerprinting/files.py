@@ -176,6 +176,11 @@ def _opening(path: str) -> Iterator[None]:
 
 
 def _damaged(path: str, error: Exception) -> DataError:
+    if "magic bytes" in str(error):
+        return DataError(
+            f"{path}: not a Parquet file, so it has no fingerprints; make them with"
+            f" `neardup fingerprint {path} -o FPS.parquet`"
+        )
     return DataError(f"{path}: not a Parquet file: {str(error).splitlines()[0]}")
 
 

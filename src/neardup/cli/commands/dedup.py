@@ -22,7 +22,11 @@ def dedup(
     output: Annotated[
         str | None,
         typer.Option(
-            "--output", "-o", metavar="OUT", help="Kept documents: a file, - or a folder/."
+            "--output",
+            "-o",
+            metavar="OUT",
+            help="Kept documents: a file, - or a folder/.",
+            rich_help_panel=shared.RESULTS_PANEL,
         ),
     ] = None,
     similarity: shared.Similarity = None,
@@ -38,17 +42,34 @@ def dedup(
     encoding: shared.Encoding = None,
     extract: shared.Extract = None,
     keep: Annotated[
-        str, typer.Option(help="Which to keep: first, last, longest, max:FIELD or min:FIELD.")
+        str,
+        typer.Option(
+            help="Which to keep: first, last, longest, max:FIELD or min:FIELD.",
+            rich_help_panel=shared.KEEP_PANEL,
+        ),
     ] = "first",
     policy: Annotated[
-        str, typer.Option(help="greedy: drop what matches a kept one. components: transitive.")
+        str,
+        typer.Option(
+            help="greedy: drop what matches a kept one. components: transitive.",
+            rich_help_panel=shared.KEEP_PANEL,
+        ),
     ] = "greedy",
     duplicates: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Write dropped, kept, distance, similarity here."),
+        typer.Option(
+            metavar="FILE",
+            help="Write dropped, kept, distance, similarity here.",
+            rich_help_panel=shared.RESULTS_PANEL,
+        ),
     ] = None,
     clusters: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write every document's cluster here.")
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write every document's cluster here.",
+            rich_help_panel=shared.RESULTS_PANEL,
+        ),
     ] = None,
     on_error: shared.OnError = "stop",
     rejects: shared.RejectsFile = None,
@@ -59,7 +80,9 @@ def dedup(
     resume: Annotated[
         str | None,
         typer.Option(
-            metavar="DIR", help="Keep the run's state here: killed, it goes on when run again."
+            metavar="DIR",
+            help="Keep the run's state here: killed, it goes on when run again.",
+            rich_help_panel=shared.RUN_PANEL,
         ),
     ] = None,
     json: shared.Json = False,
@@ -69,13 +92,24 @@ def dedup(
             "--against",
             metavar="INDEX",
             help="Drop what matches a document of an index, made by neardup index.",
+            rich_help_panel=shared.MATCH_PANEL,
         ),
     ] = None,
     update: Annotated[
-        bool, typer.Option("--update", help="With --against: add what is kept to the index.")
+        bool,
+        typer.Option(
+            "--update",
+            help="With --against: add what is kept to the index.",
+            rich_help_panel=shared.KEEP_PANEL,
+        ),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the plan and its cost, from a sample.")
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Print the plan and its cost, from a sample.",
+            rich_help_panel=shared.RUN_PANEL,
+        ),
     ] = False,
     *,
     made: Recipe,

@@ -52,7 +52,7 @@ def explain(
     Examples:
     neardup explain LICENSE --show 5
 
-    neardup explain --text-a "to be or not to be" --ngram 1 --weight count --bits 8
+    neardup explain --bits 8 --ngram 1 --weight count --text-a "to be or not to be"
     """
     from neardup.fingerprinting.explanation import explain as explained
 

@@ -15,11 +15,18 @@ if TYPE_CHECKING:
 __all__ = ["fingerprint"]
 
 
-@shared.takes_recipe()
+@shared.takes_recipe(all_shown=True)
 def fingerprint(
     inputs: shared.Inputs,
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FPS.parquet", help="Fingerprint file.")
+        str,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FPS.parquet",
+            help="Fingerprint file.",
+            rich_help_panel=shared.RESULTS_PANEL,
+        ),
     ],
     text: shared.TextField = "text",
     id_field: shared.IdField = None,

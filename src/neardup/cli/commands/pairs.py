@@ -26,7 +26,13 @@ def pairs(
     ],
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", metavar="PAIRS", help=".parquet, .csv, .tsv or .jsonl."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="PAIRS",
+            help=".parquet, .csv, .tsv or .jsonl.",
+            rich_help_panel=shared.RESULTS_PANEL,
+        ),
     ] = None,
     clusters: Annotated[
         str | None,
@@ -34,10 +40,16 @@ def pairs(
             "--clusters",
             metavar="FILE",
             help="Instead of pairs: id, cluster and kept of every row; no pair is stored.",
+            rich_help_panel=shared.RESULTS_PANEL,
         ),
     ] = None,
     policy: Annotated[
-        str | None, typer.Option("--policy", help="Of clusters: greedy (default) or components.")
+        str | None,
+        typer.Option(
+            "--policy",
+            help="Of clusters: greedy (default) or components.",
+            rich_help_panel=shared.KEEP_PANEL,
+        ),
     ] = None,
     against: Annotated[
         list[str] | None,
@@ -46,6 +58,7 @@ def pairs(
             metavar="OLD.parquet",
             help="Pairs of the new FPS.parquet, held in memory, with these, which pass by once; may"
             " be given often.",
+            rich_help_panel=shared.MATCH_PANEL,
         ),
     ] = None,
     distance: shared.Distance = 3,
