@@ -19,15 +19,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from harness import corpora
 from neardup.features.text import text_array, text_blocks
 from neardup.features.unicode import tables
-from neardup.kernels.features.tokenise import (
-    BUFFER_RATIO,
-    SEGMENT_RATIO,
-    SLACK,
-    TOKEN_RATIO,
-    tokenise,
-)
-from neardup.kernels.features.xxh3 import SCRATCH, seeded_secret, xxh3_64
-from neardup.kernels.fingerprinting.block import hash_features, longest_text, table_size
+from neardup.kernels.features.arguments import Cutting
+from neardup.kernels.features.runs import hash_features
+from neardup.kernels.features.tokenise import SLACK, TOKEN_RATIO, token_room, tokenise
+from neardup.kernels.features.xxh3 import hasher_of, xxh3_64
+from neardup.kernels.fingerprinting.block import longest_text, table_size
 from neardup.kernels.fingerprinting.fold import PLANES, distinct, fold_equal
 from neardup.kernels.jit import inner, kernel, move
 
@@ -48,11 +44,12 @@ SAMPLES = 200_000
 
 
 @inner
-def _hash_combined(  # noqa: PLR0913
-    buffer: Any, starts: Any, tokens: int, ngram: int, seed: Any, secret: Any, lanes: Any,
-    hashes: Any, octets: Any, words: Any,
-) -> int:  # fmt: skip
+def _hash_combined(
+    room: Any, tokens: int, ngram: int, hasher: Any, hashes: Any, octets: Any, words: Any
+) -> int:
     """Hash each token, then each run of n token hashes; `octets` and `words` are one memory."""
+    buffer, starts = room.buffer, room.starts
+    seed, secret, lanes = hasher.seed, hasher.secret, hasher.scratch
     width = min(ngram, tokens)
     count = tokens - width + 1
     for i in range(tokens):
@@ -67,47 +64,37 @@ def _hash_combined(  # noqa: PLR0913
 
 @kernel
 def hash_block(
-    way: int, data: Any, offsets: Any, normal: Any, ngram: int, words_out: Any, features: Any,
-    counts: Any,
-) -> Any:  # fmt: skip
+    way: int, data: Any, offsets: Any, cutting: Any, words_out: Any, features: Any, counts: Any
+) -> Any:
     """Fingerprint documents with one of the two hashes; returns how many features there are.
 
     Args:
         way: JOINED, COMBINED or NEITHER.
         data: uint8, UTF-8.
         offsets: int64 (n + 1,).
-        normal: neardup.features.unicode.Tables.
-        ngram: Tokens a feature.
+        cutting: Cutting.
         words_out: uint64 (n, words), written.
         features: uint64, the distinct feature hashes are written here.
         counts: int64 (n,), written.
     """
     longest = longest_text(offsets)
-    points = np.empty(SEGMENT_RATIO * longest + SLACK, np.uint32)
-    classes = np.empty(points.size, np.uint8)
-    buffer = np.empty(BUFFER_RATIO * longest + SLACK, np.uint8)
-    most = TOKEN_RATIO * longest + SLACK
-    starts = np.empty(most, np.int64)
+    most, room = TOKEN_RATIO * longest + SLACK, token_room(longest)
     hashes = np.empty(most, np.uint64)
     octets = np.empty(HASH_BYTES * most if way == COMBINED else HASH_BYTES, np.uint8)
     token_hashes = octets.view(np.uint64)
     table = np.empty(table_size(most), np.uint64)
     none = np.empty(0, np.int64)
     planes = np.empty(PLANES, np.uint64)
-    seed = np.uint64(0)
-    secret, lanes = seeded_secret(seed), np.empty(SCRATCH, np.uint64)
+    hasher = hasher_of(np.uint64(0))
     used = 0
     for i in range(offsets.size - 1):
-        tokens = tokenise(
-            data, offsets[i], offsets[i + 1], normal, False, np.uint8(0x20), points, classes,
-            buffer, starts,
-        )  # fmt: skip
+        tokens = tokenise(data, offsets[i], offsets[i + 1], cutting, room)
         count = np.int64(0)
         if tokens and way == JOINED:
-            count = hash_features(buffer, starts, tokens, ngram, GAP, seed, secret, lanes, hashes)
+            count = hash_features(room, tokens, cutting.ngram, GAP, hasher, hashes)
         elif tokens and way == COMBINED:
             count = _hash_combined(
-                buffer, starts, tokens, ngram, seed, secret, lanes, hashes, octets, token_hashes
+                room, tokens, cutting.ngram, hasher, hashes, octets, token_hashes
             )  # fmt: skip
         if count:
             count = distinct(hashes, count, table, none)
@@ -155,14 +142,12 @@ def measure(array: Any) -> tuple[dict[int, list[float]], dict[int, tuple[Any, An
 
 
 def hashed(array: Any, way: int) -> Iterator[tuple[Any, Any]]:
-    normal = tables("NFKC", casefold=True)
+    cutting = Cutting(tables("NFKC", casefold=True), np.uint8(0x20), False, NGRAM)
     for chunk in array.chunks:
         for block in text_blocks(chunk):
             features = np.empty(block.nbytes + len(block), np.uint64)
             words, counts = np.zeros((len(block), 1), np.uint64), np.empty(len(block), np.int64)
-            used = hash_block(
-                way, block.data, block.offsets, normal, NGRAM, words, features, counts
-            )
+            used = hash_block(way, block.data, block.offsets, cutting, words, features, counts)
             kept = features[: used if way != NEITHER else 0].copy()
             yield kept, words[counts > 0]
 

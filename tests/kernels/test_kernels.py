@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import naive
 from neardup.kernels import bits, counters
-from neardup.kernels.features.xxh3 import SCRATCH, seeded_secret, xxh3_64, xxh3_runs
+from neardup.kernels.features.xxh3 import hasher_of, seeded_secret, xxh3_64, xxh3_runs
 from neardup.kernels.fingerprinting import fold
 from neardup.kernels.jit import kernel
 from suite import JIT
@@ -80,9 +80,7 @@ def copied(data: Any, target: Any, value: Any) -> None:
 
 @kernel
 def runs_hashed(data: Any, starts: Any, width: int, gap: int, seed: Any, hashes: Any) -> None:
-    secret, scratch = seeded_secret(seed), np.empty(SCRATCH, np.uint64)
-    last = hashes.size
-    xxh3_runs(data, starts, 1, last, width, gap, seed, secret, scratch, hashes)
+    xxh3_runs(data, starts, 1, hashes.size, width, gap, hasher_of(seed), hashes)
 
 
 @kernel

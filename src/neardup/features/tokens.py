@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from neardup.features.choices import Choices
+    from neardup.kernels.features.arguments import Cutting
 
 __all__ = [
     "JIEBA",
@@ -29,6 +30,7 @@ __all__ = [
     "check_tokens",
     "checked_dictionary",
     "custom_tokens",
+    "cutting",
     "document_tokens",
     "features_of",
     "normalised",
@@ -118,22 +120,22 @@ def normalised(data: Any, begin: int, end: int, recipe: Choices) -> str:
     return "".join(kernel_slices(data, begin, end, recipe, chars=True, ngram=1))
 
 
+def cutting(recipe: Choices, chars: bool, ngram: int) -> Cutting:
+    """Give how to cut texts in runs of n words or characters, as kernels take it."""
+    from neardup.features.unicode import tables
+    from neardup.kernels.features.arguments import Cutting
+
+    case_bit = np.uint8(0x20 if recipe.casefold else 0)
+    return Cutting(tables(recipe.normalize, recipe.casefold), case_bit, chars, ngram)
+
+
 def kernel_slices(
     data: Any, begin: int, end: int, recipe: Choices, chars: bool, ngram: int
 ) -> list[str]:
     """Give the runs of n words or characters of data[begin:end], joined."""
-    from neardup.features.unicode import tables
     from neardup.kernels.features.slices import feature_slices
 
-    buffer, first, last = feature_slices(
-        data,
-        begin,
-        end,
-        tables(recipe.normalize, recipe.casefold),
-        np.uint8(0x20 if recipe.casefold else 0),
-        chars,
-        ngram,
-    )
+    buffer, first, last = feature_slices(data, begin, end, cutting(recipe, chars, ngram))
     if chars and ngram == 1:
         return list(buffer[: last[-1] if last.size else 0].tobytes().decode())
     whole = buffer.tobytes()

@@ -16,7 +16,7 @@ from neardup.errors import UsageError
 from neardup.features.hashes import expanded, find_hash, spread
 from neardup.features.rewrite import rewritten
 from neardup.features.text import TextBlock, one_block, text_array, text_blocks
-from neardup.features.tokens import KERNEL_TOKENS, NO_TABLE, stop_table
+from neardup.features.tokens import KERNEL_TOKENS, NO_TABLE, cutting, stop_table
 from neardup.fingerprinting.recipe import Recipe, recipe_of
 from neardup.runtime.threads import worker_count
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pyarrow as pa
+
+    from neardup.kernels.fingerprinting.arguments import Weighing
 
 __all__ = [
     "Fingerprinter",
@@ -209,25 +211,19 @@ def fingerprint_block(
     if not _has_kernel(recipe):
         return _fingerprint_one_by_one(block, recipe, values, counts, keep_features)
 
-    from neardup.features.unicode import tables
+    from neardup.kernels.fingerprinting.arguments import Folding, Texts
+    from neardup.kernels.fingerprinting.block import fingerprint_block as kernel
 
-    function, *more = _kernel(recipe)
     rows = slice(block.first, block.first + len(block))
-    features = function(
-        block.data,
-        block.offsets,
-        tables(recipe.normalize, recipe.casefold),
-        np.uint8(0x20 if recipe.casefold else 0),
-        recipe.tokens == "chars",
-        recipe.ngram,
-        _WEIGHT_CODES[recipe.weight],
-        np.uint64(recipe.seed),
-        recipe.tie == "one",
+    weight, seed = _WEIGHT_CODES[recipe.weight], np.uint64(recipe.seed)
+    features = kernel(
+        Texts(block.data, block.offsets),
+        cutting(recipe, recipe.tokens == "chars", recipe.ngram),
+        Folding(weight, seed, recipe.tie == "one", keep_features),
+        _weighing(recipe),
+        _hash_code(recipe),
         values[rows],
         counts[rows],
-        keep_features,
-        *more,
-        _hash_code(recipe),
     )
     if recipe.bits % 64:
         values[rows, -1] &= np.uint64((1 << recipe.bits % 64) - 1)
@@ -258,20 +254,18 @@ def _is_raw32(recipe: Recipe) -> bool:
     return recipe.bits <= find_hash(recipe.hash).bits < 64
 
 
-def _kernel(recipe: Recipe) -> tuple[Any, ...]:
-    """The kernel that computes the recipe, and its arguments after those that all have."""
+def _weighing(recipe: Recipe) -> Weighing | None:
+    """What leaves out features or weighs them; None where all of them count."""
     plain = recipe.top is None and recipe.stopwords is None
     if plain and recipe.weight in {"set", "count"}:
-        from neardup.kernels.fingerprinting.block import fingerprint_block
-
-        return (fingerprint_block,)
+        return None
     from neardup.features.frequencies import table_of
-    from neardup.kernels.fingerprinting.weighted_block import weighted_block
+    from neardup.kernels.fingerprinting.arguments import Weighing
 
     table, sieve, missing = NO_TABLE, NO_TABLE, 0
     if recipe.weight == "tfidf":
         table, sieve, missing = table_of(recipe).kernel_table()
-    return weighted_block, stop_table(recipe), table, sieve, missing, recipe.top or 0
+    return Weighing(stop_table(recipe), table, sieve, missing, recipe.top or 0)
 
 
 def _fingerprint_one_by_one(

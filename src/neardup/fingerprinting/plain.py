@@ -6,8 +6,6 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from neardup.features.hashes import find_hash, hash_features
 from neardup.features.tokens import KERNEL_TOKENS, document_tokens, features_of
 from neardup.features.weights import feature_weights
@@ -23,18 +21,11 @@ __all__ = ["hashed_features", "text_features", "weighted_features"]
 
 def text_features(data: Any, begin: int, end: int, recipe: Recipe) -> list[bytes]:
     """Give the features of the UTF-8 text data[begin:end], repeats included, in order."""
-    from neardup.features.unicode import tables
+    from neardup.features.tokens import cutting
     from neardup.kernels.features.slices import feature_slices
 
-    buffer, first, last = feature_slices(
-        data,
-        begin,
-        end,
-        tables(recipe.normalize, recipe.casefold),
-        np.uint8(0x20 if recipe.casefold else 0),
-        recipe.tokens == "chars",
-        recipe.ngram,
-    )
+    cut = cutting(recipe, recipe.tokens == "chars", recipe.ngram)
+    buffer, first, last = feature_slices(data, begin, end, cut)
     whole = buffer.tobytes()
     return [whole[a:b] for a, b in zip(first.tolist(), last.tolist(), strict=True)]
 

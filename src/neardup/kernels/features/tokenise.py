@@ -7,7 +7,7 @@ may not, through the full normalisation, and what was written for that last char
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from neardup.kernels.bits import (
     trailing_zeros,
     word_mask64,
 )
+from neardup.kernels.features.arguments import Tokens
 from neardup.kernels.features.classes import (
     CLASS_MASK,
     CLASS_SHIFT,
@@ -35,8 +36,11 @@ from neardup.kernels.features.classes import (
     WORD,
 )
 from neardup.kernels.features.normalise import decompose, order_and_compose
-from neardup.kernels.jit import inlined, inner
+from neardup.kernels.jit import inlined, inner, making
 from neardup.kernels.utf8 import encode
+
+if TYPE_CHECKING:
+    from neardup.kernels.features.arguments import Cutting
 
 BUFFER_RATIO: Final = 12
 """Bytes of normalised text, joiners included, that one byte of input can give, at most."""
@@ -55,6 +59,18 @@ _PLAIN_UNSPACED: Final = UNSPACED << CLASS_SHIFT
 _ALL: Final = np.uint64(0xFFFFFFFFFFFFFFFF)
 _NONE, _ONE, _U8 = np.uint64(0), np.uint64(1), np.uint64(8)
 _UNKNOWN: Final = np.int64(-1)
+
+
+@making
+def token_room(longest: int) -> Tokens:
+    """Room for the tokens of texts of up to `longest` bytes."""
+    points = np.empty(SEGMENT_RATIO * longest + SLACK, np.uint32)
+    return Tokens(
+        np.empty(BUFFER_RATIO * longest + SLACK, np.uint8),
+        np.empty(TOKEN_RATIO * longest + SLACK, np.int64),
+        points,
+        np.empty(points.size, np.uint8),
+    )
 
 
 @inlined
@@ -111,16 +127,9 @@ def _emit(
 
 @inlined
 def _emit_entry(
-    entry: int,
-    cp: int,
-    pool: Any,
-    chars: bool,
-    buffer: Any,
-    starts: Any,
-    to: int,
-    count: int,
-    state: int,
+    entry: int, cp: int, pool: Any, chars: bool, tokens: Tokens, to: int, count: int, state: int
 ) -> tuple[int, int, int]:
+    buffer, starts = tokens.buffer, tokens.starts
     if entry & MULTI:
         at = entry & CODE_POINT_MASK
         for i in range(at + 1, at + 1 + np.int64(pool[at])):
@@ -157,10 +166,10 @@ def _put_places(mask: Any, to: int, starts: Any, count: int) -> int:
 
 @inlined
 def _emit_words(
-    words: Any, size: int, buffer: Any, at: int, case_bit: Any, starts: Any, to: int, count: int,
-    state: int,
-) -> tuple[int, int, int]:  # fmt: skip
+    words: Any, size: int, tokens: Tokens, at: int, case_bit: Any, to: int, count: int, state: int
+) -> tuple[int, int, int]:
     """Write the word bytes among the `size` from buffer[at] on, marked in the mask `words`."""
+    buffer, starts = tokens.buffer, tokens.starts
     if state == UNSPACED:
         buffer[to] = _BLANK
         to += 1
@@ -176,13 +185,14 @@ def _emit_words(
 
 @inlined
 def _mark_letters(
-    data: Any, at: int, size: int, end: int, index: Any, blocks: Any, words: Any, high: Any,
-    chunk: Any, chunk_at: int,
-) -> tuple[int, Any]:  # fmt: skip
+    data: Any, at: int, size: int, end: int, tables: Any, words: Any, high: Any, buffer: Any
+) -> tuple[int, Any]:
     """Put the letters of two bytes into the chunk and the mask `words`, and leave out separators.
 
-    Returns how many of the `size` bytes can be written so, and the mask.
+    The chunk is the end of the buffer. Returns how many of the `size` bytes can be written so, and
+    the mask.
     """
+    index, blocks, chunk_at = tables.index, tables.blocks, buffer.size - _LANES
     while high:
         place = trailing_zeros(high)
         cp, width = _decode(data, at + place, end)
@@ -196,8 +206,8 @@ def _mark_letters(
             if not 0x80 <= replaced < 0x800:
                 return place, words
             if replaced != cp:
-                chunk[chunk_at + place] = 0xC0 | replaced >> 6
-                chunk[chunk_at + place + 1] = 0x80 | replaced & 0x3F
+                buffer[chunk_at + place] = 0xC0 | replaced >> 6
+                buffer[chunk_at + place + 1] = 0x80 | replaced & 0x3F
             words |= marks
         elif kind != OTHER and kind != SPACE:
             return place, words
@@ -207,13 +217,13 @@ def _mark_letters(
 
 @inlined
 def _emit_unspaced(
-    data: Any, at: int, end: int, index: Any, blocks: Any, buffer: Any, starts: Any, to: int,
-    count: int,
-) -> tuple[int, int, int, int]:  # fmt: skip
+    data: Any, at: int, end: int, tables: Any, tokens: Tokens, to: int, count: int
+) -> tuple[int, int, int, int]:
     """Write, behind one of its kind, a run of three-byte characters that are a token each.
 
     Separators of three bytes may stand among them: a blank goes before each token anyway.
     """
+    index, blocks, buffer, starts = tables.index, tables.blocks, tokens.buffer, tokens.starts
     is_token = np.int64(1)
     while at < end:
         octets = np.int64(load32(data, at))
@@ -250,10 +260,10 @@ def _before_last(
 
 @inner
 def _emit_segment(
-    data: Any, at: int, end: int, tables: Any, chars: bool, points: Any, classes: Any, buffer: Any,
-    starts: Any, to: int, count: int, state: int,
-) -> tuple[int, int, int, int]:  # fmt: skip
+    data: Any, at: int, end: int, cutting: Cutting, tokens: Tokens, to: int, count: int, state: int
+) -> tuple[int, int, int, int]:
     """Normalise and write one character and all slow ones behind it; first comes the new index."""
+    tables, points, classes = cutting.tables, tokens.points, tokens.classes
     size = np.int64(0)
     first = True
     while at < end:
@@ -269,39 +279,30 @@ def _emit_segment(
         block = np.int64(tables.fold_index[cp >> 8])
         entry = np.int64(tables.fold_blocks[block * 256 + (cp & 255)])
         to, count, state = _emit_entry(
-            entry, cp, tables.fold_pool, chars, buffer, starts, to, count, state
+            entry, cp, tables.fold_pool, cutting.chars, tokens, to, count, state
         )
     return at, to, count, state
 
 
 @inner
-def tokenise(
-    data: Any, begin: int, end: int, tables: Any, chars: bool, case_bit: Any, points: Any,
-    classes: Any, buffer: Any, starts: Any,
-) -> int:  # fmt: skip
-    """Write the tokens of data[begin:end] to `buffer`; returns how many there are.
-
-    Token i is buffer[starts[i] : starts[i + 1] - gap]: words are followed by one space each
-    (gap 1), characters by nothing (gap 0). So the tokens i to i + n - 1, joined, are
-    buffer[starts[i] : starts[i + n] - gap].
+def tokenise(data: Any, begin: int, end: int, cutting: Cutting, tokens: Tokens) -> int:
+    """Cut data[begin:end] in tokens; returns how many there are.
 
     Args:
         data: uint8, UTF-8; may be read-only. Up to 80 bytes behind `end` may be read, never
             behind data.size.
         begin: First byte of the text.
         end: Byte behind its last.
-        tables: neardup.features.unicode.Tables.
-        chars: Tokens are code points instead of words.
-        case_bit: uint8, 0x20 to fold case, else 0.
-        points: uint32, scratch, SEGMENT_RATIO * (end - begin) + SLACK.
-        classes: uint8, scratch, as long.
-        buffer: uint8, BUFFER_RATIO * (end - begin) + SLACK, written.
-        starts: int64, TOKEN_RATIO * (end - begin) + SLACK, written, count + 1 of it.
+        cutting: Cutting.
+        tokens: Tokens, with room for the text, written.
     """
+    tables, case_bit, chars = cutting.tables, cutting.case_bit, cutting.chars
+    buffer, starts = tokens.buffer, tokens.starts
+    index, blocks, pool = tables.index, tables.blocks, tables.pool
+    # The last character that was written and may be undone: where it began, in the text and in the
+    # buffer, the tokens and the state before it; at _UNKNOWN, `_before_last` finds it.
     at, to, count, state = begin, np.int64(0), np.int64(0), np.int64(0)
     last, last_to, last_count, last_state = at, to, count, state
-    # Taken out of the tuple once: an access in the loop would count references each time.
-    index, blocks, pool = tables.index, tables.blocks, tables.pool
     chunk_at = buffer.size - _LANES
     whole = np.int64(-1) if chars else data.size - _OVERREAD
     while at < end:
@@ -311,13 +312,11 @@ def tokenise(
             words, high = word_mask64(data, at), high_mask64(data, at) & inside
             copy64(data, at, buffer, chunk_at)
             if high:
-                size, words = _mark_letters(
-                    data, at, size, end, index, blocks, words, high, buffer, chunk_at
-                )
+                size, words = _mark_letters(data, at, size, end, tables, words, high, buffer)
                 inside = _ALL >> np.uint64(64 - size) if size else _NONE
             if size:
                 to, count, state = _emit_words(
-                    words & inside, size, buffer, chunk_at, case_bit, starts, to, count, state
+                    words & inside, size, tokens, chunk_at, case_bit, to, count, state
                 )
                 at, last = at + size, _UNKNOWN
                 continue
@@ -329,9 +328,8 @@ def tokenise(
                     data, begin, at, starts, to, count, state
                 )
             at, to, count, state = _emit_segment(
-                data, last, end, tables, chars, points, classes, buffer, starts, last_to,
-                last_count, last_state,
-            )  # fmt: skip
+                data, last, end, cutting, tokens, last_to, last_count, last_state
+            )
             continue
         last, last_to, last_count, last_state = at, to, count, state
         if entry == _PLAIN_UNSPACED and width == 3 and not chars:
@@ -343,11 +341,11 @@ def tokenise(
             at, to, count, state = at + 3, to + 3, count + 1, UNSPACED
             if at < min(end - 2, whole):
                 at, to, count, state = _emit_unspaced(
-                    data, at, min(end - 2, whole), index, blocks, buffer, starts, to, count
+                    data, at, min(end - 2, whole), tables, tokens, to, count
                 )
                 last = _UNKNOWN
             continue
-        to, count, state = _emit_entry(entry, cp, pool, chars, buffer, starts, to, count, state)
+        to, count, state = _emit_entry(entry, cp, pool, chars, tokens, to, count, state)
         at += width
     if state and not chars:
         buffer[to] = _BLANK

@@ -11,7 +11,8 @@ from typing import Any, Final
 import numpy as np
 
 from neardup.kernels.bits import load32, load64, multiply_fold
-from neardup.kernels.jit import inner, kernel
+from neardup.kernels.features.arguments import Hasher
+from neardup.kernels.jit import inner, kernel, making
 
 _SECRET_HEX: Final = """
 b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db7240a4a4b7b3671fcb79e64eccc0e578825ad07dccff7221
@@ -177,6 +178,12 @@ def seeded_secret(seed: Any) -> Any:
     return secret
 
 
+@making
+def hasher_of(seed: Any) -> Hasher:
+    """XXH3 with this uint64 seed."""
+    return Hasher(seed, seeded_secret(seed), np.empty(SCRATCH, np.uint64))
+
+
 @inner
 def _long(data: Any, at: int, size: int, secret: Any, acc: Any) -> Any:
     acc[0], acc[1], acc[2], acc[3] = _P32_3, _P64_1, _P64_2, _P64_3
@@ -241,8 +248,8 @@ def _sort_by_size(
 
 @inner
 def xxh3_runs(
-    data: Any, starts: Any, first: int, last: int, width: int, gap: int, seed: Any, secret: Any,
-    scratch: Any, hashes: Any,
+    data: Any, starts: Any, first: int, last: int, width: int, gap: int, hasher: Hasher,
+    hashes: Any,
 ) -> None:  # fmt: skip
     """Write the hash of data[starts[i] : starts[i + width] - gap] to hashes[i], first <= i < last.
 
@@ -256,11 +263,10 @@ def xxh3_runs(
         last: Behind the last run.
         width: Tokens a run.
         gap: Bytes between two tokens.
-        seed: uint64.
-        secret: seeded_secret(seed).
-        scratch: uint64 (SCRATCH,).
+        hasher: Hasher.
         hashes: uint64 (last,), written.
     """
+    seed, scratch = hasher.seed, hasher.scratch
     # Indices are unsigned: Numba then compiles no rule for negative ones.
     wide = np.uint64(width)
     for begin in range(first, last, _BATCH):
@@ -277,4 +283,4 @@ def xxh3_runs(
         for j in range(_OTHERS_AT, others):
             i = scratch[j]
             size = starts[i + wide] - starts[i] - gap
-            hashes[i] = xxh3_64(data, starts[i], size, seed, secret, scratch)
+            hashes[i] = xxh3_64(data, starts[i], size, seed, hasher.secret, scratch)

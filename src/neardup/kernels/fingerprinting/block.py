@@ -2,53 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neardup.kernels.features.hashes import hash_feature
-from neardup.kernels.features.tokenise import (
-    BUFFER_RATIO,
-    SEGMENT_RATIO,
-    SLACK,
-    TOKEN_RATIO,
-    tokenise,
-)
-from neardup.kernels.features.xxh3 import SCRATCH, seeded_secret, xxh3_runs
+from neardup.kernels.features.runs import hash_features
+from neardup.kernels.features.tokenise import SLACK, TOKEN_RATIO, token_room, tokenise
+from neardup.kernels.features.xxh3 import hasher_of
+from neardup.kernels.fingerprinting.arguments import Work
 from neardup.kernels.fingerprinting.fold import PLANES, distinct, fold_equal
-from neardup.kernels.jit import fill, inner, kernel, move
+from neardup.kernels.fingerprinting.weighing import COUNT, fold_weighed
+from neardup.kernels.jit import fill, inlined, inner, kernel, making, move
 
-SET, COUNT = 0, 1
-
-
-@inner
-def hash_features(
-    buffer: Any, starts: Any, tokens: int, ngram: int, gap: int, seed: Any, secret: Any,
-    lanes: Any, hashes: Any, kind: Any = None,
-) -> int:  # fmt: skip
-    """Hash every run of `ngram` of the 1 or more tokens, or all of fewer; returns how many.
-
-    `kind` None is XXH3, and compiles without the other hashes; else see `hash_feature`.
-    """
-    width = min(ngram, tokens)
-    count = tokens - width + 1
-    hash_runs(buffer, starts, np.int64(0), count, width, gap, seed, secret, lanes, hashes, kind)
-    return count
-
-
-@inner
-def hash_runs(
-    buffer: Any, starts: Any, first: int, last: int, width: int, gap: int, seed: Any, secret: Any,
-    lanes: Any, hashes: Any, kind: Any = None,
-) -> None:  # fmt: skip
-    """Hash the runs of `width` tokens that begin with tokens `first` to `last` - 1."""
-    if kind is None:
-        xxh3_runs(buffer, starts, first, last, width, gap, seed, secret, lanes, hashes)
-        return
-    for i in range(first, last):
-        start = starts[i]
-        size = starts[i + width] - gap - start
-        hashes[i] = hash_feature(kind, buffer, start, size, seed, secret, lanes)
+if TYPE_CHECKING:
+    from neardup.kernels.features.arguments import Cutting
+    from neardup.kernels.fingerprinting.arguments import Folding, Texts
 
 
 @inner
@@ -69,68 +37,87 @@ def table_size(items: int) -> int:
     return size
 
 
+@making
+def _work_for(longest: int, folding: Folding, weighing: Any, kind: Any) -> Work:
+    """Working memory for texts of up to `longest` bytes."""
+    most = TOKEN_RATIO * longest + SLACK
+    all_count = weighing is None and folding.weight == COUNT and not folding.keep_features
+    weighed = 0 if weighing is None else most
+    hasher, hashes = hasher_of(folding.seed), np.empty(most, np.uint64)
+    return Work(
+        token_room(longest),
+        hasher,
+        hashes,
+        np.empty(1 if all_count else table_size(most), np.uint64),
+        np.empty(PLANES, np.uint64),
+        hasher if kind is None else hasher_of(np.uint64(0)),
+        hashes if kind is None else np.empty(weighed, np.uint64),
+        np.empty(weighed, np.int64),
+        np.empty(weighed, np.int64),
+        np.empty(64, np.int64),
+    )
+
+
+@inlined
+def _fold_plain(
+    tokens: int, cutting: Cutting, folding: Folding, kind: Any, work: Work, out: Any
+) -> int:
+    """As `fold_weighed`, where all features count and none has a weight of its own.
+
+    Always compiled into the kernel: passing its arguments on takes a fifth of a short text.
+    """
+    hashes, by_count, count = work.hashes, folding.weight == COUNT, np.int64(0)
+    if tokens:
+        gap = 0 if cutting.chars else 1
+        count = hash_features(work.tokens, tokens, cutting.ngram, gap, work.hasher, hashes, kind)
+    if not by_count:
+        count = distinct(hashes, count, work.cells, work.units)
+    if count == 0:
+        fill(out, 0, out.size, np.uint64(0))
+    else:
+        fold_equal(hashes, count, folding.tie_one, work.planes, out)
+    if by_count and folding.keep_features:
+        count = distinct(hashes, count, work.cells, work.units)
+    return count
+
+
 @kernel
 def fingerprint_block(
-    data: Any, offsets: Any, tables: Any, case_bit: Any, chars: bool, ngram: int, weight: int,
-    seed: Any, tie_one: bool, out: Any, counts: Any, keep_features: bool, kind: Any,
+    texts: Texts, cutting: Cutting, folding: Folding, weighing: Any, kind: Any, out: Any,
+    counts: Any,
 ) -> Any:  # fmt: skip
-    """Fingerprint documents data[offsets[i]:offsets[i + 1]]; writes out[i] and counts[i].
+    """Fingerprint texts; writes out[i] and counts[i].
 
     O(bytes + features * words); scratch is that of the longest document.
 
     Args:
-        data: uint8, valid UTF-8, may be read-only.
-        offsets: int64 (n + 1,), may be read-only.
-        tables: neardup.features.unicode.Tables of the recipe's normal form and folding.
-        case_bit: uint8, 0x20 to fold case, else 0.
-        chars: Tokens are code points, not words.
-        ngram: Tokens a feature.
-        weight: SET or COUNT.
-        seed: uint64, of the hash.
-        tie_one: The bit where a sum is exactly 0.
+        texts: Texts.
+        cutting: Cutting.
+        folding: Folding.
+        weighing: Weighing, or None (compiled apart, and faster).
+        kind: None for XXH3 and, for TFIDF, seed 0; else the hash, as `hash_feature` takes it
+            (compiled apart).
         out: uint64 (n, words), C contiguous, written; rows of empty documents become 0; no
             fingerprints are made if words is 0.
-        counts: int64 (n,), written: the document's features; 0 if it has no tokens. Distinct ones
-            unless the weight is COUNT and features are not kept.
-        keep_features: Return the distinct feature hashes.
-        kind: None for XXH3; else the hash, as `hash_feature` takes it (compiled apart).
+        counts: int64 (n,), written: the document's features; 0 if none are left. Distinct ones
+            unless features are summed up by occurrence and are not kept.
 
     Returns:
         uint64: the feature hashes of document 0, then of document 1, and so on, each in order of
         first occurrence; empty unless wanted.
     """
-    longest = longest_text(offsets)
-    points = np.empty(SEGMENT_RATIO * longest + SLACK, np.uint32)
-    classes = np.empty(points.size, np.uint8)
-    buffer = np.empty(BUFFER_RATIO * longest + SLACK, np.uint8)
-    most = TOKEN_RATIO * longest + SLACK
-    starts = np.empty(most, np.int64)
-    hashes = np.empty(most, np.uint64)
-    table = np.empty(1 if weight == COUNT and not keep_features else table_size(most), np.uint64)
-    nothing = np.empty(0, np.int64)
-    planes = np.empty(PLANES, np.uint64)
-    secret, lanes = seeded_secret(seed), np.empty(SCRATCH, np.uint64)
+    # Taken out of the tuples once: an access in the loop would count references each time.
+    data, offsets, keep_features = texts.data, texts.offsets, folding.keep_features
+    work = _work_for(longest_text(offsets), folding, weighing, kind)
+    room, hashes = work.tokens, work.hashes
     features = np.empty((offsets[-1] - offsets[0]) // 4 if keep_features else 0, np.uint64)
     used = 0
-    gap = 0 if chars else 1
     for i in range(offsets.size - 1):
-        tokens = tokenise(
-            data, offsets[i], offsets[i + 1], tables, chars, case_bit, points, classes, buffer,
-            starts,
-        )  # fmt: skip
-        count = np.int64(0)
-        if tokens:
-            count = hash_features(
-                buffer, starts, tokens, ngram, gap, seed, secret, lanes, hashes, kind
-            )  # fmt: skip
-        if weight != COUNT:
-            count = distinct(hashes, count, table, nothing)
-        if count == 0:
-            fill(out[i], 0, out.shape[1], np.uint64(0))
+        tokens = tokenise(data, offsets[i], offsets[i + 1], cutting, room)
+        if weighing is None:
+            count = _fold_plain(tokens, cutting, folding, kind, work, out[i])
         else:
-            fold_equal(hashes, count, tie_one, planes, out[i])
-        if weight == COUNT and keep_features:
-            count = distinct(hashes, count, table, nothing)
+            count = fold_weighed(tokens, cutting, folding, weighing, kind, work, out[i])
         counts[i] = count
         if keep_features:
             if used + count > features.size:

@@ -1,0 +1,36 @@
+"""What the kernels that cut and hash texts are given, in groups."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class Cutting(NamedTuple):
+    """How texts are cut in features."""
+
+    tables: Any  # neardup.features.unicode.UnicodeTables of the normal form and folding
+    case_bit: Any  # uint8: 0x20 to fold case, else 0
+    chars: bool  # tokens are code points, not words
+    ngram: int  # tokens of a feature
+
+
+class Tokens(NamedTuple):
+    """The tokens of a text, joined, and what cutting them takes; from `token_room`.
+
+    Words are followed by one space each (gap 1), characters by nothing (gap 0): token i is
+    buffer[starts[i] : starts[i + 1] - gap], and tokens i to i + n - 1, joined, are
+    buffer[starts[i] : starts[i + n] - gap].
+    """
+
+    buffer: Any  # uint8
+    starts: Any  # int64
+    points: Any  # uint32, scratch
+    classes: Any  # uint8, scratch
+
+
+class Hasher(NamedTuple):
+    """A seed, and what XXH3 takes for it; from `hasher_of`."""
+
+    seed: Any  # uint64
+    secret: Any  # uint8, seeded_secret(seed)
+    scratch: Any  # uint64 (SCRATCH,)
