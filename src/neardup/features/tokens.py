@@ -122,11 +122,15 @@ def normalised(data: Any, begin: int, end: int, recipe: Choices) -> str:
 
 def cutting(recipe: Choices, chars: bool, ngram: int) -> Cutting:
     """Give how to cut texts in runs of n words or characters, as kernels take it."""
+    return _cutting(recipe.normalize, recipe.casefold, chars, ngram)
+
+
+@functools.lru_cache(maxsize=64)
+def _cutting(normalize: str, casefold: bool, chars: bool, ngram: int) -> Cutting:
     from neardup.features.unicode import tables
     from neardup.kernels.features.arguments import Cutting
 
-    case_bit = np.uint8(0x20 if recipe.casefold else 0)
-    return Cutting(tables(recipe.normalize, recipe.casefold), case_bit, chars, ngram)
+    return Cutting(tables(normalize, casefold), np.uint8(0x20 if casefold else 0), chars, ngram)
 
 
 def kernel_slices(

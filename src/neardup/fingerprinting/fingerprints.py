@@ -211,13 +211,14 @@ def fingerprint_block(
     if not _has_kernel(recipe):
         return _fingerprint_one_by_one(block, recipe, values, counts, keep_features)
 
-    from neardup.kernels.fingerprinting.arguments import Folding, Texts
+    from neardup.kernels.fingerprinting.arguments import Folding
     from neardup.kernels.fingerprinting.block import fingerprint_block as kernel
 
     rows = slice(block.first, block.first + len(block))
     weight, seed = _WEIGHT_CODES[recipe.weight], np.uint64(recipe.seed)
     features = kernel(
-        Texts(block.data, block.offsets),
+        block.data,
+        block.offsets,
         cutting(recipe, recipe.tokens == "chars", recipe.ngram),
         Folding(weight, seed, recipe.tie == "one", keep_features),
         _weighing(recipe),

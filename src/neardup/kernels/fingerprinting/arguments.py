@@ -8,13 +8,6 @@ if TYPE_CHECKING:
     from neardup.kernels.features.arguments import Hasher, Tokens
 
 
-class Texts(NamedTuple):
-    """The texts of n documents."""
-
-    data: Any  # uint8, valid UTF-8, may be read-only
-    offsets: Any  # int64 (n + 1,), may be read-only: text i is data[offsets[i]:offsets[i + 1]]
-
-
 class Folding(NamedTuple):
     """How hashes are made and become a fingerprint."""
 

@@ -16,7 +16,7 @@ from neardup.kernels.jit import fill, inlined, inner, kernel, making, move
 
 if TYPE_CHECKING:
     from neardup.kernels.features.arguments import Cutting
-    from neardup.kernels.fingerprinting.arguments import Folding, Texts
+    from neardup.kernels.fingerprinting.arguments import Folding
 
 
 @inner
@@ -83,15 +83,16 @@ def _fold_plain(
 
 @kernel
 def fingerprint_block(
-    texts: Texts, cutting: Cutting, folding: Folding, weighing: Any, kind: Any, out: Any,
-    counts: Any,
+    data: Any, offsets: Any, cutting: Cutting, folding: Folding, weighing: Any, kind: Any,
+    out: Any, counts: Any,
 ) -> Any:  # fmt: skip
-    """Fingerprint texts; writes out[i] and counts[i].
+    """Fingerprint documents data[offsets[i]:offsets[i + 1]]; writes out[i] and counts[i].
 
     O(bytes + features * words); scratch is that of the longest document.
 
     Args:
-        texts: Texts.
+        data: uint8, valid UTF-8, may be read-only.
+        offsets: int64 (n + 1,), may be read-only.
         cutting: Cutting.
         folding: Folding.
         weighing: Weighing, or None (compiled apart, and faster).
@@ -107,7 +108,7 @@ def fingerprint_block(
         first occurrence; empty unless wanted.
     """
     # Taken out of the tuples once: an access in the loop would count references each time.
-    data, offsets, keep_features = texts.data, texts.offsets, folding.keep_features
+    keep_features = folding.keep_features
     work = _work_for(longest_text(offsets), folding, weighing, kind)
     room, hashes = work.tokens, work.hashes
     features = np.empty((offsets[-1] - offsets[0]) // 4 if keep_features else 0, np.uint64)
