@@ -162,9 +162,12 @@ def join_block(
 
 def _join_partition(parts: Partition, block: int, threads: Threads, workers: int) -> None:
     from neardup.kernels.hamming.join import join_buckets
+    from neardup.kernels.hamming.partition import Rows
+
+    rows = Rows(parts.codes, parts.ids)
 
     def join(slot: int, chunk: tuple[int, int]) -> None:
-        where = (parts.codes, parts.ids, parts.starts, *chunk, block, threads.blocks)
+        where = (rows, parts.starts, *chunk, block, threads.blocks)
         scratch = threads.scratch(slot)
         threads.run(slot, lambda sink: join_buckets(*where, sink, scratch))
 

@@ -39,7 +39,7 @@ def keep_within(codes: Any, labels: Any, rank: Any, engine: Engine) -> Any:
     Returns:
         int64 (n,): the kept row of each row.
     """
-    from neardup.kernels.hamming.greedy import keep_components
+    from neardup.kernels.hamming.greedy import Components, keep_components
 
     out = np.arange(len(codes))
     if not len(codes):
@@ -55,13 +55,11 @@ def keep_within(codes: Any, labels: Any, rank: Any, engine: Engine) -> Any:
     large = np.zeros(len(starts), np.uint8)
     width = codes.shape[1]
     multipliers, none = multipliers_of(width), _tables(np.zeros((0, width), np.uint64), 0)
+    components = Components(codes, members, starts, engine.distance, multipliers)
 
     def keep(_: int, chunk: tuple[int, int]) -> None:
         kept, rows = np.empty((LINEAR_KEPT, width), np.uint64), np.empty(LINEAR_KEPT, np.int64)
-        distance = engine.distance
-        keep_components(
-            codes, members, starts, *chunk, distance, multipliers, none, kept, rows, out, large
-        )
+        keep_components(components, *chunk, none, kept, rows, out, large)
 
     count = len(starts) - 1
     in_threads(engine.workers, keep, even_ranges(count, engine.workers * 8))

@@ -62,17 +62,18 @@ class Partition:
 
     def fill(self, codes: Any, mask: Any, workers: int) -> None:
         """Partition `codes`, stable, every thread its own range of rows."""
-        from neardup.kernels.hamming.partition import count_keys, scatter_rows
+        from neardup.kernels.hamming.partition import Rows, count_keys, scatter_rows
 
         n, width = codes.shape
         bits = bins_log2(n, width)
         shift, multipliers = np.uint64(64 - bits), multipliers_of(width)
+        out = Rows(self.codes, self.ids)
 
         def count(first: int, last: int, counts: Any) -> None:
             count_keys(codes, first, last, mask, multipliers, shift, counts)
 
         def scatter(first: int, last: int, places: Any) -> None:
-            scatter_rows(codes, first, last, mask, multipliers, shift, places, self.codes, self.ids)
+            scatter_rows(codes, first, last, mask, multipliers, shift, places, out)
 
         ranges = even_ranges(n, workers if n > ROWS_OF_A_THREAD else 1)
         self.starts = by_key(ranges, 1 << bits, workers, count, scatter)

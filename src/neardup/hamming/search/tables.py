@@ -144,10 +144,7 @@ def build_tables(codes: Any, plan: SearchPlan, workers: int) -> Any:
     flat = codes.reshape(-1)
 
     def build(slot: int, t: int) -> None:
-        build_table(
-            flat, tables.masks[t], tables.factors[t], tables.shift, tables.multipliers, fine,
-            *spare[slot], tables.starts[t], tables.codes[t], tables.rows[t],
-        )  # fmt: skip
+        build_table(flat, tables, t, fine, *spare[slot])
 
     in_threads(threads, build, range(number))
     return tables._replace(**{x: frozen(getattr(tables, x)) for x in ("codes", "rows", "starts")})

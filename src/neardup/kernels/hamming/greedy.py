@@ -13,6 +13,16 @@ from neardup.kernels.jit import kernel
 TILE = 128
 
 
+class Components(NamedTuple):
+    """Which rows may drop each other."""
+
+    codes: Any  # uint64 (n, W)
+    members: Any  # int64: rows, component after component, each in order of priority
+    starts: Any  # int64 (components + 1,): where each begins among the members
+    distance: int
+    lanes: tuple[Any, ...]  # of length W
+
+
 class KeptTables(NamedTuple):
     """Hash tables over the kept rows, one for each union of blocks; none to walk the kept list."""
 
@@ -93,13 +103,9 @@ def keep_component(
 
 @kernel
 def keep_components(
-    codes: Any,
-    members: Any,
-    starts: Any,
+    components: Components,
     first: int,
     last: int,
-    distance: int,
-    lanes: Any,
     tables: Any,
     kept: Any,
     kept_rows: Any,
@@ -107,6 +113,8 @@ def keep_components(
     large: Any,
 ) -> None:
     """`keep_component` for components first..last-1; large[c] = 1 where one keeps too many."""
+    codes, members, starts = components.codes, components.members, components.starts
+    distance, lanes = components.distance, components.lanes
     for c in range(first, last):
         rows = members[starts[c] : starts[c + 1]]
         done = keep_component(codes, rows, distance, lanes, tables, kept, kept_rows, out)

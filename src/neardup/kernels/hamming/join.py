@@ -10,7 +10,7 @@ pair is reported exactly once, and hash collisions do no harm.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,12 +19,18 @@ from neardup.kernels.forest import unite
 from neardup.kernels.hamming.partition import block_key
 from neardup.kernels.jit import kernel
 
+if TYPE_CHECKING:
+    from neardup.kernels.hamming.partition import Rows
+
 SLIDE = 8
 TILE = 1024
 STRIP = 64
 """Rows that are compared one by one if one of them is near."""
 VECTOR = 16
 MAX_BINS_LOG2 = 16
+
+LOW, HIGH, BLOCK, BIN, BINS = range(5)
+"""A level of the stack: its rows, the block chosen last, the next bin and how many; -1: none."""
 
 
 class Blocks(NamedTuple):
@@ -60,7 +66,7 @@ class Scratch(NamedTuple):
     starts: Any  # int64 (levels, bins + 1)
     masks: Any  # uint64 (levels + 1, W): union of the prefix's masks
     agree: Any  # uint8 (rules + blocks): 1 where a reported pair agrees
-    stack: Any  # int64 (levels + 1, 5)
+    stack: Any  # int64 (levels + 1, 5): LOW, HIGH, BLOCK, BIN, BINS
 
 
 @kernel
@@ -273,8 +279,7 @@ def compare_bins(
 
 @kernel
 def join_buckets(
-    codes: Any,
-    ids: Any,
+    rows: Rows,
     starts: Any,
     first: int,
     last: int,
@@ -285,9 +290,9 @@ def join_buckets(
 ) -> None:
     """Join buckets first..last-1 of a partition by `block`; the recursion is an explicit stack.
 
-    A stack row holds low, high, the block chosen last, the next bin and the bins of one level. With
-    choose = 1 the one level below refines by the same block, with more bits of its hash.
+    With choose = 1 the one level below refines by the same block, with more bits of its hash.
     """
+    codes, ids = rows.codes, rows.ids
     agree, stack = scratch.agree, scratch.stack
     rules, choose = blocks.rules, blocks.choose
     blocks_count = len(blocks.masks) - rules
@@ -309,12 +314,14 @@ def join_buckets(
             compare_range(codes, ids, low, high, none_done, rules + block + 1, agree, blocks, sink)
             continue
         level = 0
-        stack[0, 0], stack[0, 1], stack[0, 2] = low, high, block
-        stack[0, 3], stack[0, 4] = -1, -1
+        stack[0, LOW], stack[0, HIGH], stack[0, BLOCK] = low, high, block
+        stack[0, BIN], stack[0, BINS] = -1, -1
+        # Bins before stack[l, BIN] of each level l are done, and all blocks before stack[l, BLOCK];
+        # `agree` marks the first block and, above the top level, the one that each refines by.
         while level >= 0:
-            here = stack[level, 2]
-            if stack[level, 3] == stack[level, 4]:
-                begun = stack[level, 3] >= 0
+            here = stack[level, BLOCK]
+            if stack[level, BIN] == stack[level, BINS]:
+                begun = stack[level, BIN] >= 0
                 if choose == 1:
                     done = begun
                 else:
@@ -326,7 +333,7 @@ def join_buckets(
                     level -= 1
                     continue
                 agree[rules + here] = 1
-                stack[level, 2] = here
+                stack[level, BLOCK] = here
                 source_codes = codes if level == 0 else scratch.codes[level - 1]
                 source_ids = ids if level == 0 else scratch.ids[level - 1]
                 for w in range(len(lanes)):
@@ -337,16 +344,16 @@ def join_buckets(
                 bins, widest = refine(
                     source_codes,
                     source_ids,
-                    stack[level, 0],
-                    stack[level, 1],
+                    stack[level, LOW],
+                    stack[level, HIGH],
                     scratch.masks[level + 1],
                     lanes,
                     scratch.starts[level],
                     into_codes,
                     into_ids,
                 )
-                stack[level, 3] = 0
-                stack[level, 4] = 0
+                stack[level, BIN] = 0
+                stack[level, BINS] = 0
                 if level + 1 == deepest:
                     compare_bins(
                         into_codes,
@@ -360,10 +367,10 @@ def join_buckets(
                         sink,
                     )
                 else:
-                    stack[level, 4] = bins
+                    stack[level, BINS] = bins
                 continue
-            at = stack[level, 3]
-            stack[level, 3] = at + 1
+            at = stack[level, BIN]
+            stack[level, BIN] = at + 1
             low, high = scratch.starts[level, at], scratch.starts[level, at + 1]
             if high - low < 2:
                 continue
@@ -381,5 +388,5 @@ def join_buckets(
                 )
                 continue
             level += 1
-            stack[level, 0], stack[level, 1], stack[level, 2] = low, high, here
-            stack[level, 3], stack[level, 4] = -1, -1
+            stack[level, LOW], stack[level, HIGH], stack[level, BLOCK] = low, high, here
+            stack[level, BIN], stack[level, BINS] = -1, -1

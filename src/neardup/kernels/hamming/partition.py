@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from neardup.kernels.jit import kernel
 
 NO_ROWS = np.empty(0, np.uint32)
+
+
+class Rows(NamedTuple):
+    """The rows of a partition, bucket after bucket."""
+
+    codes: Any  # uint64 (n, W)
+    ids: Any  # uint32 (n,): positions in the source
 
 
 @kernel
@@ -42,10 +49,10 @@ def scatter_rows(
     multipliers: Any,
     shift: Any,
     places: Any,
-    out_codes: Any,
-    out_ids: Any,
+    out: Rows,
 ) -> None:
     """Copy rows first..last-1 and their numbers to `places[key]`, advancing it; stable."""
+    out_codes, out_ids = out.codes, out.ids
     for row in range(first, last):
         key = block_key(codes, row, mask, multipliers, shift)
         place = places[key]

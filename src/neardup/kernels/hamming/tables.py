@@ -140,24 +140,21 @@ def count_within(
 
 @kernel
 def build_table(
-    codes: Any, mask: Any, factors: Any, shift: Any, multipliers: Any, fine: Any, spare_codes: Any,
-    spare_rows: Any, starts: Any, out_codes: Any, out_rows: Any,
-) -> None:  # fmt: skip
+    codes: Any, tables: SearchTables, t: int, fine: Any, spare_codes: Any, spare_rows: Any
+) -> None:
     """Group rows by their key, stable, in two passes whose targets stay in cache; O(n + keys).
 
     Args:
         codes: uint64 (n * W), may be read-only.
-        mask: uint64 (W,): the bits of the key.
-        factors: uint64 (W,): what the words under the mask are multiplied by.
-        shift: uint64: keys have 64 - shift bits.
-        multipliers: W odd uint64.
-        fine: uint64: how many of them the second pass looks at.
-        spare_codes: As `out_codes`: what the first pass makes.
-        spare_rows: As `out_rows`.
-        starts: uint32 (keys + 1,), written: where each key's rows begin.
-        out_codes: uint64 (n * W), written.
-        out_rows: uint32 (n,), written.
+        tables: SearchTables; the codes, rows and starts of one are written.
+        t: Which one.
+        fine: uint64: how many bits of the keys the second pass looks at.
+        spare_codes: uint64 (n * W): what the first pass makes.
+        spare_rows: uint32 (n,): likewise.
     """
+    mask, factors, shift = tables.masks[t], tables.factors[t], tables.shift
+    multipliers, starts = tables.multipliers, tables.starts[t]
+    out_codes, out_rows = tables.codes[t], tables.rows[t]
     width = len(multipliers)
     count = np.int64(len(codes) // width)
     bins = np.int64(len(starts) - 1) >> np.int64(fine)
