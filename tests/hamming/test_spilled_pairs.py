@@ -25,7 +25,7 @@ from neardup.hamming.spilled.pairs import PairSpool
 from neardup.hamming.spilled.rows import RowFile
 from neardup.pipeline import pairs_file
 from neardup.runtime.arrays import cut
-from neardup.runtime.temporary import TemporaryRows
+from neardup.runtime.storage.temporary import TemporaryRows
 from planted import brute, planted
 from shapes import SPLIT_AGAIN, shapes
 from suite import JIT

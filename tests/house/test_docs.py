@@ -222,7 +222,14 @@ def greedy_by_comparing(matches: Any) -> list[int]:
 def test_every_option_that_is_named_exists() -> None:
     reference = (REFERENCE / "cli.md").read_text("utf-8")
     options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", reference))
-    known = options | {"--help", "--version", "--peer-python", "--quick", "--check"}
+    known = options | {
+        "--help",
+        "--version",
+        "--peer-python",
+        "--quick",
+        "--check",
+        "--install-completion",
+    }
     for page in PAGES:
         named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page.read_text("utf-8")))
         assert not named - known, page

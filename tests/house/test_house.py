@@ -78,7 +78,7 @@ ALLOWED: dict[str, set[str]] = {
     "cli": BASE
     | {"version", "documents", "features", "fingerprinting", "fingerprinting.explanation"}
     | {"hamming", "hamming.plans", "index", "pipeline", "pipeline.run"},
-    "__main__": {"cli"},
+    "__main__": {"cli", "runtime"},
     "__init__": BASE
     | {"version", "features", "fingerprinting", "fingerprinting.explanation"}
     | {"fingerprinting.majority", "fingerprinting.values", "hamming", "hamming.search"}

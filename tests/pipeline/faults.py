@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from neardup.pipeline.run import state
-from neardup.runtime import append_file
+from neardup.pipeline.run.folder import state
+from neardup.runtime.storage import append_file
 
 if TYPE_CHECKING:
     import pytest

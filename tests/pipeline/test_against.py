@@ -15,9 +15,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import neardup as nd
+import neardup.pipeline.run.folder.resume
+import neardup.pipeline.run.folder.state
 import neardup.pipeline.run.new_documents
-import neardup.pipeline.run.resume
-import neardup.pipeline.run.state
 from faults import REMOVALS, Faults, KilledError
 from neardup.documents import ReadOptions
 from neardup.errors import FileError, RecipeError, UsageError
@@ -51,7 +51,7 @@ texts_of_batches = st.lists(
 
 @pytest.fixture(autouse=True)
 def _commit_often_and_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neardup.pipeline.run.resume, "SECONDS", 0.0)
+    monkeypatch.setattr(neardup.pipeline.run.folder.resume, "SECONDS", 0.0)
     monkeypatch.setattr(neardup.pipeline.run.new_documents, "WAITING_BYTES", 1)
     monkeypatch.setattr(neardup.pipeline.run.new_documents, "ROWS_A_CALL", 2)
 

@@ -19,14 +19,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import neardup as nd
-import neardup.pipeline.run.resume
-import neardup.pipeline.run.state
+import neardup.pipeline.run.folder.resume
+import neardup.pipeline.run.folder.state
 from faults import REMOVALS, Faults, KilledError
 from neardup.documents import ReadOptions
 from neardup.errors import DataError, NeardupError, UsageError
 from neardup.pipeline import Outputs, Resources, dedup_files
+from neardup.pipeline.run.folder.state import RunFolder
 from neardup.pipeline.run.matching import Matching
-from neardup.pipeline.run.state import RunFolder
 from suite import JIT
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ matchings = st.one_of(
 
 @pytest.fixture(autouse=True)
 def _keep_often_and_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neardup.pipeline.run.resume, "SECONDS", 0.0)
+    monkeypatch.setattr(neardup.pipeline.run.folder.resume, "SECONDS", 0.0)
     monkeypatch.setattr(os, "fsync", lambda _: None)  # only a power cut could tell, and it is slow
     monkeypatch.setattr(os, "sync", lambda: None)
 
@@ -325,7 +325,7 @@ def test_a_folder_of_text_files_killed_while_it_appears_is_whole(
 
 
 PROGRAM = (
-    "import sys, neardup.pipeline.run.resume; neardup.pipeline.run.resume.SECONDS = 0.0;"
+    "import sys; from neardup.pipeline.run.folder import resume; resume.SECONDS = 0.0;"
     "from neardup.cli import main; sys.argv[0] = 'neardup'; main()"
 )
 

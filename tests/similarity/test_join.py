@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import neardup as nd
 from neardup.errors import UsageError
-from neardup.runtime.spool import FeatureSpool
+from neardup.runtime.storage.spool import FeatureSpool
 from neardup.similarity import join as module
 from neardup.similarity.feature_sets import FeatureSets, Match, Work, similarities
 from neardup.similarity.join import similar_components, similar_greedy, similar_sets

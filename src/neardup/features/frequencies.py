@@ -22,7 +22,7 @@ import numpy as np
 from neardup.errors import DataError, FileError, RecipeError, UsageError
 from neardup.features.choices import UNICODE_VERSION, Choices
 from neardup.features.hashes import HASHES, hash_features
-from neardup.runtime.files import write_whole
+from neardup.runtime.storage.files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

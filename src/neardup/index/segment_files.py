@@ -27,8 +27,8 @@ from neardup.hamming.search.build import build_searcher
 from neardup.hamming.search.tables import TableSearcher
 from neardup.index.ids import ID_KINDS, IdColumn
 from neardup.index.segments import Segment
-from neardup.runtime.files import written_aside
-from neardup.runtime.sealed import checksum
+from neardup.runtime.storage.files import written_aside
+from neardup.runtime.storage.sealed import checksum
 from neardup.runtime.threads import in_threads, worker_count
 
 if TYPE_CHECKING:

@@ -31,9 +31,11 @@ from neardup.errors import DoubtfulResultWarning, UsageError
 from neardup.fingerprinting.recipe import Recipe
 from neardup.pipeline.run.against import Against, ReferenceIndex
 from neardup.pipeline.run.collection import Collection
-from neardup.pipeline.run.facts import run_facts
+from neardup.pipeline.run.folder.facts import run_facts
+from neardup.pipeline.run.folder.last_update import LastUpdate, command_of
+from neardup.pipeline.run.folder.resume import Resume
+from neardup.pipeline.run.folder.state import RunFolder
 from neardup.pipeline.run.in_memory import InMemory, check_documents
-from neardup.pipeline.run.last_update import LastUpdate, command_of
 from neardup.pipeline.run.matching import Matching
 from neardup.pipeline.run.new_documents import NewDocuments
 from neardup.pipeline.run.resources import Resources
@@ -43,8 +45,6 @@ from neardup.pipeline.run.results import (
     cluster_batches,
     duplicates_table,
 )
-from neardup.pipeline.run.resume import Resume
-from neardup.pipeline.run.state import RunFolder
 from neardup.pipeline.steps import open_inputs, output_set, read_all, summarise, told
 from neardup.runtime.memory import memory_bytes
 from neardup.runtime.progress import Quiet, Stopwatch

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.runtime.temporary import TemporaryRows
+from neardup.runtime.storage.temporary import TemporaryRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

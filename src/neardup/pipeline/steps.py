@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from neardup.documents import InputFormat, ReadOptions, Rejects, Source
     from neardup.pipeline.run.collection import Collection
+    from neardup.pipeline.run.folder.state import RunFolder
     from neardup.pipeline.run.matching import Grouping, Matching
     from neardup.pipeline.run.resources import Resources
-    from neardup.pipeline.run.state import RunFolder
     from neardup.runtime.progress import Progress, Stopwatch
 
 __all__ = [

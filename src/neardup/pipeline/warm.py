@@ -17,7 +17,7 @@ import numpy as np
 
 from neardup.pipeline.run.matching import Matching, group
 from neardup.pipeline.run.resources import Resources
-from neardup.runtime.spool import FeatureSpool
+from neardup.runtime.storage.spool import FeatureSpool
 from neardup.runtime.threads import worker_count
 from neardup.similarity.feature_sets import FeatureSets
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 
 from neardup.runtime.arrays import frozen
-from neardup.runtime.temporary import spill_error, temporary_file
+from neardup.runtime.storage.temporary import spill_error, temporary_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,7 +15,7 @@ from neardup.documents.files.below import check_relative
 from neardup.documents.files.compression import codec_of_path, encoder
 from neardup.documents.files.problems import file_error
 from neardup.documents.files.remote import ATOMIC, is_uri, locate, remote_errors
-from neardup.runtime.files import sync_folder
+from neardup.runtime.storage.files import sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

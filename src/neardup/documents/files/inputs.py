@@ -20,7 +20,7 @@ from neardup.documents.files.compression import (
 from neardup.documents.files.problems import file_error
 from neardup.documents.files.remote import RemoteInput, is_uri
 from neardup.errors import FileError, UsageError
-from neardup.runtime.temporary import temporary_file
+from neardup.runtime.storage.temporary import temporary_file
 
 __all__ = ["STDIN_NAME", "Input", "RegularInput", "StreamInput", "find_input"]
 

@@ -29,7 +29,7 @@ from neardup.hamming.spilled.collectors import AcrossPieces, SlabMerger
 from neardup.hamming.spilled.memory import Budget, SlabBuffers
 from neardup.hamming.spilled.rows import RowFile, clear_bits
 from neardup.runtime.arrays import cut, frozen
-from neardup.runtime.temporary import TemporaryRows
+from neardup.runtime.storage.temporary import TemporaryRows
 from neardup.runtime.threads import in_threads
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import numpy as np
 from neardup.errors import FileError, TooManyPairsError
 from neardup.hamming.join.equal_rows import STEP
 from neardup.runtime.arrays import cut
-from neardup.runtime.temporary import TemporaryRows, read_exactly
+from neardup.runtime.storage.temporary import TemporaryRows, read_exactly
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from neardup.runtime.temporary import read_exactly
+from neardup.runtime.storage.temporary import read_exactly
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ from neardup.errors import FileError, UsageError
 from neardup.fingerprinting.files import FingerprintReader
 from neardup.fingerprinting.values import as_codes
 from neardup.hamming.spilled.rows import RowFile
-from neardup.runtime.temporary import TemporaryRows
+from neardup.runtime.storage.temporary import TemporaryRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -14,7 +14,7 @@ import lmdb
 
 from neardup.errors import DataError, FileError, UsageError
 from neardup.index.segment_files import damaged
-from neardup.runtime.files import written_aside
+from neardup.runtime.storage.files import written_aside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from neardup.index.clock import Clock
-from neardup.runtime.sealed import sealed, unsealed
+from neardup.runtime.storage.sealed import sealed, unsealed
 
 __all__ = ["FileEntry", "Manifest"]
 

@@ -13,7 +13,7 @@ from neardup.errors import DataError
 from neardup.index.clock import Clock
 from neardup.index.ids import ID_KINDS, IdColumn
 from neardup.runtime.arrays import frozen
-from neardup.runtime.sealed import sealed, unsealed
+from neardup.runtime.storage.sealed import sealed, unsealed
 
 __all__ = ["Record", "joined_records"]
 

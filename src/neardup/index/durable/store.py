@@ -24,8 +24,8 @@ from neardup.index.durable.environment import Environment, Pin, Transaction
 from neardup.index.durable.manifest import Manifest
 from neardup.index.durable.records import Record, joined_records
 from neardup.index.segment_files import CHUNK_ROWS, StoredSegment, damaged
-from neardup.runtime.files import LockHeldError, is_held, lock_file, unlock, written_aside
-from neardup.runtime.sealed import sealed, unsealed
+from neardup.runtime.storage.files import LockHeldError, is_held, lock_file, unlock, written_aside
+from neardup.runtime.storage.sealed import sealed, unsealed
 from neardup.version import __version__
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from neardup.errors import DataError, RecipeError, UsageError
 from neardup.fingerprinting.fingerprints import Fingerprinter
 from neardup.index.durable.index import DurableIndex
 from neardup.pipeline.run.matching import Grouping, References
-from neardup.runtime.spool import FeatureSpool
+from neardup.runtime.storage.spool import FeatureSpool
 
 if TYPE_CHECKING:
     from neardup.documents import ReadOptions

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from neardup.documents.addresses import Addresses
 from neardup.fingerprinting.fingerprints import Fingerprinter
 from neardup.pipeline.run.matching import Grouping, Matching, group, priorities
-from neardup.runtime.spool import FeatureSpool
+from neardup.runtime.storage.spool import FeatureSpool
 from neardup.similarity.feature_sets import FeatureSets, Work
 from neardup.similarity.spilled import Spill
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from neardup.documents import Batch
+    from neardup.pipeline.run.folder.resume import Resume
     from neardup.pipeline.run.resources import Resources
-    from neardup.pipeline.run.resume import Resume
 
 __all__ = ["Collection"]
 

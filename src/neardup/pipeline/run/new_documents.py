@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from neardup.documents import ReadOptions, Source
     from neardup.pipeline.run.against import ReferenceIndex
     from neardup.pipeline.run.collection import Collection
+    from neardup.pipeline.run.folder.state import RunFolder
     from neardup.pipeline.run.matching import Grouping
-    from neardup.pipeline.run.state import RunFolder
 
 __all__ = ["NewDocuments"]
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from neardup.documents import Batch
-    from neardup.pipeline.run.state import RunFolder
-    from neardup.runtime.append_file import AppendFile
+    from neardup.pipeline.run.folder.state import RunFolder
+    from neardup.runtime.storage.append_file import AppendFile
 
 __all__ = ["SECONDS", "Resume"]
 

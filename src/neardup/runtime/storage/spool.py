@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
-from neardup.runtime.temporary import spill_error, temporary_file
+from neardup.runtime.storage.temporary import spill_error, temporary_file
 
 if TYPE_CHECKING:
-    from neardup.runtime.append_file import AppendFile
+    from neardup.runtime.storage.append_file import AppendFile
 
 __all__ = ["FeatureSpool"]
 

@@ -17,18 +17,18 @@ import numpy as np
 import orjson
 
 from neardup.errors import DataError, FileError, UsageError
-from neardup.pipeline.run.facts import run_facts
+from neardup.pipeline.run.folder.facts import run_facts
+from neardup.pipeline.run.folder.state import references_bytes, references_of
 from neardup.pipeline.run.matching import Grouping
-from neardup.pipeline.run.state import references_bytes, references_of
-from neardup.runtime.sealed import checksum, sealed, unsealed
+from neardup.runtime.storage.sealed import checksum, sealed, unsealed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from neardup.documents import InputFormat, ReadOptions, Source
     from neardup.pipeline.run.against import ReferenceIndex
+    from neardup.pipeline.run.folder.state import RunFolder
     from neardup.pipeline.run.matching import Matching
-    from neardup.pipeline.run.state import RunFolder
 
 __all__ = ["LastUpdate", "command_of"]
 

@@ -21,10 +21,10 @@ import orjson
 import pyarrow as pa
 
 from neardup.errors import UsageError
-from neardup.pipeline.run.facts import check_facts
+from neardup.pipeline.run.folder.facts import check_facts
 from neardup.pipeline.run.matching import Grouping, References
-from neardup.runtime.append_file import AppendFile, append_failure, damaged
-from neardup.runtime.files import LockHeldError, lock_file, sync_folder, unlock
+from neardup.runtime.storage.append_file import AppendFile, append_failure, damaged
+from neardup.runtime.storage.files import LockHeldError, lock_file, sync_folder, unlock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -259,6 +259,7 @@ def references_bytes(references: References) -> Any:
 
 
 def references_of(data: Any) -> References:
+    """Read what `references_bytes` made."""
     table = pa.ipc.open_stream(pa.py_buffer(data)).read_all().combine_chunks()
     codes = table["words"].combine_chunks()
     flat = codes.flatten().to_numpy().reshape(-1, codes.type.list_size)
