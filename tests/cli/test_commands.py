@@ -139,7 +139,7 @@ def test_modes_are_similarity_distance_and_both(here: Here) -> None:
     assert kept() == kept("--similarity", "0.9") == "ace"
     assert kept("--similarity", "0.95") == kept("--distance", "0") == "acde"
     assert kept("--distance", "63") == "ae"
-    assert kept("--distance", "64", "--verify", "0.9") == "ace"
+    assert kept("--distance", "63", "--verify", "0.9") == "ace"
 
 
 def test_a_recipe_comes_from_options_or_a_file(here: Here) -> None:
