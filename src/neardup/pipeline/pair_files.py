@@ -69,6 +69,7 @@ def pairs_file(
     with OutputSet(files, limits.tmp) as written:
         written.check(output)
         reader = FingerprintReader(files)
+        _check_width(distance, reader.bits)
         watch.begin("read", 8 * -(-reader.bits // 64) * reader.rows)
         batches = _told(reader.batches(), shown)
         with open_rows(batches, reader.bits, limits.tmp) as (rows, bits):
@@ -121,6 +122,7 @@ def clusters_file(
     with OutputSet(files, limits.tmp) as written:
         written.check(output)
         reader = FingerprintReader(files)
+        _check_width(distance, reader.bits)
         watch.begin("match")
         labels = find(reader.batches(), distance, reader.bits, plan, limits, shown)
         watch.begin("write")
@@ -152,6 +154,15 @@ def _runs(labels: Any) -> Iterator[tuple[Any, Any]]:
     for first in range(0, len(labels), ROWS_AT_ONCE):
         part = labels[first : first + ROWS_AT_ONCE].astype(np.uint64)
         yield part, np.arange(first, first + len(part), dtype=np.uint64)
+
+
+def _check_width(distance: int, bits: int) -> None:
+    """Refuse a distance that any two fingerprints have."""
+    if distance >= bits:
+        raise UsageError(
+            f"distance is {distance}, and fingerprints have {bits} bits, so that any two match: use"
+            " a few bits, such as 3"
+        )
 
 
 def fingerprint_files_of(paths: str | Sequence[str]) -> list[str]:
