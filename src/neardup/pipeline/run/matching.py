@@ -17,12 +17,13 @@ from neardup.fingerprinting.recipe import Recipe
 from neardup.hamming.chance import chance_warning
 from neardup.hamming.clusters import components, greedy
 from neardup.hamming.plans.checks import check_join_plan
-from neardup.pipeline.run.ways import ways_by_distance, ways_by_features
+from neardup.hamming.ways import ways_by_distance
 from neardup.similarity.band_plans import BandPlan, plan_bands
 from neardup.similarity.bands import documents_with_partner
 from neardup.similarity.feature_sets import FeatureSets, Match, Work, similarities
 from neardup.similarity.join import similar_components, similar_greedy
 from neardup.similarity.recall import check_recall
+from neardup.similarity.ways import ways_by_features
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
