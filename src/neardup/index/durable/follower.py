@@ -55,7 +55,7 @@ def following(known: Commit, reading: Reading) -> Commit:
         FileNotFoundError: If a file is gone: a checkpoint came between.
         DataError: If the folder is damaged.
     """
-    changes = reading.changes(known.manifest.generation, known.sequence)
+    changes = reading.changes(known.manifest.generation, known.sequence, known.manifest.seal)
     if changes.manifest is not None:
         known = _with_manifest(known, changes.manifest, changes.dead, reading)
     held, logged = known.held, known.logged

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from neardup.index.clock import Clock
-from neardup.runtime.storage.sealed import sealed, unsealed
+from neardup.runtime.storage.sealed import CHECKSUM_BYTES, sealed, unsealed
 
 __all__ = ["FileEntry", "Manifest"]
 
@@ -35,6 +35,7 @@ class Manifest:
         next_file: The number that the next file gets.
         covered: The last log record that is in the files.
         clock: When their rows were added.
+        seal: The checksum that it was read behind; empty if it was not read.
     """
 
     generation: int = 0
@@ -43,6 +44,7 @@ class Manifest:
     next_file: int = 0
     covered: int = 0
     clock: Clock = field(default_factory=Clock)
+    seal: bytes = b""
 
     def to_bytes(self) -> bytes:
         """Encode: JSON, and the clock's arrays."""
@@ -66,4 +68,5 @@ class Manifest:
         numbers = np.frombuffer(body, np.int64, runs, end)
         times = np.frombuffer(body, np.float64, runs, end + 8 * runs)
         clock = Clock(numbers.tolist(), times.tolist())
-        return cls(files=tuple(FileEntry(*each) for each in files), clock=clock, **plain)
+        entries = tuple(FileEntry(*each) for each in files)
+        return cls(files=entries, clock=clock, seal=value[:CHECKSUM_BYTES], **plain)

@@ -334,9 +334,12 @@ class Reading:
         """The path of a file in the folder."""
         return self._path / name
 
-    def changes(self, generation: int, sequence: int) -> Changes:
-        """What is new to one who knows this generation and this record of the log."""
-        return self._pin.read(lambda txn: self._changes(txn, generation, sequence))
+    def changes(self, generation: int, sequence: int, seal: bytes = b"") -> Changes:
+        """What is new to one who knows this generation and this record of the log.
+
+        A manifest behind a known seal is not read again.
+        """
+        return self._pin.read(lambda txn: self._changes(txn, generation, sequence, seal))
 
     def contents(self, numbers: list[int]) -> list[bytes | None]:
         """What is stored for each of many rows; DataError if it is damaged."""
@@ -365,16 +368,17 @@ class Reading:
         place = self._pin.environment.path
         return unsealed(value, f"content of row {int.from_bytes(key, 'big')} in {place}", key)
 
-    def _changes(self, txn: Transaction, generation: int, sequence: int) -> Changes:
+    def _changes(self, txn: Transaction, generation: int, sequence: int, seal: bytes) -> Changes:
         path = self._pin.environment.path
         value = txn.get(b"meta", b"manifest")
         if value is None:
             raise damaged(path, "it has no manifest")
-        manifest: Manifest | None = Manifest.from_bytes(value, f"manifest in {path}")
-        dead: dict[str, Any] = {}
-        if manifest is None or manifest.generation == generation:
+        manifest, dead = None, {}
+        if not seal or not value.startswith(seal):
+            manifest = Manifest.from_bytes(value, f"manifest in {path}")
+        if manifest is not None and manifest.generation == generation:
             manifest = None
-        else:
+        if manifest is not None:
             sequence, dead = manifest.covered, _dead_rows(txn, manifest, str(path))
         last = _last_sequence(txn)
         records = [
