@@ -72,3 +72,51 @@ def test_paths_are_resolved_once(tmp_path: Path) -> None:
         index.close()
     """
     run(code, tmp_path / "index")
+
+
+def test_a_child_opens_the_index_that_its_parent_has_open(tmp_path: Path) -> None:
+    """To read it, and, after the parent has closed it, to write."""
+    code = """
+        import os, sys
+        import neardup as nd
+        def child(work):
+            process = os.fork()
+            if process == 0:
+                try:
+                    work()
+                except SystemExit as ended:
+                    os._exit(int(ended.code))
+                except BaseException as error:
+                    print(repr(error), file=sys.stderr, flush=True)
+                    os._exit(1)
+                os._exit(0)
+            assert os.waitpid(process, 0)[1] == 0
+        def read():
+            for _ in range(3):
+                with nd.DurableIndex.open(sys.argv[1], readonly=True) as found:
+                    assert list(found) == [(1, 5)], list(found)
+        def write():
+            with nd.DurableIndex.open(sys.argv[1]) as found:
+                found.add(2, 6)
+        index = nd.DurableIndex.open(sys.argv[1])
+        index.add(1, 5)
+        index.commit()
+        reader = nd.DurableIndex.open(sys.argv[1], readonly=True)
+        child(read)
+        child(lambda: exit(list(reader) != [(1, 5)]))
+        def refused():
+            index.add(3, 7)
+            try:
+                index.commit()
+            except nd.errors.UsageError:
+                return
+            raise AssertionError
+        child(refused)
+        index.close()
+        child(write)
+        assert list(reader) == [(1, 5), (2, 6)]
+        with reader.snapshot() as view:
+            child(lambda: exit(list(reader) != [(1, 5), (2, 6)]))
+            assert list(view) == [(1, 5), (2, 6)]
+    """
+    run(code, tmp_path / "index")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import threading
 import time
@@ -68,9 +69,11 @@ class Environment:
         self.users = 0
         self._key = key
         self._reading = threading.Lock()
+        self._writing = threading.Lock()
         self._pins = 0
-        writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
-        self._env = self._opened(writable)
+        self._is_inherited = False
+        self._is_writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+        self._env = self._opened(self._is_writable)
         try:
             self._check_size()
             self._dbs = {name: self._env.open_db(name, create=False) for name in DATABASES}
@@ -191,9 +194,12 @@ class Environment:
 
     def write(self, work: Callable[[Transaction], T]) -> T:
         """Do work in one transaction, which is on disk when this returns."""
-        if self._key[0] != os.getpid():  # it would write beside its parent, which has the lock too
-            raise UsageError(f"{self.path} was opened before a fork: open it in the child")
-        with lmdb_errors(self.path, "write"):
+        if self._is_inherited:
+            raise UsageError(
+                f"snapshots of {self.path.parent} were open when this process was forked, so it"
+                " can only be read: close them before the fork"
+            )
+        with lmdb_errors(self.path, "write"), self._writing:
             while True:
                 try:
                     with self._env.begin(write=True) as txn:
@@ -203,6 +209,34 @@ class Environment:
                     continue
                 self._fill_up()
                 return result
+
+    def hold(self) -> None:
+        """Wait until nothing is read or written; nothing will be until `let_go`."""
+        self._writing.acquire()
+        self._reading.acquire()
+
+    def let_go(self) -> None:
+        """See `hold`."""
+        self._reading.release()
+        self._writing.release()
+
+    def open_in_child(self) -> tuple[int, int, int]:
+        """Open the file anew in a child that was forked: LMDB's own is its parent's.
+
+        With pins it stays, to be read: closing it would end the parent's.
+
+        Returns:
+            Its key in this process.
+        """
+        self._key = (os.getpid(), *self._key[1:])
+        if self._pins:
+            self._is_inherited = True
+            return self._key
+        self._env.close()
+        with contextlib.suppress(lmdb.Error, OSError):  # using it will say what is wrong
+            self._env = self._opened(self._is_writable)
+            self._dbs = {name: self._env.open_db(name, create=False) for name in DATABASES}
+        return self._key
 
     def forget_dead_readers(self) -> None:
         """Free what processes that were killed while they read hold on to."""
@@ -316,6 +350,7 @@ class Pin:
         self.number = int(txn.id())
         self._work, self._is_safe = Transaction(txn, dbs), is_safe
         self._reading = threading.Lock()
+        self._process = os.getpid()
         self.close = weakref.finalize(self, _unpin, environment, txn, os.getpid())
 
     def read(self, work: Callable[[Transaction], T]) -> T:
@@ -326,6 +361,10 @@ class Pin:
             TornReadError: If it is not safe, and somebody wrote meanwhile.
         """
         path = self.environment.path
+        if self._process != os.getpid():
+            raise UsageError(
+                f"a snapshot of {path.parent} was taken before a fork: take another one"
+            )
         if not self.close.alive:
             raise UsageError(f"a snapshot of {path.parent} is closed: take another one")
         with lmdb_errors(path, "read"), self._reading:
@@ -341,6 +380,7 @@ class Pin:
 def _unpin(environment: Environment, txn: Any, process: int) -> None:
     if process != os.getpid():
         _inherited.append(txn)  # to end it would end the parent's
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(txn))  # also when this process ends
         return
     txn.abort()
     environment.unpin()
@@ -393,6 +433,35 @@ def _close_unused() -> None:
                 _released.popleft().close_if_unused()
         finally:
             _opening.release()
+
+
+def _before_fork() -> None:
+    _opening.acquire()
+    for environment in _open.values():
+        environment.hold()
+
+
+def _after_fork_in_parent() -> None:
+    for environment in _open.values():
+        environment.let_go()
+    _opening.release()
+
+
+def _after_fork_in_child() -> None:
+    inherited = list(_open.values())
+    _open.clear()
+    for environment in inherited:
+        environment.let_go()
+        _open[environment.open_in_child()] = environment
+    _opening.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=_after_fork_in_parent,
+        after_in_child=_after_fork_in_child,
+    )
 
 
 def _is_full(path: Path) -> bool:

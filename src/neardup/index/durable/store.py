@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import weakref
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
-from neardup.errors import DataError, FileError
+from neardup.errors import DataError, FileError, UsageError
 from neardup.index.durable.environment import Environment, Pin, Transaction
 from neardup.index.durable.manifest import Manifest
 from neardup.index.durable.records import Record, joined_records
@@ -29,9 +30,12 @@ from neardup.runtime.storage.sealed import sealed, unsealed
 from neardup.version import __version__
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 __all__ = ["FORMAT", "Changes", "Reading", "Store", "current_environment", "is_locked"]
+
+T = TypeVar("T")
 
 FORMAT: Final = 2
 """From 2 on contents have checksums; indexes of format 1 are read and written as they are."""
@@ -79,6 +83,7 @@ class Store:
         """Open an index that exists."""
         self.path = path
         self.readonly = readonly
+        self._process = os.getpid()
         current_environment(path)  # before a lock is left in a folder that is no index
         held = contextlib.ExitStack()
         self.close = weakref.finalize(self, held.close)
@@ -176,7 +181,7 @@ class Store:
             self._put_contents(txn, contents)
             return last + 1
 
-        sequence = self._environment.write(work)
+        sequence = self._write(work)
         self._small = [] if joins or not few else [*self._small, sequence]
         return sequence
 
@@ -203,7 +208,7 @@ class Store:
             txn.put(b"meta", b"sequence", _key(manifest.covered))
             self._put_contents(txn, contents)
 
-        self._environment.write(work)
+        self._write(work)
         self._small = []
         self._remove_files(keep=names)
 
@@ -246,9 +251,14 @@ class Store:
                 raise
             raise FileError(f"cannot write {target}: {error.strerror or error}") from None
         newer = Environment.of(target)
-        before.write(lambda txn: txn.put(b"meta", b"moved", target.name.encode()))
+        self._write(lambda txn: txn.put(b"meta", b"moved", target.name.encode()))
         self._use(newer)
         _remove_environment(before.path)
+
+    def _write(self, work: Callable[[Transaction], T]) -> T:
+        if self._process != os.getpid():  # it would write beside its parent, which has the lock
+            raise UsageError(f"{self.path} was opened before a fork: open it in the child")
+        return self._environment.write(work)
 
     def _use(self, environment: Environment) -> None:
         """Go on with another LMDB file."""
