@@ -133,7 +133,7 @@ class Queries:
             fingerprints: uint64 (q,) or (q, width), a list of ints, Arrow, or texts.
             distance: At most the index's, which it is unless said.
             limit: The most for one query.
-            workers: Threads; one per core unless said.
+            workers: Threads; unless said one per core where that pays, and one for little work.
 
         Returns:
             pyarrow.Table with row (int64: which query), id, distance (int16), sorted by row,
@@ -220,7 +220,8 @@ class Queries:
         by_age: bool = False,
     ) -> pa.Table:
         codes, rows = many_fingerprints(fingerprints, self._settings)
-        reach, threads = self._reach(distance), worker_count(workers)
+        reach = self._reach(distance)
+        threads = None if workers is None else worker_count(workers)
         if limit is not None:
             limit = as_count("limit", limit)
         return self._read().search(codes, rows, reach, limit, threads, by_age=by_age)

@@ -90,7 +90,9 @@ class StoredSegment(Segment):
         found.changed = frozenset()
         return found
 
-    def search(self, queries: Any, distance: int, settings: Settings, workers: int) -> Neighbours:
+    def search(
+        self, queries: Any, distance: int, settings: Settings, workers: int | None
+    ) -> Neighbours:
         """See Segment.search; DataError names the file."""
         try:
             return super().search(queries, distance, settings, workers)

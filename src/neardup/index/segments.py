@@ -21,17 +21,20 @@ from neardup.hamming.plans.blocks import multipliers_of
 from neardup.hamming.search.build import build_searcher, plan_for
 from neardup.index.ids import ID_KINDS, IdColumn
 from neardup.runtime.arrays import frozen
+from neardup.runtime.threads import worker_count
 
 if TYPE_CHECKING:
     from neardup.hamming.search.searchers import Neighbours, Searcher
     from neardup.index.settings import Settings
 
-__all__ = ["TAIL_ROWS", "Segment", "Tail", "merged", "settled"]
+__all__ = ["TAIL_ROWS", "Segment", "Tail", "merged", "settled", "threads_for"]
 
 TAIL_ROWS: Final = 4096
 GROWTH: Final = 16
 RECENT: Final = 256
 """Removed rows of a segment that wait to be marked together."""
+WORTH_THREADS: Final = 0.005
+"""Seconds of work from which on threads are started, which takes up to a millisecond."""
 NEVER: Final = 1 << 62
 _LOGGER: Final = logging.getLogger("neardup")
 
@@ -104,9 +107,13 @@ class Segment:
             self._made[0] = made
         return made
 
-    def search(self, queries: Any, distance: int, settings: Settings, workers: int) -> Neighbours:
+    def search(
+        self, queries: Any, distance: int, settings: Settings, workers: int | None
+    ) -> Neighbours:
         """Living rows within the distance of each query."""
-        found = self.searcher(settings).search(queries, distance, workers)
+        searcher = self.searcher(settings)
+        threads = threads_for(workers, searcher.plan.seconds * len(queries))
+        found = searcher.search(queries, distance, threads)
         return found.only(~self.dead[found.rows]) if self.removed else found
 
     def search_once(
@@ -285,6 +292,11 @@ class Tail:
             copied.before.append(copied.places.get(identity, -1))
             copied.places[identity] = row
         return copied
+
+
+def threads_for(workers: int | None, seconds: float) -> int:
+    """So many as said; else as many as are worth it for work that takes so long."""
+    return worker_count(workers) if workers or seconds > WORTH_THREADS else 1
 
 
 def merged(segments: list[Segment]) -> Segment:

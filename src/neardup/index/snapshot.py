@@ -17,7 +17,7 @@ from neardup.hamming.search.searchers import Neighbours, ScanSearcher, first_hit
 from neardup.index.clock import Clock
 from neardup.index.hits import Places, sorted_table
 from neardup.index.ids import ID_KINDS, IdColumn, id_array, id_kind, is_one_id
-from neardup.index.segments import Segment, Tail, merged
+from neardup.index.segments import Segment, Tail, merged, threads_for
 from neardup.runtime.arrays import frozen
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ class Snapshot:
         rows: Any,
         distance: int,
         limit: int | None,
-        workers: int,
+        workers: int | None,
         *,
         by_age: bool = False,
     ) -> pa.Table:
@@ -214,7 +214,7 @@ class Snapshot:
             rows: int64 (q,): what the table calls each.
             distance: How far.
             limit: The most for one query.
-            workers: Threads.
+            workers: Threads; as many as are worth it if None.
             by_age: The first are those that were added first, not the nearest.
 
         Returns:
@@ -248,10 +248,11 @@ class Snapshot:
         numbers, ids = tail.numbers, tail.ids
         return [(d, int(numbers[row]), ids[row]) for d, row in hits]
 
-    def _scan_tail(self, codes: Any, distance: int, workers: int) -> Neighbours:
+    def _scan_tail(self, codes: Any, distance: int, workers: int | None) -> Neighbours:
         tail = self.tail
         plan = scan_plan(len(tail), self.settings.bits)
-        found = ScanSearcher(frozen(tail.codes), plan).search(codes, distance, workers)
+        threads = threads_for(workers, plan.seconds * len(codes))
+        found = ScanSearcher(frozen(tail.codes), plan).search(codes, distance, threads)
         return found.only(~tail.dead[found.rows]) if tail.removed else found
 
 
