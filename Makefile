@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CORES := $(shell nproc)
 
-.PHONY: demo test lint bench accuracy memory-limit resume-rounds crash-rounds index-stress compat clean
+.PHONY: demo test lint bench accuracy memory-limit resume-rounds crash-rounds index-stress attack-rounds compat clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -50,6 +50,10 @@ crash-rounds: $(VENV)/developed
 
 index-stress: $(VENV)/developed
 	NEARDUP_STRESS_SECONDS=120 $(BIN)/python -m pytest tests/index/test_torn_reads.py
+
+attack-rounds: $(VENV)/developed
+	NEARDUP_ATTACK_ROUNDS=2000 NEARDUP_RESUME_ROUNDS=300 $(BIN)/python -m pytest -s tests/attack \
+		tests/pipeline/test_resume.py -k 'attack or killed_at_random'
 
 clean:
 	rm -rf $(VENV) demo-output build dist

@@ -24,6 +24,7 @@ from neardup.cli.commands.pairs import pairs
 from neardup.cli.commands.show import show
 from neardup.cli.progress_lines import tells_progress
 from neardup.errors import NeardupError
+from neardup.runtime.progress import shown
 from neardup.runtime.signals import Interrupts
 from neardup.version import __version__
 
@@ -88,11 +89,8 @@ def main() -> None:
                 _end_quietly()
             is_ended = error.exit_code == INTERRUPTED
             _fail(str(error), interrupts.exit_code if is_ended else error.exit_code)
-        except (KeyboardInterrupt, typer.Abort) as error:
-            again = "; run the same command again to go on where it stopped"
-            resumes = any(each.partition("=")[0] == "--resume" for each in sys.argv)
-            left = f"interrupted: {_what_is_there(error)}{again * resumes}"
-            _fail(left, interrupts.exit_code)
+        except (KeyboardInterrupt, typer.Abort):
+            code = INTERRUPTED
         except MemoryError:
             _fail("out of memory: give it a smaller input or more memory", 1)
         except BrokenPipeError:
@@ -101,12 +99,17 @@ def main() -> None:
             _fail(f"a read or a write failed: {error}", _FILE_ERROR)
         except _USAGE_ERRORS as error:
             _fail_usage(error)
+        if code == INTERRUPTED:  # of Typer as well, which catches the exception
+            again = "; run the same command again to go on where it stopped"
+            resumes = any(each.partition("=")[0] == "--resume" for each in sys.argv)
+            left = f"interrupted: {_what_is_there(interrupts.error)}{again * resumes}"
+            _fail(left, interrupts.exit_code)
         sys.exit(code if isinstance(code, int) else 0)
 
 
-def _what_is_there(error: BaseException) -> str:
+def _what_is_there(error: KeyboardInterrupt) -> str:
     """What an interrupted run says that it left behind, in notes of the exception."""
-    notes = getattr(error, "__notes__", []) or getattr(error.__cause__, "__notes__", [])
+    notes: list[str] = getattr(error, "__notes__", [])
     return notes[-1] if notes else "no file was written"
 
 
@@ -129,5 +132,5 @@ def _end_quietly() -> NoReturn:
 
 def _fail(message: str, code: int) -> NoReturn:
     line = " ".join(message.split("\n"))
-    typer.echo(f"neardup: {line}", err=True)
+    typer.echo(f"neardup: {shown(line)}", err=True)
     sys.exit(code)

@@ -13,6 +13,7 @@ import typer
 
 from neardup.errors import FileError, RecipeError, UnfitHashWarning, UsageError
 from neardup.hamming.plans.names import JOIN_PLANS, listed_plans
+from neardup.runtime.progress import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -458,7 +459,7 @@ def _told(make: Callable[[], Recipe]) -> Recipe:
         warnings.simplefilter("always", UnfitHashWarning)
         made = make()
     for warning in told:
-        typer.echo(f"neardup: warning: {warning.message}", err=True)
+        typer.echo(f"neardup: warning: {shown(str(warning.message))}", err=True)
     return made
 
 

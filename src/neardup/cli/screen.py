@@ -13,7 +13,7 @@ import typer
 
 from neardup.cli.progress_lines import Lines, lines_wanted
 from neardup.errors import RecipeError
-from neardup.runtime.progress import Progress, Quiet
+from neardup.runtime.progress import Progress, Quiet, shown
 
 if TYPE_CHECKING:
     import subprocess
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from neardup.pipeline.estimate import Estimate
 
 __all__ = [
+    "echo",
     "print_comparison",
     "print_estimate",
     "print_hits",
@@ -40,6 +41,11 @@ class Summarised(Protocol):
     """What a command did: values for JSON, and as a string lines for people."""
 
     def to_dict(self) -> dict[str, Any]: ...
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """Print lines for a person, or JSON: nothing in them steers the terminal."""
+    typer.echo(shown(text, lines=True), err=err)
 
 
 @contextmanager
@@ -106,7 +112,7 @@ def warm_up(work: Callable[[], object], *, by_features: bool = False) -> None:
     beside: list[subprocess.Popen[bytes] | None] = []
 
     def compiling() -> None:
-        typer.echo(_COMPILING, err=True)
+        echo(_COMPILING, err=True)
         if by_features:
             from neardup.pipeline.warm import search_compiler
 
@@ -131,9 +137,9 @@ def warm_up(work: Callable[[], object], *, by_features: bool = False) -> None:
 def print_summary(summary: Summarised, as_json: bool) -> None:
     """Print the summary: JSON on the standard output, or lines for people on the standard error."""
     if as_json:
-        typer.echo(json.dumps(summary.to_dict()))
+        echo(json.dumps(summary.to_dict()))
     else:
-        typer.echo(str(summary), err=True)
+        echo(str(summary), err=True)
 
 
 def print_warning(line: str | None, as_json: bool) -> None:
@@ -144,31 +150,31 @@ def print_warning(line: str | None, as_json: bool) -> None:
 
 def print_estimate(estimate: Estimate, as_json: bool) -> None:
     """Print what a run would take."""
-    typer.echo(json.dumps(estimate.to_dict()) if as_json else str(estimate))
+    echo(json.dumps(estimate.to_dict()) if as_json else str(estimate))
 
 
 def print_hits(found: list[tuple[Any, int]], total: int | None, as_json: bool) -> None:
     """Print the answer to one query: distance and id a line, nearest first."""
     if as_json:
         hits = [{"id": identity, "distance": distance} for identity, distance in found]
-        typer.echo(json.dumps({"hits": hits, "total": len(found) if total is None else total}))
+        echo(json.dumps({"hits": hits, "total": len(found) if total is None else total}))
         return
     for identity, distance in found:
-        typer.echo(f"{distance:>3}  {identity}")
+        echo(f"{distance:>3}  {shown(str(identity))}")
     if total is not None and total > len(found):
-        typer.echo(f"{total - len(found):,} more were cut by --limit", err=True)
+        echo(f"{total - len(found):,} more were cut by --limit", err=True)
     if not found:
-        typer.echo("nothing near is stored", err=True)
+        echo("nothing near is stored", err=True)
 
 
 def print_plans(plans: Any, as_json: bool) -> None:
     """Print a comparison of search plans."""
-    typer.echo(json.dumps(plans.to_pylist()) if as_json else str(plans))
+    echo(json.dumps(plans.to_pylist()) if as_json else str(plans))
 
 
 def print_comparison(found: Comparison, as_json: bool) -> None:
     """Print a comparison of two documents."""
     if as_json:
-        typer.echo(json.dumps(found.to_dict()))
+        echo(json.dumps(found.to_dict()))
         return
-    typer.echo(str(found))
+    echo(str(found))

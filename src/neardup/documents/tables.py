@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import csv
-import io
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from neardup.documents.extensions import check_extension, format_of_path
@@ -22,7 +22,12 @@ __all__ = ["write_table"]
 
 
 def write_table(
-    outputs: OutputSet, path: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+    outputs: OutputSet,
+    path: str,
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+    *,
+    csv_safe: bool = False,
 ) -> None:
     """Write a result table in the format of the path's extension; JSON lines without one.
 
@@ -30,6 +35,7 @@ def write_table(
         outputs: The set that the file becomes part of.
         path: With one of EXTENSIONS, those of text also with .gz or .zst, or without any.
         schema: The columns, also those of a table without rows.
+        csv_safe: Put a quote (') before cells of CSV and TSV that a spreadsheet would compute.
         batches: The rows, in order. Null is null in JSON, Parquet and Arrow, empty in CSV.
 
     Raises:
@@ -37,7 +43,20 @@ def write_table(
         FileError: As OutputSet.create, or if a write fails.
     """
     check_extension(path)
+    if csv_safe and format_of_path(path) in {"csv", "tsv"}:
+        batches = map(_without_formulas, batches)
     _WRITERS[format_of_path(path) or "jsonl"](outputs.create(path), schema, batches)
+
+
+def _without_formulas(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The same rows, with a quote before each text that begins as a formula does."""
+    columns = [
+        pc.replace_substring_regex(column, r"\A([=+\-@\t\r])", r"'\1")
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+        else column
+        for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
 def _write_jsonl(file: AtomicFile, _schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
@@ -56,9 +75,16 @@ def _write_delimited(
 
 
 def _delimited_lines(rows: Iterable[Iterable[Any]], delimiter: str) -> bytes:
-    text = io.StringIO(newline="")
-    csv.writer(text, delimiter=delimiter, lineterminator="\n").writerows(rows)
-    return text.getvalue().encode()
+    lines = _Lines()
+    csv.writer(lines, delimiter=delimiter, lineterminator="\r\n").writerows(rows)
+    return "\n".join([*lines, ""]).encode()
+
+
+class _Lines(list[str]):
+    r"""Takes lines; both characters that may end one are quoted in cells, and "\\n" ends them."""
+
+    def write(self, line: str) -> None:
+        self.append(line[:-2])
 
 
 def _write_csv(file: AtomicFile, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:

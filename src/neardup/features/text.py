@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.errors import UsageError
-from neardup.runtime.arrow import check_given
+from neardup.runtime.arrays import check_given
 
 __all__ = ["TextBlock", "arrow_texts", "text_array", "text_blocks"]
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from neardup.errors import DataError, FileError, RecipeError
 from neardup.fingerprinting.recipe import Recipe
-from neardup.runtime.arrow import check_arrow
+from neardup.runtime.arrays import check_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

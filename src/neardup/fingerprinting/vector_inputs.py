@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.errors import UsageError
-from neardup.runtime.arrow import check_given
+from neardup.runtime.arrays import check_given
 
 __all__ = ["batches", "is_sparse"]
 

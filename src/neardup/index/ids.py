@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.errors import DataError, UsageError
-from neardup.runtime.arrays import frozen
-from neardup.runtime.arrow import check_given
+from neardup.runtime.arrays import check_given, frozen
 
 __all__ = ["ID_KINDS", "IdColumn", "id_array", "id_kind", "is_one_id"]
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from neardup.errors import UsageError
 from neardup.fingerprinting.values import as_codes
-from neardup.runtime.arrow import check_given
+from neardup.runtime.arrays import check_given
 
 if TYPE_CHECKING:
     from neardup.fingerprinting.recipe import Recipe

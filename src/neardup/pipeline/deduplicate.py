@@ -72,12 +72,14 @@ class Outputs:
         duplicates: Table file with one row for each dropped document.
         clusters: Table file with one row for each document.
         rejects: JSON lines of the records that could not be used.
+        csv_safe: Put a quote (') before cells of CSV tables that a spreadsheet would compute.
     """
 
     kept: str | None = None
     duplicates: str | None = None
     clusters: str | None = None
     rejects: str | None = None
+    csv_safe: bool = False
 
     @property
     def tables(self) -> list[str]:
@@ -132,6 +134,7 @@ def dedup(  # noqa: PLR0913
     resume: str | os.PathLike[str] | None = None,
     against: str | os.PathLike[str] | None = None,
     update: bool = False,
+    csv_safe: bool = False,
 ) -> DedupResult:
     """Find near-duplicates among files or documents in memory, and keep one of each group.
 
@@ -167,6 +170,7 @@ def dedup(  # noqa: PLR0913
             it is called again with the same arguments. Removed when the run succeeds.
         against: Folder of a DurableIndex: a document that matches one of its documents is dropped.
         update: Add the kept documents to that index.
+        csv_safe: Put a quote (') before cells of CSV tables that a spreadsheet would compute.
 
     Returns:
         What was decided, as arrays and an Arrow table.
@@ -203,7 +207,8 @@ def dedup(  # noqa: PLR0913
     paths = _paths(source, output is not None)
     if paths is not None:
         _warn([matching.doubt()])
-        outputs = Outputs(*(None if path is None else os.fspath(path) for path in files))
+        named = [None if path is None else os.fspath(path) for path in files]
+        outputs = Outputs(named[0], named[1], named[2], named[3], csv_safe)
         seen = None if against is None else Against(os.fspath(against), update)
         form = InputFormat(format, delimiter, encoding)
         return _warned(
@@ -344,11 +349,12 @@ def _write_tables(
     written: OutputSet,
 ) -> None:
     if outputs.duplicates is not None:
-        batches = duplicates.to_batches(ROWS_A_BATCH)
-        write_table(written, outputs.duplicates, duplicates.schema, batches)
+        rows = duplicates.to_batches(ROWS_A_BATCH)
+        safe = outputs.csv_safe
+        write_table(written, outputs.duplicates, duplicates.schema, rows, csv_safe=safe)
     if outputs.clusters is not None:
         batches = cluster_batches(grouping, addresses)
-        write_table(written, outputs.clusters, CLUSTERS, batches)
+        write_table(written, outputs.clusters, CLUSTERS, batches, csv_safe=outputs.csv_safe)
 
 
 def _check_outputs(sources: Sequence[Source], outputs: Outputs, written: OutputSet) -> None:

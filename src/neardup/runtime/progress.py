@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Protocol
 
-__all__ = ["Progress", "Quiet", "Stopwatch"]
+__all__ = ["Progress", "Quiet", "Stopwatch", "shown"]
 
 
 class Progress(Protocol):
@@ -62,3 +62,20 @@ class Stopwatch:
             before = self._seconds.get(self._step, 0.0)
             self._seconds[self._step] = round(before + now - self._begun, 4)
         self._begun, self._step = now, None
+
+
+def shown(text: str, *, lines: bool = False) -> str:
+    r"""Text that a terminal shows as it is: what would steer it or turn the line is escaped.
+
+    Args:
+        text: Of anybody: an id, a path, a document.
+        lines: Whether line ends stay, in a text of several lines.
+
+    Example:
+        >>> shown("a\x1b[2Jb\u202ec\n")
+        'a\\x1b[2Jb\\u202ec\\n'
+    """
+    if text.isprintable():
+        return text
+    kept = "\n" if lines else ""
+    return "".join(c if c.isprintable() or c in kept else ascii(c)[1:-1] for c in text)

@@ -34,6 +34,8 @@ class Interrupts:
     def __init__(self) -> None:
         """Handle nothing yet."""
         self.exit_code = EXIT_CODE_OF[signal.SIGINT]
+        self.error = KeyboardInterrupt()
+        """What is raised: notes of it say what the interrupted left behind."""
         self._before: dict[Any, Any] = {}
 
     def __enter__(self) -> Self:
@@ -53,7 +55,7 @@ class Interrupts:
         self.exit_code = 128 + number
         for each in self._before:
             signal.signal(each, leave_at_once)
-        raise KeyboardInterrupt
+        raise self.error
 
 
 @contextlib.contextmanager

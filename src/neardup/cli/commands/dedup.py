@@ -71,6 +71,9 @@ def dedup(
             rich_help_panel=shared.RESULTS_PANEL,
         ),
     ] = None,
+    csv_safe: Annotated[
+        bool, typer.Option("--csv-safe", help="Quote cells of CSV tables that begin as formulas.")
+    ] = False,
     on_error: shared.OnError = "stop",
     rejects: shared.RejectsFile = None,
     plan: shared.Plan = "auto",
@@ -166,7 +169,7 @@ def dedup(
         fields, id_field, skip, within=within, number=matching.number, extract=extract
     )
     told = InputFormat(format_name, delimiter, encoding)
-    outputs = Outputs(output, duplicates, clusters, rejects)
+    outputs = Outputs(output, duplicates, clusters, rejects, csv_safe)
     resources = Resources(memory_bytes(memory), tmp, resume, workers, plan)
     print_warning(matching.doubt(), json)
     warm_up(

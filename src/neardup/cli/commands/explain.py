@@ -12,6 +12,7 @@ import typer
 
 from neardup.cli import options as shared
 from neardup.cli import sides
+from neardup.cli.screen import echo
 from neardup.errors import UsageError
 
 if TYPE_CHECKING:
@@ -65,11 +66,11 @@ def explain(
     else:
         found = explained(given[0], given[1], made, show=show, top=sides.tops(top))
     if json:
-        typer.echo(json_format.dumps(found.to_dict()))
+        echo(json_format.dumps(found.to_dict()))
     elif sys.stdout.isatty():
         _print_in_colour(found)
     else:
-        typer.echo(str(found))
+        echo(str(found))
 
 
 def _print_in_colour(found: Explanation | PairExplanation) -> None:

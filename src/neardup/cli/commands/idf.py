@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from neardup.cli import options as shared
+from neardup.cli.screen import echo
 
 if TYPE_CHECKING:
     from neardup.fingerprinting.document_frequencies import DocumentFrequencies
@@ -84,7 +85,7 @@ def merge(
 def _write(table: DocumentFrequencies, output: str) -> None:
     table.save(output)
     missed = f", counts up to {table.missed:,} too low" if table.missed else ""
-    typer.echo(
+    echo(
         f"wrote     {output}: {len(table):,} features of {table.documents:,} documents{missed};"
         f" digest {table.digest}",
         err=True,

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from neardup.cli import options as shared
+from neardup.cli.screen import echo
 from neardup.errors import DataError, NeardupError, UsageError
 from neardup.hamming.plans.names import SEARCH_PLANS, listed_plans
+from neardup.runtime.progress import shown
 
 if TYPE_CHECKING:
     from neardup.fingerprinting.recipe import Recipe
@@ -80,7 +82,7 @@ def create(
         raise UsageError(f"--store {store} needs a recipe: leave --no-recipe out")
     DurableIndex.create(folder, distance, made.bits, recipe, plan, store).close()
     told = "no recipe" if recipe is None else f"recipe {recipe.digest}"
-    typer.echo(f"made {folder}: distance {distance}, {told}", err=True)
+    echo(f"made {shown(folder)}: distance {distance}, {told}", err=True)
 
 
 @app.command()
@@ -226,7 +228,7 @@ def query(
             given = _asked(query_text, fingerprint)
             asked = index.fingerprint_of(given) if isinstance(given, str) else given
             if asked is None:
-                typer.echo("the text has no tokens, so it is near to nothing", err=True)
+                echo("the text has no tokens, so it is near to nothing", err=True)
             if nearest is not None:
                 print_hits(index.nearest(asked, nearest), None, json)
             else:
@@ -266,7 +268,7 @@ def remove(
             raise DataError(
                 f"{folder}: no document has the id {error.args[0]!r}; none was removed"
             ) from None
-    typer.echo(f"removed {count:,}", err=True)
+    echo(f"removed {count:,}", err=True)
 
 
 @app.command()
@@ -282,7 +284,7 @@ def expire(folder: _Folder, max_age: _MaxAge) -> None:
     with DurableIndex.open(folder, create=False) as index:
         count = index.expire(before)
         left = len(index)
-    typer.echo(f"removed {count:,}, {left:,} left", err=True)
+    echo(f"removed {count:,}, {left:,} left", err=True)
 
 
 @app.command()
@@ -297,7 +299,7 @@ def stats(folder: _Folder, measure: _Measure = False, json: shared.Json = False)
 
     with DurableIndex.open(folder, readonly=True) as index:
         found = index_stats(index, measure=measure)
-    typer.echo(dumps(found.to_dict()) if json else str(found))
+    echo(dumps(found.to_dict()) if json else str(found))
 
 
 @app.command()
@@ -313,10 +315,10 @@ def check(folder: _Folder) -> None:
         problems = index.check()
         count = len(index)
     for problem in problems:
-        typer.echo(f"{folder}: {problem}", err=True)
+        echo(f"{shown(folder)}: {shown(problem)}", err=True)
     if problems:
         raise typer.Exit(1)
-    typer.echo(f"{folder}: {count:,} documents, all checksums right", err=True)
+    echo(f"{shown(folder)}: {count:,} documents, all checksums right", err=True)
 
 
 @app.command()
@@ -331,7 +333,7 @@ def compact(folder: _Folder) -> None:
     with DurableIndex.open(folder, create=False) as index:
         index.compact()
         count = len(index)
-    typer.echo(f"{folder}: {count:,} documents", err=True)
+    echo(f"{shown(folder)}: {count:,} documents", err=True)
 
 
 @app.command()

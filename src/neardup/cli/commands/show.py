@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from neardup.cli import options as shared
+from neardup.cli.screen import echo
+from neardup.runtime.progress import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,12 +69,12 @@ def show(
     found = removed_documents(duplicates, inputs or [], read, number, format_name)
     if json:
         for each in found.documents:
-            typer.echo(json_format.dumps(each.to_dict()))
+            echo(json_format.dumps(each.to_dict()))
     elif sys.stdout.isatty():
         _print_in_colour(found, context)
     else:
         for styled in _lines(found, context):
-            typer.echo("".join(_marked(kind, part) for kind, part in styled))
+            echo("".join(_marked(kind, part) for kind, part in styled))
 
 
 def _lines(found: Removed, context: int) -> Iterator[list[tuple[str, str]]]:
@@ -83,7 +85,7 @@ def _lines(found: Removed, context: int) -> Iterator[list[tuple[str, str]]]:
     for at, each in enumerate(found.documents, 1):
         yield [("equal", "")]
         yield [("head", f"{at} of {found.total:,}{_measured(each)}")]
-        yield [("equal", f"kept {each.kept}, dropped {each.dropped}")]
+        yield [("equal", f"kept {shown(each.kept)}, dropped {shown(each.dropped)}")]
         diff = each.diff
         if diff is None:
             missing = [
@@ -91,9 +93,9 @@ def _lines(found: Removed, context: int) -> Iterator[list[tuple[str, str]]]:
                 for name, text in zip((each.kept, each.dropped), each.texts, strict=True)
                 if text is None
             ]
-            yield [("equal", f"the inputs do not hold {' and '.join(missing)}")]
+            yield [("equal", f"the inputs do not hold {' and '.join(map(shown, missing))}")]
             continue
-        yield [(run.kind, run.text) for run in diff.brief(context)]
+        yield [(run.kind, shown(run.text, lines=True)) for run in diff.brief(context)]
         if any(diff.cut):
             yield [("head", f"{diff.cut[0]:,} and {diff.cut[1]:,} further words are not compared")]
     more = found.total - len(found.documents)

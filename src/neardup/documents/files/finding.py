@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 import posixpath
@@ -73,11 +74,21 @@ def _walk(folder: str, prefix: str) -> Iterator[FoundFile]:
                         continue
                     if entry.is_dir(follow_symlinks=False):
                         folders.append((entry.path, f"{prefix}{entry.name}/"))
-                    elif entry.is_file():
+                    elif _is_file(entry):
                         nbytes = entry.stat().st_size
                         yield FoundFile(entry.path, prefix + entry.name, nbytes)
         except OSError as error:
             raise file_error(folder, "read", error) from None
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    """Whether it is a regular file, or a link to one; a link to itself is as one to nothing."""
+    try:
+        return entry.is_file()
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return False
+        raise
 
 
 def _local(path: str, base: str) -> FoundFile:

@@ -14,7 +14,7 @@ from neardup.documents import Batch, Extraction
 from neardup.documents.nested import column_of, is_list_of_text, join_lists, text_like, type_of
 from neardup.errors import DataError, UsageError
 from neardup.features.text import arrow_texts, text_array
-from neardup.runtime.arrow import check_given
+from neardup.runtime.arrays import check_given
 
 if TYPE_CHECKING:
     from neardup.documents import ReadOptions

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
+from neardup.runtime.progress import shown
+
 __all__ = ["ClustersSummary", "FingerprintSummary", "PairsSummary", "QuerySummary", "Summary"]
 
 _LARGE: Final = 1_000_000
@@ -215,7 +217,7 @@ def _found(what: str, run: PairsSummary | ClustersSummary) -> str:
 
 def _lines(run: Summary | FingerprintSummary, *counts: str) -> str:
     steps = ", ".join(f"{step} {taken:.2f}" for step, taken in run.seconds.items())
-    outputs = ["standard output" if path == "-" else path for path in run.outputs]
+    outputs = ["standard output" if path == "-" else shown(path) for path in run.outputs]
     rate = f" ({_rate(run):,.0f} MB/s)" if run.nbytes >= _LARGE else ""
     told = [f"note      {x}" for x in _first(run.notes)]
     told += [f"warning   {x}" for x in _first(run.warnings)]

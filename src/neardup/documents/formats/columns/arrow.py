@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from neardup.documents.formats.columns.columnar import ColumnarSource
 from neardup.errors import UsageError
-from neardup.runtime.arrow import check_arrow
+from neardup.runtime.arrays import check_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -1,0 +1,119 @@
+"""Inputs that are too many, too large, endless or loops: a stated behaviour each."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import resource
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+import neardup as nd
+from damage import RIGHT, in_victim
+from suite import JIT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LONG = int(os.environ.get("NEARDUP_ATTACK_ROUNDS", "60")) > 60
+GIB = 1 << 30
+
+
+@pytest.mark.skipif(not JIT, reason="compiled kernels only")
+def test_a_decompression_bomb_of_records_is_read_piece_by_piece(tmp_path: Path) -> None:
+    path, size = tmp_path / "bomb.jsonl.gz", (1 << 22 if LONG else 1 << 19)
+    line = b'{"text": "' + b"word " * 20 + b'"}\n'
+    with gzip.open(path, "wb", compresslevel=9) as file:
+        for _ in range(size // 4096):
+            file.write(line * 4096)
+    nd.dedup([str(path)], str(tmp_path / "warm.jsonl"), memory="64M")
+
+    def run() -> int:
+        limit = 2 * GIB + _address_space()
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        result = nd.dedup([str(path)], str(tmp_path / "out.jsonl"), memory="64M")
+        return RIGHT if result.summary.kept == 1 else 2
+
+    assert in_victim(run, tmp_path / "log") == RIGHT, (tmp_path / "log").read_text()
+
+
+def _address_space() -> int:
+    with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123
+        return int(file.read().split()[0]) * 4096
+
+
+def test_a_long_line_is_a_record_like_any_other(tmp_path: Path) -> None:
+    path, words = tmp_path / "in.jsonl", (200_000_000 if LONG else 200_000)
+    record = json.dumps({"text": "w " * words})
+    path.write_text(f"{record}\n{record}\n")
+    if JIT:
+        assert nd.dedup([str(path)], str(tmp_path / "out.jsonl")).summary.kept == 1
+
+
+def test_many_empty_files_are_documents_without_tokens(tmp_path: Path) -> None:
+    count = 1_000_000 if LONG else 2000
+    folder = tmp_path / "in"
+    for i in range(count):
+        if i % 1000 == 0:
+            (folder / f"{i // 1000}").mkdir(parents=True)
+        (folder / f"{i // 1000}" / f"{i}.txt").touch()
+    summary = nd.dedup(folder, f"{tmp_path}/out/").summary
+    assert (summary.read, summary.kept, summary.empty) == (count, count, count)
+
+
+def test_loops_of_folders_and_links_to_themselves_end(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    (folder / "a").mkdir(parents=True)
+    (folder / "a" / "up").symlink_to(folder)
+    (folder / "a" / "self.txt").symlink_to(folder / "a" / "self.txt")
+    (folder / "a" / "one.txt").write_text("one two three")
+    result = nd.dedup(folder, f"{tmp_path}/out/")
+    assert result.summary.read == 1
+    assert [x.name for x in (tmp_path / "out").rglob("*")] == ["a", "one.txt"]
+
+
+def test_a_fifo_in_a_folder_is_left_out_and_a_named_one_is_a_stream(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    os.mkfifo(folder / "pipe.jsonl")
+    (folder / "a.jsonl").write_text('{"text": "one two"}\n')
+    assert nd.dedup(folder, f"{tmp_path}/out/").summary.read == 1
+
+    def feed() -> None:
+        with (folder / "pipe.jsonl").open("w") as pipe:
+            pipe.write('{"text": "one"}\n{"text": "one"}\n')
+
+    feeder = threading.Thread(target=feed)
+    feeder.start()
+    result = nd.dedup([str(folder / "pipe.jsonl")], str(tmp_path / "piped.jsonl"))
+    feeder.join()
+    assert result.summary.kept == 1
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "txt"])
+def test_a_file_that_grows_while_it_is_read_is_an_error(ending: str, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    path = folder / f"log.{ending}"
+    path.write_text('{"text": "one two three"}\n' * 2000)
+    stop = threading.Event()
+
+    def grow() -> None:
+        while not stop.is_set():
+            with path.open("a") as file:
+                file.write('{"text": "more"}\n')
+            time.sleep(0.0005)
+
+    grower = threading.Thread(target=grow)
+    grower.start()
+    try:
+        with pytest.raises(nd.FileError, match="changed while it was being read"):
+            nd.dedup(folder, f"{tmp_path}/out/")
+    finally:
+        stop.set()
+        grower.join()
+    assert not (tmp_path / "out").exists()

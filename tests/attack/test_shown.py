@@ -1,0 +1,72 @@
+"""Nothing that somebody else wrote steers the terminal or makes a line of its own."""
+
+from __future__ import annotations
+
+import csv
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import neardup as nd
+from commands import Here
+from neardup.runtime.progress import shown
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+EVIL = "a\x1b[2Jb\u202ec\nneardup: all is well\x07\x9b31m\u2066"
+
+
+@given(st.text())
+def test_what_is_shown_is_printable_and_plain_text_stays(text: str) -> None:
+    assert shown(text).isprintable()
+    assert all(line.isprintable() for line in shown(text, lines=True).split("\n"))
+    if text.isprintable():
+        assert shown(text) == text
+
+
+def clean(*outputs: str) -> None:
+    for output in outputs:
+        assert all(line.isprintable() for line in output.split("\n")), repr(output)
+        assert not any(line.startswith("neardup: all is well") for line in output.split("\n"))
+
+
+@pytest.fixture
+def here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Here:
+    return Here(tmp_path, monkeypatch, capsys)
+
+
+def test_ids_names_and_texts_are_shown_escaped(here: Here) -> None:
+    records = [{"id": f"{EVIL}{i}", "text": f"one two three four {EVIL}"} for i in range(2)]
+    name = f"in{EVIL.replace('/', '')}.jsonl"
+    (here.folder / name).write_text("".join(json.dumps(record) + "\n" for record in records))
+    clean(*here("dedup", name, "-o", f"out{EVIL}.jsonl", "--id", "id", "--duplicates", "d.jsonl"))
+    clean(*here("show", "d.jsonl", name, "--id", "id"))
+    clean(*here("dedup", name, "-o", "x.jsonl", "--text", EVIL, code=1))
+    clean(*here("dedup", f"no{EVIL}", "-o", "x.jsonl", code=3))
+    clean(*here("dedup", name, "-o", f"no{EVIL}/x.jsonl", code=3))
+    folder = f"index{EVIL}"
+    clean(*here("index", "create", folder, "--distance", "3"))
+    clean(*here("index", "add", folder, name, "--id", "id"))
+    clean(*here("index", "query", folder, "--query-text", records[0]["text"]))
+    clean(*here("index", "check", folder))
+    clean(*here("index", "remove", folder, f"none{EVIL}", code=1))
+    (here.folder / "t.txt").write_text(EVIL)
+    clean(*here("explain", "t.txt"))
+
+
+def test_cells_are_safe_for_spreadsheets_on_request(tmp_path: Path) -> None:
+    names = ["=1+1", "+a", "-b", "@c", "\td", "\re", "plain", "'=quoted"]
+    path, out = tmp_path / "in.jsonl", tmp_path / "clusters.csv"
+    records = [{"id": name, "text": f"{name} {i}"} for i, name in enumerate(names)]
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    for safe in (False, True):
+        nd.dedup(path, clusters=out, id="id", csv_safe=safe)
+        with out.open(newline="") as file:
+            found = [row["id"] for row in csv.DictReader(file)]
+        assert found == [f"'{x}" if safe and x[0] in "=+-@\t\r" else x for x in names]
