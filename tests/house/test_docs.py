@@ -162,6 +162,12 @@ def test_the_command_line_reference_is_fresh() -> None:
     assert (REFERENCE / "cli.md").read_text("utf-8") == fresh, "run python tools/cli_reference.py"
 
 
+@pytest.mark.parametrize("name", sorted(tool("figures").figures()))
+def test_the_figures_are_fresh(name: str) -> None:
+    drawn = (DOCS / "design" / "figures" / name).read_text("utf-8")
+    assert drawn == tool("figures").figures()[name], "run python tools/figures.py"
+
+
 def test_the_vectors_are_those_of_the_oracle_and_stand_in_the_page() -> None:
     made = tool("recipe_vectors")
     vectors = made.compute(made.load_oracle())

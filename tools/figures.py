@@ -1,0 +1,181 @@
+"""Draw the figures of the pages that teach: the fold, the angle, the planes, the blocks.
+
+    python tools/figures.py
+
+Every number in them is computed by neardup. tests/house/test_docs.py fails while a figure differs
+from what this draws.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Final
+
+import neardup as nd
+
+FOLDER: Final = Path(__file__).resolve().parent.parent / "docs" / "design" / "figures"
+INK: Final = "#37474f"
+PALE: Final = "#eceff1"
+GREEN: Final = "#1b7f5b"
+RED: Final = "#b3413a"
+KEYWORDS: Final = (
+    ("美国", "100101", 5),
+    ("51区", "101011", 2),
+    ("飞碟", "100111", 3),
+    ("灰色", "101111", 1),
+    ("外星人", "111011", 4),
+)
+STORED: Final = (
+    0b1011_0010_1110_0001,
+    0b0100_1101_0001_1110,
+    0b1011_0010_1110_0111,
+    0b1111_0000_1010_0101,
+    0b0011_0010_1100_0001,
+    0b1000_0111_0110_1010,
+    0b1011_1111_0000_0001,
+    0b0110_1001_1100_0011,
+)
+ASKED: Final = 0b1011_0010_1100_0101
+CELL: Final = 34
+
+
+def main() -> None:
+    """Write the figures."""
+    FOLDER.mkdir(exist_ok=True)
+    for name, drawn in figures().items():
+        (FOLDER / name).write_text(drawn, "utf-8")
+
+
+def figures() -> dict[str, str]:
+    """Every figure as SVG, by the name of its file."""
+    return {
+        "fold.svg": _fold(),
+        "angle.svg": _angle(),
+        "planes.svg": _planes(),
+        "blocks.svg": _blocks(),
+    }
+
+
+def _fold() -> str:
+    """Five weighted keywords, their hash bits as votes, the sums, and the bits."""
+    parts = [_text(20, 24, "keyword", "start"), _text(110, 24, "weight")]
+    for row, (word, digits, weight) in enumerate(KEYWORDS):
+        y = 34 + CELL * row
+        parts += [_text(20, y + 22, word, "start"), _text(110, y + 22, str(weight))]
+        for bit, digit in enumerate(digits):
+            vote = weight if digit == "1" else -weight
+            parts.append(_cell(150 + CELL * bit * 1.4, y, f"{vote:+d}", _colour(vote)))
+    y = 34 + CELL * len(KEYWORDS) + 12
+    hashes = [(int(digits, 2), weight) for _, digits, weight in KEYWORDS]
+    value = nd.simhash(hashes, 6)
+    parts += [_text(20, y + 22, "sums", "start"), _text(20, y + CELL + 22, "fingerprint", "start")]
+    for bit in range(6):
+        total = sum(w if d[bit] == "1" else -w for _, d, w in KEYWORDS)
+        x = 150 + CELL * bit * 1.4
+        parts.append(_cell(x, y, str(total), _colour(total), full=True))
+        parts.append(_cell(x, y + CELL, str(value >> 5 - bit & 1), INK))
+    return _svg(470, y + 2 * CELL + 12, parts, "Each keyword votes on each bit with its weight")
+
+
+def _angle() -> str:
+    """Two vectors, their angle, and the shares of planes that part them."""
+    one, other = (5.0, 1.0), (2.0, 4.0)
+    lengths = [math.hypot(*x) for x in (one, other)]
+    cosine = (one[0] * other[0] + one[1] * other[1]) / lengths[0] / lengths[1]
+    angle = math.degrees(math.acos(cosine))
+    parts = [_line(40, 260, 420, 260, PALE), _line(40, 260, 40, 20, PALE)]
+    for (x, y), name in ((one, "A = (5, 1)"), (other, "B = (2, 4)")):
+        parts += [_line(40, 260, 40 + 55 * x, 260 - 55 * y, INK, 3)]
+        parts += [_text(48 + 55 * x, 256 - 55 * y, name, "start")]
+    start = [40 + 90 * one[0] / lengths[0], 260 - 90 * one[1] / lengths[0]]
+    end = [40 + 90 * other[0] / lengths[1], 260 - 90 * other[1] / lengths[1]]
+    parts.append(
+        f'<path d="M {start[0]:.1f} {start[1]:.1f} A 90 90 0 0 0 {end[0]:.1f} {end[1]:.1f}"'
+        f' fill="none" stroke="{RED}" stroke-width="2"/>'
+    )
+    parts.append(_text(128, 208, f"{angle:.1f}°", "start", RED))
+    expected = 64 * angle / 180
+    parts += [
+        _text(40, 290, f"cosine {cosine:.3f}: a random line parts them with probability", "start"),
+        _text(40, 310, f"{angle:.1f} / 180; of 64 bits {expected:.1f} differ on average", "start"),
+    ]
+    return _svg(470, 324, parts, "The angle of two vectors is the share of bits that differ")
+
+
+def _planes() -> str:
+    """Three lines through the origin cut the plane into six parts, each a pattern of three bits."""
+    normals = [(math.cos(a), math.sin(a)) for a in (0.4, 1.5, 2.6)]
+    parts = []
+    for number, (x, y) in enumerate(normals):
+        parts += [_line(200 - 170 * -y, 190 + 170 * -x, 200 + 170 * -y, 190 - 170 * -x, INK)]
+        parts += [_text(200 + 182 * y, 196 + 182 * x, f"line {number + 1}")]
+    cuts = sorted((math.atan2(s * x, -s * y)) % math.tau for x, y in normals for s in (1, -1))
+    for at, cut in enumerate(cuts):
+        after = cuts[(at + 1) % len(cuts)] + (math.tau if at + 1 == len(cuts) else 0)
+        middle = (cut + after) / 2
+        x, y = math.cos(middle), math.sin(middle)
+        bits = "".join("1" if x * a + y * b > 0 else "0" for a, b in normals)
+        parts.append(_text(200 + 110 * x, 196 - 110 * y, bits, colour=GREEN, size=20))
+    return _svg(400, 380, parts, "Each line gives one bit: on which side a document lies")
+
+
+def _blocks() -> str:
+    """Eight rows of four blocks; those that agree with the question are filled."""
+    parts = []
+    for row, code in enumerate((ASKED, *STORED)):
+        y = 16 + 32 * row + (14 if row else 0)
+        name = f"row {row - 1}" if row else "asked"
+        parts.append(_text(16, y + 19, name, "start"))
+        for block in range(4):
+            digits = format(code >> 4 * (3 - block) & 15, "04b")
+            agrees = bool(row) and (code ^ ASKED) >> 4 * (3 - block) & 15 == 0
+            fill, ink = (GREEN, "#fff") if agrees else (PALE, INK)
+            x = 80 + 76 * block
+            parts.append(f'<rect x="{x}" y="{y}" width="70" height="26" rx="3" fill="{fill}"/>')
+            parts.append(_text(x + 35, y + 19, digits, colour=ink))
+        apart = (code ^ ASKED).bit_count()
+        if row:
+            near = apart <= 3
+            parts.append(_text(396, y + 19, str(apart), colour=GREEN if near else INK))
+    parts.append(_text(416, 35, "distance"))
+    return _svg(450, 330, parts, "A row within 3 bits has one of its four blocks equal")
+
+
+def _colour(value: float) -> str:
+    return GREEN if value > 0 else RED
+
+
+def _cell(x: float, y: float, text: str, colour: str, *, full: bool = False) -> str:
+    fill = colour if full else PALE
+    box = f'<rect x="{x:.1f}" y="{y}" width="42" height="{CELL - 6}" rx="3" fill="{fill}"/>'
+    return box + _text(x + 21, y + 20, text, colour="#fff" if full else colour)
+
+
+def _text(
+    x: float, y: float, text: str, anchor: str = "middle", colour: str = INK, size: int = 14
+) -> str:
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}"'
+        f' font-size="{size}">{text}</text>'
+    )
+
+
+def _line(x: float, y: float, to_x: float, to_y: float, colour: str, width: int = 2) -> str:
+    return (
+        f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{to_x:.1f}" y2="{to_y:.1f}" stroke="{colour}"'
+        f' stroke-width="{width}"/>'
+    )
+
+
+def _svg(width: int, height: float, parts: list[str], title: str) -> str:
+    body = "\n".join(parts)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height:.0f}"'
+        f' width="{width}" height="{height:.0f}" font-family="system-ui, sans-serif">\n'
+        f'<title>{title}</title>\n<rect width="100%" height="100%" fill="#fff"/>\n{body}\n</svg>\n'
+    )
+
+
+if __name__ == "__main__":
+    main()
