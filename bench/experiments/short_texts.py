@@ -4,8 +4,8 @@
 
 Distinct sentences of 8 to 200 characters of Chinese, Turkish and Japanese documents in
 ../shared/data. Two are alike if the Jaccard similarity of their 3-character features is 0.8 or
-more, counted exactly. Recall is the share of these pairs within k bits, precision the share of the pairs
-within k bits that are alike. Prints the table of docs/design/search-plans.md.
+more, counted exactly. Recall is the share of these pairs within k bits, precision the share of the
+pairs within k bits that are alike. Prints the table of docs/design/search-plans.md.
 """
 
 from __future__ import annotations
