@@ -13,8 +13,9 @@ import os
 import warnings
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
+from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -87,6 +88,9 @@ class Outputs:
         return [path for path in (self.duplicates, self.clusters, self.rejects) if path is not None]
 
 
+_SHOWN_ROWS: Final = 5
+
+
 @dataclass(frozen=True, slots=True)
 class DedupResult:
     """What a run decided.
@@ -104,6 +108,38 @@ class DedupResult:
     cluster: Any
     duplicates: pa.Table
     summary: Summary
+
+    def __repr__(self) -> str:
+        """Counts; the arrays would fill the screen."""
+        found = self.summary
+        return f"DedupResult(read={found.read}, kept={found.kept}, dropped={found.dropped})"
+
+    def __str__(self) -> str:
+        """The summary's lines."""
+        return str(self.summary)
+
+    def _repr_html_(self) -> str:
+        return f"{self.summary._repr_html_()}{_least_similar(self.duplicates)}"
+
+
+def _least_similar(duplicates: pa.Table) -> str:
+    """The doubtful drops as an HTML table."""
+    order = [("similarity", "ascending"), ("distance", "descending")]
+    rows = duplicates.sort_by(order).slice(0, _SHOWN_ROWS)
+    if not len(rows):
+        return ""
+    names = ("dropped", "kept", "distance", "similarity")
+    head = "".join(f"<th>{name}</th>" for name in names)
+    cells = (
+        "".join(f"<td>{escape(_cell(row[name]))}</td>" for name in names)
+        for row in rows.to_pylist()
+    )
+    body = "".join(f"<tr>{row}</tr>" for row in cells)
+    return f"<p>the least similar that were dropped</p><table><tr>{head}</tr>{body}</table>"
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else "" if value is None else str(value)
 
 
 def dedup(  # noqa: PLR0913

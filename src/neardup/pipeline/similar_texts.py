@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from neardup.documents import ReadOptions
+from neardup.documents.nested import column_of
 from neardup.features.text import text_array
 from neardup.fingerprinting.recipe import Recipe
 from neardup.fingerprinting.values import distance as hamming_distance
@@ -19,10 +20,13 @@ from neardup.runtime.memory import memory_bytes
 from neardup.similarity.feature_sets import similarities
 from neardup.similarity.join import similar_sets
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 __all__ = ["similar_pairs"]
 
 
-def similar_pairs(
+def similar_pairs(  # noqa: PLR0913
     texts: Any,
     similarity: float = 0.8,
     *,
@@ -31,24 +35,30 @@ def similar_pairs(
     workers: int | None = None,
     memory: str | int | None = None,
     recall: float = 1.0,
+    text: str | Sequence[str] = "text",
+    id: str | None = None,  # noqa: A002
 ) -> pa.Table:
     """Find every pair of texts whose features are similar enough; each is verified, none is missed.
 
     Args:
-        texts: As for `fingerprints`.
+        texts: As for `fingerprints`, or a table: of Arrow, pandas, polars.
         similarity: Least similarity of the feature sets, above 0, up to 1.
         measure: "jaccard", "cosine" or "containment".
         recipe: How to tokenise, hash and fingerprint; Recipe() unless given.
         workers: Threads; the processors at hand unless given.
         memory: Budget, such as "2G".
         recall: As for `dedup`.
+        text: Column of a table with the texts, or several, joined.
+        id: Column of a table with ids.
 
     Returns:
         Arrow table of left int64, right int64, distance int32 (of the fingerprints), similarity
-        float64; left < right, sorted. Texts without features match nothing.
+        float64; left < right, sorted; with `id` also left_id and right_id, of that column's type.
+        Texts without features match nothing.
 
     Raises:
-        UsageError: For a value out of range, or something that is not a text.
+        UsageError: For a value out of range, something that is not a text, or a missing column.
+        DataError: For a null in a table.
 
     Example:
         >>> similar_pairs(["a b c d e", "A, b, c, d, e!", "f"]).to_pylist()
@@ -58,7 +68,11 @@ def similar_pairs(
     matching = Matching(similarity, measure=measure, recipe=chosen, recall=recall)
     resources = Resources(memory_bytes(memory), workers=workers)
     with Collection([""], matching, resources) as collection:
-        for batch in InMemory(text_array(texts), ReadOptions(extract="none")).batches:
+        table = _table(texts)
+        fields = (text,) if isinstance(text, str) else tuple(text)
+        read = ReadOptions(fields, id, extract="none")
+        given = InMemory(text_array(texts) if table is None else table, read)
+        for batch in given.batches:
             collection.add(0, batch)
         values = collection.finish()
         sets = collection.sets(values)
@@ -73,4 +87,13 @@ def similar_pairs(
             "distance": pa.array(hamming_distance(codes[left], codes[right]), pa.int32()),
             "similarity": similarities(sets, left, right, measure),
         }
+    if table is not None and id is not None:
+        ids = column_of(table, id)
+        columns |= {"left_id": ids.take(pa.array(left)), "right_id": ids.take(pa.array(right))}
     return pa.table(columns)
+
+
+def _table(texts: Any) -> pa.Table | None:
+    """The Arrow table of what has columns; None for texts alone."""
+    is_frame = hasattr(texts, "columns") and hasattr(texts, "shape")
+    return pa.table(texts) if isinstance(texts, pa.Table) or is_frame else None

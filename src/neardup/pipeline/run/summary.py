@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
+from html import escape
 from typing import Any, Final
 
 from neardup.runtime.progress import shown
@@ -49,6 +50,9 @@ class Summary:
     def to_dict(self) -> dict[str, Any]:
         """Everything, for `--json`."""
         return asdict(self) | {"megabytes_per_second": round(_rate(self), 1)}
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
     def __str__(self) -> str:
         """A few lines for people."""
