@@ -43,7 +43,10 @@ def main() -> None:
 
 def reference() -> str:
     """The page: each command with its help, its examples and a table of its options."""
-    pages = [_command_page(command.callback, "neardup") for command in app.registered_commands]
+    pages = [
+        _command_page(command.callback, "neardup", command.name)
+        for command in app.registered_commands
+    ]
     for group in app.registered_groups:
         found = group.typer_instance
         name = f"neardup {found.info.name}"
@@ -51,7 +54,8 @@ def reference() -> str:
     return "\n".join([INTRODUCTION, *pages])
 
 
-def _command_page(command: Any, parent: str) -> str:
+def _command_page(command: Any, parent: str, name: str | None = None) -> str:
+    name = name or command.__name__
     hints = get_type_hints(command, include_extras=True)
     parameters = [
         Parameter(name, get_args(hints[name])[0], get_args(hints[name])[1], given.default)
@@ -59,8 +63,8 @@ def _command_page(command: Any, parent: str) -> str:
     ]
     arguments = [p for p in parameters if isinstance(p.info, ArgumentInfo)]
     options = [p for p in parameters if not isinstance(p.info, ArgumentInfo) and not p.info.hidden]
-    usage = " ".join([parent, command.__name__, *(p.info.metavar for p in arguments), "[OPTIONS]"])
-    parts = [f"## {parent} {command.__name__}\n", f"```\n{usage}\n```\n", *_help_parts(command)]
+    usage = " ".join([parent, name, *(p.info.metavar for p in arguments), "[OPTIONS]"])
+    parts = [f"## {parent} {name}\n", f"```\n{usage}\n```\n", *_help_parts(command)]
     parts += [f"`{p.info.metavar}`: {p.info.help}\n" for p in arguments]
     for panel in dict.fromkeys(p.info.rich_help_panel for p in options):
         parts.append(f"{panel or 'Options'}:\n")
