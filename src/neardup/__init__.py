@@ -9,6 +9,7 @@ The flow, one way, one room a step:
     similarity  match documents by what they share, exactly
     index       "have I seen this?", in memory and durable
     documents   write
+    report      show what a run did, as a page
 
 `pipeline` is the only place that composes the steps; `cli` is a thin shell over it. `kernels` has
 the loops over arrays, `runtime` what every run uses, `compat` other libraries' interfaces.

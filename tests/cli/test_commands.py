@@ -456,9 +456,11 @@ def test_every_example_of_the_help_works(tmp_path: Path, example: str) -> None:
         (tmp_path / "fingerprints").mkdir()
         for name in ("news.parquet", "fingerprints/1.parquet"):
             assert run("fingerprint", "news.jsonl", "-o", name, cwd=tmp_path).returncode == 0
-    if example.startswith("neardup show"):
-        made = run("dedup", "news.jsonl", "-o", "out", "--duplicates", "dropped.csv", cwd=tmp_path)
-        assert made.returncode == 0
+    if example.startswith(("neardup show", "neardup report")):
+        for kind in ("csv", "jsonl"):
+            files = f"--duplicates dropped.{kind} --clusters clusters.{kind}".split()
+            own = ["--id", "id", "--similarity", "0.7"] if "--id" in example else []
+            assert run("dedup", "news.jsonl", *files, *own, cwd=tmp_path).returncode == 0
     if "--against" in example:
         assert run("index", "create", "seen.index", cwd=tmp_path).returncode == 0
     script = f'neardup() {{ {shlex.join(NEARDUP)} "$@"; }}\nset -eo pipefail\n'

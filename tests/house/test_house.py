@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(inspect.getfile(nd)).parent
 MOST_FILES = 13
-MOST_ENTRIES = 16
+MOST_ENTRIES = 17
 
 BASE = {"errors", "runtime"}
 
@@ -67,17 +67,21 @@ ALLOWED: dict[str, set[str]] = {
     "compat": BASE
     | {"features", "fingerprinting", "fingerprinting.libraries", "fingerprinting.majority"}
     | {"fingerprinting.md5_windows", "fingerprinting.values", "kernels.fingerprinting"},
+    "report": {"errors"},
     "pipeline.run": BASE
     | {"version", "documents", "features", "fingerprinting", "fingerprinting.values"}
     | {"hamming", "hamming.plans", "index.durable", "similarity"},
+    "pipeline.evidence": BASE
+    | {"documents", "fingerprinting.explanation", "fingerprinting.values", "pipeline.run"}
+    | {"report", "similarity"},
     "pipeline": BASE
     | {"documents", "documents.files", "features", "fingerprinting", "fingerprinting.values"}
     | {"hamming", "hamming.plans", "hamming.search", "hamming.spilled", "index", "index.durable"}
     | {"fingerprinting.explanation"}
-    | {"pipeline.run", "similarity"},
+    | {"pipeline.evidence", "pipeline.run", "report", "similarity"},
     "cli": BASE
     | {"version", "documents", "features", "fingerprinting", "fingerprinting.explanation"}
-    | {"hamming", "hamming.plans", "index", "pipeline", "pipeline.run"},
+    | {"hamming", "hamming.plans", "index", "pipeline", "pipeline.evidence", "pipeline.run"},
     "__main__": {"cli", "runtime"},
     "__init__": BASE
     | {"version", "features", "fingerprinting", "fingerprinting.explanation"}

@@ -17,7 +17,12 @@ from neardup.errors import UsageError
 from neardup.runtime.storage.spool import FeatureSpool
 from neardup.similarity import join as module
 from neardup.similarity.feature_sets import FeatureSets, Match, Work, similarities
-from neardup.similarity.join import similar_components, similar_greedy, similar_sets
+from neardup.similarity.join import (
+    nearest_before,
+    similar_components,
+    similar_greedy,
+    similar_sets,
+)
 from neardup.similarity.spilled import Spill
 from suite import JIT
 
@@ -337,3 +342,33 @@ def test_verify_drops_what_is_near_in_bits_but_not_in_text() -> None:
     assert nd.dedup(texts, distance=64).kept.tolist() == [True, False, False]
     assert nd.dedup(texts, distance=64, verify=0.4).kept.tolist() == [True, False, True]
     assert nd.dedup(texts, distance=0, verify=0.4).kept.tolist() == [True, True, True]
+
+
+@given(collections(), st.data())
+def test_the_nearest_earlier_document_is_the_definitions(
+    documents: list[set[int]], data: st.DataObject
+) -> None:
+    measure = data.draw(st.sampled_from(sorted(MEASURES)))
+    match = Match(data.draw(st.sampled_from([0.1, 0.3, 0.5, 0.8, 1.0])), measure)
+    order = data.draw(st.permutations(range(len(documents))))
+    pairs = brute_force(documents, match)
+    nearest, score, missed = nearest_before(feature_sets(documents), np.array(order, int), match, 1)
+    expected = [0.0] * len(documents)
+    for rank, x in enumerate(order):
+        for y in order[:rank]:
+            if (min(x, y), max(x, y)) in pairs:
+                reached = MEASURES[measure](documents[x], documents[y])
+                expected[x] = max(expected[x], reached)
+    assert missed == 0
+    assert score.tolist() == pytest.approx(expected)
+    for x, y in enumerate(nearest.tolist()):
+        assert (x == y) == (expected[x] == 0)
+        assert x == y or order.index(y) < order.index(x)
+
+
+def test_a_search_for_the_nearest_may_stop_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CHUNK_FEATURES", 40)
+    sets = feature_sets([set(range(20)) | {100 + i} for i in range(40)])
+    nearest, _, missed = nearest_before(sets, np.arange(40), Match(0.5), 1, most=3)
+    assert 0 < missed < 40
+    assert nearest[40 - missed :].tolist() == list(range(40 - missed, 40))

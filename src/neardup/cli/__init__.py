@@ -21,6 +21,7 @@ from neardup.cli.commands.fingerprint import fingerprint
 from neardup.cli.commands.idf import app as idf
 from neardup.cli.commands.index import app as index
 from neardup.cli.commands.pairs import pairs
+from neardup.cli.commands.report import report
 from neardup.cli.commands.show import show
 from neardup.cli.progress_lines import tells_progress
 from neardup.errors import NeardupError
@@ -54,7 +55,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for command in (dedup, fingerprint, pairs):
+for command in (dedup, fingerprint, pairs, report):
     app.command()(tells_progress(command))
 for command in (show, compare, explain, demo):
     app.command()(command)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import shlex
+import sys
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_type_hints
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from neardup.fingerprinting.recipe import Recipe
+    from neardup.pipeline import ReportOptions
 
 RECIPE_PANEL = "Recipe"
 INPUT_PANEL = "Input"
@@ -227,6 +230,34 @@ Plan = Annotated[
     str,
     typer.Option(
         "--plan", help=f"Search: {listed_plans(JOIN_PLANS)}.", rich_help_panel=MATCH_PANEL
+    ),
+]
+ReportFrom = Annotated[
+    float | None,
+    typer.Option(
+        "--report-from",
+        parser=_number,
+        metavar="S",
+        help="Least similarity that the report looks at. (default: the threshold less 0.1)",
+        rich_help_panel=RESULTS_PANEL,
+    ),
+]
+SourceField = Annotated[
+    str | None,
+    typer.Option(
+        "--source",
+        metavar="FIELD",
+        help="Field by which the report counts.",
+        rich_help_panel=RESULTS_PANEL,
+    ),
+]
+SummaryFile = Annotated[
+    str | None,
+    typer.Option(
+        "--summary",
+        metavar="FILE.json",
+        help="Write the report's numbers here.",
+        rich_help_panel=RESULTS_PANEL,
     ),
 ]
 
@@ -497,6 +528,26 @@ def _read_words(given: dict[str, Any]) -> None:
         from neardup.features.jieba_words import read_dictionary
 
         given["dictionary"] = read_dictionary(given["dictionary"])
+
+
+def report_options(
+    path: str | None, lowest: float | None, source: str | None, summary: str | None
+) -> ReportOptions | None:
+    """What to write about a run; None without a path.
+
+    Raises:
+        UsageError: If something is said about a report that is not asked for.
+    """
+    others = {"--report-from": lowest, "--source": source, "--summary": summary}
+    if path is None:
+        for name, value in others.items():
+            if value is not None:
+                raise UsageError(f"{name} belongs to --report FILE.html")
+        return None
+    from neardup.pipeline import ReportOptions
+
+    command = shlex.join(["neardup", *sys.argv[1:]])
+    return ReportOptions(path, lowest, source, summary, command)
 
 
 def skip_errors(on_error: str, rejects: str | None) -> bool:

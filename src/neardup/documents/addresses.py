@@ -58,6 +58,12 @@ class Addresses:
             pa.large_string(),
         )
 
+    def sources(self) -> tuple[Any, list[str]]:
+        """The number of each document's input, int64 (n,), and the names of the inputs."""
+        ends = [*self._begins[1:], self._count][: len(self._begins)]
+        sizes = [end - begin for begin, end in zip(self._begins, ends, strict=True)]
+        return np.repeat(np.array(self._sources, np.int64), sizes), self._names
+
     def beside(self, ids: Any) -> ReferenceAddresses:
         """These addresses, and those of other documents that are numbered on from here."""
         return ReferenceAddresses(self, self._count, ids)

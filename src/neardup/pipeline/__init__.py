@@ -1,13 +1,15 @@
 """The only place that composes the steps: reading, fingerprinting, matching, keeping, writing.
 
 One file for each thing that a user asks for: `deduplicate`, `fingerprint`, `pair`, `pair_files`;
-`steps` has what they share.
+`run` has what they share, `evidence` what is looked at afterwards.
 """
 
 from neardup.pipeline.deduplicate import DedupResult, Outputs, dedup, dedup_files, dedup_texts
+from neardup.pipeline.evidence.gather import ReportOptions
 from neardup.pipeline.fingerprint import fingerprint_files
 from neardup.pipeline.new_pairs import new_pairs_file
 from neardup.pipeline.pair_files import clusters_file, pairs_file
+from neardup.pipeline.report_again import Inputs, report_files
 from neardup.pipeline.run.against import Against
 from neardup.pipeline.run.resources import Resources
 from neardup.pipeline.similar_texts import similar_pairs
@@ -15,7 +17,9 @@ from neardup.pipeline.similar_texts import similar_pairs
 __all__ = [
     "Against",
     "DedupResult",
+    "Inputs",
     "Outputs",
+    "ReportOptions",
     "Resources",
     "clusters_file",
     "dedup",
@@ -24,5 +28,6 @@ __all__ = [
     "fingerprint_files",
     "new_pairs_file",
     "pairs_file",
+    "report_files",
     "similar_pairs",
 ]

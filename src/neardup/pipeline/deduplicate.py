@@ -13,9 +13,9 @@ import os
 import warnings
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
-from html import escape
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,11 @@ from neardup.documents import (
 )
 from neardup.errors import DoubtfulResultWarning, UsageError
 from neardup.fingerprinting.recipe import Recipe
+from neardup.pipeline.evidence.gather import Decided, ReportOptions
+from neardup.pipeline.evidence.pairs import texts_at
+from neardup.pipeline.evidence.write import check_report, with_source, write_report
+from neardup.pipeline.report_again import Inputs
+from neardup.pipeline.result import DedupResult, Origin
 from neardup.pipeline.run.against import Against, ReferenceIndex
 from neardup.pipeline.run.collection import Collection
 from neardup.pipeline.run.folder.facts import run_facts
@@ -46,7 +51,7 @@ from neardup.pipeline.run.results import (
     cluster_batches,
     duplicates_table,
 )
-from neardup.pipeline.steps import open_inputs, output_set, read_all, summarise, told
+from neardup.pipeline.run.steps import open_inputs, output_set, read_all, summarise, told
 from neardup.runtime.memory import memory_bytes
 from neardup.runtime.progress import Quiet, Stopwatch
 
@@ -58,7 +63,6 @@ if TYPE_CHECKING:
     from neardup.documents import OutputSet, Source
     from neardup.documents.addresses import Addresses
     from neardup.pipeline.run.matching import Grouping
-    from neardup.pipeline.run.summary import Summary
     from neardup.runtime.progress import Progress
 
 __all__ = ["DedupResult", "Outputs", "dedup", "dedup_files", "dedup_texts"]
@@ -74,6 +78,7 @@ class Outputs:
         clusters: Table file with one row for each document.
         rejects: JSON lines of the records that could not be used.
         csv_safe: Put a quote (') before cells of CSV tables that a spreadsheet would compute.
+        report: A page about the run.
     """
 
     kept: str | None = None
@@ -81,65 +86,15 @@ class Outputs:
     clusters: str | None = None
     rejects: str | None = None
     csv_safe: bool = False
+    report: ReportOptions | None = None
 
     @property
     def tables(self) -> list[str]:
         """The paths beside the kept documents'."""
-        return [path for path in (self.duplicates, self.clusters, self.rejects) if path is not None]
-
-
-_SHOWN_ROWS: Final = 5
-
-
-@dataclass(frozen=True, slots=True)
-class DedupResult:
-    """What a run decided.
-
-    Args:
-        kept: bool, shape (n,): the document is kept.
-        cluster: int64, shape (n,): the row that stands for the document's group: its kept document
-            (greedy) or its first one (components). A document without matches names itself.
-        duplicates: Arrow table with one row for each dropped document: dropped, kept (addresses),
-            distance, similarity (null in exact mode without verification), cluster.
-        summary: Counts and times.
-    """
-
-    kept: Any
-    cluster: Any
-    duplicates: pa.Table
-    summary: Summary
-
-    def __repr__(self) -> str:
-        """Counts; the arrays would fill the screen."""
-        found = self.summary
-        return f"DedupResult(read={found.read}, kept={found.kept}, dropped={found.dropped})"
-
-    def __str__(self) -> str:
-        """The summary's lines."""
-        return str(self.summary)
-
-    def _repr_html_(self) -> str:
-        return f"{self.summary._repr_html_()}{_least_similar(self.duplicates)}"
-
-
-def _least_similar(duplicates: pa.Table) -> str:
-    """The doubtful drops as an HTML table."""
-    order = [("similarity", "ascending"), ("distance", "descending")]
-    rows = duplicates.sort_by(order).slice(0, _SHOWN_ROWS)
-    if not len(rows):
-        return ""
-    names = ("dropped", "kept", "distance", "similarity")
-    head = "".join(f"<th>{name}</th>" for name in names)
-    cells = (
-        "".join(f"<td>{escape(_cell(row[name]))}</td>" for name in names)
-        for row in rows.to_pylist()
-    )
-    body = "".join(f"<tr>{row}</tr>" for row in cells)
-    return f"<p>the least similar that were dropped</p><table><tr>{head}</tr>{body}</table>"
-
-
-def _cell(value: Any) -> str:
-    return f"{value:.3f}" if isinstance(value, float) else "" if value is None else str(value)
+        paths = [
+            path for path in (self.duplicates, self.clusters, self.rejects) if path is not None
+        ]
+        return paths if self.report is None else paths + self.report.paths
 
 
 def dedup(  # noqa: PLR0913
@@ -171,6 +126,7 @@ def dedup(  # noqa: PLR0913
     against: str | os.PathLike[str] | None = None,
     update: bool = False,
     csv_safe: bool = False,
+    report: str | os.PathLike[str] | None = None,
 ) -> DedupResult:
     """Find near-duplicates among files or documents in memory, and keep one of each group.
 
@@ -207,6 +163,7 @@ def dedup(  # noqa: PLR0913
         against: Folder of a DurableIndex: a document that matches one of its documents is dropped.
         update: Add the kept documents to that index.
         csv_safe: Put a quote (') before cells of CSV tables that a spreadsheet would compute.
+        report: Page about the run to write, of files; `DedupResult.report` writes it afterwards.
 
     Returns:
         What was decided, as arrays and an Arrow table.
@@ -244,7 +201,8 @@ def dedup(  # noqa: PLR0913
     if paths is not None:
         _warn([matching.doubt()])
         named = [None if path is None else os.fspath(path) for path in files]
-        outputs = Outputs(named[0], named[1], named[2], named[3], csv_safe)
+        about = None if report is None else ReportOptions(os.fspath(report))
+        outputs = Outputs(named[0], named[1], named[2], named[3], csv_safe, about)
         seen = None if against is None else Against(os.fspath(against), update)
         form = InputFormat(format, delimiter, encoding)
         return _warned(
@@ -258,6 +216,8 @@ def dedup(  # noqa: PLR0913
         raise UsageError("documents in memory have no output file: use the result's `kept`")
     if not (format is delimiter is encoding is None):
         raise UsageError("format, delimiter and encoding belong to files")
+    if report is not None:
+        raise UsageError("documents in memory: write the report with the result's `report`")
     check_documents(source)
     return _warned(dedup_texts(source, matching, resources, read))
 
@@ -288,14 +248,11 @@ def dedup_files(
         UsageError, DataError, FileError: As `dedup`.
     """
     matching.check_plan(resources.plan)
+    check_report(outputs.report, matching, read, against)
     shown = progress or Quiet()
     watch = Stopwatch(shown)
     with ExitStack() as stack:
-        known = None
-        if against is not None:
-            known = ReferenceIndex(against, matching, read, resources.workers)
-        if known is not None:
-            stack.callback(known.close)
+        known = _index_of(stack, against, matching, read, resources)
         sources = open_inputs(stack, paths, resources, format_name)
         asked = [outputs.kept, outputs.duplicates, outputs.clusters, outputs.rejects]
         folder = None
@@ -308,11 +265,12 @@ def dedup_files(
             outputs = _less_published(sources, outputs)
         _check_outputs(sources, outputs, written)
         rejects = Rejects(outputs.rejects, written)
-        names = [source.name for source in sources]
         resume = None if folder is None else Resume(folder, matching.recipe.words)
-        keep_features = known is not None and known.needs_features
+        needs = outputs.report is not None or (known is not None and known.needs_features)
+        read, restrict = with_source(outputs.report, read)
+        names = [source.name for source in sources]
         collection = stack.enter_context(
-            Collection(names, matching, resources, resume, keep_features=keep_features)
+            Collection(names, matching, resources, resume, keep_features=needs, restrict=restrict)
         )
         counts = read_all(sources, collection, read, rejects, watch, shown)
         values = collection.finish()
@@ -327,6 +285,8 @@ def dedup_files(
         table = duplicates_table(values, grouping, collection.addresses)
         kept = _write_kept(sources, grouping, counts, outputs, written)
         _write_tables(table, grouping, collection.addresses, outputs, written)
+        run = Decided(collection, values, grouping, matching, rejects.count, read.within)
+        write_report(run, outputs.report, partial(texts_at, sources, read), written)
         if last is not None and last.first is None:
             last.save(grouping, folder)
         with nullcontext() if folder is None else folder.publishing(written):
@@ -342,7 +302,24 @@ def dedup_files(
         outputs=kept + outputs.tables,
         told=told(sources, written),
     )  # fmt: skip
-    return DedupResult(grouping.kept, grouping.label, table, summary)
+    inputs = Inputs(paths, format_name)
+    origin = Origin(grouping, collection.addresses, matching, read, resources, inputs)
+    return DedupResult(grouping.kept, grouping.label, table, summary, origin)
+
+
+def _index_of(
+    stack: ExitStack,
+    against: Against | None,
+    matching: Matching,
+    read: ReadOptions,
+    resources: Resources,
+) -> ReferenceIndex | None:
+    """The index that the run is compared with, closed with the stack."""
+    if against is None:
+        return None
+    known = ReferenceIndex(against, matching, read, resources.workers)
+    stack.callback(known.close)
+    return known
 
 
 def _decided(
@@ -432,7 +409,10 @@ def dedup_texts(
         told=(documents.notes, documents.warnings),
     )  # fmt: skip
     kept, cluster = documents.of_all_rows(grouping)
-    return DedupResult(kept, cluster, table, summary)
+    inputs = Inputs(documents.batches, rejected=documents.rejected)
+    asked = read or ReadOptions()
+    origin = Origin(grouping, collection.addresses, matching, asked, resources, inputs)
+    return DedupResult(kept, cluster, table, summary, origin)
 
 
 def _warned(result: DedupResult) -> DedupResult:

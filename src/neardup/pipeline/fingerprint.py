@@ -17,8 +17,8 @@ from neardup.documents.addresses import Addresses
 from neardup.fingerprinting.files import fingerprint_table
 from neardup.fingerprinting.fingerprints import Fingerprinter
 from neardup.pipeline.run.resources import Resources
+from neardup.pipeline.run.steps import begin_reading, open_inputs, output_set, told
 from neardup.pipeline.run.summary import FingerprintSummary
-from neardup.pipeline.steps import begin_reading, open_inputs, output_set, told
 from neardup.runtime.progress import Quiet, Stopwatch
 
 if TYPE_CHECKING:

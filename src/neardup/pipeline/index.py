@@ -16,8 +16,8 @@ from neardup.documents.addresses import Addresses
 from neardup.errors import DataError, RecipeError, UsageError
 from neardup.fingerprinting.files import FingerprintFile, read_fingerprints
 from neardup.pipeline.run.resources import Resources
+from neardup.pipeline.run.steps import open_inputs, output_set
 from neardup.pipeline.run.summary import QuerySummary
-from neardup.pipeline.steps import open_inputs, output_set
 from neardup.runtime.progress import Quiet, Stopwatch
 
 if TYPE_CHECKING:

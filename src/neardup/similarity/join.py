@@ -8,6 +8,7 @@ the threshold is matched: recall and precision are 1 by construction.
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
@@ -20,11 +21,11 @@ from neardup.similarity.feature_sets import MEASURES, FeatureSets, Match, Work, 
 from neardup.similarity.spilled import BYTES_A_KEY, KeyFile, batches_of_groups
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from neardup.kernels.similarity.arguments import Keys
 
-__all__ = ["similar_components", "similar_greedy", "similar_sets"]
+__all__ = ["nearest_before", "similar_components", "similar_greedy", "similar_sets"]
 
 CHUNK_FEATURES: Final = 1 << 20
 """Documents are matched in chunks of about this many features."""
@@ -109,6 +110,46 @@ def similar_sets(
     return (pairs.reshape(-1, 2) for pairs in run.chunks(match_pairs))
 
 
+def nearest_before(
+    sets: FeatureSets,
+    order: Any,
+    match: Match,
+    workers: int | None = None,
+    work: Work | None = None,
+    most: int | None = None,
+) -> tuple[Any, Any, int]:
+    """Find for each document the most similar one that has priority over it; exact.
+
+    Args:
+        sets: The documents; one without features matches nothing.
+        order: int64: the documents from the highest priority to the lowest.
+        match: Least similarity, and distance, of what is found.
+        workers: Threads; the processors at hand unless given.
+        work: Told what the search took.
+        most: Stop after about so many verified pairs; None: never.
+
+    Returns:
+        nearest: int64 (n,): that document, or the document itself; score: float64 (n,), their
+        similarity, 0 if there is none; and how many documents, the last in order, were not reached.
+    """
+    from neardup.kernels.similarity.join import match_nearest
+
+    run = _Run(sets, order, match, worker_count(workers))
+    verified = postings = missed = 0
+    for batch in run.batches_of_groups():
+        if most is not None and verified >= most:
+            missed += batch.size
+            continue
+        run.restrict(batch)
+        missed += run.match_some(match_nearest, None if most is None else most - verified)
+        keys, pairs = run.work()
+        postings, verified = postings + keys, verified + pairs
+    if work is not None:
+        work.postings, work.candidates = postings, verified
+    nearest, score = run.walk.match, run.walk.score
+    return nearest, np.where(nearest == np.arange(nearest.size), 0.0, score), missed
+
+
 class _Run:
     """One walk over the documents with the index of those before."""
 
@@ -143,7 +184,18 @@ class _Run:
         for _ in self.chunks(kernel):
             pass
 
-    def chunks(self, kernel: Any) -> Iterator[Any]:
+    def match_some(self, kernel: Any, most: int | None) -> int:
+        """Match until so many pairs are verified; how many documents are left then."""
+        parts, left = self._parts(), self._order.size
+        chunks = self.chunks(kernel)
+        with contextlib.closing(chunks):
+            for part, _ in zip(parts, chunks, strict=True):
+                left -= part.size
+                if most is not None and self.work()[1] >= most and left:
+                    return int(left)
+        return 0
+
+    def chunks(self, kernel: Any) -> Generator[Any]:
         """Match chunk by chunk; keys of the next chunk are chosen in threads meanwhile.
 
         `kernel` is `match_greedy`, `match_components` or `match_pairs`; yields what it returns.

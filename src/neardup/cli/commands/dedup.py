@@ -74,6 +74,17 @@ def dedup(
     csv_safe: Annotated[
         bool, typer.Option("--csv-safe", help="Quote cells of CSV tables that begin as formulas.")
     ] = False,
+    report: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.html",
+            help="Write a page about the run here.",
+            rich_help_panel=shared.RESULTS_PANEL,
+        ),
+    ] = None,
+    report_from: shared.ReportFrom = None,
+    source: shared.SourceField = None,
+    summary: shared.SummaryFile = None,
     on_error: shared.OnError = "stop",
     rejects: shared.RejectsFile = None,
     plan: shared.Plan = "auto",
@@ -130,6 +141,8 @@ def dedup(
 
     zcat crawl.gz | neardup dedup - -o - --text title,body > unique.jsonl
 
+    neardup dedup news.jsonl -o unique.jsonl --report report.html
+
     neardup dedup news.jsonl --dry-run
 
     neardup dedup docs/ -o unique-docs/ --keep longest
@@ -142,9 +155,11 @@ def dedup(
 
     neardup dedup news.parquet --clusters clusters.parquet --policy components
     """
-    if output is None and clusters is None and duplicates is None and not dry_run:
-        raise UsageError("nothing to write: pass -o OUT, --clusters FILE or --duplicates FILE")
-    shared.check_json(json, output, clusters, duplicates, rejects)
+    if all(path is None for path in (output, clusters, duplicates, report)) and not dry_run:
+        raise UsageError(
+            "nothing to write: pass -o OUT, --clusters FILE, --duplicates FILE or --report FILE"
+        )
+    shared.check_json(json, output, clusters, duplicates, rejects, report, summary)
     shared.check_folder(tmp)
     if made.preset is not None and (distance is None or verify is not None):
         raise UsageError(
@@ -169,7 +184,8 @@ def dedup(
         fields, id_field, skip, within=within, number=matching.number, extract=extract
     )
     told = InputFormat(format_name, delimiter, encoding)
-    outputs = Outputs(output, duplicates, clusters, rejects, csv_safe)
+    about = shared.report_options(report, report_from, source, summary)
+    outputs = Outputs(output, duplicates, clusters, rejects, csv_safe, about)
     resources = Resources(memory_bytes(memory), tmp, resume, workers, plan)
     print_warning(matching.doubt(), json)
     warm_up(

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
 LOOKED_UP: Final = 8
 FIRST_PAIRS: Final = 1024
+MOST_BITS: Final = 1 << 62
+"""A distance from here up is none."""
 
 
 @inner
@@ -226,6 +228,29 @@ def _best_match(
 
 
 @inner
+def _nearest(
+    probe: Probe, sets: Sets, condition: Condition, keys: Keys, postings: Postings, walk: Walk
+) -> int:
+    """The most similar indexed document, of several the first; the document itself if none is.
+
+    Writes the similarity to walk.score.
+    """
+    x, rank, best, most = probe.x, walk.rank, probe.x, -1.0
+    count = _candidates(probe, sets, condition, keys, postings, walk)
+    if count:
+        fill_members(sets.features, sets.offsets[x], sets.offsets[x + 1], walk.members)
+    postings.used[VERIFIED] += count
+    for c in range(count):
+        y = walk.found[c]
+        reached = is_match(x, y, walk.members, sets, condition)
+        if reached > most or (reached == most and rank[y] < rank[best]):
+            best, most = y, reached
+    if best != x:
+        walk.score[x] = most
+    return best
+
+
+@inner
 def _all_matches(
     probe: Probe, sets: Sets, condition: Condition, keys: Keys, postings: Postings, walk: Walk
 ) -> int:
@@ -274,6 +299,35 @@ def match_greedy(
             best = _best_match(probe, sets, condition, keys, postings, walk)
         match[x] = best
         if best == x:
+            insert(probe, keys, postings)
+
+
+@kernel
+def match_nearest(
+    documents: Any, sets: Sets, condition: Condition, keys: Keys, postings: Postings, walk: Walk,
+    stop: Any,
+) -> None:  # fmt: skip
+    """Find for each document the most similar of those indexed before; index it too.
+
+    walk.match[x] becomes that document, walk.score[x] the similarity of the two; walk.match[x] of a
+    document that has none is x. One that has the same features as an indexed one is not indexed:
+    the other stands for it, unless the distance decides as well.
+
+    Arguments as for `match_greedy`.
+    """
+    match, score, offsets, key_offsets = walk.match, walk.score, sets.offsets, keys.offsets
+    any_distance = condition.distance >= MOST_BITS
+    for j in range(documents.size):
+        if stop[0]:
+            break
+        if key_offsets[j] == key_offsets[j + 1]:
+            continue
+        x = documents[j]
+        probe = _probe(x, j, sets, keys)
+        y = _nearest(probe, sets, condition, keys, postings, walk)
+        match[x] = y
+        size = offsets[y + 1] - offsets[y]
+        if x == y or score[x] < 1.0 or size != probe.size or not any_distance:
             insert(probe, keys, postings)
 
 

@@ -18,7 +18,7 @@ from neardup.errors import DataError, FileError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from neardup.documents import Batch, Source
+    from neardup.documents import Batch, InputFormat, Source
 
 __all__ = ["read_document", "texts_of"]
 
@@ -68,7 +68,7 @@ def texts_of(
     paths: Sequence[str],
     read: ReadOptions,
     tmp: str | None = None,
-    format_name: str | None = None,
+    format_name: InputFormat | str | None = None,
 ) -> dict[str, str]:
     """Find documents by their ids or addresses, reading every file at most once.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import re
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +17,7 @@ from neardup.pipeline.evidence.named_texts import texts_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["Removed", "RemovedDocument", "removed_documents"]
+__all__ = ["Removed", "RemovedDocument", "duplicate_rows", "removed_documents"]
 
 # The columns of the duplicates file that are read, as fields of documents.
 _COLUMNS: Final = ReadOptions(text=("dropped",), id="kept", within="distance", number="similarity")
@@ -45,6 +46,19 @@ class RemovedDocument:
         """The kept text and the dropped one, word by word."""
         kept, dropped = self.texts
         return None if kept is None or dropped is None else word_diff(kept, dropped)
+
+    def __str__(self) -> str:
+        """Both, with the words that differ in brackets."""
+        marks = {"equal": ("", ""), "removed": ("[-", "-]"), "added": ("{+", "+}")}
+        similarity = "" if self.similarity is None else f", similarity {self.similarity:.3f}"
+        head = f"{self.dropped} dropped, {self.kept} kept{similarity}, distance {self.distance}"
+        if self.diff is None:
+            return head
+        runs = (run.text.join(marks[run.kind]) for run in self.diff.brief())
+        return f"{head}\n{''.join(runs)}"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, with the differing runs of words, for `--json`."""
@@ -90,7 +104,7 @@ def removed_documents(
 
     def counted() -> Iterator[RemovedDocument]:
         nonlocal total
-        for each in _rows(duplicates):
+        for each in duplicate_rows(duplicates):
             total += 1
             yield each
 
@@ -122,7 +136,8 @@ def _doubt(each: RemovedDocument) -> tuple[float, int]:
     return similarity, -(each.distance or 0)
 
 
-def _rows(duplicates: str) -> Iterator[RemovedDocument]:
+def duplicate_rows(duplicates: str) -> Iterator[RemovedDocument]:
+    """What a duplicates file says, without texts; DataError if it is none."""
     for source in open_sources([duplicates]):
         try:
             for batch in source.batches(_COLUMNS):

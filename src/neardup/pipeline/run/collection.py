@@ -34,6 +34,8 @@ class Collection:
         resources: How much memory it may take, where the rest goes, threads, and the plan.
         resume: What an earlier run has done already, and where to keep what this one does.
         keep_features: Keep the features even if the search does not need them.
+        restrict: Documents match only within a group, if the batches have any; else groups are
+            noted only.
     """
 
     def __init__(
@@ -44,12 +46,15 @@ class Collection:
         resume: Resume | None = None,
         *,
         keep_features: bool = False,
+        restrict: bool = True,
     ) -> None:
         """Begin without documents; UsageError for a plan that does not suit the matching."""
         matching.check_plan(resources.plan)
         self._keep_features = keep_features or matching.by_features
         self.addresses = Addresses(names)
         self.nbytes = 0
+        self._restrict = restrict
+        self._text_bytes: list[Any] = []
         self._matching = matching
         self._resources = resources
         self._measured: list[Any] = [np.zeros(0)]
@@ -80,6 +85,8 @@ class Collection:
             self._fingerprinter.add(batch.texts)
         self.addresses.add(source, batch.rows, batch.ids)
         self.nbytes += batch.nbytes
+        if self._keep_features:
+            self._text_bytes.append(pc.binary_length(batch.texts).to_numpy())
         if self._matching.keep == "longest":
             self._measured.append(np.asarray(pc.utf8_length(batch.texts), np.float64))
         elif batch.numbers is not None:
@@ -118,6 +125,11 @@ class Collection:
             resume.keep(values, counts)
 
     @property
+    def workers(self) -> int | None:
+        """Threads that the run may use; None: all."""
+        return self._resources.workers
+
+    @property
     def feature_count(self) -> int:
         """Features of all documents, if the search needs them."""
         return self._spool.nbytes // 8
@@ -129,7 +141,7 @@ class Collection:
             self._offsets,
             np.ma.getdata(values),
             cell_limit=self._resources.memory // 8,
-            groups=self._groups.numbers(),
+            groups=self._match_groups(),
             forget=self._spool.forget_pages,
             spill=Spill(self._resources.memory // 2, self._resources.tmp),
         )
@@ -168,11 +180,25 @@ class Collection:
         """
         known = sum(len(each) for each in self._references)
         own = len(values) - known
-        order = priorities(own, self._matching.keep, np.concatenate(self._measured))
-        order = np.concatenate([np.arange(own, len(values)), order])
+        order = np.concatenate([np.arange(own, len(values)), self.order(own)])
         sets = self.sets(values) if self._matching.by_features else None
-        groups = self._groups.numbers()
+        groups = self._match_groups()
         return group(self._matching, self._resources, values, order, sets, groups, work, known)
+
+    def order(self, own: int) -> Any:
+        """The run's `own` documents from the highest priority to the lowest; int64 (own,)."""
+        return priorities(own, self._matching.keep, np.concatenate(self._measured))
+
+    def text_bytes(self) -> Any:
+        """Bytes of each document's text, if features are kept; int64 (n,)."""
+        return np.concatenate([np.zeros(0, np.int64), *self._text_bytes])
+
+    def groups(self) -> tuple[Any, list[str | None]]:
+        """The number of each document's group, int32 (n,), None without groups; their values."""
+        return self._groups.numbers(), self._groups.values()
+
+    def _match_groups(self) -> Any:
+        return self._groups.numbers() if self._restrict else None
 
 
 class _GroupNumbers:
@@ -187,6 +213,10 @@ class _GroupNumbers:
         known = self._references
         numbers = [known.setdefault(x, len(known)) for x in encoded.dictionary.to_pylist()]
         self._parts.append(np.array(numbers, np.int32)[encoded.indices.to_numpy()])
+
+    def values(self) -> list[str | None]:
+        """What the numbers stand for."""
+        return list(self._references)
 
     def numbers(self) -> Any:
         """int32 (n,), or None if nothing was added."""

@@ -1,0 +1,85 @@
+"""`neardup report`: the page about a run that has ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from neardup.cli import options as shared
+
+if TYPE_CHECKING:
+    from neardup.fingerprinting.recipe import Recipe
+
+__all__ = ["report"]
+
+
+@shared.takes_recipe()
+def report(
+    duplicates: Annotated[
+        str,
+        typer.Argument(
+            metavar="DUPLICATES", help="What dedup --duplicates wrote.", show_default=False
+        ),
+    ],
+    inputs: shared.Inputs,
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE.html", help="The page to write.")
+    ] = "report.html",
+    clusters: Annotated[
+        str | None, typer.Option(metavar="FILE", help="What dedup --clusters wrote.")
+    ] = None,
+    similarity: shared.Similarity = None,
+    distance: shared.ExactDistance = None,
+    verify: shared.Verify = None,
+    measure: shared.Measure = "jaccard",
+    policy: Annotated[str, typer.Option(help="As the run had it.")] = "greedy",
+    keep: Annotated[str, typer.Option(help="As the run had it.")] = "first",
+    text: shared.TextField = "text",
+    id_field: shared.IdField = None,
+    within: shared.Within = None,
+    format_name: shared.Format = None,
+    delimiter: shared.Delimiter = None,
+    encoding: shared.Encoding = None,
+    extract: shared.Extract = None,
+    report_from: shared.ReportFrom = None,
+    source: shared.SourceField = None,
+    summary: shared.SummaryFile = None,
+    on_error: shared.OnError = "stop",
+    workers: shared.Workers = None,
+    memory: shared.Memory = None,
+    tmp: shared.Tmp = None,
+    *,
+    made: Recipe,
+) -> None:
+    """Write the report of a run from its result files and its inputs.
+
+    Give the options that the run had; its decision is taken as it is, not made again.
+
+    Examples:
+    neardup report dropped.jsonl news.jsonl -o report.html
+
+    neardup report dropped.csv news.jsonl --clusters clusters.csv --id id --similarity 0.7
+    """
+    shared.check_folder(tmp)
+
+    from neardup.cli.screen import progress
+    from neardup.documents import InputFormat, ReadOptions
+    from neardup.pipeline import Inputs, Resources, report_files
+    from neardup.pipeline.run.matching import Matching
+    from neardup.runtime.memory import memory_bytes
+
+    matching = Matching(similarity, distance, verify, measure, made, policy, keep)
+    skip = shared.skip_errors(on_error, None)
+    fields = shared.text_fields(text)
+    read = ReadOptions(
+        fields, id_field, skip, within=within, number=matching.number, extract=extract
+    )
+    about = shared.report_options(output, report_from, source, summary)
+    assert about is not None  # noqa: S101  # there is a path
+    resources = Resources(memory_bytes(memory), tmp, None, workers)
+    files = (duplicates, clusters)
+    told = Inputs(inputs, InputFormat(format_name, delimiter, encoding))
+    with progress() as shown:
+        report_files(files, told, about, matching, read, resources, shown)
+    typer.echo(f"wrote {output}", err=True)

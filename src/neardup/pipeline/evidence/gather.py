@@ -1,0 +1,284 @@
+"""The record that a report draws, of a run whose features are still at hand."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from neardup.errors import UsageError
+from neardup.pipeline.evidence.clusters import Clusters, Measured
+from neardup.pipeline.evidence.levels import Levels, curve, find_levels, lowest_threshold
+from neardup.pipeline.evidence.pairs import PairMaker
+from neardup.report import ClusterGroup, ClusterShown, Matrix, PairShown, Report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from neardup.pipeline.run.collection import Collection
+    from neardup.pipeline.run.matching import Grouping, Matching
+
+__all__ = ["Decided", "ReportOptions", "gather"]
+
+BORDER_PAIRS: Final = 20
+CLUSTERS_SHOWN: Final = 10
+MOST_SOURCES: Final = 12
+LARGE_SHARE: Final = 0.01
+LARGE_SIZE: Final = 20
+LOST_SHARE: Final = 0.9
+LOST_DOCUMENTS: Final = 10
+TEMPLATE_PAIRS: Final = 3
+TEMPLATE_WORDS: Final = 8
+TEMPLATE_CHARACTERS: Final = 120
+
+
+@dataclass(frozen=True, slots=True)
+class ReportOptions:
+    """What to write about a run.
+
+    Args:
+        path: The page.
+        lowest: Where its thresholds begin; 0.1 below the run's own unless given.
+        source: Field by which documents are counted; `within` or the input unless given.
+        summary: Write the numbers to this JSON file as well.
+        command: What repeats the run; shown if given.
+        seed: Of the clusters shown at random.
+    """
+
+    path: str
+    lowest: float | None = None
+    source: str | None = None
+    summary: str | None = None
+    command: str | None = None
+    seed: int = 0
+
+    @property
+    def paths(self) -> list[str]:
+        """The files that are written."""
+        return [self.path] if self.summary is None else [self.path, self.summary]
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A run after its decision.
+
+    Args:
+        collection: Its documents, with their features.
+        values: Their fingerprints.
+        grouping: The decision.
+        matching: How it came about.
+        rejected: Records that could not be used.
+        field: What the groups of the collection are; None: there are none.
+    """
+
+    collection: Collection
+    values: Any
+    grouping: Grouping
+    matching: Matching
+    rejected: int
+    field: str | None = None
+
+
+def gather(
+    run: Decided, options: ReportOptions, texts_of: Callable[[set[int]], dict[int, str]]
+) -> Report:
+    """Measure, count and sample what a report shows.
+
+    Args:
+        run: The run.
+        options: What to show.
+        texts_of: Gives the texts of documents, by their numbers.
+
+    Raises:
+        UsageError: If the report cannot begin at the threshold asked for, or the run compared its
+            documents with those of an index.
+    """
+    grouping, matching = run.grouping, run.matching
+    if grouping.references is not None:
+        raise UsageError("the report does not show documents of an index: leave out against")
+    sets = run.collection.sets(run.values)
+    order = run.collection.order(len(run.values))
+    lowest = lowest_threshold(matching, options.lowest)
+    levels = find_levels(sets, order, grouping, matching, run.collection.workers, lowest)
+    clusters = Clusters(grouping, levels)
+    measured = {
+        title: [clusters.measure(int(at), sets, matching.measure) for at in chosen]
+        for title, chosen in clusters.chosen(CLUSTERS_SHOWN, options.seed).items()
+    }
+    borders = _dropped_border(levels, run), _kept_border(levels, grouping)
+    links = [(*each.pair, each.weakest) for group in measured.values() for each in group]
+    rows = {row for pair in (*borders[0], *borders[1], *links) for row in pair[:2]}
+    maker = PairMaker(run.collection, run.values, texts_of(rows))
+    groups = tuple(
+        ClusterGroup(title, tuple(_shown(each, maker) for each in group))
+        for title, group in measured.items()
+    )
+    dropped_border, kept_border = (tuple(maker.pair(*pair) for pair in side) for side in borders)
+    matrix = _matrix(run)
+    dropped, sizes = ~grouping.kept, np.diff(sets.offsets)
+    same = (levels.similarity >= 1) & (sizes == sizes[grouping.kept_by])
+    equal = int((dropped & same).sum())
+    nbytes = run.collection.text_bytes()
+    pairs = [*dropped_border, *(each.pair for group in groups for each in group.clusters)]
+    return Report(
+        read=dropped.size + run.rejected,
+        kept=int(grouping.kept.sum()),
+        equal=equal,
+        near=int(dropped.sum()) - equal,
+        rejected=run.rejected,
+        empty=int((sizes == 0).sum()),
+        clusters=int(clusters.names.size),
+        text_bytes=(int(nbytes.sum()), int(nbytes[dropped].sum())),
+        threshold=levels.threshold,
+        measure=matching.measure,
+        policy=matching.policy,
+        curve=curve(levels),
+        joined=levels.joined,
+        dropped_border=dropped_border,
+        kept_border=kept_border,
+        sizes=clusters.histogram(),
+        groups=groups,
+        warnings=tuple(_warnings(clusters, dropped.size, matrix, pairs)),
+        matrix=matrix,
+        facts=tuple(_facts(matching, levels)),
+        settings=tuple(_settings(matching, dropped.size)),
+        left_out=tuple(_left_out(levels, clusters, dropped)),
+        command=options.command,
+    )
+
+
+def _shown(each: Measured, maker: PairMaker) -> ClusterShown:
+    return ClusterShown(
+        maker.name(each.name),
+        each.size,
+        each.weakest,
+        each.diameter,
+        each.compared,
+        each.features,
+        maker.pair(*each.pair, each.weakest),
+    )
+
+
+def _dropped_border(levels: Levels, run: Decided) -> list[tuple[int, int, float]]:
+    """The least similar pairs of an earlier document and a dropped one, with their similarity."""
+    dropped = np.flatnonzero(~run.grouping.kept)
+    partner, score = run.grouping.kept_by, levels.similarity
+    if run.matching.policy == "components" and levels.joined:
+        partner, score = levels.nearest, levels.score
+        dropped = dropped[partner[dropped] != dropped]
+    rows = dropped[np.argsort(score[dropped], kind="stable")[:BORDER_PAIRS]]
+    return [(int(partner[row]), int(row), float(score[row])) for row in rows]
+
+
+def _kept_border(levels: Levels, grouping: Grouping) -> list[tuple[int, int, float]]:
+    """The most similar pairs below the threshold; each earlier document once."""
+    if not levels.joined:
+        return []
+    score = levels.score
+    kept = np.flatnonzero(grouping.kept & (score > 0) & (score < levels.threshold))
+    pairs: dict[int, tuple[int, int, float]] = {}
+    for row in kept[np.argsort(-score[kept], kind="stable")].tolist():
+        earlier = int(levels.nearest[row])
+        pairs.setdefault(earlier, (earlier, row, float(score[row])))
+        if len(pairs) == BORDER_PAIRS:
+            break
+    return list(pairs.values())
+
+
+def _matrix(run: Decided) -> Matrix | None:
+    """Which source lost documents to which, if there are several."""
+    numbers, values = run.collection.groups()
+    names = ["(none)" if value is None else value for value in values]
+    field = f"values of {run.field}"
+    if numbers is None:
+        numbers, names = run.collection.addresses.sources()
+        field = "inputs"
+    sizes = np.bincount(numbers, minlength=len(names))
+    if np.count_nonzero(sizes) < 2:
+        return None
+    first = np.argsort(-sizes, kind="stable")
+    place = np.full(len(names), MOST_SOURCES - 1)
+    top = first if len(names) <= MOST_SOURCES else first[: MOST_SOURCES - 1]
+    place[top] = np.arange(top.size)
+    count = min(len(names), MOST_SOURCES)
+    shown = [names[at] for at in top]
+    if len(names) > MOST_SOURCES:
+        shown.append(f"{len(names) - top.size:,} others")
+    at = place[numbers]
+    dropped = np.flatnonzero(~run.grouping.kept)
+    cells = at[dropped] * count + at[run.grouping.kept_by[dropped]]
+    found = np.bincount(cells, minlength=count * count).reshape(count, count)
+    documents = np.bincount(at, minlength=count)
+    return Matrix(field, tuple(shown), tuple(documents.tolist()), tuple(map(tuple, found.tolist())))
+
+
+def _warnings(
+    clusters: Clusters, documents: int, matrix: Matrix | None, pairs: list[PairShown | None]
+) -> list[str]:
+    found = []
+    large = clusters.sizes[clusters.sizes >= max(LARGE_SIZE, LARGE_SHARE * documents)]
+    for size in sorted(large.tolist(), reverse=True)[:3]:
+        share = 100 * size / documents
+        found.append(f"One cluster has {size:,} documents, {share:.1f}% of all: is it a template?")
+    if matrix is not None:
+        for name, count, line in zip(matrix.names, matrix.documents, matrix.dropped, strict=True):
+            if count >= LOST_DOCUMENTS and sum(line) > LOST_SHARE * count:
+                found.append(f"{name[:100]} lost {sum(line):,} of its {count:,} documents.")
+    runs = {pair.names: pair.longest for pair in pairs if pair is not None}
+    heads = Counter(
+        run[:TEMPLATE_CHARACTERS] for run in runs.values() if len(run.split()) >= TEMPLATE_WORDS
+    )
+    for head, number in heads.most_common(3):
+        if number >= TEMPLATE_PAIRS:
+            found.append(f"{number} of the pairs below share a run that begins: “{head}”")
+    return found
+
+
+def _facts(matching: Matching, levels: Levels) -> list[tuple[str, str]]:
+    match = matching.match
+    facts = []
+    if matching.by_features:
+        facts.append(
+            ("found", f"every match at {matching.measure} {match.similarity:g} or more")
+            if matching.recall == 1
+            else ("found", f"at least {matching.recall:g} of the pairs exactly at the threshold")
+        )
+        facts.append(("verified", "every match, on all features of both documents; none skipped"))
+    else:
+        facts.append(("found", f"every pair within {matching.distance} bits"))
+        facts.append(("verified", "nothing: fingerprints decide; similarities here are for you"))
+    if levels.joined:
+        facts.append(
+            ("searched", f"down to {levels.lowest:g}: {levels.work.candidates:,} pairs measured")
+        )
+    facts.append(
+        ("policy", "greedy: a document is dropped only if it matches a kept one")
+        if matching.policy == "greedy"
+        else ("policy", "components: one is kept of each transitive group")
+    )
+    return facts
+
+
+def _settings(matching: Matching, documents: int) -> list[tuple[str, str]]:
+    names = ("similarity", "measure", "distance", "recall", "keep", "recipe", "digest")
+    asked = matching.settings(documents)
+    return [(name, str(asked[name])[:400]) for name in names if asked[name] is not None]
+
+
+def _left_out(levels: Levels, clusters: Clusters, dropped: Any) -> list[str]:
+    found = []
+    if levels.missed:
+        found.append(
+            f"The search below the threshold stopped after {levels.work.candidates:,} pairs:"
+            f" {levels.missed:,} documents were not compared there, so more may match than shown."
+        )
+    if (count := int(dropped.sum())) > BORDER_PAIRS:
+        found.append(f"Of {count:,} dropped documents the {BORDER_PAIRS} least similar are shown.")
+    if clusters.names.size > CLUSTERS_SHOWN:
+        found.append(
+            f"Of {clusters.names.size:,} clusters the {CLUSTERS_SHOWN} largest, loosest and as many"
+            " random ones are shown."
+        )
+    return found

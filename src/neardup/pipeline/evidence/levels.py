@@ -1,0 +1,125 @@
+"""At which thresholds each document would be dropped: the most similar earlier document."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from neardup.errors import UsageError
+from neardup.report import CurvePoint
+from neardup.similarity.feature_sets import FeatureSets, Work, similarities
+from neardup.similarity.join import nearest_before
+
+if TYPE_CHECKING:
+    from neardup.pipeline.run.matching import Grouping, Matching
+
+__all__ = ["Levels", "curve", "find_levels", "lowest_threshold"]
+
+BELOW: Final = 0.1
+"""The report searches so far below the threshold unless told otherwise."""
+
+LEAST: Final = 0.01
+STEP: Final = 0.01
+MOST_PAIRS: Final = 500_000_000
+"""Pairs verified before the search below the threshold stops, and says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """What the search for earlier documents found.
+
+    Attributes:
+        threshold: The run's own similarity; 0 if it asked for none.
+        lowest: Least similarity that was searched.
+        nearest: int64 (n,): the most similar document that has priority; itself if there is none.
+        score: float64 (n,): their similarity, 0 if there is none.
+        similarity: float64 (n,): of a dropped document and the one kept for it; 1 of a kept one.
+        level: float64 (n,): the document counts as dropped at thresholds up to this one.
+        missed: Documents that the search did not reach.
+        work: What it took.
+        joined: Whether there was one.
+    """
+
+    threshold: float
+    lowest: float
+    nearest: Any
+    score: Any
+    similarity: Any
+    level: Any
+    missed: int
+    work: Work
+    joined: bool
+
+
+def lowest_threshold(matching: Matching, asked: float | None) -> float:
+    """Where the report's thresholds begin.
+
+    Raises:
+        UsageError: If it is asked to begin above the run's own, or not above 0.
+    """
+    if not matching.by_features:
+        if asked is not None:
+            raise UsageError("report_from belongs to similarity: this run compares fingerprints")
+        return 0.0
+    own = matching.match.similarity
+    if asked is not None and not 0 < asked <= own:
+        raise UsageError(f"report_from is {asked:g}: use a number above 0, up to {own:g}")
+    return max(LEAST, round(own - BELOW, 6)) if asked is None else asked
+
+
+def find_levels(
+    sets: FeatureSets,
+    order: Any,
+    grouping: Grouping,
+    matching: Matching,
+    workers: int | None,
+    lowest: float,
+    most_pairs: int = MOST_PAIRS,
+) -> Levels:
+    """Find the most similar earlier document of each, down to a least similarity.
+
+    Args:
+        sets: The documents' features.
+        order: int64 (n,): from the highest priority to the lowest.
+        grouping: What the run decided.
+        matching: How.
+        workers: Threads.
+        lowest: As `lowest_threshold` gave it.
+        most_pairs: Stop after about so many verified pairs.
+    """
+    rows, kept = np.arange(order.size), grouping.kept
+    similarity = grouping.similarity
+    if similarity is None:
+        similarity = similarities(sets, rows, grouping.kept_by, matching.measure)
+    similarity = np.where(kept, 1.0, similarity)
+    work = Work()
+    if not matching.by_features:
+        score = np.where(kept, 0.0, similarity)
+        level = np.where(kept, -1.0, similarity)
+        return Levels(0.0, lowest, grouping.kept_by, score, similarity, level, 0, work, False)
+    own = matching.match.similarity
+    match = replace(matching.match, similarity=lowest)
+    nearest, score, missed = nearest_before(sets, order, match, workers, work, most_pairs)
+    better = ~kept & (similarity > score)
+    nearest = np.where(better, grouping.kept_by, nearest)
+    score = np.where(better, similarity, score)
+    level = np.where(kept, np.minimum(score, np.nextafter(own, 0)), np.maximum(score, own))
+    return Levels(own, lowest, nearest, score, similarity, level, missed, work, True)
+
+
+def curve(levels: Levels) -> tuple[CurvePoint, ...]:
+    """What would be kept at every threshold, the run's own among them."""
+    steps = np.arange(round(levels.lowest, 6), 1 + STEP / 2, STEP if levels.joined else 2 * STEP)
+    grid = {round(float(step), 6) for step in steps if step < 1} | {1.0, levels.lowest}
+    near = {step for step in grid if abs(step - levels.threshold) < STEP / 10}
+    at = np.array(sorted(grid - near | {levels.threshold}))
+    total = levels.level.size
+    dropped = total - np.searchsorted(np.sort(levels.level), at, side="left")
+    matched = total - np.searchsorted(np.sort(levels.score), at, side="left")
+    known = levels.joined and not levels.missed
+    return tuple(
+        CurvePoint(float(similarity), int(total - drops), int(matches) if known else None)
+        for similarity, drops, matches in zip(at, dropped, matched, strict=True)
+    )

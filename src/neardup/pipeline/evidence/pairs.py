@@ -1,0 +1,114 @@
+"""Two documents side by side: the features that they share, and their words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from neardup.fingerprinting.explanation import word_diff
+from neardup.fingerprinting.values import distance
+from neardup.report import PairShown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from neardup.documents import Batch, ReadOptions, Source
+    from neardup.pipeline.run.collection import Collection
+
+__all__ = ["PairMaker", "texts_at", "texts_in"]
+
+MOST_CHARACTERS: Final = 20_000
+"""Characters of each text that are compared."""
+
+MOST_SHOWN: Final = 9_000
+"""Characters of a pair's words on the page."""
+
+MOST_OF_A_RUN: Final = 1_200
+MOST_OF_A_NAME: Final = 400
+
+
+class PairMaker:
+    """Makes what is shown of pairs of documents.
+
+    Args:
+        collection: With addresses and features, after `finish`.
+        values: Their fingerprints.
+        texts: Their texts, by number, as far as they are shown.
+    """
+
+    def __init__(self, collection: Collection, values: Any, texts: Mapping[int, str]) -> None:
+        """Take what measures them."""
+        self._collection, self._codes, self._texts = collection, np.ma.getdata(values), texts
+
+    def name(self, row: int) -> str:
+        """The id or address of a document, cut."""
+        return str(self._collection.addresses.of(np.array([row]))[0].as_py())[:MOST_OF_A_NAME]
+
+    def pair(self, earlier: int, later: int, similarity: float) -> PairShown:
+        """Two documents by their numbers."""
+        both = np.array([earlier, later], np.int64)
+        first, second = self._collection.features_of(both)
+        shared = int(np.intersect1d(first, second).size)
+        texts = self._texts.get(earlier), self._texts.get(later)
+        runs, longest, note = _words(*texts)
+        return PairShown(
+            (self.name(earlier), self.name(later)),
+            float(similarity),
+            int(distance(self._codes[both[:1]], self._codes[both[1:]])[0]),
+            shared,
+            (first.size - shared, second.size - shared),
+            runs,
+            longest,
+            note,
+        )
+
+
+def texts_at(sources: Sequence[Source], read: ReadOptions, rows: set[int]) -> dict[int, str]:
+    """The texts of some documents, by their number, cut one character after what is compared.
+
+    The inputs are read once more, up to the last of them.
+    """
+    return texts_in((batch for source in sources for batch in source.batches(read)), rows)
+
+
+def texts_in(batches: Iterable[Batch], rows: set[int]) -> dict[int, str]:
+    """As `texts_at`, of batches."""
+    found: dict[int, str] = {}
+    wanted = np.array(sorted(rows), np.int64)
+    begin = 0
+    for batch in batches:
+        first, last = np.searchsorted(wanted, (begin, begin + len(batch.texts)))
+        for row in wanted[first:last].tolist():
+            found[row] = batch.texts[row - begin].as_py()[: MOST_CHARACTERS + 1]
+        begin += len(batch.texts)
+        if last == wanted.size:
+            break
+    return found
+
+
+def _words(
+    first: str | None, second: str | None
+) -> tuple[tuple[tuple[str, str], ...] | None, str, str]:
+    """Runs of words, the longest equal one, and what was left out."""
+    if first is None or second is None:
+        return None, "", "The inputs do not hold both texts."
+    notes = []
+    if max(len(first), len(second)) > MOST_CHARACTERS:
+        notes.append(f"Only the first {MOST_CHARACTERS:,} characters of each text are compared.")
+    diff = word_diff(first[:MOST_CHARACTERS], second[:MOST_CHARACTERS])
+    longest = max((run.text for run in diff.runs if run.kind == "equal"), key=len, default="")
+    runs, used = [], 0
+    for run in diff.brief(40, 160):
+        text = run.text
+        if len(text) > MOST_OF_A_RUN:
+            half = MOST_OF_A_RUN // 2
+            text = f"{text[:half]} … {text[-half:]}"
+        if used + len(text) > MOST_SHOWN:
+            notes.append("Further words are left out.")
+            break
+        used += len(text)
+        runs.append((run.kind, text))
+    if "".join(text for _, text in runs) != "".join(run.text for run in diff.runs):
+        notes.append("… stands for words that are left out.")
+    return tuple(runs), longest.strip()[:MOST_OF_A_RUN], " ".join(notes)

@@ -1,0 +1,72 @@
+"""Writing the report of a run beside its other outputs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import orjson
+
+from neardup.errors import UsageError
+from neardup.pipeline.evidence.gather import Decided, ReportOptions, gather
+from neardup.pipeline.evidence.levels import lowest_threshold
+from neardup.report import page
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from neardup.documents import OutputSet, ReadOptions
+    from neardup.pipeline.run.against import Against
+    from neardup.pipeline.run.matching import Matching
+
+__all__ = ["check_report", "with_source", "write_report"]
+
+
+def check_report(
+    options: ReportOptions | None,
+    matching: Matching,
+    read: ReadOptions,
+    against: Against | None = None,
+) -> None:
+    """Refuse now what could not be reported after hours.
+
+    Raises:
+        UsageError: For a run against an index, two fields of sources, or thresholds that begin
+            above the run's own.
+    """
+    if options is None:
+        return
+    if against is not None:
+        raise UsageError("the report does not show documents of an index: leave out against")
+    if options.source is not None and read.within not in {None, options.source}:
+        raise UsageError(
+            f"source is {options.source!r} and within {read.within!r}: the report counts by within"
+            " already, leave out source"
+        )
+    lowest_threshold(matching, options.lowest)
+
+
+def with_source(options: ReportOptions | None, read: ReadOptions) -> tuple[ReadOptions, bool]:
+    """Read the field of the sources too; and whether documents match only within its values."""
+    if options is None or options.source is None or read.within is not None:
+        return read, True
+    return replace(read, within=options.source), False
+
+
+def write_report(
+    run: Decided,
+    options: ReportOptions | None,
+    texts_of: Callable[[set[int]], dict[int, str]],
+    written: OutputSet,
+) -> None:
+    """Write the page, and its numbers if asked for; they appear with the set's other files.
+
+    None writes nothing.
+    """
+    if options is None:
+        return
+    report = gather(run, options, texts_of)
+    written.create(options.path).write(page(report).encode())
+    if options.summary is not None:
+        numbers = orjson.dumps(report.numbers(), option=orjson.OPT_INDENT_2)
+        written.create(options.summary).write(numbers + b"\n")

@@ -1,0 +1,204 @@
+"""A report of a run that has ended: its inputs are read again, its decision is taken as given."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup.documents import Rejects, open_sources
+from neardup.errors import DataError, UsageError
+from neardup.pipeline.evidence.gather import Decided
+from neardup.pipeline.evidence.pairs import texts_at, texts_in
+from neardup.pipeline.evidence.removed import duplicate_rows
+from neardup.pipeline.evidence.write import check_report, with_source, write_report
+from neardup.pipeline.run.collection import Collection
+from neardup.pipeline.run.matching import Grouping
+from neardup.pipeline.run.steps import open_inputs, output_set, read_all
+from neardup.runtime.progress import Quiet, Stopwatch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from neardup.documents import Batch, InputFormat, ReadOptions
+    from neardup.pipeline.evidence.gather import ReportOptions
+    from neardup.pipeline.run.matching import Matching
+    from neardup.pipeline.run.resources import Resources
+    from neardup.runtime.progress import Progress
+
+__all__ = ["Inputs", "report_files", "report_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What a run read.
+
+    Args:
+        documents: Paths, or batches in memory.
+        format_name: Format of all files, if their extensions do not tell.
+        rejected: Documents in memory that could not be used.
+    """
+
+    documents: Sequence[str] | Sequence[Batch]
+    format_name: InputFormat | str | None = None
+    rejected: int = 0
+
+    @property
+    def paths(self) -> list[str]:
+        """Those that are files."""
+        return [each for each in self.documents if isinstance(each, str)]
+
+    @property
+    def batches(self) -> list[Batch]:
+        """Those in memory."""
+        return [each for each in self.documents if not isinstance(each, str)]
+
+
+def report_files(
+    files: tuple[str, str | None],
+    inputs: Inputs,
+    options: ReportOptions,
+    matching: Matching,
+    read: ReadOptions,
+    resources: Resources,
+    progress: Progress | None = None,
+) -> None:
+    """Write the report of a run from its result files and its inputs.
+
+    Args:
+        files: What `dedup --duplicates` wrote, and what `dedup --clusters` wrote, or None.
+        inputs: The run's inputs.
+        options: What to write.
+        matching: As the run had it.
+        read: As the run had it.
+        resources: What this may use.
+        progress: Told where it is.
+
+    Raises:
+        UsageError: If the files do not fit the inputs or the matching.
+        DataError, FileError: If a file cannot be read or written.
+    """
+    report_of(
+        inputs,
+        lambda collection, count: _grouping(collection.addresses.of(np.arange(count)), files),
+        options,
+        matching,
+        read,
+        resources,
+        progress,
+    )
+
+
+def report_of(
+    inputs: Inputs,
+    decision: Callable[[Collection, int], Grouping],
+    options: ReportOptions,
+    matching: Matching,
+    read: ReadOptions,
+    resources: Resources,
+    progress: Progress | None = None,
+) -> None:
+    """Write the report of a decision that `decision` knows, given the documents and their number.
+
+    Raises:
+        UsageError: If the decision is not one of this matching.
+    """
+    check_report(options, matching, read)
+    shown = progress or Quiet()
+    watch = Stopwatch(shown)
+    paths, batches = inputs.paths, inputs.batches
+    with ExitStack() as stack:
+        sources = open_inputs(stack, paths, resources, inputs.format_name) if paths else []
+        written = stack.enter_context(output_set(sources, resources))
+        for path in options.paths:
+            written.check(path)
+        read, restrict = with_source(options, read)
+        if batches and not restrict:
+            raise UsageError(
+                "source belongs to files: documents in memory have the fields of within"
+            )
+        names = [source.name for source in sources] or [""]
+        collection = stack.enter_context(
+            Collection(names, matching, resources, keep_features=True, restrict=restrict)
+        )
+        rejects = Rejects(None, written)
+        for batch in batches:
+            collection.add(0, batch)
+        read_all(sources, collection, read, rejects, watch, shown)
+        values = collection.finish()
+        watch.begin("report")
+        grouping = decision(collection, len(values))
+        check_decision(grouping, matching)
+        rejected = rejects.count + inputs.rejected
+        run = Decided(collection, values, grouping, matching, rejected, read.within)
+
+        def texts_of(rows: set[int]) -> dict[int, str]:
+            return texts_in(batches, rows) if batches else texts_at(sources, read, rows)
+
+        write_report(run, options, texts_of, written)
+        written.commit()
+
+
+def check_decision(grouping: Grouping, matching: Matching) -> None:
+    """Refuse a decision that another threshold made."""
+    if not matching.by_features or matching.policy != "greedy" or grouping.similarity is None:
+        return
+    least = float(grouping.similarity.min(initial=1.0))
+    if least < matching.match.similarity:
+        raise UsageError(
+            f"a document was dropped at similarity {least:.4g}, below"
+            f" {matching.match.similarity:g}: give --similarity, --measure and"
+            " --policy as the run had them"
+        )
+
+
+def _grouping(names: pa.Array, files: tuple[str, str | None]) -> Grouping:
+    """What result files say about documents of these names."""
+    duplicates, clusters = files
+    count = len(names)
+    if pc.count_distinct(names).as_py() < count:
+        raise UsageError("two documents have the same id: result files do not tell them apart")
+    rows = list(duplicate_rows(duplicates))
+    dropped = _places([each.dropped for each in rows], names, duplicates)
+    kept_by = np.arange(count)
+    kept_by[dropped] = _places([each.kept for each in rows], names, duplicates)
+    similarity = None
+    if all(each.similarity is not None for each in rows):
+        similarity = np.ones(count)
+        similarity[dropped] = [each.similarity for each in rows]
+    label = kept_by
+    if clusters is not None:
+        label = np.arange(count)
+        for identity, cluster in _cluster_rows(clusters):
+            label[_places(identity, names, clusters)] = _places(cluster, names, clusters)
+    return Grouping(kept_by, label, similarity)
+
+
+def _places(wanted: Any, names: pa.Array, file: str) -> Any:
+    """The numbers of documents by their names; int64."""
+    found = pc.index_in(pa.array(wanted, pa.large_string()), value_set=names)
+    if found.null_count:
+        name = wanted[found.to_pylist().index(None)]
+        raise UsageError(
+            f"{file} names {name!s:.80}, which the inputs do not hold: give the run's inputs, in"
+            " its order, with its --id"
+        )
+    return found.to_numpy().astype(np.int64)
+
+
+def _cluster_rows(clusters: str) -> Any:
+    from neardup.documents import ReadOptions
+
+    for source in open_sources([clusters]):
+        try:
+            for batch in source.batches(ReadOptions(text=("id",), id="cluster")):
+                assert batch.ids is not None  # noqa: S101  # asked for
+                yield batch.texts.to_pylist(), batch.ids.to_pylist()
+        except (DataError, UsageError) as error:
+            raise DataError(f"{clusters} is no file that dedup --clusters wrote: {error}") from None
+        finally:
+            source.close()

@@ -1,0 +1,241 @@
+"""What a run decided, and what can be asked of it afterwards."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from html import escape
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup.errors import UsageError
+from neardup.pipeline.evidence.gather import ReportOptions
+from neardup.pipeline.evidence.named_texts import texts_of
+from neardup.pipeline.evidence.removed import RemovedDocument
+from neardup.pipeline.report_again import Inputs, report_of
+from neardup.pipeline.run.results import CLUSTERS, cluster_batches
+
+if TYPE_CHECKING:
+    from neardup.documents import ReadOptions
+    from neardup.documents.addresses import Addresses
+    from neardup.pipeline.run.matching import Grouping, Matching
+    from neardup.pipeline.run.resources import Resources
+    from neardup.pipeline.run.summary import Summary
+
+__all__ = ["DedupResult", "Origin"]
+
+_SHOWN_ROWS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a result was made of, for questions that are asked later.
+
+    Args:
+        grouping: The decision.
+        addresses: Of the documents.
+        matching: How it came about.
+        read: What was read of the documents.
+        resources: What the run could use.
+        inputs: What was read.
+    """
+
+    grouping: Grouping
+    addresses: Addresses
+    matching: Matching
+    read: ReadOptions
+    resources: Resources
+    inputs: Inputs
+
+    def texts(self, names: set[str]) -> dict[str, str]:
+        """The texts of documents by their ids or addresses; in memory by all of the batches."""
+        paths, tmp = self.inputs.paths, self.resources.tmp
+        if paths:
+            return texts_of(names, paths, self.read, tmp, self.inputs.format_name)
+        rows = np.arange(self.grouping.kept_by.size)
+        found = pc.index_in(pa.array(sorted(names)), value_set=self.addresses.of(rows))
+        texts = pa.chunked_array([each.texts for each in self.inputs.batches])
+        known = zip(sorted(names), found.to_pylist(), strict=True)
+        return {name: texts[row].as_py() for name, row in known if row is not None}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DedupResult:
+    """What a run decided.
+
+    Args:
+        kept: bool, shape (n,): the document is kept.
+        cluster: int64, shape (n,): the row that stands for the document's group: its kept document
+            (greedy) or its first one (components). A document without matches names itself.
+        duplicates: Arrow table with one row for each dropped document: dropped, kept (addresses),
+            distance, similarity (null in exact mode without verification), cluster.
+        summary: Counts and times.
+        origin: What it was made of.
+
+    Example:
+        >>> from neardup import dedup
+        >>> result = dedup(["to be or not to be", "To be, or not to be!", "that is the question"])
+        >>> result
+        DedupResult(read=3, kept=2, dropped=1)
+        >>> print(result.why("1"))
+        1 dropped, 0 kept, similarity 1.000, distance 0
+        [-to-]{+To+} be{+,+} or not to be{+!+}
+    """
+
+    kept: Any
+    cluster: Any
+    duplicates: pa.Table
+    summary: Summary
+    origin: Origin = field(compare=False)
+
+    def clusters(self) -> pa.Table:
+        """One row for each document: id, cluster, kept."""
+        batches = cluster_batches(self.origin.grouping, self.origin.addresses)
+        return pa.Table.from_batches(list(batches), CLUSTERS)
+
+    def pairs(self) -> pa.Table:
+        """One row for each dropped document, the least similar first; as `duplicates`."""
+        order = [("similarity", "ascending"), ("distance", "descending")]
+        return self.duplicates.sort_by(order)
+
+    def why(self, dropped: str) -> RemovedDocument:
+        """Why a document was dropped: the kept one, the numbers, the words that differ.
+
+        Args:
+            dropped: Its id or address, as `duplicates` has it.
+
+        Raises:
+            UsageError: If no document of that name was dropped.
+            FileError, DataError: If its text cannot be read again.
+        """
+        rows = self.duplicates.filter(pc.equal(self.duplicates["dropped"], str(dropped)))
+        if not rows.num_rows:
+            raise UsageError(
+                f"{dropped!r} was not dropped: the column `dropped` of `duplicates` names what was"
+            )
+        row = rows.slice(0, 1).to_pylist()[0]
+        texts = self.origin.texts({row["dropped"], row["kept"]})
+        both = texts.get(row["kept"]), texts.get(row["dropped"])
+        return RemovedDocument(
+            row["dropped"], row["kept"], row["distance"], row["similarity"], both
+        )
+
+    def rethreshold(self, similarity: float) -> Any:
+        """What a higher threshold would keep, without reading again; only where that is exact.
+
+        Args:
+            similarity: The threshold, at least the run's own.
+
+        Returns:
+            bool (n,): `kept` at that threshold.
+
+        Raises:
+            UsageError: For a lower threshold, a run by distance, or if a dropped document is less
+                similar to the one kept for it: whether it matches another one was not looked at.
+
+        Example:
+            >>> from neardup import dedup
+            >>> dedup(["a b c d", "A b c d"]).rethreshold(0.9).tolist()
+            [True, False]
+        """
+        matching, grouping = self.origin.matching, self.origin.grouping
+        if not matching.by_features or grouping.similarity is None:
+            raise UsageError("rethreshold belongs to similarity: this run compared fingerprints")
+        own = matching.match.similarity
+        if not own <= similarity <= 1:
+            raise UsageError(f"similarity is {similarity:g}: use a number from {own:g} up to 1")
+        if similarity == own:
+            return self.kept.copy()
+        back = int((grouping.similarity[~grouping.kept] < similarity).sum())
+        if back or matching.policy != "greedy":
+            raise UsageError(
+                f"{back:,} dropped documents are less than {similarity:g} similar to the kept one,"
+                " and may match another: call dedup with that similarity, or see the report's"
+                " thresholds"
+                if back
+                else "components at another threshold need all pairs: call dedup again"
+            )
+        return self.kept.copy()
+
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        lowest: float | None = None,
+        source: str | None = None,
+        summary: str | os.PathLike[str] | None = None,
+    ) -> None:
+        """Write a page about the run; the documents are read and fingerprinted again.
+
+        Args:
+            path: The page to write, .html.
+            lowest: Least similarity that it looks at; 0.1 below the threshold unless given.
+            source: Field by which it counts.
+            summary: Write its numbers to this JSON file.
+
+        Raises:
+            UsageError, FileError, DataError: As when the run read the documents, or if they are
+                others now.
+        """
+        told = None if summary is None else os.fspath(summary)
+        origin = self.origin
+        report_of(
+            origin.inputs,
+            lambda _, count: self._decision(count),
+            ReportOptions(os.fspath(path), lowest, source, told),
+            origin.matching,
+            origin.read,
+            origin.resources,
+        )
+
+    def _decision(self, count: int) -> Grouping:
+        grouping = self.origin.grouping
+        if count != (before := grouping.kept_by.size):
+            raise UsageError(
+                f"the inputs have {count:,} documents, the run had {before:,}: they changed"
+            )
+        return grouping
+
+    def to_pandas(self) -> Any:
+        """`clusters` as a pandas data frame; pandas must be installed."""
+        return self.clusters().to_pandas()
+
+    def to_polars(self) -> Any:
+        """`clusters` as a Polars data frame; Polars must be installed."""
+        import polars as pl
+
+        return pl.from_arrow(self.clusters())
+
+    def __repr__(self) -> str:
+        """Counts; the arrays would fill the screen."""
+        found = self.summary
+        return f"DedupResult(read={found.read}, kept={found.kept}, dropped={found.dropped})"
+
+    def __str__(self) -> str:
+        """The summary's lines."""
+        return str(self.summary)
+
+    def _repr_html_(self) -> str:
+        return f"{self.summary._repr_html_()}{_least_similar(self.pairs())}"
+
+
+def _least_similar(pairs: pa.Table) -> str:
+    """The doubtful drops as an HTML table."""
+    rows = pairs.slice(0, _SHOWN_ROWS)
+    if not len(rows):
+        return ""
+    names = ("dropped", "kept", "distance", "similarity")
+    head = "".join(f"<th>{name}</th>" for name in names)
+    cells = (
+        "".join(f"<td>{escape(_cell(row[name]))}</td>" for name in names)
+        for row in rows.to_pylist()
+    )
+    body = "".join(f"<tr>{row}</tr>" for row in cells)
+    return f"<p>the least similar that were dropped</p><table><tr>{head}</tr>{body}</table>"
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else "" if value is None else str(value)

@@ -1,0 +1,28 @@
+"""The report of a run: a plain record in, one HTML page out, which needs nothing beside itself.
+
+`model` is the record, `page` puts the sections in order, `sections` and `pair_cards` write them,
+`drawings` draws, `markup` makes every text inert, `look` has the style and the script.
+"""
+
+from __future__ import annotations
+
+from neardup.report.model import (
+    ClusterGroup,
+    ClusterShown,
+    CurvePoint,
+    Matrix,
+    PairShown,
+    Report,
+)
+from neardup.report.page import MOST_BYTES, page
+
+__all__ = [
+    "MOST_BYTES",
+    "ClusterGroup",
+    "ClusterShown",
+    "CurvePoint",
+    "Matrix",
+    "PairShown",
+    "Report",
+    "page",
+]

@@ -1,0 +1,184 @@
+"""What a report shows: numbers and texts that are counted, sampled and cut already."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["ClusterGroup", "ClusterShown", "CurvePoint", "Matrix", "PairShown", "Report"]
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """What would be kept at one threshold.
+
+    Attributes:
+        similarity: The threshold.
+        kept: Documents kept: exact at the run's own threshold, else judged by `matched`.
+        matched: Documents that have an earlier one at least so similar; exact. None: not known.
+    """
+
+    similarity: float
+    kept: int
+    matched: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PairShown:
+    """Two documents, the earlier one first.
+
+    Attributes:
+        names: Their ids or addresses.
+        similarity: Of their features.
+        distance: Of their fingerprints.
+        shared: Features that both have.
+        only: Features that the first has alone, and the second.
+        runs: (kind, text) of their words: "equal", "removed" (only in the first), "added"; None
+            where a text is not known.
+        longest: The longest run of equal words.
+        note: What was left out of the runs, or why there are none.
+    """
+
+    names: tuple[str, str]
+    similarity: float
+    distance: int
+    shared: int
+    only: tuple[int, int]
+    runs: tuple[tuple[str, str], ...] | None = None
+    longest: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterShown:
+    """One cluster.
+
+    Attributes:
+        name: Of the document that stands for it.
+        size: Documents, the kept one included.
+        weakest: Least similarity of a dropped document and the one kept for it.
+        diameter: Least similarity of any two of `compared` documents.
+        compared: How many documents the diameter is of; fewer than `size` in a large cluster.
+        features: Fewest and most features of a document.
+        pair: The pair of the weakest link.
+    """
+
+    name: str
+    size: int
+    weakest: float
+    diameter: float
+    compared: int
+    features: tuple[int, int]
+    pair: PairShown | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterGroup:
+    """Some clusters, and by what they were chosen."""
+
+    title: str
+    clusters: tuple[ClusterShown, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """How many documents of each source were dropped for one of each source.
+
+    Attributes:
+        field: What a source is.
+        names: Of the sources, the largest first; the last may stand for all others.
+        documents: How many documents each has.
+        dropped: Rows by the source of the dropped document, columns by that of the kept one.
+    """
+
+    field: str
+    names: tuple[str, ...]
+    documents: tuple[int, ...]
+    dropped: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A run as it is shown.
+
+    Attributes:
+        read: Records seen; kept + equal + near + rejected, always.
+        kept: Documents kept.
+        equal: Dropped documents that have the same features as the kept one.
+        near: Other dropped documents.
+        rejected: Records that could not be used.
+        empty: Kept documents without features.
+        clusters: Groups of two documents or more.
+        text_bytes: Bytes of all documents' text, and of the dropped ones'.
+        threshold: The run's own; 0 where it asked for none.
+        measure: What similarity is.
+        policy: "greedy" or "components".
+        curve: Thresholds, ascending.
+        joined: Whether the earlier documents below the threshold were searched.
+        dropped_border: The least similar pairs of a kept and a dropped document.
+        kept_border: The most similar pairs below the threshold, of which the second was kept.
+        sizes: (least, most, clusters) of each class of cluster sizes.
+        groups: Clusters shown.
+        warnings: What a person should look at.
+        matrix: Sources, if there are several.
+        facts: (name, value) of what was searched and promised.
+        settings: (name, value) of what was asked for.
+        left_out: What the page does not show.
+        command: To repeat the run.
+    """
+
+    read: int
+    kept: int
+    equal: int
+    near: int
+    rejected: int
+    empty: int
+    clusters: int
+    text_bytes: tuple[int, int]
+    threshold: float
+    measure: str
+    policy: str
+    curve: tuple[CurvePoint, ...]
+    joined: bool
+    dropped_border: tuple[PairShown, ...]
+    kept_border: tuple[PairShown, ...]
+    sizes: tuple[tuple[int, int, int], ...]
+    groups: tuple[ClusterGroup, ...]
+    warnings: tuple[str, ...]
+    matrix: Matrix | None
+    facts: tuple[tuple[str, str], ...]
+    settings: tuple[tuple[str, str], ...]
+    left_out: tuple[str, ...]
+    command: str | None = None
+
+    @property
+    def dropped(self) -> int:
+        """Documents dropped."""
+        return self.equal + self.near
+
+    def numbers(self) -> dict[str, Any]:
+        """All numbers, for machines: what `summary.json` holds."""
+        return {
+            "read": self.read,
+            "kept": self.kept,
+            "dropped": self.dropped,
+            "equal": self.equal,
+            "near": self.near,
+            "rejected": self.rejected,
+            "empty": self.empty,
+            "clusters": self.clusters,
+            "text_bytes": self.text_bytes[0],
+            "text_bytes_dropped": self.text_bytes[1],
+            "threshold": self.threshold,
+            "measure": self.measure,
+            "policy": self.policy,
+            "thresholds": [[point.similarity, point.kept] for point in self.curve],
+            "earlier_match": [
+                [point.similarity, point.matched]
+                for point in self.curve
+                if point.matched is not None
+            ],
+            "cluster_sizes": [list(each) for each in self.sizes],
+            "warnings": len(self.warnings),
+            "settings": dict(self.settings),
+        }

@@ -1,0 +1,92 @@
+"""The page: one file, the same bytes for the same record, whole without a network or a script."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from typing import TYPE_CHECKING, Final
+
+from neardup.errors import UsageError
+from neardup.report.look import SCRIPT, STYLE
+from neardup.report.markup import count, json_data
+from neardup.report.sections import (
+    Pairs,
+    border,
+    clusters,
+    overview,
+    promises,
+    sources,
+    threshold,
+)
+
+if TYPE_CHECKING:
+    from neardup.report.model import Report
+
+__all__ = ["MOST_BYTES", "page"]
+
+MOST_BYTES: Final = 2_000_000
+HARD_LIMIT: Final = 5_000_000
+_LINKS: Final = (
+    ("threshold", "Threshold"),
+    ("border", "Border"),
+    ("clusters", "Clusters"),
+    ("pairs", "Pairs"),
+    ("sources", "Sources"),
+    ("promises", "Guarantees"),
+)
+
+
+def page(report: Report, most: int = MOST_BYTES) -> str:
+    """Write a report as HTML.
+
+    Args:
+        report: What it shows.
+        most: Bytes that it may have, up to 5,000,000; pairs beyond that are left out, which it
+            says.
+
+    Raises:
+        UsageError: If `most` is out of range.
+    """
+    if not 0 < most <= HARD_LIMIT:
+        raise UsageError(f"the report may have {most:,} bytes: use 1 to {HARD_LIMIT:,}")
+    pairs = Pairs()
+    parts = [
+        overview(report),
+        threshold(report),
+        border(report, pairs),
+        clusters(report, pairs),
+    ]
+    shown = len(pairs)
+    while True:
+        text = _page(report, parts, pairs.section(shown))
+        if len(text.encode()) <= most or not shown:
+            return text
+        shown //= 2
+
+
+def _page(report: Report, parts: list[str], pairs: str) -> str:
+    body = "".join([*parts, pairs, sources(report.matrix), promises(report, report.left_out)])
+    links = "".join(
+        f'<a href="#{name}">{title}</a>' for name, title in _LINKS if f'id="{name}"' in body
+    )
+    policy = (
+        "default-src 'none'; base-uri 'none'; form-action 'none';"
+        f" style-src '{_digest(STYLE)}'; script-src '{_digest(SCRIPT)}'"
+    )
+    title = f"neardup: {count(report.kept)} of {count(report.read)} kept"
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<meta name="color-scheme" content="light dark"><title>{title}</title>'
+        f"<style>{STYLE}</style></head>\n"
+        f'<body><header><h1>Near-duplicates</h1><nav aria-label="Sections">{links}</nav></header>'
+        f"\n<main>{body}</main>\n"
+        f'<script type="application/json" id="summary">{json_data(report.numbers())}</script>\n'
+        f"<script>{SCRIPT}</script></body></html>\n"
+    )
+
+
+def _digest(text: str) -> str:
+    """What a Content-Security-Policy calls an inline style or script."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,0 +1,171 @@
+"""The numbers of a report are those of the run and of the definition, whenever it is written."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import neardup as nd
+from neardup.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WORDS = [f"w{i}" for i in range(12)]
+UNIGRAMS = nd.Recipe(ngram=1)
+
+
+def write(path: Path, texts: list[str], **fields: list[str]) -> Path:
+    rows = [
+        {"id": f"d{i}", "text": text} | {name: values[i] for name, values in fields.items()}
+        for i, text in enumerate(texts)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def numbers(page: Path) -> dict[str, Any]:
+    found = re.search(r'id="summary">(.*?)</script>', page.read_text())
+    assert found is not None
+    return dict(json.loads(found[1]))
+
+
+def jaccard(a: str, b: str) -> float:
+    left, right = set(a.split()), set(b.split())
+    return len(left & right) / len(left | right) if left and right else 0.0
+
+
+TEXTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join), max_size=14)
+
+
+@settings(max_examples=25, deadline=None)
+@given(texts=TEXTS, threshold=st.sampled_from([0.3, 0.55, 0.8, 1.0]))
+def test_the_curve_is_the_definitions(
+    texts: list[str], threshold: float, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    result = nd.dedup(texts, similarity=threshold, recipe=UNIGRAMS)
+    page = tmp_path_factory.mktemp("report") / "r.html"
+    result.report(page)
+    found = numbers(page)
+    best = [
+        max((jaccard(text, earlier) for earlier in texts[:i]), default=0.0)
+        for i, text in enumerate(texts)
+    ]
+    kept = int(result.kept.sum())
+    assert (found["read"], found["kept"]) == (len(texts), kept)
+    assert dict(map(tuple, found["thresholds"]))[threshold] == kept
+    counts = [count for _, count in found["thresholds"]]
+    assert counts == sorted(counts)
+    for at, count in found["earlier_match"]:
+        assert count == sum(score >= at for score in best)
+    for at, count in found["thresholds"]:
+        if at < threshold:
+            again = nd.dedup(texts, similarity=at, recipe=UNIGRAMS)
+            assert count <= int(again.kept.sum())
+
+
+NEWS = [
+    "the harbour opened again on monday after three days of storm and heavy rain",
+    "the harbour opened again on monday after three days of storm and heavy snow",
+    "the council agreed on a budget for the coming year",
+    "the harbour opened again on monday after three days of storm and heavy rain",
+    "",
+]
+
+
+def test_a_report_written_later_is_the_same(tmp_path: Path) -> None:
+    source = write(tmp_path / "in.jsonl", NEWS)
+    pages = [tmp_path / f"{i}.html" for i in range(2)]
+    result = nd.dedup([source], tmp_path / "out.jsonl", id="id", report=pages[0])
+    result.report(pages[1], summary=tmp_path / "summary.json")
+    assert pages[0].read_bytes() == pages[1].read_bytes()
+    assert json.loads((tmp_path / "summary.json").read_text()) == numbers(pages[0])
+    assert numbers(pages[0])["dropped"] == len(result.duplicates) == 2
+    assert numbers(pages[0])["equal"] == 1
+
+
+def test_sources_are_counted_and_do_not_keep_documents_apart(tmp_path: Path) -> None:
+    source = write(tmp_path / "in.jsonl", NEWS, site=["a", "b", "a", "b", "b"])
+    result = nd.dedup([source], tmp_path / "out.jsonl", id="id")
+    result.report(tmp_path / "r.html", source="site")
+    assert "Sources are values of site." in (tmp_path / "r.html").read_text()
+    assert numbers(tmp_path / "r.html")["dropped"] == 2
+
+
+@pytest.mark.parametrize("how", [{"distance": 3}, {"policy": "components"}, {"keep": "last"}])
+def test_every_kind_of_run_has_a_report(tmp_path: Path, how: dict[str, Any]) -> None:
+    result = nd.dedup(NEWS, **how)
+    result.report(tmp_path / "r.html")
+    assert numbers(tmp_path / "r.html")["kept"] == int(result.kept.sum())
+
+
+def test_why_names_both_and_the_words(tmp_path: Path) -> None:
+    source = write(tmp_path / "in.jsonl", NEWS)
+    for result in (
+        nd.dedup([source], tmp_path / "out.jsonl", id="id"),
+        nd.dedup(NEWS),
+    ):
+        dropped = result.pairs()["dropped"][0].as_py()
+        assert "[- rain-]{+ snow+}" in str(result.why(dropped))
+        with pytest.raises(UsageError, match="was not dropped"):
+            result.why("nobody")
+
+
+def test_clusters_have_a_row_for_each_document() -> None:
+    result = nd.dedup(NEWS)
+    assert result.clusters().to_pydict() == {
+        "id": ["0", "1", "2", "3", "4"],
+        "cluster": ["0", "0", "2", "0", "4"],
+        "kept": [True, False, True, False, True],
+    }
+    assert "dropped=2" in repr(result)
+    assert "<table" in result._repr_html_()  # what a notebook calls
+
+
+def test_rethreshold_is_exact_or_refused() -> None:
+    result = nd.dedup(NEWS)
+    assert result.rethreshold(0.8).tolist() == result.kept.tolist()
+    with pytest.raises(UsageError, match=r"less than 0\.95 similar"):
+        result.rethreshold(0.95)
+    with pytest.raises(UsageError, match=r"from 0\.8 up"):
+        result.rethreshold(0.7)
+
+
+def test_a_decision_of_another_threshold_is_refused(tmp_path: Path) -> None:
+    from neardup.documents import ReadOptions
+    from neardup.pipeline import Inputs, ReportOptions, Resources, report_files
+    from neardup.pipeline.run.matching import Matching
+
+    source, dropped = write(tmp_path / "in.jsonl", NEWS), tmp_path / "dropped.jsonl"
+    nd.dedup([source], tmp_path / "out.jsonl", id="id", duplicates=dropped)
+    options, read = ReportOptions(str(tmp_path / "r.html")), ReadOptions(id="id")
+
+    def again(similarity: float, read: ReadOptions) -> None:
+        files = (str(dropped), None)
+        matching = Matching(similarity)
+        report_files(files, Inputs([str(source)]), options, matching, read, Resources())
+
+    again(0.8, read)
+    with pytest.raises(UsageError, match=r"below 0\.99"):
+        again(0.99, read)
+    with pytest.raises(UsageError, match="which the inputs do not hold"):
+        again(0.8, ReadOptions())
+
+
+@pytest.mark.parametrize("lowest", [0.0, 0.9])
+def test_thresholds_that_begin_out_of_range_are_refused(tmp_path: Path, lowest: float) -> None:
+    with pytest.raises(UsageError, match=f"report_from is {lowest:g}"):
+        nd.dedup(NEWS).report(tmp_path / "r.html", lowest=lowest)
+
+
+def test_lines_of_megabytes_are_cut(tmp_path: Path) -> None:
+    long = "word " * 200_000 + "end " * 100
+    texts = [long, long + "<script>", "x" * 5_000_000, "x" * 5_000_000]
+    result = nd.dedup(texts, recipe=UNIGRAMS, similarity=0.6)
+    result.report(tmp_path / "r.html")
+    assert (tmp_path / "r.html").stat().st_size < 200_000

@@ -1,0 +1,164 @@
+"""The page is one inert file: the same bytes for the same record, within its size, all numbers."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neardup.errors import UsageError
+from neardup.report import (
+    ClusterGroup,
+    ClusterShown,
+    CurvePoint,
+    Matrix,
+    PairShown,
+    Report,
+    page,
+)
+
+HOSTILE = (
+    "</script><script>alert(1)</script><img src=x onerror=alert(1)>\u202e\x00\x1b[31m\u2066"
+    " <!-- --> &lt; javascript:1 @import url(http://x) \U000e0041"
+)
+OUTSIDE = re.compile(
+    r"""(?:src|href|action|poster|data)\s*=\s*["']?\s*(https?:|//|file:)|@import"""
+    r"""|url\(\s*["']?(?!\#|data:)""",
+    re.IGNORECASE,
+)
+
+
+def pair(names: tuple[str, str] = ("a", "b"), text: str = "one two ") -> PairShown:
+    runs = (("equal", text), ("removed", "three"), ("added", "four"))
+    return PairShown(names, 0.8, 3, 8, (1, 1), runs, text, "cut")
+
+
+def report(**changes: Any) -> Report:
+    cluster = ClusterShown("a", 2, 0.8, 0.7, 2, (4, 9), pair())
+    plain = Report(
+        read=10, kept=7, equal=1, near=1, rejected=1, empty=0, clusters=2, text_bytes=(100, 20),
+        threshold=0.8, measure="jaccard", policy="greedy",
+        curve=(CurvePoint(0.7, 6, 3), CurvePoint(0.8, 7, 2), CurvePoint(1.0, 8, 1)),
+        joined=True, dropped_border=(pair(),), kept_border=(pair(("c", "d")),),
+        sizes=((2, 2, 2),), groups=(ClusterGroup("Largest", (cluster,)),), warnings=("careful",),
+        matrix=Matrix("inputs", ("x", "y"), (5, 5), ((1, 0), (1, 0))),
+        facts=(("found", "all"),), settings=(("recipe", "{}"),), left_out=("nothing",),
+        command="neardup dedup x",
+    )  # fmt: skip
+    return replace(plain, **changes)
+
+
+def numbers(html: str) -> dict[str, Any]:
+    found = re.search(r'<script type="application/json" id="summary">(.*?)</script>', html)
+    assert found is not None
+    return dict(json.loads(found[1]))
+
+
+class Tags(HTMLParser):
+    """Collects elements and attributes, and checks that they nest."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.names: list[str] = []
+        self.attributes: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.open: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.append(tag)
+        self.attributes += [name for name, _ in attrs]
+        self.ids += [value or "" for name, value in attrs if name == "id"]
+        self.links += [value or "" for name, value in attrs if name == "href"]
+        if tag not in {"meta", "input"}:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.append(tag)
+        self.attributes += [name for name, _ in attrs]
+        self.ids += [value or "" for name, value in attrs if name == "id"]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_same_record_gives_the_same_small_page() -> None:
+    html = page(report())
+    assert html == page(report())
+    assert len(html.encode()) < 60_000
+    assert not OUTSIDE.search(html)
+
+
+def test_elements_nest_and_links_lead_somewhere() -> None:
+    tags = Tags(page(report()))
+    assert tags.open == []
+    assert len(set(tags.ids)) == len(tags.ids)
+    assert {link.removeprefix("#") for link in tags.links} <= set(tags.ids)
+
+
+def test_the_numbers_are_those_of_the_record() -> None:
+    found = numbers(page(report()))
+    assert {name: found[name] for name in ("read", "kept", "dropped", "rejected", "clusters")} == {
+        "read": 10, "kept": 7, "dropped": 2, "rejected": 1, "clusters": 2
+    }  # fmt: skip
+    assert found["thresholds"] == [[0.7, 6], [0.8, 7], [1.0, 8]]
+
+
+@given(st.text() | st.just(HOSTILE))
+def test_no_text_changes_the_elements_of_the_page(text: str) -> None:
+    def with_text(value: str) -> str:
+        shown = pair((value, f"{value}2"), f"{value} x")
+        named = ClusterShown(value, 2, 0.8, 0.7, 2, (4, 9), shown)
+        return page(
+            report(
+                dropped_border=(shown,),
+                groups=(ClusterGroup("Largest", (named,)),),
+                warnings=(value,),
+                matrix=Matrix(value, (value, value), (5, 5), ((1, 0), (1, 0))),
+                settings=(("recipe", value),),
+                left_out=(value,),
+                command=value or "x",
+            )
+        )
+
+    html, plain = Tags(with_text(text)), Tags(with_text("plain"))
+    kept = [name for name in html.names if name != "i"]  # which names active characters
+    assert kept == plain.names
+    assert set(html.attributes) == set(plain.attributes)
+    assert not OUTSIDE.search(with_text(text))
+
+
+def test_active_characters_are_named() -> None:
+    html = page(report(warnings=(HOSTILE,)))
+    assert "U+202E" in html
+    assert not re.search("[\x00\x1b\u202e\u2066]", html)
+
+
+def test_a_page_too_large_leaves_pairs_out_and_says_so() -> None:
+    many = tuple(pair((f"a{i}", f"b{i}"), "word " * 2000) for i in range(60))
+    html = page(report(dropped_border=many), 200_000)
+    assert len(html.encode()) <= 200_000
+    assert "left out for size" in html
+    assert len(page(report(dropped_border=many)).encode()) > 200_000
+
+
+@pytest.mark.parametrize("most", [0, 5_000_001])
+def test_a_size_out_of_range_is_refused(most: int) -> None:
+    with pytest.raises(UsageError, match=f"{most:,}"):
+        page(report(), most)
+
+
+def test_a_run_without_anything_has_a_page() -> None:
+    empty = report(
+        read=0, kept=0, equal=0, near=0, rejected=0, clusters=0, text_bytes=(0, 0), matrix=None,
+        curve=(CurvePoint(0.8, 0, 0),), dropped_border=(), kept_border=(), sizes=(), groups=(),
+        warnings=(), left_out=(), command=None,
+    )  # fmt: skip
+    assert numbers(page(empty))["thresholds"] == [[0.8, 0]]
