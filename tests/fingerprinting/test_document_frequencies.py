@@ -229,11 +229,22 @@ def test_the_command_line_learns_merges_and_uses_tables(
     few = tmp_path / "few.txt"
     few.write_text("cat 2.5\n")
     with pytest.raises(RecipeError, match="is not in the document frequencies"):
-        command("compare", news, news, *given[:4], "--idf", few, "--missing", "error")
+        command("compare", f"{news}:1", f"{news}:2", *given[:4], "--idf", few, "--missing", "error")
     (tmp_path / "recipe.json").write_text(recipe.to_json())
-    command("compare", news, news, "--recipe", tmp_path / "recipe.json", "--idf", two, "--json")
+    command(
+        "compare",
+        f"{news}:1",
+        f"{news}:2",
+        "--recipe",
+        tmp_path / "recipe.json",
+        "--idf",
+        two,
+        "--json",
+    )
     with pytest.raises(UsageError, match="exclude each other"):
-        command("compare", news, news, "--recipe", tmp_path / "recipe.json", "--top", 2)
+        command(
+            "compare", f"{news}:1", f"{news}:2", "--recipe", tmp_path / "recipe.json", "--top", 2
+        )
     with pytest.raises(RecipeError, match="no list of this language"):
         command("compare", news, news, "--stopwords", "absent.txt")
 

@@ -143,7 +143,10 @@ def test_simhash_is_the_sign_of_the_weighted_sums(
         ([7], r"features\[0\] is 7: pass a pair"),
         ([(1, 1), (1, 2, 3)], r"features\[1\] is \(1, 2, 3\): pass a pair"),
         ({1: 2.0}, r"features\[0\] is 1: pass a pair"),
-        ([("a", 1)], r"the hash of features\[0\] is 'a': use whole numbers from 0 up"),
+        (
+            [("a", 1)],
+            r"the hash of features\[0\] is 'a': to hash words, name how, as in hash='xxh3'",
+        ),
         ([(1, 1), (-1, 1)], r"the hash of features\[1\] is -1: .*hash % 2\*\*64"),
         ([(1.5, 1)], r"the hash of features\[0\] is 1\.5"),
         ([("a", -1)], r"the hash of features\[0\] is 'a'"),

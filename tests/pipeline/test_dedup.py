@@ -183,6 +183,7 @@ def check(result: DedupResult, texts: list[str], matching: Matching, address: An
 @example([], Matching(keep="longest", policy="components"), 1)
 @example(["", "", "!"], Matching(distance=3, keep="last"), 1)
 @example(["", "", "!"], Matching(similarity=0.1, keep="last"), 1)
+@pytest.mark.filterwarnings("ignore::neardup.DoubtfulResultWarning")
 def test_a_run_in_memory_equals_the_oracle(
     texts: list[str], matching: Matching, workers: int
 ) -> None:
