@@ -125,6 +125,13 @@ def dedup(
             rich_help_panel=shared.RUN_PANEL,
         ),
     ] = False,
+    engine: Annotated[str, typer.Option(help="local, or spark: the same result.")] = "local",
+    master: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="Of spark: sail, local[2], spark://..., sc://... (default: sail)"
+        ),
+    ] = None,
     *,
     made: Recipe,
 ) -> None:
@@ -154,6 +161,8 @@ def dedup(
     neardup dedup monday.jsonl -o new.jsonl --id id --distance 3 --against seen.index --update
 
     neardup dedup news.parquet --clusters clusters.parquet --policy components
+
+    neardup dedup 'crawl/*.parquet' -o unique/ --engine spark --master spark://head:7077
     """
     if all(path is None for path in (output, clusters, duplicates, report)) and not dry_run:
         raise UsageError(
@@ -170,6 +179,7 @@ def dedup(
     if against is not None and dry_run:
         raise UsageError("--dry-run plans a run without an index: leave out --against")
     skip = shared.skip_errors(on_error, rejects)
+    _check_engine(engine, master, {"--resume": resume, "--against": against, "--dry-run": dry_run})
 
     from neardup.cli.screen import print_estimate, print_summary, print_warning, progress, warm_up
     from neardup.documents import InputFormat, ReadOptions
@@ -195,7 +205,28 @@ def dedup(
     if dry_run:
         print_estimate(estimate_run(inputs, matching, read, resources, told), json)
         return
+    if engine == "spark":
+        from neardup import spark
+
+        with progress() as shown:
+            url = master or "sail"
+            done = spark.dedup_files(
+                inputs, outputs, matching, read, url, progress=shown, format_name=format_name
+            )
+        print_summary(done, json)
+        return
     with progress() as shown:
         seen = None if against is None else Against(against, update)
         result = dedup_files(inputs, outputs, matching, read, resources, shown, told, seen)
     print_summary(result.summary, json)
+
+
+def _check_engine(engine: str, master: str | None, local: dict[str, object]) -> None:
+    """Refuse an unknown engine, and options of the one with the other."""
+    if engine not in {"local", "spark"}:
+        raise UsageError(f"--engine is {engine!r}: use local or spark")
+    if engine == "local" and master is not None:
+        raise UsageError("--master belongs to --engine spark")
+    for option, value in local.items():
+        if engine == "spark" and value:
+            raise UsageError(f"{option} belongs to --engine local: leave it out")

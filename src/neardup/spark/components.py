@@ -1,0 +1,88 @@
+"""On the workers: the connected components of the matches, as stars around their first documents.
+
+The flow: each partition reduces its edges to a forest; then large stars and small stars in turn
+(Kiveris, Lattanzi, Mirrokni, Rastogi and Vassilvitskii, Connected components in MapReduce and
+beyond, SoCC 2014), each an exchange by document, until neither changes anything.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.spark.tables import arrays_of, batches_of, part_of, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["STARS", "forest", "large_stars", "routed", "small_stars"]
+
+STARS: Final = "node long, to long, changed int"
+"""An edge from a document to one of a lower number; whether its step changed what it was given."""
+
+
+def forest(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Reduce edges `left`, `right` to STARS of the partition's own components."""
+    from neardup.kernels.forest import flatten, unite_all
+
+    table = whole(batches)
+    if table is None:
+        return
+    left, right = arrays_of(table, "left", "right")
+    nodes, places = np.unique(np.concatenate([left, right]), return_inverse=True)
+    parent, roots = np.arange(len(nodes), dtype=np.uint32), np.empty(len(nodes), np.int64)
+    unite_all(parent, places[: len(left)], places[len(left) :])
+    flatten(parent, roots)
+    leaves = roots != np.arange(len(nodes))
+    yield from _stars(nodes[leaves], nodes[roots[leaves]], 1)
+
+
+def routed(
+    batches: Iterable[pa.RecordBatch], parts: int, *, both: bool
+) -> Iterator[pa.RecordBatch]:
+    """Send STARS by their node and, with `both`, a second time by the other end."""
+    for batch in batches:
+        node, to = arrays_of(batch, "node", "to")
+        if both:
+            node, to = np.concatenate([node, to]), np.concatenate([to, node])
+        yield pa.record_batch({"p": part_of(node, parts), "node": node, "to": to})
+
+
+def large_stars(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Join each document's higher neighbours to the lowest of itself and its neighbours."""
+    yield from _joined_to_lowest(batches, large=True)
+
+
+def small_stars(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Join each document and its lower neighbours to the lowest of them."""
+    yield from _joined_to_lowest(batches, large=False)
+
+
+def _joined_to_lowest(
+    batches: Iterable[pa.RecordBatch], *, large: bool
+) -> Iterator[pa.RecordBatch]:
+    table = whole(batches)
+    if table is None:
+        return
+    node, to = np.unique(np.stack(arrays_of(table, "node", "to")), axis=1)
+    starts = np.flatnonzero(np.diff(node, prepend=node[0] - 1))
+    sizes = np.diff(starts, append=len(node))
+    lowest = np.minimum(to[starts], node[starts])
+    least = np.repeat(lowest, sizes)
+    if large:
+        moved = to > node
+        changed = int((moved & (least != node)).any())
+        ends, centres = to[moved], least[moved]
+    else:
+        changed = int((sizes > 1).any())
+        moved = to != least
+        ends = np.concatenate([to[moved], node[starts]])
+        centres = np.concatenate([least[moved], lowest])
+    yield from _stars(ends, centres, changed)
+
+
+def _stars(node: Any, to: Any, changed: int) -> Iterator[pa.RecordBatch]:
+    columns = {"node": node, "to": to, "changed": np.full(len(node), changed, np.int32)}
+    yield from batches_of(pa.table(columns))

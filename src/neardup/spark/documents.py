@@ -1,0 +1,134 @@
+"""On the workers: read files, and make texts fingerprints and feature sets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup.documents import Rejects, open_sources
+from neardup.documents.addresses import Addresses
+from neardup.fingerprinting.fingerprints import Fingerprinter
+from neardup.fingerprinting.recipe import Recipe
+from neardup.runtime.spool import FeatureSpool
+from neardup.spark.tables import arrays_of, binary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from neardup.documents import ReadOptions
+
+__all__ = ["DOCUMENTS", "ROW_BITS", "read_files", "texts_to_documents"]
+
+ROW_BITS: Final = 40
+"""A document's number is its file's place among the sorted inputs, and its row in these bits."""
+
+DOCUMENTS: Final = (
+    "number long, address string, score double, within string, codes binary, features binary,"
+    " rejected long"
+)
+"""One row a document; codes are empty where it has no features. A file's last row is no document:
+its number is -1 - the file's place, and `rejected` says how many records it had beside."""
+
+_TEXTS: Final = 1 << 12
+
+
+def read_files(
+    batches: Iterable[pa.RecordBatch], read: ReadOptions, recipe: str, keep: str, by_features: bool
+) -> Iterator[pa.RecordBatch]:
+    """Read the files named in `rank`, `path`, `name` and `format`; gives DOCUMENTS."""
+    made = Recipe.from_json(recipe)
+    for batch in batches:
+        for file in batch.to_pylist():
+            yield from _read_file(file, read, made, keep, by_features)
+
+
+def _read_file(
+    file: dict[str, Any], read: ReadOptions, recipe: Recipe, keep: str, by_features: bool
+) -> Iterator[pa.RecordBatch]:
+    (source,) = open_sources([file["path"]], None, file["format"])
+    first, row, rejects = file["rank"] << ROW_BITS, 0, Rejects(None)
+    try:
+        for batch in source.batches(read, rejects):
+            addresses = Addresses([file["name"]])
+            addresses.add(0, batch.rows, batch.ids)
+            names = addresses.of(np.arange(len(batch.texts)))
+            for at in range(0, len(batch.texts), _TEXTS):
+                part = slice(at, at + _TEXTS)
+                texts = batch.texts[part]
+                numbers = first + row + np.arange(len(texts))
+                score = _scores(keep, texts, None if batch.numbers is None else batch.numbers[part])
+                within = pa.nulls(len(texts)) if batch.within is None else batch.within[part]
+                columns = (numbers, names[part], score, within)
+                yield _documents(columns, texts, recipe, by_features)
+                row += len(texts)
+    finally:
+        source.close()
+    none = pa.array([b""], pa.binary())
+    yield _batch((np.array([-1 - file["rank"]]), pa.nulls(1), np.zeros(1), pa.nulls(1)), none, none,
+                 rejects.count)  # fmt: skip
+
+
+def texts_to_documents(
+    batches: Iterable[pa.RecordBatch], recipe: str, keep: str, by_features: bool
+) -> Iterator[pa.RecordBatch]:
+    """Make rows of `number`, `address`, `text`, `measured` and `within` DOCUMENTS."""
+    made = Recipe.from_json(recipe)
+    for batch in batches:
+        for at in range(0, len(batch), _TEXTS):
+            part = batch.slice(at, _TEXTS)
+            texts = part.column("text").cast(pa.large_string()).fill_null("")
+            (numbers,) = arrays_of(part, "number")
+            score = _scores(keep, texts, part.column("measured"))
+            columns = (numbers, part.column("address"), score, part.column("within"))
+            yield _documents(columns, texts, made, by_features)
+
+
+def _scores(keep: str, texts: Any, measured: Any) -> Any:
+    """What decides the priority before the number, smallest first; NaN comes last."""
+    if keep == "longest":
+        return -np.asarray(pc.utf8_length(texts), np.float64)
+    if keep.startswith(("max:", "min:")):
+        values = measured.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        return -values if keep.startswith("max:") else values
+    return np.zeros(len(texts))
+
+
+def _documents(
+    columns: tuple[Any, Any, Any, Any], texts: Any, recipe: Recipe, by_features: bool
+) -> pa.RecordBatch:
+    spool: FeatureSpool | None = FeatureSpool(1 << 30) if by_features else None
+    with Fingerprinter(recipe, 1, spool) as fingerprinter:
+        fingerprinter.add(texts)
+        values, ends = fingerprinter.finish(), fingerprinter.feature_offsets()
+    features = binary(np.zeros(0, np.uint64), np.zeros(len(texts) + 1, np.int64))
+    if spool is not None:
+        features = _sorted_cells(spool.finish(), ends)
+        spool.close()
+    used = np.diff(ends) > 0
+    words = np.append(0, np.cumsum(used * recipe.words))
+    return _batch(columns, binary(np.ma.getdata(values)[used].reshape(-1), words), features, 0)
+
+
+def _sorted_cells(features: Any, ends: Any) -> pa.Array:
+    """Feature sets, each in ascending order: equal sets have equal bytes."""
+    owner = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
+    return binary(features[np.lexsort((features, owner))], ends)
+
+
+def _batch(
+    columns: tuple[Any, Any, Any, Any], codes: Any, features: Any, rejected: int
+) -> pa.RecordBatch:
+    numbers, names, score, within = columns
+    arrays = {
+        "number": pa.array(numbers, pa.int64()),
+        "address": names.cast(pa.string()),
+        "score": pa.array(score, pa.float64()),
+        "within": within.cast(pa.string()),
+        "codes": codes,
+        "features": features,
+        "rejected": pa.array(np.full(len(numbers), rejected)),
+    }
+    return pa.record_batch(arrays)

@@ -1,0 +1,269 @@
+"""`neardup dedup --engine spark`: files in, files out, as one machine writes them."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from neardup import errors
+from neardup.documents import OutputSet, open_sources, plan_outputs, write_table
+from neardup.errors import NeardupError, UsageError
+from neardup.pipeline.run.summary import Summary
+from neardup.runtime.progress import Quiet, Stopwatch
+from neardup.spark.documents import DOCUMENTS, read_files
+from neardup.spark.engine import Engine, Settings
+from neardup.spark.outputs import (
+    CLUSTERS,
+    DUPLICATES,
+    FILE,
+    WRITTEN,
+    make_folders,
+    part_path,
+    write_files,
+)
+from neardup.spark.session import check_master, open_session
+from neardup.similarity.feature_sets import Match
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from neardup.documents import ReadOptions, Source
+    from neardup.pipeline.deduplicate import Outputs
+    from neardup.pipeline.run.matching import Matching
+    from neardup.runtime.progress import Progress
+
+__all__ = ["dedup_files", "settings_of"]
+
+MOST_PARTS: Final = 200
+
+
+def settings_of(matching: Matching) -> Settings:
+    """What workers need of a matching.
+
+    Raises:
+        UsageError: For what only one machine does.
+    """
+    if matching.recall < 1:
+        raise UsageError("--recall below 1 belongs to --engine local: on Spark every pair is found")
+    if matching.recipe.idf not in {None, "jieba"} or "custom" in matching.recipe.to_json():
+        raise UsageError("the recipe has a table or function of this process: use --engine local")
+    match = matching.match if matching.by_features else Match(distance=matching.distance or 0)
+    return Settings(
+        match, matching.by_features, matching.recipe.bits, matching.keep, matching.policy
+    )
+
+
+def dedup_files(
+    paths: Sequence[str],
+    outputs: Outputs,
+    matching: Matching,
+    read: ReadOptions,
+    master: str = "sail",
+    *,
+    parts: int | None = None,
+    progress: Progress | None = None,
+    format_name: str | None = None,
+) -> Summary:
+    """Remove near-duplicates from files, as `neardup.pipeline.dedup_files` does.
+
+    Args:
+        paths: Files of records that all workers see; each is read by one task.
+        outputs: Where to write; `kept` is a folder that is not there yet, which all workers see.
+        matching: How to decide.
+        read: Which fields to read.
+        master: As for `open_session`.
+        parts: Partitions; two for each processor unless given, 200 on a cluster.
+        progress: Told where the run is.
+        format_name: Of all inputs; their extensions tell unless given.
+
+    Raises:
+        UsageError: For what only one machine does, a missing engine, or a folder that exists.
+        DataError, FileError: As one machine.
+        NeardupError: If the engine fails.
+    """
+    settings = settings_of(matching)
+    check_master(master)
+    watch = Stopwatch(progress or Quiet())
+    with ExitStack() as stack:
+        sources = open_sources(paths, None, format_name)
+        for source in sources:
+            stack.callback(source.close)
+        written = stack.enter_context(OutputSet(x for source in sources for x in source.paths))
+        _check(sources, outputs, written)
+        folder = stack.enter_context(_staging(outputs))
+        watch.begin("start")
+        session = stack.enter_context(open_session(master))
+        stack.enter_context(told())
+        engine = Engine(session, f"{folder}/work", parts or _parts(master))
+        watch.begin("read")
+        files = _files_frame(session, sources, engine.parts)
+        step = partial(
+            read_files, read=read, recipe=matching.recipe.to_json(), keep=matching.keep,
+            by_features=settings.by_features,
+        )  # fmt: skip
+        documents = engine.keep(files.mapInArrow(step, DOCUMENTS), "documents", DOCUMENTS)
+        watch.begin("match")
+        own = documents.where("number >= 0")
+        decided = engine.decide(own, settings).decided
+        watch.begin("write")
+        kinds = [x for x in ("kept", "duplicates", "clusters") if getattr(outputs, x) is not None]
+        make_folders(folder, tuple(kinds))
+        rows = _rows_to_write(files, own, decided)
+        step = partial(write_files, folder=folder, read=read, kinds=tuple(kinds))
+        counts = engine.exchange(rows).mapInArrow(step, WRITTEN)
+        engine.keep(counts, "written", WRITTEN)
+        total = _counts(documents, decided)
+        _publish(folder, len(sources), outputs, written)
+    return _summary(total, sources, outputs, matching, watch)
+
+
+def _check(sources: Sequence[Source], outputs: Outputs, written: OutputSet) -> None:
+    if outputs.rejects is not None:
+        raise UsageError("--rejects belongs to --engine local: leave it out")
+    for source in sources:
+        if source.path is None or source.format == "text":
+            raise UsageError(
+                f"{source.name}: --engine spark reads files of records (.jsonl, .csv, .parquet,"
+                " .arrow), not a pipe, and not text files; use --engine local"
+            )
+    kept = outputs.kept
+    if kept is not None:
+        if not kept.endswith("/") or "://" in kept:
+            raise UsageError(
+                f"-o is {kept!r}: with --engine spark name a folder/ on a disk that all workers see"
+            )
+        if Path(kept).exists():
+            raise UsageError(f"-o {kept} exists: name a new folder, or remove it")
+        plan_outputs(sources, kept)
+    for path in outputs.tables:
+        written.check(path)
+
+
+@contextmanager
+def _staging(outputs: Outputs) -> Iterator[str]:
+    """A folder beside the output, on the same disk, which goes with whatever is left in it."""
+    beside = outputs.kept or outputs.tables[0]
+    parent = Path(beside).absolute().parent
+    if not parent.is_dir():
+        raise errors.FileError(f"cannot write {beside}: there is no folder {parent}; create it")
+    with tempfile.TemporaryDirectory(prefix=".neardup-", dir=parent) as folder:
+        yield folder
+
+
+def _parts(master: str) -> int:
+    import os
+
+    return 2 * (os.cpu_count() or 1) if master.startswith(("sail", "local")) else MOST_PARTS
+
+
+def _files_frame(session: Any, sources: Sequence[Source], parts: int) -> Any:
+    rows = [
+        {
+            "rank": rank,
+            "path": _absolute(source.path or ""),
+            "name": source.name,
+            "format": source.format,
+            "relative": source.relative,
+        }
+        for rank, source in enumerate(sources)
+    ]
+    frame = session.createDataFrame(
+        [tuple(row.values()) for row in rows], f"rank long, {FILE}"
+    )
+    return frame.repartition(max(1, min(parts, len(rows))), "rank")
+
+
+def _absolute(path: str) -> str:
+    return path if "://" in path else str(Path(path).absolute())
+
+
+def _rows_to_write(files: Any, documents: Any, decided: Any) -> Any:
+    """DECIDED: what each file's task needs to write, sent by the file's place."""
+    names = documents.select("number", "address")
+    kept = names.selectExpr("number AS kept_by", "address AS kept")
+    label = names.selectExpr("number AS label", "address AS label_name")
+    rows = decided.join(kept, "kept_by").join(label, "label").selectExpr(
+        "shiftright(number, 40) AS p", "CAST(NULL AS string) AS path",
+        "CAST(NULL AS string) AS name", "CAST(NULL AS string) AS format",
+        "CAST(NULL AS string) AS relative", "number", "number != kept_by AS dropped", "kept",
+        "label_name AS label", "distance", "similarity",
+    )  # fmt: skip
+    heads = files.selectExpr(
+        "rank AS p", "path", "name", "format", "relative", "CAST(-1 AS long) AS number",
+        "false AS dropped", "CAST(NULL AS string) AS kept", "CAST(NULL AS string) AS label",
+        "CAST(NULL AS int) AS distance", "CAST(NULL AS double) AS similarity",
+    )  # fmt: skip
+    return heads.unionByName(rows)
+
+
+def _counts(documents: Any, decided: Any) -> dict[str, int]:
+    (row,) = documents.selectExpr(
+        "count_if(number >= 0) AS documents",
+        "count_if(number >= 0 AND octet_length(codes) = 0) AS empty",
+        "coalesce(sum(rejected), 0) AS rejected",
+    ).collect()
+    (other,) = decided.where("number != kept_by").selectExpr(
+        "count(*) AS dropped", "count(DISTINCT label) AS clusters"
+    ).collect()  # fmt: skip
+    return {**row.asDict(), **other.asDict()}
+
+
+def _publish(folder: str, files: int, outputs: Outputs, written: OutputSet) -> None:
+    """Join the files' parts in order, and let all outputs appear."""
+    for kind, schema in (("duplicates", DUPLICATES), ("clusters", CLUSTERS)):
+        path = getattr(outputs, kind)
+        if path is not None:
+            write_table(written, path, schema, _parts_of(folder, kind, files))
+    if outputs.kept is not None:
+        shutil.move(f"{folder}/kept", outputs.kept.rstrip("/"))
+    written.commit()
+
+
+def _parts_of(folder: str, kind: str, files: int) -> Iterator[pa.RecordBatch]:
+    for rank in range(files):
+        with pa.OSFile(part_path(folder, kind, rank)) as file, pa.ipc.open_file(file) as part:
+            for number in range(part.num_record_batches):
+                yield part.get_batch(number)
+
+
+def _summary(
+    total: dict[str, int], sources: Sequence[Source], outputs: Outputs, matching: Matching,
+    watch: Stopwatch,
+) -> Summary:  # fmt: skip
+    documents, dropped = total["documents"], total["dropped"]
+    return Summary(
+        read=documents + total["rejected"],
+        kept=documents - dropped,
+        dropped=dropped,
+        rejected=total["rejected"],
+        empty=total["empty"],
+        clusters=total["clusters"],
+        nbytes=sum(source.nbytes or 0 for source in sources),
+        seconds=watch.stop(),
+        outputs=([outputs.kept] if outputs.kept else []) + outputs.tables,
+        settings=matching.settings(documents),
+    )
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Turn the failure of a worker into the error that it raised, in one line."""
+    try:
+        yield
+    except NeardupError:
+        raise
+    except Exception as error:
+        if not type(error).__module__.startswith(("pyspark", "py4j", "grpc")):
+            raise
+        found = re.search(r"neardup\.errors\.(\w+): ([^\n]+)", str(error))
+        if found is None:
+            line = next(iter(str(error).strip().splitlines()), type(error).__name__)
+            raise NeardupError(f"the engine failed: {line}") from error
+        raise getattr(errors, found[1], NeardupError)(found[2]) from None

@@ -1,0 +1,141 @@
+"""On the workers: write the kept records of each file, and its part of the tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.documents import OutputSet, Rejects, open_sources, write_outputs, write_table
+from neardup.documents.addresses import Addresses
+from neardup.spark.documents import ROW_BITS
+from neardup.spark.tables import arrays_of, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from neardup.documents import ReadOptions
+
+__all__ = [
+    "CLUSTERS",
+    "DECIDED",
+    "DUPLICATES",
+    "FILE",
+    "WRITTEN",
+    "make_folders",
+    "part_path",
+    "write_files",
+]
+
+FILE: Final = "path string, name string, format string, relative string"
+DECIDED: Final = (
+    f"p long, {FILE}, number long, dropped boolean, kept string, label string, distance int,"
+    " similarity double"
+)
+"""A row of a file (`path` is set), or of one of its documents that matches another."""
+
+WRITTEN: Final = "p long, kept long, dropped long"
+
+DUPLICATES: Final = pa.schema(
+    [
+        ("dropped", pa.large_string()),
+        ("kept", pa.large_string()),
+        ("distance", pa.int32()),
+        ("similarity", pa.float64()),
+        ("cluster", pa.large_string()),
+    ]
+)
+CLUSTERS: Final = pa.schema(
+    [("id", pa.large_string()), ("cluster", pa.large_string()), ("kept", pa.bool_())]
+)
+
+
+def part_path(folder: str, kind: str, rank: int) -> str:
+    """Where a file's part of a table is."""
+    return f"{folder}/{kind}/{rank:010}.arrow"
+
+
+def write_files(
+    batches: Iterable[pa.RecordBatch], folder: str, read: ReadOptions, kinds: tuple[str, ...]
+) -> Iterator[pa.RecordBatch]:
+    """Write what was decided about the files of a partition; DECIDED to WRITTEN.
+
+    A file that is written twice, since its worker was lost, has the same bytes.
+
+    Args:
+        batches: Files and their documents.
+        folder: With a folder for each of `kinds`.
+        read: As the files were read.
+        kinds: What to write: "kept", "duplicates", "clusters".
+    """
+    table = whole(batches)
+    if table is None:
+        return
+    (ranks,) = arrays_of(table, "p")
+    for rank in np.unique(ranks).tolist():
+        rows = table.filter(pa.array(ranks == rank))
+        is_file = rows.column("path").is_valid()
+        (file,) = rows.filter(is_file).to_pylist()
+        found = rows.filter(is_file.to_numpy() ^ True).sort_by("number")
+        kept, dropped = _write_file(rank, file, found, folder, (read, kinds))
+        yield pa.record_batch({"p": [rank], "kept": [kept], "dropped": [dropped]})
+
+
+def _write_file(
+    rank: int, file: dict[str, Any], found: pa.Table, folder: str, how: tuple[Any, tuple[str, ...]]
+) -> tuple[int, int]:
+    read, kinds = how
+    (source,) = open_sources([file["path"]], None, file["format"])
+    source.relative = file["relative"]
+    places = arrays_of(found, "number")[0] - (rank << ROW_BITS)
+    dropped = found.column("dropped").to_numpy()
+    addresses, count = Addresses([file["name"]]), 0
+    try:
+        for batch in source.batches(read, Rejects(None)):
+            addresses.add(0, batch.rows, batch.ids)
+            count += len(batch.texts)
+        keep = np.ones(count, np.bool_)
+        keep[places[dropped]] = False
+        with OutputSet() as written:
+            if "kept" in kinds:
+                write_outputs([source], [keep], f"{folder}/kept/", written)
+            if "duplicates" in kinds:
+                rows = _duplicates(found.filter(pa.array(dropped)), addresses, places[dropped])
+                path = part_path(folder, "duplicates", rank)
+                write_table(written, path, DUPLICATES, rows.to_batches())
+            if "clusters" in kinds:
+                rows = _clusters(found, addresses, places, keep)
+                path = part_path(folder, "clusters", rank)
+                write_table(written, path, CLUSTERS, rows.to_batches())
+            written.commit()
+    finally:
+        source.close()
+    return int(keep.sum()), int(dropped.sum())
+
+
+def _duplicates(found: pa.Table, addresses: Addresses, places: Any) -> pa.Table:
+    columns = [found.column(x) for x in ("kept", "distance", "similarity", "label")]
+    named = pa.chunked_array([addresses.of(places)]) if len(places) else pa.nulls(0)
+    arrays = [named.cast(pa.large_string()), *columns]
+    return pa.table(arrays, DUPLICATES.names).cast(DUPLICATES)
+
+
+def _clusters(found: pa.Table, addresses: Addresses, places: Any, keep: Any) -> pa.Table:
+    own = addresses.of(np.arange(len(keep))) if len(keep) else pa.nulls(0, pa.large_string())
+    matched = np.zeros(len(keep), np.bool_)
+    matched[places] = True
+    names = found.column("label").combine_chunks().cast(pa.large_string())
+    if isinstance(names, pa.ChunkedArray):
+        names = pa.concat_arrays(names.chunks)
+    take = np.arange(len(keep))
+    take[places] = len(keep) + np.arange(len(places))
+    labels = pa.concat_arrays([own, names]).take(pa.array(take))
+    return pa.table([own, labels, pa.array(keep)], schema=CLUSTERS)
+
+
+def make_folders(folder: str, kinds: tuple[str, ...]) -> None:
+    """Make the folders that `write_files` writes to."""
+    for kind in kinds:
+        Path(folder, kind).mkdir(parents=True, exist_ok=True)

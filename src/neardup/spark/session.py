@@ -1,0 +1,120 @@
+"""The engine: Sail in this process, Spark in this process, or a cluster by its address."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import which
+from typing import TYPE_CHECKING, Any
+
+from neardup.errors import NeardupError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["check_master", "open_session"]
+
+HINT = "pip install 'neardup[spark]' for Sail and Spark Connect, or 'neardup[spark-java]' for all"
+
+
+def check_master(master: str) -> None:
+    """Refuse an engine that is not there, before anything is read.
+
+    Raises:
+        UsageError: For an unknown master, a missing package, or missing Java.
+    """
+    known = master == "sail" or master.startswith(("local", "spark://", "sc://", "yarn", "k8s://"))
+    if not known:
+        raise UsageError(
+            f"--master is {master!r}: use sail, local[2], spark://HOST:PORT, sc://HOST:PORT, yarn"
+        )
+    if find_spec("pyspark") is None:
+        raise UsageError(f"--engine spark needs pyspark, which is not installed: {HINT}")
+    if master == "sail" and find_spec("pysail") is None:
+        raise UsageError(f"--master sail needs pysail, which is not installed: {HINT}")
+    if master == "sail" or master.startswith("sc://"):
+        if find_spec("grpc") is None:
+            raise UsageError(f"--master {master} needs grpcio, which is not installed: {HINT}")
+        return
+    if find_spec("py4j") is None:
+        raise UsageError(
+            f"--master {master} needs Spark itself, and pyspark-client is only its client: pip"
+            " uninstall pyspark-client, then pip install 'neardup[spark-java]'"
+        )
+    java = Path(os.environ.get("JAVA_HOME", ""), "bin/java")
+    if which("java") is None and not (os.environ.get("JAVA_HOME") and java.exists()):
+        raise UsageError(
+            f"--master {master} needs Java 17 or later, and there is no java: install it, set"
+            " JAVA_HOME, or use --master sail, which needs none"
+        )
+
+
+@contextmanager
+def open_session(master: str = "sail") -> Iterator[Any]:
+    """Start an engine, or connect to one, and stop it at the end.
+
+    Args:
+        master: "sail"; "local[2]" or "spark://HOST:PORT" for Spark, which takes Java; or
+            "sc://HOST:PORT" for Spark Connect.
+
+    Raises:
+        UsageError: As `check_master`.
+        NeardupError: If it does not start or answer.
+    """
+    check_master(master)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        server, session = _started(master)
+    try:
+        yield session
+    finally:
+        session.stop()
+        if server is not None:
+            server.stop()
+
+
+def _started(master: str) -> tuple[Any, Any]:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if master == "sail":
+        os.environ.setdefault("RUST_LOG", "error")
+        from pysail.spark import SparkConnectServer
+
+        server = SparkConnectServer("127.0.0.1", 0)
+        server.start(background=True)
+        host, port = server.listening_address
+        return server, _connected(f"sc://{host}:{port}")
+    if master.startswith("sc://"):
+        return None, _connected(master)
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(master).appName("neardup")
+    for name, value in {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+    }.items():
+        builder = builder.config(name, value)
+    try:
+        return None, builder.getOrCreate()
+    except Exception as error:
+        raise NeardupError(f"--master {master} did not start: {_line(error)}") from None
+
+
+def _connected(url: str) -> Any:
+    from pyspark.sql import SparkSession
+
+    try:
+        session = SparkSession.builder.remote(url).create()
+        session.range(1).count()
+    except Exception as error:
+        raise NeardupError(f"{url} does not answer: {_line(error)}") from None
+    return session
+
+
+def _line(error: Exception) -> str:
+    """The first line of an engine's message; what follows are its own stack traces."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
