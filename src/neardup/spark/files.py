@@ -174,9 +174,7 @@ def _files_frame(session: Any, sources: Sequence[Source], parts: int) -> Any:
         }
         for rank, source in enumerate(sources)
     ]
-    frame = session.createDataFrame(
-        [tuple(row.values()) for row in rows], f"rank long, {FILE}"
-    )
+    frame = session.createDataFrame([tuple(row.values()) for row in rows], f"rank long, {FILE}")
     return frame.repartition(max(1, min(parts, len(rows))), "rank")
 
 

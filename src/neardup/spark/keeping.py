@@ -30,9 +30,7 @@ def members(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.Record
         yield pa.record_batch({"p": pa.array(part_of(label, parts))} | columns)
 
 
-def decide(
-    batches: Iterable[pa.RecordBatch], keep: str, policy: str
-) -> Iterator[pa.RecordBatch]:
+def decide(batches: Iterable[pa.RecordBatch], keep: str, policy: str) -> Iterator[pa.RecordBatch]:
     """Decide for every document of whole components: MEMBERS to DECISIONS.
 
     Greedy keep inside a component is greedy keep over all, since matches never leave it. Takes
