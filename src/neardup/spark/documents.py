@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 
     from neardup.documents import ReadOptions
 
-__all__ = ["DOCUMENTS", "ROW_BITS", "read_files", "texts_to_documents"]
+__all__ = [
+    "DOCUMENTS",
+    "ROW_BITS",
+    "codes_to_documents",
+    "fingerprinted",
+    "read_files",
+    "texts_to_documents",
+]
 
 ROW_BITS: Final = 40
 """A document's number is its file's place among the sorted inputs, and its row in these bits."""
@@ -84,6 +91,34 @@ def texts_to_documents(
             score = _scores(keep, texts, part.column("measured"))
             columns = (numbers, part.column("address"), score, part.column("within"))
             yield _documents(columns, texts, made, by_features)
+
+
+def codes_to_documents(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Make rows of `number`, `address` and `fingerprint` DOCUMENTS without features."""
+    for batch in batches:
+        column = batch.column("fingerprint")
+        used = column.is_valid().to_numpy(zero_copy_only=False)
+        words = column.drop_null().to_numpy().view(np.uint64)
+        none = binary(np.zeros(0, np.uint64), np.zeros(len(batch) + 1, np.int64))
+        columns = (batch.column("number"), batch.column("address"), np.zeros(len(batch)))
+        codes = binary(words, np.append(0, np.cumsum(used)))
+        yield _batch((*columns, pa.nulls(len(batch))), codes, none, 0)
+
+
+def fingerprinted(
+    batches: Iterable[pa.RecordBatch], text: str, recipe: str
+) -> Iterator[pa.RecordBatch]:
+    """Append a column `fingerprint` (int64, null without tokens) to rows with a column of texts."""
+    made = Recipe.from_json(recipe)
+    for batch in batches:
+        texts = batch.column(text).cast(pa.large_string()).fill_null("")
+        with Fingerprinter(made, 1) as fingerprinter:
+            fingerprinter.add(texts)
+            values = fingerprinter.finish()
+        words = np.ma.getdata(values)[:, 0].view(np.int64)
+        empty = np.ma.getmaskarray(values)[:, 0]
+        arrays = [*batch.columns, pa.array(words, mask=empty)]
+        yield pa.record_batch(arrays, [*batch.schema.names, "fingerprint"])
 
 
 def _scores(keep: str, texts: Any, measured: Any) -> Any:

@@ -17,6 +17,7 @@ from neardup.documents import OutputSet, open_sources, plan_outputs, write_table
 from neardup.errors import NeardupError, UsageError
 from neardup.pipeline.run.summary import Summary
 from neardup.runtime.progress import Quiet, Stopwatch
+from neardup.similarity.feature_sets import Match
 from neardup.spark.documents import DOCUMENTS, read_files
 from neardup.spark.engine import Engine, Settings
 from neardup.spark.outputs import (
@@ -29,7 +30,6 @@ from neardup.spark.outputs import (
     write_files,
 )
 from neardup.spark.session import check_master, open_session
-from neardup.similarity.feature_sets import Match
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

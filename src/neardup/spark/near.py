@@ -7,6 +7,7 @@ block, and a pair is reported by the first block in which it agrees: so once.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -26,7 +27,7 @@ BLOCKS: Final = "p int, block int, number long, score double, within string, cod
 def _masks(distance: int, bits: int) -> list[int]:
     """The blocks as masks: distance + 1 runs of bits, as equal as can be; some may be empty."""
     cuts = [bits * i // (distance + 1) for i in range(distance + 2)]
-    return [(1 << end) - (1 << begin) for begin, end in zip(cuts, cuts[1:], strict=False)]
+    return [(1 << end) - (1 << begin) for begin, end in pairwise(cuts)]
 
 
 def _words(mask: int, width: int) -> Any:

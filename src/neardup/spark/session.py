@@ -67,14 +67,14 @@ def open_session(master: str = "sail") -> Iterator[Any]:
     """
     check_master(master)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")
         server, session = _started(master)
-    try:
-        yield session
-    finally:
-        session.stop()
-        if server is not None:
-            server.stop()
+        try:
+            yield session
+        finally:
+            session.stop()
+            if server is not None:
+                server.stop()
 
 
 def _started(master: str) -> tuple[Any, Any]:
@@ -100,7 +100,7 @@ def _started(master: str) -> tuple[Any, Any]:
         builder = builder.config(name, value)
     try:
         return None, builder.getOrCreate()
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  # engines raise what they like
         raise NeardupError(f"--master {master} did not start: {_line(error)}") from None
 
 
@@ -110,7 +110,7 @@ def _connected(url: str) -> Any:
     try:
         session = SparkSession.builder.remote(url).create()
         session.range(1).count()
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  # engines raise what they like
         raise NeardupError(f"{url} does not answer: {_line(error)}") from None
     return session
 

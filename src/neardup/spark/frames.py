@@ -1,0 +1,283 @@
+"""The calls on DataFrames of PySpark, classic and Connect, lazily but for what a plan needs."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from neardup.errors import DataError, UsageError
+from neardup.fingerprinting.recipe import Recipe
+from neardup.pipeline.run.matching import Matching
+from neardup.spark.documents import DOCUMENTS, codes_to_documents, fingerprinted, texts_to_documents
+from neardup.spark.engine import Engine
+from neardup.spark.files import settings_of, told
+
+if TYPE_CHECKING:
+    from neardup.spark.engine import Settings
+
+__all__ = ["dedup", "fingerprints", "pairs", "similar_pairs"]
+
+
+def fingerprints(df: Any, text: str = "text", recipe: Recipe | None = None) -> Any:
+    """Fingerprint a column of texts, lazily.
+
+    Args:
+        df: A DataFrame of PySpark.
+        text: Its column with the texts; null is a text without tokens.
+        recipe: How; Recipe() unless given, up to 64 bits.
+
+    Returns:
+        The DataFrame with a column `fingerprint`, long: the 64 bits, as signed numbers have them;
+        null for a text without tokens.
+
+    Raises:
+        UsageError: For a missing column, one of that name that is there, or a wider recipe.
+    """
+    _check_columns(df, text)
+    chosen = recipe or Recipe()
+    if chosen.bits > 64 or "fingerprint" in df.columns:
+        raise UsageError(
+            f"a column fingerprint of {chosen.bits} bits: use 64 bits or fewer, and a DataFrame"
+            " without a column of that name"
+        )
+    schema = df.selectExpr("*", "CAST(NULL AS long) AS fingerprint").schema
+    return df.mapInArrow(partial(fingerprinted, text=text, recipe=chosen.to_json()), schema)
+
+
+def pairs(
+    df: Any,
+    distance: int = 3,
+    *,
+    fingerprint: str = "fingerprint",
+    id: str = "id",  # noqa: A002
+    bits: int = 64,
+    work: str | None = None,
+    parts: int | None = None,
+) -> Any:
+    """Find every pair of fingerprints within a distance: none missed, each once.
+
+    Args:
+        df: A DataFrame of PySpark.
+        distance: Most bits in which they differ.
+        fingerprint: Column of longs, as `fingerprints` makes it; null matches nothing.
+        id: Column that names rows; each value once.
+        bits: Width of a fingerprint, up to 64.
+        work: As for `dedup`.
+        parts: As for `dedup`.
+
+    Returns:
+        DataFrame of left, right (ids, the lower first) and distance.
+
+    Raises:
+        UsageError: For a missing column or a distance out of range.
+        DataError: For ids that are null, or not unique.
+    """
+    settings = replace(settings_of(Matching(distance=distance)), bits=bits)
+    _check_columns(df, fingerprint, id)
+    with told():
+        engine = _engine(df, work, parts)
+        columns = f"CAST({_quoted(fingerprint)} AS long) AS fingerprint"
+        numbered = _numbered(engine, df, id, None, [columns], "fingerprint long")
+        documents = numbered.mapInArrow(codes_to_documents, DOCUMENTS)
+        return _named_pairs(engine, documents, numbered, settings).drop("similarity")
+
+
+def similar_pairs(
+    df: Any,
+    similarity: float = 0.8,
+    *,
+    text: str = "text",
+    id: str = "id",  # noqa: A002
+    measure: str = "jaccard",
+    recipe: Recipe | None = None,
+    work: str | None = None,
+    parts: int | None = None,
+) -> Any:
+    """Find every pair of texts whose features are similar enough; each is verified, none is missed.
+
+    Args:
+        df: A DataFrame of PySpark.
+        similarity: Least similarity, above 0, up to 1.
+        text: Its column with the texts.
+        id: Column that names rows; each value once.
+        measure: "jaccard", "cosine" or "containment".
+        recipe: How to tokenise, hash and fingerprint; Recipe() unless given.
+        work: As for `dedup`.
+        parts: As for `dedup`.
+
+    Returns:
+        DataFrame of left, right (ids, the lower first), distance and similarity.
+
+    Raises:
+        UsageError: For a missing column or a value out of range.
+        DataError: For ids that are null, or not unique.
+    """
+    matching = Matching(similarity, measure=measure, recipe=recipe or Recipe())
+    _check_columns(df, text, id)
+    with told():
+        engine = _engine(df, work, parts)
+        numbered = _numbered_texts(engine, df, matching, (text, id, None, None))
+        documents = _documents(numbered, matching)
+        return _named_pairs(engine, documents, numbered, settings_of(matching))
+
+
+def dedup(  # noqa: PLR0913
+    df: Any,
+    *,
+    text: str = "text",
+    id: str = "id",  # noqa: A002
+    order_by: str | None = None,
+    similarity: float | None = None,
+    distance: int | None = None,
+    verify: float | None = None,
+    measure: str = "jaccard",
+    recipe: Recipe | None = None,
+    keep: str = "first",
+    policy: str = "greedy",
+    within: str | None = None,
+    work: str | None = None,
+    parts: int | None = None,
+) -> Any:
+    """Decide about every row, as `neardup.dedup` does about the rows in that order.
+
+    Args:
+        df: A DataFrame of PySpark, classic or Connect.
+        text: Column with the texts; null is a text without tokens.
+        id: Column that names rows; each value once.
+        order_by: Column whose order is the order of the documents, ties by id; the id's unless
+            given. One task sorts the two columns.
+        similarity: As for `neardup.dedup`, like all that follow up to `within`.
+        distance: Exact mode instead.
+        verify: With a distance: least similarity as well.
+        measure: What similarity is.
+        recipe: Recipe() unless given.
+        keep: "first", "last", "longest", "max:FIELD" or "min:FIELD".
+        policy: "greedy" or "components".
+        within: Column that documents must have in common.
+        work: Folder that the engine and its workers see, for what is written between the steps,
+            and where the result is read from; a temporary one of this machine unless given, which
+            goes when the process ends.
+        parts: Partitions; those of spark.sql.shuffle.partitions unless given.
+
+    Returns:
+        DataFrame of id, kept (boolean), kept_id, distance, similarity (both null unless dropped;
+        similarity is null without features) and cluster (the id that names the group).
+
+    Raises:
+        UsageError: For a missing column, or options that are wrong.
+        DataError: For ids that are null, or not unique.
+        NeardupError: If the engine fails.
+    """
+    matching = Matching(
+        similarity, distance, verify, measure, recipe or Recipe(), keep=keep, policy=policy
+    )
+    settings = settings_of(matching)
+    _check_columns(df, text, id, *(x for x in (order_by, within, matching.number) if x))
+    with told():
+        engine = _engine(df, work, parts)
+        numbered = _numbered_texts(engine, df, matching, (text, id, order_by, within))
+        documents = engine.keep(_documents(numbered, matching), "documents", DOCUMENTS)
+        decided = engine.decide(documents, settings).decided
+        ids = numbered.select("number", "id")
+        kept = ids.selectExpr("number AS kept_by", "id AS kept_id")
+        cluster = ids.selectExpr("number AS label", "id AS cluster")
+        found = decided.join(kept, "kept_by").join(cluster, "label").selectExpr(
+            "number", "kept_by", "kept_id", "distance", "similarity", "cluster"
+        )  # fmt: skip
+        return ids.join(found, "number", "left").selectExpr(
+            "id", "coalesce(number = kept_by, true) AS kept", "coalesce(kept_id, id) AS kept_id",
+            "distance", "similarity", "coalesce(cluster, id) AS cluster",
+        )  # fmt: skip
+
+
+def _engine(df: Any, work: str | None, parts: int | None) -> Engine:
+    session = df.sparkSession
+    if work is None:
+        work = tempfile.mkdtemp(prefix="neardup-")
+        atexit.register(shutil.rmtree, work, ignore_errors=True)
+    if parts is None:
+        parts = int(session.conf.get("spark.sql.shuffle.partitions", "8"))
+    if parts < 1:
+        raise UsageError(f"parts is {parts}: use 1 or more")
+    return Engine(session, work, parts)
+
+
+def _check_columns(df: Any, *names: str) -> None:
+    for name in names:
+        if name not in df.columns:
+            raise UsageError(f"no column {name!r}: there are {', '.join(df.columns)}")
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _numbered_texts(
+    engine: Engine, df: Any, matching: Matching, names: tuple[str, str, str | None, str | None]
+) -> Any:
+    text, id_, order_by, within = names
+    columns = [f"CAST({_quoted(text)} AS string) AS text"]
+    for name, alias, kind in (
+        (matching.number, "measured", "double"),
+        (within, "within", "string"),
+    ):
+        value = "NULL" if name is None else _quoted(name)
+        columns.append(f"CAST({value} AS {kind}) AS {alias}")
+    schema = "text string, measured double, within string"
+    return _numbered(engine, df, id_, order_by, columns, schema)
+
+
+def _numbered(
+    engine: Engine, df: Any, id_: str, order_by: str | None, columns: list[str], schema: str
+) -> Any:
+    """The rows with their numbers, written down: an order must not be found twice."""
+    name = _quoted(id_)
+    (row,) = df.selectExpr(
+        "count(*) AS rows", f"count({name}) AS ids", f"count(DISTINCT {name}) AS distinct"
+    ).collect()
+    if row["ids"] < row["rows"]:
+        raise DataError(
+            f"column {id_!r} is null in {row['rows'] - row['ids']:,} of {row['rows']:,} rows:"
+            " give every row an id"
+        )
+    if row["distinct"] < row["ids"]:
+        raise DataError(
+            f"column {id_!r} has {row['distinct']:,} values for {row['rows']:,} rows: make it"
+            " unique, or drop the repeated rows first"
+        )
+    order = name if order_by is None else f"{_quoted(order_by)}, {name}"
+    kind = next(x.dataType.simpleString() for x in df.schema.fields if x.name == id_)
+    keys = {id_, order_by} - {None}
+    ranked = df.selectExpr(*(_quoted(key) for key in sorted(map(str, keys)))).selectExpr(
+        f"{name} AS id", f"row_number() OVER (ORDER BY {order}) AS number"
+    )
+    taken = df.selectExpr(f"{name} AS id", *columns)
+    found = taken.join(ranked, "id").selectExpr(
+        "id", "CAST(number AS long) AS number", "CAST(NULL AS string) AS address",
+        *(column.split()[0] for column in schema.split(", ")),
+    )  # fmt: skip
+    return engine.keep(found, "rows", f"id {kind}, number long, address string, {schema}")
+
+
+def _documents(numbered: Any, matching: Matching) -> Any:
+    step = partial(
+        texts_to_documents,
+        recipe=matching.recipe.to_json(),
+        keep=matching.keep,
+        by_features=matching.by_features,
+    )
+    return numbered.drop("id").mapInArrow(step, DOCUMENTS)
+
+
+def _named_pairs(engine: Engine, documents: Any, numbered: Any, settings: Settings) -> Any:
+    found = engine.edges(engine.keep(documents, "documents", DOCUMENTS), settings)
+    ids = numbered.select("number", "id")
+    left = ids.selectExpr("number AS left", "id AS left_id")
+    right = ids.selectExpr("number AS right", "id AS right_id")
+    return found.join(left, "left").join(right, "right").selectExpr(
+        "left_id AS left", "right_id AS right", "distance", "similarity"
+    )  # fmt: skip
