@@ -11,7 +11,8 @@ The flow, one way, one room a step:
     documents   write
     report      show what a run did, as a page
 
-`pipeline` is the only place that composes the steps; `cli` is a thin shell over it. `kernels` has
+`pipeline` is the only place that composes the steps; `spark` runs them beyond one machine, and
+`cli` is a thin shell over both. `kernels` has
 the loops over arrays, `runtime` what every run uses, `compat` other libraries' interfaces.
 docs/design/house.md draws the house. Names are loaded when they are first used, so that importing
 the package costs nothing.

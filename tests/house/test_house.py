@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(inspect.getfile(nd)).parent
 MOST_FILES = 13
-MOST_ENTRIES = 17
+MOST_ENTRIES = 16
 
 BASE = {"errors", "runtime"}
 
@@ -79,9 +79,13 @@ ALLOWED: dict[str, set[str]] = {
     | {"hamming", "hamming.plans", "hamming.search", "hamming.spilled", "index", "index.durable"}
     | {"fingerprinting.explanation"}
     | {"pipeline.evidence", "pipeline.run", "report", "similarity"},
+    "spark": BASE
+    | {"documents", "fingerprinting", "fingerprinting.values", "hamming", "kernels", "similarity"}
+    | {"pipeline", "pipeline.run"},
     "cli": BASE
     | {"version", "documents", "features", "fingerprinting", "fingerprinting.explanation"}
-    | {"hamming", "hamming.plans", "index", "pipeline", "pipeline.evidence", "pipeline.run"},
+    | {"hamming", "hamming.plans", "index", "pipeline", "pipeline.evidence", "pipeline.run"}
+    | {"spark"},
     "__main__": {"cli", "runtime"},
     "__init__": BASE
     | {"version", "features", "fingerprinting", "fingerprinting.explanation"}

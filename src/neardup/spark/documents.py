@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -12,13 +13,13 @@ from neardup.documents import Rejects, open_sources
 from neardup.documents.addresses import Addresses
 from neardup.fingerprinting.fingerprints import Fingerprinter
 from neardup.fingerprinting.recipe import Recipe
-from neardup.runtime.spool import FeatureSpool
+from neardup.runtime.storage.spool import FeatureSpool
 from neardup.spark.tables import arrays_of, binary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from neardup.documents import ReadOptions
+    from neardup.documents import InputFormat, ReadOptions
 
 __all__ = [
     "DOCUMENTS",
@@ -43,19 +44,25 @@ _TEXTS: Final = 1 << 12
 
 
 def read_files(
-    batches: Iterable[pa.RecordBatch], read: ReadOptions, recipe: str, keep: str, by_features: bool
+    batches: Iterable[pa.RecordBatch],
+    read: ReadOptions,
+    told: InputFormat,
+    recipe: str,
+    keep: str,
+    by_features: bool,
 ) -> Iterator[pa.RecordBatch]:
     """Read the files named in `rank`, `path`, `name` and `format`; gives DOCUMENTS."""
     made = Recipe.from_json(recipe)
     for batch in batches:
         for file in batch.to_pylist():
+            file["told"] = replace(told, name=file["format"])
             yield from _read_file(file, read, made, keep, by_features)
 
 
 def _read_file(
     file: dict[str, Any], read: ReadOptions, recipe: Recipe, keep: str, by_features: bool
 ) -> Iterator[pa.RecordBatch]:
-    (source,) = open_sources([file["path"]], None, file["format"])
+    (source,) = open_sources([file["path"]], None, file["told"])
     first, row, rejects = file["rank"] << ROW_BITS, 0, Rejects(None)
     try:
         for batch in source.batches(read, rejects):

@@ -148,7 +148,7 @@ class Engine:
         return self._measured(pairs, documents, settings.match, settings.measure)
 
     def _near(self, documents: Any, settings: Settings) -> Any:
-        near_by = {"distance": settings.match.distance or 0, "bits": settings.bits}
+        near_by: dict[str, Any] = {"distance": settings.match.distance or 0, "bits": settings.bits}
         sent = documents.mapInArrow(
             partial(near.block_rows, parts=self.parts, **near_by), near.BLOCKS
         )

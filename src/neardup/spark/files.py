@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from neardup import errors
-from neardup.documents import OutputSet, open_sources, plan_outputs, write_table
+from neardup.documents import InputFormat, OutputSet, open_sources, plan_outputs, write_table
 from neardup.errors import NeardupError, UsageError
 from neardup.pipeline.run.summary import Summary
 from neardup.runtime.progress import Quiet, Stopwatch
@@ -69,7 +69,7 @@ def dedup_files(
     *,
     parts: int | None = None,
     progress: Progress | None = None,
-    format_name: str | None = None,
+    input_format: InputFormat | None = None,
 ) -> Summary:
     """Remove near-duplicates from files, as `neardup.pipeline.dedup_files` does.
 
@@ -81,18 +81,18 @@ def dedup_files(
         master: As for `open_session`.
         parts: Partitions; two for each processor unless given, 200 on a cluster.
         progress: Told where the run is.
-        format_name: Of all inputs; their extensions tell unless given.
+        input_format: Of all inputs; their extensions and first lines tell unless given.
 
     Raises:
         UsageError: For what only one machine does, a missing engine, or a folder that exists.
         DataError, FileError: As one machine.
         NeardupError: If the engine fails.
     """
-    settings = settings_of(matching)
+    settings, given = settings_of(matching), input_format or InputFormat()
     check_master(master)
     watch = Stopwatch(progress or Quiet())
     with ExitStack() as stack:
-        sources = open_sources(paths, None, format_name)
+        sources = open_sources(paths, None, given)
         for source in sources:
             stack.callback(source.close)
         written = stack.enter_context(OutputSet(x for source in sources for x in source.paths))
@@ -105,7 +105,7 @@ def dedup_files(
         watch.begin("read")
         files = _files_frame(session, sources, engine.parts)
         step = partial(
-            read_files, read=read, recipe=matching.recipe.to_json(), keep=matching.keep,
+            read_files, read=read, told=given, recipe=matching.recipe.to_json(), keep=matching.keep,
             by_features=settings.by_features,
         )  # fmt: skip
         documents = engine.keep(files.mapInArrow(step, DOCUMENTS), "documents", DOCUMENTS)
@@ -116,7 +116,7 @@ def dedup_files(
         kinds = [x for x in ("kept", "duplicates", "clusters") if getattr(outputs, x) is not None]
         make_folders(folder, tuple(kinds))
         rows = _rows_to_write(files, own, decided)
-        step = partial(write_files, folder=folder, read=read, kinds=tuple(kinds))
+        step = partial(write_files, folder=folder, read=read, told=given, kinds=tuple(kinds))
         counts = engine.exchange(rows).mapInArrow(step, WRITTEN)
         engine.keep(counts, "written", WRITTEN)
         total = _counts(documents, decided)
@@ -218,7 +218,9 @@ def _publish(folder: str, files: int, outputs: Outputs, written: OutputSet) -> N
     for kind, schema in (("duplicates", DUPLICATES), ("clusters", CLUSTERS)):
         path = getattr(outputs, kind)
         if path is not None:
-            write_table(written, path, schema, _parts_of(folder, kind, files))
+            write_table(
+                written, path, schema, _parts_of(folder, kind, files), csv_safe=outputs.csv_safe
+            )
     if outputs.kept is not None:
         shutil.move(f"{folder}/kept", outputs.kept.rstrip("/"))
     written.commit()

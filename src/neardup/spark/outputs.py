@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +17,7 @@ from neardup.spark.tables import arrays_of, whole
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from neardup.documents import ReadOptions
+    from neardup.documents import InputFormat, ReadOptions
 
 __all__ = [
     "CLUSTERS",
@@ -58,7 +59,11 @@ def part_path(folder: str, kind: str, rank: int) -> str:
 
 
 def write_files(
-    batches: Iterable[pa.RecordBatch], folder: str, read: ReadOptions, kinds: tuple[str, ...]
+    batches: Iterable[pa.RecordBatch],
+    folder: str,
+    read: ReadOptions,
+    told: InputFormat,
+    kinds: tuple[str, ...],
 ) -> Iterator[pa.RecordBatch]:
     """Write what was decided about the files of a partition; DECIDED to WRITTEN.
 
@@ -68,6 +73,7 @@ def write_files(
         batches: Files and their documents.
         folder: With a folder for each of `kinds`.
         read: As the files were read.
+        told: Of their format, likewise.
         kinds: What to write: "kept", "duplicates", "clusters".
     """
     table = whole(batches)
@@ -78,6 +84,7 @@ def write_files(
         rows = table.filter(pa.array(ranks == rank))
         is_file = rows.column("path").is_valid()
         (file,) = rows.filter(is_file).to_pylist()
+        file["told"] = replace(told, name=file["format"])
         found = rows.filter(is_file.to_numpy() ^ True).sort_by("number")
         kept, dropped = _write_file(rank, file, found, folder, (read, kinds))
         yield pa.record_batch({"p": [rank], "kept": [kept], "dropped": [dropped]})
@@ -87,7 +94,7 @@ def _write_file(
     rank: int, file: dict[str, Any], found: pa.Table, folder: str, how: tuple[Any, tuple[str, ...]]
 ) -> tuple[int, int]:
     read, kinds = how
-    (source,) = open_sources([file["path"]], None, file["format"])
+    (source,) = open_sources([file["path"]], None, file["told"])
     source.relative = file["relative"]
     places = arrays_of(found, "number")[0] - (rank << ROW_BITS)
     dropped = found.column("dropped").to_numpy()

@@ -125,11 +125,16 @@ def dedup(
             rich_help_panel=shared.RUN_PANEL,
         ),
     ] = False,
-    engine: Annotated[str, typer.Option(help="local, or spark: the same result.")] = "local",
+    engine: Annotated[
+        str,
+        typer.Option(help="local, or spark: the same result.", rich_help_panel=shared.RUN_PANEL),
+    ] = "local",
     master: Annotated[
         str | None,
         typer.Option(
-            metavar="URL", help="Of spark: sail, local[2], spark://..., sc://... (default: sail)"
+            metavar="URL",
+            help="Of spark: sail, local[2], spark://..., sc://... (default: sail)",
+            rich_help_panel=shared.RUN_PANEL,
         ),
     ] = None,
     *,
@@ -211,7 +216,7 @@ def dedup(
         with progress() as shown:
             url = master or "sail"
             done = spark.dedup_files(
-                inputs, outputs, matching, read, url, progress=shown, format_name=format_name
+                inputs, outputs, matching, read, url, progress=shown, input_format=told
             )
         print_summary(done, json)
         return

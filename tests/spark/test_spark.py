@@ -1,0 +1,255 @@
+"""On an engine the same is decided as on one machine: files, DataFrames, any number of partitions.
+
+Sail runs in this process; Spark itself, which is slow to start, in one of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import neardup as nd
+from neardup import spark
+from neardup.spark.engine import Engine
+from neardup.spark.session import check_master
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+
+WORDS: Final = np.array(["a", "harbour", "opened", "on", "monday", "after", "three", "days"])
+
+
+def texts(count: int, seed: int = 7) -> list[str]:
+    """Documents that repeat, with a few words changed, some equal, some empty."""
+    random = np.random.default_rng(seed)
+    made: list[list[str]] = []
+    for _ in range(count):
+        if made and random.random() < 0.6:
+            text = list(made[random.integers(len(made))])
+            for _ in range(random.integers(3)):
+                text[random.integers(len(text))] = str(random.choice(WORDS)) if text else ""
+        else:
+            text = [f"{random.choice(WORDS)}{random.integers(9)}" for _ in range(18)]
+        made.append(text)
+    return [*(" ".join(text) for text in made), "", "..."]
+
+
+DOCUMENTS: Final = pa.table(
+    {
+        "id": [f"{i:03}" for i in range(82)],
+        "text": texts(80),
+        "language": [["en", "de", None][i % 3] for i in range(82)],
+        "stars": [None if i % 5 == 0 else float(i % 7) for i in range(82)],
+    }
+)
+
+CASES: Final[list[tuple[dict[str, Any], int]]] = [
+    ({"similarity": 0.8}, 1),
+    ({"similarity": 0.5}, 7),
+    ({"similarity": 0.5}, 64),
+    ({"similarity": 0.4, "policy": "components", "keep": "longest"}, 2),
+    ({"similarity": 0.5, "measure": "containment", "keep": "last"}, 2),
+    ({"similarity": 0.6, "measure": "cosine", "within": "language"}, 2),
+    ({"distance": 8}, 7),
+    ({"distance": 12, "policy": "components", "keep": "max:stars"}, 2),
+    ({"distance": 20, "verify": 0.3, "keep": "min:stars"}, 2),
+    ({"distance": 12, "recipe": nd.Recipe(bits=128, weight="count")}, 2),
+]
+
+
+def engine_or_skip(master: str) -> None:
+    """Skip, and say why, where an engine is missing."""
+    try:
+        check_master(master)
+    except nd.UsageError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[Any]:
+    engine_or_skip("sail")
+    with spark.open_session("sail") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def frame(session: Any) -> Any:
+    return session.createDataFrame(DOCUMENTS)
+
+
+def decided(found: Any) -> list[tuple[Any, ...]]:
+    """The rows of a DataFrame's decision, in the order of the ids."""
+    rows = found.toArrow().sort_by("id").to_pylist()
+    names = ("id", "kept", "kept_id", "distance", "similarity", "cluster")
+    return [tuple(row[name] for name in names) for row in rows]
+
+
+def decided_here(options: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """What one machine decides, in the same form."""
+    result = nd.dedup(DOCUMENTS, id="id", **options)
+    assert len(result.duplicates), "nothing is dropped at all"
+    ids = DOCUMENTS["id"].to_pylist()
+    dropped = {row["dropped"]: row for row in result.duplicates.to_pylist()}
+    cluster = [ids[at] for at in result.cluster.tolist()]
+    return [
+        (own, False, row["kept"], row["distance"], row["similarity"], group)
+        if (row := dropped.get(own))
+        else (own, True, own, None, None, group)
+        for own, group in zip(ids, cluster, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(("options", "parts"), CASES, ids=str)
+def test_a_dataframe_is_decided_as_a_table(frame: Any, options: dict[str, Any], parts: int) -> None:
+    assert decided(spark.dedup(frame, parts=parts, **options)) == decided_here(options)
+
+
+def test_the_order_is_that_of_the_column_that_is_named(session: Any) -> None:
+    table = DOCUMENTS.append_column("at", pa.array(range(82, 0, -1)))
+    found = spark.dedup(session.createDataFrame(table), order_by="at", similarity=0.5, parts=3)
+    wanted = nd.dedup(DOCUMENTS.take(list(range(81, -1, -1))), id="id", similarity=0.5)
+    kept = [row[0] for row in decided(found) if row[1]]
+    ids = DOCUMENTS["id"].to_pylist()[::-1]
+    assert kept == sorted(x for x, keep in zip(ids, wanted.kept, strict=True) if keep)
+
+
+def test_stars_in_rounds_give_the_components_of_one_task(
+    frame: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = Engine.__init__
+
+    def begin(self: Any, session: Any, work: str, parts: int) -> None:
+        plain(self, session, work, parts, edges_on_one=0)
+
+    monkeypatch.setattr(Engine, "__init__", begin)
+    options: dict[str, Any] = {"similarity": 0.3, "policy": "components"}
+    assert decided(spark.dedup(frame, parts=7, **options)) == decided_here(options)
+
+
+@pytest.mark.parametrize("parts", [1, 7])
+def test_pairs_by_distance_are_those_of_one_machine(frame: Any, parts: int) -> None:
+    found = spark.pairs(spark.fingerprints(frame), 12, parts=parts).toArrow()
+    ids = DOCUMENTS["id"]
+    wanted = nd.pairs(nd.fingerprints(DOCUMENTS["text"]), 12)
+    rows = [(ids[x["left"]].as_py(), ids[x["right"]].as_py(), x["distance"]) for x in
+            wanted.to_pylist()]  # fmt: skip
+    assert sorted(tuple(row.values()) for row in found.to_pylist()) == rows
+
+
+@pytest.mark.parametrize("parts", [1, 7])
+def test_similar_pairs_are_those_of_one_machine(frame: Any, parts: int) -> None:
+    found = spark.similar_pairs(frame, 0.5, parts=parts).toArrow()
+    ids = DOCUMENTS["id"].to_pylist()
+    wanted = [
+        (ids[left], ids[right], *more)
+        for left, right, *more in map(
+            dict.values, nd.similar_pairs(DOCUMENTS["text"], 0.5).to_pylist()
+        )
+    ]
+    assert sorted(tuple(row.values()) for row in found.to_pylist()) == wanted
+
+
+def test_wrong_columns_and_ids_are_named(frame: Any) -> None:
+    with pytest.raises(nd.UsageError, match="no column 'body': there are id, text"):
+        spark.dedup(frame, text="body")
+    with pytest.raises(nd.DataError, match="'language' is null in 27 of 82 rows"):
+        spark.dedup(frame, id="language")
+    with pytest.raises(nd.DataError, match="'id' has 1 values for 82 rows"):
+        spark.dedup(frame.selectExpr("1 AS id", "text"))
+    with pytest.raises(nd.UsageError, match="recall"):
+        spark.files.settings_of(nd.pipeline.run.matching.Matching(0.8, recall=0.9))
+
+
+def run(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Call the command in a folder that has the documents in three files."""
+    for part in range(3):
+        rows = DOCUMENTS.slice(part * 28, 28).to_pylist()
+        lines = (json.dumps(row) + "\n" for row in rows)
+        (folder / f"in{part}.jsonl").write_text("".join(lines), "utf-8")
+    command = [sys.executable, "-m", "neardup", "dedup", "in*.jsonl", *options]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def outputs(folder: Path, name: str, *options: str) -> dict[str, bytes]:
+    """What a run writes: the kept files and the tables."""
+    done = run(folder, "-o", f"{name}/", "--duplicates", f"{name}.csv", "--clusters",
+               f"{name}.jsonl", *options)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    files = [*sorted((folder / name).iterdir()), folder / f"{name}.csv", folder / f"{name}.jsonl"]
+    return {file.name.replace(name, ""): file.read_bytes() for file in files}
+
+
+@pytest.mark.parametrize("master", ["sail", "local[2]"])
+def test_files_come_out_byte_for_byte(master: str, tmp_path: Path) -> None:
+    engine_or_skip(master)
+    options = ("--similarity", "0.5", "--keep", "longest")
+    here = outputs(tmp_path, "here", *options)
+    assert outputs(tmp_path, "there", *options, "--engine", "spark", "--master", master) == here
+    assert not list(tmp_path.glob(".neardup-*"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--engine", "sparks"), "--engine is 'sparks': use local or spark"),
+        (("--master", "sail"), "--master belongs to --engine spark"),
+        (("--engine", "spark", "--resume", "state"), "--resume belongs to --engine local"),
+        (("--engine", "spark", "--recall", "0.9"), "--recall below 1 belongs to --engine local"),
+        (("--engine", "spark", "--master", "moon"), "--master is 'moon': use sail, local"),
+        (("--engine", "spark", "-o", "one.jsonl"), "-o is 'one.jsonl': with --engine spark name"),
+        (("--engine", "spark", "-o", "."), "-o is '.': with --engine spark name"),
+        (("--engine", "spark", "-o", "./"), "-o ./ exists: name a new folder, or remove it"),
+    ],
+)
+def test_wrong_use_is_one_line(options: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    if "spark" in options:
+        engine_or_skip("sail")
+    done = run(tmp_path, "-o", "out/", *options)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_bad_record_is_told_as_on_one_machine(tmp_path: Path) -> None:
+    engine_or_skip("sail")
+    (tmp_path / "in9.jsonl").write_text('{"id": "x"}\n', "utf-8")
+    done = run(tmp_path, "-o", "out/", "--engine", "spark")
+    assert done.returncode == 1, done.stderr
+    assert "in9.jsonl" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert sorted(x.name for x in tmp_path.iterdir()) == ["in0.jsonl", "in1.jsonl", "in2.jsonl",
+                                                          "in9.jsonl"]  # fmt: skip
+
+
+def test_what_runs_on_workers_loads_no_pipeline() -> None:
+    steps = ("documents", "classes", "similar", "near", "components", "keeping", "outputs")
+    modules = ", ".join(f"neardup.spark.{step}" for step in steps)
+    code = f"import sys, {modules}; print([x for x in sys.modules if 'pipeline' in x])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_missing_packages_and_java_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("neardup.spark.session.find_spec", lambda _: None)
+        with pytest.raises(nd.UsageError, match=r"pip install 'neardup\[spark\]'"):
+            check_master("sail")
+    monkeypatch.setattr("neardup.spark.session.find_spec", lambda _: object())
+    monkeypatch.setattr("neardup.spark.session.which", lambda _: None)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(nd.UsageError, match="there is no java"):
+        check_master("local[2]")
