@@ -9,11 +9,11 @@ The flow, one way, one room a step:
     similarity  match documents by what they share, exactly
     index       "have I seen this?", in memory and durable
     documents   write
-    report      show what a run did, as a page
+    pipeline    compose the steps, and show what a run did
 
-`pipeline` is the only place that composes the steps; `spark` runs them beyond one machine, and
-`cli` is a thin shell over both. `kernels` has
-the loops over arrays, `runtime` what every run uses, `compat` other libraries' interfaces.
+Only `pipeline` composes the steps; `spark` runs them beyond one machine, and `cli` is a thin shell
+over both. `kernels` has the loops over arrays, `runtime` what every run uses, `compat` other
+libraries' interfaces.
 docs/design/house.md draws the house. Names are loaded when they are first used, so that importing
 the package costs nothing.
 """
@@ -23,7 +23,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from neardup.runtime.lazy import lazily
-from neardup.version import __version__
+from neardup.runtime.version import __version__
 
 if TYPE_CHECKING:
     from neardup.errors import (

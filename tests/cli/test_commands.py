@@ -33,7 +33,7 @@ from commands import (
 )
 from neardup.cli import app
 from neardup.fingerprinting.recipe import Recipe
-from neardup.version import __version__
+from neardup.runtime.version import __version__
 from suite import JIT
 
 if TYPE_CHECKING:

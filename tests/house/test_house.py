@@ -25,7 +25,6 @@ BASE = {"errors", "runtime"}
 # sides the longest name that a module begins with counts: a shelf is not part of its room here.
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
-    "version": set(),
     "kernels": set(),
     "kernels.documents": {"kernels"},
     "kernels.features": {"kernels"},
@@ -63,32 +62,32 @@ ALLOWED: dict[str, set[str]] = {
     "index": BASE
     | {"fingerprinting", "fingerprinting.values", "hamming.plans", "hamming.search"}
     | {"kernels.hamming", "kernels.index"},
-    "index.durable": BASE | {"version", "fingerprinting", "fingerprinting.values", "index"},
+    "index.durable": BASE | {"fingerprinting", "fingerprinting.values", "index"},
     "compat": BASE
     | {"features", "fingerprinting", "fingerprinting.libraries", "fingerprinting.majority"}
     | {"fingerprinting.md5_windows", "fingerprinting.values", "kernels.fingerprinting"},
-    "report": {"errors"},
+    "pipeline.report": {"errors"},
     "pipeline.run": BASE
-    | {"version", "documents", "features", "fingerprinting", "fingerprinting.values"}
+    | {"documents", "features", "fingerprinting", "fingerprinting.values"}
     | {"hamming", "hamming.plans", "index.durable", "similarity"},
     "pipeline.evidence": BASE
     | {"documents", "fingerprinting.explanation", "fingerprinting.values", "pipeline.run"}
-    | {"report", "similarity"},
+    | {"pipeline.report", "similarity"},
     "pipeline": BASE
     | {"documents", "documents.files", "features", "fingerprinting", "fingerprinting.values"}
     | {"hamming", "hamming.plans", "hamming.search", "hamming.spilled", "index", "index.durable"}
     | {"fingerprinting.explanation"}
-    | {"pipeline.evidence", "pipeline.run", "report", "similarity"},
+    | {"pipeline.evidence", "pipeline.run", "pipeline.report", "similarity"},
     "spark": BASE
     | {"documents", "fingerprinting", "fingerprinting.values", "hamming", "kernels", "similarity"}
     | {"pipeline", "pipeline.run"},
     "cli": BASE
-    | {"version", "documents", "features", "fingerprinting", "fingerprinting.explanation"}
+    | {"documents", "features", "fingerprinting", "fingerprinting.explanation"}
     | {"hamming", "hamming.plans", "index", "pipeline", "pipeline.evidence", "pipeline.run"}
     | {"spark"},
     "__main__": {"cli", "runtime"},
     "__init__": BASE
-    | {"version", "features", "fingerprinting", "fingerprinting.explanation"}
+    | {"features", "fingerprinting", "fingerprinting.explanation"}
     | {"fingerprinting.majority", "fingerprinting.values", "hamming", "hamming.search"}
     | {"index", "index.durable", "pipeline"},
 }

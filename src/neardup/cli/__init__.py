@@ -27,7 +27,7 @@ from neardup.cli.progress_lines import tells_progress
 from neardup.errors import NeardupError
 from neardup.runtime.progress import shown
 from neardup.runtime.signals import Interrupts
-from neardup.version import __version__
+from neardup.runtime.version import __version__
 
 __all__ = ["app", "main"]
 

@@ -9,7 +9,7 @@ from neardup.fingerprinting.values import check_distance
 from neardup.index.durable.contents import STORES
 from neardup.index.durable.store import FORMAT
 from neardup.index.settings import Settings, bits_of, check_recipe
-from neardup.version import __version__
+from neardup.runtime.version import __version__
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -27,7 +27,7 @@ from neardup.index.durable.records import Record, joined_records
 from neardup.index.segment_files import CHUNK_ROWS, StoredSegment, damaged
 from neardup.runtime.storage.files import LockHeldError, is_held, lock_file, unlock, written_aside
 from neardup.runtime.storage.sealed import sealed, unsealed
-from neardup.version import __version__
+from neardup.runtime.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,5 +2,5 @@
 
 `named_texts` finds documents by name and `removed` those that a run dropped. `levels` says at which
 thresholds each document would be dropped, `clusters` measures groups, `pairs` puts two documents
-side by side, `gather` makes the record that `neardup.report` draws.
+side by side, `gather` makes the record that `neardup.pipeline.report` draws.
 """

@@ -12,7 +12,7 @@ from neardup.errors import UsageError
 from neardup.pipeline.evidence.clusters import Clusters, Measured
 from neardup.pipeline.evidence.levels import Levels, curve, find_levels, lowest_threshold
 from neardup.pipeline.evidence.pairs import PairMaker
-from neardup.report import ClusterGroup, ClusterShown, Matrix, PairShown, Report
+from neardup.pipeline.report import ClusterGroup, ClusterShown, Matrix, PairShown, Report
 
 if TYPE_CHECKING:
     from collections.abc import Callable

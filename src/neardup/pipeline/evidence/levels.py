@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.errors import UsageError
-from neardup.report import CurvePoint
+from neardup.pipeline.report import CurvePoint
 from neardup.similarity.feature_sets import FeatureSets, Work, similarities
 from neardup.similarity.join import nearest_before
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from neardup.fingerprinting.explanation import word_diff
 from neardup.fingerprinting.values import distance
-from neardup.report import PairShown
+from neardup.pipeline.report import PairShown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

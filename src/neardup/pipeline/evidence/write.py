@@ -10,7 +10,7 @@ import orjson
 from neardup.errors import UsageError
 from neardup.pipeline.evidence.gather import Decided, ReportOptions, gather
 from neardup.pipeline.evidence.levels import lowest_threshold
-from neardup.report import page
+from neardup.pipeline.report import page
 
 if TYPE_CHECKING:
     from collections.abc import Callable

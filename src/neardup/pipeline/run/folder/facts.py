@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from neardup.documents import InputFormat
 from neardup.errors import UsageError
-from neardup.version import __version__
+from neardup.runtime.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from neardup.report.drawings import amount, curve, shares
-from neardup.report.markup import count, inert, name_of, rows, size, table
-from neardup.report.pair_cards import card, excerpt
+from neardup.pipeline.report.drawings import amount, curve, shares
+from neardup.pipeline.report.markup import count, inert, name_of, rows, size, table
+from neardup.pipeline.report.pair_cards import card, excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from neardup.report.model import ClusterGroup, Matrix, PairShown, Report
+    from neardup.pipeline.report.model import ClusterGroup, Matrix, PairShown, Report
 
 __all__ = ["Pairs", "border", "clusters", "overview", "promises", "sources", "threshold"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from neardup.report import page
+from neardup.pipeline.report import page
 from test_page import HOSTILE, pair, report
 
 if TYPE_CHECKING:

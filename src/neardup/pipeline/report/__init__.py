@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from neardup.report.model import (
+from neardup.pipeline.report.model import (
     ClusterGroup,
     ClusterShown,
     CurvePoint,
@@ -14,7 +14,7 @@ from neardup.report.model import (
     PairShown,
     Report,
 )
-from neardup.report.page import MOST_BYTES, page
+from neardup.pipeline.report.page import MOST_BYTES, page
 
 __all__ = [
     "MOST_BYTES",

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.errors import UsageError
-from neardup.report import (
+from neardup.pipeline.report import (
     ClusterGroup,
     ClusterShown,
     CurvePoint,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from neardup.report.drawings import shares
-from neardup.report.markup import count, inert, name_of
+from neardup.pipeline.report.drawings import shares
+from neardup.pipeline.report.markup import count, inert, name_of
 
 if TYPE_CHECKING:
-    from neardup.report.model import PairShown
+    from neardup.pipeline.report.model import PairShown
 
 __all__ = ["card", "excerpt"]
 

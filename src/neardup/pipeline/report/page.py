@@ -7,9 +7,9 @@ import hashlib
 from typing import TYPE_CHECKING, Final
 
 from neardup.errors import UsageError
-from neardup.report.look import SCRIPT, STYLE
-from neardup.report.markup import count, json_data
-from neardup.report.sections import (
+from neardup.pipeline.report.look import SCRIPT, STYLE
+from neardup.pipeline.report.markup import count, json_data
+from neardup.pipeline.report.sections import (
     Pairs,
     border,
     clusters,
@@ -20,7 +20,7 @@ from neardup.report.sections import (
 )
 
 if TYPE_CHECKING:
-    from neardup.report.model import Report
+    from neardup.pipeline.report.model import Report
 
 __all__ = ["MOST_BYTES", "page"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from neardup.report.markup import count
+from neardup.pipeline.report.markup import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from neardup.report.model import CurvePoint
+    from neardup.pipeline.report.model import CurvePoint
 
 __all__ = ["amount", "curve", "shares"]
 
