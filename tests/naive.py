@@ -315,3 +315,44 @@ class Index:
         """(id, distance) of every document within k bits, the nearest and then oldest first."""
         found = [(identity, distance(fingerprint, f)) for identity, (f, _) in self.stored.items()]
         return sorted((hit for hit in found if hit[1] <= k), key=lambda hit: hit[1])
+
+
+def similarity(a: set[int], b: set[int], measure: str) -> float:
+    """How similar two sets are; 0 where nothing is shared."""
+    common = len(a & b)
+    if not common:
+        return 0.0
+    if measure == "jaccard":
+        return common / len(a | b)
+    if measure == "cosine":
+        return common / math.sqrt(len(a) * len(b))
+    return common / min(len(a), len(b))
+
+
+class SimilarIndex:
+    """Stored sets by id, in order of insertion: a dictionary, and a loop over it."""
+
+    def __init__(self, measure: str) -> None:
+        self.measure = measure
+        self.stored: dict[int | str, tuple[set[int], float]] = {}
+
+    def add(self, identity: int | str, features: set[int], now: float = 0.0) -> None:
+        """Store a document as the newest; one of the same id is replaced, an empty one left out."""
+        if features:
+            self.stored.pop(identity, None)
+            self.stored[identity] = (features, now)
+
+    def expire(self, before: float) -> int:
+        """Remove what was added earlier; how many that were."""
+        old = [identity for identity, (_, at) in self.stored.items() if at < before]
+        for identity in old:
+            del self.stored[identity]
+        return len(old)
+
+    def query(self, features: set[int], least: float) -> list[tuple[int | str, float]]:
+        """(id, similarity) of every document at least so similar, most similar and oldest first."""
+        found = [
+            (identity, similarity(features, theirs, self.measure))
+            for identity, (theirs, _) in self.stored.items()
+        ]
+        return sorted((x for x in found if x[1] >= least and x[1] > 0), key=lambda x: -x[1])

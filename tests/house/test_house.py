@@ -31,7 +31,7 @@ ALLOWED: dict[str, set[str]] = {
     "kernels.fingerprinting": {"kernels", "kernels.features"},
     "kernels.hamming": {"kernels"},
     "kernels.similarity": {"kernels", "kernels.fingerprinting"},
-    "kernels.index": {"kernels", "kernels.features"},
+    "kernels.index": {"kernels", "kernels.features", "kernels.similarity"},
     "runtime": {"errors"},
     "documents.files": BASE,
     "documents": BASE | {"documents.files"},
@@ -59,10 +59,27 @@ ALLOWED: dict[str, set[str]] = {
     | {"fingerprinting.values", "hamming.join", "hamming.plans", "hamming.search"}
     | {"hamming.spilled", "kernels"},
     "similarity": BASE | {"kernels", "kernels.similarity"},
+    "index.clock": BASE,
+    "index.hits": BASE,
+    "index.ids": BASE | {"kernels.index"},
+    "index.incoming": BASE | {"fingerprinting", "fingerprinting.values", "index.settings"},
+    "index.settings": BASE | {"fingerprinting", "fingerprinting.values", "hamming.plans"},
+    "index.segments": BASE | {"hamming.plans", "hamming.search", "index.ids", "index.settings"},
+    "index.segment_files": BASE
+    | {"hamming.plans", "hamming.search", "index.ids", "index.segment_layout", "index.segments"}
+    | {"index.settings", "kernels.hamming"},
+    "index.segment_layout": BASE,
+    "index.similar": BASE
+    | {"fingerprinting", "index.clock", "index.hits", "index.ids", "index.incoming"}
+    | {"index.segment_files", "index.settings", "kernels.index", "kernels.similarity"}
+    | {"similarity"},
     "index": BASE
     | {"fingerprinting", "fingerprinting.values", "hamming.plans", "hamming.search"}
-    | {"kernels.hamming", "kernels.index"},
-    "index.durable": BASE | {"fingerprinting", "fingerprinting.values", "index"},
+    | {"index.clock", "index.hits", "index.ids", "index.incoming", "index.segment_files"}
+    | {"index.segments", "index.settings", "index.similar", "kernels.hamming", "kernels.index"},
+    "index.durable": BASE
+    | {"fingerprinting", "fingerprinting.values", "index", "index.clock"}
+    | {"index.ids", "index.segment_files", "index.segments", "index.settings", "index.similar"},
     "compat": BASE
     | {"features", "fingerprinting", "fingerprinting.libraries", "fingerprinting.majority"}
     | {"fingerprinting.md5_windows", "fingerprinting.values", "kernels.fingerprinting"},

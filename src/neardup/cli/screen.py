@@ -153,14 +153,15 @@ def print_estimate(estimate: Estimate, as_json: bool) -> None:
     echo(json.dumps(estimate.to_dict()) if as_json else str(estimate))
 
 
-def print_hits(found: list[tuple[Any, int]], total: int | None, as_json: bool) -> None:
-    """Print the answer to one query: distance and id a line, nearest first."""
+def print_hits(found: list[tuple[Any, Any]], total: int | None, what: str, as_json: bool) -> None:
+    """Print the answer to one query: distance or similarity (`what`) and id a line."""
     if as_json:
-        hits = [{"id": identity, "distance": distance} for identity, distance in found]
+        hits = [{"id": identity, what: value} for identity, value in found]
         echo(json.dumps({"hits": hits, "total": len(found) if total is None else total}))
         return
-    for identity, distance in found:
-        echo(f"{distance:>3}  {shown(str(identity))}")
+    for identity, value in found:
+        told = f"{value:>3}" if what == "distance" else f"{value:.4f}"
+        echo(f"{told}  {shown(str(identity))}")
     if total is not None and total > len(found):
         echo(f"{total - len(found):,} more were cut by --limit", err=True)
     if not found:

@@ -11,15 +11,15 @@ import pyarrow as pa
 __all__ = ["Hits", "Places", "sorted_table"]
 
 
-class Hits(list[tuple[Any, int]]):
-    """(id, distance) by distance, then by insertion.
+class Hits(list[tuple[Any, Any]]):
+    """(id, distance) or (id, similarity), the closest first, then by insertion.
 
     Args:
         hits: Those that are returned.
         total: How many there are; more than returned where a limit cut.
     """
 
-    def __init__(self, hits: list[tuple[Any, int]], total: int) -> None:
+    def __init__(self, hits: list[tuple[Any, Any]], total: int) -> None:
         """Take what was found."""
         super().__init__(hits)
         self.total = total

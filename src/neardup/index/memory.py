@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABCMeta
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -11,7 +12,7 @@ from neardup.fingerprinting.recipe import Recipe
 from neardup.index.clock import Clock
 from neardup.index.ids import IdColumn
 from neardup.index.segments import Segment
-from neardup.index.settings import Settings, bits_of, check_recipe
+from neardup.index.settings import DEFAULT_DISTANCE, Settings, bits_of, check_kind, check_recipe
 from neardup.index.snapshot import Snapshot
 from neardup.index.writing import BaseIndex
 from neardup.runtime.arrays import frozen
@@ -22,18 +23,24 @@ if TYPE_CHECKING:
 __all__ = ["Index"]
 
 
-class Index(BaseIndex):
+class Index(BaseIndex, metaclass=ABCMeta):
     """Fingerprints in memory, searched exactly: every one within the distance, and no other.
 
+    With `similarity`, documents instead, by the exact similarity of their features: that makes a
+    neardup.index.similar.memory.SimilarIndex, which has the same calls.
+
     Args:
-        distance: Largest Hamming distance of a query.
+        distance: Largest Hamming distance of a query; 3 unless said.
         bits: Width of the fingerprints; the recipe's if there is one.
         recipe: How texts become fingerprints, if texts are given.
         plan: "auto", or a plan by name: see neardup.plan.
         memory: Bytes that the search tables may take; half of what is free unless said.
+        similarity: The least similarity that a query may ask for, above 0, up to 1.
+        measure: Of similarity: "jaccard" unless said, "cosine" or "containment".
 
     Raises:
-        UsageError: For a distance, width or plan that cannot be.
+        UsageError: For a distance, width, plan, similarity or measure that cannot be, or options of
+            both kinds.
 
     Example:
         >>> index = Index(distance=1)
@@ -45,16 +52,42 @@ class Index(BaseIndex):
         ('a', 1)
     """
 
-    def __init__(
-        self,
-        distance: int = 3,
+    def __new__(  # the names of both kinds
+        cls,
+        distance: int | None = None,
         bits: int | None = None,
         recipe: Recipe | None = None,
         plan: str = "auto",
         memory: int | None = None,
+        *,
+        similarity: float | None = None,
+        measure: str | None = None,
+    ) -> Self:
+        """Make an index by similarity where one is asked for."""
+        if similarity is None and measure is None:
+            return super().__new__(cls)
+        from neardup.index.similar.memory import SimilarIndex
+
+        least = check_kind(similarity, distance=distance, bits=bits, plan=plan, memory=memory)
+        Index.register(SimilarIndex)
+        made: Any = SimilarIndex(least, measure or "jaccard", recipe)
+        return made  # type: ignore[no-any-return]
+
+    def __init__(
+        self,
+        distance: int | None = None,
+        bits: int | None = None,
+        recipe: Recipe | None = None,
+        plan: str = "auto",
+        memory: int | None = None,
+        *,
+        similarity: None = None,
+        measure: None = None,
     ) -> None:
         """Start empty."""
-        settings = Settings(distance, bits_of(bits, recipe), recipe, plan, memory)
+        del similarity, measure  # `__new__` has seen to them
+        reach = DEFAULT_DISTANCE if distance is None else distance
+        settings = Settings(reach, bits_of(bits, recipe), recipe, plan, memory)
         super().__init__(Snapshot.empty(settings))
 
     @classmethod
@@ -124,6 +157,12 @@ class Index(BaseIndex):
             file = SegmentFile(Path(path))
         except FileNotFoundError:
             raise FileError(f"cannot read {path}: there is no such file") from None
+        if "similar" in file.header:
+            from neardup.index.similar.memory import SimilarIndex
+
+            Index.register(SimilarIndex)
+            similar: Any = SimilarIndex.load(path, recipe)
+            return similar  # type: ignore[no-any-return]
         if "index" not in file.header:
             raise DataError(f"{path} is a part of a durable index: open its folder instead")
         broken = file.broken_arrays()

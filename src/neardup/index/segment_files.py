@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import copy
 import json
-import math
 import mmap
 import os
 import struct
@@ -26,6 +25,7 @@ from neardup.hamming.plans.search import SearchPlan
 from neardup.hamming.search.build import build_searcher
 from neardup.hamming.search.tables import TableSearcher
 from neardup.index.ids import ID_KINDS, IdColumn
+from neardup.index.segment_layout import PAGE, layout_fault
 from neardup.index.segments import Segment
 from neardup.runtime.storage.files import written_aside
 from neardup.runtime.storage.sealed import checksum
@@ -38,19 +38,21 @@ if TYPE_CHECKING:
     from neardup.hamming.search.searchers import Neighbours, Searcher
     from neardup.index.settings import Settings
 
-__all__ = ["CHUNK_ROWS", "SegmentFile", "StoredSegment", "damaged", "write_segment"]
+__all__ = [
+    "CHUNK_ROWS",
+    "SegmentFile",
+    "StoredSegment",
+    "damaged",
+    "write_arrays",
+    "write_segment",
+]
 
 PREFIX: Final = struct.Struct("<8sIIQQ8s")  # magic, version, 0, header and file bytes, checksum
 MAGIC: Final = b"NDsegmt\n"
 VERSION: Final = 1
-PAGE: Final = 4096
 CHUNK_ROWS: Final = 1 << 15
 COPIED: Final = ("words", "numbers", "ids", "ends")
 """What a merge copies of a segment; the rest is made anew."""
-KINDS: Final = {
-    "words": "<u8", "numbers": "<i8", "ids": "|u1", "ends": "<i8", "slots": "<u4", "masks": "<u8",
-    "table_words": "<u8", "table_rows": "<u4", "table_starts": "<u4", "table_factors": "<u8",
-}  # fmt: skip
 PLAN_FIELDS: Final = (
     "name", "key_bits", "candidates", "bytes_per_row", "seconds", "recall", "lookups",
 )  # fmt: skip
@@ -261,47 +263,6 @@ class _StoredIds(IdColumn):
             raise damaged(self._path, f"in ids: {error}") from None
 
 
-def layout_fault(file: SegmentFile) -> str:
-    """What is wrong with the places and shapes that a header names; "" if they agree.
-
-    Only the ends of arrays are looked at, and the small ones, so that opening stays quick. With
-    this, and with the limits that the kernels keep to, no content of a file can make them read
-    outside of it.
-    """
-    header = file.header
-    entries, rows = header["arrays"], header["rows"]
-    for name, entry in entries.items():
-        nbytes = np.dtype(KINDS[name]).itemsize * math.prod(entry["shape"])
-        if entry["dtype"] != KINDS[name] or min(entry["shape"]) < 0 or entry["offset"] % PAGE:
-            return f"its header has {name} as {entry}"
-        if not 0 <= entry["offset"] <= file.nbytes - nbytes:
-            return f"{name} lies beyond its end"
-    shapes = {name: tuple(entry["shape"]) for name, entry in entries.items()}
-    for name, shape in _shapes(header, shapes).items():
-        if shapes[name] != shape:
-            return f"{name} has shape {shapes[name]}, not {shape}"
-    slots = math.prod(shapes.get("slots", ()))
-    if not header["ascending"] and (slots <= rows or slots & (slots - 1)):
-        return f"{slots:,} slots for {rows:,} ids"
-    if header["ids"] != "int" and file.array("ends")[[0, -1]].tolist() != [0, *shapes["ids"]]:
-        return "its ids do not end where they are said to"
-    broken = file.broken_arrays(("masks", "table_factors"))
-    return f"in {', '.join(broken)}" if broken else ""
-
-
-def _shapes(header: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
-    """The shapes that arrays must have, by the header and by how many tables there are."""
-    rows, width = header["rows"], -(-header["bits"] // 64)
-    wanted = {"words": (rows, width), "numbers": (rows,)}
-    wanted |= {"ids": (8 * rows,)} if header["ids"] == "int" else {"ends": (rows + 1,)}
-    if header["plan"] is not None and "table_factors" in found:
-        tables, keys = found["masks"][0], (1 << header["plan"]["key_bits"]) + 1
-        wanted |= {"masks": (tables, width), "table_factors": (tables, width)}
-        wanted |= {"table_words": (tables, rows * width), "table_rows": (tables, rows)}
-        wanted["table_starts"] = (tables, keys)
-    return wanted
-
-
 def write_segment(
     path: Path, segment: Segment, settings: Settings, extra: dict[str, Any] | None = None
 ) -> None:
@@ -317,7 +278,16 @@ def write_segment(
         FileError: If it cannot be written.
     """
     header, arrays = _contents(segment, settings)
-    header |= extra or {}
+    write_arrays(path, header | (extra or {}), arrays)
+
+
+def write_arrays(path: Path, header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """Write a header, JSON values, and arrays, as `write_segment`; "arrays" is added to it.
+
+    Raises:
+        FileError: If it cannot be written.
+    """
+    header = header | {"arrays": {}}
     head, offset = b"", PREFIX.size + 2 * len(json.dumps(header)) + 256 * len(arrays)
     for name, crc in _sums(arrays).items():
         array = arrays[name]
@@ -364,7 +334,7 @@ def _contents(segment: Segment, settings: Settings) -> tuple[dict[str, Any], dic
         plan["heavy"] = tables.heavy
     header = {
         "rows": len(segment), "ids": ids.kind, "ascending": ids.ascending, "bits": settings.bits,
-        "plan": plan | {"distance": settings.distance}, "arrays": {},
+        "plan": plan | {"distance": settings.distance},
     }  # fmt: skip
     return header, {name: np.ascontiguousarray(array) for name, array in arrays.items()}
 

@@ -13,7 +13,9 @@ from neardup.runtime.memory import free_memory
 if TYPE_CHECKING:
     from neardup.fingerprinting.recipe import Recipe
 
-__all__ = ["Settings", "bits_of", "check_recipe"]
+__all__ = ["DEFAULT_DISTANCE", "Settings", "bits_of", "check_kind", "check_recipe"]
+
+DEFAULT_DISTANCE: Final = 3
 
 SHARE_FOR_TABLES: Final = 0.5
 """Of the memory that is free when tables are built."""
@@ -78,6 +80,26 @@ def bits_of(bits: int | None, recipe: Recipe | None) -> int:
     return bits if bits is not None else recipe.bits if recipe else 64
 
 
+def check_kind(similarity: float | None, **asked: Any) -> float:
+    """Refuse what belongs to an index by distance where one by similarity is asked for.
+
+    Returns:
+        The similarity.
+
+    Raises:
+        UsageError: If something is asked for, or the similarity is not.
+    """
+    if similarity is None:
+        raise UsageError("measure belongs to an index by similarity: give similarity=0.8, say")
+    for name, value in asked.items():
+        if value not in {None, "auto"}:
+            raise UsageError(
+                f"{name} is {value!r} and similarity {similarity!r}: an index is by distance or by"
+                f" similarity, and {name} belongs to one by distance"
+            )
+    return similarity
+
+
 def check_recipe(path: str, made: dict[str, Any], recipe: Recipe | None) -> None:
     """Compare a recipe that is asked for with the one of a stored index.
 
@@ -88,5 +110,5 @@ def check_recipe(path: str, made: dict[str, Any], recipe: Recipe | None) -> None
         there = f"with recipe {made['digest']}" if made["digest"] else "without a recipe"
         raise RecipeError(
             f"the recipe is {recipe.digest}, but the index in {path} was made {there}:"
-            " fingerprints of two recipes cannot be compared; leave it out, or make another index"
+            " documents of two recipes cannot be compared; leave it out, or make another index"
         )

@@ -15,7 +15,15 @@ from neardup.documents import Rejects, write_table
 from neardup.documents.addresses import Addresses
 from neardup.errors import DataError, RecipeError, UsageError
 from neardup.fingerprinting.files import FingerprintFile, read_fingerprints
+from neardup.index.durable.similar.index import DurableSimilarIndex
 from neardup.pipeline.run.resources import Resources
+from neardup.pipeline.run.similar_index import (
+    SIMILAR_HITS,
+    Reach,
+    add_texts,
+    ask_texts,
+    check_reach,
+)
 from neardup.pipeline.run.steps import open_inputs, output_set
 from neardup.pipeline.run.summary import QuerySummary
 from neardup.runtime.progress import Quiet, Stopwatch
@@ -37,14 +45,6 @@ _SIGNED_BITS: Final = 64
 HITS: Final = pa.schema(
     [("query", pa.large_string()), ("id", pa.large_string()), ("distance", pa.int16())]
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """What a query returns: all within `distance` (the index's unless said), up to `limit`."""
-
-    distance: int | None = None
-    limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class IndexSummary:
 
 
 def add_files(
-    index: DurableIndex,
+    index: DurableIndex | DurableSimilarIndex,
     paths: Sequence[str],
     read: ReadOptions,
     *,
@@ -141,14 +141,8 @@ def add_files(
         inputs.take_numbers(numbers or Numbers(), index.store)
         for given, values in inputs.batches(progress or Quiet()):
             ids = _as_kind(given, index.id_kind)
-            codes = values if isinstance(values, np.ndarray) else index.fingerprints_of(values)
-            contents = None if index.store == "none" else values
-            missing = _count_missing(codes)
-            if if_new:
-                stored += _add_new(index, ids, codes, contents)
-            else:
-                index.add(ids, codes, contents)
-                stored += len(ids) - missing
+            added, missing = _add_batch(index, ids, values, if_new=if_new)
+            stored += added
             offered += len(ids)
             empty += missing
             waiting += len(ids)
@@ -165,7 +159,7 @@ def add_files(
 
 
 def ask_files(
-    index: BaseIndex,
+    index: BaseIndex | DurableSimilarIndex,
     paths: Sequence[str],
     output: str,
     read: ReadOptions,
@@ -175,7 +169,7 @@ def ask_files(
     progress: Progress | None = None,
     format_name: str | None = None,
 ) -> QuerySummary:
-    """Write what the index has near each document of files: the columns of HITS.
+    """Write what the index has near each document of files: HITS or SIMILAR_HITS.
 
     Args:
         index: Who is asked.
@@ -191,14 +185,19 @@ def ask_files(
         UsageError, DataError, FileError, RecipeError: As `add_files`.
     """
     shown, within = progress or Quiet(), reach or Reach()
+    check_reach(index, within)
     watch = Stopwatch(shown)
     watch.begin("query")
     counts = dict.fromkeys(("queries", "empty", "matched", "hits", "cut", "rejected"), 0)
     with ExitStack() as stack:
         inputs = _Inputs(stack, index, paths, read, rejects_path, format_name)
-        seen = stack.enter_context(index.snapshot())
 
-        def answers() -> Iterator[pa.RecordBatch]:
+        def similar(index: DurableSimilarIndex) -> Iterator[pa.RecordBatch]:
+            for ids, values in inputs.batches(shown):
+                yield from ask_texts(index, ids, values, within, counts).to_batches()
+
+        def near(index: BaseIndex) -> Iterator[pa.RecordBatch]:
+            seen = stack.enter_context(index.snapshot())
             for ids, values in inputs.batches(shown):
                 codes = values if isinstance(values, np.ndarray) else index.fingerprints_of(values)
                 found = seen.query_batch(codes, within.distance, within.limit)
@@ -212,7 +211,10 @@ def ask_files(
                 columns = [named, found["id"].cast(pa.large_string()), found["distance"]]
                 yield from pa.table(columns, schema=HITS).to_batches()
 
-        write_table(inputs.written, output, HITS, answers())
+        if isinstance(index, DurableSimilarIndex):
+            write_table(inputs.written, output, SIMILAR_HITS, similar(index))
+        else:
+            write_table(inputs.written, output, HITS, near(index))
         counts["rejected"] = inputs.finish()
     return QuerySummary(**counts, seconds=watch.stop(), output=output)
 
@@ -223,18 +225,24 @@ class _Inputs:
     def __init__(
         self,
         stack: ExitStack,
-        index: BaseIndex,
+        index: BaseIndex | DurableSimilarIndex,
         paths: Sequence[str],
         read: ReadOptions,
         rejects_path: str | None,
         format_name: str | None,
     ) -> None:
         self._index, self._read = index, read
+        self._bits = 0 if isinstance(index, DurableSimilarIndex) else index.bits
         stored = [path for path in paths if _is_fingerprint_file(path)]
         if stored and len(stored) < len(paths):
             raise UsageError(f"{stored[0]} is a fingerprint file, others are documents: not both")
         self._stored = stored
         self._numbers: Numbers | None = None
+        if stored and isinstance(index, DurableSimilarIndex):
+            raise UsageError(
+                f"{stored[0]} has fingerprints, and the index is by similarity of features: give"
+                " the documents themselves"
+            )
         self._sources = [] if stored else open_inputs(stack, paths, Resources(), format_name)
         self.written = stack.enter_context(output_set(self._sources, Resources()))
         self._rejects = Rejects(rejects_path, self.written)
@@ -259,7 +267,7 @@ class _Inputs:
                 progress.advance(batch.nbytes)
                 names = _named(source.name, batch)
                 if is_text:
-                    yield names, fingerprints_of_numbers(batch.texts, names, self._index.bits)
+                    yield names, fingerprints_of_numbers(batch.texts, names, self._bits)
                 else:
                     _check_texts(source.name, batch.texts)
                     yield names, batch.texts
@@ -291,8 +299,8 @@ class _Inputs:
                 f"{path}: its recipe is {recipe.digest}, the index's is {mine.digest}:"
                 " fingerprints of two recipes cannot be compared"
             )
-        if bits != self._index.bits:
-            raise UsageError(f"{path} has fingerprints of {bits} bits, not {self._index.bits}")
+        if bits != self._bits:
+            raise UsageError(f"{path} has fingerprints of {bits} bits, not {self._bits}")
         if recipe is None and self._numbers is not None:
             self._check_foreign(path)
 
@@ -404,6 +412,21 @@ def _count_missing(values: Any) -> int:
     if isinstance(values, np.ma.MaskedArray):
         return int(np.ma.getmaskarray(values).reshape(len(values), -1)[:, 0].sum())
     return 0
+
+
+def _add_batch(
+    index: DurableIndex | DurableSimilarIndex, ids: Any, values: Any, *, if_new: bool
+) -> tuple[int, int]:
+    """Store texts or fingerprints; how many were, and how many have no tokens."""
+    if isinstance(index, DurableSimilarIndex):
+        return add_texts(index, ids, values, if_new=if_new)
+    codes = values if isinstance(values, np.ndarray) else index.fingerprints_of(values)
+    contents = None if index.store == "none" else values
+    missing = _count_missing(codes)
+    if if_new:
+        return _add_new(index, ids, codes, contents), missing
+    index.add(ids, codes, contents)
+    return len(ids) - missing, missing
 
 
 def _add_new(index: DurableIndex, ids: Any, codes: Any, contents: Any) -> int:

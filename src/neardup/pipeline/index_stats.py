@@ -10,6 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from neardup.hamming.search.comparison import PlanTable
     from neardup.index.durable.index import DurableIndex
+    from neardup.index.durable.similar.index import DurableSimilarIndex
 
 __all__ = ["IndexStats", "index_stats"]
 
@@ -35,6 +36,8 @@ class IndexStats:
     def __str__(self) -> str:
         """Lines for people."""
         held = self.held
+        if "similarity" in held:
+            return "\n".join(_similar_lines(held))
         lines = [
             f"documents    {held['documents']:,}, and {held['removed']:,} removed ones to compact",
             f"fingerprints {held['bits']} bits, recipe {held['recipe'] or 'none'}",
@@ -53,6 +56,24 @@ class IndexStats:
         return "\n".join([*lines, *(["", str(self.plans)] if self.plans else [])])
 
 
+def _similar_lines(held: dict[str, Any]) -> list[str]:
+    lines = [
+        f"documents    {held['documents']:,}, and {held['removed']:,} removed ones to compact",
+        f"features     recipe {held['recipe'] or 'none'}",
+        f"queries      {held['measure']} from {held['similarity']}",
+        f"ids          {_IDS[held['ids']]}",
+        f"on disk      {held['bytes_on_disk']:,} bytes, {held['log_rows']:,} rows in the log",
+    ]
+    lines += [
+        f"part {i:<7} {part['rows']:,} rows, {part['removed']:,} removed:"
+        f" {part['sets']:,} different documents, {part['features']:,} features"
+        for i, part in enumerate(held["segments"], 1)
+    ]
+    if held["tail_rows"]:
+        lines.append(f"newest       {held['tail_rows']:,} rows")
+    return lines
+
+
 _IDS: Final = {None: "none yet", "int": "whole numbers", "str": "strings"}
 _STORED: Final = {
     "none": "fingerprints",
@@ -61,17 +82,19 @@ _STORED: Final = {
 }
 
 
-def index_stats(index: DurableIndex, *, measure: bool = False) -> IndexStats:
+def index_stats(index: DurableIndex | DurableSimilarIndex, *, measure: bool = False) -> IndexStats:
     """Say what an index holds, and compare the plans for its fingerprints.
 
     Args:
         index: Which.
-        measure: Build each plan for the stored fingerprints and measure it; takes a while.
+        measure: Of one by distance, build each plan for the stored fingerprints and measure
+            it; takes a while.
     """
     from neardup.hamming.search.comparison import plan
+    from neardup.index.durable.similar.index import DurableSimilarIndex
 
     held, count = index.stats(), len(index)
-    if not count:
+    if not count or isinstance(index, DurableSimilarIndex):
         return IndexStats(held, None)
     step = 1 if measure else max(1, count // SAMPLE_ROWS)
     codes = np.concatenate([codes[::step] for _, codes in index.batches()])

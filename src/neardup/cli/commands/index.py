@@ -6,7 +6,7 @@ import re
 import sys
 import time
 from json import dumps
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -41,6 +41,19 @@ _MaxAge = Annotated[
         "--max-age", metavar="AGE", help="Remove what was added longer ago: 90s, 15m, 12h, 30d."
     ),
 ]
+_Least = Annotated[
+    float | None,
+    typer.Option(
+        "--similarity",
+        "-s",
+        metavar="S",
+        help="Least similarity that a query may ask for, exactly measured: 0.8, say.",
+    ),
+]
+_SimilarityMeasure = Annotated[
+    str | None,
+    typer.Option("--measure", help="Of similarity: jaccard (unless said), cosine or containment."),
+]
 _Measure = Annotated[
     bool, typer.Option("--measure", help="Build and measure each plan as well; takes a while.")
 ]
@@ -54,35 +67,54 @@ _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 @shared.takes_recipe()
 def create(
     folder: _Folder,
-    distance: shared.Distance = 3,
+    similarity: _Least = None,
+    similarity_measure: _SimilarityMeasure = None,
+    distance: shared.ExactDistance = None,
     plan: _SearchPlan = "auto",
     store: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="Kept beside fingerprints: none; features, for verification by similarity; text."
+            help="Kept beside fingerprints: none; features, for verification by similarity; text.",
+            show_default="none",
         ),
-    ] = "none",
+    ] = None,
     no_recipe: Annotated[
         bool, typer.Option("--no-recipe", help="Take ready-made fingerprints of --bits only.")
     ] = False,
     *,
     made: Recipe,
 ) -> None:
-    """Make an empty index; its distance and recipe stay as they are.
+    """Make an empty index; what it is made for and its recipe stay as they are.
 
     Examples:
-    neardup index create seen.index --distance 3
+    neardup index create seen.index --similarity 0.8
+
+    neardup index create prints.index --distance 3
 
     neardup index create hashes.index --bits 64 --no-recipe
-    """
+    """  # fmt: skip
     from neardup.index import DurableIndex
 
     recipe = None if no_recipe else made
-    if no_recipe and store != "none":
+    if no_recipe and store not in {None, "none"}:
         raise UsageError(f"--store {store} needs a recipe: leave --no-recipe out")
-    DurableIndex.create(folder, distance, made.bits, recipe, plan, store).close()
+    if similarity is not None or similarity_measure is not None:
+        if no_recipe:
+            raise UsageError(f"--similarity {similarity} needs a recipe: leave --no-recipe out")
+        if store not in {None, "features"}:
+            raise UsageError(
+                f"--store is {store!r} and --similarity {similarity}: an index by similarity keeps"
+                " features"
+            )
+        asked: dict[str, Any] = {"similarity": similarity, "measure": similarity_measure}
+        DurableIndex.create(folder, distance, None, made, plan, **asked).close()
+        what = f"similarity {similarity} ({similarity_measure or 'jaccard'})"
+    else:
+        reach = 3 if distance is None else distance
+        DurableIndex.create(folder, reach, made.bits, recipe, plan, store or "none").close()
+        what = f"distance {reach}"
     told = "no recipe" if recipe is None else f"recipe {recipe.digest}"
-    echo(f"made {shown(folder)}: distance {distance}, {told}", err=True)
+    echo(f"made {shown(folder)}: {what}, {told}", err=True)
 
 
 @app.command()
@@ -118,7 +150,7 @@ def add(
     Examples:
     neardup index add seen.index news.jsonl --id id
 
-    neardup index add seen.index news-fingerprints.parquet
+    neardup index add prints.index news-fingerprints.parquet
 
     neardup index add hashes.index pages.csv --id url --fingerprint-field simhash
     """
@@ -179,6 +211,12 @@ def query(
         int | None,
         typer.Option("--distance", "-k", min=0, metavar="BITS", help="The index's or less."),
     ] = None,
+    similarity: Annotated[
+        float | None,
+        typer.Option(
+            "--similarity", "-s", metavar="S", help="The index's or more, if it is by similarity."
+        ),
+    ] = None,
     nearest: Annotated[
         int | None,
         typer.Option(
@@ -212,28 +250,27 @@ def query(
         raise UsageError("--output belongs to IN...: the answer to one query is printed")
     if nearest is not None and not single:
         raise UsageError("--nearest belongs to --query-text or --fingerprint")
-    if nearest is not None and (distance is not None or limit is not None):
-        raise UsageError("--nearest is a number of hits: leave --distance and --limit out")
+    if nearest is not None and any(x is not None for x in (distance, similarity, limit)):
+        raise UsageError(
+            "--nearest is a number of hits: leave --distance, --similarity and --limit out"
+        )
     target = output or "-"
     shared.check_json(json and not single, target, rejects)
 
     from neardup.cli.screen import print_hits, print_summary, progress
     from neardup.documents import ReadOptions
     from neardup.index import DurableIndex
-    from neardup.pipeline.index import Reach, ask_files
+    from neardup.pipeline.index import ask_files
+    from neardup.pipeline.run.similar_index import Reach, ask_one
 
     shared.load_idf(idf)
+    reach = Reach(distance, limit, similarity)
     with DurableIndex.open(folder, readonly=True, verify=verify) as index:
         if single:
-            given = _asked(query_text, fingerprint)
-            asked = index.fingerprint_of(given) if isinstance(given, str) else given
-            if asked is None:
+            answer = ask_one(index, _asked(query_text, fingerprint), reach, nearest)
+            if answer.is_empty:
                 echo("the text has no tokens, so it is near to nothing", err=True)
-            if nearest is not None:
-                print_hits(index.nearest(asked, nearest), None, json)
-            else:
-                found = index.query(asked, distance, limit)
-                print_hits(found, found.total, json)
+            print_hits(answer.hits, answer.total, answer.what, json)
             return
         read = ReadOptions(
             shared.text_fields(text), id_field, shared.skip_errors(on_error, rejects)
@@ -241,7 +278,7 @@ def query(
         with progress() as shown:
             summary = ask_files(
                 index, inputs or [], target, read,
-                reach=Reach(distance, limit), rejects_path=rejects, progress=shown,
+                reach=reach, rejects_path=rejects, progress=shown,
                 format_name=format_name,
             )  # fmt: skip
     print_summary(summary, json)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from abc import ABCMeta
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -19,6 +20,7 @@ from neardup.index.durable.follower import Commit, arranged, first_commit, follo
 from neardup.index.durable.manifest import FileEntry, Manifest
 from neardup.index.durable.pending import Pending
 from neardup.index.durable.settings import check_settings, new_settings
+from neardup.index.durable.similar.index import DurableSimilarIndex, new_similar_settings
 from neardup.index.durable.store import Store
 from neardup.index.durable.view import DurableView, read_contents
 from neardup.index.segment_files import (
@@ -47,7 +49,7 @@ CHECKPOINT_ROWS: Final = 1 << 17
 """Rows that may wait in the log, which is read again when the index is opened."""
 
 
-class DurableIndex(BaseIndex):
+class DurableIndex(BaseIndex, metaclass=ABCMeta):
     """Fingerprints in a folder, searched exactly; `DurableIndex.open` opens or makes one.
 
     What was committed survives a crash, whole. One process writes, any number read, and nobody
@@ -69,7 +71,7 @@ class DurableIndex(BaseIndex):
         self._pending = Pending(self._state.next)
 
     @classmethod
-    def open(  # noqa: PLR0913
+    def open(  # noqa: PLR0913  # the names of both kinds
         cls,
         path: str | os.PathLike[str],
         distance: int | None = None,
@@ -81,6 +83,8 @@ class DurableIndex(BaseIndex):
         readonly: bool = False,
         create: bool = True,
         verify: bool = False,
+        similarity: float | None = None,
+        measure: str | None = None,
     ) -> Self:
         """Open the index in a folder, or make one there.
 
@@ -96,6 +100,9 @@ class DurableIndex(BaseIndex):
             readonly: Open for queries only: any number of processes may, also while one writes.
             create: Make the index if there is none.
             verify: Verify every checksum first, as `check`; it reads the whole folder.
+            similarity: The least similarity of a query, at least what the index was made for: a new
+                index is by similarity, see neardup.Index, and remembers it.
+            measure: Of similarity: "jaccard" unless said, "cosine" or "containment".
 
         Returns:
             The index. Close it, or use it in a `with` statement.
@@ -127,8 +134,18 @@ class DurableIndex(BaseIndex):
             make = "name a new folder" if _exists(folder) else f"neardup index create {folder}"
             raise FileError(f"there is no index in {folder}: to make one, {make}")
         if found is None:
-            found = Store.create(whole, new_settings(distance, bits, recipe, plan, store))
+            made = new_settings(distance, bits, recipe, plan, store)
+            if similarity is not None or measure is not None:
+                made = new_similar_settings(
+                    similarity, measure, recipe, distance=distance, bits=bits
+                )
+            found = Store.create(whole, made)
         try:
+            if "similarity" in found.settings or similarity is not None or measure is not None:
+                similar: Any = DurableSimilarIndex.opened(
+                    found, similarity, measure, recipe, distance=distance, bits=bits, plan=plan
+                )
+                return similar  # type: ignore[no-any-return]
             check_settings(
                 folder, found.settings, distance, recipe, bits=bits, plan=plan, store=store
             )
@@ -146,6 +163,7 @@ class DurableIndex(BaseIndex):
         recipe: Recipe | None = None,
         plan: str | None = None,
         store: str | None = None,
+        **similar: Any,
     ) -> Self:
         """As `open`, for an index that does not exist yet.
 
@@ -155,7 +173,7 @@ class DurableIndex(BaseIndex):
         folder = Path(path)
         if _exists(folder):
             raise FileError(f"{folder} exists: add to it, or use a new folder")
-        return cls.open(folder, distance, bits, recipe, plan, store)
+        return cls.open(folder, distance, bits, recipe, plan, store, **similar)
 
     @property
     def path(self) -> Path:
@@ -486,6 +504,9 @@ class DurableIndex(BaseIndex):
         self._pending.remove(numbers)
         if self._contents.is_kept:
             self._pending.contents.update(dict.fromkeys(numbers.tolist()))
+
+
+DurableIndex.register(DurableSimilarIndex)
 
 
 def _entry(segment: StoredSegment) -> FileEntry:

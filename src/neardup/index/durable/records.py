@@ -12,6 +12,7 @@ import pyarrow as pa
 from neardup.errors import DataError
 from neardup.index.clock import Clock
 from neardup.index.ids import ID_KINDS, IdColumn
+from neardup.index.similar.sets import Sets, joined_sets
 from neardup.runtime.arrays import frozen
 from neardup.runtime.storage.sealed import sealed, unsealed
 
@@ -32,6 +33,7 @@ class Record:
         codes: uint64 (n, width).
         removed: int64: numbers of removed rows, of this record or older ones.
         clock: When the rows were added.
+        sets: Of an index by similarity, whose codes have no words: the rows' features.
     """
 
     first: int
@@ -39,6 +41,7 @@ class Record:
     codes: Any
     removed: Any
     clock: Clock
+    sets: Sets | None = None
 
     def __len__(self) -> int:
         """Rows."""
@@ -54,9 +57,9 @@ class Record:
         skip = min(max(first - self.first, 0), len(self))
         if skip == 0:
             return self
-        return Record(
-            self.first + skip, self.ids.slice(skip), self.codes[skip:], self.removed, self.clock
-        )
+        sets = self.sets and Sets(self.sets.features, self.sets.offsets[skip:])
+        ids, codes = self.ids.slice(skip), self.codes[skip:]
+        return Record(self.first + skip, ids, codes, self.removed, self.clock, sets)
 
     def to_bytes(self) -> bytes:
         """Encode; every array begins at a multiple of 8 bytes."""
@@ -66,10 +69,14 @@ class Record:
             data, offsets = data[offsets[0] : offsets[-1]], offsets - offsets[0]
         numbers, times = (self.clock if len(self) else Clock()).since(self.first)
         header = HEADER.pack(
-            MAGIC, KINDS.index(column.kind), 0, self.codes.shape[1], self.first, len(self),
-            len(self.removed), len(numbers), data.nbytes,
+            MAGIC, KINDS.index(column.kind), self.sets is not None, self.codes.shape[1], self.first,
+            len(self), len(self.removed), len(numbers), data.nbytes,
         )  # fmt: skip
-        arrays = (numbers, times, self.removed, self.codes, offsets, data)
+        arrays = [numbers, times, self.removed, self.codes]
+        if self.sets is not None:
+            sets = joined_sets([self.sets])
+            arrays += [sets.offsets, sets.features]
+        arrays += [offsets, data]
         return sealed(b"".join([header, *(_bytes(array) for array in arrays)]))
 
     @classmethod
@@ -80,20 +87,24 @@ class Record:
             DataError: If the bytes are damaged; `name` says which.
         """
         body = unsealed(value, name)
-        magic, kind, _, width, first, count, gone, runs, size = HEADER.unpack_from(body)
+        magic, kind, has_sets, width, first, count, gone, runs, size = HEADER.unpack_from(body)
         if magic != MAGIC:
             raise DataError(f"{name} is no record of this version of neardup: {magic!r}")
         view = _View(body, HEADER.size)
         numbers, times = view.take(np.int64, runs), view.take(np.float64, runs)
         removed = view.take(np.int64, gone)
         codes = view.take(np.uint64, count * width).reshape(count, width)
+        sets = None
+        if has_sets:
+            places = view.take(np.int64, count + 1)
+            sets = Sets(view.take(np.uint64, int(places[-1])), places)
         if KINDS[kind] == "int":
             buffers = [None, pa.py_buffer(view.take(np.uint8, size))]
         else:
             offsets = view.take(np.int64, count + 1)
             buffers = [None, pa.py_buffer(offsets), pa.py_buffer(view.take(np.uint8, size))]
         ids = pa.Array.from_buffers(ID_KINDS[KINDS[kind]], count, buffers)
-        return cls(first, ids, codes, removed, Clock(numbers.tolist(), times.tolist()))
+        return cls(first, ids, codes, removed, Clock(numbers.tolist(), times.tolist()), sets)
 
 
 class _View:
@@ -121,6 +132,9 @@ def joined_records(records: list[Record]) -> Record:
         np.concatenate([record.codes for record in records]),
         np.concatenate([record.removed for record in records]),
         Clock.joined(clocks),
+        joined_sets([record.sets for record in records if record.sets is not None])
+        if records[0].sets is not None
+        else None,
     )
 
 

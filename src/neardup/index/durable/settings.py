@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from neardup.errors import UsageError
 from neardup.fingerprinting.values import check_distance
 from neardup.index.durable.contents import STORES
 from neardup.index.durable.store import FORMAT
-from neardup.index.settings import Settings, bits_of, check_recipe
+from neardup.index.settings import DEFAULT_DISTANCE, Settings, bits_of, check_recipe
 from neardup.runtime.version import __version__
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from neardup.fingerprinting.recipe import Recipe
 
 __all__ = ["check_settings", "new_settings"]
-
-DEFAULT_DISTANCE: Final = 3
 
 
 def new_settings(

@@ -21,6 +21,7 @@ import pyarrow as pa
 from neardup.errors import DataError, RecipeError, UsageError
 from neardup.fingerprinting.fingerprints import Fingerprinter
 from neardup.index.durable.index import DurableIndex
+from neardup.index.durable.similar.index import DurableSimilarIndex
 from neardup.pipeline.run.matching import Grouping, References
 from neardup.runtime.storage.spool import FeatureSpool
 
@@ -171,6 +172,11 @@ class ReferenceIndex:
 
     def _check(self, read: ReadOptions) -> None:
         index, matching, folder = self.index, self._matching, self._against.folder
+        if isinstance(index, DurableSimilarIndex):
+            raise UsageError(
+                f"{folder} is by similarity, which --against does not take yet: make an index of"
+                " fingerprints with --distance 3 --store features"
+            )
         if index.recipe is None or index.recipe.digest != matching.recipe.digest:
             found = "none" if index.recipe is None else index.recipe.digest
             raise RecipeError(

@@ -1,0 +1,80 @@
+"""The feature hashes of texts, without fingerprints: what is compared by similarity."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from neardup.errors import UsageError
+from neardup.features.text import TextBlock, text_array, text_blocks
+from neardup.fingerprinting.fingerprints import fingerprint_block
+from neardup.runtime.threads import in_threads, worker_count
+
+if TYPE_CHECKING:
+    from neardup.fingerprinting.recipe import Recipe
+
+__all__ = ["feature_set", "feature_sets"]
+
+BLOCK_BYTES: Final = 1 << 18
+_NONE: Final = np.empty(0, np.uint64)
+
+
+def feature_set(text: str, recipe: Recipe) -> Any:
+    """The distinct feature hashes of one text, uint64, in no order; empty without tokens.
+
+    Raises:
+        UsageError: If it is no text, or the recipe has no features.
+
+    Example:
+        >>> from neardup import Recipe
+        >>> len(feature_set("one two three four", Recipe()))
+        2
+    """
+    if not isinstance(text, str):
+        raise UsageError(f"text is {type(text).__name__}, not str: {text!r:.60}")
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        return feature_sets([text], recipe, 1)[0]
+    if not data:
+        return _NONE
+    block = TextBlock(0, np.frombuffer(data, np.uint8), np.array([0, len(data)], np.int64))
+    values, counts = np.zeros((1, recipe.words), np.uint64), np.zeros(1, np.int64)
+    return fingerprint_block(block, recipe, values, counts, keep_features=True)
+
+
+def feature_sets(texts: Any, recipe: Recipe, workers: int | None = None) -> tuple[Any, Any]:
+    """The distinct feature hashes of many texts.
+
+    Args:
+        texts: As for `neardup.fingerprints`.
+        recipe: How.
+        workers: Threads; the processors at hand unless given.
+
+    Returns:
+        uint64: those of text 0, then of text 1, and so on, each in no order; and int64 (n + 1,):
+        where each text's begin.
+
+    Raises:
+        UsageError: As `feature_set`.
+    """
+    counts: list[Any] = [np.zeros(0, np.int64)]
+    parts: list[Any] = []
+    work = []
+    for chunk in text_array(texts).chunks:
+        values = np.zeros((len(chunk), recipe.words), np.uint64)
+        counts.append(np.zeros(len(chunk), np.int64))
+        for block in text_blocks(chunk, BLOCK_BYTES):
+            work.append((len(parts), block, values, counts[-1]))
+            parts.append(_NONE)
+
+    def run(_: int, task: tuple[int, TextBlock, Any, Any]) -> None:
+        at, block, values, of_chunk = task
+        parts[at] = fingerprint_block(block, recipe, values, of_chunk, keep_features=True)
+
+    in_threads(worker_count(workers), run, work)
+    sizes = np.concatenate(counts)
+    offsets = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    return np.concatenate([_NONE, *parts]), offsets

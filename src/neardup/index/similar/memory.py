@@ -1,0 +1,147 @@
+"""An index by similarity in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.errors import DataError, FileError
+from neardup.fingerprinting.recipe import Recipe
+from neardup.index.clock import Clock
+from neardup.index.ids import ID_KINDS, IdColumn
+from neardup.index.settings import check_recipe
+from neardup.index.similar.segment import Rows, Segment, merged
+from neardup.index.similar.sets import Sets
+from neardup.index.similar.settings import SimilarSettings
+from neardup.index.similar.writing import SimilarWriting
+
+if TYPE_CHECKING:
+    import os
+
+__all__ = ["SimilarIndex"]
+
+
+class SimilarIndex(SimilarWriting):
+    """Documents in memory, searched by the exact similarity of their features.
+
+    `neardup.Index(similarity=...)` makes one.
+
+    Args:
+        similarity: The least that a query may ask for, above 0, up to 1.
+        measure: "jaccard" (shared / distinct features of both), "cosine" (shared / root of the
+            product of their sizes) or "containment" (shared / features of the smaller).
+        recipe: How texts become features; without one, feature hashes are taken.
+
+    Raises:
+        UsageError: For a similarity or measure that cannot be.
+
+    Example:
+        >>> index = SimilarIndex(0.5, recipe=Recipe(ngram=1))
+        >>> index.add(["a", "b"], ["one two three four", "five six seven"])
+        2
+        >>> index.query("one two three")
+        [('a', 0.75)]
+        >>> index.add_if_new("c", "one two three four five")
+        ('a', 0.8)
+    """
+
+    def __init__(
+        self, similarity: float = 0.8, measure: str = "jaccard", recipe: Recipe | None = None
+    ) -> None:
+        """Start empty."""
+        super().__init__(SimilarSettings(similarity, measure, recipe))
+
+    def __reduce__(self) -> Any:
+        """Pickle settings, rows and times."""
+        with self._lock:
+            rows = self._parts(self._state)
+            parts = [(tuple(x.sets), x.set_of, x.ids.values, x.numbers) for x in rows]
+            times = self._clock.since(int(rows[0].numbers[0]) if rows else self._next)
+            return self._restored, (self._settings, self._kind, self._next, times, parts)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to one file; it appears whole or not at all.
+
+        Args:
+            path: The file; one that is there is replaced.
+
+        Raises:
+            FileError: If it cannot be written.
+        """
+        from neardup.index.similar.files import write_similar
+
+        if Path(path).is_dir():
+            raise FileError(f"cannot write {path}: it is a folder; name a file in it")
+        with self._lock:
+            rows, end = self._parts(self._state), self._next
+            clock = self._clock.coarse(int(rows[0].numbers[0]) if rows else end, end)
+        segment = merged(rows or [_nothing(self._kind)], self._settings)
+        numbers, times = clock.since(0)
+        extra = {"similar": self._settings.described(), "next": end}
+        write_similar(Path(path), segment, extra | {"clock": [numbers.tolist(), times.tolist()]})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], recipe: Recipe | None = None) -> Self:
+        """Read an index that `save` wrote, verify its checksums, and map it into memory.
+
+        Args:
+            path: The file.
+            recipe: What the index's must be; its own unless said.
+
+        Returns:
+            The index, as it was; times of insertion about to the second.
+
+        Raises:
+            FileError: If the file cannot be read.
+            DataError: If it is damaged, of a newer version or something else.
+            RecipeError: If the index was made with another recipe.
+        """
+        from neardup.index.segment_files import SegmentFile, damaged
+        from neardup.index.similar.files import StoredSimilarSegment
+
+        try:
+            file = SegmentFile(Path(path))
+        except FileNotFoundError:
+            raise FileError(f"cannot read {path}: there is no such file") from None
+        if "similar" not in file.header:
+            raise DataError(
+                f"{path} is no index by similarity: use neardup.Index.load, which reads every kind"
+            )
+        broken = file.broken_arrays()
+        if broken:
+            raise damaged(file.path, f"in {', '.join(broken)}")
+        made = file.header["similar"]
+        check_recipe(str(path), made, recipe)
+        known = recipe or (Recipe.from_json(made["recipe"]) if made["recipe"] else None)
+        index = cls(made["similarity"], made["measure"], known)
+        if file.header["rows"]:
+            segment = StoredSimilarSegment(file)
+            index._kind = segment.ids.kind
+            index._state = index._state._replace(segments=(segment,), living=len(segment))
+        index._next, index._clock = file.header["next"], Clock(*file.header["clock"])
+        return index
+
+    @classmethod
+    def _restored(
+        cls, settings: SimilarSettings, kind: str | None, end: int, times: Any, parts: Any
+    ) -> Self:
+        """What `__reduce__` took apart."""
+        index = cls(settings.similarity, settings.measure, settings.recipe)
+        segments: list[Segment] = []
+        for sets, set_of, ids, numbers in parts:
+            rows = Rows(Sets(*sets), set_of, IdColumn(ids), numbers)
+            segments.append(merged([rows], settings))
+        living = sum(map(len, segments))
+        index._state = index._state._replace(segments=tuple(segments), living=living)
+        index._kind, index._next = kind, end
+        index._clock = Clock(*(each.tolist() for each in times))
+        return index
+
+
+def _nothing(kind: str | None) -> Rows:
+    none = np.empty(0, np.int64)
+    sets = Sets(np.empty(0, np.uint64), np.zeros(1, np.int64))
+    return Rows(sets, none, IdColumn(pa.array([], ID_KINDS[kind or "int"])), none)

@@ -1,0 +1,307 @@
+"""Segments of an index by similarity: documents that do not change, with what finds them.
+
+Equal documents are one set. The sets stand by size, so that the sizes that can be similar enough
+are a range, and are found by the first of their features in an order that is the segment's own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.errors import DataError, UsageError
+from neardup.index.ids import IdColumn
+from neardup.index.similar.sets import Sets, joined_sets
+from neardup.runtime.arrays import frozen
+from neardup.runtime.threads import in_threads
+
+if TYPE_CHECKING:
+    from neardup.index.similar.settings import SimilarSettings
+    from neardup.kernels.index.sets import Order
+
+__all__ = ["NEVER", "FoundRows", "Rows", "Segment", "build", "merged", "no_order"]
+
+NEVER: Final = (1 << 63) - 1
+"""The stamp at which a row is removed that is not."""
+
+HEAVY: Final = 8
+"""A feature that so many sets have comes last in the order."""
+
+LEAST_CELL_BITS, MOST_CELL_BITS = 10, 28
+ENTRIES_A_BUCKET: Final = 4
+MOST_ENTRIES: Final = 1 << 32
+RANGES_A_THREAD: Final = 4
+_NONE: Final = np.empty(0, np.int64)
+
+
+class Rows(NamedTuple):
+    """Documents in order of insertion.
+
+    Args:
+        sets: Sets of features, each of one document or more.
+        set_of: int64 (n,): the set of each document.
+        ids: IdColumn, all different.
+        numbers: int64 (n,), ascending: the place of each in the order of all insertions.
+    """
+
+    sets: Sets
+    set_of: Any
+    ids: IdColumn
+    numbers: Any
+
+
+class FoundRows(NamedTuple):
+    """What a search found: int64 `queries`, int64 `rows`, float64 `scores`; and how many in all.
+
+    Fewer rows than in all, where more than a limit are of one set: then `cut` are left out.
+    """
+
+    queries: Any
+    rows: Any
+    scores: Any
+    cut: int
+
+
+class Segment:
+    """Documents and what finds them.
+
+    Args:
+        arrays: By name: features, offsets, set_of, members, member_starts, sizes, firsts,
+            order_keys, order_ranks, starts, entries, rest_starts, rest_entries, numbers.
+        ids: Of the rows.
+        died: int64 (n,): the stamp at which each row was removed, or NEVER; changed in place, so
+            that whoever looks at an older stamp still sees the row. None: none was.
+    """
+
+    def __init__(self, arrays: dict[str, Any], ids: IdColumn, died: Any = None) -> None:
+        """Take the arrays."""
+        from neardup.kernels.index.sets import Order, Postings
+        from neardup.kernels.index.similar import StoredSets
+
+        self.arrays = {name: frozen(array) for name, array in arrays.items()}
+        self.ids, self.numbers = ids, arrays["numbers"]
+        self.died = died
+        self.removed = 0 if died is None else int(np.count_nonzero(died != NEVER))
+        self.order = Order(self.arrays["order_keys"], self.arrays["order_ranks"])
+        self._id_bytes: tuple[Any, ...] | None = None
+        parts = [
+            Postings(self.arrays[starts], self.arrays[entries], _bits(self.arrays[starts]))
+            for starts, entries in (("starts", "entries"), ("rest_starts", "rest_entries"))
+        ]
+        features, offsets, sizes, firsts = (
+            self.arrays[name] for name in ("features", "offsets", "sizes", "firsts")
+        )
+        self.stored = StoredSets(features, offsets, sizes, firsts, self.order, *parts)
+
+    def __len__(self) -> int:
+        """Rows, removed ones included."""
+        return len(self.numbers)
+
+    @property
+    def living(self) -> int:
+        """Rows that are not removed."""
+        return len(self) - self.removed
+
+    @property
+    def sets(self) -> Sets:
+        """The distinct sets."""
+        return Sets(self.arrays["features"], self.arrays["offsets"])
+
+    def alive(self, stamp: int) -> Any:
+        """Which rows are there at this stamp: bool, or None for all."""
+        died = self.died
+        return None if died is None else died > stamp
+
+    def remove(self, rows: Any, stamp: int) -> Any:
+        """Remove rows from this stamp on; returns those that were there."""
+        if self.died is None:
+            self.died = np.full(len(self), NEVER, np.int64)
+        fresh = rows[self.died[rows] == NEVER]
+        self.died[fresh] = stamp
+        self.removed += len(fresh)
+        return fresh
+
+    def find(self, identity: IdColumn, stamp: int) -> int:
+        """The row of one id that is there at this stamp, or -1."""
+        from neardup.kernels.index.ids import find_ids
+
+        ids = self.ids
+        if ids.ascending:
+            row = ids.find_one(identity.values[0].as_py())
+        else:
+            if self._id_bytes is None:
+                self._id_bytes = (*ids.bytes_and_offsets(), ids.slots, np.empty(1, np.int64))
+            *stored, found = self._id_bytes
+            found = np.empty(1, np.int64)
+            find_ids(*identity.bytes_and_offsets(), 1, *stored, found)
+            row = int(found[0])
+            if row < -1:
+                raise DataError("the hash table does not agree with the ids: make the index anew")
+        died = self.died
+        return row if row >= 0 and (died is None or died[row] > stamp) else -1
+
+    def search(
+        self, queries: Sets, settings: SimilarSettings, similarity: float, workers: int
+    ) -> tuple[Any, Any, Any]:
+        """Queries, sets and similarities, as `search_sets` gives them."""
+        from neardup.kernels.index.similar import search_sets
+
+        def ask(first: int, last: int) -> Any:
+            return search_sets(*queries, first, last, self.stored, settings.condition(similarity))
+
+        count = queries.size
+        if workers == 1 or count < 2:
+            return ask(0, count)  # type: ignore[no-any-return]
+        edges = np.unique(np.linspace(0, count, RANGES_A_THREAD * workers + 1).astype(int))
+        found: list[Any] = [None] * (len(edges) - 1)
+
+        def run(_: int, part: int) -> None:
+            found[part] = ask(int(edges[part]), int(edges[part + 1]))
+
+        in_threads(workers, run, range(len(found)))
+        queried, numbers, scores = (np.concatenate(each) for each in zip(*found, strict=True))
+        return queried, numbers, scores
+
+    def rows(self, found: tuple[Any, Any, Any], stamp: int, most: int | None) -> FoundRows:
+        """The rows of found sets that are there at this stamp; of equal ones at most so many."""
+        queries, numbers, scores = found
+        starts, members = self.arrays["member_starts"], self.arrays["members"]
+        begins, counts = starts[numbers], starts[numbers + 1] - starts[numbers]
+        if len(numbers) and int(counts.max()) == 1:
+            return self._alive(queries, members[begins].astype(np.int64), scores, stamp, 0)
+        if most is None or not self.removed:
+            taken = counts if most is None else np.minimum(counts, most)
+            firsts = np.cumsum(taken) - taken
+            within = np.arange(int(taken.sum())) - np.repeat(firsts, taken)
+            rows = members[np.repeat(begins, taken) + within].astype(np.int64)
+            cut = int(counts.sum() - taken.sum())
+            return self._alive(
+                np.repeat(queries, taken), rows, np.repeat(scores, taken), stamp, cut
+            )
+        known: dict[int, Any] = {}
+        parts, cut = [_NONE], 0
+        for number in numbers.tolist():
+            if number not in known:
+                every = members[starts[number] : starts[number + 1]].astype(np.int64)
+                known[number] = every[self.died[every] > stamp]
+            parts.append(known[number][:most])
+            cut += max(0, len(known[number]) - most)
+        taken = np.array([len(part) for part in parts[1:]], np.int64)
+        return FoundRows(
+            np.repeat(queries, taken), np.concatenate(parts), np.repeat(scores, taken), cut
+        )
+
+    def _alive(self, queries: Any, rows: Any, scores: Any, stamp: int, cut: int) -> FoundRows:
+        if not self.removed:
+            return FoundRows(queries, rows, scores, cut)
+        keep = self.died[rows] > stamp
+        return FoundRows(queries[keep], rows[keep], scores[keep], cut)
+
+    def living_rows(self, stamp: int = NEVER - 1) -> Rows:
+        """Those that are there at this stamp, with all sets."""
+        alive = self.alive(stamp)
+        set_of = self.arrays["set_of"].astype(np.int64)
+        if alive is None or alive.all():
+            return Rows(self.sets, set_of, self.ids, self.numbers)
+        live = np.flatnonzero(alive)
+        ids = IdColumn(self.ids.values.take(pa.array(live)))
+        return Rows(self.sets, set_of[live], ids, self.numbers[live])
+
+
+def merged(parts: list[Rows], settings: SimilarSettings) -> Segment:
+    """One segment of documents that stand one after the other; sets of none are left out."""
+    sets, set_of = [], []
+    before = 0
+    for part in parts:
+        used = np.zeros(part.sets.size, np.bool_)
+        used[part.set_of] = True
+        places = np.cumsum(used) - 1 + before
+        all_used = bool(used.all())
+        sets.append(part.sets if all_used else part.sets.take(np.flatnonzero(used)))
+        set_of.append(places[part.set_of])
+        before += int(used.sum())
+    ids = IdColumn(pa.concat_arrays([part.ids.values for part in parts]))
+    numbers = np.concatenate([part.numbers for part in parts])
+    return build(Rows(joined_sets(sets), np.concatenate(set_of), ids, numbers), settings)
+
+
+def build(rows: Rows, settings: SimilarSettings) -> Segment:
+    """Make what finds documents; none may be empty, and every set must be of one."""
+    sets, place_of = _collapsed(rows.sets)
+    set_of = place_of[rows.set_of]
+    count = sets.size
+    members = np.argsort(set_of, kind="stable")
+    member_starts = np.zeros(count + 1, np.int64)
+    np.cumsum(np.bincount(set_of, minlength=count), out=member_starts[1:])
+    sizes, firsts = np.unique(np.diff(sets.offsets), return_index=True)
+    order = _order(sets)
+    arrays = {
+        "features": sets.features, "offsets": sets.offsets, "set_of": set_of.astype(np.uint32),
+        "members": members.astype(np.uint32), "member_starts": member_starts,
+        "sizes": sizes.astype(np.int64), "firsts": np.append(firsts, count).astype(np.int64),
+        "order_keys": order.keys, "order_ranks": order.ranks, "numbers": rows.numbers,
+    }  # fmt: skip
+    return Segment(arrays | _postings(sets, order, settings), rows.ids)
+
+
+def no_order() -> Order:
+    """The order in which no feature is heavy."""
+    from neardup.kernels.index.sets import Order
+
+    return Order(frozen(np.zeros(1, np.uint64)), frozen(np.zeros(1, np.uint32)))
+
+
+def _collapsed(sets: Sets) -> tuple[Sets, Any]:
+    """The different sets by size; and where each of the given ones is among them, int64."""
+    from neardup.kernels.index.sets import digests, mark_fresh
+
+    features, offsets = frozen(sets.features), frozen(sets.offsets)
+    sums, fresh = np.empty(sets.size, np.uint64), np.empty(sets.size, np.bool_)
+    digests(features, offsets, sums)
+    order = np.lexsort((sums, np.diff(offsets)))
+    mark_fresh(features, offsets, order, sums, fresh)
+    places = np.empty(sets.size, np.int64)
+    places[order] = np.cumsum(fresh) - 1
+    return sets.take(order[fresh]), places
+
+
+def _order(sets: Sets) -> Order:
+    """Heavy features by how many sets have them, then by hash."""
+    from neardup.kernels.index.sets import Order, count_heavy
+
+    features = frozen(sets.features)
+    bits = min(max(LEAST_CELL_BITS, len(features).bit_length()), MOST_CELL_BITS)
+    cells = np.zeros(1 << bits, np.uint8)
+    keys, counts = count_heavy(features, cells, np.uint64(64 - bits), HEAVY)
+    slots = np.flatnonzero(keys)
+    ranks = np.zeros(len(keys), np.uint32)
+    ranks[slots[np.lexsort((keys[slots], counts[slots]))]] = np.arange(1, len(slots) + 1)
+    return Order(frozen(keys), frozen(ranks))
+
+
+def _postings(sets: Sets, order: Order, settings: SimilarSettings) -> dict[str, Any]:
+    from neardup.kernels.index.sets import make_postings
+
+    total, similarity = len(sets.features), float(settings.similarity)
+    share = similarity**2 if settings.measure == "cosine" else similarity
+    prefixes = int((1 - share) * total) + sets.size
+    rest = total - prefixes if settings.measure == "containment" else 0
+    if total >= MOST_ENTRIES:
+        raise UsageError(
+            f"{total:,} features at once: add fewer documents at a time, at most"
+            f" {MOST_ENTRIES - 1:,} features"
+        )
+    bits = [np.uint64(max(1, (each // ENTRIES_A_BUCKET).bit_length())) for each in (prefixes, rest)]
+    starts, entries, rest_starts, rest_entries = make_postings(
+        frozen(sets.features), frozen(sets.offsets), order, settings.condition(), *bits
+    )
+    return {
+        "starts": starts[:-1], "entries": entries,
+        "rest_starts": rest_starts[:-1], "rest_entries": rest_entries,
+    }  # fmt: skip
+
+
+def _bits(starts: Any) -> Any:
+    return np.uint64((len(starts) - 1).bit_length() - 1)

@@ -1,0 +1,84 @@
+"""What an index by similarity is made for."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from neardup.errors import UsageError
+from neardup.similarity.feature_sets import ANY_DISTANCE, MEASURES, Match
+
+if TYPE_CHECKING:
+    from neardup.fingerprinting.recipe import Recipe
+    from neardup.kernels.similarity.arguments import Condition
+
+__all__ = ["SimilarSettings"]
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarSettings:
+    """Checked settings.
+
+    Args:
+        similarity: The least that a query may ask for, above 0, up to 1.
+        measure: "jaccard", "cosine" or "containment".
+        recipe: How texts become features; None: feature hashes are given.
+
+    Raises:
+        UsageError: If one is out of range, or the recipe has no features.
+    """
+
+    similarity: float
+    measure: str
+    recipe: Recipe | None
+
+    def __post_init__(self) -> None:
+        """Check."""
+        if not isinstance(self.similarity, (int, float)) or isinstance(self.similarity, bool):
+            raise UsageError(f"similarity is {self.similarity!r}: use a number above 0, up to 1")
+        Match(self.similarity, self.measure)
+        if self.recipe is not None and self.recipe.preset is not None:
+            raise UsageError(
+                f"the preset {self.recipe.preset} has no features to compare: use a recipe, or an"
+                " index by distance"
+            )
+
+    @property
+    def code(self) -> int:
+        """The measure as kernels take it."""
+        return MEASURES.index(self.measure)
+
+    def condition(self, similarity: float | None = None) -> Condition:
+        """When a query and a document match, as kernels take it; the index's own unless said."""
+        return _condition(self.code, self.similarity if similarity is None else similarity)
+
+    def described(self) -> dict[str, Any]:
+        """What a file says of the index: JSON values."""
+        return {
+            "similarity": self.similarity,
+            "measure": self.measure,
+            "recipe": self.recipe.to_json() if self.recipe else None,
+            "digest": self.recipe.digest if self.recipe else None,
+        }
+
+    def reach(self, similarity: float) -> float:
+        """Check the similarity that a query asks for.
+
+        Raises:
+            UsageError: If it is less than the index was made for, or more than 1.
+        """
+        Match(similarity, self.measure)
+        if similarity < self.similarity:
+            raise UsageError(
+                f"similarity is {similarity}, but the index was made for {self.similarity}: use"
+                " `nearest`, or make an index for the smaller one"
+            )
+        return float(similarity)
+
+
+@functools.lru_cache(64)
+def _condition(code: int, similarity: float) -> Condition:
+    from neardup.kernels.similarity.arguments import Condition
+
+    return Condition(code, float(similarity), ANY_DISTANCE)

@@ -1,0 +1,352 @@
+"""Feature sets as an index by similarity keeps them: sorted, in one order, found by their first.
+
+The order of a segment: features that few of its documents have come first, by hash; then the heavy
+ones, by their rank, which a table of the segment gives. It is one order for everything that the
+segment is asked, which is all that the prefix filter needs; see docs/decisions/0012.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from neardup.kernels.jit import fill, inner, kernel, making, move
+from neardup.kernels.similarity.measures import CONTAINMENT, least_overlap
+
+SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
+LOW: Final = np.uint64(0xFFFFFFFF)
+MOST_PLACE: Final = 4095
+"""Of the place of a feature in the order, an entry holds up to this: a smaller one is safe."""
+_SMALL: Final = 24
+_MIX: Final = np.uint64(0xBF58476D1CE4E5B9)
+
+
+class Order(NamedTuple):
+    """Ranks of heavy features: open table of uint64 `keys`, 0 where free, and uint32 `ranks`."""
+
+    keys: Any
+    ranks: Any
+
+
+class Postings(NamedTuple):
+    """Sets by their features: bucket b has entries[starts[b]:starts[b + 1]], ascending sets.
+
+    `starts` is uint32 (2**bits + 1,), an entry uint64: check (20 bits), place (12), set (32).
+    """
+
+    starts: Any
+    entries: Any
+    bits: Any
+
+
+@inner
+def _insertion_sort(values: Any, begin: int, end: int) -> None:
+    for i in range(begin + 1, end):
+        value, j = values[i], i
+        while j > begin and values[j - 1] > value:
+            values[j] = values[j - 1]
+            j -= 1
+        values[j] = value
+
+
+@inner
+def shell_sort(values: Any, begin: int, end: int) -> None:
+    """Sort values[begin:end]; O(n^1.5)."""
+    step = 1
+    while step < (end - begin) // 3:
+        step = 3 * step + 1
+    while step:
+        for i in range(begin + step, end):
+            value, j = values[i], i
+            while j >= begin + step and values[j - step] > value:
+                values[j] = values[j - step]
+                j -= step
+            values[j] = value
+        step //= 3
+
+
+@inner
+def _sort(values: Any, begin: int, end: int, scratch: Any, counts: Any) -> None:
+    """Sort hashes: by their top bits, then by insertion; anything else by shell sort."""
+    size = end - begin
+    if size <= _SMALL:
+        _insertion_sort(values, begin, end)
+        return
+    bits = 1
+    while (1 << bits) < size and (1 << bits) < counts.size - 1:
+        bits += 1
+    shift = np.uint64(64 - bits)
+    fill(counts, 0, (1 << bits) + 1, 0)
+    for i in range(begin, end):
+        counts[np.int64(values[i] >> shift) + 1] += 1
+    most = 0
+    for b in range(1 << bits):
+        most = max(most, counts[b + 1])
+        counts[b + 1] += counts[b]
+    if most > _SMALL:
+        shell_sort(values, begin, end)
+        return
+    for i in range(size):
+        scratch[i] = values[begin + i]
+    for i in range(size):
+        b = np.int64(scratch[i] >> shift)
+        values[begin + counts[b]] = scratch[i]
+        counts[b] += 1
+    _insertion_sort(values, begin, end)
+
+
+@kernel
+def sort_sets(features: Any, offsets: Any) -> int:
+    """Sort every set in place and leave repeated features out; O(features) for hashes.
+
+    Args:
+        features: uint64, changed: the sets one after the other.
+        offsets: int64 (n + 1,), changed where something was left out.
+
+    Returns:
+        How many features there are then.
+    """
+    longest = 0
+    for i in range(offsets.size - 1):
+        longest = max(longest, offsets[i + 1] - offsets[i])
+    scratch, counts = np.empty(longest, np.uint64), np.empty((1 << 16) + 1, np.int64)
+    used, begin = 0, offsets[0]
+    for i in range(offsets.size - 1):
+        end = offsets[i + 1]
+        _sort(features, begin, end, scratch, counts)
+        offsets[i] = used
+        for at in range(begin, end):
+            value = features[at]
+            if at == begin or value != features[used - 1]:
+                features[used] = value
+                used += 1
+        begin = end
+    offsets[offsets.size - 1] = used
+    return used
+
+
+@kernel
+def digests(features: Any, offsets: Any, out: Any) -> None:
+    """Write a hash of each set to `out`, uint64 (n,); O(features)."""
+    for i in range(out.size):
+        total = np.uint64(offsets[i + 1] - offsets[i])
+        for at in range(offsets[i], offsets[i + 1]):
+            total = (total ^ features[at]) * _MIX
+            total ^= total >> np.uint64(29)
+        out[i] = total
+
+
+@kernel
+def mark_fresh(features: Any, offsets: Any, order: Any, sums: Any, fresh: Any) -> None:
+    """Mark the sets that are not equal to the one before in `order`.
+
+    Args:
+        features: uint64.
+        offsets: int64 (n + 1,).
+        order: int64 (n,), so that equal sets stand together.
+        sums: uint64 (n,), from `digests`.
+        fresh: bool (n,), written, by the place in `order`.
+    """
+    for i in range(order.size):
+        x, equal = order[i], i > 0
+        if equal:
+            y = order[i - 1]
+            size = offsets[x + 1] - offsets[x]
+            equal = sums[x] == sums[y] and offsets[y + 1] - offsets[y] == size
+            if equal:
+                for at in range(size):
+                    if features[offsets[x] + at] != features[offsets[y] + at]:
+                        equal = False
+                        break
+        fresh[i] = not equal
+
+
+@kernel
+def gather_sets(features: Any, offsets: Any, chosen: Any, out: Any, out_offsets: Any) -> None:
+    """Copy the chosen sets (int64) to `out`; out_offsets (int64) says where each goes."""
+    for i in range(chosen.size):
+        begin, to = offsets[chosen[i]], out_offsets[i]
+        for at in range(offsets[chosen[i] + 1] - begin):
+            out[to + at] = features[begin + at]
+
+
+@inner
+def _key(feature: Any) -> Any:
+    return feature if feature else SPREAD
+
+
+@inner
+def _slot(keys: Any, key: Any) -> int:
+    mask = np.uint64(keys.size - 1)
+    slot = np.int64((key * SPREAD) >> np.uint64(20) & mask)
+    while keys[slot] != key and keys[slot]:
+        slot = np.int64(np.uint64(slot + 1) & mask)
+    return slot
+
+
+@inner
+def rank_of(feature: Any, order: Any) -> int:
+    """The rank of a heavy feature, from 1 up; 0 for the others."""
+    key = _key(feature)
+    slot = _slot(order.keys, key)
+    return np.int64(order.ranks[slot]) if order.keys[slot] == key else np.int64(0)
+
+
+@kernel
+def count_heavy(features: Any, cells: Any, shift: Any, least: int) -> Any:
+    """Count the features that many sets have; O(features).
+
+    Args:
+        features: uint64.
+        cells: uint8 (2**b,), zeros; written.
+        shift: uint64, 64 - b.
+        least: A feature is heavy if its cell counts so many or more, up to 255.
+
+    Returns:
+        keys, uint64, an open table; counts, int64.
+    """
+    for i in range(features.size):
+        cell = np.int64((features[i] * SPREAD) >> shift)
+        if cells[cell] < 255:
+            cells[cell] += np.uint8(1)
+    keys, counts, used = np.zeros(1 << 10, np.uint64), np.zeros(1 << 10, np.int64), 0
+    for i in range(features.size):
+        if cells[np.int64((features[i] * SPREAD) >> shift)] >= least:
+            key = _key(features[i])
+            slot = _slot(keys, key)
+            if not keys[slot]:
+                if 2 * used > keys.size:
+                    more, theirs = np.zeros(2 * keys.size, np.uint64), counts
+                    counts = np.zeros(more.size, np.int64)
+                    for at in range(keys.size):
+                        if keys[at]:
+                            to = _slot(more, keys[at])
+                            more[to], counts[to] = keys[at], theirs[at]
+                    keys = more
+                    slot = _slot(keys, key)
+                keys[slot] = key
+                used += 1
+            counts[slot] += 1
+    return keys, counts
+
+
+@inner
+def first_places(
+    features: Any, begin: int, end: int, wanted: int, order: Any, chosen: Any, heavy: Any
+) -> None:
+    """Write to chosen[:wanted] where the first features of a set in the order are, from `begin`.
+
+    `heavy` is scratch, uint64 (end - begin,).
+    """
+    count, heavies = 0, 0
+    for i in range(end - begin):
+        rank = rank_of(features[begin + i], order)
+        if rank:
+            heavy[heavies] = np.uint64(rank) << np.uint64(32) | np.uint64(i)
+            heavies += 1
+        else:
+            chosen[count] = i
+            count += 1
+            if count == wanted:
+                return
+    shell_sort(heavy, 0, heavies)
+    for i in range(wanted - count):
+        chosen[count + i] = np.int64(heavy[i] & LOW)
+
+
+@inner
+def prefix_of(size: int, condition: Any) -> int:
+    """First features in the order by which a set of this size is found."""
+    return size - least_overlap(size, condition) + 1
+
+
+@inner
+def contained_prefix(size: int, condition: Any) -> int:
+    """As `prefix_of`, of the smaller one of two sets, of which the larger is to contain enough."""
+    return size - np.int64(np.ceil(condition.similarity * size * (1.0 - 1e-9))) + 1
+
+
+@inner
+def bucket_of(spread: Any, bits: Any) -> int:
+    """The bucket of a feature times SPREAD."""
+    return np.int64(spread >> (np.uint64(64) - bits))
+
+
+@inner
+def check_of(spread: Any, bits: Any) -> Any:
+    """What tells most features of a bucket apart: uint64 below 2**20."""
+    return (spread << bits) >> np.uint64(44)
+
+
+@making
+def _postings(keys: Any, ends: Any, begins: Any, stops: Any, bits: Any) -> Any:
+    """The postings of features of places from begins[i] to before stops[i] of each set."""
+    starts = np.zeros((np.int64(1) << np.int64(bits)) + 2, np.uint32)
+    for i in range(begins.size):
+        for k in range(begins[i], stops[i]):
+            starts[bucket_of(keys[ends[i] + k] * SPREAD, bits) + 2] += np.uint32(1)
+    for b in range(starts.size - 1):
+        starts[b + 1] += starts[b]
+    entries = np.empty(np.int64(starts[starts.size - 1]), np.uint64)
+    for i in range(begins.size):
+        for k in range(begins[i], stops[i]):
+            spread = keys[ends[i] + k] * SPREAD
+            to = bucket_of(spread, bits) + 1
+            place = np.uint64(min(k, MOST_PLACE)) << np.uint64(32)
+            entries[starts[to]] = check_of(spread, bits) << np.uint64(44) | place | np.uint64(i)
+            starts[to] += np.uint32(1)
+    return starts, entries
+
+
+@kernel
+def make_postings(
+    features: Any, offsets: Any, order: Any, condition: Any, bits: Any,
+    rest_bits: Any,
+) -> Any:  # fmt: skip
+    """Make the postings of a segment: of each set's prefix, and for containment of the rest.
+
+    Args:
+        features: uint64, each set ascending.
+        offsets: int64 (m + 1,).
+        order: Order.
+        condition: Condition: the measure, and the least similarity that is asked for.
+        bits: uint64, from 1 up: of the buckets of the prefixes.
+        rest_bits: uint64, of the buckets of the rest.
+
+    Returns:
+        starts and entries of both; see Postings. The last of starts is to be left out.
+    """
+    m, longest, total = offsets.size - 1, 0, 0
+    ends, nothing = np.empty(m + 1, np.int64), np.zeros(m, np.int64)
+    prefixes, sizes = np.empty(m, np.int64), np.empty(m, np.int64)
+    for i in range(m):
+        size = offsets[i + 1] - offsets[i]
+        prefixes[i], sizes[i] = prefix_of(size, condition), size
+        if condition.measure == CONTAINMENT:
+            prefixes[i] = contained_prefix(size, condition)
+        longest = max(longest, size)
+        ends[i] = total
+        total += size if condition.measure == CONTAINMENT else prefixes[i]
+    ends[m] = total
+    chosen, heavy = np.empty(longest, np.int64), np.empty(longest, np.uint64)
+    keys = np.empty(total, np.uint64)
+    for i in range(m):
+        wanted = ends[i + 1] - ends[i]
+        first_places(features, offsets[i], offsets[i + 1], wanted, order, chosen, heavy)
+        for k in range(wanted):
+            keys[ends[i] + k] = features[offsets[i] + chosen[k]]
+    starts, entries = _postings(keys, ends, nothing, prefixes, bits)
+    if condition.measure == CONTAINMENT:
+        rest_starts, rest_entries = _postings(keys, ends, prefixes, sizes, rest_bits)
+    else:
+        rest_starts, rest_entries = np.zeros(4, np.uint32), np.empty(0, np.uint64)
+    return starts, entries, rest_starts, rest_entries
+
+
+@making
+def enlarged(values: Any) -> Any:
+    """A copy with twice the room."""
+    larger = np.empty(2 * values.size, values.dtype)
+    move(values, values.size, larger)
+    return larger

@@ -1,0 +1,129 @@
+"""Fill an index by similarity with batches of documents, and ask one of either kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.errors import UsageError
+from neardup.index.durable.similar.index import DurableSimilarIndex
+
+if TYPE_CHECKING:
+    from neardup.index.durable.index import DurableIndex
+
+__all__ = ["SIMILAR_HITS", "Answer", "Reach", "add_texts", "ask_one", "ask_texts", "check_reach"]
+
+SIMILAR_HITS: Final = pa.schema(
+    [("query", pa.large_string()), ("id", pa.large_string()), ("similarity", pa.float64())]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What a query returns, up to `limit`: all within the index's distance or similarity.
+
+    `distance` or `similarity` asks for less, or more.
+    """
+
+    distance: int | None = None
+    limit: int | None = None
+    similarity: float | None = None
+
+
+def add_texts(index: DurableSimilarIndex, ids: Any, texts: Any, *, if_new: bool) -> tuple[int, int]:
+    """Store texts; with `if_new` only those to which nothing similar is stored.
+
+    Returns:
+        How many were stored, and how many have no tokens.
+    """
+    sets = index.sets_of(texts)
+    full = np.flatnonzero(np.diff(sets.offsets))
+    missing = sets.size - len(full)
+    if not if_new:
+        return index.add(ids, sets), missing
+    stored = sum(index.add_if_new(ids[i].as_py(), sets.of(i)) is None for i in full.tolist())
+    return stored, missing
+
+
+def ask_texts(
+    index: DurableSimilarIndex, ids: Any, texts: Any, reach: Reach, counts: dict[str, int]
+) -> pa.Table:
+    """What is similar to each text: the columns of SIMILAR_HITS; counts are added to."""
+    sets = index.sets_of(texts)
+    found = index.query_batch(sets, reach.similarity, reach.limit)
+    rows = found["row"].to_numpy()
+    counts["queries"] += sets.size
+    counts["empty"] += int(np.count_nonzero(np.diff(sets.offsets) == 0))
+    counts["matched"] += len(np.unique(rows))
+    counts["hits"] += len(rows)
+    counts["cut"] += int(found.schema.metadata[b"cut"])
+    named = ids.take(pa.array(rows)).cast(pa.large_string())
+    columns = [named, found["id"].cast(pa.large_string()), found["similarity"]]
+    return pa.table(columns, schema=SIMILAR_HITS)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one query found.
+
+    Args:
+        hits: (id, distance) or (id, similarity), the closest first.
+        total: How many there are; None where a number was asked for.
+        what: "distance" or "similarity".
+        is_empty: Whether the text has no tokens.
+    """
+
+    hits: list[tuple[Any, Any]]
+    total: int | None
+    what: str
+    is_empty: bool = False
+
+
+def ask_one(
+    index: DurableIndex | DurableSimilarIndex, asked: str | int, reach: Reach, nearest: int | None
+) -> Answer:
+    """Ask an index of either kind about one text or fingerprint.
+
+    Raises:
+        UsageError: For a fingerprint, or a distance, of an index by similarity; or the other way.
+    """
+    check_reach(index, reach)
+    if isinstance(index, DurableSimilarIndex):
+        if not isinstance(asked, str):
+            raise UsageError(
+                f"--fingerprint is {asked}, but the index is by similarity of features: use"
+                " --query-text"
+            )
+        features, what = index.sets_of([asked]).features, "similarity"
+        is_empty = not len(features)
+        if nearest is not None:
+            return Answer(index.nearest(features, nearest), None, what, is_empty)
+        found = index.query(features, reach.similarity, reach.limit)
+        return Answer(found, found.total, what, is_empty)
+    code = index.fingerprint_of(asked) if isinstance(asked, str) else asked
+    if nearest is not None:
+        return Answer(index.nearest(code, nearest), None, "distance", code is None)
+    found = index.query(code, reach.distance, reach.limit)
+    return Answer(found, found.total, "distance", code is None)
+
+
+def check_reach(index: Any, reach: Reach) -> None:
+    """Refuse a distance of an index by similarity, and the other way round.
+
+    Raises:
+        UsageError: If it is refused.
+    """
+    if hasattr(index, "similarity"):
+        if reach.distance is not None:
+            raise UsageError(
+                f"--distance is {reach.distance}, but the index is by similarity, from"
+                f" {index.similarity}: use --similarity"
+            )
+    elif reach.similarity is not None:
+        raise UsageError(
+            f"--similarity is {reach.similarity}, but the index is by distance, up to"
+            f" {index.distance}: use --distance, or make one with --similarity"
+        )

@@ -1,0 +1,95 @@
+"""`neardup index` with an index by similarity: every command, what it prints, and its errors."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import neardup as nd
+from commands import Here, lines
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WORDS = "one two three four five six seven eight nine ten eleven twelve"
+DOCS = [
+    {"id": "a", "text": WORDS},
+    {"id": "b", "text": f"{WORDS} thirteen"},
+    {"id": "c", "text": "nothing of the kind is here"},
+    {"id": "d", "text": "  "},
+]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Here:
+    """Commands in a folder with docs.jsonl, and an index `seen` that holds its documents."""
+    (tmp_path / "docs.jsonl").write_bytes(lines(DOCS))
+    found = Here(tmp_path, monkeypatch, capfd)
+    _, err = found("index", "create", "seen", "--similarity", "0.8")
+    assert err == f"made seen: similarity 0.8 (jaccard), recipe {nd.Recipe().digest}\n"
+    found("index", "add", "seen", "docs.jsonl", "--id", "id")
+    return found
+
+
+def test_add_counts_and_if_new_leaves_out_what_is_similar(here: Here) -> None:
+    again = here.summary("index", "add", "seen", "docs.jsonl", "--id", "id", "--if-new")
+    counts = {name: again[name] for name in ("read", "stored", "seen", "empty", "documents")}
+    assert counts == {"read": 4, "stored": 0, "seen": 3, "empty": 1, "documents": 3}
+
+
+def test_query_prints_similarity_and_id(here: Here) -> None:
+    out, _ = here("index", "query", "seen", "--query-text", WORDS)
+    assert out == "1.0000  a\n0.9091  b\n"
+    out, _ = here("index", "query", "seen", "--query-text", WORDS, "-s", "0.95", "--json")
+    assert json.loads(out) == {"hits": [{"id": "a", "similarity": 1.0}], "total": 1}
+    out, _ = here(
+        "index", "query", "seen", "--query-text", "here is nothing of the", "--nearest", "2"
+    )
+    assert out == "0.1667  c\n"
+
+
+def test_query_of_files_writes_a_table(here: Here) -> None:
+    here("index", "query", "seen", "docs.jsonl", "--id", "id", "-o", "hits.parquet")
+    found = pq.read_table("hits.parquet")
+    assert found.column_names == ["query", "id", "similarity"]
+    assert found["id"].to_pylist() == ["a", "b", "b", "a", "c"]
+
+
+def test_remove_stats_check_and_compact(here: Here) -> None:
+    here("index", "remove", "seen", "b")
+    here("index", "compact", "seen")
+    out, _ = here("index", "stats", "seen")
+    assert out.startswith("documents    2, and 0 removed ones to compact\n")
+    assert "jaccard from 0.8" in out
+    out, _ = here("index", "stats", "seen", "--json")
+    assert json.loads(out)["documents"] == 2
+    _, err = here("index", "check", "seen")
+    assert err == "seen: 2 documents, all checksums right\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["query", "seen", "--query-text", "x", "-k", "3"], "the index is by similarity, from 0.8"),
+        (["query", "seen", "--query-text", "x", "-s", "0.5"], "the index was made for 0.8"),
+        (["query", "seen", "--fingerprint", "5"], "the index is by similarity of features"),
+        (["create", "new", "-s", "0.8", "-k", "3"], "distance belongs to one by distance"),
+        (["create", "new", "-s", "0.8", "--store", "text"], "keeps features"),
+        (["create", "new", "--measure", "cosine"], "give similarity=0.8"),
+    ],
+)
+def test_what_belongs_to_the_other_kind_is_one_line(
+    here: Here, arguments: list[str], message: str
+) -> None:
+    out, err = here("index", *arguments, code=2)
+    assert (out, err.count("\n")) == ("", 1)
+    assert message in err
+
+
+def test_dedup_against_it_is_refused_in_one_line(here: Here) -> None:
+    out, err = here("dedup", "docs.jsonl", "-o", "new.jsonl", "--against", "seen", code=2)
+    assert (out, err.count("\n")) == ("", 1)
+    assert "seen is by similarity, which --against does not take yet" in err

@@ -1,0 +1,391 @@
+"""The index by similarity against brute force, in memory and durable."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+import tempfile
+import textwrap
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+import naive
+import neardup as nd
+from neardup.index.durable.similar import follower as durable_follower
+from neardup.index.durable.similar import index as durable_similar
+from neardup.index.similar import tail as similar_tail
+from neardup.index.similar import writing as similar_writing
+from suite import JIT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MEASURES = ("jaccard", "cosine", "containment")
+FOLDERS = tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None)  # noqa: S108
+FEW = [0, 2**64 - 1, 0x9E3779B97F4A7C15, *range(1, 20), *(x << 40 for x in range(1, 20))]
+"""Features that many documents share: also those that tables treat apart."""
+
+documents = st.one_of(
+    st.sets(st.sampled_from(FEW), max_size=30),
+    st.sets(st.integers(0, 2**64 - 1), max_size=12),
+    st.integers(1, 6).map(lambda n: set(range(1 << 50, (1 << 50) + n))),
+)
+
+
+def memory(similarity: float, measure: str) -> Any:
+    return nd.Index(similarity=similarity, measure=measure)
+
+
+def durable(similarity: float, measure: str) -> Any:
+    folder = tempfile.mkdtemp(dir=FOLDERS)
+    return nd.DurableIndex.open(folder, similarity=similarity, measure=measure)
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few rows fill a tail, a batch, a level and the log."""
+    for module in (similar_tail, similar_writing, durable_follower):
+        monkeypatch.setattr(module, "TAIL_ROWS", 12)
+    monkeypatch.setattr(similar_writing, "SMALL_BATCH", 6)
+    monkeypatch.setattr(durable_follower, "SMALL_RECORD", 6)
+    monkeypatch.setattr(durable_similar, "CHECKPOINT_ROWS", 40)
+
+
+def table_rows(table: pa.Table) -> list[tuple[Any, ...]]:
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+def agree(index: Any, oracle: naive.SimilarIndex, queries: list[set[int]], least: float) -> None:
+    """Compare every answer with the oracle's."""
+    want = [oracle.query(query, least) for query in queries]
+    given_queries = [sorted(query) for query in queries]
+    assert [list(index.query(query, least)) for query in given_queries] == want
+    table = index.query_batch(given_queries, least)
+    assert table.column_names == ["row", "id", "similarity"]
+    assert table_rows(table) == [(row, *hit) for row, hits in enumerate(want) for hit in hits]
+    limited = index.query(given_queries[0], least, limit=2)
+    assert (list(limited), limited.total) == (want[0][:2], len(want[0]))
+    limited = index.query_batch(given_queries, least, limit=1)
+    assert table_rows(limited) == [(row, *hits[0]) for row, hits in enumerate(want) if hits]
+    cut = sum(max(0, len(hits) - 1) for hits in want)
+    assert limited.schema.metadata[b"cut"] == str(cut).encode()
+    assert index.nearest(given_queries[0], 4) == oracle.query(queries[0], 0.0)[:4]
+    assert len(index) == len(oracle.stored)
+    stored = [(identity, sorted(features)) for identity, (features, _) in oracle.stored.items()]
+    assert [(identity, features.tolist()) for identity, features in index] == stored
+
+
+class Story(RuleBasedStateMachine):
+    """Any sequence of calls leaves an index that answers as the oracle does."""
+
+    make = staticmethod(memory)
+    reader: Any = None
+
+    @initialize(
+        similarity=st.sampled_from([0.3, 0.5, 0.6, 2 / 3, 0.75, 0.8, 0.95, 1.0]),
+        measure=st.sampled_from(MEASURES),
+        strings=st.booleans(),
+    )
+    def start(self, similarity: float, measure: str, strings: bool) -> None:
+        self.index = self.make(similarity, measure)
+        self.oracle, self.similarity = naive.SimilarIndex(measure), similarity
+        self.name: Any = str if strings else int
+        self.time = 100.0
+
+    @rule(identity=st.integers(0, 40), document=documents)
+    def add(self, identity: int, document: set[int]) -> None:
+        self.time += 1
+        count = self.index.add(self.name(identity), sorted(document))
+        assert count == bool(document)
+        self.oracle.add(self.name(identity), document, self.time)
+
+    @rule(first=st.integers(0, 40), batch=st.lists(documents, max_size=30))
+    def add_many(self, first: int, batch: list[set[int]]) -> None:
+        self.time += 1
+        ids = [self.name((first + i * i) % 41) for i in range(len(batch))]
+        self.index.add(ids, [sorted(each) for each in batch])
+        for identity, document in zip(ids, batch, strict=True):
+            self.oracle.add(identity, document, self.time)
+
+    @rule(identity=st.integers(0, 40), document=documents)
+    def add_if_new(self, identity: int, document: set[int]) -> None:
+        self.time += 1
+        found = self.oracle.query(document, self.similarity)
+        got = self.index.add_if_new(self.name(identity), sorted(document))
+        assert got == (found[0] if found else None)
+        if not found:
+            self.oracle.add(self.name(identity), document, self.time)
+
+    @precondition(lambda self: self.oracle.stored)
+    @rule(data=st.data())
+    def remove(self, data: st.DataObject) -> None:
+        chosen = data.draw(
+            st.lists(st.sampled_from(list(self.oracle.stored)), unique=True, max_size=20)
+        )
+        assert self.index.remove(chosen) == len(chosen)
+        for identity in chosen:
+            del self.oracle.stored[identity]
+            assert identity not in self.index
+
+    @rule(back=st.integers(0, 6))
+    def expire(self, back: int) -> None:
+        before = self.time - back
+        assert self.index.expire(before) == self.oracle.expire(before)
+
+    @rule()
+    def compact(self) -> None:
+        self.index.compact()
+
+    @rule()
+    def reopen(self) -> None:
+        """Pickle it."""
+        self.index = pickle.loads(pickle.dumps(self.index))  # noqa: S301
+
+    @rule(queries=st.lists(documents, min_size=1, max_size=4), more=st.booleans())
+    def query(self, queries: list[set[int]], more: bool) -> None:
+        least = (1 + self.similarity) / 2 if more else self.similarity
+        agree(self.index, self.oracle, queries, least)
+
+    @precondition(lambda self: self.oracle.stored)
+    @rule(data=st.data())
+    def query_what_is_stored(self, data: st.DataObject) -> None:
+        stored = data.draw(st.sampled_from([x for x, _ in self.oracle.stored.values()]))
+        dropped = data.draw(st.sets(st.sampled_from(sorted(stored)), max_size=3))
+        agree(self.index, self.oracle, [stored, stored - dropped], self.similarity)
+
+
+class DurableStory(Story):
+    """The same in a folder, with a reader beside."""
+
+    make = staticmethod(durable)
+
+    @rule()
+    def reopen(self) -> None:
+        """Close it and open it again."""
+        self.index.close()
+        self.index = nd.DurableIndex.open(self.index.path)
+
+    @rule(query=documents)
+    def commit(self, query: set[int]) -> None:
+        self.index.commit()
+        if self.reader is None:
+            self.reader = nd.DurableIndex.open(self.index.path, readonly=True)
+        want = self.oracle.query(query, self.similarity)
+        assert list(self.reader.query(sorted(query))) == want
+        assert len(self.reader) == len(self.oracle.stored)
+        assert self.index.check() == []
+
+    @rule()
+    def roll_back_nothing(self) -> None:
+        self.index.commit()
+        self.index.rollback()
+
+    def teardown(self) -> None:
+        for index in (self.reader, getattr(self, "index", None)):
+            if index is not None:
+                index.close()
+
+
+@pytest.mark.parametrize("story", [Story, DurableStory], ids=["memory", "durable"])
+def test_any_story_ends_as_the_oracle_says(
+    story: type[Story], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Timed(story):  # type: ignore[misc,valid-type]
+        def __init__(self) -> None:
+            super().__init__()
+            clock = SimpleNamespace(time=lambda: self.time)
+            monkeypatch.setattr("neardup.index.similar.writing.time", clock)
+
+    run_state_machine_as_test(
+        Timed, settings=settings(max_examples=40 if JIT else 6, stateful_step_count=25)
+    )
+
+
+@given(
+    st.integers(1, 400), st.integers(1, 60), st.integers(1, 60), st.sampled_from(MEASURES),
+    st.integers(0, 2**32),
+)  # fmt: skip
+@settings(max_examples=60 if JIT else 10)
+def test_a_pair_exactly_at_the_threshold_is_found_and_one_below_is_not(
+    common: int, mine: int, theirs: int, measure: str, seed: int
+) -> None:
+    random = np.random.default_rng(seed)
+    values = [int(x) for x in random.integers(0, 2**64, common + mine + theirs + 1, np.uint64)]
+    left = set(values[: common + mine])
+    right = set(values[:common]) | set(values[common + mine : -1])
+    reached = naive.similarity(left, right, measure)
+    index = nd.Index(similarity=reached, measure=measure)
+    index.add(["tail"], [sorted(left)])
+    index.add([f"segment {i}" for i in range(9)], [sorted(left)] * 9)
+    assert [score for _, score in index.query(sorted(right))] == [reached] * 10
+    less = right - {min(left & right)} | {values[-1]}
+    assert list(index.query(sorted(less))) == []
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("size", [1, 2, 3, 100, 10_000 if JIT else 300])
+def test_documents_of_every_size_find_themselves(size: int, measure: str) -> None:
+    index = nd.Index(similarity=0.8, measure=measure)
+    random = np.random.default_rng(size)
+    sets = [random.integers(0, 2**64, size, np.uint64) for _ in range(10)]
+    index.add(range(10), sets)
+    index.add(10, sets[3])
+    assert list(index.query(sets[3])) == [(3, 1.0), (10, 1.0)]
+
+
+def test_the_size_of_a_bucket_and_of_a_place_has_no_limit() -> None:
+    shared = np.arange(1, 6000, dtype=np.uint64)
+    many = [np.append(shared, np.uint64(10**9 + i)) for i in range(60)]
+    index = nd.Index(similarity=0.99)
+    index.add(range(60), many)
+    assert len(index.query(many[0])) == 60
+
+
+def test_texts_by_a_recipe() -> None:
+    index = nd.Index(similarity=0.5, recipe=nd.Recipe(ngram=1))
+    assert index.add(["a", "b", "none"], ["one two three four", "five six", ""]) == 2
+    assert index.query("ONE two three!") == [("a", 0.75)]
+    assert index.query("") == []
+    assert index.query_batch(["five six", "", "one two"])["id"].to_pylist() == ["b", "a"]
+    assert index.query("one two \ud800 three four")[0][0] == "a"
+    assert index.nearest("four seven eight nine") == [("a", 1 / 7)]
+    assert isinstance(index, nd.Index)
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.uint64()), pa.large_list(pa.int64())])
+def test_features_come_as_arrow_lists(kind: Any) -> None:
+    index = nd.Index(similarity=0.8)
+    index.add(["a", "b", "c"], pa.array([[3, 1, 2, 2], None, [9]], kind))
+    assert (len(index), "b" in index) == (2, False)
+    assert index.query_batch(pa.array([[1, 2, 3]], kind))["id"].to_pylist() == ["a"]
+    assert index.features("a").tolist() == [1, 2, 3]
+
+
+def test_what_was_saved_comes_back(tmp_path: Path) -> None:
+    index = nd.Index(similarity=0.8, measure="cosine", recipe=nd.Recipe())
+    index.add([f"d{i}" for i in range(40)], [f"text of number {i} in the file" for i in range(40)])
+    index.remove("d3")
+    index.save(tmp_path / "seen")
+    again = nd.Index.load(tmp_path / "seen")
+    assert (again.similarity, again.measure, len(again)) == (0.8, "cosine", 39)
+    assert again.query("text of number 7 in the file") == [("d7", 1.0)]
+    assert again.add("d3", "text of number 3 in the file") == 1
+    again.save(tmp_path / "seen")
+    with (tmp_path / "seen").open("r+b") as file:
+        file.seek(-9, 2)
+        file.write(b"x")
+    with pytest.raises(nd.DataError, match="damaged"):
+        nd.Index.load(tmp_path / "seen")
+
+
+def test_an_empty_index_is_saved_too(tmp_path: Path) -> None:
+    nd.Index(similarity=0.8).save(tmp_path / "seen")
+    assert nd.Index.load(tmp_path / "seen").query([1, 2]) == []
+
+
+def test_indexes_are_merged() -> None:
+    one, two = nd.Index(similarity=0.8), nd.Index(similarity=0.5)
+    one.add(["a", "b"], [[1, 2], [3]])
+    two.add(["b", "c"], [[4], [5]])
+    one.merge(two)
+    assert [identity for identity, _ in one] == ["a", "b", "c"]
+    assert one.query([4]) == [("b", 1.0)]
+
+
+def refusals() -> Iterator[tuple[str, Any]]:
+    index = nd.Index(similarity=0.8)
+    recipe = nd.Index(similarity=0.8, recipe=nd.Recipe())
+    yield "the index was made for 0.8: use", lambda: index.query([1], 0.7)
+    yield "above 0, up to 1", lambda: index.query([1], 1.1)
+    yield "it takes feature hashes, not texts", lambda: index.query("a text")
+    yield "it takes feature hashes, not texts", lambda: index.add(["a"], ["a text"])
+    yield "use a text, or an array", lambda: recipe.add("a", 5)
+    yield "whole numbers from 0", lambda: index.query([-1])
+    yield "texts and feature hashes are mixed", lambda: recipe.add(["a", "b"], ["x", [1]])
+    yield "lists of double", lambda: index.query_batch(pa.array([[0.5]]))
+    yield "2 ids for 1 documents", lambda: index.add(["a", "b"], [[1]])
+    yield "measure is 'dice'", lambda: nd.Index(similarity=0.8, measure="dice")
+    yield "similarity is 0", lambda: nd.Index(similarity=0)
+    yield "distance belongs to one by distance", lambda: nd.Index(3, similarity=0.8)
+    yield "give similarity=0.8", lambda: nd.Index(measure="cosine")
+    yield "merge one with similarity=", lambda: index.merge(nd.Index(distance=3))
+
+
+@pytest.mark.parametrize(
+    ("message", "call"), list(refusals()), ids=lambda x: x if type(x) is str else ""
+)
+def test_bad_input_is_one_line(message: str, call: Any) -> None:
+    with pytest.raises(nd.UsageError, match=message) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+
+
+def test_another_kind_of_index_is_refused(tmp_path: Path) -> None:
+    nd.DurableIndex.open(tmp_path / "d", distance=3).close()
+    nd.DurableIndex.open(tmp_path / "s", similarity=0.8, recipe=nd.Recipe()).close()
+    opened = nd.DurableIndex.open
+    with pytest.raises(nd.UsageError, match=r"similarity is 0.8, but .* is by distance, up to 3"):
+        opened(tmp_path / "d", similarity=0.8)
+    with pytest.raises(nd.UsageError, match=r"distance is 3 and similarity 0.8"):
+        opened(tmp_path / "s", distance=3)
+    with pytest.raises(nd.UsageError, match=r"made for 0.8"):
+        opened(tmp_path / "s", similarity=0.5)
+    with pytest.raises(nd.UsageError, match=r"measure is 'cosine', but .* 'jaccard'"):
+        opened(tmp_path / "s", similarity=0.8, measure="cosine")
+    with pytest.raises(nd.RecipeError, match="documents of two recipes"):
+        opened(tmp_path / "s", recipe=nd.Recipe(ngram=2))
+    with opened(tmp_path / "s", similarity=0.9) as index:
+        assert (index.similarity, isinstance(index, nd.DurableIndex)) == (0.9, True)
+
+
+CHILD = """
+import sys, neardup as nd
+index = nd.DurableIndex.open(sys.argv[1])
+for i in range(int(sys.argv[2]), 10**6):
+    index.add([f"{i} {j}" for j in range(3)], [[10 * i + j, 5, 7] for j in range(3)])
+    if i % 7 == 6:
+        index.remove(f"{i - 1} 0")
+    index.commit()
+    print(i, flush=True)
+"""
+
+
+def test_what_was_acknowledged_survives_kills(tmp_path: Path) -> None:
+    home = tmp_path / "index"
+    nd.DurableIndex.open(home, similarity=1.0).close()
+    last = -1
+    for _ in range(4):
+        with subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(CHILD), str(home), str(last + 1)],
+            stdout=subprocess.PIPE, text=True,
+        ) as child:  # fmt: skip
+            assert child.stdout is not None
+            for line in child.stdout:
+                last = int(line)
+                if last % 29 == 28:
+                    child.kill()
+        with nd.DurableIndex.open(home) as index:
+            assert index.check() == []
+            committed = index.added // 3
+            assert committed in {last + 1, last + 2}
+            last = committed - 1
+            gone = {i - 1 for i in range(last + 1) if i % 7 == 6}
+            assert len(index) == 3 * (last + 1) - len(gone)
+            for i in range(last + 1):
+                hit = [] if i in gone else [(f"{i} 0", 1.0)]
+                assert list(index.query([10 * i, 5, 7])) == hit
