@@ -28,6 +28,7 @@ import naive
 import neardup as nd
 from neardup.index.durable.similar import follower as durable_follower
 from neardup.index.durable.similar import index as durable_similar
+from neardup.index.segment_files import SegmentFile
 from neardup.index.similar import tail as similar_tail
 from neardup.index.similar import writing as similar_writing
 from suite import JIT
@@ -389,3 +390,54 @@ def test_what_was_acknowledged_survives_kills(tmp_path: Path) -> None:
             for i in range(last + 1):
                 hit = [] if i in gone else [(f"{i} 0", 1.0)]
                 assert list(index.query([10 * i, 5, 7])) == hit
+
+
+def damaged_array(home: Path, name: str) -> None:
+    """Change one value of an array of the index's largest segment."""
+    path = max(home.glob("segment-*.nds"), key=lambda each: each.stat().st_size)
+    entry = SegmentFile(path).header["arrays"][name]
+    data = bytearray(path.read_bytes())
+    data[entry["offset"] + np.dtype(entry["dtype"]).itemsize * (entry["shape"][0] // 2)] ^= 4
+    path.write_bytes(data)
+
+
+def filled(home: Path, count: int) -> None:
+    with nd.DurableIndex.open(home, similarity=0.5) as index:
+        sets = [np.arange(10 * i, 10 * i + 12, dtype=np.uint64) for i in range(count)]
+        index.add([f"d{i}" for i in range(count)], pa.array([each.tolist() for each in sets]))
+        index.compact()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("offsets", "set_of", "members", "member_starts", "sizes", "firsts"),
+        *("order_keys", "order_ranks", "starts", "rest_starts"),
+    ],
+)
+def test_a_damaged_array_that_leads_to_others_is_refused_at_opening(
+    name: str, tmp_path: Path
+) -> None:
+    filled(tmp_path / "index", 100)
+    damaged_array(tmp_path / "index", name)
+    with pytest.raises(nd.DataError, match="is damaged"):
+        nd.DurableIndex.open(tmp_path / "index")
+
+
+@pytest.mark.parametrize("name", ["features", "entries", "numbers", "ids"])
+def test_what_is_damaged_is_not_rewritten_and_the_rest_stays_usable(
+    name: str, tmp_path: Path
+) -> None:
+    home = tmp_path / "index"
+    filled(home, 100)
+    damaged_array(home, name)
+    with nd.DurableIndex.open(home) as index:
+        for i in range(60):
+            index.add(f"new{i}", [7 << 50, i << 40])
+            index.commit()
+        assert ("new5", 1.0) in index.query([7 << 50, 5 << 40])
+        assert len(index) == 160
+        if name != "entries":  # which a merge makes anew
+            with pytest.raises(nd.DataError, match=f"damaged .in {name}"):
+                index.compact()
+            assert any(name in problem for problem in index.check())

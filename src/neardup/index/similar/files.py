@@ -42,9 +42,13 @@ class StoredSimilarSegment(Segment):
         self.written = None if dead is None else dead.copy()
         """What the folder knows of removed rows."""
 
+    def verify(self) -> None:
+        """See Segment.verify."""
+        self.file.verify(COPIED)
+
     def living_rows(self, stamp: int = NEVER - 1) -> Rows:
         """See Segment.living_rows; DataError if the file is damaged."""
-        self.file.verify(COPIED)
+        self.verify()
         return super().living_rows(stamp)
 
 

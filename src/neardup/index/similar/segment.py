@@ -199,6 +199,9 @@ class Segment:
         keep = self.died[rows] > stamp
         return FoundRows(queries[keep], rows[keep], scores[keep], cut)
 
+    def verify(self) -> None:
+        """Raise DataError if what a merge copies is damaged; in memory nothing is."""
+
     def living_rows(self, stamp: int = NEVER - 1) -> Rows:
         """Those that are there at this stamp, with all sets."""
         alive = self.alive(stamp)

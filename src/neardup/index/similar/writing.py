@@ -7,13 +7,14 @@ copied once a level in its life.
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
 
-from neardup.errors import RecipeError, UsageError
+from neardup.errors import DataError, RecipeError, UsageError
 from neardup.index.ids import IdColumn, id_array, id_kind, is_one_id
 from neardup.index.incoming import as_time
 from neardup.index.similar.incoming import many_sets
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from neardup.kernels.index.sets import Order
 
 __all__ = ["SimilarWriting"]
+
+_LOGGER: Final = logging.getLogger("neardup")
 
 SMALL_BATCH: Final = 512
 SEGMENTS_A_LEVEL: Final = 4
@@ -287,11 +290,11 @@ class SimilarWriting(SimilarQueries):
         self._state = State(tuple(segments), tail or state.tail, count, state.stamp, state.living)
 
     def _arranged(self, segments: list[Segment]) -> list[Segment]:
-        """Merge segments where it is time to."""
+        """Merge segments where it is time to; a damaged one is left as it is."""
         stack = [segment for segment in segments if segment.living]
         for i, segment in enumerate(stack):
             if 2 * segment.removed > len(segment):
-                stack[i] = merged([segment.living_rows()], self._settings)
+                (stack[i],) = self._merged_if_sound([segment])
         while len(stack) >= SEGMENTS_A_LEVEL:
             last = stack[-SEGMENTS_A_LEVEL:]
             if max(map(_level, last)) > _level(last[-1]):
@@ -299,8 +302,26 @@ class SimilarWriting(SimilarQueries):
             first = len(stack) - SEGMENTS_A_LEVEL
             while first and _level(stack[first - 1]) <= _level(last[-1]):
                 first -= 1
-            stack[first:] = [merged([each.living_rows() for each in stack[first:]], self._settings)]
+            rest = self._merged_if_sound(stack[first:])
+            if len(rest) == len(stack) - first:
+                break
+            stack[first:] = rest
         return stack
+
+    def _merged_if_sound(self, segments: list[Segment]) -> list[Segment]:
+        """The same rows, merged; up to the last damaged segment as they are."""
+        sound = 0
+        for i, each in enumerate(segments):
+            try:
+                each.verify()
+            except DataError as error:
+                _LOGGER.warning("not merged: %s", error)
+                sound = i + 1
+        rest = segments[sound:]
+        if not rest or (len(rest) == 1 and sound > 0):
+            return segments
+        rows = [each.living_rows() for each in rest]
+        return [*segments[:sound], merged(rows, self._settings)]
 
     def _compacted(self, segments: tuple[Segment, ...]) -> list[Segment]:
         rows = [each.living_rows() for each in segments if each.living]

@@ -73,6 +73,12 @@ class ReferenceIndex:
         self._against, self._matching, self._workers = against, matching, workers
         self.has_ids = read.id is not None
         self.index = DurableIndex.open(against.folder, create=False, readonly=not against.update)
+        if isinstance(self.index, DurableSimilarIndex):
+            self.index.close()
+            raise UsageError(
+                f"{against.folder} is by similarity, which --against does not take yet: make an"
+                " index of fingerprints with --distance 3 --store features"
+            )
         self._seen = self.index.snapshot()
         try:
             self._check(read)
@@ -172,11 +178,6 @@ class ReferenceIndex:
 
     def _check(self, read: ReadOptions) -> None:
         index, matching, folder = self.index, self._matching, self._against.folder
-        if isinstance(index, DurableSimilarIndex):
-            raise UsageError(
-                f"{folder} is by similarity, which --against does not take yet: make an index of"
-                " fingerprints with --distance 3 --store features"
-            )
         if index.recipe is None or index.recipe.digest != matching.recipe.digest:
             found = "none" if index.recipe is None else index.recipe.digest
             raise RecipeError(
