@@ -492,8 +492,8 @@ def test_a_pipe_that_closes_is_no_traceback(here: Here) -> None:
         f'{shlex.join(NEARDUP)} index query seen many.jsonl | head -n 1; exit "${{PIPESTATUS[0]}}"'
     )
     done = subprocess.run(["bash", "-c", script], capture_output=True, timeout=TIMEOUT, check=False)
-    assert done.returncode == 3
-    assert done.stderr.count(b"\n") == 1
+    assert done.returncode == 141
+    assert b"Traceback" not in done.stderr
 
 
 def test_the_examples_of_every_command_name_it_and_run(here: Here) -> None:
