@@ -242,11 +242,9 @@ def test_the_command_line_learns_merges_and_uses_tables(
         "--json",
     )
     with pytest.raises(UsageError, match="exclude each other"):
-        command(
-            "compare", f"{news}:1", f"{news}:2", "--recipe", tmp_path / "recipe.json", "--top", 2
-        )
+        command("fingerprint", news, "-o", output, "--recipe", tmp_path / "recipe.json", "--top", 2)
     with pytest.raises(RecipeError, match="no list of this language"):
-        command("compare", news, news, "--stopwords", "absent.txt")
+        command("compare", f"{news}:1", f"{news}:2", "--stopwords", "absent.txt")
 
 
 @pytest.mark.parametrize("table", [cli_learn, merge], ids=["learn", "merge"])

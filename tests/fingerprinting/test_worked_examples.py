@@ -137,7 +137,7 @@ def test_collisions_of_the_demo_are_those_of_the_page() -> None:
     with corpus.open("rb") as packed, gzip.open(packed) as lines:
         texts = dict.fromkeys(json.loads(line)["text"] for line in lines)
     values, n = np.ma.getdata(nd.fingerprints(list(texts)))[:, 0], len(texts)
-    page = (ROOT / "docs" / "worked-examples.md").read_text("utf-8")
+    page = (ROOT / "docs" / "design" / "worked-examples.md").read_text("utf-8")
     assert f"The {n:,} different" in page
     for width in (8, 12, 16, 20, 24, 32, 48, 64):
         _, times = np.unique(values & np.uint64((1 << width) - 1), return_counts=True)

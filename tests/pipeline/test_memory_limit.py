@@ -197,7 +197,7 @@ def test_a_signal_leaves_no_spill_file_and_the_next_run_is_right(
             time.sleep(0.005)
         process.send_signal(number)
         process.communicate()
-    assert process.returncode == (-9 if number == signal.SIGKILL else 130)
+    assert process.returncode == (-9 if number == signal.SIGKILL else 128 + number)
     assert list(spill.iterdir()) == []
     assert [x.name for x in tmp_path.iterdir()] == ["spill"]
     few = tmp_path / "few.jsonl"

@@ -243,7 +243,7 @@ def _nearest(
     for c in range(count):
         y = walk.found[c]
         reached = is_match(x, y, walk.members, sets, condition)
-        if reached > most or (reached == most and rank[y] < rank[best]):
+        if reached >= 0.0 and (reached > most or (reached == most and rank[y] < rank[best])):
             best, most = y, reached
     if best != x:
         walk.score[x] = most
