@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-import copy
-import functools
-import inspect
 import shlex
 import sys
-import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from neardup.errors import FileError, RecipeError, UnfitHashWarning, UsageError
+from neardup.errors import FileError, UsageError
 from neardup.hamming.plans.names import JOIN_PLANS, listed_plans
-from neardup.runtime.progress import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
-    from neardup.fingerprinting.recipe import Recipe
     from neardup.pipeline import ReportOptions
 
-RECIPE_PANEL = "Recipe"
 INPUT_PANEL = "Input"
 MATCH_PANEL = "What matches"
 KEEP_PANEL = "What is kept"
 RESULTS_PANEL = "Results"
 RUN_PANEL = "Running"
 
+_HUNDRED: Final = 100
 
-def _whole(least: int) -> Any:
+
+def whole(least: int) -> Any:
+    """Parser of an option: a whole number from `least` up."""
+
     def parse(value: str) -> int:
         if not str(value).isdecimal() or int(value) < least:
             raise typer.BadParameter(f"{value!r}: use a whole number from {least} up")
@@ -40,7 +35,8 @@ def _whole(least: int) -> Any:
     return parse
 
 
-def _number(value: str) -> float:
+def number_to_one(value: str) -> float:
+    """Parse a number above 0, up to 1; what a percentage may have meant is in the message."""
     text = str(value)
     try:
         number = float(text)
@@ -75,7 +71,7 @@ Distance = Annotated[
     typer.Option(
         "--distance",
         "-k",
-        parser=_whole(0),
+        parser=whole(0),
         metavar="BITS",
         help="Fingerprint bits that may differ.",
         rich_help_panel=MATCH_PANEL,
@@ -86,7 +82,7 @@ ExactDistance = Annotated[
     typer.Option(
         "--distance",
         "-k",
-        parser=_whole(0),
+        parser=whole(0),
         metavar="BITS",
         help="Match by fingerprint instead: bits that may differ.",
         rich_help_panel=MATCH_PANEL,
@@ -97,7 +93,7 @@ Similarity = Annotated[
     typer.Option(
         "--similarity",
         "-s",
-        parser=_number,
+        parser=number_to_one,
         metavar="S",
         help="Least similarity of a match. (default: 0.8)",
         rich_help_panel=MATCH_PANEL,
@@ -107,7 +103,7 @@ Verify = Annotated[
     float | None,
     typer.Option(
         "--verify",
-        parser=_number,
+        parser=number_to_one,
         metavar="S",
         help="With --distance: least similarity as well.",
         rich_help_panel=MATCH_PANEL,
@@ -123,7 +119,7 @@ Recall = Annotated[
     float,
     typer.Option(
         "--recall",
-        parser=_number,
+        parser=number_to_one,
         metavar="R",
         help="Least share of the similar pairs to find; 1 is all.",
         rich_help_panel=MATCH_PANEL,
@@ -213,7 +209,7 @@ Workers = Annotated[
     int | None,
     typer.Option(
         "--workers",
-        parser=_whole(1),
+        parser=whole(1),
         metavar="N",
         help="Threads; all processors unless given.",
         rich_help_panel=RUN_PANEL,
@@ -232,11 +228,25 @@ Plan = Annotated[
         "--plan", help=f"Search: {listed_plans(JOIN_PLANS)}.", rich_help_panel=MATCH_PANEL
     ),
 ]
+Keep = Annotated[
+    str,
+    typer.Option(
+        help="Which to keep: first, last, longest, max:FIELD or min:FIELD.",
+        rich_help_panel=KEEP_PANEL,
+    ),
+]
+Policy = Annotated[
+    str,
+    typer.Option(
+        help="greedy: drop what matches a kept one. components: transitive.",
+        rich_help_panel=KEEP_PANEL,
+    ),
+]
 ReportFrom = Annotated[
     float | None,
     typer.Option(
         "--report-from",
-        parser=_number,
+        parser=number_to_one,
         metavar="S",
         help="Least similarity that the report looks at. (default: the threshold less 0.1)",
         rich_help_panel=RESULTS_PANEL,
@@ -260,274 +270,6 @@ SummaryFile = Annotated[
         rich_help_panel=RESULTS_PANEL,
     ),
 ]
-
-RecipeFile = Annotated[
-    str | None,
-    typer.Option("--recipe", metavar="FILE", help="Recipe as JSON.", rich_help_panel=RECIPE_PANEL),
-]
-Preset = Annotated[
-    str | None,
-    typer.Option(
-        "--preset",
-        metavar="NAME",
-        help="Another library's fingerprints, such as pypi-simhash.",
-        rich_help_panel=RECIPE_PANEL,
-    ),
-]
-Tokens = Annotated[
-    str | None,
-    typer.Option(
-        help="words, chars, jieba, jieba-search, jieba-keywords or regex:PATTERN. (default: words)",
-        rich_help_panel=RECIPE_PANEL,
-    ),
-]
-Ngram = Annotated[
-    int | None,
-    typer.Option(
-        parser=_whole(1),
-        metavar="N",
-        help="Tokens a feature. (default: 3)",
-        rich_help_panel=RECIPE_PANEL,
-    ),
-]
-Weight = Annotated[
-    str | None,
-    typer.Option(
-        help="set, count, log, tfidf or textrank. (default: set)", rich_help_panel=RECIPE_PANEL
-    ),
-]
-Idf = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="For tfidf: a table of neardup idf, or one like jieba's; jieba is jieba's own.",
-        rich_help_panel=RECIPE_PANEL,
-    ),
-]
-IdfTable = Annotated[
-    str | None,
-    typer.Option(
-        "--idf", metavar="FILE", help="The table of neardup idf that the index was made with."
-    ),
-]
-Missing = Annotated[
-    str | None,
-    typer.Option(
-        help="For tfidf, a feature that is not in the table: default (its highest value; the median"
-        " of given values) or error. (default: default)",
-        rich_help_panel=RECIPE_PANEL,
-    ),
-]
-Top = Annotated[
-    int | None,
-    typer.Option(
-        parser=_whole(1),
-        metavar="N",
-        help="Keep the N heaviest features only.",
-        rich_help_panel=RECIPE_PANEL,
-    ),
-]
-Stopwords = Annotated[
-    str | None,
-    typer.Option(
-        metavar="LANGUAGE|FILE",
-        help="Tokens to remove: of a language, such as english, or of a file, one a line.",
-        rich_help_panel=RECIPE_PANEL,
-    ),
-]
-Language = Annotated[
-    str | None,
-    typer.Option(help="tr or az: fold I and İ as Turkish does.", rich_help_panel=RECIPE_PANEL),
-]
-FoldChinese = Annotated[
-    str | None,
-    typer.Option(
-        "--fold-chinese",
-        help="simplified or traditional: one way of writing Chinese.",
-        rich_help_panel=RECIPE_PANEL,
-    ),
-]
-Dictionary = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="For jieba: words that its dictionary lacks, one a line, as in jieba's own.",
-        rich_help_panel=RECIPE_PANEL,
-    ),
-]
-Hash = Annotated[
-    str | None,
-    typer.Option("--hash", help="Feature hash. (default: xxh3)", rich_help_panel=RECIPE_PANEL),
-]
-Bits = Annotated[
-    str | None, typer.Option(help="Width, or auto. (default: auto)", rich_help_panel=RECIPE_PANEL)
-]
-Normalize = Annotated[
-    str | None,
-    typer.Option(help="NFKC, NFC or none. (default: NFKC)", rich_help_panel=RECIPE_PANEL),
-]
-Casefold = Annotated[
-    bool | None,
-    typer.Option(
-        "--casefold/--no-casefold",
-        help="Fold case. (default: casefold)",
-        rich_help_panel=RECIPE_PANEL,
-        show_default=False,
-    ),
-]
-
-
-_HUNDRED: Final = 100
-_RECIPE_OPTIONS: Final = {
-    "recipe": RecipeFile,
-    "preset": Preset,
-    "tokens": Tokens,
-    "ngram": Ngram,
-    "weight": Weight,
-    "hash": Hash,
-    "bits": Bits,
-    "normalize": Normalize,
-    "casefold": Casefold,
-    "idf": Idf,
-    "missing": Missing,
-    "top": Top,
-    "stopwords": Stopwords,
-    "language": Language,
-    "fold_chinese": FoldChinese,
-    "dictionary": Dictionary,
-}
-
-
-_SHOWN: Final = ("recipe", "preset", "tokens", "ngram")
-_MORE: Final = "\n\n    Further options of the recipe are those of neardup fingerprint."
-
-
-def takes_recipe(
-    *, without: Collection[str] = (), all_shown: bool = False
-) -> Callable[[Callable[..., None]], Any]:
-    """Decorate a command: the recipe's options join its own, it gets `made`, the recipe of them.
-
-    Args:
-        without: Options that the command does not take.
-        all_shown: The help shows all of them; unless set, the first few, and where the others are.
-    """
-    options: dict[str, Any] = {
-        name: kind if all_shown or name in _SHOWN else _hidden(kind)
-        for name, kind in _RECIPE_OPTIONS.items()
-        if name not in without
-    }
-
-    def decorate(command: Callable[..., None]) -> Any:
-        @functools.wraps(command)
-        def run(**given: Any) -> None:
-            fields = {name: given.pop(name) for name in options}
-            command(**given, made=make_recipe(fields.pop("recipe"), **fields))
-
-        hints = get_type_hints(command, localns={"Recipe": Any}, include_extras=True)
-        keyword = inspect.Parameter.KEYWORD_ONLY
-        own = [
-            parameter.replace(kind=keyword, annotation=hints[name])
-            for name, parameter in inspect.signature(command).parameters.items()
-            if name != "made"
-        ]
-        added = [
-            inspect.Parameter(name, keyword, default=None, annotation=kind)
-            for name, kind in options.items()
-        ]
-        signature = inspect.Signature([*own, *added])
-        if not all_shown and run.__doc__:
-            prose, example, rest = run.__doc__.partition("\n\n    Example")
-            run.__doc__ = f"{prose}{_MORE}{example}{rest}"
-        run.__signature__ = signature  # type: ignore[attr-defined]
-        run.__annotations__ = {x.name: x.annotation for x in signature.parameters.values()}
-        return run
-
-    return decorate
-
-
-def _hidden(kind: Any) -> Any:
-    """An option that works and is not in the help."""
-    value, info = get_args(kind)
-    info = copy.copy(info)
-    info.hidden = True
-    return Annotated[value, info]
-
-
-def make_recipe(path: str | None, **fields: Any) -> Recipe:
-    """Make the recipe of a file, of a preset or of the single options; None is not given.
-
-    Raises:
-        UsageError: If both a file and single options are given, or a width is no number.
-        FileError: If the file cannot be read.
-        RecipeError: If the recipe cannot be.
-    """
-    from neardup.fingerprinting.recipe import Recipe
-
-    given = {name: value for name, value in fields.items() if value is not None}
-    _read_bits(given)
-    _read_words(given)
-    if path is None and "preset" in given:
-        from neardup.fingerprinting.presets import preset
-
-        return preset(given.pop("preset"), **given)
-    if path is None:
-        return _told(lambda: Recipe(**given))
-    given.pop("idf", None)  # the file names the table, and this was where it is
-    if given:
-        raise UsageError(f"--recipe and --{next(iter(given))} exclude each other: edit the file")
-    try:
-        data = Path(path).read_bytes()
-        return _told(lambda: Recipe.from_json(data))
-    except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror}") from None
-    except RecipeError as error:
-        raise RecipeError(f"{path}: {error}") from None
-
-
-def _told(make: Callable[[], Recipe]) -> Recipe:
-    """Make a recipe; its warnings become a line each."""
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always", UnfitHashWarning)
-        made = make()
-    for warning in told:
-        typer.echo(f"neardup: warning: {shown(str(warning.message))}", err=True)
-    return made
-
-
-def _read_bits(given: dict[str, Any]) -> None:
-    bits = given.pop("bits", "auto")
-    if bits != "auto":
-        if not bits.isdecimal():
-            raise UsageError(f"--bits is {bits!r}: use a whole number or auto")
-        given["bits"] = int(bits)
-
-
-def load_idf(path: str | None) -> None:
-    """Load the table of document frequencies that an index's recipe names, for this process.
-
-    Raises:
-        FileError, DataError: If it is none.
-    """
-    if path is not None:
-        from neardup.features.frequencies import load_table
-
-        load_table(path)
-
-
-def _read_words(given: dict[str, Any]) -> None:
-    """Put the digest of a table and the words of a file in the place of their paths."""
-    if given.get("idf", "jieba").partition(":")[0] != "jieba":
-        from neardup.features.frequencies import load_table
-
-        given["idf"] = load_table(given["idf"]).digest
-    if Path(given.get("stopwords", "")).is_file():
-        from neardup.features.stopwords import read_stop_words
-
-        given["stopwords"] = read_stop_words(given["stopwords"])
-    if "dictionary" in given:
-        from neardup.features.jieba_words import read_dictionary
-
-        given["dictionary"] = read_dictionary(given["dictionary"])
 
 
 def report_options(

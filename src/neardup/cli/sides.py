@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from neardup.cli import options as shared
+from neardup.cli.recipe_options import RECIPE_PANEL
 from neardup.errors import UsageError
 
 __all__ = ["TextA", "TextB", "Tops", "texts", "tops", "two_texts"]
@@ -23,7 +24,7 @@ Tops = Annotated[
         "--top",
         metavar="N",
         help="Keep the N heaviest features only; given twice, of A and of B.",
-        rich_help_panel=shared.RECIPE_PANEL,
+        rich_help_panel=RECIPE_PANEL,
         show_default=False,
     ),
 ]

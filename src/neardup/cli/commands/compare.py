@@ -8,6 +8,7 @@ import typer
 
 from neardup.cli import options as shared
 from neardup.cli import sides
+from neardup.cli.recipe_options import takes_recipe
 
 if TYPE_CHECKING:
     from neardup.fingerprinting.recipe import Recipe
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["compare"]
 
 
-@shared.takes_recipe(without=("top",))
+@takes_recipe(without=("top",))
 def compare(
     documents: Annotated[
         list[str] | None,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from neardup.cli import options as shared
+from neardup.cli.recipe_options import takes_recipe
 from neardup.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["dedup"]
 
 
-@shared.takes_recipe()
+@takes_recipe()
 def dedup(
     inputs: shared.Inputs,
     output: Annotated[
@@ -41,20 +42,8 @@ def dedup(
     delimiter: shared.Delimiter = None,
     encoding: shared.Encoding = None,
     extract: shared.Extract = None,
-    keep: Annotated[
-        str,
-        typer.Option(
-            help="Which to keep: first, last, longest, max:FIELD or min:FIELD.",
-            rich_help_panel=shared.KEEP_PANEL,
-        ),
-    ] = "first",
-    policy: Annotated[
-        str,
-        typer.Option(
-            help="greedy: drop what matches a kept one. components: transitive.",
-            rich_help_panel=shared.KEEP_PANEL,
-        ),
-    ] = "greedy",
+    keep: shared.Keep = "first",
+    policy: shared.Policy = "greedy",
     duplicates: Annotated[
         str | None,
         typer.Option(

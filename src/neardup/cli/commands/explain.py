@@ -12,6 +12,7 @@ import typer
 
 from neardup.cli import options as shared
 from neardup.cli import sides
+from neardup.cli.recipe_options import takes_recipe
 from neardup.cli.screen import echo
 from neardup.errors import UsageError
 
@@ -27,7 +28,7 @@ _ONE, _ZERO, _UP, _DOWN = "bold green", "dim", "green", "red"
 _SUM: Final = re.compile(r"(?<= )-?\d[\d.e+]*(?= |$)")
 
 
-@shared.takes_recipe(without=("top",))
+@takes_recipe(without=("top",))
 def explain(
     documents: Annotated[
         list[str] | None,

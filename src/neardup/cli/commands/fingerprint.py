@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from neardup.cli import options as shared
+from neardup.cli.recipe_options import takes_recipe
 from neardup.errors import UsageError
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["fingerprint"]
 
 
-@shared.takes_recipe(all_shown=True)
+@takes_recipe(all_shown=True)
 def fingerprint(
     inputs: shared.Inputs,
     output: Annotated[

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from neardup.cli import options as shared
+from neardup.cli.recipe_options import takes_recipe
 from neardup.cli.screen import echo
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ _Output = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Ta
 
 
 @app.command()
-@shared.takes_recipe(without=("preset", "weight", "hash", "bits", "idf", "missing", "top"))
+@takes_recipe(without=("preset", "weight", "hash", "bits", "idf", "missing", "top"))
 def learn(
     inputs: shared.Inputs,
     output: _Output,

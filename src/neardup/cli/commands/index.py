@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from neardup.cli import options as shared
+from neardup.cli.recipe_options import IdfTable, load_idf, takes_recipe
 from neardup.cli.screen import echo
 from neardup.errors import DataError, NeardupError, UsageError
 from neardup.hamming.plans.names import SEARCH_PLANS, listed_plans
@@ -64,7 +65,7 @@ _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 @app.command()
-@shared.takes_recipe()
+@takes_recipe()
 def create(
     folder: _Folder,
     similarity: _Least = None,
@@ -140,7 +141,7 @@ def add(
         typer.Option("--foreign", help="Take fingerprints of no known recipe as the index's."),
     ] = False,
     verify: _Verify = False,
-    idf: shared.IdfTable = None,
+    idf: IdfTable = None,
     json: shared.Json = False,
 ) -> None:
     """Store the documents of files, or of fingerprint files; an id that is stored is replaced.
@@ -162,7 +163,7 @@ def add(
     from neardup.index import DurableIndex
     from neardup.pipeline.index import Numbers, add_files
 
-    shared.load_idf(idf)
+    load_idf(idf)
     is_number = fingerprint_field is not None
     fields = (fingerprint_field,) if fingerprint_field else shared.text_fields(text)
     read = ReadOptions(fields, id_field, skip)
@@ -233,7 +234,7 @@ def query(
     on_error: shared.OnError = "stop",
     rejects: shared.RejectsFile = None,
     verify: _Verify = False,
-    idf: shared.IdfTable = None,
+    idf: IdfTable = None,
     json: shared.Json = False,
 ) -> None:
     """Find what is stored near a text, a fingerprint, or each document of files.
@@ -263,7 +264,7 @@ def query(
     from neardup.pipeline.index import ask_files
     from neardup.pipeline.run.similar_index import Reach, ask_one
 
-    shared.load_idf(idf)
+    load_idf(idf)
     reach = Reach(distance, limit, similarity)
     with DurableIndex.open(folder, readonly=True, verify=verify) as index:
         if single:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from neardup.cli import options as shared
+from neardup.cli.recipe_options import takes_recipe
 
 if TYPE_CHECKING:
     from neardup.fingerprinting.recipe import Recipe
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["report"]
 
 
-@shared.takes_recipe()
+@takes_recipe()
 def report(
     duplicates: Annotated[
         str,
@@ -33,8 +34,8 @@ def report(
     distance: shared.ExactDistance = None,
     verify: shared.Verify = None,
     measure: shared.Measure = "jaccard",
-    policy: Annotated[str, typer.Option(help="As the run had it.")] = "greedy",
-    keep: Annotated[str, typer.Option(help="As the run had it.")] = "first",
+    policy: shared.Policy = "greedy",
+    keep: shared.Keep = "first",
     text: shared.TextField = "text",
     id_field: shared.IdField = None,
     within: shared.Within = None,
