@@ -4,13 +4,13 @@ One file for each thing that a user asks for: `deduplicate`, `fingerprint`, `pai
 `run` has what they share, `evidence` what is looked at afterwards.
 """
 
-from neardup.pipeline.deduplicate import DedupResult, Outputs, dedup, dedup_files, dedup_texts
-from neardup.pipeline.evidence.gather import ReportOptions
+from neardup.pipeline.deduplicate import DedupResult, dedup, dedup_files, dedup_texts
 from neardup.pipeline.fingerprint import fingerprint_files
 from neardup.pipeline.new_pairs import new_pairs_file
 from neardup.pipeline.pair_files import clusters_file, pairs_file
 from neardup.pipeline.report_again import Inputs, report_files
 from neardup.pipeline.run.against import Against
+from neardup.pipeline.run.outputs import Outputs, ReportOptions
 from neardup.pipeline.run.resources import Resources
 from neardup.pipeline.similar_texts import similar_pairs
 

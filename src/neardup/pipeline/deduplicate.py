@@ -12,25 +12,13 @@ from __future__ import annotations
 import os
 import warnings
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from neardup.documents import (
-    InputFormat,
-    ReadOptions,
-    Rejects,
-    is_folder,
-    plan_outputs,
-    write_outputs,
-    write_table,
-)
+from neardup.documents import InputFormat, ReadOptions, Rejects
 from neardup.errors import DoubtfulResultWarning, UsageError
 from neardup.fingerprinting.recipe import Recipe
-from neardup.pipeline.evidence.gather import Decided, ReportOptions
+from neardup.pipeline.evidence.gather import Decided
 from neardup.pipeline.evidence.pairs import texts_at
 from neardup.pipeline.evidence.write import check_report, with_source, write_report
 from neardup.pipeline.report_again import Inputs
@@ -44,13 +32,16 @@ from neardup.pipeline.run.folder.state import RunFolder
 from neardup.pipeline.run.in_memory import InMemory, check_documents
 from neardup.pipeline.run.matching import Matching
 from neardup.pipeline.run.new_documents import NewDocuments
-from neardup.pipeline.run.resources import Resources
-from neardup.pipeline.run.results import (
-    CLUSTERS,
-    ROWS_A_BATCH,
-    cluster_batches,
-    duplicates_table,
+from neardup.pipeline.run.outputs import (
+    Outputs,
+    ReportOptions,
+    check_outputs,
+    less_published,
+    write_kept,
+    write_result_tables,
 )
+from neardup.pipeline.run.resources import Resources
+from neardup.pipeline.run.results import duplicates_table
 from neardup.pipeline.run.steps import open_inputs, output_set, read_all, summarise, told
 from neardup.runtime.memory import memory_bytes
 from neardup.runtime.progress import Quiet, Stopwatch
@@ -58,43 +49,10 @@ from neardup.runtime.progress import Quiet, Stopwatch
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pyarrow as pa
-
-    from neardup.documents import OutputSet, Source
-    from neardup.documents.addresses import Addresses
     from neardup.pipeline.run.matching import Grouping
     from neardup.runtime.progress import Progress
 
 __all__ = ["DedupResult", "Outputs", "dedup", "dedup_files", "dedup_texts"]
-
-
-@dataclass(frozen=True, slots=True)
-class Outputs:
-    """Where to write; None writes nothing of the kind.
-
-    Args:
-        kept: A file, "-" or a folder for the kept documents.
-        duplicates: Table file with one row for each dropped document.
-        clusters: Table file with one row for each document.
-        rejects: JSON lines of the records that could not be used.
-        csv_safe: Put a quote (') before cells of CSV tables that a spreadsheet would compute.
-        report: A page about the run.
-    """
-
-    kept: str | None = None
-    duplicates: str | None = None
-    clusters: str | None = None
-    rejects: str | None = None
-    csv_safe: bool = False
-    report: ReportOptions | None = None
-
-    @property
-    def tables(self) -> list[str]:
-        """The paths beside the kept documents'."""
-        paths = [
-            path for path in (self.duplicates, self.clusters, self.rejects) if path is not None
-        ]
-        return paths if self.report is None else paths + self.report.paths
 
 
 def dedup(  # noqa: PLR0913
@@ -262,8 +220,8 @@ def dedup_files(
             folder.begin(run_facts(sources, matching, read, format_name, index))
         written = stack.enter_context(output_set(sources, resources, folder))
         if folder is not None and folder.was_publishing:
-            outputs = _less_published(sources, outputs)
-        _check_outputs(sources, outputs, written)
+            outputs = less_published(sources, outputs)
+        check_outputs(sources, outputs, written)
         rejects = Rejects(outputs.rejects, written)
         resume = None if folder is None else Resume(folder, matching.recipe.words)
         needs = outputs.report is not None or (known is not None and known.needs_features)
@@ -283,8 +241,8 @@ def dedup_files(
             batch = NewDocuments(known, collection, values, grouping, folder, last.first)
         watch.begin("write")
         table = duplicates_table(values, grouping, collection.addresses)
-        kept = _write_kept(sources, grouping, counts, outputs, written)
-        _write_tables(table, grouping, collection.addresses, outputs, written)
+        kept = write_kept(sources, grouping, counts, outputs, written)
+        write_result_tables(table, grouping, collection.addresses, outputs, written)
         run = Decided(collection, values, grouping, matching, rejects.count, read.within)
         write_report(run, outputs.report, partial(texts_at, sources, read), written)
         if last is not None and last.first is None:
@@ -339,52 +297,6 @@ def _decided(
     if folder is not None:
         folder.save_grouping(grouping)
     return grouping
-
-
-def _write_kept(
-    sources: Sequence[Source],
-    grouping: Grouping,
-    counts: Sequence[int],
-    outputs: Outputs,
-    written: OutputSet,
-) -> list[str]:
-    if outputs.kept is None:
-        return []
-    masks = np.split(grouping.kept, np.cumsum(counts)[:-1])
-    return write_outputs(sources, masks, outputs.kept, written)
-
-
-def _write_tables(
-    duplicates: pa.Table,
-    grouping: Grouping,
-    addresses: Addresses,
-    outputs: Outputs,
-    written: OutputSet,
-) -> None:
-    if outputs.duplicates is not None:
-        rows = duplicates.to_batches(ROWS_A_BATCH)
-        safe = outputs.csv_safe
-        write_table(written, outputs.duplicates, duplicates.schema, rows, csv_safe=safe)
-    if outputs.clusters is not None:
-        batches = cluster_batches(grouping, addresses)
-        write_table(written, outputs.clusters, CLUSTERS, batches, csv_safe=outputs.csv_safe)
-
-
-def _check_outputs(sources: Sequence[Source], outputs: Outputs, written: OutputSet) -> None:
-    """Refuse now what could not be written after hours of reading."""
-    planned = [] if outputs.kept is None else plan_outputs(sources, outputs.kept)
-    into_folder = outputs.kept is not None and is_folder(outputs.kept)
-    for path in outputs.tables + [path for path, _ in planned if not into_folder]:
-        written.check(path)
-
-
-def _less_published(sources: Sequence[Source], outputs: Outputs) -> Outputs:
-    """Leave a folder of text files alone if it is there: it appeared whole before the kill."""
-    kept = outputs.kept
-    is_tree = kept is not None and sources[0].format == "text" and Path(kept).is_dir()
-    if kept is not None and is_tree and any(Path(kept).iterdir()):
-        return replace(outputs, kept=None)
-    return outputs
 
 
 def dedup_texts(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -13,6 +13,7 @@ from neardup.documents import ReadOptions, Rejects, open_sources
 from neardup.errors import UsageError
 from neardup.hamming.plans.join import plan_pairs
 from neardup.pipeline.run.collection import Collection
+from neardup.pipeline.run.summary import Record
 from neardup.similarity.feature_sets import Work
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ WRITE_BYTES_A_SECOND: Final = 1e9
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Record):
     """A plan, and what it is expected to take; figures but the first two are extrapolated.
 
     Args:
@@ -62,10 +63,6 @@ class Estimate:
     memory: int
     disk: int
     seconds: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything, for `--json`."""
-        return asdict(self)
 
     def __str__(self) -> str:
         """A few lines for people."""

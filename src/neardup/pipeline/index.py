@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -25,7 +25,7 @@ from neardup.pipeline.run.similar_index import (
     check_reach,
 )
 from neardup.pipeline.run.steps import open_inputs, output_set
-from neardup.pipeline.run.summary import QuerySummary
+from neardup.pipeline.run.summary import IndexSummary, QuerySummary
 from neardup.runtime.progress import Quiet, Stopwatch
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from neardup.index.writing import BaseIndex
     from neardup.runtime.progress import Progress
 
-__all__ = ["HITS", "IndexSummary", "Numbers", "Reach", "add_files", "ask_files"]
+__all__ = ["HITS", "Numbers", "Reach", "add_files", "ask_files"]
 
 ROWS_A_COMMIT: Final = 1 << 17
 _MASK64: Final = (1 << 64) - 1
@@ -58,48 +58,6 @@ class Numbers:
 
     is_text: bool = False
     foreign: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class IndexSummary:
-    """What was added in numbers; stored + seen + empty + rejected = records read.
-
-    Args:
-        read: Records seen, good and bad.
-        stored: Documents stored.
-        replaced: Of these, those whose id was stored before, also by this run.
-        seen: Documents left out because a near one was stored (only with `if_new`).
-        empty: Documents without tokens, which match nothing and are not stored.
-        rejected: Records that could not be used.
-        documents: Documents in the index now.
-        seconds: Time of each step and, as `total`, of all.
-    """
-
-    read: int
-    stored: int
-    replaced: int
-    seen: int
-    empty: int
-    rejected: int
-    documents: int
-    seconds: dict[str, float]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything, for `--json`."""
-        return asdict(self)
-
-    def __str__(self) -> str:
-        """A few lines for people."""
-        told = f" ({self.replaced:,} replaced)" if self.replaced else ""
-        told += f", {self.seen:,} seen before" if self.seen else ""
-        return "\n".join(
-            [
-                f"read      {self.read:>12,} ({self.rejected:,} rejected, {self.empty:,} empty)",
-                f"stored    {self.stored:>12,}{told}",
-                f"index     {self.documents:>12,} documents",
-                f"seconds   {self.seconds['total']:.2f}",
-            ]
-        )
 
 
 def add_files(

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from neardup.documents import Batch, InputFormat, ReadOptions
-    from neardup.pipeline.evidence.gather import ReportOptions
     from neardup.pipeline.run.matching import Matching
+    from neardup.pipeline.run.outputs import ReportOptions
     from neardup.pipeline.run.resources import Resources
     from neardup.runtime.progress import Progress
 

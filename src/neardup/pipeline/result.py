@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.errors import UsageError
-from neardup.pipeline.evidence.gather import ReportOptions
 from neardup.pipeline.evidence.named_texts import texts_of
 from neardup.pipeline.evidence.removed import RemovedDocument
 from neardup.pipeline.report_again import Inputs, report_of
+from neardup.pipeline.run.outputs import ReportOptions
 from neardup.pipeline.run.results import CLUSTERS, cluster_batches
 
 if TYPE_CHECKING:

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from neardup.documents import ReadOptions, Source
-    from neardup.pipeline.deduplicate import Outputs
     from neardup.pipeline.run.matching import Matching
+    from neardup.pipeline.run.outputs import Outputs
     from neardup.runtime.progress import Progress
 
 __all__ = ["dedup_files", "settings_of"]

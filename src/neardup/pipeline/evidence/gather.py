@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
     from neardup.pipeline.run.collection import Collection
     from neardup.pipeline.run.matching import Grouping, Matching
+    from neardup.pipeline.run.outputs import ReportOptions
 
-__all__ = ["Decided", "ReportOptions", "gather"]
+__all__ = ["Decided", "gather"]
 
 BORDER_PAIRS: Final = 20
 CLUSTERS_SHOWN: Final = 10
@@ -32,32 +33,6 @@ LOST_DOCUMENTS: Final = 10
 TEMPLATE_PAIRS: Final = 3
 TEMPLATE_WORDS: Final = 8
 TEMPLATE_CHARACTERS: Final = 120
-
-
-@dataclass(frozen=True, slots=True)
-class ReportOptions:
-    """What to write about a run.
-
-    Args:
-        path: The page.
-        lowest: Where its thresholds begin; 0.1 below the run's own unless given.
-        source: Field by which documents are counted; `within` or the input unless given.
-        summary: Write the numbers to this JSON file as well.
-        command: What repeats the run; shown if given.
-        seed: Of the clusters shown at random.
-    """
-
-    path: str
-    lowest: float | None = None
-    source: str | None = None
-    summary: str | None = None
-    command: str | None = None
-    seed: int = 0
-
-    @property
-    def paths(self) -> list[str]:
-        """The files that are written."""
-        return [self.path] if self.summary is None else [self.path, self.summary]
 
 
 @dataclass(frozen=True, slots=True)

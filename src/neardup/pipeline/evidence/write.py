@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from neardup.errors import UsageError
-from neardup.pipeline.evidence.gather import Decided, ReportOptions, gather
+from neardup.pipeline.evidence.gather import Decided, gather
 from neardup.pipeline.evidence.levels import lowest_threshold
 from neardup.pipeline.report import page
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from neardup.documents import OutputSet, ReadOptions
     from neardup.pipeline.run.against import Against
     from neardup.pipeline.run.matching import Matching
+    from neardup.pipeline.run.outputs import ReportOptions
 
 __all__ = ["check_report", "with_source", "write_report"]
 

@@ -8,14 +8,44 @@ from typing import Any, Final
 
 from neardup.runtime.progress import shown
 
-__all__ = ["ClustersSummary", "FingerprintSummary", "PairsSummary", "QuerySummary", "Summary"]
+__all__ = [
+    "ClustersSummary",
+    "FingerprintSummary",
+    "IndexSummary",
+    "PairsSummary",
+    "QuerySummary",
+    "Record",
+    "Summary",
+]
 
 _LARGE: Final = 1_000_000
 _MOST_LINES: Final = 5
 
 
+class Record:
+    """What a run did in numbers: a frozen dataclass that can be printed and be JSON."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, for `--json`."""
+        return asdict(self)  # type: ignore[call-overload,no-any-return]  # only dataclasses derive
+
+
+class ReadingRecord(Record):
+    """Of a run that reads `nbytes` of input."""
+
+    __slots__ = ()
+    nbytes: int
+    seconds: dict[str, float]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, for `--json`."""
+        return Record.to_dict(self) | {"megabytes_per_second": round(_rate(self), 1)}
+
+
 @dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(ReadingRecord):
     """The result of one run in numbers; kept + dropped + rejected = read, always.
 
     Args:
@@ -47,10 +77,6 @@ class Summary:
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything, for `--json`."""
-        return asdict(self) | {"megabytes_per_second": round(_rate(self), 1)}
-
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
 
@@ -68,7 +94,7 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
-class FingerprintSummary:
+class FingerprintSummary(ReadingRecord):
     """What `neardup fingerprint` did in numbers; documents + rejected = records read, always.
 
     Args:
@@ -95,10 +121,6 @@ class FingerprintSummary:
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything, for `--json`."""
-        return asdict(self) | {"megabytes_per_second": round(_rate(self), 1)}
-
     def __str__(self) -> str:
         """A few lines for people."""
         return _lines(
@@ -111,7 +133,7 @@ class FingerprintSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class PairsSummary:
+class PairsSummary(Record):
     """What `neardup pairs` found in numbers.
 
     Args:
@@ -134,17 +156,13 @@ class PairsSummary:
     spilled: int
     seconds: dict[str, float]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything, for `--json`."""
-        return asdict(self)
-
     def __str__(self) -> str:
         """Two lines for people."""
         return _found(f"{self.pairs:,} pairs", self)
 
 
 @dataclass(frozen=True, slots=True)
-class ClustersSummary:
+class ClustersSummary(Record):
     """What `neardup pairs --clusters` found in numbers.
 
     Args:
@@ -167,17 +185,51 @@ class ClustersSummary:
     output: str
     seconds: dict[str, float]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything, for `--json`."""
-        return asdict(self)
-
     def __str__(self) -> str:
         """Two lines for people."""
         return _found(f"{self.kept:,} kept", self)
 
 
 @dataclass(frozen=True, slots=True)
-class QuerySummary:
+class IndexSummary(Record):
+    """What was added in numbers; stored + seen + empty + rejected = records read.
+
+    Args:
+        read: Records seen, good and bad.
+        stored: Documents stored.
+        replaced: Of these, those whose id was stored before, also by this run.
+        seen: Documents left out because a near one was stored (only with `if_new`).
+        empty: Documents without tokens, which match nothing and are not stored.
+        rejected: Records that could not be used.
+        documents: Documents in the index now.
+        seconds: Time of each step and, as `total`, of all.
+    """
+
+    read: int
+    stored: int
+    replaced: int
+    seen: int
+    empty: int
+    rejected: int
+    documents: int
+    seconds: dict[str, float]
+
+    def __str__(self) -> str:
+        """A few lines for people."""
+        told = f" ({self.replaced:,} replaced)" if self.replaced else ""
+        told += f", {self.seen:,} seen before" if self.seen else ""
+        return "\n".join(
+            [
+                f"read      {self.read:>12,} ({self.rejected:,} rejected, {self.empty:,} empty)",
+                f"stored    {self.stored:>12,}{told}",
+                f"index     {self.documents:>12,} documents",
+                f"seconds   {self.seconds['total']:.2f}",
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySummary(Record):
     """What an index was asked by files, and how often it answered.
 
     Args:
@@ -199,10 +251,6 @@ class QuerySummary:
     rejected: int
     seconds: dict[str, float]
     output: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything, for `--json`."""
-        return asdict(self)
 
     def __str__(self) -> str:
         """A line for each."""
@@ -236,7 +284,7 @@ def _first(lines: list[str]) -> list[str]:
     )
 
 
-def _rate(run: Summary | FingerprintSummary) -> float:
+def _rate(run: ReadingRecord) -> float:
     """Megabytes (10**6 bytes) of input a second."""
     return run.nbytes / 1e6 / max(run.seconds.get("total", 0.0), 1e-9)
 

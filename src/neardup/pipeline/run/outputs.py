@@ -1,0 +1,133 @@
+"""Where a run over files writes, and the writing of what it decided."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neardup.documents import is_folder, plan_outputs, write_outputs, write_table
+from neardup.pipeline.run.results import CLUSTERS, ROWS_A_BATCH, cluster_batches
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
+    from neardup.documents import OutputSet, Source
+    from neardup.documents.addresses import Addresses
+    from neardup.pipeline.run.matching import Grouping
+
+__all__ = [
+    "Outputs",
+    "ReportOptions",
+    "check_outputs",
+    "less_published",
+    "write_kept",
+    "write_result_tables",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportOptions:
+    """What to write about a run.
+
+    Args:
+        path: The page.
+        lowest: Where its thresholds begin; 0.1 below the run's own unless given.
+        source: Field by which documents are counted; `within` or the input unless given.
+        summary: Write the numbers to this JSON file as well.
+        command: What repeats the run; shown if given.
+        seed: Of the clusters shown at random.
+    """
+
+    path: str
+    lowest: float | None = None
+    source: str | None = None
+    summary: str | None = None
+    command: str | None = None
+    seed: int = 0
+
+    @property
+    def paths(self) -> list[str]:
+        """The files that are written."""
+        return [self.path] if self.summary is None else [self.path, self.summary]
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """Where to write; None writes nothing of the kind.
+
+    Args:
+        kept: A file, "-" or a folder for the kept documents.
+        duplicates: Table file with one row for each dropped document.
+        clusters: Table file with one row for each document.
+        rejects: JSON lines of the records that could not be used.
+        csv_safe: Put a quote (') before cells of CSV tables that a spreadsheet would compute.
+        report: A page about the run.
+    """
+
+    kept: str | None = None
+    duplicates: str | None = None
+    clusters: str | None = None
+    rejects: str | None = None
+    csv_safe: bool = False
+    report: ReportOptions | None = None
+
+    @property
+    def tables(self) -> list[str]:
+        """The paths beside the kept documents'."""
+        paths = [
+            path for path in (self.duplicates, self.clusters, self.rejects) if path is not None
+        ]
+        return paths if self.report is None else paths + self.report.paths
+
+
+def write_kept(
+    sources: Sequence[Source],
+    grouping: Grouping,
+    counts: Sequence[int],
+    outputs: Outputs,
+    written: OutputSet,
+) -> list[str]:
+    """Write the kept documents of each source, where they are asked for; the paths written."""
+    if outputs.kept is None:
+        return []
+    masks = np.split(grouping.kept, np.cumsum(counts)[:-1])
+    return write_outputs(sources, masks, outputs.kept, written)
+
+
+def write_result_tables(
+    duplicates: pa.Table,
+    grouping: Grouping,
+    addresses: Addresses,
+    outputs: Outputs,
+    written: OutputSet,
+) -> None:
+    """Write the tables of duplicates and of clusters, where they are asked for."""
+    if outputs.duplicates is not None:
+        rows = duplicates.to_batches(ROWS_A_BATCH)
+        safe = outputs.csv_safe
+        write_table(written, outputs.duplicates, duplicates.schema, rows, csv_safe=safe)
+    if outputs.clusters is not None:
+        batches = cluster_batches(grouping, addresses)
+        write_table(written, outputs.clusters, CLUSTERS, batches, csv_safe=outputs.csv_safe)
+
+
+def check_outputs(sources: Sequence[Source], outputs: Outputs, written: OutputSet) -> None:
+    """Refuse now what could not be written after hours of reading."""
+    planned = [] if outputs.kept is None else plan_outputs(sources, outputs.kept)
+    into_folder = outputs.kept is not None and is_folder(outputs.kept)
+    for path in outputs.tables + [path for path, _ in planned if not into_folder]:
+        written.check(path)
+
+
+def less_published(sources: Sequence[Source], outputs: Outputs) -> Outputs:
+    """Leave a folder of text files alone if it is there: it appeared whole before the kill."""
+    kept = outputs.kept
+    is_tree = kept is not None and sources[0].format == "text" and Path(kept).is_dir()
+    if kept is not None and is_tree and any(Path(kept).iterdir()):
+        return replace(outputs, kept=None)
+    return outputs
