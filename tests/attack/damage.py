@@ -10,6 +10,8 @@ import sys
 import traceback
 from typing import TYPE_CHECKING, Any, Final
 
+import pytest
+
 import neardup as nd
 from neardup.errors import NeardupError
 
@@ -25,7 +27,7 @@ SECONDS: Final = 60
 
 
 def make_index(folder: Path, kind: str, rng: Random, rows: int = 1200) -> Any:
-    """An index with segments, removed rows, a log and contents; ids are of a kind."""
+    """An index with a segment, marks of removed rows, a log and contents; ids are of a kind."""
     plan, store = {"int": ("blocks", "features"), "str": ("auto", "text")}[kind]
     recipe = nd.Recipe(ngram=1)
     name = (lambda i: 3 * i % 65537) if kind == "int" else (lambda i: f"né-{i * 7919 % 99991}")
@@ -37,6 +39,10 @@ def make_index(folder: Path, kind: str, rng: Random, rows: int = 1200) -> Any:
             index.commit()
         index.remove([name(i) for i in range(0, rows, 17)])
         index.compact()
+        index.remove([name(i) for i in range(7, rows, 99) if i % 17])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("neardup.index.durable.index.CHECKPOINT_ROWS", 1)
+            index.commit()  # marks them
         index.remove([name(i) for i in range(5, rows, 99) if i % 17])
         more = range(rows, rows + 40)
         index.add([name(i) for i in more], [f"more {i}" for i in more])
@@ -81,16 +87,17 @@ def verdict(folder: Path, expected: Any) -> int:
             return WRONG
 
     plain = asked(lambda: answers(folder))
-    problems = _problems(folder)
+    problems = problems_of(folder)
     if asked(lambda: answers(folder, verify=True)) == WRONG:
         return SILENT
     rewritten = asked(lambda: compacted(folder))
-    if rewritten == WRONG and not _problems(folder):
+    if rewritten == WRONG and not problems_of(folder):
         return SILENT
     return SILENT if plain == WRONG and not problems else plain
 
 
-def _problems(folder: Path) -> list[str]:
+def problems_of(folder: Path) -> list[str]:
+    """What `check` finds."""
     try:
         with nd.DurableIndex.open(folder, readonly=True, create=False) as index:
             return index.check()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -125,13 +126,17 @@ def _check_rows(
     numbers, ids = _living(files, changes)
     if len(ids) and IdColumn(ids).repeated() is not None:
         problems.append(f"{store.path}: an id is stored twice: {REMEDY}")
-    stray = np.setdiff1d(store.content_numbers(), numbers, assume_unique=True)
-    broken = store.damaged_contents()
-    if broken:
-        problems.append(f"{store.path}: {broken:,} contents are damaged: {REMEDY}")
+    return problems + _check_contents(store, numbers)
+
+
+def _check_contents(store: Store, numbers: Any) -> list[str]:
+    """Contents are as they were written, and belong to documents."""
+    with contextlib.closing(store.pin()) as reading:
+        kept, found = reading.check_contents()
+    stray = np.setdiff1d(kept, numbers, assume_unique=True)
     if len(stray):
-        problems.append(f"{store.path}: {len(stray):,} contents belong to no document: {REMEDY}")
-    return problems
+        found.append(f"{len(stray):,} contents belong to no document")
+    return [f"{store.path}: {each}: {REMEDY}" for each in found]
 
 
 def _living(files: list[SegmentFile], changes: Changes) -> tuple[Any, Any]:

@@ -317,9 +317,15 @@ class Transaction:
         """Set the value of a key."""
         self._txn.put(key, value, db=self._dbs[name])
 
-    def delete(self, name: bytes, key: bytes) -> None:
-        """Remove a key, if it is there."""
-        self._txn.delete(key, db=self._dbs[name])
+    def put_new(self, name: bytes, items: list[tuple[bytes, bytes]]) -> bool:
+        """Set the values of keys that have none; whether they had none."""
+        _, added = self._txn.cursor(self._dbs[name]).putmulti(items, overwrite=False)
+        return bool(added == len(items))
+
+    def pop(self, name: bytes, key: bytes) -> bytes | None:
+        """Remove a key; the value that it had."""
+        value = self._txn.pop(key, db=self._dbs[name])
+        return None if value is None else bytes(value)
 
     def items(self, name: bytes, first: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """Keys from `first` on with their values, in order."""
@@ -367,14 +373,23 @@ class Pin:
             )
         if not self.close.alive:
             raise UsageError(f"a snapshot of {path.parent} is closed: take another one")
-        with lmdb_errors(path, "read"), self._reading:
-            result = work(self._work)
-        if self._is_safe or self.environment.transaction == self.number:
-            return result
+        try:
+            with lmdb_errors(path, "read"), self._reading:
+                result = work(self._work)
+        except DataError:
+            if self._is_whole():
+                raise
+        else:
+            if self._is_whole():
+                return result
         raise TornReadError(
             f"cannot read {path}: it changed meanwhile, and its folder cannot be written, or has"
             " too many readers; try again"
         )
+
+    def _is_whole(self) -> bool:
+        """Whether nobody wrote over what was read."""
+        return self._is_safe or self.environment.transaction == self.number
 
 
 def _unpin(environment: Environment, txn: Any, process: int) -> None:

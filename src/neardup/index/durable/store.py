@@ -1,7 +1,9 @@
 """The folder of a durable index: its lock, its log in LMDB, and the list of its segment files.
 
     lock              held by the writer, whose process number it holds
-    log-N.mdb         LMDB: settings, manifest, log, removed rows, contents; the highest N counts
+    head              the number of the last commit, so that a log that lost it is noticed
+    log-N.mdb         LMDB: settings, manifest, ledger, log, removed rows, contents; the highest N
+                      counts
     segment-N.nds     immutable segments; those that the manifest names count
 
 A transaction of LMDB is the one point where something becomes true: a commit appends one record to
@@ -22,11 +24,12 @@ import numpy as np
 
 from neardup.errors import DataError, FileError, UsageError
 from neardup.index.durable.environment import Environment, Pin, Transaction
+from neardup.index.durable.ledger import Head, Ledger
 from neardup.index.durable.manifest import Manifest
 from neardup.index.durable.records import Record, joined_records
 from neardup.index.segment_files import CHUNK_ROWS, StoredSegment, damaged
 from neardup.runtime.storage.files import LockHeldError, is_held, lock_file, unlock, written_aside
-from neardup.runtime.storage.sealed import sealed, unsealed
+from neardup.runtime.storage.sealed import CHECKSUM_BYTES, sealed, unsealed
 from neardup.runtime.version import __version__
 
 if TYPE_CHECKING:
@@ -37,9 +40,11 @@ __all__ = ["FORMAT", "Changes", "Reading", "Store", "current_environment", "is_l
 
 T = TypeVar("T")
 
-FORMAT: Final = 2
-"""From 2 on contents have checksums; indexes of format 1 are read and written as they are."""
+FORMAT: Final = 3
+"""From 2 on contents have checksums, from 3 on there is a ledger; indexes of older formats are read
+and written as they are."""
 SEALED_CONTENTS: Final = 2
+LEDGER: Final = 3
 MOST_SMALL: Final = 512
 """Records of few rows at the end of the log; one more, and all become one."""
 SMALL_ROWS: Final = 256
@@ -83,9 +88,10 @@ class Store:
         """Open an index that exists."""
         self.path = path
         self.readonly = readonly
-        self._process = os.getpid()
+        self._process, self._head = os.getpid(), Head(path)
         current_environment(path)  # before a lock is left in a folder that is no index
         held = contextlib.ExitStack()
+        held.callback(self._head.close)
         self.close = weakref.finalize(self, held.close)
         """Let go of the LMDB file and the lock; so does the garbage collector."""
         try:
@@ -121,9 +127,11 @@ class Store:
         lock = _locked(path)
         try:
             if not list(path.glob(ENVIRONMENTS)):
+                manifest = Manifest().to_bytes()
                 values = {
                     b"settings": sealed(json.dumps(settings).encode()),
-                    b"manifest": Manifest().to_bytes(),
+                    b"manifest": manifest,
+                    b"ledger": Ledger(manifest=manifest[:CHECKSUM_BYTES]).to_bytes(),
                 }
                 Environment.create(path / "log-1.mdb", values)
         finally:
@@ -146,11 +154,12 @@ class Store:
 
     def pin(self) -> Reading:
         """The last commit, to be read until it is closed."""
+        commits = self._head.number()
         while True:
             pin = self._environment.pin()
             moved = pin.read(lambda txn: txn.get(b"meta", b"moved"))
             if moved is None:
-                return Reading(self.path, pin, is_sealed=self._has_seals)
+                return Reading(self.path, pin, self.settings["format"], commits)
             pin.close()
             self._use(Environment.of(current_environment(self.path)))
 
@@ -168,20 +177,19 @@ class Store:
         few = len(record) + len(record.removed) <= SMALL_ROWS
         joins = few and len(self._small) >= MOST_SMALL
 
-        def work(txn: Transaction) -> int:
-            last = _last_sequence(txn)
+        def work(txn: Transaction, ledger: Ledger) -> int:
             written = record
             if joins:
                 older = [self._record(txn, each) for each in self._small]
                 written = joined_records([*older, record])
                 for each in self._small:
-                    txn.delete(b"log", _key(each))
-            txn.put(b"log", _key(last + 1), written.to_bytes())
-            txn.put(b"meta", b"sequence", _key(last + 1))
-            self._put_contents(txn, contents)
-            return last + 1
+                    ledger.delete(txn, b"log", _key(each))
+            ledger.sequence += 1
+            ledger.put(txn, b"log", _key(ledger.sequence), written.to_bytes())
+            self._put_contents(txn, ledger, contents)
+            return ledger.sequence
 
-        sequence = self._write(work)
+        sequence = self._committed(work)
         self._small = [] if joins or not few else [*self._small, sequence]
         return sequence
 
@@ -191,50 +199,40 @@ class Store:
         """Replace the manifest and drop what its files cover; then remove files not in it."""
         names = [segment.file.path.name for segment in segments]
 
-        def work(txn: Transaction) -> None:
-            for key, _ in list(txn.items(b"log")):
+        def work(txn: Transaction, ledger: Ledger) -> None:
+            for key in txn.keys(b"log"):
                 if int.from_bytes(key, "big") <= manifest.covered:
-                    txn.delete(b"log", key)
-            for key, _ in list(txn.items(b"removed")):
+                    ledger.delete(txn, b"log", key)
+            for key in txn.keys(b"removed"):
                 if _chunk(key)[0] not in names:
-                    txn.delete(b"removed", key)
+                    ledger.delete(txn, b"removed", key)
             for name, segment in zip(names, segments, strict=True):
                 for chunk in segment.changed:
                     rows = segment.dead[chunk * CHUNK_ROWS : (chunk + 1) * CHUNK_ROWS]
-                    txn.put(
-                        b"removed", _chunk_key(name, chunk), sealed(np.packbits(rows).tobytes())
-                    )
-            txn.put(b"meta", b"manifest", manifest.to_bytes())
-            txn.put(b"meta", b"sequence", _key(manifest.covered))
-            self._put_contents(txn, contents)
+                    bitmap = sealed(np.packbits(rows).tobytes())
+                    ledger.put(txn, b"removed", _chunk_key(name, chunk), bitmap)
+            value = manifest.to_bytes()
+            txn.put(b"meta", b"manifest", value)
+            ledger.manifest, ledger.sequence = value[:CHECKSUM_BYTES], manifest.covered
+            self._put_contents(txn, ledger, contents)
 
-        self._write(work)
+        self._committed(work)
         self._small = []
         self._remove_files(keep=names)
 
-    def damaged_contents(self) -> int:
-        """How many contents are not as they were written."""
-        with contextlib.closing(self.pin()) as reading:
-            return reading.damaged_contents()
-
-    @property
-    def _has_seals(self) -> bool:
-        """Whether contents have checksums."""
-        return bool(self.settings["format"] >= SEALED_CONTENTS)
-
-    def _put_contents(self, txn: Transaction, contents: dict[int, bytes | None]) -> None:
-        is_sealed = self._has_seals
+    def _put_contents(
+        self, txn: Transaction, ledger: Ledger, contents: dict[int, bytes | None]
+    ) -> None:
+        is_sealed = self.settings["format"] >= SEALED_CONTENTS
+        added = []
         for number, value in contents.items():
             key = _key(number)
             if value is None:
-                txn.delete(b"content", key)
+                ledger.delete(txn, b"content", key)
             else:
-                txn.put(b"content", key, sealed(value, key) if is_sealed else value)
-
-    def content_numbers(self) -> Any:
-        """The numbers of the rows that have contents: int64, ascending."""
-        keys = self._environment.read(lambda txn: b"".join(txn.keys(b"content")))
-        return np.frombuffer(keys, ">i8").astype(np.int64)
+                added.append((key, sealed(value, key) if is_sealed else value))
+        if added and not ledger.put_new(txn, b"content", added):
+            raise damaged(self._environment.path, "it has contents of rows to come")
 
     def reclaim(self) -> None:
         """Write the log anew without its free pages, if those are most of it."""
@@ -254,6 +252,26 @@ class Store:
         self._write(lambda txn: txn.put(b"meta", b"moved", target.name.encode()))
         self._use(newer)
         _remove_environment(before.path)
+
+    def _committed(self, work: Callable[[Transaction, Ledger], T]) -> T:
+        """Do work in one transaction, with what the ledger then says, and tell its number."""
+        has_ledger = self.settings["format"] >= LEDGER
+
+        def whole(txn: Transaction) -> tuple[T, int]:
+            path = str(self._environment.path)
+            ledger = Ledger.read(txn, path) if has_ledger else Ledger(sequence=_last_sequence(txn))
+            result = work(txn, ledger)
+            ledger.commits += 1
+            if has_ledger:
+                ledger.write(txn)
+            else:
+                txn.put(b"meta", b"sequence", _key(ledger.sequence))
+            return result, ledger.commits
+
+        result, commits = self._write(whole)
+        if has_ledger:
+            self._head.write(commits)
+        return result
 
     def _write(self, work: Callable[[Transaction], T]) -> T:
         if self._process != os.getpid():  # it would write beside its parent, which has the lock
@@ -328,12 +346,14 @@ class Reading:
     Args:
         path: The folder.
         pin: Of its LMDB file.
-        is_sealed: Whether contents have checksums.
+        form: The index's format.
+        commits: At least so many there were when the pin was set.
     """
 
-    def __init__(self, path: Path, pin: Pin, *, is_sealed: bool) -> None:
+    def __init__(self, path: Path, pin: Pin, form: int, commits: int) -> None:
         """Take the pin over."""
-        self._path, self._pin, self._is_sealed = path, pin, is_sealed
+        self._path, self._pin, self._commits = path, pin, commits
+        self._is_sealed, self._has_ledger = form >= SEALED_CONTENTS, form >= LEDGER
         self.transaction = pin.environment.path.name, pin.number
 
     def close(self) -> None:
@@ -358,19 +378,34 @@ class Reading:
             lambda txn: [self._content(key, txn.get(b"content", key)) for key in keys]
         )
 
-    def damaged_contents(self) -> int:
-        """How many contents are not as they were written."""
+    def check_contents(self) -> tuple[Any, list[str]]:
+        """Read all contents.
 
-        def count(txn: Transaction) -> int:
-            broken = 0
-            for key, value in txn.items(b"content"):
-                try:
-                    self._content(key, value)
-                except DataError:
-                    broken += 1
-            return broken
+        Returns:
+            The numbers of the rows that have one, int64, ascending; and problems, without remedies.
+        """
+        return self._pin.read(self._checked_contents)
 
-        return self._pin.read(count)
+    def _checked_contents(self, txn: Transaction) -> tuple[Any, list[str]]:
+        found, keys, broken, lost = Ledger(), [], 0, 0
+        for key, value in txn.items(b"content"):
+            keys.append(key)
+            found.add(b"content", key, value)
+            try:
+                self._content(key, value)
+            except DataError:
+                broken += 1
+            lost += txn.get(b"content", key) != value
+        problems = [f"{broken:,} contents are damaged"] if broken else []
+        if lost:
+            problems.append(f"{lost:,} contents are not found by their numbers")
+        if self._has_ledger:
+            ledger = Ledger.read(txn, str(self._pin.environment.path))
+            problems += filter(None, [ledger.differs(found, [b"content"])])
+        wrong = {len(key) for key in keys} - {8}
+        if wrong:
+            return np.empty(0, np.int64), [f"a content has a key of {wrong.pop()} bytes"]
+        return np.frombuffer(b"".join(keys), ">i8").astype(np.int64), problems
 
     def _content(self, key: bytes, value: bytes | None) -> bytes | None:
         if value is None or not self._is_sealed:
@@ -383,19 +418,38 @@ class Reading:
         value = txn.get(b"meta", b"manifest")
         if value is None:
             raise damaged(path, "it has no manifest")
-        manifest, dead = None, {}
+        manifest, dead, found = None, {}, Ledger()
         if not seal or not value.startswith(seal):
             manifest = Manifest.from_bytes(value, f"manifest in {path}")
         if manifest is not None and manifest.generation == generation:
             manifest = None
         if manifest is not None:
-            sequence, dead = manifest.covered, _dead_rows(txn, manifest, str(path))
-        last = _last_sequence(txn)
-        records = [
-            Record.from_bytes(value, f"record {int.from_bytes(key, 'big')} in {path}")
-            for key, value in txn.items(b"log", _key(sequence + 1))
-        ]
-        return Changes(self.transaction, manifest, dead, records, last)
+            sequence, dead = manifest.covered, _dead_rows(txn, manifest, str(path), found)
+        records = []
+        for key, entry in txn.items(b"log", b"" if manifest else _key(sequence + 1)):
+            found.add(b"log", key, entry)
+            number = int.from_bytes(key, "big")
+            records.append(Record.from_bytes(entry, f"record {number} in {path}"))
+        if not self._has_ledger:
+            return Changes(self.transaction, manifest, dead, records, _last_sequence(txn))
+        ledger = Ledger.read(txn, str(path))
+        self._check_ledger(ledger, value, found if manifest else None)
+        return Changes(self.transaction, manifest, dead, records, ledger.sequence)
+
+    def _check_ledger(self, ledger: Ledger, manifest: bytes, found: Ledger | None) -> None:
+        """Compare a ledger with its commit: the manifest, and what was read if all was."""
+        path = self._pin.environment.path
+        if ledger.commits < self._commits:
+            raise DataError(
+                f"{path} is damaged (it has commit {ledger.commits:,}, and there was commit"
+                f" {self._commits:,}): {RESTORE}; to go on without what was lost, remove"
+                f" {self._path / 'head'}"
+            )
+        if not manifest.startswith(ledger.manifest):
+            raise damaged(path, "its manifest is not that of its last commit")
+        fault = ledger.differs(found, [b"log", b"removed"]) if found else ""
+        if fault:
+            raise damaged(path, fault)
 
 
 class _User:
@@ -454,11 +508,15 @@ def _remove_environment(path: Path) -> None:
             each.unlink()
 
 
-def _dead_rows(txn: Transaction, manifest: Manifest, where: str) -> dict[str, Any]:
+def _dead_rows(txn: Transaction, manifest: Manifest, where: str, found: Ledger) -> dict[str, Any]:
+    """The removed rows of each file; they are counted in `found`."""
     rows = {each.name: each.rows for each in manifest.files}
     dead: dict[str, Any] = {}
     for key, value in txn.items(b"removed"):
+        found.add(b"removed", key, value)
         name, chunk = _chunk(key)
+        if not 0 <= chunk * CHUNK_ROWS < rows.get(name, 0):
+            raise DataError(f"{where} has removed rows of {name!r}, which has none: {RESTORE}")
         if name not in dead:
             dead[name] = np.zeros(rows[name], np.bool_)
         part = dead[name][chunk * CHUNK_ROWS : (chunk + 1) * CHUNK_ROWS]
@@ -482,4 +540,4 @@ def _chunk_key(name: str, chunk: int) -> bytes:
 
 
 def _chunk(key: bytes) -> tuple[str, int]:
-    return key[:-5].decode(), int.from_bytes(key[-4:], "big")
+    return key[:-5].decode(errors="replace"), int.from_bytes(key[-4:], "big")
