@@ -192,18 +192,7 @@ def outputs(folder: Path, name: str, *options: str) -> dict[str, bytes]:
     return {file.name.replace(name, ""): file.read_bytes() for file in files}
 
 
-NOT_EVERYWHERE = (
-    "local[2] has refused to start (CONNECT_URL_NOT_SET) in one environment: not mended"
-)
-
-
-@pytest.mark.parametrize(
-    "master",
-    [
-        "sail",
-        pytest.param("local[2]", marks=pytest.mark.xfail(strict=False, reason=NOT_EVERYWHERE)),
-    ],
-)
+@pytest.mark.parametrize("master", ["sail", "local[2]"])
 def test_files_come_out_byte_for_byte(master: str, tmp_path: Path) -> None:
     engine_or_skip(master)
     options = ("--similarity", "0.5", "--keep", "longest")
@@ -264,3 +253,18 @@ def test_missing_packages_and_java_are_named(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.delenv("JAVA_HOME", raising=False)
     with pytest.raises(nd.UsageError, match="there is no java"):
         check_master("local[2]")
+
+
+def test_sail_and_spark_serve_one_process() -> None:
+    engine_or_skip("local[2]")
+    code = """
+from neardup import spark
+texts = [(0, "a harbour opened on monday"), (1, "A harbour opened, on Monday!"), (2, "other")]
+for inner, outer in (("sail", "local[2]"), ("local[2]", "sail")):
+    with spark.open_session(outer) as one, spark.open_session(inner) as other:
+        for session in (one, other, one):
+            frame = session.createDataFrame(texts, "id long, text string")
+            assert spark.fingerprints(frame).where("fingerprint = 0").count() == 0
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from neardup.errors import NeardupError
 from neardup.spark import classes, components, keeping, near, similar
 from neardup.spark.documents import DOCUMENTS
+from neardup.spark.session import mapped
 
 if TYPE_CHECKING:
     from neardup.similarity.feature_sets import Match
@@ -99,9 +100,11 @@ class Engine:
         columns = ("left", "right", "left_score", "right_score")
         links = edges.selectExpr(*columns, "false AS equal").unionByName(same)
         labelled = self._labelled(links)
-        members = labelled.mapInArrow(partial(keeping.members, parts=self.parts), keeping.MEMBERS)
-        made = self.exchange(members).mapInArrow(
-            partial(keeping.decide, keep=settings.keep, policy=settings.policy), keeping.DECISIONS
+        members = mapped(labelled, partial(keeping.members, parts=self.parts), keeping.MEMBERS)
+        made = mapped(
+            self.exchange(members),
+            partial(keeping.decide, keep=settings.keep, policy=settings.policy),
+            keeping.DECISIONS,
         )
         decisions = self.keep(made, "decisions", keeping.DECISIONS)
         dropped = decisions.where("number != kept_by").selectExpr(
@@ -120,11 +123,13 @@ class Engine:
         return self.keep(self._matches(standing, settings), "edges", similar.EDGES)
 
     def _classes(self, documents: Any, settings: Settings) -> Any:
-        made = documents.where("octet_length(codes) > 0").mapInArrow(
-            partial(classes.digests, parts=self.parts), classes.DIGESTS
+        made = mapped(
+            documents.where("octet_length(codes) > 0"),
+            partial(classes.digests, parts=self.parts),
+            classes.DIGESTS,
         )
-        return self.exchange(made).mapInArrow(
-            partial(classes.collapse, keep=settings.keep), classes.CLASSES
+        return mapped(
+            self.exchange(made), partial(classes.collapse, keep=settings.keep), classes.CLASSES
         )
 
     def _edges(self, documents: Any, equal: Any, settings: Settings) -> Any:
@@ -137,46 +142,47 @@ class Engine:
         if not settings.by_features:
             return self._near(documents, settings)
         cells = self._cells(documents)
-        keys = documents.mapInArrow(
+        keys = mapped(
+            documents,
             partial(similar.postings, cells=cells, match=settings.match, parts=self.parts),
             similar.POSTINGS,
         )
-        found = self.exchange(keys).mapInArrow(
-            partial(similar.candidates, match=settings.match), similar.PAIRS
+        found = mapped(
+            self.exchange(keys), partial(similar.candidates, match=settings.match), similar.PAIRS
         )
         pairs = self.keep(found.distinct(), "pairs", similar.PAIRS)
         return self._measured(pairs, documents, settings.match, settings.measure)
 
     def _near(self, documents: Any, settings: Settings) -> Any:
         near_by: dict[str, Any] = {"distance": settings.match.distance or 0, "bits": settings.bits}
-        sent = documents.mapInArrow(
-            partial(near.block_rows, parts=self.parts, **near_by), near.BLOCKS
-        )
-        return self.exchange(sent).mapInArrow(partial(near.near_pairs, **near_by), similar.EDGES)
+        sent = mapped(documents, partial(near.block_rows, parts=self.parts, **near_by), near.BLOCKS)
+        return mapped(self.exchange(sent), partial(near.near_pairs, **near_by), similar.EDGES)
 
     def _cells(self, documents: Any) -> bytes:
         """In how many documents each feature is, in hashed cells: a byte for each."""
         (row,) = documents.selectExpr("sum(octet_length(features)) AS bytes").collect()
         bits = (int(row["bytes"] or 0) // 4).bit_length()
         bits = max(LEAST_CELL_BITS, min(MOST_CELL_BITS, bits))
-        counted = documents.mapInArrow(partial(similar.cells_of, bits=bits), similar.CELLS)
-        merged = counted.repartition(1).mapInArrow(
-            partial(similar.merged_cells, bits=bits), similar.CELLS
+        counted = mapped(documents, partial(similar.cells_of, bits=bits), similar.CELLS)
+        merged = mapped(
+            counted.repartition(1), partial(similar.merged_cells, bits=bits), similar.CELLS
         )
         rows = merged.collect()
         return bytes(rows[0]["cells"]) if rows else bytes(1 << bits)
 
     def _measured(self, pairs: Any, documents: Any, match: Match | None, measure: str) -> Any:
-        wanted = pairs.mapInArrow(partial(similar.requests, parts=self.parts), similar.REQUESTS)
+        wanted = mapped(pairs, partial(similar.requests, parts=self.parts), similar.REQUESTS)
         sent = wanted.distinct().join(documents, "number")
         columns = ("score", "within", "codes", "features")
         sent = sent.selectExpr("p", "number", "CAST(NULL AS long) AS right", *columns)
-        asked = pairs.mapInArrow(partial(similar.asked, parts=self.parts), similar.ASKED)
+        asked = mapped(pairs, partial(similar.asked, parts=self.parts), similar.ASKED)
         kinds = ("double", "string", "binary", "binary")
         nulls = [f"CAST(NULL AS {k}) AS {c}" for c, k in zip(columns, kinds, strict=True)]
         both = sent.unionByName(asked.selectExpr("p", "number", "right", *nulls))
-        return self.exchange(both).mapInArrow(
-            partial(similar.measure, match=match, measure_name=measure), similar.EDGES
+        return mapped(
+            self.exchange(both),
+            partial(similar.measure, match=match, measure_name=measure),
+            similar.EDGES,
         )
 
     def _labelled(self, links: Any) -> Any:
@@ -206,10 +212,10 @@ class Engine:
 
     def _stars(self, links: Any) -> Any:
         if links.count() <= self._edges_on_one:
-            made = links.repartition(1).mapInArrow(components.forest, components.STARS)
+            made = mapped(links.repartition(1), components.forest, components.STARS)
             return self.keep(made, "stars", components.STARS)
         edges = self.keep(
-            links.mapInArrow(components.forest, components.STARS), "stars-0", components.STARS
+            mapped(links, components.forest, components.STARS), "stars-0", components.STARS
         )
         for number in range(1, MOST_ROUNDS):
             large = self._joined(edges, components.large_stars, f"large-{number}", both=True)
@@ -220,8 +226,10 @@ class Engine:
         raise NeardupError(f"the components did not settle in {MOST_ROUNDS} rounds: run it again")
 
     def _joined(self, edges: Any, step: Any, name: str, *, both: bool) -> Any:
-        sent = edges.mapInArrow(
-            partial(components.routed, parts=self.parts, both=both), "p int, node long, to long"
+        sent = mapped(
+            edges,
+            partial(components.routed, parts=self.parts, both=both),
+            "p int, node long, to long",
         )
-        return self.keep(self.exchange(sent).mapInArrow(step, components.STARS), name,
+        return self.keep(mapped(self.exchange(sent), step, components.STARS), name,
                          components.STARS)  # fmt: skip

@@ -29,7 +29,7 @@ from neardup.spark.outputs import (
     part_path,
     write_files,
 )
-from neardup.spark.session import check_master, open_session
+from neardup.spark.session import check_master, mapped, open_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -108,7 +108,7 @@ def dedup_files(
             read_files, read=read, told=given, recipe=matching.recipe.to_json(), keep=matching.keep,
             by_features=settings.by_features,
         )  # fmt: skip
-        documents = engine.keep(files.mapInArrow(step, DOCUMENTS), "documents", DOCUMENTS)
+        documents = engine.keep(mapped(files, step, DOCUMENTS), "documents", DOCUMENTS)
         watch.begin("match")
         own = documents.where("number >= 0")
         decided = engine.decide(own, settings).decided
@@ -117,7 +117,7 @@ def dedup_files(
         make_folders(folder, tuple(kinds))
         rows = _rows_to_write(files, own, decided)
         step = partial(write_files, folder=folder, read=read, told=given, kinds=tuple(kinds))
-        counts = engine.exchange(rows).mapInArrow(step, WRITTEN)
+        counts = mapped(engine.exchange(rows), step, WRITTEN)
         engine.keep(counts, "written", WRITTEN)
         total = _counts(documents, decided)
         _publish(folder, len(sources), outputs, written)

@@ -15,6 +15,7 @@ from neardup.pipeline.run.matching import Matching
 from neardup.spark.documents import DOCUMENTS, codes_to_documents, fingerprinted, texts_to_documents
 from neardup.spark.engine import Engine
 from neardup.spark.files import settings_of, told
+from neardup.spark.session import mapped
 
 if TYPE_CHECKING:
     from neardup.spark.engine import Settings
@@ -45,7 +46,7 @@ def fingerprints(df: Any, text: str = "text", recipe: Recipe | None = None) -> A
             " without a column of that name"
         )
     schema = df.selectExpr("*", "CAST(NULL AS long) AS fingerprint").schema
-    return df.mapInArrow(partial(fingerprinted, text=text, recipe=chosen.to_json()), schema)
+    return mapped(df, partial(fingerprinted, text=text, recipe=chosen.to_json()), schema)
 
 
 def pairs(
@@ -82,7 +83,7 @@ def pairs(
         engine = _engine(df, work, parts)
         columns = f"CAST({_quoted(fingerprint)} AS long) AS fingerprint"
         numbered = _numbered(engine, df, id, None, [columns], "fingerprint long")
-        documents = numbered.mapInArrow(codes_to_documents, DOCUMENTS)
+        documents = mapped(numbered, codes_to_documents, DOCUMENTS)
         return _named_pairs(engine, documents, numbered, settings).drop("similarity")
 
 
@@ -270,7 +271,7 @@ def _documents(numbered: Any, matching: Matching) -> Any:
         keep=matching.keep,
         by_features=matching.by_features,
     )
-    return numbered.drop("id").mapInArrow(step, DOCUMENTS)
+    return mapped(numbered.drop("id"), step, DOCUMENTS)
 
 
 def _named_pairs(engine: Engine, documents: Any, numbered: Any, settings: Settings) -> Any:

@@ -9,16 +9,23 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from neardup.errors import NeardupError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-__all__ = ["check_master", "open_session"]
+__all__ = ["check_master", "mapped", "open_session"]
 
-HINT = "pip install 'neardup[spark]' for Sail and Spark Connect, or 'neardup[spark-java]' for all"
+_MODES: Final = (
+    "SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_API_MODE",
+)  # fmt: skip
+"""What PySpark reads of the environment, and leaves there, to be a client or Spark itself."""
+
+HINT: Final = (
+    "pip install 'neardup[spark]' for Sail and Spark Connect, or 'neardup[spark-java]' for all"
+)
 
 
 def check_master(master: str) -> None:
@@ -66,7 +73,7 @@ def open_session(master: str = "sail") -> Iterator[Any]:
         NeardupError: If it does not start or answer.
     """
     check_master(master)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _mode(is_client=master.startswith(("sail", "sc://"))):
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")
         server, session = _started(master)
         try:
@@ -75,6 +82,32 @@ def open_session(master: str = "sail") -> Iterator[Any]:
             session.stop()
             if server is not None:
                 server.stop()
+
+
+def mapped(frame: Any, step: Callable[[Any], Any], schema: Any) -> Any:
+    """`frame.mapInArrow`, in the mode of the frame's own session where there are others beside."""
+    is_client = type(frame).__module__.startswith("pyspark.sql.connect")
+    with _mode(is_client=is_client):
+        return frame.mapInArrow(step, schema)
+
+
+@contextmanager
+def _mode(*, is_client: bool) -> Iterator[None]:
+    """Let PySpark be a client, or Spark itself, whatever another session made of it; then restore.
+
+    A client's session leaves its mode in the environment, where Spark itself, in this process or
+    one that it starts, finds it and refuses to start.
+    """
+    before = {name: os.environ.pop(name) for name in _MODES if name in os.environ}
+    os.environ["SPARK_API_MODE"] = "connect" if is_client else "classic"
+    if is_client:
+        os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
+    try:
+        yield
+    finally:
+        for name in _MODES:
+            os.environ.pop(name, None)
+        os.environ.update(before)
 
 
 def _started(master: str) -> tuple[Any, Any]:
