@@ -87,7 +87,7 @@ def test_add_stores_what_has_tokens_and_its_summary_adds_up(here: Here) -> None:
     del found["seconds"]
     assert found == {
         "read": 6, "stored": 5, "replaced": 5, "seen": 0, "empty": 1, "rejected": 0,
-        "documents": 5,
+        "documents": 5, "notes": [], "warnings": [],
     }  # fmt: skip
     _, err = here("index", "add", "seen", "docs.jsonl")
     assert stored()[5:] == [f"docs.jsonl:{row}" for row in (1, 2, 3, 4, 6)]
@@ -513,3 +513,21 @@ def test_the_examples_of_every_command_name_it_and_run(here: Here) -> None:
                 here("index", "add", "seen.index", *["news.jsonl"])
                 example = example.replace("news.jsonl:17", "news.jsonl:1")  # noqa: PLW2901
             here(*shlex.split(example)[1:])
+
+
+def test_what_is_read_for_an_index_is_told_as_for_dedup(here: Here) -> None:
+    table = "nr;body\n1;<p>Grüße aus <b>Köln</b> am schönen Rhein</p>\n2;<p>Öl und Käse</p>\n"
+    (here.folder / "export.csv").write_bytes(table.encode("cp1252"))
+    fields = ("--id", "nr", "--text", "body", "--encoding", "cp1252")
+    _, err = here("index", "add", "seen", "export.csv", *fields)
+    assert "note      export.csv was read as cp1252" in err
+    assert "warning   export.csv: 100% of the first texts begin like HTML" in err
+    _, err = here("index", "add", "seen", "export.csv", *fields, "--extract", "all", "--progress")
+    assert "stored               2 (2 replaced)" in err
+    assert "begin like HTML" not in err
+    assert re.search(r"^neardup: 0 s: add 0 of \d+ bytes$", err, re.MULTILINE)
+    (here.folder / "new.csv").write_text("nr|body\n7|Grüße aus Köln am schönen Rhein\n")
+    options = ("--id", "nr", "--text", "body", "--delimiter", "|", "--progress")
+    out, err = here("index", "query", "seen", "new.csv", *options)
+    assert json.loads(out) == {"query": "7", "id": "1", "distance": 0}
+    assert "query 0 of" in err

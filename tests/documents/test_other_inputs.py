@@ -15,7 +15,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import neardup as nd
@@ -335,6 +335,38 @@ def test_lists_of_strings_are_one_text(tmp_path: Path) -> None:
     pq.write_table(table, path)
     assert texts_of(path, skip_errors=True) == ["a\nb", ""]
     assert nd.dedup(table, on_error="skip").kept.tolist() == [True, True, False, False]
+
+
+strings = st.lists(st.text(max_size=4), max_size=3)
+
+
+@given(st.lists(st.one_of(st.text(max_size=4), strings), min_size=1, max_size=6), st.booleans())
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_arrays_of_strings_in_json_are_one_text(
+    tmp_path: Path, values: list[Any], as_array: bool
+) -> None:
+    rows = [{"id": str(i), "doc": {"text": value}} for i, value in enumerate(values)]
+    data = b"\n".join(map(orjson.dumps, rows))
+    path = put(tmp_path / "in.json", orjson.dumps(rows) if as_array else data)
+    joined = ["\n".join(x) if isinstance(x, list) else x for x in values]
+    assert texts_of(path, text=("doc.text",)) == joined
+    assert texts_of(path, text=("doc.text",), id="id") == joined
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        ('["a",1]', "text is an array with a number, not of strings"),
+        ("[null]", "text is an array with null, not of strings"),
+        ('[["a"]]', "text is an array with an array, not of strings"),
+        ("7", "text is a number, not a string"),
+    ],
+)
+def test_other_arrays_are_bad_records(tmp_path: Path, value: str, found: str) -> None:
+    path = put(tmp_path / "in.jsonl", f'{{"text":["a"]}}\n{{"text":{value}}}\n')
+    with pytest.raises(DataError, match=f"in.jsonl:2: {found}"):
+        texts_of(path)
+    assert texts_of(path, skip_errors=True) == ["a"]
 
 
 @pytest.mark.parametrize(

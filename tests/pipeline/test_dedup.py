@@ -151,7 +151,7 @@ class Oracle:
         return [next(x for x in self.order if label[x] == label[row]) for row in self.rows], label
 
 
-def check(result: DedupResult, texts: list[str], matching: Matching, address: Any = str) -> None:
+def check(result: DedupResult, texts: list[str], matching: Matching, address: Any = int) -> None:
     """Compare a run with the oracle."""
     oracle = Oracle(texts, matching)
     kept_by, label = oracle.decide()
@@ -268,7 +268,8 @@ def frame(library: str) -> Any:
 def test_any_form_of_documents_is_taken(source: Any) -> None:
     result = nd.dedup(source)
     assert result.kept.tolist() == KEPT
-    assert result.duplicates["kept"].to_pylist() == ["0", "0"]
+    assert result.duplicates["kept"].to_pylist() == [0, 0]
+    assert result.clusters()["cluster"].to_pylist() == result.cluster.tolist()
     assert result.summary.empty == 1
 
 
@@ -279,6 +280,45 @@ def test_data_frames_and_series_are_taken(library: str) -> None:
     assert nd.dedup(table).kept.tolist() == KEPT
     assert nd.dedup(table, id="id").duplicates["kept"].to_pylist() == ["a", "a"]
     assert nd.dedup(table["text"]).kept.tolist() == KEPT
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        pa.array([70, 71, 72, 73]),
+        pa.array(["a", "b", "c", "d"]).dictionary_encode(),
+        pa.chunked_array([[1.5], [], [2.5, 3.5, 4.5]]),
+        pa.array([3, 2, 1, 0], pa.timestamp("s")),
+    ],
+    ids=lambda ids: str(ids.type),
+)
+def test_ids_in_memory_come_out_as_they_are_given(ids: Any) -> None:
+    table = pa.table({"text": ["a b c", None, "A b c", "d"], "id": ids})
+    result = nd.dedup(table, id="id", on_error="skip", policy="components")
+    given = table["id"].to_pylist()
+    assert result.duplicates.select(["dropped", "kept", "cluster", "via"]).to_pylist() == [
+        {"dropped": given[2], "kept": given[0], "cluster": given[0], "via": given[0]}
+    ]
+    assert result.clusters()["id"].type == ids.type
+    assert result.clusters()["id"].to_pylist() == [given[0], given[2], given[3]]
+    dropped = result.duplicates["dropped"][0].cast(pa.string()).as_py()
+    assert "[-a-]{+A+} b c" in str(result.why(dropped))
+    assert nd.dedup([], similarity=0.5).clusters().num_rows == 0
+
+
+def test_pairs_of_texts_refuse_a_null_or_skip_it() -> None:
+    texts = ["x y z", None, "a b c", "A b c", ""]
+    table = pa.table({"text": texts, "id": [9, 8, 7, 6, 5]})
+    for source in (texts, table, table["text"]):
+        with pytest.raises(DataError, match=r"row 1: text is null .*on_error='skip'"):
+            nd.similar_pairs(source)
+        found = nd.similar_pairs(source, on_error="skip")
+        assert [(x["left"], x["right"]) for x in found.to_pylist()] == [(2, 3)]
+    found = nd.similar_pairs(table, on_error="skip", id="id")
+    assert (found["left_id"].to_pylist(), found["right_id"].to_pylist()) == ([7], [6])
+    with pytest.raises(UsageError, match="on_error is 'ignore': use stop or skip"):
+        nd.similar_pairs(texts, on_error="ignore")
+    assert nd.fingerprints(texts).mask[:, 0].tolist() == [False, True, False, False, True]
 
 
 def test_null_is_a_bad_record_in_memory_as_in_files(tmp_path: Path) -> None:
@@ -293,7 +333,7 @@ def test_null_is_a_bad_record_in_memory_as_in_files(tmp_path: Path) -> None:
         result = nd.dedup(source, on_error="skip")
         assert result.kept.tolist() == [True, True, False, False]
         assert result.cluster.tolist() == [0, 1, 2, 1]
-        assert result.duplicates.to_pylist()[0]["dropped"] == "3"
+        assert result.duplicates.to_pylist()[0]["dropped"] == 3
         counts = result.summary
         assert (counts.read, counts.kept, counts.dropped, counts.rejected) == (4, 2, 1, 1)
     assert nd.dedup(path, on_error="skip").summary.rejected == 1
@@ -391,8 +431,10 @@ def test_several_fields_are_joined_in_memory_as_in_files(tmp_path: Path) -> None
     pq.write_table(table, path)
     in_memory = nd.dedup(table, text=["title", "body"], id="n")
     from_file = nd.dedup(path, text=["title", "body"], id="n")
-    assert in_memory.duplicates.to_pylist() == from_file.duplicates.to_pylist()
-    assert in_memory.duplicates["dropped"].to_pylist() == ["8", "9"]
+    for name in ("dropped", "kept", "cluster"):
+        found = in_memory.duplicates[name].to_pylist()
+        assert list(map(str, found)) == from_file.duplicates[name].to_pylist()
+    assert in_memory.duplicates["dropped"].to_pylist() == [8, 9]
 
 
 def test_nothing_is_no_documents() -> None:

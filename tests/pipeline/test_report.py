@@ -119,8 +119,8 @@ def test_why_names_both_and_the_words(tmp_path: Path) -> None:
 def test_clusters_have_a_row_for_each_document() -> None:
     result = nd.dedup(NEWS)
     assert result.clusters().to_pydict() == {
-        "id": ["0", "1", "2", "3", "4"],
-        "cluster": ["0", "0", "2", "0", "4"],
+        "id": [0, 1, 2, 3, 4],
+        "cluster": [0, 0, 2, 0, 4],
         "kept": [True, False, True, False, True],
     }
     assert "dropped=2" in repr(result)

@@ -10,7 +10,7 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Addresses", "ReferenceAddresses"]
+__all__ = ["Addresses", "ReferenceAddresses", "RowAddresses"]
 
 
 class Addresses:
@@ -72,6 +72,27 @@ class Addresses:
         row = self._rows[batch][document - self._begins[batch]]
         name = self._names[self._sources[batch]]
         return f"{name}:{row}" if name else str(row)
+
+
+class RowAddresses:
+    """The addresses of documents in memory: their ids as given, or the numbers of their rows.
+
+    Args:
+        ids: Arrow array or chunked array of any type, one for each document.
+
+    Example:
+        >>> RowAddresses(pa.array([7, 8, 9])).of(np.array([2, 0])).to_pylist()
+        [9, 7]
+    """
+
+    def __init__(self, ids: Any) -> None:
+        """Take them."""
+        self._ids = ids if isinstance(ids, pa.ChunkedArray) else pa.chunked_array([ids])
+
+    def of(self, documents: Any) -> pa.Array:
+        """As Addresses.of; of the ids' own type."""
+        taken = self._ids.take(pa.array(documents))
+        return pa.concat_arrays(taken.chunks) if taken.num_chunks else pa.array([], taken.type)
 
 
 class ReferenceAddresses:

@@ -29,7 +29,7 @@ from neardup.pipeline.run.folder.facts import run_facts
 from neardup.pipeline.run.folder.last_update import LastUpdate, command_of
 from neardup.pipeline.run.folder.resume import Resume
 from neardup.pipeline.run.folder.state import RunFolder
-from neardup.pipeline.run.in_memory import InMemory, check_documents
+from neardup.pipeline.run.in_memory import InMemory, check_documents, check_on_error
 from neardup.pipeline.run.matching import Matching
 from neardup.pipeline.run.new_documents import NewDocuments
 from neardup.pipeline.run.outputs import (
@@ -136,8 +136,7 @@ def dedup(  # noqa: PLR0913
         >>> result.kept.tolist()
         [True, False, True]
     """
-    if on_error not in {"stop", "skip"}:
-        raise UsageError(f"on_error is {on_error!r}: use stop or skip")
+    skip = check_on_error(on_error)
     fields = (text,) if isinstance(text, str) else tuple(text)
     matching = Matching(
         similarity,
@@ -149,9 +148,7 @@ def dedup(  # noqa: PLR0913
         recipe=recipe or Recipe(),
         recall=recall,
     )
-    read = ReadOptions(
-        fields, id, on_error == "skip", within=within, number=matching.number, extract=extract
-    )
+    read = ReadOptions(fields, id, skip, within=within, number=matching.number, extract=extract)
     folder = None if resume is None else os.fspath(resume)
     resources = Resources(memory_bytes(memory), resume=folder, workers=workers)
     files = (output, duplicates, clusters, rejects)
@@ -312,7 +309,7 @@ def dedup_texts(
         values = collection.finish()
         watch.begin("match")
         grouping = collection.group(values)
-        table = duplicates_table(values, grouping, collection.addresses)
+        table = duplicates_table(values, grouping, documents.addresses)
     summary = summarise(
         values, grouping, matching, watch,
         rejected=documents.rejected,
@@ -323,7 +320,7 @@ def dedup_texts(
     kept, cluster = documents.of_all_rows(grouping)
     inputs = Inputs(documents.batches, rejected=documents.rejected)
     asked = read or ReadOptions()
-    origin = Origin(grouping, collection.addresses, matching, asked, resources, inputs)
+    origin = Origin(grouping, documents.addresses, matching, asked, resources, inputs)
     return DedupResult(kept, cluster, table, summary, origin)
 
 

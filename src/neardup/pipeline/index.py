@@ -24,14 +24,14 @@ from neardup.pipeline.run.similar_index import (
     ask_texts,
     check_reach,
 )
-from neardup.pipeline.run.steps import open_inputs, output_set
+from neardup.pipeline.run.steps import open_inputs, output_set, told
 from neardup.pipeline.run.summary import IndexSummary, QuerySummary
 from neardup.runtime.progress import Quiet, Stopwatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from neardup.documents import ReadOptions
+    from neardup.documents import InputFormat, ReadOptions
     from neardup.index.durable.index import DurableIndex
     from neardup.index.writing import BaseIndex
     from neardup.runtime.progress import Progress
@@ -68,7 +68,7 @@ def add_files(
     if_new: bool = False,
     rejects_path: str | None = None,
     progress: Progress | None = None,
-    format_name: str | None = None,
+    format_name: InputFormat | str | None = None,
     numbers: Numbers | None = None,
 ) -> IndexSummary:
     """Store the documents of files, or the fingerprints of fingerprint files.
@@ -91,12 +91,12 @@ def add_files(
         RecipeError: If a fingerprint file's recipe is not the index's.
     """
     watch = Stopwatch(progress or Quiet())
-    watch.begin("add")
     offered = stored = empty = waiting = 0
     before = len(index)
     with ExitStack() as stack:
         inputs = _Inputs(stack, index, paths, read, rejects_path, format_name)
         inputs.take_numbers(numbers or Numbers(), index.store)
+        inputs.begin(watch, "add")
         for given, values in inputs.batches(progress or Quiet()):
             ids = _as_kind(given, index.id_kind)
             added, missing = _add_batch(index, ids, values, if_new=if_new)
@@ -109,10 +109,11 @@ def add_files(
                 waiting = 0
         index.commit()
         rejected = inputs.finish()
+        notes, warnings = inputs.told()
     count = len(index)
     return IndexSummary(
         offered + rejected, stored, stored - (count - before), offered - empty - stored, empty,
-        rejected, count, watch.stop(),
+        rejected, count, watch.stop(), notes, warnings,
     )  # fmt: skip
 
 
@@ -125,7 +126,7 @@ def ask_files(
     reach: Reach | None = None,
     rejects_path: str | None = None,
     progress: Progress | None = None,
-    format_name: str | None = None,
+    format_name: InputFormat | str | None = None,
 ) -> QuerySummary:
     """Write what the index has near each document of files: HITS or SIMILAR_HITS.
 
@@ -145,10 +146,10 @@ def ask_files(
     shown, within = progress or Quiet(), reach or Reach()
     check_reach(index, within)
     watch = Stopwatch(shown)
-    watch.begin("query")
     counts = dict.fromkeys(("queries", "empty", "matched", "hits", "cut", "rejected"), 0)
     with ExitStack() as stack:
         inputs = _Inputs(stack, index, paths, read, rejects_path, format_name)
+        inputs.begin(watch, "query")
 
         def similar(index: DurableSimilarIndex) -> Iterator[pa.RecordBatch]:
             for ids, values in inputs.batches(shown):
@@ -174,7 +175,10 @@ def ask_files(
         else:
             write_table(inputs.written, output, HITS, near(index))
         counts["rejected"] = inputs.finish()
-    return QuerySummary(**counts, seconds=watch.stop(), output=output)
+        notes, warnings = inputs.told()
+    return QuerySummary(
+        **counts, seconds=watch.stop(), output=output, notes=notes, warnings=warnings
+    )
 
 
 class _Inputs:
@@ -187,7 +191,7 @@ class _Inputs:
         paths: Sequence[str],
         read: ReadOptions,
         rejects_path: str | None,
-        format_name: str | None,
+        format_name: InputFormat | str | None,
     ) -> None:
         self._index, self._read = index, read
         self._bits = 0 if isinstance(index, DurableSimilarIndex) else index.bits
@@ -204,6 +208,16 @@ class _Inputs:
         self._sources = [] if stored else open_inputs(stack, paths, Resources(), format_name)
         self.written = stack.enter_context(output_set(self._sources, Resources()))
         self._rejects = Rejects(rejects_path, self.written)
+
+    def begin(self, watch: Stopwatch, step: str) -> None:
+        """Begin the step that reads them; its length is known unless an input's is not."""
+        sizes = [source.nbytes for source in self._sources]
+        is_known = bool(sizes) and None not in sizes
+        watch.begin(step, sum(size or 0 for size in sizes) if is_known else None)
+
+    def told(self) -> tuple[list[str], list[str]]:
+        """Notes and warnings about what was read, a line each."""
+        return told(self._sources, self.written)
 
     def batches(self, progress: Progress) -> Iterator[tuple[Any, Any]]:
         """Ids, an Arrow array, and Arrow texts or uint64 (n, width)."""

@@ -16,11 +16,11 @@ from neardup.pipeline.evidence.named_texts import texts_of
 from neardup.pipeline.evidence.removed import RemovedDocument
 from neardup.pipeline.report_again import Inputs, report_of
 from neardup.pipeline.run.outputs import ReportOptions
-from neardup.pipeline.run.results import CLUSTERS, cluster_batches
+from neardup.pipeline.run.results import cluster_batches, clusters_schema
 
 if TYPE_CHECKING:
     from neardup.documents import ReadOptions
-    from neardup.documents.addresses import Addresses
+    from neardup.documents.addresses import Addresses, RowAddresses
     from neardup.pipeline.run.matching import Grouping, Matching
     from neardup.pipeline.run.resources import Resources
     from neardup.pipeline.run.summary import Summary
@@ -44,7 +44,7 @@ class Origin:
     """
 
     grouping: Grouping
-    addresses: Addresses
+    addresses: Addresses | RowAddresses
     matching: Matching
     read: ReadOptions
     resources: Resources
@@ -56,7 +56,8 @@ class Origin:
         if paths:
             return texts_of(names, paths, self.read, tmp, self.inputs.format_name)
         rows = np.arange(self.grouping.kept_by.size)
-        found = pc.index_in(pa.array(sorted(names)), value_set=self.addresses.of(rows))
+        every = self.addresses.of(rows).cast(pa.large_string())
+        found = pc.index_in(pa.array(sorted(names), pa.large_string()), value_set=every)
         texts = pa.chunked_array([each.texts for each in self.inputs.batches])
         known = zip(sorted(names), found.to_pylist(), strict=True)
         return {name: texts[row].as_py() for name, row in known if row is not None}
@@ -70,8 +71,9 @@ class DedupResult:
         kept: bool, shape (n,): the document is kept.
         cluster: int64, shape (n,): the row that stands for the document's group: its kept document
             (greedy) or its first one (components). A document without matches names itself.
-        duplicates: Arrow table with one row for each dropped document: dropped, kept (addresses),
-            distance, similarity (null in exact mode without verification), cluster.
+        duplicates: Arrow table with one row for each dropped document: dropped, kept, distance,
+            similarity (null in exact mode without verification), cluster. Documents of files are
+            named by their address, those in memory by their id as given, or by their row.
         summary: Counts and times.
         origin: What it was made of.
 
@@ -80,7 +82,7 @@ class DedupResult:
         >>> result = dedup(["to be or not to be", "To be, or not to be!", "that is the question"])
         >>> result
         DedupResult(read=3, kept=2, dropped=1)
-        >>> print(result.why("1"))
+        >>> print(result.why(1))
         1 dropped, 0 kept, similarity 1.000, distance 0
         [-to-]{+To+} be{+,+} or not to be{+!+}
     """
@@ -94,34 +96,34 @@ class DedupResult:
     def clusters(self) -> pa.Table:
         """One row for each document: id, cluster, kept."""
         batches = cluster_batches(self.origin.grouping, self.origin.addresses)
-        return pa.Table.from_batches(list(batches), CLUSTERS)
+        return pa.Table.from_batches(list(batches), clusters_schema(self.origin.addresses))
 
     def pairs(self) -> pa.Table:
         """One row for each dropped document, the least similar first; as `duplicates`."""
         order = [("similarity", "ascending"), ("distance", "descending")]
         return self.duplicates.sort_by(order)
 
-    def why(self, dropped: str) -> RemovedDocument:
+    def why(self, dropped: object) -> RemovedDocument:
         """Why a document was dropped: the kept one, the numbers, the words that differ.
 
         Args:
-            dropped: Its id or address, as `duplicates` has it.
+            dropped: Its id, address or row, as `duplicates` has it.
 
         Raises:
             UsageError: If no document of that name was dropped.
             FileError, DataError: If its text cannot be read again.
         """
-        rows = self.duplicates.filter(pc.equal(self.duplicates["dropped"], str(dropped)))
+        named = self.duplicates["dropped"].cast(pa.large_string())
+        rows = self.duplicates.filter(pc.equal(named, str(dropped)))
         if not rows.num_rows:
             raise UsageError(
                 f"{dropped!r} was not dropped: the column `dropped` of `duplicates` names what was"
             )
         row = rows.slice(0, 1).to_pylist()[0]
-        texts = self.origin.texts({row["dropped"], row["kept"]})
-        both = texts.get(row["kept"]), texts.get(row["dropped"])
-        return RemovedDocument(
-            row["dropped"], row["kept"], row["distance"], row["similarity"], both
-        )
+        gone, kept = str(row["dropped"]), str(row["kept"])
+        texts = self.origin.texts({gone, kept})
+        both = texts.get(kept), texts.get(gone)
+        return RemovedDocument(gone, kept, row["distance"], row["similarity"], both)
 
     def rethreshold(self, similarity: float) -> Any:
         """What a higher threshold would keep, without reading again; only where that is exact.

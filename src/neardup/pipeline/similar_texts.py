@@ -9,11 +9,10 @@ import pyarrow as pa
 
 from neardup.documents import ReadOptions
 from neardup.documents.nested import column_of
-from neardup.features.text import text_array
 from neardup.fingerprinting.recipe import Recipe
 from neardup.fingerprinting.values import distance as hamming_distance
 from neardup.pipeline.run.collection import Collection
-from neardup.pipeline.run.in_memory import InMemory
+from neardup.pipeline.run.in_memory import InMemory, check_on_error
 from neardup.pipeline.run.matching import Matching, partners
 from neardup.pipeline.run.resources import Resources
 from neardup.runtime.memory import memory_bytes
@@ -37,11 +36,12 @@ def similar_pairs(  # noqa: PLR0913
     recall: float = 1.0,
     text: str | Sequence[str] = "text",
     id: str | None = None,  # noqa: A002
+    on_error: str = "stop",
 ) -> pa.Table:
     """Find every pair of texts whose features are similar enough; each is verified, none is missed.
 
     Args:
-        texts: As for `fingerprints`, or a table: of Arrow, pandas, polars.
+        texts: A sequence of texts, or a table: of Arrow, pandas, polars.
         similarity: Least similarity of the feature sets, above 0, up to 1.
         measure: "jaccard", "cosine" or "containment".
         recipe: How to tokenise, hash and fingerprint; Recipe() unless given.
@@ -50,15 +50,16 @@ def similar_pairs(  # noqa: PLR0913
         recall: As for `dedup`.
         text: Column of a table with the texts, or several, joined.
         id: Column of a table with ids.
+        on_error: "stop" at a null, or "skip" it: that row is in no pair.
 
     Returns:
-        Arrow table of left int64, right int64, distance int32 (of the fingerprints), similarity
-        float64; left < right, sorted; with `id` also left_id and right_id, of that column's type.
-        Texts without features match nothing.
+        Arrow table of left int64, right int64 (rows), distance int32 (of the fingerprints),
+        similarity float64; left < right, sorted; with `id` also left_id and right_id, of that
+        column's type. Texts without features match nothing.
 
     Raises:
         UsageError: For a value out of range, something that is not a text, or a missing column.
-        DataError: For a null in a table.
+        DataError: For a null, unless skipped.
 
     Example:
         >>> similar_pairs(["a b c d e", "A, b, c, d, e!", "f"]).to_pylist()
@@ -70,8 +71,8 @@ def similar_pairs(  # noqa: PLR0913
     with Collection([""], matching, resources) as collection:
         table = _table(texts)
         fields = (text,) if isinstance(text, str) else tuple(text)
-        read = ReadOptions(fields, id, extract="none")
-        given = InMemory(text_array(texts) if table is None else table, read)
+        read = ReadOptions(fields, id, check_on_error(on_error), extract="none")
+        given = InMemory(texts if table is None else table, read)
         for batch in given.batches:
             collection.add(0, batch)
         values = collection.finish()
@@ -81,15 +82,17 @@ def similar_pairs(  # noqa: PLR0913
         found = np.concatenate([np.zeros((0, 2), np.int64), *chunks])
         left, right = found[np.lexsort((found[:, 1], found[:, 0]))].T
         codes = np.ma.getdata(values)
+        rows = given.rows
         columns = {
-            "left": left,
-            "right": right,
+            "left": rows[left],
+            "right": rows[right],
             "distance": pa.array(hamming_distance(codes[left], codes[right]), pa.int32()),
             "similarity": similarities(sets, left, right, measure),
         }
     if table is not None and id is not None:
         ids = column_of(table, id)
-        columns |= {"left_id": ids.take(pa.array(left)), "right_id": ids.take(pa.array(right))}
+        for side in ("left", "right"):
+            columns[f"{side}_id"] = ids.take(pa.array(columns[side]))
     return pa.table(columns)
 
 

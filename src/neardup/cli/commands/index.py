@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from neardup.cli import options as shared
+from neardup.cli.progress_lines import tells_progress
 from neardup.cli.recipe_options import IdfTable, load_idf, takes_recipe
 from neardup.cli.screen import echo
 from neardup.errors import DataError, NeardupError, UsageError
@@ -119,6 +120,7 @@ def create(
 
 
 @app.command()
+@tells_progress
 def add(
     folder: _Folder,
     inputs: shared.Inputs,
@@ -128,6 +130,9 @@ def add(
     text: shared.TextField = "text",
     id_field: shared.IdField = None,
     format_name: shared.Format = None,
+    delimiter: shared.Delimiter = None,
+    encoding: shared.Encoding = None,
+    extract: shared.Extract = None,
     on_error: shared.OnError = "stop",
     rejects: shared.RejectsFile = None,
     fingerprint_field: Annotated[
@@ -159,20 +164,21 @@ def add(
     skip = shared.skip_errors(on_error, rejects)
 
     from neardup.cli.screen import print_summary, progress
-    from neardup.documents import ReadOptions
+    from neardup.documents import InputFormat, ReadOptions
     from neardup.index import DurableIndex
     from neardup.pipeline.index import Numbers, add_files
 
     load_idf(idf)
     is_number = fingerprint_field is not None
     fields = (fingerprint_field,) if fingerprint_field else shared.text_fields(text)
-    read = ReadOptions(fields, id_field, skip)
+    read = ReadOptions(fields, id_field, skip, extract=extract)
+    told = InputFormat(format_name, delimiter, encoding)
     try:
         opened = DurableIndex.open(folder, create=False, verify=verify)
         with opened as index, progress() as shown:
             summary = add_files(
                 index, inputs, read,
-                if_new=if_new, rejects_path=rejects, progress=shown, format_name=format_name,
+                if_new=if_new, rejects_path=rejects, progress=shown, format_name=told,
                 numbers=Numbers(is_number, foreign),
             )  # fmt: skip
     except KeyboardInterrupt:
@@ -183,6 +189,7 @@ def add(
 
 
 @app.command()
+@tells_progress
 def query(
     folder: _Folder,
     inputs: Annotated[
@@ -231,6 +238,9 @@ def query(
     text: shared.TextField = "text",
     id_field: shared.IdField = None,
     format_name: shared.Format = None,
+    delimiter: shared.Delimiter = None,
+    encoding: shared.Encoding = None,
+    extract: shared.Extract = None,
     on_error: shared.OnError = "stop",
     rejects: shared.RejectsFile = None,
     verify: _Verify = False,
@@ -259,7 +269,7 @@ def query(
     shared.check_json(json and not single, target, rejects)
 
     from neardup.cli.screen import print_hits, print_summary, progress
-    from neardup.documents import ReadOptions
+    from neardup.documents import InputFormat, ReadOptions
     from neardup.index import DurableIndex
     from neardup.pipeline.index import ask_files
     from neardup.pipeline.run.similar_index import Reach, ask_one
@@ -273,14 +283,13 @@ def query(
                 echo("the text has no tokens, so it is near to nothing", err=True)
             print_hits(answer.hits, answer.total, answer.what, json)
             return
-        read = ReadOptions(
-            shared.text_fields(text), id_field, shared.skip_errors(on_error, rejects)
-        )
+        skip = shared.skip_errors(on_error, rejects)
+        read = ReadOptions(shared.text_fields(text), id_field, skip, extract=extract)
         with progress() as shown:
             summary = ask_files(
                 index, inputs or [], target, read,
                 reach=reach, rejects_path=rejects, progress=shown,
-                format_name=format_name,
+                format_name=InputFormat(format_name, delimiter, encoding),
             )  # fmt: skip
     print_summary(summary, json)
 

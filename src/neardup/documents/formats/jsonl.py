@@ -149,7 +149,7 @@ class RecordParser:
     def _columns(self, picked: list[Any]) -> Columns:
         options = self.options
         if len(options.fields) == 1:
-            return Columns(string_array(picked))
+            return Columns(_text_array(picked))
         values = list(zip(*picked, strict=True))
         numbers = None if options.number is None else _number_array(values.pop())
         within = (
@@ -157,7 +157,7 @@ class RecordParser:
         )
         ids = None if options.id is None else _scalar_array(values.pop())
         if len(values) == 1:
-            texts = string_array(values[0])
+            texts = _text_array(values[0])
         else:
             texts = string_array(["\n".join(parts) for parts in zip(*values, strict=True)])
         return Columns(texts, ids, within, numbers)
@@ -172,16 +172,32 @@ class RecordParser:
         if not isinstance(value, dict):
             raise BadRecordError(f"{_KINDS[type(value)]}, not a JSON object", _FIX)
         options = self.options
-        parts = [_field(value, name, "--text") for name in options.text]
-        for name, part in zip(options.text, parts, strict=True):
-            if isinstance(part, dict):
-                raise _object_error(name, part)
-            if not isinstance(part, str):
-                raise BadRecordError(f"{name} is {_KINDS[type(part)]}, not a string", _FIX)
+        parts = [_text(name, _field(value, name, "--text")) for name in options.text]
         identity = "" if options.id is None else _identity(value, options.id)
         within = None if options.within is None else _within(value, options.within)
         number = None if options.number is None else _number(value, options.number)
         return "\n".join(parts), identity, within, number
+
+
+def _text_array(values: Sequence[Any]) -> pa.LargeStringArray:
+    """Texts, of which the first may be an array of strings; TypeError for anything else."""
+    if values and isinstance(values[0], list):
+        values = ["\n".join(each) if isinstance(each, list) else each for each in values]
+    return string_array(values)
+
+
+def _text(name: str, value: Any) -> str:
+    """A text field: a string, or strings to be joined by line ends."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        raise _object_error(name, value)
+    if not isinstance(value, list):
+        raise BadRecordError(f"{name} is {_KINDS[type(value)]}, not a string", _FIX)
+    other = next((each for each in value if not isinstance(each, str)), None)
+    if other is not None or None in value:
+        raise BadRecordError(f"{name} is an array with {_KINDS[type(other)]}, not of strings", _FIX)
+    return "\n".join(value)
 
 
 def _scalar_array(

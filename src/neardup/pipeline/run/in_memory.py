@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.documents import Batch, Extraction
+from neardup.documents.addresses import RowAddresses
 from neardup.documents.nested import column_of, is_list_of_text, join_lists, text_like, type_of
 from neardup.errors import DataError, UsageError
 from neardup.features.text import arrow_texts, text_array
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from neardup.documents import ReadOptions
     from neardup.pipeline.run.matching import Grouping
 
-__all__ = ["InMemory", "check_documents"]
+__all__ = ["InMemory", "check_documents", "check_on_error"]
 
 _LOOKED_AT = 100
 _LINE = pa.scalar("\n", pa.large_string())
@@ -36,6 +37,8 @@ class InMemory:
     Attributes:
         batches: The rows that can be used.
         rejected: How many cannot.
+        rows: int64, the row of each that can.
+        addresses: Of these: their ids as given, or their rows.
         notes: What was done, a line each.
         warnings: What looks wrong, a line each.
 
@@ -46,7 +49,7 @@ class InMemory:
 
     def __init__(self, source: Any, read: ReadOptions) -> None:
         """Take them all."""
-        columns = _columns(source, read)
+        columns, given = _columns(source, read)
         table = pa.table(columns)
         bad = np.zeros(len(table), np.bool_)
         for name in ("texts", "ids"):
@@ -58,12 +61,15 @@ class InMemory:
                 f"row {int(bad.argmax())}: {_named(columns, bad.argmax(), read)} is null"
                 f" ({self.rejected:,} rows are bad); drop these rows, or pass on_error='skip'"
             )
-        self._size, self._rows = len(table), np.flatnonzero(~bad)
+        self._size, self.rows = len(table), np.flatnonzero(~bad)
+        if given is not None and self.rejected:
+            given = given.take(pa.array(self.rows))
+        self.addresses = RowAddresses(pa.array(self.rows) if given is None else given)
         extraction = Extraction(read.extract)
         self.batches = [
             extraction.applied(batch)
             for batch in _batches(
-                table.filter(pa.array(~bad)) if self.rejected else table, self._rows
+                table.filter(pa.array(~bad)) if self.rejected else table, self.rows
             )
         ]
         self.notes = list(filter(None, [extraction.note()]))
@@ -81,8 +87,15 @@ class InMemory:
         if not self.rejected:
             return grouping.kept, grouping.label
         kept, label = np.zeros(self._size, np.bool_), np.arange(self._size)
-        kept[self._rows], label[self._rows] = grouping.kept, self._rows[grouping.label]
+        kept[self.rows], label[self.rows] = grouping.kept, self.rows[grouping.label]
         return kept, label
+
+
+def check_on_error(on_error: str) -> bool:
+    """Whether bad records are skipped; UsageError for an unknown choice."""
+    if on_error not in {"stop", "skip"}:
+        raise UsageError(f"on_error is {on_error!r}: use stop or skip")
+    return on_error == "skip"
 
 
 def check_documents(source: Any) -> None:
@@ -140,17 +153,19 @@ def _check_no_fields(read: ReadOptions) -> None:
             )
 
 
-def _columns(source: Any, read: ReadOptions) -> dict[str, Any]:
+def _columns(source: Any, read: ReadOptions) -> tuple[dict[str, Any], Any]:
+    """What is read of it, as columns of Arrow, and the ids as given, None without any."""
     if not isinstance(source, pa.Table | pa.Array | pa.ChunkedArray):
         source = _from_stream(source)
     if isinstance(source, pa.Table):
-        return _columns_of(source, read)
+        columns = _columns_of(source, read)
+        return columns, None if read.id is None else column_of(source, read.id)
     if isinstance(source, list | tuple) and source and isinstance(source[0], Mapping):
         raise UsageError(
             f"row 0 is {type(source[0]).__name__}, not str: pass pyarrow.Table.from_pylist(rows)"
         )
     _check_no_fields(read)
-    return {"texts": _texts(source)}
+    return {"texts": _texts(source)}, None
 
 
 def _columns_of(table: pa.Table, read: ReadOptions) -> dict[str, Any]:

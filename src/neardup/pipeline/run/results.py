@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from neardup.documents.addresses import RowAddresses
 from neardup.fingerprinting.values import distance
 
 if TYPE_CHECKING:
@@ -15,7 +16,14 @@ if TYPE_CHECKING:
     from neardup.documents.addresses import Addresses, ReferenceAddresses
     from neardup.pipeline.run.matching import Grouping
 
-__all__ = ["CLUSTERS", "DUPLICATES", "ROWS_A_BATCH", "cluster_batches", "duplicates_table"]
+__all__ = [
+    "CLUSTERS",
+    "DUPLICATES",
+    "ROWS_A_BATCH",
+    "cluster_batches",
+    "clusters_schema",
+    "duplicates_table",
+]
 
 DUPLICATES: Final = pa.schema(
     [
@@ -29,12 +37,15 @@ DUPLICATES: Final = pa.schema(
 CLUSTERS: Final = pa.schema(
     [("id", pa.large_string()), ("cluster", pa.large_string()), ("kept", pa.bool_())]
 )
-VIA: Final = pa.field("via", pa.large_string())
+VIA: Final = "via"
 ROWS_A_BATCH: Final = 1 << 16
 
 
-def duplicates_table(values: Any, grouping: Grouping, own: Addresses) -> pa.Table:
-    """One row for each dropped document: what is kept for it, how alike the two are, the way."""
+def duplicates_table(values: Any, grouping: Grouping, own: Addresses | RowAddresses) -> pa.Table:
+    """One row for each dropped document: what is kept for it, how alike the two are, the way.
+
+    The columns are those of DUPLICATES, addresses of the type that `own` gives.
+    """
     addresses = _addresses(grouping, own)
     dropped = np.flatnonzero(~grouping.kept)
     kept = grouping.kept_by[dropped]
@@ -52,11 +63,17 @@ def duplicates_table(values: Any, grouping: Grouping, own: Addresses) -> pa.Tabl
         addresses.of(grouping.label[dropped]),
     ]
     if grouping.via is None:
-        return pa.table(columns, schema=DUPLICATES)
-    return pa.table([*columns, addresses.of(grouping.via[dropped])], schema=DUPLICATES.append(VIA))
+        return pa.table(columns, DUPLICATES.names)
+    return pa.table([*columns, addresses.of(grouping.via[dropped])], [*DUPLICATES.names, VIA])
 
 
-def cluster_batches(grouping: Grouping, own: Addresses) -> Iterator[pa.RecordBatch]:
+def clusters_schema(own: Addresses | RowAddresses) -> pa.Schema:
+    """CLUSTERS with addresses of the type that `own` gives."""
+    kind = own.of(np.zeros(0, np.int64)).type
+    return pa.schema([("id", kind), ("cluster", kind), CLUSTERS.field("kept")])
+
+
+def cluster_batches(grouping: Grouping, own: Addresses | RowAddresses) -> Iterator[pa.RecordBatch]:
     """One row for each document: the address that names its cluster, and whether it is kept."""
     addresses = _addresses(grouping, own)
     kept = grouping.kept
@@ -67,8 +84,12 @@ def cluster_batches(grouping: Grouping, own: Addresses) -> Iterator[pa.RecordBat
             addresses.of(grouping.label[rows]),
             pa.array(kept[rows], pa.bool_()),
         ]
-        yield pa.record_batch(columns, schema=CLUSTERS)
+        yield pa.record_batch(columns, CLUSTERS.names)
 
 
-def _addresses(grouping: Grouping, own: Addresses) -> Addresses | ReferenceAddresses:
-    return own if grouping.references is None else own.beside(grouping.references.ids)
+def _addresses(
+    grouping: Grouping, own: Addresses | RowAddresses
+) -> Addresses | RowAddresses | ReferenceAddresses:
+    if grouping.references is None or isinstance(own, RowAddresses):
+        return own
+    return own.beside(grouping.references.ids)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from html import escape
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from neardup.runtime.progress import shown
 
@@ -42,6 +42,16 @@ class ReadingRecord(Record):
     def to_dict(self) -> dict[str, Any]:
         """Everything, for `--json`."""
         return Record.to_dict(self) | {"megabytes_per_second": round(_rate(self), 1)}
+
+
+class Told(Protocol):
+    """A summary that has more to say than numbers."""
+
+    @property
+    def notes(self) -> list[str]: ...
+
+    @property
+    def warnings(self) -> list[str]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +213,8 @@ class IndexSummary(Record):
         rejected: Records that could not be used.
         documents: Documents in the index now.
         seconds: Time of each step and, as `total`, of all.
+        notes: As for Summary.
+        warnings: As for Summary.
     """
 
     read: int
@@ -213,6 +225,8 @@ class IndexSummary(Record):
     rejected: int
     documents: int
     seconds: dict[str, float]
+    notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         """A few lines for people."""
@@ -224,6 +238,7 @@ class IndexSummary(Record):
                 f"stored    {self.stored:>12,}{told}",
                 f"index     {self.documents:>12,} documents",
                 f"seconds   {self.seconds['total']:.2f}",
+                *_told_lines(self),
             ]
         )
 
@@ -241,6 +256,8 @@ class QuerySummary(Record):
         rejected: Records that could not be used.
         seconds: Time of each step and, as `total`, of all.
         output: The file written.
+        notes: As for Summary.
+        warnings: As for Summary.
     """
 
     queries: int
@@ -251,13 +268,16 @@ class QuerySummary(Record):
     rejected: int
     seconds: dict[str, float]
     output: str
+    notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         """A line for each."""
         steps = ", ".join(f"{step} {taken:,.2f}" for step, taken in self.seconds.items())
         counts = ("queries", "empty", "matched", "hits", "cut", "rejected")
         lines = [f"{name:<12} {getattr(self, name):,}" for name in counts]
-        return "\n".join([*lines, f"{'seconds':<12} {steps}", f"{'output':<12} {self.output}"])
+        written = [f"{'seconds':<12} {steps}", f"{'output':<12} {self.output}"]
+        return "\n".join([*lines, *written, *_told_lines(self)])
 
 
 def _found(what: str, run: PairsSummary | ClustersSummary) -> str:
@@ -271,10 +291,14 @@ def _lines(run: Summary | FingerprintSummary, *counts: str) -> str:
     steps = ", ".join(f"{step} {taken:.2f}" for step, taken in run.seconds.items())
     outputs = ["standard output" if path == "-" else shown(path) for path in run.outputs]
     rate = f" ({_rate(run):,.0f} MB/s)" if run.nbytes >= _LARGE else ""
-    told = [f"note      {x}" for x in _first(run.notes)]
-    told += [f"warning   {x}" for x in _first(run.warnings)]
     written = [f"wrote     {x}" for x in outputs]
-    return "\n".join([*counts, f"seconds   {steps}{rate}", *written, *told])
+    return "\n".join([*counts, f"seconds   {steps}{rate}", *written, *_told_lines(run)])
+
+
+def _told_lines(run: Told) -> list[str]:
+    """What a summary says at its end: notes and warnings, the first few of each."""
+    told = [f"note      {x}" for x in _first(run.notes)]
+    return told + [f"warning   {x}" for x in _first(run.warnings)]
 
 
 def _first(lines: list[str]) -> list[str]:
