@@ -399,11 +399,13 @@ def test_a_name_says_whether_an_output_is_a_file_or_a_folder(tmp_path: Path) -> 
         result = nd.dedup(paths, tmp_path / "out")
         assert result.summary.outputs == [str(tmp_path / "out" / path.name) for path in paths]
     assert result.summary.notes == [f"{path} was replaced" for path in result.summary.outputs]
-    for name in ("out.xlsx", "out.d", "out.txt.gz"):
+    for name in ("out.docx", "out.d", "out.txt.gz"):
         with pytest.raises(UsageError, match="unknown extension"):
             nd.dedup(paths, tmp_path / name)
     with pytest.raises(UsageError, match="unknown extension"):
-        nd.dedup(paths, duplicates=tmp_path / "dropped.xlsx")
+        nd.dedup(paths, duplicates=tmp_path / "dropped.docx")
+    with pytest.raises(UsageError, match="would be excel, but"):
+        nd.dedup(paths, tmp_path / "out.xlsx")
     put(tmp_path / "plain", b"")
     with pytest.raises(UsageError, match="is a file, and a name without an extension"):
         nd.dedup(paths, tmp_path / "plain")

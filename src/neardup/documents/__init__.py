@@ -5,7 +5,7 @@ kept records, and an `OutputSet` makes all outputs of a run appear together.
 """
 
 from neardup.documents.batch import EXTRACTS, Batch, ReadOptions
-from neardup.documents.extensions import EXTENSIONS, InputFormat, format_of_path
+from neardup.documents.extensions import EXTENSIONS, InputFormat, check_extension, format_of_path
 from neardup.documents.extraction import Extraction
 from neardup.documents.files.atomic import AtomicFile
 from neardup.documents.files.outputs import OutputSet, is_folder
@@ -27,6 +27,7 @@ __all__ = [
     "ReadOptions",
     "Rejects",
     "Source",
+    "check_extension",
     "format_of_path",
     "is_folder",
     "open_sources",

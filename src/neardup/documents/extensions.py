@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from neardup.documents.files.compression import CODECS
+from neardup.documents.sheets import check_writer
 from neardup.errors import UsageError
 
 __all__ = [
     "EXTENSIONS",
     "PAGE_EXTENSIONS",
+    "READ_EXTENSIONS",
     "TEXT_EXTENSIONS",
     "InputFormat",
     "check_extension",
@@ -36,7 +38,10 @@ EXTENSIONS: Final = {
     ".arrows": "arrow",
     ".feather": "arrow",
     ".ipc": "arrow",
+    ".xlsx": "excel",
 }
+READ_EXTENSIONS: Final = {".xlsm": "excel", ".xlsb": "excel", ".xls": "excel", ".ods": "excel"}
+"""Of inputs only: spreadsheets are written as .xlsx."""
 PAGE_EXTENSIONS: Final = (".html", ".htm", ".xhtml")
 TEXT_EXTENSIONS: Final = (".txt", ".text", ".md", ".markdown", ".rst", *PAGE_EXTENSIONS)
 
@@ -82,9 +87,15 @@ class InputFormat:
 
 
 def check_extension(path: str) -> None:
-    """Raise UsageError for an output whose extension stands for no format that is written."""
+    """Raise UsageError for an output whose extension stands for no format that is written here."""
     ending = ending_of(path)
-    if path != "-" and ending and format_of_path(path) is None:
+    if path == "-" or not ending:
+        return
+    if ending in READ_EXTENSIONS:
+        raise UsageError(f"{path}: {ending} is read and not written; name it .xlsx or .csv")
+    if format_of_path(path) == "excel":
+        check_writer(path)
+    if format_of_path(path) is None:
         raise UsageError(
             f"{path}: unknown extension {ending}; an output is one of {', '.join(EXTENSIONS)}, the"
             f" text ones also with {' or '.join(CODECS)}, or a folder, whose name ends in /"
@@ -112,7 +123,7 @@ def format_of_path(path: str) -> str | None:
         'jsonl'
     """
     lowered = path.lower()
-    for extension, name in EXTENSIONS.items():
+    for extension, name in (EXTENSIONS | READ_EXTENSIONS).items():
         if lowered.endswith(extension):
             return name
         if name in _COMPRESSED and lowered.endswith(tuple(extension + end for end in CODECS)):

@@ -74,6 +74,13 @@ class Source(ABC):
         """What reading found out about the input, a line each."""
         return [] if self.encoding is None else [f"{self.name} was read as {self.encoding}"]
 
+    also_written: ClassVar[tuple[str, ...]] = ()
+    """Other formats that kept records can be written in."""
+
+    def named(self, relative: str) -> str:
+        """The path that the output of an input at `relative` has in a folder."""
+        return relative
+
     has_pages = False
     """Whether there is a document whose name says that it is HTML."""
 

@@ -11,14 +11,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from neardup.documents.extensions import check_extension, format_of_path
+from neardup.documents.sheets import workbook
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from neardup.documents.files.atomic import AtomicFile
     from neardup.documents.files.outputs import OutputSet
 
-__all__ = ["write_table"]
+__all__ = ["write_rows", "write_table"]
 
 
 def write_table(
@@ -45,7 +46,34 @@ def write_table(
     check_extension(path)
     if csv_safe and format_of_path(path) in {"csv", "tsv"}:
         batches = map(_without_formulas, batches)
-    _WRITERS[format_of_path(path) or "jsonl"](outputs.create(path), schema, batches)
+    write_rows(outputs.create(path), format_of_path(path) or "jsonl", schema, batches)
+
+
+def write_rows(
+    file: AtomicFile,
+    format: str,  # noqa: A002
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+    cells: Iterable[Sequence[Any]] | None = None,
+) -> None:
+    """Write rows to an output that has begun.
+
+    Args:
+        file: The output.
+        format: A value of EXTENSIONS.
+        schema: The columns, also those of a table without rows.
+        batches: The rows, in order.
+        cells: The same rows as a sheet had them, to be written to one; else those of `batches`.
+
+    Raises:
+        DataError: For rows that a sheet does not hold.
+        FileError: If a write fails.
+    """
+    if format == "excel":
+        given = (row for batch in batches for row in _rows(batch)) if cells is None else cells
+        file.write(workbook(file.path, schema.names, given))
+        return
+    _WRITERS[format](file, schema, batches)
 
 
 def _without_formulas(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -70,8 +98,11 @@ def _write_delimited(
 ) -> None:
     file.write(_delimited_lines([schema.names], delimiter))
     for batch in batches:
-        columns = [column.to_pylist() for column in batch.columns]
-        file.write(_delimited_lines(zip(*columns, strict=True), delimiter))
+        file.write(_delimited_lines(_rows(batch), delimiter))
+
+
+def _rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+    return zip(*[column.to_pylist() for column in batch.columns], strict=True)
 
 
 def _delimited_lines(rows: Iterable[Iterable[Any]], delimiter: str) -> bytes:

@@ -51,7 +51,8 @@ def plan_outputs(sources: Sequence[Source], out: str) -> list[tuple[str, list[in
     wanted = None if out == "-" else format_of_path(out)
     check_extension(out)
     is_json = ending_of(out) == ".json" and sources[0].format == "json"
-    if wanted not in (None, sources[0].format) and not is_json:
+    allowed = (None, sources[0].format, *sources[0].also_written)
+    if wanted not in allowed and not is_json:
         raise UsageError(
             f"{out} would be {wanted}, but {sources[0].name} is {sources[0].format};"
             " records keep their format: use its extension"

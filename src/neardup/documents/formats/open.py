@@ -14,6 +14,7 @@ from neardup.documents.files.finding import find_files
 from neardup.documents.files.inputs import RegularInput, find_input
 from neardup.documents.files.remote import is_uri
 from neardup.documents.formats.columns.arrow import ArrowSource
+from neardup.documents.formats.columns.excel import ExcelSource
 from neardup.documents.formats.columns.parquet import ParquetSource
 from neardup.documents.formats.csv import CsvSource, TsvSource
 from neardup.documents.formats.json_array import JsonArraySource, begins_array
@@ -37,12 +38,11 @@ FORMATS: Final[dict[str, Callable[[Input], Source]]] = {
     "tsv": TsvSource,
     "parquet": ParquetSource,
     "arrow": ArrowSource,
+    "excel": ExcelSource,
 }
 _TEXT: Final = "text"
 _OF_TEXT: Final = ("jsonl", "json", "csv", "tsv")
 _HEAD_BYTES: Final = 4
-_SHEETS: Final = (".xlsx", ".xls", ".ods")
-_SPREADSHEET: Final = " save a spreadsheet as CSV UTF-8 first;"
 
 
 def open_sources(
@@ -106,7 +106,6 @@ def _are_documents(files: Sequence[FoundFile]) -> bool:
             raise UsageError(
                 f"{file.path}: unknown extension; known are {', '.join(EXTENSIONS)},"
                 f" the text ones also with {' or '.join(CODECS)};"
-                f"{_SPREADSHEET if file.path.lower().endswith(_SHEETS) else ''}"
                 " to read the whole file as one document, pass --format text"
             )
     if documents and len(documents) < len(files):
@@ -148,7 +147,7 @@ def _open_records(file: FoundFile, tmp: str | None, told: InputFormat) -> Source
     if isinstance(source, CsvSource):
         source.delimiter_given = told.delimiter
     if file.path != "-":
-        source.relative = file.relative
+        source.relative = source.named(file.relative)
     return source
 
 

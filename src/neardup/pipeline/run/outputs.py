@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neardup.documents import is_folder, plan_outputs, write_outputs, write_table
+from neardup.documents import (
+    check_extension,
+    is_folder,
+    plan_outputs,
+    write_outputs,
+    write_table,
+)
 from neardup.pipeline.run.results import CLUSTERS, ROWS_A_BATCH, cluster_batches
 
 if TYPE_CHECKING:
@@ -120,6 +126,8 @@ def check_outputs(sources: Sequence[Source], outputs: Outputs, written: OutputSe
     """Refuse now what could not be written after hours of reading."""
     planned = [] if outputs.kept is None else plan_outputs(sources, outputs.kept)
     into_folder = outputs.kept is not None and is_folder(outputs.kept)
+    for path in filter(None, (outputs.duplicates, outputs.clusters)):
+        check_extension(path)
     for path in outputs.tables + [path for path, _ in planned if not into_folder]:
         written.check(path)
 

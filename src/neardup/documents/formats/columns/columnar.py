@@ -79,6 +79,10 @@ class ColumnarSource(Source):
     def open_table(self) -> AbstractContextManager[TableReader]:
         """Open the file; Arrow's errors may come."""
 
+    def row_numbers(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """What the rows at these places of the table are called."""
+        return places + 1
+
     def layout(self) -> Any:
         """The schema, without its metadata."""
         with self._reading() as file:
@@ -95,7 +99,7 @@ class ColumnarSource(Source):
                 part = _leaves(whole, options)
                 good = self._good_rows(part, options, rejects, done)
                 accepted.append(good)
-                rows = np.flatnonzero(good) + done + 1
+                rows = self.row_numbers(np.flatnonzero(good) + done)
                 done += len(good)
                 if rows.size:
                     consumed = int(share * (self.nbytes or 0))
@@ -183,7 +187,8 @@ class ColumnarSource(Source):
             good &= _usable(column) | ~_valid(column)
         for i in np.flatnonzero(~good).tolist():
             bad, record = _explain(part.slice(i, 1), options)
-            refuse(self.name, done + i + 1, bad, record, options, rejects)
+            row = int(self.row_numbers(np.array([done + i]))[0])
+            refuse(self.name, row, bad, record, options, rejects)
         return good
 
 

@@ -1,0 +1,201 @@
+"""Spreadsheets in and out."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import importlib.util
+import io
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import neardup as nd
+from neardup.documents import ReadOptions, open_sources
+from neardup.documents.extensions import READ_EXTENSIONS
+from neardup.documents.sheets import MOST_CHARACTERS, as_table, read_sheet, workbook
+from neardup.errors import DataError, FileError, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytest.importorskip("python_calamine")
+xlsxwriter = pytest.importorskip("xlsxwriter")
+
+SAME = "the harbour opened again on Monday after three days"
+DAY, MOMENT = dt.date(2026, 11, 22), dt.datetime(2026, 11, 22, 9, 30)  # noqa: DTZ001
+HEADER = ["nr", "text", "score", "day", "at", "mixed", "open"]
+ROWS: list[list[Any]] = [
+    [1, SAME, 2.5, DAY, MOMENT, 7, True],
+    [2, SAME.upper() + "!", 9, DAY, MOMENT, "x", False],
+    [3, "=1+1", "", "", "", DAY, ""],
+    [4, "", -1, DAY, MOMENT, "", True],
+]
+
+
+def book(path: Path, rows: list[list[Any]], *, others: int = 0, at: int = 0) -> Path:
+    """Write a workbook whose first sheet is empty and whose second has rows from row `at`."""
+    with xlsxwriter.Workbook(path) as made:
+        formats = {dt.date: "yyyy-mm-dd", dt.datetime: "yyyy-mm-dd hh:mm"}
+        shown = {kind: made.add_format({"num_format": form}) for kind, form in formats.items()}
+        made.add_worksheet("Cover")
+        sheet = made.add_worksheet("News")
+        for y, row in enumerate(rows, at):
+            for x, cell in enumerate(row):
+                if type(cell) in shown:
+                    sheet.write_datetime(y, x, cell, shown[type(cell)])
+                elif isinstance(cell, str):
+                    sheet.write_string(y, x, cell)
+                elif cell != "":
+                    sheet.write(y, x, cell)
+        for i in range(others):
+            made.add_worksheet(f"More{i}").write(0, 0, "x")
+    return path
+
+
+def cells(path: Path) -> list[list[Any]]:
+    sheet = read_sheet(path.name, path.read_bytes())
+    return [sheet.header, *sheet.rows]
+
+
+def test_a_sheet_is_read_and_its_kept_rows_written_as_values(tmp_path: Path) -> None:
+    source, out = book(tmp_path / "in.xlsx", [HEADER, *ROWS], others=2), tmp_path / "out.xlsx"
+    dropped = tmp_path / "dropped.xlsx"
+    result = nd.dedup(source, out, id="nr", keep="max:score", duplicates=dropped)
+    assert result.kept.tolist() == [False, True, True, True]
+    assert cells(out) == [HEADER, *ROWS[1:]]
+    assert cells(dropped)[1] == ["1", "2", 0, 1, "2"]
+    (note,) = result.summary.notes
+    assert 'the sheet "News" was read; others are "More0", "More1"' in note
+    assert nd.dedup(source, out).summary.notes[1] == f"{out} was replaced"
+    first = out.read_bytes()
+    nd.dedup(source, out)
+    assert out.read_bytes() == first
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet", "arrow", "tsv"])
+def test_kept_rows_go_to_other_formats_by_the_extension(tmp_path: Path, ending: str) -> None:
+    source, out = book(tmp_path / "in.xlsx", [HEADER, *ROWS]), tmp_path / f"out.{ending}"
+    assert nd.dedup(source, out).summary.kept == 3
+    if ending == "parquet":
+        assert pq.read_table(out).to_pylist()[1] == {
+            "nr": 3, "text": "=1+1", "score": None, "day": None, "at": None,
+            "mixed": "2026-11-22", "open": None,
+        }  # fmt: skip
+    if ending == "csv":
+        line = f"1,{SAME},2.5,2026-11-22,2026-11-22 09:30:00,7,True"
+        assert out.read_text().splitlines()[1] == line
+    again = nd.dedup(out)
+    assert (again.summary.kept, again.summary.dropped) == (3, 0)
+
+
+def test_rows_have_the_numbers_that_the_program_shows(tmp_path: Path) -> None:
+    blank: list[list[Any]] = [["", ""], ["", ""]]
+    rows = [["id", "text"], ["a", SAME], *blank, ["b", SAME], ["c", ""]]
+    source = book(tmp_path / "in.xlsx", rows, at=3)
+    result = nd.dedup(source)
+    assert result.duplicates.to_pylist()[0]["dropped"] == f"{source}:8"
+    assert result.duplicates.to_pylist()[0]["kept"] == f"{source}:5"
+    assert (result.summary.read, result.summary.empty) == (3, 1)
+    with pytest.raises(DataError, match=r'no column "body" \(it has "id", "text"\)'):
+        nd.dedup(source, text="body")
+
+
+def test_a_folder_of_spreadsheets_is_written_as_xlsx(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    book(tmp_path / "in" / "a.xlsx", [["text"], [SAME]])
+    book(tmp_path / "in" / "b.xlsm", [["text"], [SAME], ["other words than those"]])
+    nd.dedup(tmp_path / "in", f"{tmp_path}/out/")
+    assert cells(tmp_path / "out" / "a.xlsx") == [["text"], [SAME]]
+    assert cells(tmp_path / "out" / "b.xlsx") == [["text"], ["other words than those"]]
+    nd.dedup(tmp_path / "in", tmp_path / "all.csv")
+    assert (tmp_path / "all.csv").read_text() == f"text\n{SAME}\nother words than those\n"
+
+
+def test_columns_without_a_name_get_their_letter_and_two_of_one_name_are_refused(
+    tmp_path: Path,
+) -> None:
+    source = book(tmp_path / "in.xlsx", [["text", "", 7], ["a b c", "x", "y"]])
+    assert cells(source)[0] == ["text", "B", "7"]
+    source = book(tmp_path / "two.xlsx", [["text", "text"], ["a", "b"]], at=1)
+    with pytest.raises(DataError, match=r'two.xlsx:2: there are two columns "text"'):
+        nd.dedup(source)
+
+
+def test_what_cannot_be_read_or_written_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = book(tmp_path / "in.xlsx", [HEADER, *ROWS])
+    for ending in READ_EXTENSIONS:
+        with pytest.raises(UsageError, match=f"{ending} is read and not written"):
+            nd.dedup(source, tmp_path / f"out{ending}")
+    (tmp_path / "no.xlsx").write_bytes(b"PK nothing")
+    with pytest.raises(DataError, match=r"no.xlsx: not a readable spreadsheet: .*; save it again"):
+        nd.dedup(tmp_path / "no.xlsx")
+    with pytest.raises(DataError, match=r"row|cell holds 32,767"):
+        workbook("w.xlsx", ["a"], [["x" * (MOST_CHARACTERS + 1)]])
+    assert workbook("w.xlsx", ["a"], [["x" * MOST_CHARACTERS]])
+    with pytest.raises(DataError, match="a sheet holds 1,048,576 rows"):
+        workbook("w.xlsx", ["a"], ([None] for _ in range(1_048_576)))
+    assert read_sheet("w.xlsx", workbook("w.xlsx", [], [])).header == []
+    with monkeypatch.context() as patch:
+        patch.setattr("neardup.documents.sheets.MOST_BYTES", 100)
+        with pytest.raises(DataError, match=r"it would unpack to [\d,]+ bytes"):
+            nd.dedup(source)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(UsageError, match=r"neardup\[excel\]'`, or write .csv"):
+        nd.dedup(source, tmp_path / "out.xlsx")
+    assert not (tmp_path / "out.xlsx").exists()
+
+
+def test_a_damaged_workbook_is_an_error_or_read(tmp_path: Path) -> None:
+    data = book(tmp_path / "in.xlsx", [HEADER, *ROWS]).read_bytes()
+    random = np.random.default_rng(5)
+    for _ in range(200):
+        broken = bytearray(data)
+        for at in random.integers(0, len(data), 8).tolist():
+            broken[at] = int(random.integers(256))
+        for end in (len(data), int(random.integers(len(data) // 2, len(data)))):
+            with contextlib.suppress(DataError):
+                read_sheet("in.xlsx", bytes(broken[:end]))
+
+
+texts = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8)
+values = st.one_of(
+    st.just(""), texts, st.booleans(), st.integers(-(2**52), 2**52), st.floats(-1e9, 1e9),
+    st.dates(dt.date(1901, 1, 1)).map(lambda day: day.replace(year=max(day.year, 1901))),
+)  # fmt: skip
+
+
+@given(st.lists(st.lists(values, min_size=2, max_size=2), max_size=5))
+@settings(max_examples=60)
+def test_cells_come_back_as_they_were_written(rows: list[list[Any]]) -> None:
+    full = [["id", *row] for row in rows]
+    read = read_sheet("w.xlsx", workbook("w.xlsx", ["one", "two", "three"], full))
+    assert read.header == ["one", "two", "three"]
+    for found, wanted in zip(read.rows, full, strict=True):
+        for value, given_value in zip(found, wanted, strict=True):
+            is_float = isinstance(given_value, float)
+            assert value == (pytest.approx(given_value, rel=1e-15) if is_float else given_value)
+    table = as_table(read.header, read.rows)
+    assert len(table) == len(rows)
+
+
+def test_a_stream_and_a_missing_file_are_told(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="Excel cannot be read from a stream"):
+        open_sources(["-"], None, "excel")
+    with pytest.raises(FileError, match="No such file"):
+        list(open_sources([str(tmp_path / "no.xlsx")])[0].batches(ReadOptions()))
+
+
+def test_a_spreadsheet_is_taken_by_its_name_or_by_format(tmp_path: Path) -> None:
+    source = book(tmp_path / "in.data", [["text"], [SAME]])
+    result = nd.dedup(source, format="excel", clusters=tmp_path / "c.jsonl")
+    assert json.loads((tmp_path / "c.jsonl").read_text())["id"] == f"{source}:2"
+    assert result.summary.read == 1
+    assert io.BytesIO(source.read_bytes()).read(2) == b"PK"
