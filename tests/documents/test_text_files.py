@@ -206,7 +206,7 @@ def test_a_bad_record_is_skipped_alone_wherever_it_stands(
         (b'{"text": null}', "text is null"),
         (b'{"text": 1}', "text is a number"),
         (b'{"text": true}', "text is a boolean"),
-        (b'{"text": ["a"]}', "text is an array"),
+        (b'{"text": [1]}', "text is an array with a number"),
         (b'{"text": "\xff"}', "not UTF-8 (byte 11)"),
         (b'{"text": "\\ud800"}', "not valid JSON: "),
         (b'{"text": "a"}{"text": "b"}', "not valid JSON: "),
