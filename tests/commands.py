@@ -6,7 +6,9 @@ import csv
 import io
 import json
 import re
+import shlex
 import signal
+import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from neardup.cli import main
-from suite import JIT
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-NEARDUP = [sys.executable, "-c", "from neardup.cli import main; main()"]
+NEARDUP = [sys.executable, "-m", "neardup"]
 
 
 TEXT = "one two three four five six seven eight nine ten eleven twelve"
@@ -37,9 +38,6 @@ DOCS = [
 
 
 TIMEOUT = 120
-
-
-needs_jit = pytest.mark.skipif(not JIT, reason="new processes: the compiled kernels only")
 
 
 class Here:
@@ -64,6 +62,18 @@ class Here:
         err = without_notice(err)
         assert stopped.value.code == code, err
         return out, err
+
+    def shell(self, command: str) -> tuple[str, str]:
+        """Run a line of a shell, as `__call__` does; one plain command without a process."""
+        if re.fullmatch(r"neardup [^|<>;&$`\\]*", command):
+            return self(*shlex.split(command)[1:])
+        script = f'neardup() {{ {shlex.join(NEARDUP)} "$@"; }}\nset -eo pipefail\n{command}'
+        done = subprocess.run(
+            ["bash", "-c", script],
+            cwd=self.folder, capture_output=True, text=True, timeout=TIMEOUT, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout, done.stderr
 
     def summary(self, *args: str) -> dict[str, Any]:
         """Run with --json and give the summary, after checking that the counts add up."""

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import gc
+import os
+
 import pytest
 from hypothesis import HealthCheck, settings
 
 from suite import JIT, SHARED
+
+# Rooms that are about processes, pages and other programs: the JIT makes no difference to them.
+collect_ignore = [] if JIT else ["attack", "cli", "house", "spark"]
 
 settings.register_profile(
     "neardup",
@@ -18,9 +24,20 @@ settings.load_profile("neardup")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Kernels wrap modulo 2**64 on purpose; NumPy scalars warn where compiled code does not."""
+    """Let processes keep bytecode; let plain kernels wrap.
+
+    They wrap modulo 2**64 on purpose, and NumPy scalars warn where compiled code does not.
+    """
+    # Many tests start processes, and each would compile 300 modules to bytecode anew.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if not JIT:
         config.addinivalue_line("filterwarnings", "ignore:overflow encountered:RuntimeWarning")
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests stay to the end: no collection of garbage needs to look at them."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -6,9 +6,15 @@ import os
 from pathlib import Path
 from typing import Final
 
-__all__ = ["JIT", "ROOT", "SHARED", "TESTS"]
+import pytest
+
+__all__ = ["JIT", "ROOT", "SHARED", "TESTS", "needs_jit"]
 
 JIT: Final = os.environ.get("NUMBA_DISABLE_JIT", "0") in {"", "0"}
 TESTS: Final = Path(__file__).resolve().parent
 ROOT: Final = TESTS.parent
 SHARED: Final = ROOT.parent / "shared"
+needs_jit: Final = pytest.mark.skipif(
+    not JIT, reason="plain kernels would be slow here, or show nothing that other tests do not"
+)
+"""For what starts processes, reads megabytes, or is about files, signals and other programs."""

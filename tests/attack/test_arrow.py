@@ -16,12 +16,11 @@ import pytest
 import neardup as nd
 from damage import REFUSED, RIGHT, WRONG, in_victim
 from neardup.errors import NeardupError
-from suite import JIT
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-ROUNDS = int(os.environ.get("NEARDUP_ATTACK_ROUNDS", "60" if JIT else "5"))
+ROUNDS = int(os.environ.get("NEARDUP_ATTACK_ROUNDS", "60"))
 SECRET = b"foreign memory"
 
 

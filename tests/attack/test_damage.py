@@ -26,17 +26,14 @@ from damage import (
     verdict,
 )
 from neardup.index.segment_files import SegmentFile
-from suite import JIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
 ROUNDS = int(os.environ.get("NEARDUP_ATTACK_ROUNDS", "60"))
-needs_jit = pytest.mark.skipif(not JIT, reason="hundreds of processes: the compiled kernels only")
 
 
-@needs_jit
 @pytest.mark.timeout(4 * 3600)
 @pytest.mark.parametrize("pattern", ["segment-*.nds", "log-*.mdb", "head"])
 @pytest.mark.parametrize("kind", ["int", "str"])
@@ -79,7 +76,6 @@ def damaged_array(folder: Path, name: str, change: Callable[[Any], None]) -> Non
 TOP = {"table_rows": 2**32 - 1, "table_starts": 2**32 - 1, "slots": 2**32 - 1, "ends": 2**62}
 
 
-@needs_jit
 @pytest.mark.parametrize("change", [set_all, set_some])
 @pytest.mark.parametrize(
     ("kind", "name", "value"),

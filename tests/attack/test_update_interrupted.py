@@ -16,7 +16,6 @@ from damage import in_victim
 from neardup.documents import ReadOptions
 from neardup.pipeline import Against, Outputs, Resources, dedup_files
 from neardup.pipeline.run.matching import Matching
-from suite import JIT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -153,7 +152,7 @@ def test_the_same_command_again_gives_the_same(
     other = Day(tmp_path / "other", matching, store, resume)
     expected, known = other.run(), other.known()
     assert whole.run() == expected  # after its end as well
-    for at in range(1, moments + 1, 1 if JIT and ROUNDS > 60 else 3 if JIT else 11):
+    for at in range(1, moments + 1, 1 if ROUNDS > 60 else 3):
         day = Day(tmp_path / str(at), matching, store, resume)
         day.interrupted(at, kills)
         assert day.run() == expected, f"at {at} of {moments}"

@@ -26,7 +26,6 @@ from commands import (
     TIMEOUT,
     Here,
     lines,
-    needs_jit,
     read,
     without_notice,
     write,
@@ -34,7 +33,6 @@ from commands import (
 from neardup.cli import app
 from neardup.fingerprinting.recipe import Recipe
 from neardup.runtime.version import __version__
-from suite import JIT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -305,8 +303,6 @@ def test_a_shell_completes_commands(here: Here, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_demo_works_on_its_own_documents(here: Here) -> None:
-    if not JIT:
-        pytest.skip("1,949 documents take long without compiled kernels")
     out, err = here("demo", "-o", "demo")
     assert "read             1,949 documents" in err
     assert out.count("->") == 5
@@ -435,9 +431,9 @@ def examples() -> list[str]:
     return found
 
 
-@needs_jit
 @pytest.mark.parametrize("example", examples())
-def test_every_example_of_the_help_works(tmp_path: Path, example: str) -> None:
+def test_every_example_of_the_help_works(here: Here, example: str) -> None:
+    tmp_path = here.folder
     page = [{"title": "News", "body": row["text"]} for row in DOCS]
     (tmp_path / "crawl.gz").write_bytes(gzip.compress(lines(page)))
     for name in (
@@ -455,24 +451,18 @@ def test_every_example_of_the_help_works(tmp_path: Path, example: str) -> None:
     if example.startswith("neardup pairs"):
         (tmp_path / "fingerprints").mkdir()
         for name in ("news.parquet", "fingerprints/1.parquet"):
-            assert run("fingerprint", "news.jsonl", "-o", name, cwd=tmp_path).returncode == 0
+            here("fingerprint", "news.jsonl", "-o", name)
     if example.startswith(("neardup show", "neardup report")):
         for kind in ("csv", "jsonl"):
             files = f"--duplicates dropped.{kind} --clusters clusters.{kind}".split()
             own = ["--id", "id", "--similarity", "0.7"] if "--id" in example else []
-            assert run("dedup", "news.jsonl", *files, *own, cwd=tmp_path).returncode == 0
+            here("dedup", "news.jsonl", *files, *own)
     if "--against" in example:
-        assert run("index", "create", "seen.index", cwd=tmp_path).returncode == 0
-    script = f'neardup() {{ {shlex.join(NEARDUP)} "$@"; }}\nset -eo pipefail\n'
-    done = subprocess.run(
-        ["bash", "-c", script + example.replace("/tmp/", "./")],  # noqa: S108
-        cwd=tmp_path, capture_output=True, text=True, timeout=TIMEOUT, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert done.stdout or "wrote" in done.stderr
+        here("index", "create", "seen.index")
+    out, err = here.shell(example.replace("/tmp/", "./"))  # noqa: S108
+    assert out or "wrote" in err
 
 
-@needs_jit
 def test_a_pipe_is_read_and_written_quietly(tmp_path: Path) -> None:
     done = run("dedup", "-", "-o", "-", "--duplicates", "dups.csv", cwd=tmp_path, stdin=lines(DOCS))
     assert done.returncode == 0
@@ -482,13 +472,11 @@ def test_a_pipe_is_read_and_written_quietly(tmp_path: Path) -> None:
     assert read(tmp_path / "dups.csv")[0]["dropped"] == "<stdin>:2"
 
 
-@needs_jit
 def test_compressed_pipes_are_read(tmp_path: Path) -> None:
     done = run("dedup", "-", "-o", "-", cwd=tmp_path, stdin=gzip.compress(lines(DOCS)))
     assert done.stdout == lines([DOCS[0], DOCS[2], DOCS[4]])
 
 
-@needs_jit
 @pytest.mark.parametrize("options", ["-o no/x.jsonl", "-o x.jsonl --clusters no/c.csv"])
 def test_an_output_that_cannot_be_is_refused_before_reading(tmp_path: Path, options: str) -> None:
     os.mkfifo(tmp_path / "docs.jsonl")  # nobody writes: reading it would never end
@@ -497,7 +485,6 @@ def test_an_output_that_cannot_be_is_refused_before_reading(tmp_path: Path, opti
     assert "there is no folder" in one_line(done.stderr)
 
 
-@needs_jit
 def test_a_closed_standard_output_ends_it_without_a_word(tmp_path: Path) -> None:
     records = [{"text": f"{i} {i * i} {i + 7} {'x' * 100}"} for i in range(5000)]
     write(tmp_path / "many.jsonl", records)
@@ -509,7 +496,6 @@ def test_a_closed_standard_output_ends_it_without_a_word(tmp_path: Path) -> None
     assert without_notice(done.stderr.decode()) == ""
 
 
-@needs_jit
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
     if signal.getsignal(number) is signal.SIG_IGN:
@@ -535,7 +521,6 @@ def test_an_interrupted_run_leaves_nothing(tmp_path: Path, number: signal.Signal
     assert list(spill.iterdir()) == []
 
 
-@needs_jit
 def test_a_terminal_shows_progress_and_is_left_clean(tmp_path: Path) -> None:
     terminal, side = pty.openpty()
     process = subprocess.Popen(
@@ -567,7 +552,6 @@ def test_the_module_runs_as_the_script_does() -> None:
     assert printed.stdout == f"neardup {__version__}\n"
 
 
-@needs_jit
 def test_what_is_compiled_ahead_is_what_a_run_needs() -> None:
     program = """
         import neardup as nd

@@ -12,7 +12,6 @@ import shutil
 import signal
 import struct
 import subprocess
-import sys
 import termios
 import time
 from pathlib import Path
@@ -24,7 +23,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup as nd
-from commands import DOCS, NEARDUP, TEXT, TIMEOUT, Here, lines, needs_jit, read, write
+from commands import DOCS, NEARDUP, TEXT, TIMEOUT, Here, lines, read, write
 from neardup.cli.commands.index import app
 
 if TYPE_CHECKING:
@@ -202,7 +201,6 @@ def with_stdin(here: Here, data: bytes) -> subprocess.CompletedProcess[bytes]:
     )  # fmt: skip
 
 
-@needs_jit
 def test_the_text_may_be_the_standard_input(here: Here) -> None:
     assert with_stdin(here, TEXT.encode()).stdout.startswith(b"  0  a\n  0  b\n")
     done = with_stdin(here, b"\xff" + TEXT.encode())
@@ -305,7 +303,6 @@ def test_stats_tells_what_is_held_and_compares_the_plans(here: Here) -> None:
     assert here.summary("index", "stats", "empty")["plans"] == []
 
 
-@needs_jit
 def test_stats_and_plan_measure_if_asked(here: Here) -> None:
     measured = here.summary("index", "stats", "seen", "--measure")["plans"]
     assert all(each["measured_microseconds"] > 0 for each in measured)
@@ -446,9 +443,8 @@ def test_while_one_writes_others_read_and_do_not_write(here: Here) -> None:
     with nd.DurableIndex.open("seen") as index:
         index.add("new", 5)
         for command in (["add", "seen", "docs.jsonl"], ["expire", "seen", "--max-age", "1d"]):
-            code = f"import sys; sys.argv[1:] = ['index', *{command}]; {NEARDUP[2]}"
             done = subprocess.run(
-                [sys.executable, "-c", code],
+                [*NEARDUP, "index", *command],
                 cwd=here.folder, capture_output=True, timeout=TIMEOUT, check=False,
             )  # fmt: skip
             assert done.returncode == 3
@@ -465,7 +461,6 @@ def bytes_in(pipe: BinaryIO) -> int:
     return struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))[0]
 
 
-@needs_jit
 def test_an_interrupted_add_keeps_what_was_committed_and_can_go_on(here: Here) -> None:
     os.mkfifo("pipe.jsonl")
     command = [*NEARDUP, "index", "add", "seen", "pipe.jsonl", "--id", "id"]
@@ -485,7 +480,6 @@ def test_an_interrupted_add_keeps_what_was_committed_and_can_go_on(here: Here) -
     assert stored() == ["a", "b", "c", "d", "f"]
 
 
-@needs_jit
 def test_a_pipe_that_closes_is_no_traceback(here: Here) -> None:
     (here.folder / "many.jsonl").write_bytes(lines([{"text": TEXT}]) * 20_000)
     script = (

@@ -30,6 +30,7 @@ from neardup.documents import (
     write_table,
 )
 from neardup.errors import DataError, FileError, UsageError
+from suite import needs_jit
 
 SKIP = ReadOptions(skip_errors=True)
 
@@ -132,6 +133,7 @@ def test_a_link_is_written_through_and_a_device_is_not_replaced(tmp_path: Path) 
     assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
 
 
+@needs_jit
 @pytest.mark.parametrize("name", ["out.jsonl", "out.jsonl.gz", "out.jsonl.zst", "out.parquet"])
 def test_a_full_disk_is_one_clear_error_and_leaves_nothing_behind(
     tmp_path: Path, name: str

@@ -19,7 +19,7 @@ from neardup.errors import DataError, FileError, RecipeError, UsageError
 from neardup.features import frequencies
 from neardup.fingerprinting import document_frequencies
 from neardup.fingerprinting.files import read_fingerprints
-from suite import JIT
+from suite import JIT, needs_jit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -182,6 +182,7 @@ def test_a_feature_that_is_not_in_the_table_can_be_an_error() -> None:
         nd.fingerprint("a new b", recipe)
 
 
+@needs_jit
 def test_large_tables_are_looked_up_alike() -> None:
     texts = [f"w{i % 50} w{i % 7}" for i in range(100)]
     small = nd.Recipe(ngram=1, weight="tfidf", idf=learn(texts).digest)

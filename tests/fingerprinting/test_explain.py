@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html.parser
+import io
 import json
 import os
 import pty
@@ -19,15 +20,15 @@ from hypothesis import strategies as st
 
 import naive
 import neardup as nd
+from commands import NEARDUP, Here
 from neardup.errors import UnfitHashWarning, UsageError
 from neardup.features.hashes import HASHES
 from strategies import texts
-from suite import JIT
+from suite import JIT, needs_jit
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-COMMAND = (sys.executable, "-c", "from neardup.cli import main; main()", "explain")
 EXAMPLES = 60 if JIT else 10
 
 
@@ -263,44 +264,35 @@ def test_bad_arguments_are_named(arguments: dict[str, Any], message: str) -> Non
         nd.explain(**arguments)
 
 
-def command(*arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *arguments],
-        input=text,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=False,
-    )
-
-
-def test_the_command_prints_what_the_function_gives(here: Path) -> None:
-    one, other = (here / name for name in ("one.txt", "other.txt"))
-    first, second = one.read_text("utf-8"), other.read_text("utf-8")
+def test_the_command_prints_what_the_function_gives(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = ((here.folder / name).read_text("utf-8") for name in ("one.txt", "other.txt"))
     recipe = nd.Recipe(ngram=1, bits=16)
     options = ("--ngram", "1", "--bits", "16")
-    assert command(str(one), *options).stdout == f"{nd.explain(first, recipe=recipe)}\n"
+    assert here("explain", "one.txt", *options)[0] == f"{nd.explain(first, recipe=recipe)}\n"
     pair = nd.explain(first, second, recipe)
-    assert command(str(one), "-", *options, text=second).stdout == f"{pair}\n"
-    assert json.loads(command(str(one), str(other), *options, "--json").stdout) == json.loads(
-        json.dumps(pair.to_dict())
-    )
-    preset = command(str(one), "--preset", "pypi-simhash", "--show", "2").stdout
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(second.encode())))
+    assert here("explain", "one.txt", "-", *options)[0] == f"{pair}\n"
+    printed, _ = here("explain", "one.txt", "other.txt", *options, "--json")
+    assert json.loads(printed) == json.loads(json.dumps(pair.to_dict()))
+    preset, _ = here("explain", "one.txt", "--preset", "pypi-simhash", "--show", "2")
     assert preset == f"{nd.explain(first, recipe=nd.preset('pypi-simhash'), show=2)}\n"
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Path:
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Here:
     (tmp_path / "one.txt").write_text("The quick brown fox jumps. 你好\n", "utf-8")
     (tmp_path / "other.txt").write_text("The quick brown fox jumped. 你好\n", "utf-8")
-    return tmp_path
+    return Here(tmp_path, monkeypatch, capfd)
 
 
-def test_a_terminal_gets_colours_and_the_same_words(here: Path) -> None:
+@needs_jit
+def test_a_terminal_gets_colours_and_the_same_words(here: Here) -> None:
     for files in (["one.txt"], ["one.txt", "other.txt"]):
-        shown = in_a_terminal(here, *files, "--ngram", "1")
+        shown = in_a_terminal(here.folder, *files, "--ngram", "1")
         assert "\x1b[" in shown
-        plain = command(*(str(here / name) for name in files), "--ngram", "1").stdout
+        plain, _ = here("explain", *files, "--ngram", "1")
         assert re.sub(r"\x1b\[[0-9;]*m", "", shown).split() == plain.split()
 
 
@@ -310,7 +302,7 @@ def in_a_terminal(folder: Path, *arguments: str) -> str:
     environment = os.environ | {"COLUMNS": "200", "TERM": "xterm-256color"}
     environment.pop("NO_COLOR", None)
     with subprocess.Popen(
-        [*COMMAND, *arguments],
+        [*NEARDUP, "explain", *arguments],
         stdout=other,
         cwd=folder,
         env=environment,

@@ -14,7 +14,7 @@ import naive
 import neardup as nd
 from neardup.errors import RecipeError, UsageError
 from strategies import texts
-from suite import JIT
+from suite import JIT, needs_jit
 
 ONE_LINE_MEGABYTES = 10 if JIT else 0.05
 
@@ -97,6 +97,7 @@ def test_any_number_of_workers_gives_the_same_fingerprints(workers: int) -> None
     assert np.array_equal(nd.fingerprints(documents, workers=workers), expected)
 
 
+@needs_jit
 @pytest.mark.parametrize("piece", ["word ", "你好", "a\u0301", "x", "\u0301", "é, "])
 def test_one_line_of_many_megabytes(piece: str) -> None:
     text = piece * int(ONE_LINE_MEGABYTES * 1e6 / len(piece.encode()))

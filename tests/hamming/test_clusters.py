@@ -14,9 +14,7 @@ from hypothesis import strategies as st
 from neardup.errors import UsageError
 from neardup.hamming.clusters import components, greedy
 from neardup.hamming.join.collectors import merge
-from suite import JIT
-
-needs_jit = pytest.mark.skipif(not JIT, reason="too many rows for uncompiled kernels")
+from suite import JIT, needs_jit
 
 
 def near(fps: Any, distance: int) -> Any:

@@ -15,8 +15,7 @@ from neardup.hamming.all_pairs import pairs
 from neardup.hamming.join.partition import group_equal
 from neardup.hamming.plans.join import plan_pairs
 from planted import JIT, ROWS, brute, planted
-
-needs_jit = pytest.mark.skipif(not JIT, reason="too many rows for uncompiled kernels")
+from suite import needs_jit
 
 
 def rows_of(table: Any) -> list[tuple[int, int, int]]:

@@ -22,9 +22,7 @@ from neardup.hamming.search.build import build_searcher, plan_for
 from neardup.hamming.search.comparison import random_fingerprints
 from neardup.hamming.search.permuted import measured_recall
 from neardup.hamming.search.tables import key_factors
-from suite import JIT
-
-needs_jit = pytest.mark.skipif(not JIT, reason="too many rows for uncompiled kernels")
+from suite import needs_jit
 
 
 def masks_of(plan: str, distance: int, bits: int) -> list[int]:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import doctest
 import importlib.util
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
-from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 import neardup as nd
-from suite import JIT, ROOT, TESTS
+from commands import Here
+from suite import ROOT, TESTS
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 DOCS: Final = ROOT / "docs"
 REFERENCE: Final = DOCS / "reference"
@@ -87,24 +87,17 @@ def test_python_blocks_run_and_print_what_they_say(
     run_python(page)
 
 
-@pytest.mark.skipif(not JIT, reason="commands start anew; plain Python would be slow")
 @pytest.mark.parametrize("page", pages_with("console"))
-def test_commands_succeed_and_print_what_they_say(page: Path, tmp_path: Path) -> None:
+def test_commands_succeed_and_print_what_they_say(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any
+) -> None:
     (tmp_path / "news.jsonl").write_text(NEWS, "utf-8")
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    here = Here(tmp_path, monkeypatch, capfd)
     for body in blocks(page, "console"):
         for command, wanted in commands(body):
-            done = subprocess.run(
-                ["bash", "-ec", command],
-                cwd=tmp_path,
-                env={**os.environ, "PATH": path},
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            assert done.returncode == 0, f"{command}: {done.stderr}"
-            checked = doctest.OutputChecker().check_output(wanted, done.stdout, DOCTEST_OPTIONS)
-            assert checked, f"{command}: {done.stdout!r}, documented is {wanted!r}"
+            printed, _ = here.shell(command)
+            checked = doctest.OutputChecker().check_output(wanted, printed, DOCTEST_OPTIONS)
+            assert checked, f"{command}: {printed!r}, documented is {wanted!r}"
 
 
 def commands(body: str) -> list[tuple[str, str]]:
@@ -190,7 +183,6 @@ def test_package_and_program_of_the_page_give_the_vectors(
             assert nd.fingerprint(row["text"], recipe) == wanted, row
 
 
-@pytest.mark.skipif(not JIT, reason="two million pairs are slow in plain Python")
 def test_the_numbers_of_the_demo_are_right() -> None:
     plot = tool("distance_plot")
     texts = plot.read_texts()

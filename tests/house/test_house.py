@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import neardup as nd
+from suite import TESTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -247,3 +248,17 @@ def test_no_room_is_crowded() -> None:
 def test_no_room_is_called_like_a_public_name() -> None:
     rooms = {x.stem for x in PACKAGE.iterdir()}
     assert rooms & set(nd.__all__) == set()
+
+
+BESIDE_ROOMS = {
+    "attack": "damaged, hostile and endless input goes through all rooms",
+    "house": "the house itself",
+}
+
+
+def test_every_folder_of_tests_is_a_room_or_says_why() -> None:
+    rooms = {x.parent.name for x in PACKAGE.glob("*/__init__.py")}
+    folders = {x.parent.name for x in TESTS.glob("*/test_*.py")}
+    assert folders - set(BESIDE_ROOMS) <= rooms
+    assert not rooms & set(BESIDE_ROOMS)
+    assert rooms - folders <= {"runtime"}, "each room has tests; the floor's are in those above it"

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import neardup as nd
-from suite import JIT, TESTS
+from suite import TESTS
 
 PACKAGE = Path(inspect.getfile(nd)).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -129,7 +129,18 @@ def test_starting_loads_nothing_heavy(action: str) -> None:
     assert run_python(code).splitlines()[-1] == "[]"
 
 
-@pytest.mark.skipif(not JIT, reason="with the JIT off there is nothing to compile")
+def test_a_command_loads_no_library_that_it_does_not_use() -> None:
+    code = (
+        "import atexit, sys\n"
+        "libraries = {'numba', 'pandas', 'pyarrow', 'scipy'}\n"
+        "atexit.register(lambda: print(libraries & set(sys.modules)))\n"
+        "sys.argv = ['neardup', 'compare', '--text-a', 'a b', '--text-b', 'a b c']\n"
+        "from neardup.__main__ import main; main()"
+    )
+    loaded = run_python(code).splitlines()[-1]
+    assert {"numba", "pyarrow"} == set(ast.literal_eval(loaded))
+
+
 def test_loading_a_step_compiles_nothing() -> None:
     code = (
         "import sys, neardup as nd\n"

@@ -23,19 +23,21 @@ import pytest
 import neardup as nd
 from crash_rounds import State, story
 from disk import Disk, Recording, recorded
-from suite import JIT
+from suite import needs_jit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MOMENTS = int(os.environ.get("NEARDUP_CRASH_MOMENTS", "60" if JIT else "15"))
+pytestmark = needs_jit
+
+MOMENTS = int(os.environ.get("NEARDUP_CRASH_MOMENTS", "60"))
 STRACE = shutil.which("strace")
 needs_strace = pytest.mark.skipif(STRACE is None, reason="strace is not installed")
 COMMITS = 45
 
 
 def test_kills_at_random_moments_lose_nothing() -> None:
-    rounds = "6" if JIT else "2"
+    rounds = "6"
     script = Path(__file__).with_name("crash_rounds.py")
     done = subprocess.run(
         [sys.executable, str(script), "--rounds", rounds],

@@ -31,7 +31,7 @@ from neardup.index.durable.similar import index as durable_similar
 from neardup.index.segment_files import SegmentFile
 from neardup.index.similar import tail as similar_tail
 from neardup.index.similar import writing as similar_writing
-from suite import JIT
+from suite import JIT, needs_jit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -249,6 +249,7 @@ def test_documents_of_every_size_find_themselves(size: int, measure: str) -> Non
     assert list(index.query(sets[3])) == [(3, 1.0), (10, 1.0)]
 
 
+@needs_jit
 def test_the_size_of_a_bucket_and_of_a_place_has_no_limit() -> None:
     shared = np.arange(1, 6000, dtype=np.uint64)
     many = [np.append(shared, np.uint64(10**9 + i)) for i in range(60)]
@@ -366,6 +367,7 @@ for i in range(int(sys.argv[2]), 10**6):
 """
 
 
+@needs_jit
 def test_what_was_acknowledged_survives_kills(tmp_path: Path) -> None:
     home = tmp_path / "index"
     nd.DurableIndex.open(home, similarity=1.0).close()

@@ -20,9 +20,12 @@ import pytest
 import neardup as nd
 from neardup.errors import UsageError
 from stories import FOLDERS, small_segments
+from suite import needs_jit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+pytestmark = needs_jit
 
 SECONDS: Final = float(os.environ.get("NEARDUP_STRESS_SECONDS", "2"))
 IDS: Final = [f"d{i}" for i in range(64)]

@@ -23,12 +23,11 @@ from neardup.pipeline.run.matching import Matching
 from neardup.similarity.feature_sets import FeatureSets, Match
 from neardup.similarity.join import similar_components, similar_greedy
 from neardup.similarity.spilled import Spill
-from suite import JIT
+from suite import JIT, needs_jit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-needs_jit = pytest.mark.skipif(not JIT, reason="new processes: the compiled kernels only")
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the limit is one of Linux")
 
 MEASURES = ["jaccard", "cosine", "containment"]

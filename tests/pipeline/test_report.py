@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import neardup as nd
 from neardup.errors import UsageError
+from suite import needs_jit
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -163,6 +164,7 @@ def test_thresholds_that_begin_out_of_range_are_refused(tmp_path: Path, lowest: 
         nd.dedup(NEWS).report(tmp_path / "r.html", lowest=lowest)
 
 
+@needs_jit
 def test_lines_of_megabytes_are_cut(tmp_path: Path) -> None:
     long = "word " * 200_000 + "end " * 100
     texts = [long, long + "<script>", "x" * 5_000_000, "x" * 5_000_000]

@@ -27,7 +27,7 @@ from neardup.errors import DataError, NeardupError, UsageError
 from neardup.pipeline import Outputs, Resources, dedup_files
 from neardup.pipeline.run.folder.state import RunFolder
 from neardup.pipeline.run.matching import Matching
-from suite import JIT
+from suite import JIT, needs_jit
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -393,6 +393,7 @@ class Process:
             time.sleep(0.002)
 
 
+@needs_jit
 def test_a_process_killed_at_random_moments_goes_on_with_the_same_result(tmp_path: Path) -> None:
     rounds = 0
     kills = 0
