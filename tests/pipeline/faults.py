@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from neardup.pipeline.run.folder import state
+from neardup.pipeline.run.folder import journal, state
 from neardup.runtime.storage import append_file
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 CALLS = ("write", "fsync", "ftruncate", "replace", "unlink")
 
 
-REMOVALS = 8
+REMOVALS = 7
 
 
 class KilledError(BaseException):
@@ -50,5 +50,5 @@ class Faults:
 
     def replace_os(self, patch: pytest.MonkeyPatch) -> None:
         """Stand in wherever the state of a run is written."""
-        for module in (state, append_file):
+        for module in (journal, state, append_file):
             patch.setattr(module, "os", self)

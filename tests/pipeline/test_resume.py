@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
+import io
 import json
 import os
 import random
@@ -14,19 +15,23 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import neardup as nd
+import neardup.pipeline.run.folder.facts
 import neardup.pipeline.run.folder.resume
 import neardup.pipeline.run.folder.state
 from faults import REMOVALS, Faults, KilledError
 from neardup.documents import ReadOptions
 from neardup.errors import DataError, NeardupError, UsageError
 from neardup.pipeline import Outputs, Resources, dedup_files
+from neardup.pipeline.run.folder.decision import decision_of, write_decision
 from neardup.pipeline.run.folder.state import RunFolder
-from neardup.pipeline.run.matching import Matching
+from neardup.pipeline.run.matching import Grouping, Matching, References
 from suite import JIT, needs_jit
 
 if TYPE_CHECKING:
@@ -277,6 +282,36 @@ def test_another_list_of_inputs_is_named(tmp_path: Path) -> None:
     (tmp_path / "c.jsonl").write_bytes(b"")
     with pytest.raises(UsageError, match=r"c\.jsonl is no input of the run that left"):
         nd.dedup([path, other, tmp_path / "c.jsonl"], target, resume=state)
+
+
+def test_the_folder_of_an_older_version_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(neardup.pipeline.run.folder.facts, "VERSION", 1)
+        case = killed(tmp_path)
+    (case.state / "beside").touch()
+    with pytest.raises(UsageError, match=r"another version \(its format 1, now 2\): .*anew"):
+        case.run()
+
+
+@pytest.mark.parametrize("rows", [0, 1, 5])
+@pytest.mark.parametrize("more", [(), ("similarity",), ("via",), ("similarity", "via")])
+def test_a_decision_is_read_as_it_was_written(rows: int, more: tuple[str, ...]) -> None:
+    arrays = {"kept_by": np.arange(rows), "label": np.zeros(rows, np.int64)}
+    extra = {"similarity": np.linspace(0, 1, rows), "via": np.arange(rows)[::-1]}
+    arrays |= {name: extra[name] for name in more}
+    codes = np.arange(6, dtype=np.uint64).reshape(3, 2)
+    for references in (None, References(pa.array(["a", "", "é"]), codes)):
+        file = io.BytesIO()
+        write_decision(Grouping(**{"similarity": None} | arrays, references=references), file)
+        found = decision_of(file.getvalue())
+        for name in ("kept_by", "label", "similarity", "via"):
+            assert np.array_equal(getattr(found, name), arrays.get(name)), name
+        assert (found.references is None) == (references is None)
+        if found.references is not None:
+            assert found.references.ids.to_pylist() == ["a", "", "é"]
+            assert np.array_equal(found.references.codes, codes)
 
 
 def test_two_runs_on_one_folder_are_refused(tmp_path: Path) -> None:

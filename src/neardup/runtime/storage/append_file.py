@@ -81,6 +81,11 @@ class AppendFile:
         """Everything in it as a 1-D array of its own."""
         return np.fromfile(self.path, dtype, self.nbytes // np.dtype(dtype).itemsize)
 
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._descriptor < 0
+
     def flush(self) -> None:
         """Nothing waits."""
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_facts", "run_facts"]
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Of the layout of the state on disk."""
 
 

@@ -10,6 +10,7 @@ next run that updates the index, since no moment is late enough for an interrupt
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,9 +18,8 @@ import numpy as np
 import orjson
 
 from neardup.errors import DataError, FileError, UsageError
+from neardup.pipeline.run.folder.decision import decision_of, write_decision
 from neardup.pipeline.run.folder.facts import run_facts
-from neardup.pipeline.run.folder.state import references_bytes, references_of
-from neardup.pipeline.run.matching import Grouping
 from neardup.runtime.storage.sealed import checksum, sealed, unsealed
 
 if TYPE_CHECKING:
@@ -28,11 +28,12 @@ if TYPE_CHECKING:
     from neardup.documents import InputFormat, ReadOptions, Source
     from neardup.pipeline.run.against import ReferenceIndex
     from neardup.pipeline.run.folder.state import RunFolder
-    from neardup.pipeline.run.matching import Matching
+    from neardup.pipeline.run.matching import Grouping, Matching
 
 __all__ = ["LastUpdate", "command_of"]
 
 NAME: Final = "last-update"
+FORMAT: Final = 2
 
 
 class LastUpdate:
@@ -62,15 +63,11 @@ class LastUpdate:
             raise FileError(f"cannot read {self._path}: {error.strerror or error}") from None
         size = int.from_bytes(body[:8], "little")
         head = orjson.loads(body[8 : 8 + size])
-        if head["command"] != self._command or self._index.added == head["first"]:
+        is_same = head.get("format") == FORMAT and head["command"] == self._command
+        if not is_same or self._index.added == head["first"]:
             return None
         self.first = head["first"]
-        rest = np.frombuffer(body, np.uint8, offset=8 + size).copy()
-        parts = np.split(rest, np.cumsum(head["sizes"])[:-1])
-        kept_by, label = (part.view(np.int64) for part in parts[:2])
-        similarity = parts[2].view(np.float64) if head["sizes"][2] else None
-        references = references_of(parts[3]) if head["sizes"][3] else None
-        return Grouping(kept_by, label, similarity, references)
+        return decision_of(body[8 + size :])
 
     def save(self, grouping: Grouping, folder: RunFolder | None = None) -> None:
         """Keep a decision; on disk when this returns.
@@ -85,22 +82,14 @@ class LastUpdate:
         first = self._index.added
         if folder is not None and folder.was_updating:
             first = folder.facts["index"]["added"]
-        none = np.empty(0, np.uint8)
-        similarity, references = grouping.similarity, grouping.references
-        arrays = [
-            grouping.kept_by.view(np.uint8),
-            grouping.label.view(np.uint8),
-            none if similarity is None else np.ascontiguousarray(similarity).view(np.uint8),
-            none if references is None else references_bytes(references),
-        ]
-        sizes = [len(array) for array in arrays]
-        head = orjson.dumps({"command": self._command, "first": first, "sizes": sizes})
-        head += b" " * (-len(head) % 8)
-        body = b"".join([len(head).to_bytes(8, "little"), head, *(x.tobytes() for x in arrays)])
+        head = orjson.dumps({"format": FORMAT, "command": self._command, "first": first})
+        body = io.BytesIO()
+        body.write(len(head).to_bytes(8, "little") + head)
+        write_decision(grouping, body)
         aside = self._path.with_name(f".{NAME}.{os.getpid()}.tmp")
         try:
             with aside.open("wb") as file:
-                file.write(sealed(body))
+                file.write(sealed(body.getvalue()))
                 file.flush()
                 os.fsync(file.fileno())
             aside.replace(self._path)

@@ -12,33 +12,31 @@ import contextlib
 import os
 import re
 import shutil
-import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
-import orjson
-import pyarrow as pa
 
 from neardup.errors import UsageError
+from neardup.pipeline.run.folder.decision import decision_of, write_decision
 from neardup.pipeline.run.folder.facts import check_facts
-from neardup.pipeline.run.matching import Grouping, References
-from neardup.runtime.storage.append_file import AppendFile, append_failure, damaged
+from neardup.pipeline.run.folder.journal import JOURNAL_FILES, Journal
+from neardup.runtime.storage.append_file import AppendFile, append_failure
 from neardup.runtime.storage.files import LockHeldError, lock_file, sync_folder, unlock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from neardup.documents import OutputSet
+    from neardup.pipeline.run.matching import Grouping
 
-__all__ = ["DATA_FILES", "RunFolder", "references_bytes", "references_of"]
+__all__ = ["DATA_FILES", "RunFolder"]
 
-JOURNAL: Final = "journal"
 LOCK: Final = "lock"
 DATA_FILES: Final = ("fingerprints", "counts", "features")
 GROUPING: Final = "grouping"
-REFERENCES: Final = "beside"
-_ASIDE: Final = "journal.new"
+_FORMER: Final = ("beside",)
+"""Of an earlier format: the journal tells which, and that it is refused."""
 _TEMPORARY: Final = re.compile(r"\..*\.(tmp|old)", re.DOTALL)
 
 
@@ -67,9 +65,8 @@ class RunFolder:
         self._lock = _locked(self.path)
         self.files = {name: AppendFile(self.path / name) for name in DATA_FILES}
         self.checkpoints: list[dict[str, Any]] = []
-        self._journal: AppendFile | None = None
-        self._journal_bytes = 0
-        self._grouped: dict[str, Any] | None = None
+        self._journal = Journal(self.path)
+        self._grouped: dict[str, int] | None = None
         self._aside: list[str] = []
         self.was_publishing = False
         self.was_updating = False
@@ -86,18 +83,17 @@ class RunFolder:
             DataError: If the state is damaged.
             FileError: If a read or write fails.
         """
-        records = self._read_journal()
+        records = self._journal.read()
         if not records:
             self.facts = facts
             for file in self.files.values():
                 file.cut(0)
-            self._journal = self._new_journal(facts)
+            self._journal.begin(facts)
             return
         self._take(records[1:])
         check_facts(records[0], facts, str(self.path), updating=self.was_updating)
         self.facts = records[0]
-        self._journal = AppendFile(self.path / JOURNAL)
-        self._journal.cut(self._journal_bytes)
+        self._journal.go_on()
         self._check_data()
         for path in self._aside:
             _remove_output(path)
@@ -120,51 +116,28 @@ class RunFolder:
             content: Checksum of what was read for those since the checkpoint before.
         """
         marks = {name: file.mark() for name, file in self.files.items()}
-        self._append({"documents": documents, "content": content, "files": marks})
+        self._journal.append({"documents": documents, "content": content, "files": marks})
 
     def save_grouping(self, grouping: Grouping) -> None:
         """Keep the result of the matching step."""
-        arrays = [grouping.kept_by, grouping.label]
-        if grouping.similarity is not None:
-            arrays.append(grouping.similarity)
-        if grouping.via is not None:
-            arrays.append(grouping.via)
-        marks = {"grouped": self._save(GROUPING, arrays)}
-        if grouping.references is not None:
-            marks["beside"] = self._save(REFERENCES, [references_bytes(grouping.references)])
-        sync_folder(self.path)
-        has = {"similarity": grouping.similarity is not None, "via": grouping.via is not None}
-        self._append(marks | has)
-
-    def _save(self, name: str, arrays: list[Any]) -> dict[str, int]:
-        with contextlib.closing(AppendFile(self.path / name)) as file:
+        with contextlib.closing(AppendFile(self.path / GROUPING)) as file:
             file.cut(0)
-            for array in arrays:
-                file.write(np.ascontiguousarray(array))
-            return file.mark()
+            write_decision(grouping, file)
+            mark = file.mark()
+        sync_folder(self.path)
+        self._journal.append({"grouped": mark})
 
     def grouping(self) -> Grouping | None:
         """The result of the matching step, if it was finished; DataError if it is damaged."""
         if self._grouped is None:
             return None
-        data = self._saved(GROUPING, self._grouped["grouped"])
-        has_similarity, has_via = self._grouped["similarity"], self._grouped["via"]
-        parts = np.split(data.view(np.int64), 2 + has_similarity + has_via)
-        similarity = parts[2].view(np.float64) if has_similarity else None
-        references = None
-        if "beside" in self._grouped:
-            references = references_of(self._saved(REFERENCES, self._grouped["beside"]))
-        via = parts[-1] if has_via else None
-        return Grouping(parts[0], parts[1], similarity, references, via)
-
-    def _saved(self, name: str, mark: dict[str, int]) -> Any:
-        with contextlib.closing(AppendFile(self.path / name)) as file:
-            file.check(0, mark)
-            return file.array(np.uint8)
+        with contextlib.closing(AppendFile(self.path / GROUPING)) as file:
+            file.check(0, self._grouped)
+            return decision_of(file.array(np.uint8))
 
     def note_aside(self, paths: list[str]) -> None:
         """Write down what a killed run would leave beside its outputs."""
-        self._append({"aside": paths})
+        self._journal.append({"aside": paths})
 
     @contextlib.contextmanager
     def publishing(self, outputs: OutputSet) -> Iterator[None]:
@@ -172,21 +145,21 @@ class RunFolder:
 
         An error that withdraws them withdraws that as well.
         """
-        self._append({"publishing": True})
+        self._journal.append({"publishing": True})
         try:
             yield
         except BaseException:
             if not outputs.is_committed:
-                self._append({"publishing": False})
+                self._journal.append({"publishing": False})
             raise
 
     def note_updating(self) -> None:
         """Write down that the outputs have their names, and documents go to an index now."""
-        self._append({"updating": True})
+        self._journal.append({"updating": True})
 
     def remove(self) -> None:
         """Remove the state, and the folder if nothing else is in it; the run has succeeded."""
-        for name in (JOURNAL, _ASIDE, GROUPING, REFERENCES, *DATA_FILES, LOCK):
+        for name in (*JOURNAL_FILES, GROUPING, *DATA_FILES, LOCK):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self.path / name)  # noqa: PTH108  # one call to fail in
         with contextlib.suppress(OSError):
@@ -198,85 +171,23 @@ class RunFolder:
 
     def __exit__(self, *_: object) -> None:
         """Let go of the lock and the files; what is in them stays."""
-        for file in (*self.files.values(), self._journal):
-            if file is not None:
-                file.close()
+        for file in self.files.values():
+            file.close()
+        self._journal.close()
         unlock(self._lock)
-
-    def _append(self, record: dict[str, Any]) -> None:
-        if self._journal is None:
-            raise RuntimeError("the folder has no journal yet: call begin first")
-        self._journal.write(_line(record))
-        self._journal.mark()
 
     def _take(self, records: list[dict[str, Any]]) -> None:
         for record in records:
             if "documents" in record:
                 self.checkpoints.append(record)
             elif "grouped" in record:
-                self._grouped = record
+                self._grouped = record["grouped"]
             elif "aside" in record:
                 self._aside += record["aside"]
             elif "updating" in record:
                 self.was_updating = True
             else:
                 self.was_publishing = record["publishing"]
-
-    def _new_journal(self, facts: dict[str, Any]) -> AppendFile:
-        """Begin it under another name, so that its first line is always whole."""
-        aside = AppendFile(self.path / _ASIDE)
-        aside.cut(0)
-        aside.write(_line(facts))
-        aside.mark()
-        os.replace(self.path / _ASIDE, self.path / JOURNAL)  # noqa: PTH105  # one call to fail in
-        sync_folder(self.path)
-        return aside
-
-    def _read_journal(self) -> list[dict[str, Any]]:
-        path = self.path / JOURNAL
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise append_failure("read", path, error) from None
-        self._journal_bytes = data.rfind(b"\n") + 1  # a torn last line was never promised
-        records = list(_records(path, data[: self._journal_bytes]))
-        if not records:
-            raise damaged(path, "it has no first line")
-        return records
-
-
-def references_bytes(references: References) -> Any:
-    """Ids and fingerprints as an Arrow stream."""
-    width = references.codes.shape[1]
-    codes = pa.FixedSizeListArray.from_arrays(pa.array(references.codes.reshape(-1)), width)
-    table = pa.table({"id": references.ids.cast(pa.large_string()), "words": codes})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
-    return np.frombuffer(sink.getvalue(), np.uint8)
-
-
-def references_of(data: Any) -> References:
-    """Read what `references_bytes` made."""
-    table = pa.ipc.open_stream(pa.py_buffer(data)).read_all().combine_chunks()
-    codes = table["words"].combine_chunks()
-    flat = codes.flatten().to_numpy().reshape(-1, codes.type.list_size)
-    return References(table["id"].combine_chunks(), flat)
-
-
-def _line(record: dict[str, Any]) -> bytes:
-    body = orjson.dumps(record)
-    return b"%08x %s\n" % (zlib.crc32(body), body)
-
-
-def _records(path: Path, data: bytes) -> Iterator[dict[str, Any]]:
-    for number, line in enumerate(data.splitlines(), 1):
-        checksum, _, body = line.partition(b" ")
-        if checksum != b"%08x" % zlib.crc32(body):
-            raise damaged(path, f"line {number} has another checksum")
-        yield orjson.loads(body)
 
 
 def _remove_output(path: str) -> None:
@@ -292,7 +203,7 @@ def _remove_output(path: str) -> None:
 
 
 def _make_folder(path: Path) -> None:
-    known = {JOURNAL, _ASIDE, LOCK, GROUPING, REFERENCES, *DATA_FILES}
+    known = {*JOURNAL_FILES, LOCK, GROUPING, *DATA_FILES, *_FORMER}
     try:
         path.mkdir(exist_ok=True)
         others = sorted({x.name for x in path.iterdir()} - known)
