@@ -60,7 +60,8 @@ Inputs = Annotated[
     list[str],
     typer.Argument(
         metavar="IN...",
-        help="Files (.jsonl, .json, .csv, .tsv, .txt, .html, also .gz, .zst; .parquet, .arrow),"
+        help="Files (.jsonl, .json, .csv, .tsv, .txt, .html, also .gz, .zst; .parquet, .arrow,"
+        " .xlsx),"
         " folders,"
         " 'patterns*', URIs such as s3://; - is JSON lines from a pipe.",
         show_default=False,
@@ -160,8 +161,8 @@ Format = Annotated[
     str | None,
     typer.Option(
         "--format",
-        help="Of all inputs: jsonl, json (an array), csv, tsv, parquet, arrow, or text (each"
-        " file is a document).",
+        help="Of all inputs: jsonl, json (an array), csv, tsv, parquet, arrow, excel, or text"
+        " (each file is a document).",
         rich_help_panel=INPUT_PANEL,
     ),
 ]

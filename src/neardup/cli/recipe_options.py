@@ -113,8 +113,9 @@ FoldChinese = Annotated[
 Dictionary = Annotated[
     str | None,
     typer.Option(
-        metavar="FILE",
-        help="For jieba: words that its dictionary lacks, one a line, as in jieba's own.",
+        metavar="FILE|FOLDER",
+        help="For jieba: words that its dictionary lacks, one a line, as in jieba's own. For the"
+        " preset yanyiwu: the folder of cppjieba's files.",
         rich_help_panel=RECIPE_PANEL,
     ),
 ]
@@ -286,7 +287,7 @@ def _read_words(given: dict[str, Any]) -> None:
         from neardup.features.stopwords import read_stop_words
 
         given["stopwords"] = read_stop_words(given["stopwords"])
-    if "dictionary" in given:
+    if "dictionary" in given and not Path(given["dictionary"]).is_dir():
         from neardup.features.jieba_words import read_dictionary
 
         given["dictionary"] = read_dictionary(given["dictionary"])

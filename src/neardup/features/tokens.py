@@ -216,6 +216,8 @@ def checked_dictionary(recipe: Choices) -> tuple[str, ...]:
         RecipeError: If its tokens are not jieba's, or it is no list of words.
     """
     lines: Any = recipe.dictionary
+    if recipe.preset is not None and isinstance(lines, tuple | list) and len(lines) == 1:
+        return (str(lines[0]),)  # the name of a folder that was read; the preset knows it
     if recipe.tokens not in JIEBA:
         raise RecipeError(f"dictionary is for tokens {', '.join(JIEBA)}, not {recipe.tokens}")
     if isinstance(lines, str) or not isinstance(lines, Iterable):

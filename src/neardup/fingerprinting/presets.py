@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neardup.errors import RecipeError, UsageError
@@ -26,7 +27,8 @@ def preset(name: str, **options: Any) -> Recipe:
     Args:
         name: One of `presets()`, or a version of a library, such as "pypi-simhash-1.7.1".
         options: What the library lets one choose: `bits`, and `top`, `ngram`, `casefold` or
-            `normalize` where it has them.
+            `normalize` where it has them; for "yanyiwu" `dictionary`, a folder with cppjieba's
+            files.
 
     Raises:
         RecipeError: For an unknown name (near ones are suggested), an option that the preset does
@@ -38,6 +40,10 @@ def preset(name: str, **options: Any) -> Recipe:
         ...             recipe=preset("pypi-simhash"))
         8440240356449459322
     """
+    if isinstance(options.get("dictionary"), str | Path):
+        from neardup.features.keywords import load_folder
+
+        options["dictionary"] = load_folder(options["dictionary"])
     target, fixed = ALIASES.get(str(name), (name, {}))
     found = find_preset(target)
     refuse_others(name, options, found)

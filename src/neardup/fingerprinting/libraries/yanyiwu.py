@@ -17,7 +17,9 @@ __all__ = ["PRESETS"]
 
 def _keywords(text: str, recipe: Choices) -> list[Feature]:
     top = recipe.top or max(5, min(200, len(text.encode()) // 120))
-    return [(word.encode(), weight) for word, weight in cppjieba_keywords(text, top)]
+    return [
+        (word.encode(), weight) for word, weight in cppjieba_keywords(text, top, recipe.dictionary)
+    ]
 
 
 def _fold(features: Sequence[Feature], _: Choices) -> int:
@@ -32,6 +34,6 @@ PRESETS: Final = {
         _fold,
         (64,),
         "github.com/yanyiwu/simhash",
-        {"bits": 64, "top": None},
+        {"bits": 64, "top": None, "dictionary": None},
     )
 }

@@ -1,0 +1,92 @@
+"""Keywords by the files of a cppjieba program are those that the program gives."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+import neardup as nd
+from neardup.compat.presets import fingerprint_features
+from neardup.errors import DataError, FileError, RecipeError
+from neardup.features.keywords import FILES, cppjieba_keywords, load_folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CONTENTS = {
+    "jieba.dict.utf8": (
+        "我 100 r\n来 30 v\n来到 40 v\n北京 80 ns\n清华 20 nz\n清华大学 30 nt\n大学 60 n\n"
+        "华大 9 nz\n大 50 a\n学 20 n\nc++ 3 nz\nB超 3 n\nB 1 n\n的 200 u\n"
+    ),
+    "hmm_model.utf8": (
+        "#start\n-0.26 -3.14e+100 -3.14e+100 -1.46\n#steps\n-3.14e+100 -0.51 -0.91 -3.14e+100\n"
+        "-0.58 -3.14e+100 -3.14e+100 -0.80\n-3.14e+100 -0.33 -1.26 -3.14e+100\n"
+        "-0.72 -3.14e+100 -3.14e+100 -0.66\n杭:-3.1,研:-4.2\n研:-3.0,厦:-3.3,州:-2.0\n"
+        "大:-5.0,州:-9.0\n我:-2.0,研:-7.5,了:-1.0\n"
+    ),
+    "idf.utf8": "北京 4.5\n清华大学 7.25\nc++ 9\n大厦 6.0\n杭研 8.5\nThe 2\n",
+    "stop_words.utf8": "the\n来到\n来\n",
+}
+MEAN = 6.208333333333333
+# What cppjieba 5.0, as nodejieba 3.5.8 carries it, printed for them, compiled by GCC.
+PRINTED = {
+    "我来到北京清华大学，他来到了网易杭研大厦。": [("清华大学", 7.25), ("北京", 4.5)],  # noqa: RUF001
+    "The the c++ B超 3.5% v2.0 2v 1.2.3 ### x9y 9x the The": [
+        ("c++", 9.0), ("1.2.3", MEAN), ("3.5", MEAN), ("v2", MEAN), ("B超", MEAN),
+    ],
+    "杭州研大学 北京\t北京\n清华清华": [
+        ("清华", 2 * MEAN), ("北京", 9.0), ("大学", MEAN), ("杭州", MEAN),
+    ],
+    "😀é杭研İ 한국어 c+ c++c": [("c++", 9.0)],
+    "aa bb cc dd ee ff gg hh ii jj aa bb": [
+        ("aa", 2 * MEAN), ("bb", 2 * MEAN), ("dd", MEAN), ("ee", MEAN), ("cc", MEAN),
+    ],
+    "": [],
+}  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in CONTENTS.items():
+        (tmp_path / name).write_text(text, "utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize("text", PRINTED)
+def test_keywords_are_those_of_the_program_in_its_order(folder: Path, text: str) -> None:
+    assert cppjieba_keywords(text, 5, load_folder(folder)) == PRINTED[text]
+
+
+def test_the_preset_takes_a_folder_and_its_recipe_names_it(folder: Path) -> None:
+    recipe = nd.preset("yanyiwu", dictionary=folder)
+    assert recipe == nd.preset("yanyiwu", dictionary=str(folder))
+    assert nd.Recipe.from_json(recipe.to_json()) == recipe
+    for text, keywords in PRINTED.items():
+        assert nd.fingerprint(text, recipe) == fingerprint_features(recipe, keywords)
+    (folder / "stop_words.utf8").write_text("the\n", "utf-8")
+    assert nd.preset("yanyiwu", dictionary=folder).digest != recipe.digest
+
+
+def test_a_folder_that_was_not_read_is_told(folder: Path) -> None:
+    recipe = nd.preset("yanyiwu", dictionary=folder)
+    other = recipe.to_json().replace("cppjieba:", "cppjieba:0")
+    with pytest.raises(RecipeError, match=r"read it first, by .* or --dictionary FOLDER"):
+        nd.fingerprint("北京", nd.Recipe.from_json(other))
+    with pytest.raises(RecipeError, match=r"dictionary is .*the preset go-jieba takes only"):
+        nd.preset("go-jieba", dictionary=folder)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_folder_that_cppjieba_would_not_read_is_refused(folder: Path, name: str) -> None:
+    if name != "stop_words.utf8":
+        (folder / name).write_text("not such a file\n", "utf-8")
+        with pytest.raises(DataError, match="not as cppjieba reads"):
+            load_folder(folder)
+    (folder / name).unlink()
+    with pytest.raises(FileError, match=f"cannot read .*{name}"):
+        load_folder(folder)
+    shutil.rmtree(folder)
+    with pytest.raises(FileError, match="cannot read"):
+        load_folder(folder)
