@@ -82,6 +82,29 @@ def test_the_second_start_compiles_nothing(site: Path, tmp_path: Path) -> None:
     assert list((site / "neardup" / "kernels" / "__pycache__").glob("forest.find_root-*.nbi"))
 
 
+def test_a_person_at_a_prompt_is_told_once_and_a_program_nothing(
+    site: Path, tmp_path: Path
+) -> None:
+    program = f"""
+import sys
+sys.ps1 = ">>> "
+{RUN}
+from neardup.kernels.forest import unite
+unite(np.array([0, 1, 2], np.int64), 0, 2)
+"""
+    given = {"PATH": os.environ["PATH"], "PYTHONPATH": str(site), "HOME": str(tmp_path / "home")}
+    for expected in (1, 0):
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=given, capture_output=True, text=True, check=True
+        )
+        assert done.stderr.count("neardup: compiling kernels for this processor") == expected
+    other = {**given, "NUMBA_CACHE_DIR": str(tmp_path / "elsewhere")}
+    quiet = subprocess.run(
+        [sys.executable, "-c", RUN], env=other, capture_output=True, text=True, check=True
+    )
+    assert quiet.stderr == ""
+
+
 @needs_mounts
 def test_what_an_image_compiled_is_read_where_nothing_can_be_written(
     site: Path, tmp_path: Path
