@@ -105,13 +105,14 @@ def documents_with_partner(
 def _flag(search: _Search, flags: Any, rows: Any, sets: FeatureSets, match: Match) -> None:
     """Write flags (uint8, one for each of `rows`) = 1 where a document has a partner."""
     from neardup.kernels.similarity.bands import Documents, flag_partners
+    from neardup.kernels.similarity.members import members_room
 
     documents = Documents(rows, *arguments(sets, match))
 
     def flag(bins: Any, bound: tuple[int, int], scratch: Any) -> None:
         flag_partners(search.tables, bins, *bound, documents, flags, scratch)
 
-    search.room = 4 * int(np.diff(sets.offsets).max()) + 4
+    search.room = members_room(int(np.diff(sets.offsets).max()))
     wave = TABLES_AT_ONCE * search.workers
     for first in range(0, search.plan.tables, wave):
         search.visit(range(first, min(first + wave, search.plan.tables)), flag)

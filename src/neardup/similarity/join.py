@@ -157,7 +157,8 @@ class _Run:
         self, sets: FeatureSets, order: Any, match: Match, workers: int, first_new: int = 0
     ) -> None:
         from neardup.kernels.similarity.arguments import Rarity, Walk
-        from neardup.kernels.similarity.postings import USED
+        from neardup.kernels.similarity.members import members_room
+        from neardup.kernels.similarity.postings import SKETCH_WORDS, USED
 
         n, sizes = len(sets), np.diff(sets.offsets)
         self._input = sets
@@ -169,9 +170,10 @@ class _Run:
         self._empty_index()
         rank = np.empty(n, np.int64)
         rank[self._order] = np.arange(self._order.size)
-        members = np.empty(4 * int(sizes.max(initial=0)) + 4, np.uint64)
+        members = np.empty(members_room(int(sizes.max(initial=0))), np.uint64)
         seen, found = np.full(n, -1, np.int64), np.empty(n, np.int64)
-        self.walk = Walk(rank, first_new, seen, found, members, np.arange(n), np.ones(n))
+        sketches = np.empty((n, SKETCH_WORDS), np.uint64)
+        self.walk = Walk(rank, first_new, seen, found, sketches, members, np.arange(n), np.ones(n))
 
     def work(self) -> tuple[int, int]:
         """How many keys were put in the index, and how many candidates were verified."""
@@ -337,19 +339,27 @@ def _roots(forest: Any) -> Any:
 
 
 def _count(sets: FeatureSets, workers: int) -> tuple[Any, Any]:
-    from neardup.kernels.similarity.rare_keys import count_features
+    """In how many documents the features of each cell are, as ranks; and the shift to a cell."""
+    from neardup.kernels.similarity.rare_keys import beyond_slots, count_features, rank_cells
 
     wanted = CELLS_A_FEATURE * max(1, sets.features.size)
     bits = max(LEAST_CELL_BITS, min((wanted - 1).bit_length(), sets.cell_limit.bit_length() - 1))
     cells = np.zeros(1 << bits, np.uint8)
-    shift = np.uint64(64 - bits)
+    shift, half_cells = np.uint64(64 - bits), cells.size // 2
+    beyond = [np.zeros((beyond_slots(sets.features.size), 2), np.int64) for _ in range(2)]
+
+    def count(half: int, part: Any) -> None:
+        count_features(part, shift, np.uint64(half), cells, beyond[half])
+
+    def rank(half: int, first: int) -> None:
+        rank_cells(cells[first : first + half_cells], first, beyond[half])
+
     with ThreadPoolExecutor(min(2, workers)) as pool:
         for begin in range(0, sets.features.size, COUNT_FEATURES):
             part = sets.features[begin : begin + COUNT_FEATURES]
-            halves = [
-                pool.submit(count_features, part, shift, np.uint64(half), cells) for half in (0, 1)
-            ]
-            for half in halves:
-                half.result()
+            for _ in pool.map(count, (0, 1), (part, part)):
+                pass
             sets.forget()
+        for _ in pool.map(rank, (0, 1), (0, half_cells)):
+            pass
     return cells, shift

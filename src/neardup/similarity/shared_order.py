@@ -26,11 +26,12 @@ def count_cells(features: Any, bits: int) -> Any:
         features: uint64: those of some documents, each at most once a document.
         bits: From 1 to 63; the same for all parts.
     """
-    from neardup.kernels.similarity.rare_keys import count_features
+    from neardup.kernels.similarity.rare_keys import beyond_slots, count_features
 
     cells = np.zeros(1 << bits, np.uint8)
+    beyond = np.zeros((beyond_slots(features.size), 2), np.int64)
     for half in (0, 1):
-        count_features(features, np.uint64(64 - bits), np.uint64(half), cells)
+        count_features(features, np.uint64(64 - bits), np.uint64(half), cells, beyond)
     return cells
 
 

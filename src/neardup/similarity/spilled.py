@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BYTES_A_KEY", "KeyFile", "Spill", "batches_of_groups"]
 
-BYTES_A_KEY: Final = 160
+BYTES_A_KEY: Final = 180
 """Of memory, for each key of the part in hand: the key twice, its order, posting and slots."""
 
 MOST_PARTS_LOG2: Final = 12

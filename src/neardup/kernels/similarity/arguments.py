@@ -26,7 +26,7 @@ class Condition(NamedTuple):
 class Rarity(NamedTuple):
     """In how many documents each feature is, or more."""
 
-    cells: Any  # uint8, from `count_features` of all documents
+    cells: Any  # uint8, ranks: any order in which 1 stands for one document, from `rank_cells`
     shift: Any  # uint64: the cell of feature h is h >> shift
 
 
@@ -54,7 +54,8 @@ class Walk(NamedTuple):
     first_new: int  # greedy: documents of lower ranks are kept whatever they are similar to
     seen: Any  # int64 (n,), scratch, initially -1: the last document each was compared with
     found: Any  # int64 (n,), scratch
-    members: Any  # uint64, scratch: 4 times the features of the longest document, and 4 more
+    sketches: Any  # uint64 (n, SKETCH_WORDS), scratch: of the documents that the walk has reached
+    members: Any  # uint64, scratch, `members_room` of the longest document
     match: Any  # int64 (n,), initially 0 to n - 1
     score: Any  # float64 (n,), initially 1
 
@@ -64,6 +65,8 @@ class Probe(NamedTuple):
 
     x: int
     size: int  # its features
-    sketch: Any  # uint64
+    smallest: int  # no document of fewer features is similar to it
+    largest: int  # nor one of more
+    sketch: Any  # uint64, folded
     first: int  # its keys are those from `first` on
     last: int  # to last - 1

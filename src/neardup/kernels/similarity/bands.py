@@ -63,7 +63,7 @@ class Scratch(NamedTuple):
     ordered: Any  # uint64, at least its rows and PADDING
     plain: Any  # int64, at least its rows
     flagged: Any  # likewise
-    members: Any  # uint64, at least 4 times the features of a document, and 4 more
+    members: Any  # uint64, `members_room` of a document or more
     owner: Any  # int64 (1,): whose features `members` holds; below 0: nobody's
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from neardup.kernels.jit import inner, kernel, move
 from neardup.kernels.similarity.arguments import Probe
+from neardup.kernels.similarity.measures import needed_overlap, sizes_near
 from neardup.kernels.similarity.members import fill_members, is_match
 from neardup.kernels.similarity.postings import (
     AROUND,
@@ -27,7 +28,6 @@ from neardup.kernels.similarity.postings import (
     NEXT,
     OTHER,
     RINGS,
-    SIZE,
     VERIFIED,
     any_near,
     block_after,
@@ -38,10 +38,11 @@ from neardup.kernels.similarity.postings import (
     is_near,
     join_rings,
     link,
-    most_before,
+    may_have_near,
     put_in_ring,
     room_in,
-    sketch_of,
+    sketch,
+    sketches_apart,
 )
 
 if TYPE_CHECKING:
@@ -62,11 +63,22 @@ def _root(parent: Any, row: int) -> int:
 
 
 @inner
-def _probe(x: int, j: int, sets: Sets, keys: Keys) -> Probe:
-    """Document x, the j-th of those that the keys are of."""
+def _probe(x: int, j: int, sets: Sets, condition: Condition, keys: Keys, walk: Walk) -> Probe:
+    """Document x, the j-th of those that the keys are of; writes its sketch."""
     begin, end = sets.offsets[x], sets.offsets[x + 1]
-    sketch = sketch_of(sets.features, begin, end)
-    return Probe(x, end - begin, sketch, keys.offsets[j], keys.offsets[j + 1])
+    folded = sketch(sets.features, begin, end, walk.sketches, x)
+    smallest, largest = sizes_near(end - begin, condition)
+    return Probe(x, end - begin, smallest, largest, folded, keys.offsets[j], keys.offsets[j + 1])
+
+
+@inner
+def _may_match(x: int, y: int, sets: Sets, condition: Condition, walk: Walk) -> bool:
+    """Whether two documents may match, by their groups and sketches."""
+    if sets.groups.size and sets.groups[x] != sets.groups[y]:
+        return False
+    size, other = sets.offsets[x + 1] - sets.offsets[x], sets.offsets[y + 1] - sets.offsets[y]
+    most = size + other - 2 * needed_overlap(size, other, condition)
+    return sketches_apart(walk.sketches, x, y) <= most
 
 
 @inner
@@ -74,35 +86,35 @@ def _candidates(
     probe: Probe, sets: Sets, condition: Condition, keys: Keys, postings: Postings, walk: Walk
 ) -> int:
     """List the indexed documents that share a key and may be similar enough, each once."""
-    rows, groups, seen, x = postings.rows, sets.groups, walk.seen, probe.x
+    rows, seen, x = postings.rows, walk.seen, probe.x
     count = 0
     for k in range(probe.first, probe.last):
         head = first_class(postings.table, keys.keys[k])
         while head:
-            most = most_before(rows, head, probe.size, keys.before[k], condition)
-            other = link(rows, head, SIZE)
-            block = np.int64(head if most >= 0 else 0)
+            block = np.int64(head if may_have_near(rows, head, probe) else 0)
             while block:
                 for at in range(block + 1, block_end(rows, head, block)):
-                    if is_near(rows, at, probe.sketch, most, probe.size, other):
+                    if is_near(rows, at, probe, keys.before[k], condition):
                         y = link(rows, at, DOCUMENT)
-                        if seen[y] != x and (not groups.size or groups[x] == groups[y]):
+                        if seen[y] != x:
                             seen[y] = x
-                            walk.found[count] = y
-                            count += 1
+                            if _may_match(x, y, sets, condition, walk):
+                                walk.found[count] = y
+                                count += 1
                 block = block_after(rows, head, block)
             head = link(rows, head, CLASS)
     return count
 
 
 @inner
-def _is_new_match(
-    x: int, y: int, sets: Sets, condition: Condition, used: Any, seen: Any, members: Any
-) -> bool:
+def _is_new_match(x: int, y: int, sets: Sets, condition: Condition, used: Any, walk: Walk) -> bool:
     """Whether two documents that were not compared before match."""
-    if seen[y] == x or (sets.groups.size and sets.groups[x] != sets.groups[y]):
+    seen, members = walk.seen, walk.members
+    if seen[y] == x:
         return False
     seen[y] = x
+    if not _may_match(x, y, sets, condition, walk):
+        return False
     used[VERIFIED] += 1
     if not members[0]:
         fill_members(sets.features, sets.offsets[x], sets.offsets[x + 1], members)
@@ -111,7 +123,7 @@ def _is_new_match(
 
 @inner
 def _unite_rings(
-    head: int, most: int, probe: Probe, sets: Sets, condition: Condition, postings: Postings,
+    head: int, before: int, probe: Probe, sets: Sets, condition: Condition, postings: Postings,
     walk: Walk,
 ) -> int:  # fmt: skip
     """Unite a document with the rings of a class that have a match; returns its own ring, or 0.
@@ -119,7 +131,7 @@ def _unite_rings(
     Rings that turn out to be of the document's component become one.
     """
     x, rows, parent = probe.x, postings.rows, walk.match
-    own, other = _root(parent, x), link(rows, head, SIZE)
+    own = _root(parent, x)
     # `main` is the one ring of the document's component among those passed, `previous` the last
     # ring passed that is still in the list.
     ring, previous, main = link(rows, head, RINGS), np.int64(0), np.int64(0)
@@ -128,8 +140,8 @@ def _unite_rings(
         at = ring
         while root != own:
             y = link(rows, at, DOCUMENT)
-            if is_near(rows, at, probe.sketch, most, probe.size, other) and _is_new_match(
-                x, y, sets, condition, postings.used, walk.seen, walk.members
+            if is_near(rows, at, probe, before, condition) and _is_new_match(
+                x, y, sets, condition, postings.used, walk
             ):
                 parent[max(own, root)] = min(own, root)
                 own = min(own, root)
@@ -149,7 +161,7 @@ def _unite_rings(
 
 @inner
 def _unite_blocks(
-    head: int, most: int, ring: int, probe: Probe, sets: Sets, condition: Condition,
+    head: int, before: int, ring: int, probe: Probe, sets: Sets, condition: Condition,
     postings: Postings, walk: Walk,
 ) -> None:  # fmt: skip
     """Unite a document with those in the blocks of a class that match; they go to its ring.
@@ -159,18 +171,18 @@ def _unite_blocks(
     component empty in time, and a look at random memory for each is avoided.
     """
     x, rows, parent = probe.x, postings.rows, walk.match
-    own, other = _root(parent, x), link(rows, head, SIZE)
+    own = _root(parent, x)
     # What stays is moved up: to_block + to is the last place taken, never behind `at`.
     block, to_block, to = np.int64(head), np.int64(head), np.int64(0)
     while block:
         after = block_after(rows, head, block)
         for at in range(block + 1, block_end(rows, head, block)):
-            near = is_near(rows, at, probe.sketch, most, probe.size, other)
+            near = is_near(rows, at, probe, before, condition)
             if near or (own != x and (at + x) % LOOKED_UP == 0):
                 y = link(rows, at, DOCUMENT)
                 root = _root(parent, y)
                 if near and root != own and _is_new_match(
-                    x, y, sets, condition, postings.used, walk.seen, walk.members
+                    x, y, sets, condition, postings.used, walk
                 ):  # fmt: skip
                     parent[max(own, root)] = min(own, root)
                     own = min(own, root)
@@ -197,13 +209,11 @@ def _unite(
     for k in range(probe.first, probe.last):
         head = first_class(postings.table, keys.keys[k])
         while head:
-            most = most_before(rows, head, probe.size, keys.before[k], condition)
-            if most >= 0:
-                ring = _unite_rings(head, most, probe, sets, condition, postings, walk)
-                if _root(walk.match, x) != x or any_near(
-                    rows, head, probe.sketch, most, probe.size
-                ):
-                    _unite_blocks(head, most, ring, probe, sets, condition, postings, walk)
+            if may_have_near(rows, head, probe):
+                before = keys.before[k]
+                ring = _unite_rings(head, before, probe, sets, condition, postings, walk)
+                if _root(walk.match, x) != x or any_near(rows, head, probe, before, condition):
+                    _unite_blocks(head, before, ring, probe, sets, condition, postings, walk)
             head = link(rows, head, CLASS)
 
 
@@ -294,7 +304,7 @@ def match_greedy(
         if key_offsets[j] == key_offsets[j + 1]:
             continue
         x = documents[j]
-        probe, best = _probe(x, j, sets, keys), x
+        probe, best = _probe(x, j, sets, condition, keys, walk), x
         if rank[x] >= walk.first_new:
             best = _best_match(probe, sets, condition, keys, postings, walk)
         match[x] = best
@@ -323,7 +333,7 @@ def match_nearest(
         if key_offsets[j] == key_offsets[j + 1]:
             continue
         x = documents[j]
-        probe = _probe(x, j, sets, keys)
+        probe = _probe(x, j, sets, condition, keys, walk)
         y = _nearest(probe, sets, condition, keys, postings, walk)
         match[x] = y
         size = offsets[y + 1] - offsets[y]
@@ -345,7 +355,7 @@ def match_components(
         if stop[0]:
             break
         if key_offsets[j] != key_offsets[j + 1]:
-            probe = _probe(documents[j], j, sets, keys)
+            probe = _probe(documents[j], j, sets, condition, keys, walk)
             _unite(probe, sets, condition, keys, postings, walk)
             insert(probe, keys, postings)
 
@@ -370,7 +380,7 @@ def match_pairs(
         if key_offsets[j] == key_offsets[j + 1]:
             continue
         x = documents[j]
-        probe = _probe(x, j, sets, keys)
+        probe = _probe(x, j, sets, condition, keys, walk)
         count = _all_matches(probe, sets, condition, keys, postings, walk)
         if used + 2 * count > pairs.size:
             larger = np.empty(2 * (used + 2 * count), np.int64)

@@ -42,6 +42,18 @@ def needed_overlap(size: int, other: int, condition: Condition) -> int:
 
 
 @inner
+def sizes_near(size: int, condition: Condition) -> tuple[int, int]:
+    """Bounds of the features that a set has which is similar enough to one of `size`."""
+    if condition.measure == CONTAINMENT:
+        return np.int64(1), np.int64(1) << 62
+    share = condition.similarity
+    if condition.measure == COSINE:
+        share *= share
+    share *= 1.0 - _ROUNDING
+    return np.int64(share * size), np.int64(math.ceil(size / share))
+
+
+@inner
 def score(shared: int, size: int, other: int, measure: int) -> float:
     """The measure of two sets of these sizes that share so many features."""
     if measure == JACCARD:

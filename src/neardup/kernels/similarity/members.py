@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -14,20 +14,34 @@ if TYPE_CHECKING:
     from neardup.kernels.similarity.arguments import Condition, Sets
 
 
+MARKS_A_SLOT: Final = 8
+AT_ONCE: Final = 32
+"""Features are looked up in the marks so many at a time."""
+
+
+def members_room(features: int) -> int:
+    """Words of working memory for the members of a document of so many features."""
+    return 5 * features + 4
+
+
 @inner
 def fill_members(features: Any, begin: int, end: int, members: Any) -> None:
-    """Make `members` the set of features[begin:end]: slots, whether 0 is in it, an open table.
+    """Make `members` the set of features[begin:end]: slots, whether 0 is in it, table, marks.
 
-    A free slot holds 0, therefore that feature has a place of its own.
+    A free slot of the open table holds 0, therefore that feature has a place of its own. The marks
+    are MARKS_A_SLOT bits a slot: those of the features are 1.
     """
     size = 2
     while size < 2 * (end - begin):
         size *= 2
     members[0] = np.uint64(size)
-    fill(members, 1, size + 2, np.uint64(0))
+    marks = 2 + size
+    fill(members, 1, marks + (size * MARKS_A_SLOT + 63) // 64, np.uint64(0))
     mask = np.uint64(size - 1)
     for i in range(begin, end):
         feature = features[i]
+        mark = _mark(feature, size)
+        members[marks + (mark >> 6)] |= np.uint64(1) << np.uint64(mark & 63)
         if not feature:
             members[1] = np.uint64(1)
             continue
@@ -35,6 +49,26 @@ def fill_members(features: Any, begin: int, end: int, members: Any) -> None:
         while members[2 + slot]:
             slot = np.int64(np.uint64(slot + 1) & mask)
         members[2 + slot] = feature
+
+
+@inner
+def _mark(feature: Any, slots: int) -> int:
+    return np.int64(feature >> np.uint64(32)) & (slots * MARKS_A_SLOT - 1)
+
+
+@inner
+def _may_overlap(features: Any, begin: int, end: int, members: Any, needed: int) -> bool:
+    """Whether so many features may be members: by the marks, most of which are 0; no branches."""
+    slots = np.int64(members[0])
+    marks, spare = 2 + slots, end - begin - needed
+    for first in range(begin, end, AT_ONCE):
+        for i in range(first, min(first + AT_ONCE, end)):
+            mark = _mark(features[i], slots)
+            marked = members[marks + (mark >> 6)] >> np.uint64(mark & 63)
+            spare -= 1 - np.int64(marked & np.uint64(1))
+        if spare < 0:
+            return False
+    return True
 
 
 @inner
@@ -70,6 +104,8 @@ def is_match(x: int, y: int, members: Any, sets: Sets, condition: Condition) -> 
     begin, end = sets.offsets[y], sets.offsets[y + 1]
     size, other = sets.offsets[x + 1] - sets.offsets[x], end - begin
     needed = needed_overlap(size, other, condition)
+    if not _may_overlap(sets.features, begin, end, members, needed):
+        return -1.0
     shared = _overlap(sets.features, begin, end, members, needed)
     reached = score(shared, size, other, condition.measure)
     if reached >= condition.similarity and _distance(sets.codes, x, y) <= condition.distance:
@@ -83,7 +119,7 @@ def scores(features: Any, offsets: Any, left: Any, right: Any, measure: int) -> 
     longest = 0
     for x in left:
         longest = max(longest, offsets[x + 1] - offsets[x])
-    members = np.empty(4 * longest + 4, np.uint64)
+    members = np.empty(5 * longest + 4, np.uint64)
     reached = np.ones(left.size, np.float64)
     for i in range(left.size):
         x, y = left[i], right[i]

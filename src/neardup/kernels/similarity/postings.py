@@ -1,9 +1,11 @@
 """The index of the exact similarity join: the documents under each key, in classes by size.
 
-How far two similar documents differ at most depends on their sizes, so it is computed once for a
-class. The *sketches* of its documents tell most of them apart: bit b of a sketch is the parity of
-the features that are hashed to b, so documents whose sketches differ in d bits differ in at least d
-features (Sandes, Teodoro and Melo, Bitmap filter, Information Systems 88, 2020).
+A class has the documents of an octave of sizes, so that one look passes over those that are too
+small or too large. How far two similar documents differ at most depends on their sizes. *Sketches*
+tell most of them apart: bit b of a sketch is the parity of the features that are hashed to b, so
+documents whose sketches differ in d bits differ in at least d features (Sandes, Teodoro and Melo,
+Bitmap filter, Information Systems 88, 2020). A row has the sketch folded to 64 bits; the whole one
+is asked before two documents are compared.
 
 The documents of a class lie in blocks, the first of one document, larger ones later: however many
 there are, memory is read in order. Where components are looked for, documents found to be of one
@@ -11,10 +13,10 @@ component leave the blocks for a ring, so that they are passed over by one look.
 
 The index is an array of rows, uint32 (rows, COLUMNS), row 0 being none:
 
-- class: SIZE, CLASS (the next class of the key), COUNT (documents in the last block), NEXT (block),
-  LAST (block), RINGS (the first one); it begins the first block;
+- class: OCTAVE (of the sizes), CLASS (the next class of the key), COUNT (documents in the last
+  block), NEXT (block), LAST (block), RINGS (the first one); it begins the first block;
 - beginning of another block: ROOM (for so many documents, which follow it) and NEXT;
-- document in a block: DOCUMENT, BEFORE (features before the key), LOW and HIGH (its sketch);
+- document in a block: DOCUMENT, BEFORE (features before the key), LOW and HIGH (its sketch), SIZE;
 - document in a ring: the same, AROUND (the next of the ring) and OTHER (the first one of the next
   ring of the class).
 
@@ -34,10 +36,10 @@ from neardup.kernels.similarity.measures import needed_overlap
 if TYPE_CHECKING:
     from neardup.kernels.similarity.arguments import Condition, Keys, Postings, Probe
 
-SIZE, CLASS, COUNT, NEXT, LAST, RINGS = range(6)
+OCTAVE, CLASS, COUNT, NEXT, LAST, RINGS = range(6)
 ROOM: Final = 0
-DOCUMENT, BEFORE, LOW, HIGH, AROUND, OTHER = range(6)
-COLUMNS: Final = 6
+DOCUMENT, BEFORE, LOW, HIGH, SIZE, AROUND, OTHER = range(7)
+COLUMNS: Final = 7
 ROWS, SLOTS, KEYS, VERIFIED = range(4)
 USED: Final = 4
 ROWS_A_KEY: Final = 5
@@ -47,20 +49,37 @@ in a ring."""
 SECOND_BLOCK, BLOCK_TIMES, LARGEST_BLOCK = 3, 4, 48
 """Documents of a class's second block, of each later one over the one before, of the largest."""
 
-CLASSES_TRIED: Final = 64
-"""A document whose class is none of the newest ones begins another, so that this takes O(1)."""
-
 _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 _KEY, _HEAD = 0, 1
 
 
+SKETCH_WORDS: Final = 4
+
+
 @inner
-def sketch_of(features: Any, begin: int, end: int) -> Any:
-    """The sketch of features[begin:end], which are distinct; uint64."""
-    sketch = np.uint64(0)
+def sketch(features: Any, begin: int, end: int, sketches: Any, x: int) -> Any:
+    """Write sketches[x], of features[begin:end], which are distinct; returns it folded to 64 bits.
+
+    Parities of words that are folded are parities again: a sketch of fewer bits.
+    """
+    for word in range(SKETCH_WORDS):
+        sketches[x, word] = np.uint64(0)
     for i in range(begin, end):
-        sketch ^= np.uint64(1) << ((features[i] * _SPREAD) >> np.uint64(58))
-    return sketch
+        bit = (features[i] * _SPREAD) >> np.uint64(56)
+        sketches[x, np.int64(bit >> np.uint64(6))] ^= np.uint64(1) << (bit & np.uint64(63))
+    folded = np.uint64(0)
+    for word in range(SKETCH_WORDS):
+        folded ^= sketches[x, word]
+    return folded
+
+
+@inner
+def sketches_apart(sketches: Any, x: int, y: int) -> int:
+    """In how many bits two whole sketches differ: no more than the documents in features."""
+    apart = np.int64(0)
+    for word in range(SKETCH_WORDS):
+        apart += popcount(sketches[x, word] ^ sketches[y, word])
+    return apart
 
 
 @inner
@@ -100,25 +119,36 @@ def link(rows: Any, at: int, column: int) -> int:
 
 
 @inner
-def most_before(rows: Any, head: int, size: int, before: int, condition: Condition) -> int:
-    """Features that a document of a class may have before the key, to be similar to one given.
-
-    That one has `size` features, `before` of them before the key. Below 0 if it has too many.
-    """
-    other = link(rows, head, SIZE)
-    needed = needed_overlap(size, other, condition)
-    return other - needed if size - before >= needed else -1
+def octave_of(size: int) -> int:
+    """The class of documents of a size: those of up to twice as many features."""
+    octave, rest = np.int64(0), np.int64(size)
+    while rest > 1:
+        rest >>= 1
+        octave += 1
+    return octave
 
 
 @inner
-def is_near(rows: Any, at: int, sketch: Any, most: int, size: int, other: int) -> bool:
-    """Whether the document of a row may be similar to one of this size and sketch.
+def may_have_near(rows: Any, head: int, probe: Probe) -> bool:
+    """Whether a class has a size that may be similar to the probe's."""
+    octave = link(rows, head, OCTAVE)
+    return probe.smallest >> octave < 2 and probe.largest >> octave > 0
 
-    `most` is that of `most_before`, `other` the size of the row's class.
+
+@inner
+def is_near(rows: Any, at: int, probe: Probe, before: int, condition: Condition) -> bool:
+    """Whether the document of a row may be similar to the probe, by sizes, key and sketches.
+
+    `before` features of the probe are before the key.
     """
+    other = link(rows, at, SIZE)
+    needed = needed_overlap(probe.size, other, condition)
     theirs = np.uint64(rows[at, LOW]) | np.uint64(rows[at, HIGH]) << np.uint64(32)
-    apart = popcount(sketch ^ theirs)
-    return apart <= size - other + 2 * most and np.int64(rows[at, BEFORE]) <= most
+    return (
+        popcount(probe.sketch ^ theirs) <= probe.size + other - 2 * needed
+        and np.int64(rows[at, BEFORE]) <= other - needed
+        and before <= probe.size - needed
+    )
 
 
 @inner
@@ -142,12 +172,12 @@ def block_after(rows: Any, head: int, block: int) -> int:
 
 
 @inner
-def any_near(rows: Any, head: int, sketch: Any, most: int, size: int) -> bool:
-    """Whether a document in the blocks of a class may be similar to one of this size and sketch."""
-    other, block = link(rows, head, SIZE), np.int64(head)
+def any_near(rows: Any, head: int, probe: Probe, before: int, condition: Condition) -> bool:
+    """Whether a document in the blocks of a class may be similar to the probe; see `is_near`."""
+    block = np.int64(head)
     while block:
         for at in range(block + 1, block_end(rows, head, block)):
-            if is_near(rows, at, sketch, most, size, other):
+            if is_near(rows, at, probe, before, condition):
                 return True
         block = block_after(rows, head, block)
     return False
@@ -182,7 +212,7 @@ def _new_place(rows: Any, head: int, used: Any) -> int:
 def insert(probe: Probe, keys: Keys, postings: Postings) -> None:
     """Put a document under its keys."""
     table, rows, used = postings.table, postings.rows, postings.used
-    size, sketch = probe.size, probe.sketch
+    size, octave = probe.size, octave_of(probe.size)
     used[KEYS] += probe.last - probe.first
     for k in range(probe.first, probe.last):
         key = _key(keys.keys[k])
@@ -190,21 +220,21 @@ def insert(probe: Probe, keys: Keys, postings: Postings) -> None:
         if not table[slot, _KEY]:
             table[slot, _KEY] = key
             used[SLOTS] += 1
-        head, tried = np.int64(table[slot, _HEAD]), 0
-        while head and link(rows, head, SIZE) != size:
-            tried += 1
-            head = link(rows, head, CLASS) if tried < CLASSES_TRIED else np.int64(0)
+        head = np.int64(table[slot, _HEAD])
+        while head and link(rows, head, OCTAVE) != octave:
+            head = link(rows, head, CLASS)
         if not head:
             head = used[ROWS] + 1
             used[ROWS] += 2
-            rows[head, SIZE], rows[head, CLASS] = size, table[slot, _HEAD]
+            rows[head, OCTAVE], rows[head, CLASS] = octave, table[slot, _HEAD]
             rows[head, COUNT], rows[head, NEXT], rows[head, RINGS] = 0, 0, 0
             rows[head, LAST] = head
             table[slot, _HEAD] = head
         at = _new_place(rows, head, used)
         rows[at, DOCUMENT], rows[at, BEFORE] = probe.x, keys.before[k]
-        rows[at, LOW] = sketch & np.uint64(0xFFFFFFFF)
-        rows[at, HIGH] = sketch >> np.uint64(32)
+        rows[at, LOW] = probe.sketch & np.uint64(0xFFFFFFFF)
+        rows[at, HIGH] = probe.sketch >> np.uint64(32)
+        rows[at, SIZE] = size
 
 
 @inner

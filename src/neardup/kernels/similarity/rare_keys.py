@@ -1,6 +1,7 @@
 """Which features find a document in the exact similarity join: its rarest ones.
 
-They are chosen by how many documents have them, counted in hashed cells; see `similar`.
+They are chosen by how many documents have them, counted in hashed cells. A cell has one byte: it
+counts up to 255, a table beside counts on, and in the end the byte is the rank of the count.
 """
 
 from __future__ import annotations
@@ -16,7 +17,14 @@ if TYPE_CHECKING:
     from neardup.kernels.similarity.arguments import Condition, Rarity, Sets
 
 MOST: Final = 255
-"""A cell counts up to this many documents."""
+"""A cell counts up to this many documents; `beyond` counts on."""
+
+EXACT: Final = 128
+"""Counts up to this are ranks themselves; above, a rank is an eighth of an octave."""
+
+_OCTAVE_STEPS_LOG2: Final = 3
+_SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
+_CELL, _COUNT = 0, 1
 
 TOP_BITS: Final = 6
 
@@ -31,8 +39,18 @@ class _Chosen(NamedTuple):
     histogram: Any  # int64 (MOST + 1,)
 
 
+@inner
+def _slot(beyond: Any, cell: int) -> int:
+    """Where a cell is, or would be put, in an open table."""
+    mask = len(beyond) - 1
+    slot = np.int64((np.uint64(cell) * _SPREAD) >> np.uint64(32)) & mask
+    while beyond[slot, _COUNT] and beyond[slot, _CELL] != cell:
+        slot = (slot + 1) & mask
+    return slot
+
+
 @kernel
-def count_features(features: Any, shift: Any, half: Any, cells: Any) -> None:
+def count_features(features: Any, shift: Any, half: Any, cells: Any, beyond: Any) -> None:
     """Count features in cells of their own half of the hash range; O(features).
 
     Args:
@@ -41,6 +59,8 @@ def count_features(features: Any, shift: Any, half: Any, cells: Any) -> None:
         half: uint64, 0 or 1: only hashes with this top bit are counted, so that two threads
             never write to the same cell.
         cells: uint8, added to, up to MOST.
+        beyond: int64 (slots, 2), zeros at first: an open table of the cells at MOST and how many
+            features more they have; a power of two, at least `beyond_slots`.
     """
     for i in range(features.size):
         h = features[i]
@@ -48,6 +68,45 @@ def count_features(features: Any, shift: Any, half: Any, cells: Any) -> None:
             cell = np.int64(h >> shift)
             if cells[cell] < MOST:
                 cells[cell] += np.uint8(1)
+            else:
+                slot = _slot(beyond, cell)
+                beyond[slot, _CELL] = cell
+                beyond[slot, _COUNT] += 1
+
+
+def beyond_slots(features: int) -> int:
+    """Slots of a table that holds all cells which so many features can bring beyond MOST."""
+    return 1 << max(4, (2 * (features // (MOST + 1) + 1) - 1).bit_length())
+
+
+@inner
+def _rank(count: int) -> int:
+    """The rank of a count: never above that of a larger one, and within a byte."""
+    if count <= EXACT:
+        return count
+    octave, rest = 0, count
+    while rest >= 2 * EXACT:
+        rest >>= 1
+        octave += 1
+    steps = 1 << _OCTAVE_STEPS_LOG2
+    return min(MOST, EXACT + octave * steps + (rest - EXACT) * steps // EXACT)
+
+
+@kernel
+def rank_cells(cells: Any, first: int, beyond: Any) -> None:
+    """Replace counts by ranks: exact up to EXACT, above in eighths of an octave; O(cells).
+
+    Args:
+        cells: uint8, from `count_features`: those of one half.
+        first: The number of cells[0] among the cells of both halves.
+        beyond: Of the same half.
+    """
+    for i in range(cells.size):
+        count = np.int64(cells[i])
+        if count > EXACT:
+            if count == MOST:
+                count += beyond[_slot(beyond, first + i), _COUNT]
+            cells[i] = np.uint8(_rank(count))
 
 
 @inner
@@ -123,7 +182,7 @@ def _select_keys(
 ) -> int:
     """Write the keys of features[begin:end] behind the first `used`; returns how many there are.
 
-    The prefix are the `prefix` features of the lowest counts; among equal counts, hashes decide.
+    The prefix are the `prefix` features of the lowest ranks; among equal ranks, hashes decide.
     """
     keys, before, ranks, ties = chosen.keys, chosen.before, chosen.ranks, chosen.ties
     histogram, size, alone = chosen.histogram, end - begin, 0
@@ -136,7 +195,7 @@ def _select_keys(
     fill(histogram, 0, histogram.size, 0)
     for i in range(size):
         histogram[ranks[i]] += 1
-    # `earlier` features have a count up to `cut`, and they are fewer than the prefix.
+    # `earlier` features have a rank up to `cut`, and they are fewer than the prefix.
     cut, earlier = 1, alone
     while earlier + histogram[cut + 1] < prefix:
         cut += 1
@@ -145,7 +204,7 @@ def _select_keys(
     tied = 0
     for rank in range(2, cut):
         histogram[rank] += histogram[rank - 1]
-    # Now histogram[r] features have a count from 1 to r, for each r below the cut.
+    # Now histogram[r] features have a rank from 1 to r, for each r below the cut.
     for i in range(size):
         rank = ranks[i]
         if 1 < rank < cut:
@@ -181,7 +240,7 @@ def select_keys(
             key_offsets[j + 1].
 
     Returns:
-        keys: uint64, and before: int32, how many features of the document have a lower count.
+        keys: uint64, and before: int32, how many features of the document are before it.
     """
     features, offsets = sets.features, sets.offsets
     total, longest = 0, 0
