@@ -41,7 +41,7 @@ def make_index(folder: Path, kind: str, rng: Random, rows: int = 1200) -> Any:
         index.compact()
         index.remove([name(i) for i in range(7, rows, 99) if i % 17])
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("neardup.index.durable.index.CHECKPOINT_ROWS", 1)
+            patch.setattr("neardup.index.durable.base.CHECKPOINT_ROWS", 1)
             index.commit()  # marks them
         index.remove([name(i) for i in range(5, rows, 99) if i % 17])
         more = range(rows, rows + 40)

@@ -65,21 +65,31 @@ ALLOWED: dict[str, set[str]] = {
     "index.ids": BASE | {"kernels.index"},
     "index.incoming": BASE | {"fingerprinting", "fingerprinting.values", "index.settings"},
     "index.settings": BASE | {"fingerprinting", "fingerprinting.values", "hamming.plans"},
-    "index.segments": BASE | {"hamming.plans", "hamming.search", "index.ids", "index.settings"},
+    "index.base": BASE
+    | {"fingerprinting", "index.clock", "index.hits", "index.ids", "index.incoming"},
+    "index.segments": BASE
+    | {"hamming.plans", "hamming.search", "index.base", "index.ids", "index.settings"},
     "index.segment_files": BASE
-    | {"hamming.plans", "hamming.search", "index.ids", "index.segment_layout", "index.segments"}
-    | {"index.settings", "kernels.hamming"},
+    | {"hamming.plans", "hamming.search", "index.base", "index.ids", "index.segment_layout"}
+    | {"index.segments", "index.settings", "kernels.hamming"},
     "index.segment_layout": BASE,
     "index.similar": BASE
-    | {"fingerprinting", "index.clock", "index.hits", "index.ids", "index.incoming"}
+    | {"fingerprinting", "index.base", "index.clock", "index.hits", "index.ids", "index.incoming"}
     | {"index.segment_files", "index.settings", "kernels.index", "kernels.similarity"}
     | {"similarity"},
     "index": BASE
     | {"fingerprinting", "fingerprinting.values", "hamming.plans", "hamming.search"}
-    | {"index.clock", "index.hits", "index.ids", "index.incoming", "index.segment_files"}
-    | {"index.segments", "index.settings", "index.similar", "kernels.hamming", "kernels.index"},
+    | {"index.base", "index.clock", "index.hits", "index.ids", "index.incoming"}
+    | {
+        "index.segment_files",
+        "index.segments",
+        "index.settings",
+        "index.similar",
+        "kernels.hamming",
+        "kernels.index",
+    },
     "index.durable": BASE
-    | {"fingerprinting", "fingerprinting.values", "index", "index.clock"}
+    | {"fingerprinting", "fingerprinting.values", "index", "index.base", "index.clock"}
     | {"index.ids", "index.segment_files", "index.segments", "index.settings", "index.similar"},
     "compat": BASE
     | {"features", "fingerprinting", "fingerprinting.libraries", "fingerprinting.majority"}

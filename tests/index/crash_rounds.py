@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any
 
 import neardup as nd
 from neardup.index import segments
-from neardup.index import writing as base
-from neardup.index.durable import follower, store
-from neardup.index.durable import index as durable
+from neardup.index.base import writing
+from neardup.index.durable import base as durable
+from neardup.index.durable import store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,9 +38,8 @@ State = dict[str, int]
 
 def shrink() -> None:
     """Make checkpoints, joined records and merges happen every few commits."""
-    for module in (base, segments, follower):
-        module.TAIL_ROWS = 32
-    base.SMALL_BATCH = 12
+    segments.TAIL_ROWS = 32
+    writing.SMALL_BATCH = 12
     durable.CHECKPOINT_ROWS = 150
     store.MOST_SMALL = 6
 

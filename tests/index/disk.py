@@ -36,6 +36,7 @@ class Call:
     offset: int = 0
     data: bytes = b""
     target: str = ""
+    thread: str = ""
 
 
 @dataclass
@@ -65,14 +66,27 @@ class Recording:
         return sum(call.kind == "acknowledge" for call in self.calls[:count])
 
     def between_acknowledgements(self) -> list[list[Call]]:
-        """The calls between each two of them."""
+        """The calls of the same thread between each two of them."""
         groups: list[list[Call]] = [[]]
         for call in self.calls:
             if call.kind == "acknowledge":
                 groups.append([])
-            else:
+            elif call.thread == self.first_thread:
                 groups[-1].append(call)
         return groups[1:-1]
+
+    @property
+    def first_thread(self) -> str:
+        """The one that acknowledges."""
+        return next(call.thread for call in self.calls if call.kind == "acknowledge")
+
+    def of_other_threads(self) -> list[list[Call]]:
+        """The calls of each thread that the first one has started."""
+        groups: dict[str, list[Call]] = {}
+        for call in self.calls:
+            if call.thread != self.first_thread:
+                groups.setdefault(call.thread, []).append(call)
+        return list(groups.values())
 
 
 def recorded(command: list[str], folder: Path, trace: Path) -> Recording:
@@ -85,12 +99,13 @@ def recorded(command: list[str], folder: Path, trace: Path) -> Recording:
     )  # fmt: skip
     parser = _Parser(str(folder))
     with trace.open(encoding="ascii") as lines:
-        for name, arguments, result in _finished(lines):
+        for thread, name, arguments, result in _finished(lines):
+            parser.thread = thread
             parser.take(name, arguments, result)
     return parser.recording
 
 
-def _finished(lines: Any) -> Iterator[tuple[str, str, int]]:
+def _finished(lines: Any) -> Iterator[tuple[str, str, str, int]]:
     """Calls that succeeded, those put together that another thread's interrupted."""
     begun: dict[str, str] = {}
     for line in lines:
@@ -102,7 +117,7 @@ def _finished(lines: Any) -> Iterator[tuple[str, str, int]]:
             rest = f"{begun.pop(process)}{resumed[1]}"
         found = LINE.match(f"{process} {rest}")
         if found and int(found[4]) >= 0:
-            yield found[2], found[3], int(found[4])
+            yield process, found[2], found[3], int(found[4])
 
 
 class _Parser:
@@ -110,6 +125,7 @@ class _Parser:
 
     def __init__(self, folder: str) -> None:
         self.recording = Recording(folder)
+        self.thread = ""
         self._open: dict[int, Opened] = {}
         self._names: dict[str, int] = {}
         self._files = 0
@@ -118,7 +134,7 @@ class _Parser:
         getattr(self, f"_{name}", self._unexpected)(arguments, result)
 
     def _add(self, *values: Any, **named: Any) -> None:
-        self.recording.calls.append(Call(*values, **named))
+        self.recording.calls.append(Call(*values, **named, thread=self.thread))
 
     def _unexpected(self, arguments: str, _: int) -> None:
         if _number(arguments) in self._open:

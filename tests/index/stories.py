@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -49,11 +50,18 @@ KINDS: Final = {"memory": Kind(nd.Index), "durable": Kind(durable, reopened)}
 
 def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few rows fill a tail, a batch, a level and the log."""
-    for name in ("writing", "durable.follower", "segments"):
+    for name in ("segments",):
         monkeypatch.setattr(f"neardup.index.{name}.TAIL_ROWS", 16)
     monkeypatch.setattr("neardup.index.segments.GROWTH", 4)
-    monkeypatch.setattr("neardup.index.writing.SMALL_BATCH", 8)
-    monkeypatch.setattr("neardup.index.durable.index.CHECKPOINT_ROWS", 40)
+    monkeypatch.setattr("neardup.index.base.writing.SMALL_BATCH", 8)
+    monkeypatch.setattr("neardup.index.durable.base.CHECKPOINT_ROWS", 40)
+
+
+def quiet(index: nd.DurableIndex) -> dict[str, Any]:
+    """What an index says of itself once nothing goes on in the background."""
+    while index.stats()["merging"]:
+        time.sleep(0.001)
+    return index.stats()
 
 
 def agree(index: Any, oracle: naive.Index, queries: list[int], distance: int) -> None:

@@ -78,7 +78,7 @@ def test_a_clock_that_jumped_ahead_does_not_stop_expiry(
 ) -> None:
     """What was added in the jump stays; what came after is as old as it is."""
     now = 1.7e9
-    monkeypatch.setattr("neardup.index.writing.time", SimpleNamespace(time=lambda: now))
+    monkeypatch.setattr("neardup.index.base.writing.time", SimpleNamespace(time=lambda: now))
     index = durable() if is_durable else nd.Index()
     index.add("before", 1)
     now += 365 * DAY

@@ -563,7 +563,7 @@ def test_any_sequence_of_calls(name: str, monkeypatch: pytest.MonkeyPatch) -> No
         def __init__(self) -> None:
             super().__init__()
             clock = SimpleNamespace(time=lambda: self.time)
-            monkeypatch.setattr("neardup.index.writing.time", clock)
+            monkeypatch.setattr("neardup.index.base.writing.time", clock)
 
     run_state_machine_as_test(
         Timed, settings=settings(max_examples=60 if JIT else 6, stateful_step_count=25)

@@ -26,11 +26,12 @@ from hypothesis.stateful import (
 
 import naive
 import neardup as nd
-from neardup.index.durable.similar import follower as durable_follower
+from neardup.index.base import writing as base_writing
+from neardup.index.durable.commits import follower as durable_follower
 from neardup.index.durable.similar import index as durable_similar
 from neardup.index.segment_files import SegmentFile
+from neardup.index.similar import segment as similar_segment
 from neardup.index.similar import tail as similar_tail
-from neardup.index.similar import writing as similar_writing
 from suite import JIT, needs_jit
 
 if TYPE_CHECKING:
@@ -60,9 +61,9 @@ def durable(similarity: float, measure: str) -> Any:
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few rows fill a tail, a batch, a level and the log."""
-    for module in (similar_tail, similar_writing, durable_follower):
-        monkeypatch.setattr(module, "TAIL_ROWS", 12)
-    monkeypatch.setattr(similar_writing, "SMALL_BATCH", 6)
+    monkeypatch.setattr(similar_tail, "TAIL_ROWS", 12)
+    monkeypatch.setattr(similar_segment, "LEVEL_ROWS", 12)
+    monkeypatch.setattr(base_writing, "SMALL_BATCH", 6)
     monkeypatch.setattr(durable_follower, "SMALL_RECORD", 6)
     monkeypatch.setattr(durable_similar, "CHECKPOINT_ROWS", 40)
 
@@ -210,7 +211,7 @@ def test_any_story_ends_as_the_oracle_says(
         def __init__(self) -> None:
             super().__init__()
             clock = SimpleNamespace(time=lambda: self.time)
-            monkeypatch.setattr("neardup.index.similar.writing.time", clock)
+            monkeypatch.setattr("neardup.index.base.writing.time", clock)
 
     run_state_machine_as_test(
         Timed, settings=settings(max_examples=40 if JIT else 6, stateful_step_count=25)

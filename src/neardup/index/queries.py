@@ -5,13 +5,13 @@ Each call brings what it is given into fingerprints, takes one snapshot, and ask
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from neardup.errors import UsageError
 from neardup.fingerprinting.values import check_distance
+from neardup.index.base.asking import Asking, Moment
 from neardup.index.hits import Hits
 from neardup.index.incoming import (
     as_count,
@@ -25,16 +25,15 @@ from neardup.runtime.threads import worker_count
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from neardup.fingerprinting.recipe import Recipe
+    import pyarrow as pa
+
     from neardup.index.settings import Settings
     from neardup.index.snapshot import Snapshot
 
 __all__ = ["IndexView", "Queries"]
 
-DOCUMENTS_A_BATCH: Final = 1 << 14
 
-
-class Queries:
+class Queries(Asking):
     """Every question about an index; what it holds is what `_read` says.
 
     Args:
@@ -44,7 +43,7 @@ class Queries:
 
     def __init__(self, settings: Settings, distance: int | None = None) -> None:
         """Ask nothing yet."""
-        self._settings = settings
+        super().__init__(settings)
         self._distance = settings.distance if distance is None else distance
         self._narrow_end = 1 << settings.bits if settings.width == 1 else 0
 
@@ -56,30 +55,12 @@ class Queries:
     @property
     def bits(self) -> int:
         """Width of the fingerprints."""
-        return self._settings.bits
-
-    @property
-    def recipe(self) -> Recipe | None:
-        """How texts become fingerprints; None if only fingerprints are taken."""
-        return self._settings.recipe
-
-    @property
-    def id_kind(self) -> str | None:
-        """What the ids are, "int" or "str"; None before the first one."""
-        return self._read().kind
+        return int(self._settings.bits)
 
     def __repr__(self) -> str:
         """What it holds, for people."""
         kind, count = type(self).__name__, len(self)
         return f"<{kind} of {count:,} documents, {self.bits} bits, distance {self.distance}>"
-
-    def __len__(self) -> int:
-        """Documents stored."""
-        return len(self._read())
-
-    def __contains__(self, identity: Any) -> bool:
-        """Whether a document of this id is stored."""
-        return identity in self._read()
 
     def __iter__(self) -> Iterator[tuple[Any, int]]:
         """Each document's (id, fingerprint), in order of insertion, as they were at the start."""
@@ -90,7 +71,8 @@ class Queries:
 
     def batches(self) -> Iterator[tuple[Any, Any]]:
         """All ids (an Arrow array) and fingerprints, uint64 (n, width), in order of insertion."""
-        return self._read().batches()
+        held: Snapshot = self._read()
+        return held.batches()
 
     def query(
         self, fingerprint: Any, distance: int | None = None, limit: int | None = None
@@ -181,7 +163,7 @@ class Queries:
             KeyError: If an id is not present.
         """
         snapshot = self._read()
-        return snapshot.codes_at(snapshot.present(ids))
+        return snapshot.contents_at(snapshot.present(ids))
 
     def nearest(self, fingerprint: Any, n: int = 10) -> list[tuple[Any, int]]:
         """The n stored documents with the smallest distances, however large these are.
@@ -205,10 +187,6 @@ class Queries:
         if total < n:
             found = snapshot.nearest(codes, n)
         return [(hit[2], hit[0]) for hit in found[:n]]
-
-    def _read(self) -> Snapshot:
-        """What a query looks at."""
-        raise NotImplementedError
 
     def _answers(
         self,
@@ -246,7 +224,7 @@ class Queries:
         return one_fingerprint(fingerprint, self._settings)
 
 
-class IndexView(Queries):
+class IndexView(Moment, Queries):
     """An index as it was at one moment: every call sees the same.
 
     Args:
@@ -256,48 +234,5 @@ class IndexView(Queries):
 
     def __init__(self, held: Snapshot, distance: int) -> None:
         """Keep it."""
-        super().__init__(held.settings, distance)
+        Queries.__init__(self, held.settings, distance)
         self._held = held
-
-    def __enter__(self) -> Self:
-        """Give itself."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close it."""
-        self.close()
-
-    def close(self) -> None:
-        """Nothing to close, but for DurableIndex.snapshot."""
-
-    @property
-    def added(self) -> int:
-        """How many documents were ever added."""
-        return self._held.next
-
-    @property
-    def store(self) -> str:
-        """What is kept beside fingerprints; see DurableIndex.store."""
-        return "none"
-
-    def rows(self) -> Iterator[tuple[Any, Any, list[Any] | None, Any]]:
-        """Everything, some documents at a time, in order of insertion.
-
-        Returns:
-            Ids (an Arrow array), fingerprints, uint64 (n, width), contents if any are kept, and
-            when the documents were added, float64 (n,).
-        """
-        for part in self._held.parts():
-            live = part.live_rows()
-            for rows in np.split(live, range(DOCUMENTS_A_BATCH, len(live), DOCUMENTS_A_BATCH)):
-                numbers = part.numbers[rows]
-                times = self._held.clock.times_of(numbers)
-                ids = part.ids.values.take(pa.array(rows))
-                yield ids, part.codes[rows], self._contents_of(numbers), times
-
-    def _contents_of(self, _: Any) -> list[Any] | None:
-        """What is kept of the rows of these numbers."""
-        return None
-
-    def _read(self) -> Snapshot:
-        return self._held

@@ -8,13 +8,12 @@ when a file is opened.
 
 from __future__ import annotations
 
-import copy
 import json
 import mmap
 import os
 import struct
 import zlib
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +23,7 @@ from neardup.hamming.plans.blocks import multipliers_of
 from neardup.hamming.plans.search import SearchPlan
 from neardup.hamming.search.build import build_searcher
 from neardup.hamming.search.tables import TableSearcher
+from neardup.index.base.rows import StoredRows
 from neardup.index.ids import ID_KINDS, IdColumn
 from neardup.index.segment_layout import PAGE, layout_fault
 from neardup.index.segments import Segment
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from neardup.index.settings import Settings
 
 __all__ = [
-    "CHUNK_ROWS",
     "SegmentFile",
     "StoredSegment",
     "damaged",
@@ -50,7 +49,6 @@ __all__ = [
 PREFIX: Final = struct.Struct("<8sIIQQ8s")  # magic, version, 0, header and file bytes, checksum
 MAGIC: Final = b"NDsegmt\n"
 VERSION: Final = 1
-CHUNK_ROWS: Final = 1 << 15
 COPIED: Final = ("words", "numbers", "ids", "ends")
 """What a merge copies of a segment; the rest is made anew."""
 PLAN_FIELDS: Final = (
@@ -58,7 +56,7 @@ PLAN_FIELDS: Final = (
 )  # fmt: skip
 
 
-class StoredSegment(Segment):
+class StoredSegment(StoredRows, Segment):
     """A segment whose rows are in a file.
 
     Args:
@@ -71,7 +69,7 @@ class StoredSegment(Segment):
         self, file: SegmentFile, dead: Any = None, changed: frozenset[int] = frozenset()
     ) -> None:
         """Map the arrays; nothing is read yet."""
-        super().__init__(file.array("words"), file.ids(), file.array("numbers"), dead)
+        Segment.__init__(self, file.array("words"), file.ids(), file.array("numbers"), dead)
         self.file, self.changed = file, changed
 
     def searcher(self, settings: Settings) -> Searcher:
@@ -79,18 +77,6 @@ class StoredSegment(Segment):
         if self._made[0] is None:
             self._made[0] = self.file.searcher(settings)
         return super().searcher(settings)
-
-    def without(self, rows: Any) -> Self:
-        """See Segment.without."""
-        found = super().without(rows)
-        found.changed = self.changed.union(np.unique(rows // CHUNK_ROWS).tolist())
-        return found
-
-    def written(self) -> Self:
-        """The same, all of whose marks of removal were written."""
-        found = copy.copy(self)
-        found.changed = frozenset()
-        return found
 
     def search(
         self, queries: Any, distance: int, settings: Settings, workers: int | None

@@ -1,12 +1,7 @@
-"""What an index holds at one moment, unchanging, and every answer that it gives.
-
-Readers take a snapshot once a call, without a lock. Writers make the next one and put it in its
-place, under a lock. So a call sees what was there when it began, whatever happens meanwhile.
-"""
+"""Fingerprints at one moment, unchanging, and every answer that they give."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -14,15 +9,17 @@ import pyarrow as pa
 
 from neardup.hamming.plans.search import scan_plan
 from neardup.hamming.search.searchers import Neighbours, ScanSearcher, first_hits, within_room
-from neardup.index.clock import Clock
-from neardup.index.hits import Places, sorted_table
-from neardup.index.ids import ID_KINDS, IdColumn, id_array, id_kind, is_one_id
-from neardup.index.segments import Segment, Tail, merged, threads_for
+from neardup.index.base.held import Held
+from neardup.index.hits import sorted_table
+from neardup.index.ids import ID_KINDS, IdColumn
+from neardup.index.segments import Segment, Tail, merged, settled, threads_for
 from neardup.runtime.arrays import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
+    from neardup.index.hits import Places
     from neardup.index.settings import Settings
 
 __all__ = ["Snapshot"]
@@ -32,63 +29,81 @@ Hit = tuple[int, int, Any]
 """Distance, number, id."""
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """Segments and the tail, in order of insertion.
+class Snapshot(Held):
+    """Fingerprints at one moment; see Held."""
 
-    Args:
-        settings: Of the index.
-        segments: Each with what is removed from it.
-        tail: The newest rows.
-        kind: Of the ids; None before the first one.
-        next: The number that the next row gets.
-        clock: When rows were added; numbers from `next` on are not this snapshot's.
-    """
-
-    settings: Settings
-    segments: tuple[Segment, ...]
-    tail: Tail
-    kind: str | None
-    next: int
-    clock: Clock
+    __slots__ = ()
 
     @classmethod
-    def empty(cls, settings: Settings) -> Snapshot:
-        """Without a document."""
-        return cls(settings, (), Tail.empty(settings.width), None, 0, Clock())
+    def new_tail(cls, settings: Settings, segments: Iterable[Any]) -> Tail:
+        """See Held."""
+        del segments
+        return Tail.empty(settings.width)
 
     @classmethod
-    def of_segments(
-        cls, settings: Settings, segments: tuple[Segment, ...], end: int, clock: Clock
-    ) -> Snapshot:
-        """Segments, and an empty tail."""
-        kind = segments[0].ids.kind if segments else None
-        return cls(settings, segments, Tail.empty(settings.width), kind, end, clock)
+    def new_segment(cls, settings: Settings, ids: IdColumn, contents: Any, numbers: Any) -> Segment:
+        """See Held."""
+        del settings
+        return Segment(frozen(contents), ids, numbers)
 
-    def __len__(self) -> int:
-        """Documents."""
-        return sum(each.living for each in self.segments) + self.tail.living
+    @classmethod
+    def joined(cls, settings: Settings, segments: list[Any]) -> Segment:
+        """See Held."""
+        del settings
+        return merged(segments)
 
-    def __contains__(self, identity: Any) -> bool:
-        """Whether a document of this id is there."""
-        return self.number(identity) is not None
+    @classmethod
+    def arranged(cls, settings: Any, segments: list[Any], most: int | None = None) -> list[Any]:
+        """See Held."""
+        del settings
+        return settled(segments, most)
 
-    def parts(self) -> tuple[Segment, ...]:
-        """All rows as segments."""
-        tail = self.tail
-        return (*self.segments, tail.segment(self.kind)) if len(tail) else self.segments
+    @classmethod
+    def stored(cls, file: Any, dead: Any = None, changed: frozenset[int] = frozenset()) -> Any:
+        """See Held."""
+        from neardup.index.segment_files import StoredSegment
+
+        return StoredSegment(file, dead, changed)
+
+    @classmethod
+    def write(cls, settings: Settings, segment: Any, path: Path) -> None:
+        """See Held."""
+        from neardup.index.segment_files import write_segment
+
+        write_segment(path, segment, settings)
+
+    @staticmethod
+    def none(settings: Settings) -> Any:
+        """See Held."""
+        return np.empty((0, settings.width), np.uint64)
+
+    @staticmethod
+    def concatenated(parts: list[Any]) -> Any:
+        """See Held."""
+        return np.concatenate(parts)
+
+    @staticmethod
+    def taken(contents: Any, rows: Any) -> Any:
+        """See Held."""
+        return contents[rows]
+
+    @staticmethod
+    def row(contents: Any, row: int) -> Any:
+        """See Held."""
+        return contents[row]
+
+    @staticmethod
+    def bunched(contents: list[Any]) -> Any:
+        """See Held."""
+        return np.stack(contents)
 
     def whole(self) -> Segment:
         """All living rows in one segment."""
         parts = self.parts()
         if len(parts) == 1 and not parts[0].removed:
-            return parts[0]
+            found: Segment = parts[0]
+            return found
         return merged([*parts, Tail.empty(self.settings.width).segment(self.kind)])
-
-    def oldest(self) -> int:
-        """A number that no living row is below."""
-        numbers = self.segments[0].numbers if self.segments else self.tail.numbers
-        return int(numbers[0]) if len(numbers) else self.next
 
     def batches(self) -> Iterator[tuple[Any, Any]]:
         """All ids (an Arrow array) and fingerprints, uint64 (n, width), in order of insertion."""
@@ -99,50 +114,7 @@ class Snapshot:
             else:
                 yield part.ids.values, part.codes
 
-    def number(self, identity: Any) -> int | None:
-        """How many documents were added before this one; None if the id is not present."""
-        if id_kind(identity) != self.kind:
-            return None
-        row = self.tail.find(identity)
-        if row >= 0:
-            return int(self.tail.numbers[row])
-        for segment in self.segments:
-            row = segment.find(identity)
-            if row >= 0:
-                return int(segment.numbers[row])
-        return None
-
-    def places(self, column: IdColumn) -> Places:
-        """Where each id is stored."""
-        places = Places.nowhere(len(column))
-        if column.kind != self.kind:
-            return places
-        for i, segment in enumerate(self.segments):
-            rows = segment.ids.find(column)
-            here = np.flatnonzero(rows >= 0)
-            if segment.removed:
-                here = here[~segment.dead[rows[here]]]
-            places.put(here, i, rows[here])
-        if self.tail.living:
-            found = np.array([self.tail.find(each) for each in column.values.to_pylist()], np.int64)
-            here = np.flatnonzero(found >= 0)
-            places.put(here, len(self.segments), found[here])
-        return places
-
-    def present(self, ids: Any) -> Places:
-        """Where one id or each of many is stored.
-
-        Raises:
-            KeyError: If one is not.
-        """
-        wanted = id_array([ids] if is_one_id(ids) else ids)
-        places = self.places(IdColumn(wanted))
-        absent = np.flatnonzero(~places.present)
-        if len(absent):
-            raise KeyError(wanted[int(absent[0])].as_py())
-        return places
-
-    def codes_at(self, places: Places) -> Any:
+    def contents_at(self, places: Places) -> Any:
         """The fingerprints of stored documents, uint64 (n, width)."""
         codes = np.empty((len(places.rows), self.settings.width), np.uint64)
         stored = [*(segment.codes for segment in self.segments), self.tail.codes]
@@ -150,15 +122,6 @@ class Snapshot:
             here = places.segments == i
             codes[here] = part[places.rows[here]]
         return codes
-
-    def numbers_at(self, places: Places) -> Any:
-        """The numbers of stored documents, int64 (n,)."""
-        numbers = np.empty(len(places.rows), np.int64)
-        stored = [*(segment.numbers for segment in self.segments), self.tail.numbers]
-        for i, part in enumerate(stored):
-            here = places.segments == i
-            numbers[here] = part[places.rows[here]]
-        return numbers
 
     def hits(self, codes: Any, distance: int, most: int | None = None) -> tuple[list[Hit], int]:
         """What is within the distance of uint64 (width,), sorted, and how many there are.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -12,8 +11,6 @@ from neardup.errors import UsageError
 from neardup.index.ids import id_array
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from neardup.fingerprinting.recipe import Recipe
 
 __all__ = ["STORES", "Contents"]
@@ -23,7 +20,7 @@ CODEC: Final = "zstd"
 
 
 class Contents:
-    """Encodes and decodes contents, and holds what an `add` in progress was given, by id.
+    """Encodes and decodes contents.
 
     Args:
         kind: One of STORES.
@@ -31,9 +28,8 @@ class Contents:
     """
 
     def __init__(self, kind: str, recipe: Recipe | None) -> None:
-        """Nothing is offered."""
+        """Keep these."""
         self._kind, self._recipe = kind, recipe
-        self._offered: dict[Any, bytes | None] = {}
 
     @property
     def is_kept(self) -> bool:
@@ -56,9 +52,13 @@ class Contents:
                 " missing; merge into an index that keeps no more than the other"
             )
 
-    @contextlib.contextmanager
-    def offered(self, ids: Any, fingerprints: Any, contents: Any) -> Iterator[None]:
-        """Within this, `of` gives the contents of these documents.
+    def encoded(self, ids: Any, documents: Any, contents: Any) -> list[bytes | None] | None:
+        """What is kept of documents that are being added; None where nothing is.
+
+        Args:
+            ids: As for `add`, many.
+            documents: As many texts, which are kept unless contents are given.
+            contents: As many texts or arrays of feature hashes.
 
         Raises:
             UsageError: If contents are missing or not wanted, or of a wrong number or type.
@@ -66,27 +66,14 @@ class Contents:
         if not self.is_kept:
             if contents is not None:
                 raise UsageError("the index keeps no contents: make it with store='text', say")
-            yield
-            return
-        single = isinstance(ids, (str, int, np.integer))
-        given = fingerprints if contents is None else contents
-        values = [given] if single else _listed(given)
-        names = id_array([ids] if single else ids).to_pylist()
+            return None
+        values = _listed(documents if contents is None else contents)
+        names = id_array(ids).to_pylist()
         if len(values) != len(names):
             raise UsageError(f"{len(names):,} ids for {len(values):,} contents: give as many")
         if contents is None:
             self._check_texts(names, values)
-        self._offered = {
-            name: self._encoded(name, value) for name, value in zip(names, values, strict=True)
-        }
-        try:
-            yield
-        finally:
-            self._offered = {}
-
-    def of(self, identity: Any) -> bytes | None:
-        """The encoded content of a document that is being added."""
-        return self._offered[identity]
+        return [self._encoded(name, value) for name, value in zip(names, values, strict=True)]
 
     def _check_texts(self, names: list[Any], values: list[Any]) -> None:
         """Refuse fingerprints alone: nothing says what they were made of."""

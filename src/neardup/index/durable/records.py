@@ -43,6 +43,18 @@ class Record:
     clock: Clock
     sets: Sets | None = None
 
+    @classmethod
+    def of(cls, first: int, ids: Any, contents: Any, removed: Any, clock: Clock) -> Record:
+        """A record of rows that hold fingerprints, uint64 (n, width), or Sets."""
+        if isinstance(contents, Sets):
+            return cls(first, ids, np.empty((len(ids), 0), np.uint64), removed, clock, contents)
+        return cls(first, ids, contents, removed, clock)
+
+    @property
+    def contents(self) -> Any:
+        """What the rows hold: Sets, or uint64 (n, width)."""
+        return self.codes if self.sets is None else joined_sets([self.sets])
+
     def __len__(self) -> int:
         """Rows."""
         return len(self.codes)

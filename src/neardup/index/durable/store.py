@@ -23,11 +23,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import numpy as np
 
 from neardup.errors import DataError, FileError, UsageError
+from neardup.index.base.rows import CHUNK_ROWS
 from neardup.index.durable.environment import Environment, Pin, Transaction
 from neardup.index.durable.ledger import Head, Ledger
 from neardup.index.durable.manifest import Manifest
 from neardup.index.durable.records import Record, joined_records
-from neardup.index.segment_files import CHUNK_ROWS, StoredSegment, damaged
+from neardup.index.segment_files import damaged
 from neardup.runtime.storage.files import LockHeldError, is_held, lock_file, unlock, written_aside
 from neardup.runtime.storage.sealed import CHECKSUM_BYTES, sealed, unsealed
 from neardup.runtime.version import __version__
@@ -36,7 +37,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ["FORMAT", "Changes", "Reading", "Store", "current_environment", "is_locked"]
+__all__ = [
+    "FORMAT",
+    "Changes",
+    "Reading",
+    "Store",
+    "current_environment",
+    "is_locked",
+    "remove_files",
+]
 
 T = TypeVar("T")
 
@@ -193,10 +202,18 @@ class Store:
         self._small = [] if joins or not few else [*self._small, sequence]
         return sequence
 
+    def begin_record(self) -> None:
+        """Join no later record with those that are there: a manifest will cover these."""
+        self._small = []
+
     def checkpoint(
-        self, manifest: Manifest, segments: list[StoredSegment], contents: dict[int, bytes | None]
-    ) -> None:
-        """Replace the manifest and drop what its files cover; then remove files not in it."""
+        self, manifest: Manifest, segments: list[Any], contents: dict[int, bytes | None]
+    ) -> list[Path]:
+        """Replace the manifest and drop what its files cover.
+
+        Returns:
+            Files that are not in it any more, to be removed.
+        """
         names = [segment.file.path.name for segment in segments]
 
         def work(txn: Transaction, ledger: Ledger) -> None:
@@ -213,12 +230,12 @@ class Store:
                     ledger.put(txn, b"removed", _chunk_key(name, chunk), bitmap)
             value = manifest.to_bytes()
             txn.put(b"meta", b"manifest", value)
-            ledger.manifest, ledger.sequence = value[:CHECKSUM_BYTES], manifest.covered
+            ledger.manifest = value[:CHECKSUM_BYTES]
             self._put_contents(txn, ledger, contents)
 
         self._committed(work)
-        self._small = []
-        self._remove_files(keep=names)
+        self._small = [each for each in self._small if each > manifest.covered]
+        return self._stray_files(names)
 
     def _put_contents(
         self, txn: Transaction, ledger: Ledger, contents: dict[int, bytes | None]
@@ -331,13 +348,10 @@ class Store:
                 older.release()
                 _remove_environment(path)
         manifest = self.changes(-1, 0).manifest or Manifest()
-        self._remove_files(keep=[each.name for each in manifest.files])
+        remove_files(self._stray_files([each.name for each in manifest.files]))
 
-    def _remove_files(self, keep: list[str]) -> None:
-        for path in self.path.glob(SEGMENTS):
-            if path.name not in keep:
-                with contextlib.suppress(OSError):
-                    path.unlink()
+    def _stray_files(self, names: list[str]) -> list[Path]:
+        return [path for path in self.path.glob(SEGMENTS) if path.name not in names]
 
 
 class Reading:
@@ -500,6 +514,13 @@ def _locked(path: Path) -> int:
             f"{path} is open for writing in process {error.holder}: wait until it closes the index,"
             " or open it with readonly=True"
         ) from None
+
+
+def remove_files(paths: list[Path]) -> None:
+    """Remove files, as far as that can be done."""
+    for path in paths:
+        with contextlib.suppress(OSError):
+            path.unlink()
 
 
 def _remove_environment(path: Path) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from neardup.index.durable.store import Reading, Store
     from neardup.index.snapshot import Snapshot
 
-__all__ = ["DurableView", "read_contents"]
+__all__ = ["DurableView", "read_contents", "stored_contents"]
 
 
 class DurableView(IndexView):
@@ -40,7 +40,7 @@ class DurableView(IndexView):
     ) -> None:
         """Keep all of it."""
         super().__init__(held, distance)
-        self._path, self._store = store.path, str(store.settings["store"])
+        self._path, self._stores = store.path, str(store.settings["store"])
         self._reading, self._pending, self._contents = reading, pending, contents
 
     def close(self) -> None:
@@ -55,7 +55,7 @@ class DurableView(IndexView):
     @property
     def store(self) -> str:
         """What is kept beside fingerprints: "none", "features" or "text"."""
-        return self._store
+        return self._stores
 
     def content(self, identity: Any) -> Any:
         """As DurableIndex.content."""
@@ -72,7 +72,7 @@ class DurableView(IndexView):
             yield ids, codes, [None] * len(ids) if contents is None else contents
 
     def _contents_of(self, numbers: Any) -> list[Any] | None:
-        if self._store == "none":
+        if self._stores == "none":
             return None
         return read_contents(numbers.tolist(), self._pending, self._reading, self._contents)
 
@@ -81,7 +81,14 @@ def read_contents(
     numbers: list[int], pending: dict[int, bytes | None], reading: Reading, contents: Contents
 ) -> list[Any]:
     """What is kept of rows, decoded; those that were not committed are in `pending`."""
+    return [contents.decoded(each) for each in stored_contents(numbers, pending, reading)]
+
+
+def stored_contents(
+    numbers: list[int], pending: dict[int, bytes | None], reading: Reading
+) -> list[bytes | None]:
+    """As `read_contents`, as they are stored."""
     stored = reading.contents(numbers)
     if pending:
         stored = [pending.get(each, kept) for each, kept in zip(numbers, stored, strict=True)]
-    return [contents.decoded(each) for each in stored]
+    return stored

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
+from neardup.index.base.rows import StoredRows
 from neardup.index.segment_files import SegmentFile, write_arrays
-from neardup.index.similar.segment import NEVER, Segment
+from neardup.index.similar.segment import Segment
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from neardup.index.similar.segment import Rows
 
 __all__ = ["StoredSimilarSegment", "write_similar"]
 
@@ -26,30 +24,25 @@ COPIED: Final = ("features", "offsets", "set_of", "numbers", "ids", "ends")
 """What a merge copies of a segment; the rest is made anew."""
 
 
-class StoredSimilarSegment(Segment):
+class StoredSimilarSegment(StoredRows, Segment):
     """A segment whose arrays are in a file.
 
     Args:
         file: The file.
         dead: bool (n,): which rows are removed; None: none is.
+        changed: Chunks of rows some of which were removed since they were last written.
     """
 
-    def __init__(self, file: SegmentFile, dead: Any = None) -> None:
+    def __init__(
+        self, file: SegmentFile, dead: Any = None, changed: frozenset[int] = frozenset()
+    ) -> None:
         """Map the arrays; nothing is read yet."""
-        died = None if dead is None else np.where(dead, 0, NEVER)
-        super().__init__({name: file.array(name) for name in ARRAYS}, file.ids(), died)
-        self.file = file
-        self.written = None if dead is None else dead.copy()
-        """What the folder knows of removed rows."""
+        Segment.__init__(self, {name: file.array(name) for name in ARRAYS}, file.ids(), dead)
+        self.file, self.changed = file, changed
 
     def verify(self) -> None:
-        """See Segment.verify."""
+        """See MarkedRows.verify: of what a merge copies."""
         self.file.verify(COPIED)
-
-    def living_rows(self, stamp: int = NEVER - 1) -> Rows:
-        """See Segment.living_rows; DataError if the file is damaged."""
-        self.verify()
-        return super().living_rows(stamp)
 
 
 def write_similar(path: Path, segment: Segment, extra: dict[str, Any] | None = None) -> None:

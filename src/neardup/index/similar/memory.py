@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,6 +17,7 @@ from neardup.index.settings import check_recipe
 from neardup.index.similar.segment import Rows, Segment, merged
 from neardup.index.similar.sets import Sets
 from neardup.index.similar.settings import SimilarSettings
+from neardup.index.similar.snapshot import SimilarSnapshot
 from neardup.index.similar.writing import SimilarWriting
 
 if TYPE_CHECKING:
@@ -56,11 +58,11 @@ class SimilarIndex(SimilarWriting):
 
     def __reduce__(self) -> Any:
         """Pickle settings, rows and times."""
-        with self._lock:
-            rows = self._parts(self._state)
-            parts = [(tuple(x.sets), x.set_of, x.ids.values, x.numbers) for x in rows]
-            times = self._clock.since(int(rows[0].numbers[0]) if rows else self._next)
-            return self._restored, (self._settings, self._kind, self._next, times, parts)
+        held = self._read()
+        rows = held.living_parts()
+        parts = [(tuple(x.sets), x.set_of, x.ids.values, x.numbers) for x in rows]
+        times = held.clock.since(int(rows[0].numbers[0]) if rows else held.next, held.next)
+        return self._restored, (self._settings, held.kind, held.next, times, parts)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file; it appears whole or not at all.
@@ -75,10 +77,10 @@ class SimilarIndex(SimilarWriting):
 
         if Path(path).is_dir():
             raise FileError(f"cannot write {path}: it is a folder; name a file in it")
-        with self._lock:
-            rows, end = self._parts(self._state), self._next
-            clock = self._clock.coarse(int(rows[0].numbers[0]) if rows else end, end)
-        segment = merged(rows or [_nothing(self._kind)], self._settings)
+        held = self._read()
+        rows, end = held.living_parts(), held.next
+        clock = held.clock.coarse(int(rows[0].numbers[0]) if rows else end, end)
+        segment = merged(rows or [_nothing(held.kind)], self._settings)
         numbers, times = clock.since(0)
         extra = {"similar": self._settings.described(), "next": end}
         write_similar(Path(path), segment, extra | {"clock": [numbers.tolist(), times.tolist()]})
@@ -117,11 +119,11 @@ class SimilarIndex(SimilarWriting):
         check_recipe(str(path), made, recipe)
         known = recipe or (Recipe.from_json(made["recipe"]) if made["recipe"] else None)
         index = cls(made["similarity"], made["measure"], known)
-        if file.header["rows"]:
-            segment = StoredSimilarSegment(file)
-            index._kind = segment.ids.kind
-            index._state = index._state._replace(segments=(segment,), living=len(segment))
-        index._next, index._clock = file.header["next"], Clock(*file.header["clock"])
+        segments = (StoredSimilarSegment(file),) if file.header["rows"] else ()
+        clock = Clock(*file.header["clock"])
+        index._state = SimilarSnapshot.of_segments(
+            index._settings, segments, file.header["next"], clock
+        )
         return index
 
     @classmethod
@@ -134,10 +136,9 @@ class SimilarIndex(SimilarWriting):
         for sets, set_of, ids, numbers in parts:
             rows = Rows(Sets(*sets), set_of, IdColumn(ids), numbers)
             segments.append(merged([rows], settings))
-        living = sum(map(len, segments))
-        index._state = index._state._replace(segments=tuple(segments), living=living)
-        index._kind, index._next = kind, end
-        index._clock = Clock(*(each.tolist() for each in times))
+        clock = Clock(*(each.tolist() for each in times))
+        held = SimilarSnapshot.of_segments(settings, tuple(segments), end, clock)
+        index._state = replace(held, kind=kind)
         return index
 
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from neardup.errors import DataError, UsageError
+from neardup.errors import UsageError
+from neardup.index.base.rows import MarkedRows, sound_from
 from neardup.index.ids import IdColumn
 from neardup.index.similar.sets import Sets, joined_sets
 from neardup.runtime.arrays import frozen
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
     from neardup.index.similar.settings import SimilarSettings
     from neardup.kernels.index.sets import Order
 
-__all__ = ["NEVER", "FoundRows", "Rows", "Segment", "build", "merged", "no_order"]
+__all__ = ["FoundRows", "Rows", "Segment", "arranged", "build", "merged", "no_order"]
 
-NEVER: Final = (1 << 63) - 1
-"""The stamp at which a row is removed that is not."""
-
+SEGMENTS_A_LEVEL: Final = 4
+LEVEL_ROWS: Final = 2048
+"""Of a segment of the lowest level, at most."""
 HEAVY: Final = 8
 """A feature that so many sets have comes last in the order."""
 
@@ -64,28 +65,24 @@ class FoundRows(NamedTuple):
     cut: int
 
 
-class Segment:
+class Segment(MarkedRows):
     """Documents and what finds them.
 
     Args:
         arrays: By name: features, offsets, set_of, members, member_starts, sizes, firsts,
             order_keys, order_ranks, starts, entries, rest_starts, rest_entries, numbers.
         ids: Of the rows.
-        died: int64 (n,): the stamp at which each row was removed, or NEVER; changed in place, so
-            that whoever looks at an older stamp still sees the row. None: none was.
+        dead: bool (n,), True for removed rows; taken over, and not changed.
     """
 
-    def __init__(self, arrays: dict[str, Any], ids: IdColumn, died: Any = None) -> None:
+    def __init__(self, arrays: dict[str, Any], ids: IdColumn, dead: Any = None) -> None:
         """Take the arrays."""
         from neardup.kernels.index.sets import Order, Postings
         from neardup.kernels.index.similar import StoredSets
 
+        super().__init__(ids, arrays["numbers"], dead)
         self.arrays = {name: frozen(array) for name, array in arrays.items()}
-        self.ids, self.numbers = ids, arrays["numbers"]
-        self.died = died
-        self.removed = 0 if died is None else int(np.count_nonzero(died != NEVER))
         self.order = Order(self.arrays["order_keys"], self.arrays["order_ranks"])
-        self._id_bytes: tuple[Any, ...] | None = None
         parts = [
             Postings(self.arrays[starts], self.arrays[entries], _bits(self.arrays[starts]))
             for starts, entries in (("starts", "entries"), ("rest_starts", "rest_entries"))
@@ -95,52 +92,14 @@ class Segment:
         )
         self.stored = StoredSets(features, offsets, sizes, firsts, self.order, *parts)
 
-    def __len__(self) -> int:
-        """Rows, removed ones included."""
-        return len(self.numbers)
-
-    @property
-    def living(self) -> int:
-        """Rows that are not removed."""
-        return len(self) - self.removed
-
     @property
     def sets(self) -> Sets:
         """The distinct sets."""
         return Sets(self.arrays["features"], self.arrays["offsets"])
 
-    def alive(self, stamp: int) -> Any:
-        """Which rows are there at this stamp: bool, or None for all."""
-        died = self.died
-        return None if died is None else died > stamp
-
-    def remove(self, rows: Any, stamp: int) -> Any:
-        """Remove rows from this stamp on; returns those that were there."""
-        if self.died is None:
-            self.died = np.full(len(self), NEVER, np.int64)
-        fresh = rows[self.died[rows] == NEVER]
-        self.died[fresh] = stamp
-        self.removed += len(fresh)
-        return fresh
-
-    def find(self, identity: IdColumn, stamp: int) -> int:
-        """The row of one id that is there at this stamp, or -1."""
-        from neardup.kernels.index.ids import find_ids
-
-        ids = self.ids
-        if ids.ascending:
-            row = ids.find_one(identity.values[0].as_py())
-        else:
-            if self._id_bytes is None:
-                self._id_bytes = (*ids.bytes_and_offsets(), ids.slots, np.empty(1, np.int64))
-            *stored, found = self._id_bytes
-            found = np.empty(1, np.int64)
-            find_ids(*identity.bytes_and_offsets(), 1, *stored, found)
-            row = int(found[0])
-            if row < -1:
-                raise DataError("the hash table does not agree with the ids: make the index anew")
-        died = self.died
-        return row if row >= 0 and (died is None or died[row] > stamp) else -1
+    def contents(self, rows: Any) -> Sets:
+        """The features of some rows (int64)."""
+        return self.sets.take(self.arrays["set_of"][rows].astype(np.int64))
 
     def search(
         self, queries: Sets, settings: SimilarSettings, similarity: float, workers: int
@@ -164,28 +123,26 @@ class Segment:
         queried, numbers, scores = (np.concatenate(each) for each in zip(*found, strict=True))
         return queried, numbers, scores
 
-    def rows(self, found: tuple[Any, Any, Any], stamp: int, most: int | None) -> FoundRows:
-        """The rows of found sets that are there at this stamp; of equal ones at most so many."""
+    def rows(self, found: tuple[Any, Any, Any], most: int | None) -> FoundRows:
+        """The living rows of found sets; of equal ones at most so many."""
         queries, numbers, scores = found
         starts, members = self.arrays["member_starts"], self.arrays["members"]
         begins, counts = starts[numbers], starts[numbers + 1] - starts[numbers]
         if len(numbers) and int(counts.max()) == 1:
-            return self._alive(queries, members[begins].astype(np.int64), scores, stamp, 0)
+            return self._living(queries, members[begins].astype(np.int64), scores, 0)
         if most is None or not self.removed:
             taken = counts if most is None else np.minimum(counts, most)
             firsts = np.cumsum(taken) - taken
             within = np.arange(int(taken.sum())) - np.repeat(firsts, taken)
             rows = members[np.repeat(begins, taken) + within].astype(np.int64)
             cut = int(counts.sum() - taken.sum())
-            return self._alive(
-                np.repeat(queries, taken), rows, np.repeat(scores, taken), stamp, cut
-            )
+            return self._living(np.repeat(queries, taken), rows, np.repeat(scores, taken), cut)
         known: dict[int, Any] = {}
         parts, cut = [_NONE], 0
         for number in numbers.tolist():
             if number not in known:
                 every = members[starts[number] : starts[number + 1]].astype(np.int64)
-                known[number] = every[self.died[every] > stamp]
+                known[number] = every[self.alive(every)]
             parts.append(known[number][:most])
             cut += max(0, len(known[number]) - most)
         taken = np.array([len(part) for part in parts[1:]], np.int64)
@@ -193,24 +150,69 @@ class Segment:
             np.repeat(queries, taken), np.concatenate(parts), np.repeat(scores, taken), cut
         )
 
-    def _alive(self, queries: Any, rows: Any, scores: Any, stamp: int, cut: int) -> FoundRows:
+    def _living(self, queries: Any, rows: Any, scores: Any, cut: int) -> FoundRows:
         if not self.removed:
             return FoundRows(queries, rows, scores, cut)
-        keep = self.died[rows] > stamp
+        keep = self.alive(rows)
         return FoundRows(queries[keep], rows[keep], scores[keep], cut)
 
-    def verify(self) -> None:
-        """Raise DataError if what a merge copies is damaged; in memory nothing is."""
-
-    def living_rows(self, stamp: int = NEVER - 1) -> Rows:
-        """Those that are there at this stamp, with all sets."""
-        alive = self.alive(stamp)
+    def living_rows(self) -> Rows:
+        """Those that are not removed, with all sets."""
+        self.verify()
         set_of = self.arrays["set_of"].astype(np.int64)
-        if alive is None or alive.all():
+        if not self.removed:
             return Rows(self.sets, set_of, self.ids, self.numbers)
-        live = np.flatnonzero(alive)
+        live = self.live_rows()
         ids = IdColumn(self.ids.values.take(pa.array(live)))
         return Rows(self.sets, set_of[live], ids, self.numbers[live])
+
+
+def arranged(
+    segments: list[Segment], settings: SimilarSettings, most: int | None = None
+) -> list[Segment]:
+    """Merge segments where it is time to: several of a level, or one mostly of removed rows.
+
+    Args:
+        segments: In order of insertion.
+        settings: Of the index.
+        most: Rows of a segment that is made of several, at most; None: any number.
+
+    A damaged segment is left as it is, so that the damage stays where its checksum shows it.
+    """
+    stack = [segment for segment in segments if segment.living]
+    for i, segment in enumerate(stack):
+        if 2 * segment.removed > len(segment):
+            (stack[i],) = _merged_if_sound([segment], settings)
+    while len(stack) >= SEGMENTS_A_LEVEL:
+        last = stack[-SEGMENTS_A_LEVEL:]
+        if max(map(_level, last)) > _level(last[-1]):
+            break
+        first = len(stack) - SEGMENTS_A_LEVEL
+        while first and _level(stack[first - 1]) <= _level(last[-1]):
+            first -= 1
+        if most is not None and sum(each.living for each in stack[first:]) > most:
+            break
+        rest = _merged_if_sound(stack[first:], settings)
+        if len(rest) == len(stack) - first:
+            break
+        stack[first:] = rest
+    return stack
+
+
+def _merged_if_sound(segments: list[Segment], settings: SimilarSettings) -> list[Segment]:
+    """The same rows, merged; up to the last damaged segment as they are."""
+    sound = sound_from(segments)
+    rest = segments[sound:]
+    if not rest or (len(rest) == 1 and sound > 0):
+        return segments
+    return [*segments[:sound], merged([each.living_rows() for each in rest], settings)]
+
+
+def _level(segment: Segment) -> int:
+    level = 0
+    while segment.living > LEVEL_ROWS * SEGMENTS_A_LEVEL**level:
+        level += 1
+    return level
 
 
 def merged(parts: list[Rows], settings: SimilarSettings) -> Segment:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from neardup.index.base.tail import Tail as BaseTail
+from neardup.index.base.tail import TailRows
 from neardup.index.ids import ID_KINDS, IdColumn
-from neardup.index.similar.segment import NEVER, Rows
+from neardup.index.similar.segment import FoundRows, Rows, Segment, merged
 from neardup.index.similar.sets import Sets
 from neardup.runtime.arrays import frozen
 
@@ -17,29 +19,27 @@ if TYPE_CHECKING:
     from neardup.index.similar.settings import SimilarSettings
     from neardup.kernels.index.sets import Order
 
-__all__ = ["TAIL_ROWS", "Tail"]
+__all__ = ["TAIL_ROWS", "Tail", "TailFeatures"]
 
 TAIL_ROWS: Final = 2048
 HEAD_BITS: Final = 16
 FIRST_FEATURES: Final = 1 << 12
 
 
-class Tail:
-    """At most TAIL_ROWS rows.
+class TailFeatures(TailRows):
+    """The features of a tail, chained.
 
     Args:
         order: Of features: any will do, that of a segment saves time.
+        settings: Of the index.
     """
 
-    def __init__(self, order: Order) -> None:
-        """Start empty."""
+    def __init__(self, order: Order, settings: SimilarSettings) -> None:
+        """No row."""
         from neardup.kernels.index.similar import TailSets
 
-        self.order = order
-        self.numbers = np.zeros(TAIL_ROWS, np.int64)
-        self.died = np.full(TAIL_ROWS, NEVER, np.int64)
-        self.ids: list[Any] = []
-        self.row_of: dict[Any, int] = {}
+        super().__init__(TAIL_ROWS)
+        self._order, self.settings = order, settings
         self._entries = 0
         self._lock = threading.Lock()
         """Held while the chains are changed or followed."""
@@ -48,39 +48,24 @@ class Tail:
             np.zeros(1 << HEAD_BITS, np.int32), *_entries(FIRST_FEATURES), order,
         )  # fmt: skip
 
-    def append(self, identity: Any, features: Any, number: int, settings: SimilarSettings) -> int:
-        """Add a row, for which there must be place, and give its place."""
+    def put(self, row: int, content: Any) -> None:
+        """See TailRows.put."""
         from neardup.kernels.index.similar import append_set
 
-        row = len(self.ids)
         with self._lock:
-            self._make_room(int(self._sets.offsets[row]), len(features))
+            self._make_room(int(self._sets.offsets[row]), len(content))
+            condition = self.settings.condition()
             self._entries = int(
-                append_set(
-                    frozen(features), self._sets, row, self._entries, settings.condition(),
-                )
-            )  # fmt: skip
-        self.numbers[row] = number
-        self.ids.append(identity)
-        self.row_of[identity] = row
-        return row
-
-    def remove(self, row: int, stamp: int) -> None:
-        """Remove a row from this stamp on."""
-        self.died[row] = stamp
-        if self.row_of.get(self.ids[row]) == row:
-            del self.row_of[self.ids[row]]
-
-    def search(
-        self, queries: Sets, count: int, settings: SimilarSettings, similarity: float
-    ) -> tuple[Any, Any, Any]:
-        """Queries, rows among the first `count`, and similarities; removed rows are among them."""
-        from neardup.kernels.index.similar import search_tail
-
-        with self._lock:
-            return search_tail(  # type: ignore[no-any-return]
-                *queries, 0, queries.size, self._sets, count, settings.condition(similarity)
+                append_set(frozen(content), self._sets, row, self._entries, condition)
             )
+
+    def content(self, row: int) -> Any:
+        """See TailRows.content."""
+        return self.sets(row + 1).of(row)
+
+    def fresh(self) -> TailFeatures:
+        """See TailRows.fresh."""
+        return TailFeatures(self._order, self.settings)
 
     def sets(self, count: int) -> Sets:
         """The sets of the first rows."""
@@ -88,12 +73,15 @@ class Tail:
             offsets = frozen(self._sets.offsets[: count + 1])
             return Sets(frozen(self._sets.features[: int(offsets[-1])]), offsets)
 
-    def living_rows(self, count: int, kind: str, stamp: int = NEVER - 1) -> Rows:
-        """Those of the first `count` rows that are there at this stamp."""
-        live = np.flatnonzero(self.died[:count] > stamp)
-        ids = pa.array([self.ids[row] for row in live.tolist()], ID_KINDS[kind])
-        sets = self.sets(count).take(live)
-        return Rows(sets, np.arange(len(live)), IdColumn(ids), self.numbers[live])
+    def search(self, queries: Sets, count: int, similarity: float) -> tuple[Any, Any, Any]:
+        """Queries, rows among the first `count`, and similarities; removed rows are among them."""
+        from neardup.kernels.index.similar import search_tail
+
+        condition = self.settings.condition(similarity)
+        with self._lock:
+            return search_tail(  # type: ignore[no-any-return]
+                *queries, 0, queries.size, self._sets, count, condition
+            )
 
     def _make_room(self, used: int, more: int) -> None:
         """Room for a row of so many features: in other arrays, readers may have these."""
@@ -111,6 +99,39 @@ class Tail:
             links, keys, rows, places = larger
             held = held._replace(links=links, keys=keys, rows=rows, places=places)
         self._sets = held
+
+
+class Tail(BaseTail[TailFeatures]):
+    """The newest documents: at most TAIL_ROWS."""
+
+    __slots__ = ()
+
+    @property
+    def sets(self) -> Sets:
+        """The features of all rows."""
+        return self._rows.sets(self._count)
+
+    def search(self, queries: Sets, similarity: float) -> FoundRows:
+        """Living rows that are so similar to queries."""
+        asked, rows, scores = self._rows.search(queries, self._count, similarity)
+        if self.removed and len(rows):
+            keep = self.alive(rows)
+            return FoundRows(asked[keep], rows[keep], scores[keep], 0)
+        return FoundRows(asked, rows, scores, 0)
+
+    def contents(self, rows: Any) -> Sets:
+        """The features of some rows (int64)."""
+        return self.sets.take(rows)
+
+    def living_rows(self, kind: str | None) -> Rows:
+        """Those that are not removed."""
+        live = self.live_rows()
+        ids = pa.array([self.ids[row] for row in live.tolist()], ID_KINDS[kind or "int"])
+        return Rows(self.sets.take(live), np.arange(len(live)), IdColumn(ids), self.numbers[live])
+
+    def segment(self, kind: str | None) -> Segment:
+        """See BaseTail.segment."""
+        return merged([self.living_rows(kind)], self._rows.settings)
 
 
 def _entries(count: int) -> tuple[Any, Any, Any, Any]:

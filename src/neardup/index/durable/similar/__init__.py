@@ -1,1 +1,1 @@
-"""The durable index by similarity: its calls, what it follows, what waits for a commit."""
+"""The durable index by similarity."""

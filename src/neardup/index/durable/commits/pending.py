@@ -11,25 +11,26 @@ from neardup.index.durable.records import Record
 from neardup.index.ids import ID_KINDS
 
 if TYPE_CHECKING:
-    from neardup.index.clock import Clock
+    from neardup.index.base.held import Held
 
 __all__ = ["Pending"]
 
 
 class Pending:
-    """Rows with numbers from `first` on, removed numbers, and contents by number.
+    """Rows with numbers from `first` on, removed numbers, and what is kept by number.
 
     Args:
-        first: The number of the next row.
+        held: What they are added to.
     """
 
-    def __init__(self, first: int) -> None:
+    def __init__(self, held: Held) -> None:
         """Nothing is pending."""
-        self.first = first
+        self.first = held.next
         self.contents: dict[int, bytes | None] = {}
+        self._held = held
         self._parts: list[tuple[Any, Any]] = []
         self._ids: list[Any] = []
-        self._codes: list[Any] = []
+        self._ones: list[Any] = []
         self._removed: list[Any] = []
         self._rows = 0
 
@@ -37,33 +38,36 @@ class Pending:
         """Rows added and rows removed."""
         return self._rows
 
-    def add_one(self, identity: Any, codes: Any) -> None:
+    def add_one(self, identity: Any, one: Any) -> None:
         """The row of the next number."""
         self._ids.append(identity)
-        self._codes.append(codes)
+        self._ones.append(one)
         self._rows += 1
 
-    def add(self, ids: Any, codes: Any) -> None:
+    def add(self, ids: Any, many: Any) -> None:
         """The rows of the next numbers."""
         self._flush(ids.type)
-        self._parts.append((ids, codes))
-        self._rows += len(codes)
+        self._parts.append((ids, many))
+        self._rows += len(ids)
 
     def remove(self, numbers: Any) -> None:
         """Rows, pending or not, are removed."""
         self._removed.append(numbers)
         self._rows += len(numbers)
 
-    def record(self, kind: str, width: int, clock: Clock) -> Record:
-        """All of it, for ids of a kind and fingerprints of so many words."""
-        self._flush(ID_KINDS[kind])
-        none = np.empty((0, width), np.uint64)
-        ids = [pa.array([], ID_KINDS[kind]), *(ids for ids, _ in self._parts)]
-        codes = np.concatenate([none, *(codes for _, codes in self._parts)])
+    def record(self, state: Held) -> Record:
+        """All of it, which led to a state."""
+        kind = ID_KINDS[state.kind or "int"]
+        self._flush(kind)
+        ids = [pa.array([], kind), *(ids for ids, _ in self._parts)]
+        contents = [state.none(state.settings), *(many for _, many in self._parts)]
         removed = np.concatenate([np.empty(0, np.int64), *self._removed])
-        return Record(self.first, pa.concat_arrays(ids), codes, removed, clock)
+        return Record.of(
+            self.first, pa.concat_arrays(ids), state.concatenated(contents), removed, state.clock
+        )
 
     def _flush(self, kind: Any) -> None:
         if self._ids:
-            self._parts.append((pa.array(self._ids, kind), np.stack(self._codes)))
-            self._ids, self._codes = [], []
+            ids = pa.array(self._ids, kind)
+            self._parts.append((ids, self._held.bunched(self._ones)))
+            self._ids, self._ones = [], []

@@ -1,0 +1,416 @@
+"""Adding to an index and removing from it, whatever its rows hold.
+
+Writers take a lock, make the next moment, and put it in the place of the one that queries read.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.errors import UsageError
+from neardup.index.clock import runs_of
+from neardup.index.ids import ID_KINDS, IdColumn, id_array, id_kind, is_one_id
+
+if TYPE_CHECKING:
+    from neardup.index.base.held import Held
+
+__all__ = ["Answer", "Writing"]
+
+SMALL_BATCH: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of a document that was offered.
+
+    Args:
+        is_new: It was stored: no other was near.
+        is_empty: It has no tokens: it matches nothing and is not stored.
+        near: (id, distance) or (id, similarity) of the closest stored one, if one was near.
+    """
+
+    is_new: bool
+    is_empty: bool
+    near: tuple[int | str, float] | None
+
+
+class Writing:
+    """Documents by id.
+
+    Args:
+        state: What it holds at first.
+    """
+
+    _NOUN: str
+    _CLOSENESS: tuple[str, Any]
+    """What a table calls how near a document is, and the Arrow type."""
+
+    def __init__(self, state: Held) -> None:
+        """Hold this."""
+        self._lock = threading.RLock()
+        self._state: Any = state
+
+    def _read(self) -> Any:
+        return self._state
+
+    def __reduce__(self) -> Any:
+        """Refuse; the indexes in memory can be pickled.
+
+        Raises:
+            UsageError: Always.
+        """
+        raise UsageError(f"{self!r} cannot be pickled: send its path, and open it there")
+
+    def offer(
+        self, identity: int | str, document: Any, *, ignore_self: bool = False, content: Any = None
+    ) -> Answer:
+        """As `add_if_new`, with an answer that tells new documents from those without tokens.
+
+        Args:
+            identity: A str or int.
+            document: As of `add`.
+            ignore_self: What is stored under this id is not asked: a document that is like its own
+                older version only replaces it, and is new.
+            content: What a durable index keeps beside it, as of its `add`.
+
+        Returns:
+            Answer: is_new, is_empty, near.
+
+        Raises:
+            UsageError: As `add`.
+
+        Example:
+            >>> from neardup import Index
+            >>> index = Index(distance=1)
+            >>> index.offer("a", 0b1011).is_new, index.offer("b", 0b1010).near
+            (True, ('a', 1))
+            >>> index.offer("a", 0b1010, ignore_self=True).is_new
+            True
+        """
+        self._writing()
+        kept = self._kept([identity], [document], None if content is None else [content])
+        one = self._one(document)
+        with self._lock:
+            self._writing()
+            self._check_kind(id_kind(identity))
+            if one is None:
+                return Answer(is_new=False, is_empty=True, near=None)
+            near = self._add_unless_near(identity, one, kept and kept[0], ignore_self=ignore_self)
+            return Answer(is_new=near is None, is_empty=False, near=near)
+
+    def add_new(
+        self, ids: Any, documents: Any, contents: Any = None, *, ignore_self: bool = False
+    ) -> Any:
+        """Store each of many documents that none is near that is stored, or comes before it.
+
+        Args:
+            ids: As many, of one kind.
+            documents: As of `add`.
+            contents: What a durable index keeps beside them, as of its `add`.
+            ignore_self: As of `offer`.
+
+        Returns:
+            pyarrow.Table with a row a document: row (int64), is_new (whether it was stored), id
+            (the closest stored one's, null if none was near) and distance or similarity. A document
+            without tokens is not stored, and near to nothing.
+
+        Raises:
+            UsageError: As `add`.
+
+        Example:
+            >>> from neardup import Index
+            >>> Index(distance=1).add_new(["a", "b", "c"], [0b1011, 0b1010, None]).to_pylist()[:2]
+            [{'row': 0, 'is_new': True, 'id': None, 'distance': None}, {'row': 1, 'is_new': False, 'id': 'a', 'distance': 1}]
+        """  # noqa: E501  # an answer in a line
+        self._writing()
+        column = IdColumn(id_array(ids))
+        many, rows, offered = self._many(documents)
+        self._check_count(column, offered)
+        names = column.values.to_pylist()
+        kept = self._kept(names, documents, contents)
+        near: list[Any] = [None] * offered
+        is_new = np.zeros(offered, np.bool_)
+        with self._lock:
+            self._writing()
+            if offered:
+                self._check_kind(column.kind)
+            for at, row in enumerate(rows.tolist()):
+                near[row] = self._add_unless_near(
+                    names[row], self._state.row(many, at), kept and kept[row],
+                    ignore_self=ignore_self,
+                )  # fmt: skip
+                is_new[row] = near[row] is None
+            kind = ID_KINDS[self._state.kind or column.kind]
+        name, closeness = self._CLOSENESS
+        return pa.table(
+            {
+                "row": pa.array(np.arange(offered)),
+                "is_new": pa.array(is_new),
+                "id": pa.array([each and each[0] for each in near], kind),
+                name: pa.array([each and each[1] for each in near], closeness),
+            }
+        )
+
+    def remove(self, ids: Any) -> int:
+        """Remove one document by its id, or many.
+
+        Returns:
+            How many were removed.
+
+        Raises:
+            KeyError: If an id is not present; then nothing is removed.
+        """
+        with self._lock:
+            self._writing()
+            state, gone = self._state.without(self._state.present(ids))
+            self._removed(gone)
+            self._state = state
+            return len(gone)
+
+    def expire(self, before: float) -> int:
+        """Remove the documents added before a time.
+
+        Args:
+            before: Seconds since 1970, as of time.time().
+
+        Returns:
+            How many were removed. Times of rows in files are known to the second, old ones to a
+            thousandth of their age; none is removed early.
+        """
+        from neardup.index.incoming import as_time
+
+        with self._lock:
+            self._writing()
+            limit = as_time("before", before)
+            state, gone = self._settled(self._state), [_NONE]
+            old = state.clock.before(limit, state.next)
+            segments = list(state.segments)
+            for i, segment in enumerate(segments):
+                bounds = np.searchsorted(segment.numbers, old)
+                rows = np.concatenate([_NONE, *(np.arange(*each) for each in bounds.tolist())])
+                if segment.removed:
+                    rows = rows[~segment.dead[rows]]
+                if len(rows):
+                    segments[i] = segment.without(rows)
+                    gone.append(segment.numbers[rows])
+            numbers = np.concatenate(gone)
+            self._removed(numbers)
+            self._state = replace(state, segments=tuple(segments))
+            return len(numbers)
+
+    def touch(self, ids: Any) -> int:
+        """Say that documents were seen again: for `expire` they were added now.
+
+        They come last in the order of insertion then, as if they were added again.
+
+        Args:
+            ids: One, or many.
+
+        Returns:
+            How many.
+
+        Raises:
+            KeyError: If an id is not present; then nothing is changed.
+
+        Example:
+            >>> from neardup import Index
+            >>> index = Index()
+            >>> index.add(["a", "b"], [1, 1 << 40]), index.touch("a"), index.query(1)
+            (2, 1, [('a', 0)])
+        """
+        with self._lock:
+            self._writing()
+            state = self._state
+            column = IdColumn(id_array([ids] if is_one_id(ids) else ids))
+            places = state.present(ids)
+            if not len(column):
+                return 0
+            kept = self._kept_of(state.numbers_at(places).tolist())
+            return self._add_many(column, state.contents_at(places), kept)
+
+    def compact(self) -> None:
+        """Bring everything into one segment and forget removed rows."""
+        with self._lock:
+            self._writing()
+            state = self._settled(self._state)
+            if len(state.segments) > 1 or any(each.removed for each in state.segments):
+                living = [each for each in state.segments if each.living]
+                whole = (state.joined(state.settings, living),) if living else ()
+                state = replace(state, segments=whole)
+            self._state = state
+
+    def __enter__(self) -> Self:
+        """Give itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing to close."""
+
+    def _add(self, ids: Any, documents: Any, contents: Any = None) -> int:
+        """Store one document or many; see `add`."""
+        self._writing()
+        if is_one_id(ids):
+            kept = self._kept([ids], [documents], None if contents is None else [contents])
+            one = self._one(documents)
+            with self._lock:
+                self._writing()
+                if one is None:
+                    return 0
+                self._add_one(ids, one, kept and kept[0])
+                return 1
+        column = IdColumn(id_array(ids))
+        kept = self._kept(column.values, documents, contents)
+        many, rows, offered = self._many(documents)
+        self._check_count(column, offered)
+        if len(rows) < offered:
+            column = IdColumn(column.values.take(pa.array(rows)))
+            kept = kept and [kept[row] for row in rows.tolist()]
+        with self._lock:
+            self._writing()
+            return self._add_many(column, many, kept)
+
+    def _check_count(self, column: IdColumn, offered: int) -> None:
+        if len(column) != offered:
+            raise UsageError(f"{len(column):,} ids for {offered:,} {self._NOUN}: give as many")
+
+    def _check_kind(self, kind: str) -> None:
+        if self._state.kind not in {None, kind}:
+            raise UsageError(f"the index has ids of kind {self._state.kind}, not {kind}")
+
+    def _add_unless_near(
+        self, identity: Any, one: Any, kept: Any, *, ignore_self: bool = False
+    ) -> tuple[Any, Any] | None:
+        """The closest document that is near; None if the document was stored."""
+        near = self._near(one, identity if ignore_self else None)
+        if near is None:
+            self._add_one(identity, one, kept)
+        return near
+
+    def _add_one(self, identity: Any, one: Any, kept: Any = None) -> None:
+        kind = id_kind(identity)
+        self._check_kind(kind)
+        identity = str(identity) if kind == "str" else int(identity)
+        gone: list[int] = []
+        state = self._with_one(self._state, identity, one, gone)
+        number = state.next - 1
+        state.clock.note(number, time.time())
+        self._added_one(number, identity, one, kept)
+        if gone:
+            self._removed(np.array(gone))
+        self._state = state
+
+    def _with_one(self, state: Any, identity: Any, one: Any, gone: list[int]) -> Any:
+        """A state with a document more; the number of the one that it replaces goes to `gone`."""
+        if not state.tail.room:
+            state = self._settled(state)
+        tail, segments = state.tail, state.segments
+        before = tail.find(identity)
+        if before >= 0:
+            gone.append(int(tail.numbers[before]))
+            tail = tail.without(before)
+        else:
+            for i, segment in enumerate(segments):
+                row = segment.find(identity)
+                if row >= 0:
+                    gone.append(int(segment.numbers[row]))
+                    changed = segment.without(np.array([row]))
+                    segments = (*segments[:i], changed, *segments[i + 1 :])
+                    break
+        tail = tail.appended(identity, one, state.next)
+        kind = state.kind or id_kind(identity)
+        return type(state)(state.settings, segments, tail, kind, state.next + 1, state.clock)
+
+    def _add_many(self, column: IdColumn, many: Any, kept: Any = None, times: Any = None) -> int:
+        if not len(column):
+            return 0
+        self._check_kind(column.kind)
+        state, removed = self._state, list[int]()
+        repeated = column.repeated()
+        if repeated is not None:
+            keep = np.flatnonzero(~repeated)
+            column, many = IdColumn(column.values.take(pa.array(keep))), state.taken(many, keep)
+            times = None if times is None else times[keep]
+            kept = kept and [kept[row] for row in keep.tolist()]
+        first = state.next
+        if len(column) <= SMALL_BATCH:
+            for row, identity in enumerate(column.values.to_pylist()):
+                state = self._with_one(state, identity, state.row(many, row), removed)
+            gone = np.array(removed, np.int64)
+        else:
+            state, gone = state.without(state.places(column))
+            state = self._with_segment(state, column, many)
+        if times is None:
+            state.clock.note(first, time.time())
+        else:
+            state.clock.extend(*runs_of(first, times))
+        self._added(first, column.values, many, kept)
+        self._removed(gone)
+        self._state = state
+        return len(column)
+
+    def _with_segment(self, state: Any, ids: IdColumn, many: Any) -> Any:
+        """A state with a segment more."""
+        state, end = self._settled(state), state.next + len(ids)
+        segment = state.new_segment(state.settings, ids, many, np.arange(state.next, end))
+        arranged = self._arranged([*state.segments, segment])
+        tail = state.new_tail(state.settings, arranged)
+        return type(state)(state.settings, arranged, tail, ids.kind, end, state.clock)
+
+    def _settled(self, state: Any) -> Any:
+        """A state whose tail has become a segment."""
+        if not len(state.tail):
+            return state
+        state = state.settled()
+        return replace(state, segments=self._arranged(list(state.segments)))
+
+    def _merge_rows(self, ids: Any, many: Any, contents: Any, times: Any) -> None:
+        """Add what another index holds."""
+        self._add_many(IdColumn(ids), many, self._kept(ids, None, contents), times)
+
+    def _arranged(self, segments: list[Any]) -> tuple[Any, ...]:
+        """Merge segments where it is time to."""
+        return tuple(self._state.arranged(self._state.settings, segments))
+
+    if TYPE_CHECKING:
+
+        def _one(self, document: Any) -> Any:
+            """Bring one document into what a row holds; None for one without tokens."""
+
+    def _many(self, documents: Any) -> tuple[Any, Any, int]:
+        """Contents of those documents that have tokens, their rows, and how many all are."""
+        raise NotImplementedError
+
+    def _near(self, one: Any, but: Any) -> tuple[Any, Any] | None:
+        """The closest document that is near, but not the one of this id."""
+        raise NotImplementedError
+
+    def _writing(self) -> None:
+        """Raise UsageError if nothing can be written."""
+
+    def _kept(self, ids: Any, documents: Any, contents: Any) -> Any:
+        """What is kept beside rows, encoded, a list; None if nothing is."""
+        del ids, documents
+        if contents is not None:
+            raise UsageError("the index keeps no contents: use DurableIndex with store='text', say")
+
+    def _kept_of(self, numbers: list[int]) -> Any:
+        """What is kept of stored rows, encoded, as `_kept`."""
+        del numbers
+
+    def _added(self, first: int, ids: Any, many: Any, kept: Any) -> None:
+        """Called with rows that were stored and the number of the first; the durable index logs."""
+
+    def _added_one(self, number: int, identity: Any, one: Any, kept: Any) -> None:
+        """As `_added`, for one row."""
+
+    def _removed(self, numbers: Any) -> None:
+        """Called with the numbers of rows that were removed or replaced."""
+
+
+_NONE: Final = np.empty(0, np.int64)

@@ -1,0 +1,317 @@
+"""What an index in a folder does whatever its rows hold: follow, commit, check, close.
+
+A commit appends one record to the log, and is on disk then. Where much is in the log, the
+background writes it to files and merges these; see `background`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from neardup.errors import NeardupError, UsageError
+from neardup.index.base.writing import Writing
+from neardup.index.durable.checks import check_folder
+from neardup.index.durable.commits.background import Job, entries_of, in_files
+from neardup.index.durable.commits.follower import Commit, arranged, first_commit, following
+from neardup.index.durable.commits.pending import Pending
+from neardup.index.durable.environment import TornReadError
+from neardup.index.durable.manifest import Manifest
+from neardup.index.durable.store import remove_files
+from neardup.index.segment_files import damaged
+
+if TYPE_CHECKING:
+    from neardup.index.base.held import Held
+    from neardup.index.durable.store import Reading, Store
+
+__all__ = ["DurableBase"]
+
+_LOGGER: Final = logging.getLogger("neardup")
+
+TRIES: Final = 20
+CHECKPOINT_ROWS: Final = 1 << 17
+"""Rows in the log from which on they are written to files; it is read when the index is opened."""
+MOST_CHECKPOINTS: Final = 16
+"""A commit waits for the background where the log has so many times as many rows."""
+
+
+class DurableBase(Writing):
+    """Documents in a folder.
+
+    What was committed survives a crash, whole. One process writes, any number read, and nobody
+    waits for anybody. The writer sees what it has added before the commit; readers see the last
+    commit at every query.
+    """
+
+    def _begin(self, store: Store) -> None:
+        """Read the folder; `_state` holds nothing yet."""
+        self._store = store
+        self._is_open = True
+        self._job: Job | None = None
+        self._retry = 0
+        self._commit = first_commit(self._state)
+        self._follow().close()
+        self._pending = Pending(self._state)
+
+    @property
+    def path(self) -> Path:
+        """The folder."""
+        return self._store.path
+
+    @property
+    def readonly(self) -> bool:
+        """Whether it was opened for queries only."""
+        return self._store.readonly
+
+    @property
+    def store(self) -> str:
+        """What is kept beside rows: "none", "features" or "text"."""
+        return str(self._store.settings["store"])
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return not self._is_open
+
+    @property
+    def uncommitted(self) -> int:
+        """Rows added and removed since the last commit."""
+        return len(self._pending)
+
+    def commit(self) -> None:
+        """Bring what was added and removed to the disk, all or nothing.
+
+        Raises:
+            FileError: If that fails: nothing is lost, and commit may be tried again.
+        """
+        with self._lock:
+            self._writing()
+            if not len(self._pending):
+                return
+            if len(self._pending) >= self._checkpoint_rows():
+                self._checkpoint()
+                self._maintain()
+                return
+            state = self._state
+            sequence = self._store.append(self._pending.record(state), self._pending.contents)
+            logged = self._commit.logged + len(self._pending)
+            self._committed(self._commit.manifest, sequence, logged)
+            if logged >= max(self._retry, self._checkpoint_rows()):
+                self._maintain()
+
+    def rollback(self) -> None:
+        """Forget what was added and removed since the last commit."""
+        with self._lock:
+            self._writing()
+            self._state = self._commit.held
+            self._pending = Pending(self._state)
+
+    def compact(self) -> None:
+        """Commit, bring everything into one segment and give free space back to the disk."""
+        with self._lock:
+            self._writing()
+            self._wait()
+            super().compact()
+            self._checkpoint()
+            self._store.reclaim()
+
+    def close(self) -> None:
+        """Commit and close; the index cannot be used after it."""
+        with self._lock:
+            if not self._is_open:
+                return
+            if not self.readonly:
+                self.commit()
+            self._release()
+
+    def check(self) -> list[str]:
+        """Verify every checksum, and that ids, numbers and the log agree; see docs.
+
+        Returns:
+            Problems, each with what to do; none if all is well.
+        """
+        return check_folder(self.path)
+
+    def __exit__(self, *raised: object) -> None:
+        """Close; forget what was not committed if the body raised."""
+        with self._lock:
+            if raised[0] is not None and self._is_open:
+                self._release()
+        self.close()
+
+    def __repr__(self) -> str:
+        """What it holds, for people."""
+        return super().__repr__() if self._is_open else f"<DurableIndex of {self.path}, closed>"
+
+    def _checkpoint_rows(self) -> int:
+        return CHECKPOINT_ROWS
+
+    def _read(self) -> Any:
+        self._check_open()
+        if self._store.readonly and self._store.transaction != self._commit.transaction:
+            with self._lock:
+                self._check_open()
+                self._follow().close()
+                return self._state
+        return self._state
+
+    def _pinned(self) -> Reading:
+        """The commit that the state is of, or goes on from; called with the lock held."""
+        self._check_open()
+        return self._follow() if self.readonly else self._store.pin()
+
+    def _follow(self) -> Reading:
+        """Hold the newest commit; what it was read in, to be closed."""
+        before = self._commit
+        for _ in range(TRIES):
+            reading = self._store.pin()
+            try:
+                if reading.transaction != before.transaction:
+                    commit = following(before, reading)
+                    self._state = commit.held  # before the commit, which says that it is newer
+                    self._commit = commit
+            except FileNotFoundError as error:
+                missing = error.filename  # a checkpoint came between: there is a newer manifest
+                reading.close()
+            except TornReadError:
+                missing = self._store.environment.path
+                reading.close()
+            except BaseException:
+                reading.close()
+                raise
+            else:
+                return reading
+        raise damaged(Path(missing), "it is not there")
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise UsageError("the index is closed: open it again")
+
+    def _writing(self) -> None:
+        self._check_open()
+        if self._store.readonly:
+            raise UsageError("the index is open for reading: open it without readonly=True")
+
+    def _release(self) -> None:
+        """Let go of the folder; called with the lock held."""
+        with contextlib.suppress(Exception):  # what is committed is in the log
+            self._wait()
+        self._is_open = False
+        self._store.close()
+        self._state = self._state.empty(self._state.settings)
+
+    def _committed(self, manifest: Manifest, sequence: int, logged: int) -> None:
+        """What is held is on disk."""
+        self._commit = Commit(self._state, manifest, sequence, self._store.transaction, logged)
+        self._pending = Pending(self._state)
+
+    def _checkpoint(self) -> None:
+        """Write what is not in files to files, now, and forget the log."""
+        self._wait()
+        state, before = self._settled(self._state), self._commit.manifest
+        files: list[Path] = []
+        try:
+            segments = in_files(self._store, state, list(state.segments), before.next_file, files)
+            segments = [each for each in segments if each.living]
+            oldest = int(segments[0].numbers[0]) if segments else state.next
+            clock = state.clock.coarse(oldest, state.next)
+            number, covered = before.next_file + len(files), self._commit.sequence
+            entries = entries_of(segments)
+            generation = before.generation + 1
+            manifest = Manifest(generation, entries, state.next, number, covered, clock)
+            old = self._store.checkpoint(manifest, segments, self._pending.contents)
+        except BaseException:
+            remove_files(files)
+            raise
+        written = tuple(segment.written() for segment in segments)
+        clock = type(clock).joined([clock.since(0)])
+        self._state = replace(state, segments=written, clock=clock)
+        self._committed(manifest, covered, 0)
+        remove_files(old)
+
+    def _maintain(self) -> None:
+        """Let the background write what the log has; called with the lock held, after a commit."""
+        if self._job is not None:
+            if self._commit.logged < MOST_CHECKPOINTS * self._checkpoint_rows():
+                return
+            self._wait()
+        if self._retry and self._commit.logged >= MOST_CHECKPOINTS * self._checkpoint_rows():
+            self._checkpoint()  # raises what the background could only log
+            return
+        self._state = self._state.settled()
+        self._commit = replace(self._commit, held=self._state)
+        self._pending = Pending(self._state)
+        self._store.begin_record()
+        self._job = Job(self._store, self._commit)
+        threading.Thread(target=self._work, args=(self._job,)).start()
+
+    def _work(self, job: Job) -> None:
+        job.work()
+        try:
+            with self._lock:
+                old = self._install(job)
+        except NeardupError as error:
+            _LOGGER.warning("segments not merged, the log stays: %s", error)
+        else:
+            remove_files(old)
+
+    def _wait(self) -> None:
+        """Until the background is done; called with the lock held."""
+        if self._job is not None and self._job.process != os.getpid():
+            self._job = None  # its thread stayed in the process that this one was forked from
+        if self._job is not None:
+            self._job.wait()
+            remove_files(self._install(self._job))
+
+    def _install(self, job: Job) -> list[Path]:
+        """Take over what the background has done, once; files to be removed."""
+        if job.is_installed:
+            return []
+        self._job = None
+        before = self._commit
+        try:
+            self._commit, self._state, old = job.install(before, self._state)
+        finally:
+            is_done = self._commit is not before or not before.logged
+            self._retry = 0 if is_done else before.logged + self._checkpoint_rows()
+        return old
+
+    def _arranged(self, segments: list[Any]) -> tuple[Any, ...]:
+        return arranged(self._state, segments, self._job.fixed if self._job else 0)
+
+    def _added(self, first: int, ids: Any, many: Any, kept: Any) -> None:
+        self._pending.add(ids, many)
+        if kept is not None:
+            self._pending.contents.update(zip(range(first, first + len(ids)), kept, strict=True))
+
+    def _added_one(self, number: int, identity: Any, one: Any, kept: Any) -> None:
+        self._pending.add_one(identity, one)
+        if kept is not None:
+            self._pending.contents[number] = kept
+
+    def _removed(self, numbers: Any) -> None:
+        self._pending.remove(numbers)
+        if self._keeps_contents():
+            self._pending.contents.update(dict.fromkeys(numbers.tolist()))
+
+    def _keeps_contents(self) -> bool:
+        """Whether something is kept beside rows, not in them."""
+        return False
+
+    def _stored_stats(self, held: Held, segments: list[dict[str, Any]]) -> dict[str, Any]:
+        """What `stats` says of either kind."""
+        environment = self._store.environment
+        return {
+            "segments": segments,
+            "tail_rows": len(held.tail),
+            "log_rows": self._commit.logged,
+            "merging": self._job is not None,
+            "bytes_on_disk": sum(each["file_bytes"] for each in segments) + environment.nbytes,
+            "log_bytes": environment.nbytes,
+            "log_free_bytes": environment.free_bytes,
+        }

@@ -1,0 +1,114 @@
+"""What a commit holds, at one moment: from the folder, or an older commit and what is new."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from neardup.index.base.rows import StoredRows
+from neardup.index.clock import Clock
+from neardup.index.durable.manifest import Manifest
+from neardup.index.durable.records import joined_records
+from neardup.index.ids import IdColumn
+from neardup.index.segment_files import SegmentFile, damaged
+
+if TYPE_CHECKING:
+    from neardup.index.base.held import Held
+    from neardup.index.durable.records import Record
+    from neardup.index.durable.store import Reading
+
+__all__ = ["Commit", "arranged", "first_commit", "following"]
+
+SMALL_RECORD: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What one transaction of the folder holds.
+
+    Args:
+        held: The documents.
+        manifest: Of the transaction.
+        sequence: Of the last record of the log.
+        transaction: Its file and number.
+        logged: Rows and removals that are in the log.
+    """
+
+    held: Held
+    manifest: Manifest
+    sequence: int
+    transaction: tuple[str, int]
+    logged: int
+
+
+def first_commit(empty: Held) -> Commit:
+    """Nothing, before all commits."""
+    return Commit(empty, Manifest(generation=-1), 0, ("", -1), 0)
+
+
+def following(known: Commit, reading: Reading) -> Commit:
+    """The commit that is read, from an older one; what both have is shared.
+
+    Raises:
+        FileNotFoundError: If a file is gone: a checkpoint came between.
+        DataError: If the folder is damaged.
+    """
+    changes = reading.changes(known.manifest.generation, known.sequence, known.manifest.seal)
+    if changes.manifest is not None:
+        known = _with_manifest(known, changes.manifest, changes.dead, reading)
+    held, logged = known.held, known.logged
+    if changes.records:
+        record = joined_records(changes.records)
+        if not isinstance(record.contents, type(held.none(held.settings))):
+            raise damaged(reading.file(changes.transaction[0]), "its log is of another kind")
+        logged += len(record) + len(record.removed)
+        record = record.rows_from(held.next)
+        if len(record):
+            held = _with_record(held, record)
+        held = held.without_numbers(record.removed)
+    return Commit(held, known.manifest, changes.sequence, changes.transaction, logged)
+
+
+def arranged(held: Held, segments: list[Any], fixed: int = 0) -> tuple[Any, ...]:
+    """Merge only what is not in files yet, nor among the first: a checkpoint merges all."""
+    stored = sum(isinstance(segment, StoredRows) for segment in segments)
+    first = max(fixed, stored)
+    return (*segments[:first], *held.arranged(held.settings, segments[first:]))
+
+
+def _with_manifest(
+    known: Commit, manifest: Manifest, dead: dict[str, Any], reading: Reading
+) -> Commit:
+    held = known.held
+    files = {
+        segment.file.path.name: segment.file
+        for segment in held.segments
+        if isinstance(segment, StoredRows)
+    }
+    segments = []
+    for entry in manifest.files:
+        file = files.get(entry.name) or SegmentFile(reading.file(entry.name))
+        if file.checksum != entry.checksum:
+            raise damaged(file.path, "it is not the file that the index names")
+        segments.append(held.stored(file, dead.get(entry.name)))
+    clock = Clock.joined([manifest.clock.since(0)])
+    found = held.of_segments(held.settings, tuple(segments), manifest.next, clock)
+    found = found if segments else replace(found, kind=held.kind)
+    return Commit(found, manifest, manifest.covered, known.transaction, 0)
+
+
+def _with_record(held: Held, record: Record) -> Held:
+    column, contents = IdColumn(record.ids), record.contents
+    held.clock.extend(*record.clock.since(record.first))
+    held = replace(held, next=record.first)
+    if len(record) <= min(SMALL_RECORD, held.tail.room):
+        for row, identity in enumerate(record.ids.to_pylist()):
+            held = held.appended(identity, held.row(contents, row), column.kind)
+        return replace(held, kind=column.kind)
+    numbers = np.arange(record.first, record.end)
+    segment = held.new_segment(held.settings, column, contents, numbers)
+    parts = arranged(held, [*held.settled().segments, segment])
+    tail = held.new_tail(held.settings, parts)
+    return type(held)(held.settings, parts, tail, column.kind, record.end, held.clock)

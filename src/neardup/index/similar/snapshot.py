@@ -1,0 +1,222 @@
+"""Documents' features at one moment, unchanging, and every answer that they give."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.index.base.held import Held
+from neardup.index.ids import ID_KINDS, IdColumn
+from neardup.index.similar.segment import Rows, Segment, arranged, build, merged, no_order
+from neardup.index.similar.sets import Sets, joined_sets
+from neardup.index.similar.tail import Tail, TailFeatures
+from neardup.runtime.arrays import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from neardup.index.hits import Places
+    from neardup.index.similar.segment import FoundRows
+    from neardup.index.similar.settings import SimilarSettings
+
+__all__ = ["SimilarSnapshot"]
+
+
+class SimilarSnapshot(Held):
+    """Documents at one moment; see Held."""
+
+    __slots__ = ()
+
+    @classmethod
+    def new_tail(cls, settings: SimilarSettings, segments: Iterable[Any]) -> Tail:
+        """See Held; what is heavy in the largest segment comes last in the tail too."""
+        largest = max(segments, key=len, default=None)
+        return Tail(TailFeatures(largest.order if largest else no_order(), settings))
+
+    @classmethod
+    def new_segment(
+        cls, settings: SimilarSettings, ids: IdColumn, contents: Any, numbers: Any
+    ) -> Segment:
+        """See Held."""
+        sets = joined_sets([contents])
+        return build(Rows(sets, np.arange(len(ids)), ids, numbers), settings)
+
+    @classmethod
+    def joined(cls, settings: SimilarSettings, segments: list[Any]) -> Segment:
+        """See Held."""
+        return merged([each.living_rows() for each in segments], settings)
+
+    @classmethod
+    def arranged(cls, settings: Any, segments: list[Any], most: int | None = None) -> list[Any]:
+        """See Held."""
+        return arranged(segments, settings, most)
+
+    @classmethod
+    def stored(cls, file: Any, dead: Any = None, changed: frozenset[int] = frozenset()) -> Any:
+        """See Held."""
+        from neardup.index.similar.files import StoredSimilarSegment
+
+        return StoredSimilarSegment(file, dead, changed)
+
+    @classmethod
+    def write(cls, settings: SimilarSettings, segment: Any, path: Path) -> None:
+        """See Held."""
+        from neardup.index.similar.files import write_similar
+
+        del settings
+        write_similar(path, segment)
+
+    @staticmethod
+    def none(settings: SimilarSettings) -> Sets:
+        """See Held."""
+        del settings
+        return joined_sets([])
+
+    @staticmethod
+    def concatenated(parts: list[Any]) -> Sets:
+        """See Held."""
+        return joined_sets(parts)
+
+    @staticmethod
+    def taken(contents: Any, rows: Any) -> Sets:
+        """See Held."""
+        found: Sets = contents.take(rows)
+        return found
+
+    @staticmethod
+    def row(contents: Any, row: int) -> Any:
+        """See Held."""
+        return contents.of(row)
+
+    @staticmethod
+    def bunched(contents: list[Any]) -> Sets:
+        """See Held."""
+        offsets = np.zeros(len(contents) + 1, np.int64)
+        np.cumsum([len(each) for each in contents], out=offsets[1:])
+        return Sets(np.concatenate(contents), offsets)
+
+    def contents_at(self, places: Places) -> Sets:
+        """The features of stored documents."""
+        parts, order = [], []
+        for i, part in enumerate([*self.segments, self.tail]):
+            here = np.flatnonzero(places.segments == i)
+            if len(here):
+                parts.append(part.contents(places.rows[here]))
+                order.append(here)
+        whole = joined_sets(parts)
+        rows = np.concatenate([*order, np.empty(0, np.int64)])
+        return whole.take(np.argsort(rows)) if len(parts) > 1 else whole
+
+    def living_parts(self) -> list[Rows]:
+        """The documents of each part, in order of insertion."""
+        parts = [segment.living_rows() for segment in self.segments]
+        if len(self.tail):
+            parts.append(self.tail.living_rows(self.kind))
+        return [part for part in parts if len(part.ids)]
+
+    def hits(
+        self, features: Any, similarity: float, most: int | None
+    ) -> tuple[list[tuple[Any, float]], int]:
+        """The first (id, similarity), sorted, and how many there are."""
+        if not len(features):
+            return [], 0
+        queries = Sets(features, _one_offsets(len(features)))
+        found: list[tuple[float, int, Any, int]] = []
+        total = 0
+        for rows, numbers, ids in self.found(queries, similarity, 1, most):
+            total += len(rows.rows) + rows.cut
+            found += [
+                (-score, number, ids, row)
+                for score, number, row in zip(
+                    rows.scores.tolist(), numbers.tolist(), rows.rows.tolist(), strict=True
+                )
+            ]
+        found.sort(key=_by_score)
+        return [(_id(ids, row), -score) for score, _, ids, row in found[:most]], total
+
+    def found(
+        self, queries: Sets, similarity: float, workers: int, most: int | None
+    ) -> Iterator[tuple[FoundRows, Any, Any]]:
+        """For each part what was found in it, the numbers of these rows, and the part's ids."""
+        for segment in self.segments:
+            found = segment.search(queries, self.settings, similarity, workers)
+            if len(found[0]):
+                rows = segment.rows(found, most)
+                yield rows, segment.numbers[rows.rows], segment.ids
+        tail = self.tail
+        if len(tail):
+            rows = tail.search(queries, similarity)
+            if len(rows.rows):
+                yield rows, tail.numbers[rows.rows], tail.ids
+
+    def table(self, queries: Sets, similarity: float, workers: int, limit: int | None) -> Any:
+        """What is similar to each of many: see SimilarQueries.query_batch."""
+        parts = list(self.found(queries, similarity, workers, limit))
+        return _table(parts, ID_KINDS[self.kind or "int"], limit)
+
+    def nearest(self, features: Any, n: int) -> list[tuple[Any, float]]:
+        """The n most similar that share a feature: all sets are compared."""
+        from neardup.kernels.index.similar import score_sets
+
+        code, best = self.settings.code, list[tuple[float, int, Any, int]]()
+
+        def offer(reached: Any, numbers: Any, ids: Any) -> None:
+            rows = np.argsort(-reached, kind="stable")[:n]
+            best.extend(
+                (-float(reached[row]), int(numbers[row]), ids, row)
+                for row in rows.tolist()
+                if reached[row] > 0
+            )
+
+        for segment in self.segments:
+            scores = np.empty(segment.sets.size, np.float64)
+            score_sets(features, *segment.sets, code, scores)
+            reached = scores[segment.arrays["set_of"]]
+            offer(np.where(segment.dead, 0.0, reached), segment.numbers, segment.ids)
+        scores = np.empty(len(self.tail), np.float64)
+        score_sets(features, *self.tail.sets, code, scores)
+        scores[self.tail.dead] = 0.0
+        offer(scores, self.tail.numbers, self.tail.ids)
+        best.sort(key=_by_score)
+        return [(_id(ids, row), -score) for score, _, ids, row in best[:n]]
+
+
+def _one_offsets(count: int) -> Any:
+    return frozen(np.array([0, count], np.int64))
+
+
+def _id(ids: Any, row: int) -> Any:
+    return ids.value(row) if isinstance(ids, IdColumn) else ids[row]
+
+
+def _by_score(hit: tuple[float, int, Any, int]) -> tuple[float, int]:
+    return hit[0], hit[1]
+
+
+def _table(parts: list[tuple[FoundRows, Any, Any]], kind: Any, limit: int | None) -> pa.Table:
+    """One table of what was found in the parts."""
+    queries = np.concatenate([np.empty(0, np.int64), *(rows.queries for rows, _, _ in parts)])
+    scores = np.concatenate([np.empty(0), *(rows.scores for rows, _, _ in parts)])
+    numbers = np.concatenate([np.empty(0, np.int64), *(numbers for _, numbers, _ in parts)])
+    ids = [pa.array([], kind)]
+    for rows, _, held in parts:
+        if isinstance(held, IdColumn):
+            ids.append(held.values.take(pa.array(rows.rows)))
+        else:
+            ids.append(pa.array([held[row] for row in rows.rows.tolist()], kind))
+    order = np.lexsort((numbers, -scores, queries))
+    cut = sum(rows.cut for rows, _, _ in parts)
+    if limit is not None:
+        ordered = queries[order]
+        keep = np.arange(len(ordered)) - np.searchsorted(ordered, ordered, side="left") < limit
+        cut += int(len(keep) - np.count_nonzero(keep))
+        order = order[keep]
+    columns = {
+        "row": pa.array(queries[order]),
+        "id": pa.concat_arrays(ids).take(pa.array(order)),
+        "similarity": pa.array(scores[order]),
+    }
+    return pa.table(columns).replace_schema_metadata({"cut": str(cut)})
