@@ -97,7 +97,7 @@ ALLOWED: dict[str, set[str]] = {
     "pipeline.report": {"errors"},
     "pipeline.run": BASE
     | {"documents", "features", "fingerprinting", "fingerprinting.values"}
-    | {"hamming", "hamming.plans", "index.durable", "similarity"},
+    | {"hamming", "hamming.plans", "index.durable", "index.similar", "similarity"},
     "pipeline.evidence": BASE
     | {"documents", "fingerprinting.explanation", "fingerprinting.values", "pipeline.run"}
     | {"pipeline.report", "similarity"},

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.errors import UsageError
+from neardup.features.hashes import find_hash
 from neardup.features.text import TextBlock, text_array, text_blocks
 from neardup.fingerprinting.fingerprints import fingerprint_block
 from neardup.runtime.threads import in_threads, worker_count
@@ -14,9 +15,10 @@ from neardup.runtime.threads import in_threads, worker_count
 if TYPE_CHECKING:
     from neardup.fingerprinting.recipe import Recipe
 
-__all__ = ["feature_set", "feature_sets"]
+__all__ = ["feature_set", "feature_sets", "fingerprints_of_sets"]
 
 BLOCK_BYTES: Final = 1 << 18
+FEATURES_A_STEP: Final = 1 << 18
 _NONE: Final = np.empty(0, np.uint64)
 
 
@@ -78,3 +80,41 @@ def feature_sets(texts: Any, recipe: Recipe, workers: int | None = None) -> tupl
     offsets = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])
     return np.concatenate([_NONE, *parts]), offsets
+
+
+def fingerprints_of_sets(features: Any, offsets: Any, recipe: Recipe) -> Any:
+    """The fingerprints of documents of which only the features are known.
+
+    Args:
+        features: uint64: as `feature_sets` gives them, in any order.
+        offsets: int64 (n + 1,); no set is empty.
+        recipe: How.
+
+    Returns:
+        uint64 (n, words); (n, 0) where features alone do not tell: they must weigh the same, and
+        their hashes and the fingerprints have 64 bits, or the fingerprints fewer.
+
+    Example:
+        >>> from neardup import Recipe, fingerprint
+        >>> text = "one two three four five"
+        >>> code = fingerprints_of_sets(*feature_sets([text], Recipe()), Recipe())[0, 0]
+        >>> int(code) == fingerprint(text)
+        True
+    """
+    count = len(offsets) - 1
+    is_known = recipe.preset is None and recipe.weight == "set" and recipe.top is None
+    if not is_known or recipe.words > 1 or find_hash(recipe.hash).bits < 64:
+        return np.empty((count, 0), np.uint64)
+    codes = np.empty((count, 1), np.uint64)
+    begin = 0
+    while begin < count:
+        wanted = int(np.searchsorted(offsets, offsets[begin] + FEATURES_A_STEP, side="right")) - 1
+        end = max(begin + 1, min(wanted, count))
+        part = np.ascontiguousarray(features[offsets[begin] : offsets[end]], "<u8")
+        bits = np.unpackbits(part.view(np.uint8), bitorder="little").reshape(-1, 64)
+        ones = np.add.reduceat(bits, offsets[begin:end] - offsets[begin], axis=0, dtype=np.int64)
+        sizes = np.diff(offsets[begin : end + 1])[:, None]
+        won = 2 * ones >= sizes if recipe.tie == "one" else 2 * ones > sizes
+        codes[begin:end] = np.packbits(won, axis=1, bitorder="little").view("<u8")
+        begin = end
+    return codes & np.uint64((1 << recipe.bits) - 1)

@@ -106,6 +106,8 @@ class Moment(Asking):
         """
         for part in self._held.parts():
             live = part.live_rows()
+            if not len(live):
+                continue
             for rows in np.split(live, range(DOCUMENTS_A_BATCH, len(live), DOCUMENTS_A_BATCH)):
                 numbers = part.numbers[rows]
                 times = self._held.clock.times_of(numbers)

@@ -74,9 +74,17 @@ class SimilarQueries(Asking):
         Raises:
             KeyError: If an id is not present.
         """
-        held = self._read()
-        sets = held.contents_at(held.present(ids))
+        sets = self.sets_by_id(ids)
         return [sets.of(row) for row in range(sets.size)]
+
+    def sets_by_id(self, ids: Any) -> Sets:
+        """The features of one stored document or many.
+
+        Raises:
+            KeyError: If an id is not present.
+        """
+        held: SimilarSnapshot = self._read()
+        return held.contents_at(held.present(ids))
 
     def query(
         self, document: Any, similarity: float | None = None, limit: int | None = None
@@ -128,6 +136,19 @@ class SimilarQueries(Asking):
         most = None if limit is None else as_count("limit", limit)
         queries = many_sets(documents, self._settings, threads)
         return self._read().table(queries, reach, threads, most)
+
+    def first_within(self, documents: Any, similarity: float | None = None) -> Any:
+        """Find for each of many the similar enough document that was added first.
+
+        Args:
+            documents: As of `query_batch`.
+            similarity: As of `query_batch`.
+
+        Returns:
+            row, id, similarity as of `query_batch`: at most one for a row.
+        """
+        queries, held = many_sets(documents, self._settings), self._read()
+        return held.table(queries, self._reach(similarity), worker_count(None), 1, by_age=True)
 
     def nearest(self, document: Any, n: int = 10) -> list[tuple[Any, float]]:
         """The n most similar stored documents that share a feature, however little.

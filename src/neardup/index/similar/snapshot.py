@@ -152,10 +152,26 @@ class SimilarSnapshot(Held):
             if len(rows.rows):
                 yield rows, tail.numbers[rows.rows], tail.ids
 
-    def table(self, queries: Sets, similarity: float, workers: int, limit: int | None) -> Any:
-        """What is similar to each of many: see SimilarQueries.query_batch."""
+    def table(
+        self,
+        queries: Sets,
+        similarity: float,
+        workers: int,
+        limit: int | None,
+        *,
+        by_age: bool = False,
+    ) -> Any:
+        """What is similar to each of many: see SimilarQueries.query_batch.
+
+        Args:
+            queries: Which.
+            similarity: The least.
+            workers: Threads.
+            limit: The most for one.
+            by_age: The first are those that were added first, not the most similar.
+        """
         parts = list(self.found(queries, similarity, workers, limit))
-        return _table(parts, ID_KINDS[self.kind or "int"], limit)
+        return _table(parts, ID_KINDS[self.kind or "int"], limit, by_age=by_age)
 
     def nearest(self, features: Any, n: int) -> list[tuple[Any, float]]:
         """The n most similar that share a feature: all sets are compared."""
@@ -196,7 +212,9 @@ def _by_score(hit: tuple[float, int, Any, int]) -> tuple[float, int]:
     return hit[0], hit[1]
 
 
-def _table(parts: list[tuple[FoundRows, Any, Any]], kind: Any, limit: int | None) -> pa.Table:
+def _table(
+    parts: list[tuple[FoundRows, Any, Any]], kind: Any, limit: int | None, *, by_age: bool
+) -> pa.Table:
     """One table of what was found in the parts."""
     queries = np.concatenate([np.empty(0, np.int64), *(rows.queries for rows, _, _ in parts)])
     scores = np.concatenate([np.empty(0), *(rows.scores for rows, _, _ in parts)])
@@ -207,7 +225,7 @@ def _table(parts: list[tuple[FoundRows, Any, Any]], kind: Any, limit: int | None
             ids.append(held.values.take(pa.array(rows.rows)))
         else:
             ids.append(pa.array([held[row] for row in rows.rows.tolist()], kind))
-    order = np.lexsort((numbers, -scores, queries))
+    order = np.lexsort((numbers, queries) if by_age else (numbers, -scores, queries))
     cut = sum(rows.cut for rows, _, _ in parts)
     if limit is not None:
         ordered = queries[order]

@@ -4,8 +4,9 @@ The index's documents have the highest priority and are kept, whatever they matc
 dropped if it matches one of them, or a kept one of its own run. So batch after batch against an
 index that is updated gives what one run over all batches gives.
 
-By fingerprints alone, the index is asked. By features, its documents take part in the exact join,
-from what the index keeps beside fingerprints; that costs time linear in the index.
+An index by similarity is asked, and so is one by distance where fingerprints alone decide: that
+costs what the run's documents cost. By features, the documents of an index by distance take part in
+the exact join, from what it keeps beside fingerprints; that costs time linear in the index.
 
 A run sees one commit of the index, whatever a service writes to it meanwhile.
 """
@@ -13,15 +14,18 @@ A run sees one commit of the index, whatever a service writes to it meanwhile.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from neardup.errors import DataError, RecipeError, UsageError
+from neardup.fingerprinting.feature_sets import fingerprints_of_sets
 from neardup.fingerprinting.fingerprints import Fingerprinter
 from neardup.index.durable.index import DurableIndex
 from neardup.index.durable.similar.index import DurableSimilarIndex
+from neardup.index.similar.incoming import sorted_sets
 from neardup.pipeline.run.matching import Grouping, References
 from neardup.runtime.storage.spool import FeatureSpool
 
@@ -73,12 +77,7 @@ class ReferenceIndex:
         self._against, self._matching, self._workers = against, matching, workers
         self.has_ids = read.id is not None
         self.index = DurableIndex.open(against.folder, create=False, readonly=not against.update)
-        if isinstance(self.index, DurableSimilarIndex):
-            self.index.close()
-            raise UsageError(
-                f"{against.folder} is by similarity, which --against does not take yet: make an"
-                " index of fingerprints with --distance 3 --store features"
-            )
+        self.is_similar = isinstance(self.index, DurableSimilarIndex)
         self._seen = self.index.snapshot()
         try:
             self._check(read)
@@ -108,6 +107,8 @@ class ReferenceIndex:
     def group(self, collection: Collection, values: Any) -> Grouping:
         """Decide for every document of the run; `beside` has those of the index that it names."""
         with self._seen:  # what is removed from the index is freed then
+            if self.is_similar:
+                return self._by_similarity(collection, values)
             if self._matching.by_features:
                 return self._by_features(collection, values)
             return self._by_fingerprints(collection, values)
@@ -123,6 +124,31 @@ class ReferenceIndex:
         kept_by[rows] = len(values) + named.indices.to_numpy()
         codes = self._seen.fingerprints_by_id(named.dictionary)
         return Grouping(kept_by, kept_by, grouping.similarity, References(named.dictionary, codes))
+
+    def _by_similarity(self, collection: Collection, values: Any) -> Grouping:
+        least, count = self._matching.match.similarity, len(values)
+        seen: Any = self._seen
+        rows, scores, ids = [], [np.empty(0)], []
+        for begin in range(0, count, QUERIES_A_BATCH):
+            end = min(begin + QUERIES_A_BATCH, count)
+            sets = sorted_sets(*collection.feature_sets(begin, end))
+            found = seen.first_within(sets, least)
+            rows.append(found["row"].to_numpy() + begin)
+            scores.append(found["similarity"].to_numpy())
+            ids.append(found["id"].cast(pa.large_string()))
+        matched = np.concatenate([np.empty(0, np.int64), *rows])
+        grouping = collection.group(values, decided=matched)
+        named = pa.chunked_array(ids or [[]], pa.large_string()).combine_chunks()
+        named = named.dictionary_encode()
+        kept_by, similarity = grouping.kept_by.copy(), grouping.similarity.copy()
+        kept_by[matched] = count + named.indices.to_numpy()
+        similarity[matched] = np.concatenate(scores)
+        kept = seen.sets_by_id(self._as_stored(named.dictionary))
+        codes = fingerprints_of_sets(kept.features, kept.offsets, self._matching.recipe)
+        return Grouping(kept_by, kept_by, similarity, References(named.dictionary, codes))
+
+    def _as_stored(self, ids: Any) -> Any:
+        return ids.cast(pa.int64()) if self._seen.id_kind == "int" else ids
 
     def _first(self, values: Any) -> pa.Table:
         """For each document the first of the index within the distance, in bounded memory."""
@@ -173,8 +199,8 @@ class ReferenceIndex:
         ):
             fingerprinter.add(pa.array(texts, pa.large_string()))
             fingerprinter.finish()
-            offsets = fingerprinter.feature_offsets()
-            return np.split(spool.finish().copy(), offsets[1:-1])
+            features, offsets = spool.finish().copy(), fingerprinter.feature_offsets().tolist()
+            return [features[begin:end] for begin, end in pairwise(offsets)]
 
     def _check(self, read: ReadOptions) -> None:
         index, matching, folder = self.index, self._matching, self._against.folder
@@ -184,17 +210,36 @@ class ReferenceIndex:
                 f"{folder} has recipe {found}, the run {matching.recipe.digest}: fingerprints of"
                 " two recipes cannot be compared; give the options that the index was made with"
             )
-        if matching.by_features and index.store == "none":
+        if matching.policy != "greedy":
+            raise UsageError("--policy components joins all that matches: --against needs greedy")
+        if read.within is not None:
+            raise UsageError(f"--within {read.within}: {folder} does not know that field")
+        if self.is_similar:
+            self._check_similar(index, matching)
+        elif matching.by_features and index.store == "none":
             raise UsageError(
                 f"{folder} keeps fingerprints only, from which no similarity can be computed: give"
                 f" --distance (up to {index.distance}) without --verify, or make the index with"
                 " --store features"
             )
-        if not matching.by_features and (matching.distance or 0) > index.distance:
+        elif not matching.by_features and (matching.distance or 0) > index.distance:
             raise UsageError(
                 f"--distance is {matching.distance}, but {folder} was made for {index.distance}"
             )
-        if matching.policy != "greedy":
-            raise UsageError("--policy components joins all that matches: --against needs greedy")
-        if read.within is not None:
-            raise UsageError(f"--within {read.within}: {folder} does not know that field")
+
+    def _check_similar(self, index: Any, matching: Matching) -> None:
+        folder = self._against.folder
+        if matching.distance is not None:
+            raise UsageError(
+                f"--distance is {matching.distance}, but {folder} is by similarity, from"
+                f" {index.similarity}: leave it out, or make an index with --distance"
+            )
+        if matching.measure != index.measure:
+            raise UsageError(
+                f"--measure is {matching.measure}, but {folder} was made with {index.measure}"
+            )
+        if matching.match.similarity < index.similarity:
+            raise UsageError(
+                f"--similarity is {matching.match.similarity}, but {folder} was made for"
+                f" {index.similarity}: ask for that or more, or make an index for less"
+            )

@@ -171,16 +171,24 @@ class Collection:
         begins, ends = offsets[documents].tolist(), offsets[documents + 1].tolist()
         return [features[begin:end] for begin, end in zip(begins, ends, strict=True)]
 
-    def group(self, values: Any, work: Work | None = None) -> Grouping:
+    def feature_sets(self, begin: int, end: int) -> tuple[Any, Any]:
+        """A copy of the features of documents from `begin` to `end`, and where each one's begin."""
+        offsets = self._offsets[begin : end + 1]
+        return self._spool.finish()[offsets[0] : offsets[-1]].copy(), offsets - offsets[0]
+
+    def group(self, values: Any, work: Work | None = None, decided: Any = None) -> Grouping:
         """Decide for every document.
 
         Args:
             values: What `finish` returned, and then `known_values`.
             work: Told what a greedy search on features took.
+            decided: int64: documents that match nothing any more, since that is decided.
         """
         known = sum(len(each) for each in self._references)
         own = len(values) - known
         order = np.concatenate([np.arange(own, len(values)), self.order(own)])
+        if decided is not None:
+            order = order[~np.isin(order, decided)]
         sets = self.sets(values) if self._matching.by_features else None
         groups = self._match_groups()
         return group(self._matching, self._resources, values, order, sets, groups, work, known)

@@ -57,6 +57,7 @@ class NewDocuments:
     ) -> None:
         """Look what is to be added; nothing is yet."""
         self._index, self._collection, self._folder = known.index, collection, folder
+        self._is_similar = known.is_similar
         self._codes = np.ma.getdata(values)
         self._rows = np.flatnonzero(grouping.kept & ~np.ma.getmaskarray(values)[:, 0])
         self._count = len(values)
@@ -98,7 +99,11 @@ class NewDocuments:
                     contents = part.take(pa.array(rows - begin))
                 elif self._index.store == "features":
                     contents = self._collection.features_of(rows)
-                self._index.add(self._collection.addresses.of(rows), self._codes[rows], contents)
+                ids = self._collection.addresses.of(rows)
+                if self._is_similar:
+                    self._index.add(ids, contents)
+                else:
+                    self._index.add(ids, self._codes[rows], contents)
                 waiting += self._codes[rows].nbytes + _nbytes(contents)
             if waiting >= WAITING_BYTES:
                 self._index.commit()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from neardup.documents.addresses import Addresses, ReferenceAddresses
-    from neardup.pipeline.run.matching import Grouping
+    from neardup.pipeline.run.matching import Grouping, References
 
 __all__ = [
     "CLUSTERS",
@@ -50,21 +50,35 @@ def duplicates_table(values: Any, grouping: Grouping, own: Addresses | RowAddres
     dropped = np.flatnonzero(~grouping.kept)
     kept = grouping.kept_by[dropped]
     codes = np.ma.getdata(values)
-    if grouping.references is not None:
-        codes = np.concatenate([codes, grouping.references.codes])
+    if grouping.references is not None and len(grouping.references.codes):
+        codes = np.concatenate([codes, _codes_of(grouping.references, codes.shape[1])])
     similarity = pa.nulls(dropped.size, pa.float64())
     if grouping.similarity is not None:
         similarity = pa.array(grouping.similarity[dropped])
     columns = [
         addresses.of(dropped),
         addresses.of(kept),
-        pa.array(distance(codes[dropped], codes[kept]), pa.int32()),
+        pa.array(distance(codes[dropped], codes[kept]), pa.int32(), mask=_unknown(grouping, kept)),
         similarity,
         addresses.of(grouping.label[dropped]),
     ]
     if grouping.via is None:
         return pa.table(columns, DUPLICATES.names)
     return pa.table([*columns, addresses.of(grouping.via[dropped])], [*DUPLICATES.names, VIA])
+
+
+def _codes_of(references: References, width: int) -> Any:
+    """Their fingerprints, uint64 (m, width); zeros where they are not known."""
+    codes = references.codes
+    return codes if codes.shape[1] else np.zeros((len(codes), width), np.uint64)
+
+
+def _unknown(grouping: Grouping, kept: Any) -> Any:
+    """Which kept documents are an index's that knows no fingerprints: bool, None for none."""
+    references = grouping.references
+    if references is None or references.codes.shape[1]:
+        return None
+    return kept >= len(grouping.kept_by)
 
 
 def clusters_schema(own: Addresses | RowAddresses) -> pa.Schema:

@@ -16,6 +16,7 @@ from neardup.index.similar.writing import SimilarWriting
 from neardup.runtime.version import __version__
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from neardup.index.durable.store import Store
@@ -90,6 +91,10 @@ class DurableSimilarIndex(DurableBase, SimilarWriting):
     def snapshot(self) -> DurableSimilarView:
         """The index as it is now, for several calls that must agree; see Index.snapshot."""
         return DurableSimilarView(self._read(), self.similarity, self.path)
+
+    def documents(self) -> Iterator[tuple[Any, Any, list[Any]]]:
+        """Ids (an Arrow array), Sets of features, and the features of each, as they are now."""
+        return self.snapshot().documents()
 
     def stats(self) -> dict[str, Any]:
         """Documents, segments, bytes on disk, settings."""

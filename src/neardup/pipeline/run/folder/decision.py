@@ -29,9 +29,12 @@ def write_decision(grouping: Grouping, file: Any) -> None:
     _write(pa.table({name: x for name, x in arrays.items() if x is not None}), file)
     references = grouping.references
     if references is not None:
+        columns = {"id": references.ids.cast(pa.large_string())}
         width = references.codes.shape[1]
-        codes = pa.FixedSizeListArray.from_arrays(pa.array(references.codes.reshape(-1)), width)
-        _write(pa.table({"id": references.ids.cast(pa.large_string()), "codes": codes}), file)
+        if width:  # an index by similarity may know no fingerprints
+            flat = pa.array(references.codes.reshape(-1))
+            columns["codes"] = pa.FixedSizeListArray.from_arrays(flat, width)
+        _write(pa.table(columns), file)
 
 
 def decision_of(data: bytes | npt.NDArray[np.uint8]) -> Grouping:
@@ -43,9 +46,11 @@ def decision_of(data: bytes | npt.NDArray[np.uint8]) -> Grouping:
     references = None
     if source.tell() < source.size():
         table = pa.ipc.open_stream(source).read_all().combine_chunks()
-        codes = table["codes"].combine_chunks()
-        flat = codes.flatten().to_numpy().reshape(-1, codes.type.list_size)
-        references = References(table["id"].combine_chunks(), flat)
+        words = np.empty((len(table), 0), np.uint64)
+        if "codes" in table.column_names:
+            codes = table["codes"].combine_chunks()
+            words = codes.flatten().to_numpy().reshape(-1, codes.type.list_size)
+        references = References(table["id"].combine_chunks(), words)
     return Grouping(references=references, **arrays)
 
 
