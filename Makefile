@@ -19,8 +19,8 @@ demo: $(VENV)/installed
 	$(BIN)/neardup demo --output demo-output
 
 test: lint
-	$(BIN)/python -m pytest --numprocesses $(CORES)
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --numprocesses $(CORES)
+	$(BIN)/python -m pytest --numprocesses $(CORES) --dist worksteal
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --numprocesses $(CORES) --dist worksteal
 
 lint: $(VENV)/developed
 	$(BIN)/ruff check .

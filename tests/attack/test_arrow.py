@@ -20,7 +20,7 @@ from neardup.errors import NeardupError
 if TYPE_CHECKING:
     from pathlib import Path
 
-ROUNDS = int(os.environ.get("NEARDUP_ATTACK_ROUNDS", "60"))
+ROUNDS = int(os.environ.get("NEARDUP_ATTACK_ROUNDS", "30"))
 SECRET = b"foreign memory"
 
 

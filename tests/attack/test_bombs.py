@@ -18,7 +18,7 @@ from damage import RIGHT, in_victim
 if TYPE_CHECKING:
     from pathlib import Path
 
-LONG = int(os.environ.get("NEARDUP_ATTACK_ROUNDS", "60")) > 60
+LONG = int(os.environ.get("NEARDUP_ATTACK_ROUNDS", "30")) > 60
 GIB = 1 << 30
 
 

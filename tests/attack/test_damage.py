@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-ROUNDS = int(os.environ.get("NEARDUP_ATTACK_ROUNDS", "60"))
+ROUNDS = int(os.environ.get("NEARDUP_ATTACK_ROUNDS", "30"))
 
 
 @pytest.mark.timeout(4 * 3600)

@@ -19,7 +19,7 @@ from neardup.runtime.signals import Interrupts, uninterrupted
 if TYPE_CHECKING:
     from pathlib import Path
 
-ROUNDS = int(os.environ.get("NEARDUP_ATTACK_ROUNDS", "60"))
+ROUNDS = int(os.environ.get("NEARDUP_ATTACK_ROUNDS", "30"))
 PROGRAM = [sys.executable, "-m", "neardup"]
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RECIPE: Final = nd.Recipe(ngram=1)
-ROUNDS = int(os.environ.get("NEARDUP_ATTACK_ROUNDS", "60"))
+ROUNDS = int(os.environ.get("NEARDUP_ATTACK_ROUNDS", "30"))
 KINDS: Final = [
     (Matching(recipe=RECIPE, distance=3), "none"),
     (Matching(recipe=RECIPE, similarity=0.6), "text"),
