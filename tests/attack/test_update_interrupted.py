@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -13,6 +12,7 @@ import pytest
 import neardup as nd
 import neardup.pipeline.run.new_documents
 from damage import in_victim
+from moments import Moments
 from neardup.documents import ReadOptions
 from neardup.pipeline import Against, Outputs, Resources, dedup_files
 from neardup.pipeline.run.matching import Matching
@@ -28,55 +28,6 @@ KINDS: Final = [
 ]
 MONDAY: Final = ["a b c d e", "f g h i j", "a b c d e", "k l m n o"]
 TUESDAY: Final = ["f g h i j", "p q r s t", "p q r s t", "u v w x y", "z y x w v", "k l m n"]
-EVENTS: Final = (
-    "open",
-    "os.rename",
-    "os.remove",
-    "os.link",
-    "os.mkdir",
-    "os.rmdir",
-    "os.truncate",
-)
-
-
-class Ended(BaseException):  # it stands for the end of the process
-    """What an interrupt raises, when nobody can clean up."""
-
-
-class Moments:
-    """Interrupts or kills at the n-th call to the system that Python tells of, and counts them.
-
-    Calls of the index's commit are moments as well, before and after.
-    """
-
-    def __init__(self, at: int, kills: bool) -> None:
-        self.at, self.kills, self.count, self.active = at, kills, 0, False
-
-    def pass_one(self) -> None:
-        if self.active:
-            self.count += 1
-            if self.count == self.at:
-                self.active = False
-                if self.kills:
-                    os._exit(9)
-                raise KeyboardInterrupt
-
-    def __call__(self, event: str, _: Any) -> None:
-        if self.active and event in EVENTS:
-            self.pass_one()
-
-
-HOOKS: list[Moments] = []
-COMMIT = nd.DurableIndex.commit
-
-
-def tell(event: str, arguments: Any) -> None:
-    """The one audit hook, which cannot be removed."""
-    for hook in HOOKS:
-        hook(event, arguments)
-
-
-sys.addaudithook(tell)
 
 
 @pytest.fixture(autouse=True)
@@ -115,20 +66,8 @@ class Day:
     def moments(self, at: int, kills: bool) -> int:
         """Run until a moment; how many there are."""
         moments = Moments(at, kills)
-
-        def commit(index: nd.DurableIndex) -> None:
-            moments.pass_one()
-            COMMIT(index)
-            moments.pass_one()
-
-        HOOKS.append(moments)
-        try:
-            with pytest.MonkeyPatch.context() as patch, contextlib.suppress(KeyboardInterrupt):
-                patch.setattr(nd.DurableIndex, "commit", commit)
-                moments.active = True
-                self.run()
-        finally:
-            HOOKS.remove(moments)
+        with moments, contextlib.suppress(KeyboardInterrupt):
+            self.run()
         return moments.count
 
     def interrupted(self, at: int, kills: bool) -> None:

@@ -26,7 +26,7 @@ from neardup.pipeline.result import DedupResult, Origin
 from neardup.pipeline.run.against import Against, ReferenceIndex
 from neardup.pipeline.run.collection import Collection
 from neardup.pipeline.run.folder.facts import run_facts
-from neardup.pipeline.run.folder.last_update import LastUpdate, command_of
+from neardup.pipeline.run.folder.last_update import LastUpdate, asked_of
 from neardup.pipeline.run.folder.resume import Resume
 from neardup.pipeline.run.folder.state import RunFolder
 from neardup.pipeline.run.in_memory import InMemory, check_documents, check_on_error
@@ -216,32 +216,44 @@ def dedup_files(
             folder = stack.enter_context(RunFolder(resources.resume))
             folder.begin(run_facts(sources, matching, read, format_name, index))
         written = stack.enter_context(output_set(sources, resources, folder))
-        if folder is not None and folder.was_publishing:
+        last = None if known is None or not known.updates else LastUpdate(
+            known, asked_of(sources, asked, matching, read, format_name)
+        )  # fmt: skip
+        whole, was_publishing = outputs, folder is not None and folder.was_publishing
+        if was_publishing or (last is not None and last.may_repeat):
             outputs = less_published(sources, outputs)
         check_outputs(sources, outputs, written)
         rejects = Rejects(outputs.rejects, written)
         resume = None if folder is None else Resume(folder, matching.recipe.words)
         needs = outputs.report is not None or (known is not None and known.needs_features)
         read, restrict = with_source(outputs.report, read)
-        names = [source.name for source in sources]
         collection = stack.enter_context(
-            Collection(names, matching, resources, resume, keep_features=needs, restrict=restrict)
+            Collection(
+                [source.name for source in sources],
+                matching,
+                resources,
+                resume,
+                keep_features=needs,
+                restrict=restrict,
+            )
         )
         counts = read_all(sources, collection, read, rejects, watch, shown)
         values = collection.finish()
         watch.begin("match")
-        facts = sources, asked, values, matching, read, format_name
-        last = LastUpdate(known, command_of(*facts)) if known and known.updates else None
         grouping = _decided(collection, values, known, folder, last)
-        batch = None
-        if known is not None and last is not None:
-            batch = NewDocuments(known, collection, values, grouping, folder, last.first)
+        if not (was_publishing or (last is not None and last.first is not None)):
+            check_outputs(sources, whole, written)  # nobody has published a folder that is there
+        batch = None if known is None or last is None else NewDocuments(
+            known, collection, values, grouping, folder, last.first
+        )  # fmt: skip
         watch.begin("write")
         table = duplicates_table(values, grouping, collection.addresses)
         kept = write_kept(sources, grouping, counts, outputs, written)
         write_result_tables(table, grouping, collection.addresses, outputs, written)
-        run = Decided(collection, values, grouping, matching, rejects.count, read.within)
-        write_report(run, outputs.report, partial(texts_at, sources, read), written)
+        write_report(
+            Decided(collection, values, grouping, matching, rejects.count, read.within),
+            outputs.report, partial(texts_at, sources, read), written,
+        )  # fmt: skip
         if last is not None and last.first is None:
             last.save(grouping, folder)
         with nullcontext() if folder is None else folder.publishing(written):
@@ -285,9 +297,9 @@ def _decided(
     last: LastUpdate | None,
 ) -> Grouping:
     """Decide, unless a killed run did, and keep that."""
-    found = None if folder is None else folder.grouping()
-    if found is None and last is not None:
-        found = last.decision()
+    found = None if last is None else last.decision(values)
+    if found is None and folder is not None:
+        found = folder.grouping()
     if found is not None:
         return found
     grouping = collection.group(values) if known is None else known.group(collection, values)

@@ -9,7 +9,7 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol
 
 from neardup.documents.files.below import check_relative
 from neardup.documents.files.compression import codec_of_path, encoder
@@ -18,7 +18,9 @@ from neardup.documents.files.remote import ATOMIC, is_uri, locate, remote_errors
 from neardup.runtime.storage.files import sync_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    Told = Callable[[list[str]], Any]
 
 __all__ = ["STANDARD_OUTPUT", "AtomicFile", "AtomicFolder", "Output", "RemoteFile", "is_device"]
 
@@ -45,9 +47,9 @@ class Output(Protocol):
     def discard(self) -> None:
         """Close and remove everything temporary."""
 
-    @property
-    def aside(self) -> list[str]:
-        """Full paths of what is temporary; some may not exist (yet, or any more)."""
+
+def _tell_nobody(_: list[str]) -> None:
+    """What is temporary needs no note."""
 
 
 class AtomicFile:
@@ -55,13 +57,17 @@ class AtomicFile:
 
     Standard output and what is no regular file (a device, a pipe) is written straight.
     OutputSet creates, publishes and discards it.
+
+    Args:
+        path: The final one.
+        told: As of OutputSet.
     """
 
     closed = False
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, told: Told = _tell_nobody) -> None:
         """Open the temporary file; FileError if that fails."""
-        self.path = path
+        self.path, self._told = path, told
         self.ends_line = True
         self._count = 0
         self._final: Path | None = None
@@ -83,19 +89,13 @@ class AtomicFile:
             return Path(self.path).open("wb", buffering=_BUFFER_BYTES)
         self._final = Path(self.path).resolve()
         temporary = self._beside(self._final, "tmp")
+        self._told([str(temporary), str(temporary.with_suffix(".old"))])
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         self._temporary = temporary
         return os.fdopen(descriptor, "wb", _BUFFER_BYTES)
 
     def _beside(self, final: Path, ending: str) -> Path:
         return final.with_name(f".{final.name[:50]}.{self._mark}.{ending}")
-
-    @property
-    def aside(self) -> list[str]:
-        """See Output.aside."""
-        if self._temporary is None:
-            return []
-        return [str(self._temporary), str(self._temporary.with_suffix(".old"))]
 
     def write(self, data: bytes | memoryview) -> int:
         """Append bytes; FileError if the disk is full or the write fails otherwise."""
@@ -182,17 +182,18 @@ class AtomicFile:
 class RemoteFile(AtomicFile):
     """One output behind a URI: written to a local temporary file, and uploaded when published."""
 
-    def __init__(self, path: str, tmp: str | None) -> None:
+    def __init__(self, path: str, tmp: str | None, told: Told = _tell_nobody) -> None:
         """Open the temporary file in folder `tmp`; UsageError for a URI that cannot be used."""
         self._fs, self._key = locate(path)
         self._tmp = tmp
         self._is_published = False
         self._old: str | None = None
-        super().__init__(path)
+        super().__init__(path, told)
 
     def _open(self) -> BinaryIO:
         descriptor, name = tempfile.mkstemp(".tmp", ASIDE_PREFIX, self._tmp)
         self._temporary = Path(name)
+        self._told([name])
         return os.fdopen(descriptor, "wb", _BUFFER_BYTES)
 
     def publish(self) -> None:
@@ -239,7 +240,7 @@ class AtomicFolder:
     The folder must not exist, or be empty.
     """
 
-    def __init__(self, path: str, tmp: str | None) -> None:
+    def __init__(self, path: str, tmp: str | None, told: Told = _tell_nobody) -> None:
         """Make the temporary folder; FileError if that fails."""
         self.path = path
         self._is_remote = is_uri(path)
@@ -249,17 +250,14 @@ class AtomicFolder:
         try:
             if self._is_remote:
                 self._temporary = Path(tempfile.mkdtemp(".tmp", ASIDE_PREFIX, tmp))
+                told([str(self._temporary)])
             else:
                 name = f".{self._final.name[:50]}.{secrets.token_hex(4)}.tmp"
                 self._temporary = self._final.with_name(name)
+                told([str(self._temporary)])
                 self._temporary.mkdir()
         except OSError as error:
             raise file_error(path, "create the folder", error) from None
-
-    @property
-    def aside(self) -> list[str]:
-        """See Output.aside."""
-        return [str(self._temporary)]
 
     def add(self, relative: str, data: bytes) -> None:
         """Write one file; FileError if that fails, DataError if its name leads out of it."""

@@ -32,8 +32,8 @@ class OutputSet:
     Args:
         inputs: Paths that no output may replace.
         tmp: Folder for what waits for its upload to a URI; the system's own if None.
-        told: Called with the paths of what is temporary when an output begins, so that whoever
-            cleans up after a killed process can know them.
+        told: Called with the paths of what is temporary before an output begins, so that whoever
+            cleans up after a killed process can know them; behind a URI just after.
 
     Example:
         >>> with OutputSet() as outputs:
@@ -48,7 +48,7 @@ class OutputSet:
         told: Callable[[list[str]], None] | None = None,
     ) -> None:
         """Remember the inputs."""
-        self._told = told
+        self._told = (told,) if told is not None else ()
         self._tmp = tmp
         self._inputs = [path for path in inputs if path is not None]
         self._files: list[Output] = []
@@ -71,8 +71,11 @@ class OutputSet:
             self._take(path)
         if not is_uri(path) and not is_device(path) and Path(path).exists():
             self.replaced.append(path)
-        file = RemoteFile(path, self._tmp) if is_uri(path) else AtomicFile(path)
-        self._begin(file)
+        if is_uri(path):
+            file: AtomicFile = RemoteFile(path, self._tmp, *self._told)
+        else:
+            file = AtomicFile(path, *self._told)
+        self._files.append(file)
         return file
 
     def create_tree(self, path: str) -> AtomicFolder:
@@ -86,8 +89,8 @@ class OutputSet:
         check_empty(path)
         if not is_uri(path):
             self.create_folder(str(Path(path).resolve().parent))
-        folder = AtomicFolder(path, self._tmp)
-        self._begin(folder)
+        folder = AtomicFolder(path, self._tmp, *self._told)
+        self._files.append(folder)
         return folder
 
     def create_folder(self, path: str) -> None:
@@ -147,11 +150,6 @@ class OutputSet:
             raise UsageError(f"{path} is an input; write to another path")
         if not is_uri(path) and not is_device(path):
             _check_writable(path)
-
-    def _begin(self, output: Output) -> None:
-        self._files.append(output)
-        if self._told is not None and output.aside:
-            self._told(output.aside)
 
     def _take(self, path: str) -> None:
         name = _full_name(path)

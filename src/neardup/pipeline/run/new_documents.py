@@ -61,10 +61,10 @@ class NewDocuments:
         self._codes = np.ma.getdata(values)
         self._rows = np.flatnonzero(grouping.kept & ~np.ma.getmaskarray(values)[:, 0])
         self._count = len(values)
-        if folder is not None and folder.was_updating:
-            self._pass(folder.facts["index"]["added"])
-        elif first is not None:
+        if first is not None:
             self._pass(first)
+        elif folder is not None and folder.was_updating:
+            self._pass(folder.facts["index"]["added"])
         elif not known.has_ids:
             self._check_addresses()
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from neardup.pipeline.run.folder.state import RunFolder
     from neardup.pipeline.run.matching import Grouping, Matching
 
-__all__ = ["LastUpdate", "command_of"]
+__all__ = ["LastUpdate", "asked_of"]
 
 NAME: Final = "last-update"
 FORMAT: Final = 2
@@ -41,36 +41,55 @@ class LastUpdate:
 
     Args:
         known: The index, open for writing.
-        command: As `command_of` gives it.
+        asked: As `asked_of` gives it.
 
     Attributes:
         first: After `decision` found one: what the index had had added when that run began.
+
+    Raises:
+        FileError: If what is there cannot be read.
     """
 
-    def __init__(self, known: ReferenceIndex, command: bytes) -> None:
-        """Read nothing yet."""
-        self._index, self._command = known.index, command.hex()
+    def __init__(self, known: ReferenceIndex, asked: bytes) -> None:
+        """Read what is there."""
+        self._index, self._asked, self._command = known.index, asked, ""
         self._path = known.index.path / NAME
+        self._head, self._arrays = self._read()
         self.first: int | None = None
 
-    def decision(self) -> Grouping | None:
-        """What the same command decided if it has added documents, else None."""
+    def _read(self) -> tuple[dict[str, Any], bytes]:
         try:
             body = unsealed(self._path.read_bytes(), str(self._path))
         except (FileNotFoundError, DataError):
-            return None
+            return {}, b""
         except OSError as error:
             raise FileError(f"cannot read {self._path}: {error.strerror or error}") from None
         size = int.from_bytes(body[:8], "little")
-        head = orjson.loads(body[8 : 8 + size])
+        return orjson.loads(body[8 : 8 + size]), body[8 + size :]
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether the same was asked before, of the same inputs as far as can be told unread."""
+        return self._head.get("asked") == self._asked.hex()
+
+    def decision(self, values: Any) -> Grouping | None:
+        """What the same command decided if it has added documents, else None.
+
+        Args:
+            values: Fingerprints of the run's documents, masked.
+        """
+        codes = np.ascontiguousarray(np.ma.getdata(values))
+        empty = np.ascontiguousarray(np.ma.getmaskarray(values))
+        self._command = checksum(self._asked + checksum(codes) + checksum(empty)).hex()
+        head = self._head
         is_same = head.get("format") == FORMAT and head["command"] == self._command
         if not is_same or self._index.added == head["first"]:
             return None
         self.first = head["first"]
-        return decision_of(body[8 + size :])
+        return decision_of(self._arrays)
 
     def save(self, grouping: Grouping, folder: RunFolder | None = None) -> None:
-        """Keep a decision; on disk when this returns.
+        """Keep a decision, after `decision` found none; on disk when this returns.
 
         Args:
             grouping: The decision.
@@ -82,7 +101,8 @@ class LastUpdate:
         first = self._index.added
         if folder is not None and folder.was_updating:
             first = folder.facts["index"]["added"]
-        head = orjson.dumps({"format": FORMAT, "command": self._command, "first": first})
+        told = {"format": FORMAT, "asked": self._asked.hex(), "command": self._command}
+        head = orjson.dumps({**told, "first": first})
         body = io.BytesIO()
         body.write(len(head).to_bytes(8, "little") + head)
         write_decision(grouping, body)
@@ -100,20 +120,18 @@ class LastUpdate:
                 aside.unlink()
 
 
-def command_of(
+def asked_of(
     sources: Sequence[Source],
     outputs: Sequence[str | None],
-    values: Any,
     matching: Matching,
     read: ReadOptions,
     format_name: InputFormat | str | None,
 ) -> bytes:
-    """A checksum of everything that tells one command from another.
+    """A checksum of everything that tells one command from another before documents are read.
 
     Args:
         sources: The inputs; streams are told apart by their documents.
         outputs: Paths.
-        values: Fingerprints of the documents, masked.
         matching: How the run decides.
         read: Which fields it reads.
         format_name: Format of all inputs.
@@ -126,7 +144,5 @@ def command_of(
         except UsageError:
             inputs.append(source.name)
     paths = [None if path is None else os.path.abspath(path) for path in outputs]  # noqa: PTH100
-    plain = orjson.dumps([facts["digest"], facts["options"], read.skip_errors, inputs, paths])
-    codes = np.ascontiguousarray(np.ma.getdata(values))
-    empty = np.ascontiguousarray(np.ma.getmaskarray(values))
-    return checksum(b"".join([plain, checksum(codes), checksum(empty)]))
+    options = facts["digest"], facts["options"], read.skip_errors
+    return checksum(orjson.dumps([*options, inputs, paths]))

@@ -158,8 +158,12 @@ class RunFolder:
         self._journal.append({"updating": True})
 
     def remove(self) -> None:
-        """Remove the state, and the folder if nothing else is in it; the run has succeeded."""
-        for name in (*JOURNAL_FILES, GROUPING, *DATA_FILES, LOCK):
+        """Remove the state, and the folder if nothing else is in it; the run has succeeded.
+
+        The journal goes last, so that a run that is killed meanwhile is known to have published.
+        """
+        self._journal.append({"done": True})
+        for name in (GROUPING, *DATA_FILES, *JOURNAL_FILES[::-1], LOCK):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self.path / name)  # noqa: PTH108  # one call to fail in
         with contextlib.suppress(OSError):
@@ -186,6 +190,8 @@ class RunFolder:
                 self._aside += record["aside"]
             elif "updating" in record:
                 self.was_updating = True
+            elif "done" in record:  # what was kept is being removed
+                self.checkpoints, self._grouped = [], None
             else:
                 self.was_publishing = record["publishing"]
 

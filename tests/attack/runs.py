@@ -1,0 +1,181 @@
+"""Runs of `neardup dedup` over all options, each in a process of its own that may be ended."""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import json
+import os
+import re
+import shutil
+import signal
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import neardup as nd
+import neardup.documents
+import neardup.pipeline.run.folder.resume
+import neardup.pipeline.run.new_documents
+from damage import in_victim
+from moments import KILLED, Moments
+from neardup.cli import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from random import Random
+
+STATE = "run.state"
+ALWAYS = 10**9
+LEFT = re.compile(r"\..*\.(tmp|old)", re.DOTALL)
+
+
+class Run:
+    """Inputs in a folder, perhaps an index, and a command over them.
+
+    Args:
+        folder: Made anew.
+        rng: Chooses documents and options.
+    """
+
+    def __init__(self, folder: Path, rng: Random) -> None:
+        folder.mkdir()
+        self.folder, self.is_copy = folder, False
+        self.resumes = rng.random() < 0.8
+        self.updates = rng.random() < 0.6
+        texts = [self._text(rng) for _ in range(rng.randrange(3, 30))]
+        inputs = self._inputs(rng, texts)
+        decides = [["--similarity", "0.6"], ["--distance", "3"], ["--distance=9", "--verify=0.6"]]
+        asked = [*rng.choice(decides), "--ngram", "1", "--workers", rng.choice("12")]
+        if self.updates:
+            self._make_index(rng, by_features="--distance" not in asked)
+            asked += ["--against", "seen.index", "--update"]
+        elif rng.random() < 0.3:
+            asked += ["--policy", "components"]
+        elif rng.random() < 0.5:
+            asked += ["--within", "lang"] if inputs != ["docs"] else []
+        if rng.random() < 0.3:
+            asked += ["--keep", rng.choice(["last", "longest"])]
+        if inputs != ["docs"] and rng.random() < 0.7:
+            asked += ["--id", "id"]
+        self.outputs = ["dropped.jsonl", "clusters.csv", "rejects.jsonl"]
+        asked += ["--duplicates", "dropped.jsonl", "--clusters", "clusters.csv"]
+        asked += ["--on-error", "skip", "--rejects", "rejects.jsonl"]
+        self.kept = "out/" if inputs == ["docs"] or rng.random() < 0.4 else "out.jsonl"
+        asked += ["--resume", STATE] if self.resumes else []
+        self.command = ["dedup", *inputs, "-o", self.kept, *asked]
+
+    @staticmethod
+    def _text(rng: Random) -> str:
+        return " ".join(rng.choices("abcdef", k=rng.choice([0, 2, 3, 4, 5])))
+
+    def _inputs(self, rng: Random, texts: list[str]) -> list[str]:
+        if rng.random() < 0.3:
+            (self.folder / "docs" / "below").mkdir(parents=True)
+            for i, text in enumerate(texts):
+                (self.folder / "docs" / ("below" if i % 3 else "") / f"{i}.txt").write_text(text)
+            return ["docs"]
+        records = [
+            {"id": f"t{i}", "text": text, "lang": rng.choice(["de", "en"])}
+            for i, text in enumerate(texts)
+        ]
+        lines = [json.dumps(record).encode() + b"\n" for record in records]
+        lines.insert(rng.randrange(len(lines)), b"{bad\n")
+        cut = rng.randrange(len(lines))
+        (self.folder / "one.jsonl").write_bytes(b"".join(lines[:cut]))
+        with gzip.open(self.folder / "two.jsonl.gz", "wb") as packed:
+            packed.write(b"".join(lines[cut:]))
+        return ["one.jsonl", "two.jsonl.gz"]
+
+    def _make_index(self, rng: Random, *, by_features: bool) -> None:
+        kinds = ["features", "text"] if by_features else ["features", "text", "none"]
+        store, recipe = rng.choice(kinds), nd.Recipe(ngram=1)
+        texts = [self._text(rng) + " a" for _ in range(rng.randrange(5))]
+        index = self.folder / "seen.index"
+        with nd.DurableIndex.create(index, distance=9, recipe=recipe, store=store) as made:
+            made.add([f"m{i}" for i in range(len(texts))], texts)
+
+    def copy(self, folder: Path) -> Run:
+        """The same in another folder."""
+        other = object.__new__(Run)
+        is_copy = (self.folder / STATE).exists()
+        other.__dict__ = self.__dict__ | {"folder": folder, "is_copy": is_copy}
+        shutil.copytree(self.folder, folder)
+        return other
+
+    def go(self, at: int = ALWAYS, *, kills: bool = True) -> int:
+        """Run in a process of its own until a moment; its exit code, or KILLED."""
+        return in_victim(lambda: self._go(at, kills), self.log)
+
+    def moments(self) -> int:
+        """How many there are in a run that goes to its end."""
+        read, write = os.pipe()
+
+        def work() -> int:
+            moments = Moments(ALWAYS, kills=True)
+            code = self._main(moments)
+            os.write(write, b"%d" % moments.count)
+            return code
+
+        assert in_victim(work, self.log) == 0, self.told
+        count = int(os.read(read, 32))
+        os.close(read)
+        os.close(write)
+        return count
+
+    def _go(self, at: int, kills: bool) -> int:
+        return self._main(Moments(at, kills))
+
+    def _main(self, moments: Moments) -> int:
+        os.chdir(self.folder)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        sys.stderr = os.fdopen(2, "w", closefd=False)
+        sys.argv = ["neardup", *self.command]
+        patch = pytest.MonkeyPatch()
+        patch.setattr(neardup.pipeline.run.new_documents, "WAITING_BYTES", 1)
+        patch.setattr(neardup.pipeline.run.new_documents, "ROWS_A_CALL", 3)
+        patch.setattr(neardup.pipeline.run.folder.resume, "SECONDS", 0.0)
+        small = functools.partial(neardup.documents.ReadOptions, batch_bytes=30)
+        patch.setattr(neardup.documents, "ReadOptions", small)
+        patch.setattr(os, "fsync", lambda _: None)
+        patch.setattr(os, "sync", lambda: None)
+        with moments:
+            try:
+                main()
+            except SystemExit as end:
+                sys.stderr.flush()
+                return int(end.code or 0)
+        return 0
+
+    @property
+    def log(self) -> Path:
+        """What the last process said."""
+        return self.folder.with_name(f"{self.folder.name}.log")
+
+    @property
+    def told(self) -> str:
+        """What the last process said, and what it was asked."""
+        return f"{' '.join(self.command)}: {self.log.read_text()}"
+
+    def found(self) -> dict[str, Any]:
+        """Every file that a run wrote, and what the index holds in which order.
+
+        Temporary files do not count without --resume, when a process that is killed leaves them,
+        nor in a copy, whose state knows those of another folder.
+        """
+        names = [path for path in self.folder.rglob("*") if path.is_file()]
+        if not self.resumes or self.is_copy:
+            names = [path for path in names if not LEFT.fullmatch(path.name)]
+        told: dict[str, Any] = {
+            str(path.relative_to(self.folder)): path.read_bytes()
+            for path in names
+            if "seen.index" not in path.parts
+        }
+        if self.updates:
+            with nd.DurableIndex.open(self.folder / "seen.index", readonly=True) as index:
+                told["index"] = list(index), index.check()
+        return told
+
+
+__all__ = ["ALWAYS", "KILLED", "STATE", "Run"]

@@ -1,0 +1,114 @@
+"""Kills, interrupts and damage between the runs of one command: the same result, or one line."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from runs import KILLED, STATE, Run
+from suite import JIT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LONG = int(os.environ.get("NEARDUP_ATTACK_ROUNDS", "60")) > 60
+needs_jit = pytest.mark.skipif(not JIT, reason="hundreds of processes: the compiled kernels only")
+STORIES = int(os.environ.get("NEARDUP_RESUME_ROUNDS", "20"))
+DAMAGES = 2000 if LONG else 30
+
+
+@needs_jit
+@pytest.mark.timeout(4 * 3600)
+def test_a_chain_of_kills_and_interrupts_over_all_options_ends_in_the_same(tmp_path: Path) -> None:
+    first = random.SystemRandom().getrandbits(32) if LONG else 1
+    for seed in range(first, first + STORIES):
+        rng, folder = random.Random(seed), tmp_path / str(seed)
+        folder.mkdir()
+        fresh = Run(folder / "fresh", rng)
+        whole = fresh.copy(folder / "whole")
+        count = whole.moments()
+        expected = whole.found()
+        run, ends = fresh.copy(folder / "run"), []
+        for _ in range(rng.choice([1, 1, 2, 3])):
+            at, kills = rng.randrange(1, count + 1), rng.random() < 0.6
+            ends.append((at, kills, run.go(at, kills=kills)))
+            told = f"{seed=}, {ends} of {count}: {run.told}"
+            assert ends[-1][2] in ({KILLED, 0} if kills else {130, 0}), told
+        is_known = (run.folder / STATE / "journal").exists()
+        code = run.go()
+        told = f"{seed=}, {ends} of {count}: {run.told}"
+        found = run.found()
+        if code == 2 and run.command[1] == "docs" and not is_known:
+            assert "out/ is not empty" in told  # it is whole, and the index has got nothing, or all
+            indexes = [each.get("index") for each in (fresh.found(), expected)]
+            assert found.get("index") in indexes, told
+            kept = {name: data for name, data in expected.items() if name.startswith("out/")}
+            assert {name: found[name] for name in kept} == kept, told
+        else:
+            assert code == 0, told
+            assert found == expected, told
+        shutil.rmtree(folder)
+
+
+def damage(path: Path, rng: random.Random) -> str:
+    """Flip, cut, zero or overwrite something of a file; what was done."""
+    data = bytearray(path.read_bytes())
+    at, what = (
+        rng.randrange(len(data)),
+        rng.choice(["flip", "flip", "cut", "zero", "noise", "more"]),
+    )
+    if what == "flip":
+        data[at] ^= 1 << rng.randrange(8)
+    elif what == "cut":
+        del data[at:]
+    elif what == "more":
+        data += rng.randbytes(rng.randrange(1, 99))
+    else:
+        count = min(rng.choice([8, 4096]), len(data) - at)
+        data[at : at + count] = bytes(count) if what == "zero" else rng.randbytes(count)
+    path.write_bytes(data)
+    return f"{what} at {at} of {path.name}"
+
+
+@needs_jit
+@pytest.mark.timeout(4 * 3600)
+def test_a_damaged_state_is_refused_in_one_line_or_the_result_is_the_same(tmp_path: Path) -> None:
+    first = random.SystemRandom().getrandbits(32) if LONG else 1
+    refused = rounds = 0
+    for seed in itertools.count(first):
+        rng, folder = random.Random(seed), tmp_path / str(seed)
+        folder.mkdir()
+        fresh = Run(folder / "fresh", rng)
+        if not fresh.resumes:
+            continue
+        whole = fresh.copy(folder / "whole")
+        count = whole.moments()
+        expected = whole.found()
+        left = fresh.copy(folder / "left")
+        left.go(rng.randrange(count // 3, count))
+        for path in sorted((left.folder / STATE).glob("*")):
+            if not path.stat().st_size:
+                continue
+            run = left.copy(folder / f"{path.name}-damaged")
+            what = damage(run.folder / STATE / path.name, rng)
+            code = run.go()
+            told = f"{seed=}, {what}, {run.told}"
+            rounds += 1
+            if code == 0:
+                assert run.found() == expected, told
+                continue
+            refused += 1
+            assert code in {1, 2}, told
+            lines = run.log.read_text().splitlines()
+            assert len(lines) == 1, told
+            assert lines[0].startswith("neardup: "), told
+            assert STATE in lines[0] or "out/ is not empty" in lines[0], told
+        shutil.rmtree(folder)
+        if rounds >= DAMAGES:
+            break
+    assert refused
