@@ -108,7 +108,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"pipeline.evidence", "pipeline.run", "pipeline.report", "similarity"},
     "spark": BASE
     | {"documents", "fingerprinting", "fingerprinting.values", "hamming", "kernels", "similarity"}
-    | {"pipeline", "pipeline.run"},
+    | {"index.durable", "pipeline", "pipeline.run"},
     "cli": BASE
     | {"documents", "features", "fingerprinting", "fingerprinting.explanation"}
     | {"hamming", "hamming.plans", "index", "pipeline", "pipeline.evidence", "pipeline.run"}

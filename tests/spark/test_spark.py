@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -16,12 +17,12 @@ import pytest
 
 import neardup as nd
 from neardup import spark
-from neardup.spark.engine import Engine
+from neardup.fingerprinting.feature_sets import feature_sets
+from neardup.spark.engine import Engine, Limits
 from neardup.spark.session import check_master
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
@@ -94,7 +95,7 @@ def decided(found: Any) -> list[tuple[Any, ...]]:
     """The rows of a DataFrame's decision, in the order of the ids."""
     rows = found.toArrow().sort_by("id").to_pylist()
     names = ("id", "kept", "kept_id", "distance", "similarity", "cluster")
-    return [tuple(row[name] for name in names) for row in rows]
+    return [(*(row[name] for name in names), row.get("via")) for row in rows]
 
 
 def decided_here(options: dict[str, Any]) -> list[tuple[Any, ...]]:
@@ -105,9 +106,9 @@ def decided_here(options: dict[str, Any]) -> list[tuple[Any, ...]]:
     dropped = {row["dropped"]: row for row in result.duplicates.to_pylist()}
     cluster = [ids[at] for at in result.cluster.tolist()]
     return [
-        (own, False, row["kept"], row["distance"], row["similarity"], group)
+        (own, False, row["kept"], row["distance"], row["similarity"], group, row.get("via"))
         if (row := dropped.get(own))
-        else (own, True, own, None, None, group)
+        else (own, True, own, None, None, group, None)
         for own, group in zip(ids, cluster, strict=True)
     ]
 
@@ -126,17 +127,103 @@ def test_the_order_is_that_of_the_column_that_is_named(session: Any) -> None:
     assert kept == sorted(x for x, keep in zip(ids, wanted.kept, strict=True) if keep)
 
 
-def test_stars_in_rounds_give_the_components_of_one_task(
-    frame: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+SMALL: Final = [
+    Limits(edges=1),
+    Limits(edges=40, of_key=3, of_block=5, candidates=1 << 40),
+    Limits(edges=9, of_key=3, of_block=5, candidates=0),
+]
+
+
+@pytest.fixture
+def limited(monkeypatch: pytest.MonkeyPatch) -> Callable[[Limits], None]:
+    """Let every engine have these limits."""
     plain = Engine.__init__
 
-    def begin(self: Any, session: Any, work: str, parts: int) -> None:
-        plain(self, session, work, parts, edges_on_one=0)
+    def limit(limits: Limits) -> None:
+        def begin(self: Any, session: Any, work: str, parts: int) -> None:
+            plain(self, session, work, parts, limits)
 
-    monkeypatch.setattr(Engine, "__init__", begin)
-    options: dict[str, Any] = {"similarity": 0.3, "policy": "components"}
-    assert decided(spark.dedup(frame, parts=7, **options)) == decided_here(options)
+        monkeypatch.setattr(Engine, "__init__", begin)
+
+    return limit
+
+
+@pytest.mark.parametrize("limits", SMALL, ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"similarity": 0.3, "policy": "components"},
+        {"similarity": 0.3, "keep": "last"},
+        {"similarity": 0.4, "keep": "max:stars"},
+        {"distance": 14, "policy": "components", "keep": "longest"},
+        {"distance": 14, "keep": "min:stars"},
+    ],
+    ids=str,
+)
+def test_pieces_waves_and_rounds_decide_as_one_task(
+    frame: Any, limited: Callable[[Limits], None], options: dict[str, Any], limits: Limits
+) -> None:
+    limited(limits)
+    assert decided(spark.dedup(frame, parts=3, **options)) == decided_here(options)
+
+
+@pytest.mark.parametrize("limits", SMALL, ids=str)
+def test_pieces_list_the_pairs_of_one_task(
+    frame: Any, limited: Callable[[Limits], None], limits: Limits
+) -> None:
+    limited(limits)
+    ids = DOCUMENTS["id"].to_pylist()
+    near = spark.pairs(spark.fingerprints(frame), 14, parts=3).toArrow().to_pylist()
+    wanted = nd.pairs(nd.fingerprints(DOCUMENTS["text"]), 14).to_pylist()
+    assert sorted(map(tuple, map(dict.values, near))) == [
+        (ids[x["left"]], ids[x["right"]], x["distance"]) for x in wanted
+    ]
+    alike = spark.similar_pairs(frame, 0.4, parts=3).toArrow().to_pylist()
+    wanted = nd.similar_pairs(DOCUMENTS["text"], 0.4).to_pylist()
+    assert sorted(map(tuple, map(dict.values, alike))) == [
+        (ids[x["left"]], ids[x["right"]], x["distance"], x["similarity"]) for x in wanted
+    ]
+
+
+@pytest.mark.parametrize("store", ["features", "none", "text"])
+@pytest.mark.parametrize("options", [{"distance": 8}, {"similarity": 0.5}, {"distance": 20,
+    "verify": 0.4, "keep": "last"}], ids=str)  # fmt: skip
+def test_the_past_drops_what_matches_it(
+    session: Any, tmp_path: Path, store: str, options: dict[str, Any]
+) -> None:
+    if store == "none" and options != {"distance": 8}:
+        pytest.skip("fingerprints alone have no similarity")
+    past, batch = DOCUMENTS.slice(0, 40), DOCUMENTS.slice(40)
+    index = tmp_path / "index"
+    with nd.DurableIndex.create(index, 20, recipe=nd.Recipe(), store=store) as made:
+        values = nd.fingerprints(past["text"])
+        features, ends = feature_sets(past["text"], nd.Recipe())
+        split = np.split(features, ends[1:-1])
+        contents = {"features": split, "text": past["text"].to_pylist()}
+        args = [contents[store]] if store in contents else []
+        made.add(past["id"].combine_chunks(), values, *args)
+        made.commit()
+    (tmp_path / "in.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in batch.to_pylist()), "utf-8"
+    )
+    wanted = nd.dedup(
+        tmp_path / "in.jsonl", id="id", against=index,
+        duplicates=tmp_path / "dropped.jsonl", **options,
+    )  # fmt: skip
+    assert any(x["kept"] < "040" for x in wanted.duplicates.to_pylist()), "the past drops nothing"
+    rows = [
+        (x["dropped"], x["kept"], x["distance"], x["similarity"], x["cluster"])
+        for x in wanted.duplicates.to_pylist()
+    ]
+    file = tmp_path / "past.parquet"
+    assert spark.export_index(index, file) == 40
+    for against in (str(file), session.createDataFrame(past)):
+        found = spark.dedup(session.createDataFrame(batch), against=against, parts=3, **options)
+        assert [(x[0], *x[2:6]) for x in decided(found) if not x[1]] == sorted(rows)
+    again = tmp_path / "again"
+    assert spark.import_index(file, again, 20) == 40
+    with nd.DurableIndex.open(again, readonly=True) as one, nd.DurableIndex.open(index) as other:
+        assert one.query_batch(values, 20).equals(other.query_batch(values, 20))
 
 
 @pytest.mark.parametrize("parts", [1, 7])
@@ -236,8 +323,8 @@ def test_a_bad_record_is_told_as_on_one_machine(tmp_path: Path) -> None:
 
 
 def test_what_runs_on_workers_loads_no_pipeline() -> None:
-    steps = ("documents", "classes", "similar", "near", "components", "keeping", "outputs")
-    modules = ", ".join(f"neardup.spark.{step}" for step in steps)
+    folder = Path(spark.__file__).parent / "workers"
+    modules = ", ".join(f"neardup.spark.workers.{x.stem}" for x in folder.glob("[a-z]*.py"))
     code = f"import sys, {modules}; print([x for x in sys.modules if 'pipeline' in x])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
@@ -259,6 +346,7 @@ def test_sail_and_spark_serve_one_process() -> None:
     engine_or_skip("local[2]")
     code = """
 from neardup import spark
+from neardup.fingerprinting.feature_sets import feature_sets
 texts = [(0, "a harbour opened on monday"), (1, "A harbour opened, on Monday!"), (2, "other")]
 for inner, outer in (("sail", "local[2]"), ("local[2]", "sail")):
     with spark.open_session(outer) as one, spark.open_session(inner) as other:

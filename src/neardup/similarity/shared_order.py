@@ -16,7 +16,7 @@ from neardup.similarity.feature_sets import FeatureSets, Match, arguments
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["count_cells", "least_ratio", "merge_cells", "rare_keys"]
+__all__ = ["count_cells", "least_ratio", "least_shared", "merge_cells", "rare_keys"]
 
 
 def count_cells(features: Any, bits: int) -> Any:
@@ -48,7 +48,7 @@ def merge_cells(parts: Iterable[Any], bits: int) -> Any:
     return total
 
 
-def rare_keys(sets: FeatureSets, cells: Any, match: Match) -> tuple[Any, Any]:
+def rare_keys(sets: FeatureSets, cells: Any, match: Match) -> tuple[Any, Any, Any]:
     """Choose the keys by which documents are found: any two that match share one.
 
     A feature that is alone in its cell is in one document only, and no key.
@@ -59,7 +59,8 @@ def rare_keys(sets: FeatureSets, cells: Any, match: Match) -> tuple[Any, Any]:
         match: When two documents match.
 
     Returns:
-        keys: uint64, one document's after the other's; and offsets: int64 (n + 1,).
+        keys: uint64, one document's after the other's; before: int32, how many of the document's
+        features come before each in the order, at least; and offsets: int64 (n + 1,).
     """
     from neardup.kernels.similarity.arguments import Rarity
     from neardup.kernels.similarity.rare_keys import select_keys
@@ -67,8 +68,8 @@ def rare_keys(sets: FeatureSets, cells: Any, match: Match) -> tuple[Any, Any]:
     arrays, condition = arguments(sets, match)
     offsets = np.empty(len(sets) + 1, np.int64)
     rarity = Rarity(cells, np.uint64(64 - (cells.size.bit_length() - 1)))
-    keys, _ = select_keys(np.arange(len(sets)), arrays, rarity, condition, offsets)
-    return keys, offsets
+    keys, before = select_keys(np.arange(len(sets)), arrays, rarity, condition, offsets)
+    return keys, before, offsets
 
 
 def least_ratio(match: Match) -> float:
@@ -80,3 +81,18 @@ def least_ratio(match: Match) -> float:
     """
     powers = {"jaccard": match.similarity, "cosine": match.similarity**2, "containment": 0.0}
     return powers[match.measure] * (1 - 1e-9)
+
+
+def least_shared(one: Any, other: Any, match: Match) -> Any:
+    """How many features two sets of these sizes share at least if they match; int64.
+
+    Example:
+        >>> least_shared(np.array([9, 9]), np.array([9, 8]), Match(0.8)).tolist()
+        [8, 8]
+    """
+    a, b = np.asarray(one, np.float64), np.asarray(other, np.float64)
+    reach = match.similarity * (1 - 1e-9)
+    if match.measure == "jaccard":
+        return np.ceil((a + b) * (reach / (1 + reach))).astype(np.int64)
+    base = np.sqrt(a * b) if match.measure == "cosine" else np.minimum(a, b)
+    return np.ceil(base * reach).astype(np.int64)

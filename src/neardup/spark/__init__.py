@@ -1,9 +1,10 @@
 """Beyond one machine: the same documents kept, on Spark 4 or on Sail, its engine without Java.
 
-The flow: `documents` reads and fingerprints on the workers, `classes` collapses equal documents,
-`similar` and `near` find the matches, `components` and `keeping` decide, `outputs` writes. These
-hold the functions that cross the network, over the steps that one machine uses; `engine` plans
-their exchanges with the DataFrame API alone, and `frames` and `files` are the calls.
+The flow, in `workers`: `documents` reads and fingerprints, `classes` collapses equal documents,
+`keys`, `candidates` and `measuring`, or `near`, find the matches, `components`, `keeping` and
+`rounds` decide, `outputs` writes. These hold the functions that cross the network, over the steps
+that one machine uses; `engine`, `matches` and `groups` plan their exchanges with the DataFrame API
+alone; `frames` and `files` are the calls.
 Importing this loads no engine.
 """
 
@@ -16,13 +17,24 @@ from neardup.runtime.lazy import lazily
 if TYPE_CHECKING:
     from neardup.spark.files import dedup_files
     from neardup.spark.frames import dedup, fingerprints, pairs, similar_pairs
+    from neardup.spark.past import export_index, import_index
     from neardup.spark.session import open_session
 
-__all__ = ["dedup", "dedup_files", "fingerprints", "open_session", "pairs", "similar_pairs"]
+__all__ = [
+    "dedup",
+    "dedup_files",
+    "export_index",
+    "fingerprints",
+    "import_index",
+    "open_session",
+    "pairs",
+    "similar_pairs",
+]
 
 _HOMES: Final = {
     "files": ("dedup_files",),
     "frames": ("dedup", "fingerprints", "pairs", "similar_pairs"),
+    "past": ("export_index", "import_index"),
     "session": ("open_session",),
 }
 __getattr__ = lazily(__name__, _HOMES)

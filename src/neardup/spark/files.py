@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import tempfile
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -15,21 +14,25 @@ import pyarrow as pa
 from neardup import errors
 from neardup.documents import InputFormat, OutputSet, open_sources, plan_outputs, write_table
 from neardup.errors import NeardupError, UsageError
+from neardup.pipeline.run.against import Against, ReferenceIndex
 from neardup.pipeline.run.summary import Summary
 from neardup.runtime.progress import Quiet, Stopwatch
 from neardup.similarity.feature_sets import Match
-from neardup.spark.documents import DOCUMENTS, read_files
 from neardup.spark.engine import Engine, Settings
-from neardup.spark.outputs import (
+from neardup.spark.past import past_of_file, write_past
+from neardup.spark.plan import decide
+from neardup.spark.session import check_master, mapped, open_session
+from neardup.spark.workers.documents import DOCUMENTS, read_files, rejects_path
+from neardup.spark.workers.outputs import (
     CLUSTERS,
     DUPLICATES,
     FILE,
+    VIA,
     WRITTEN,
     make_folders,
     part_path,
     write_files,
 )
-from neardup.spark.session import check_master, mapped, open_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -67,9 +70,9 @@ def dedup_files(
     read: ReadOptions,
     master: str = "sail",
     *,
-    parts: int | None = None,
     progress: Progress | None = None,
     input_format: InputFormat | None = None,
+    against: str | None = None,
 ) -> Summary:
     """Remove near-duplicates from files, as `neardup.pipeline.dedup_files` does.
 
@@ -79,9 +82,9 @@ def dedup_files(
         matching: How to decide.
         read: Which fields to read.
         master: As for `open_session`.
-        parts: Partitions; two for each processor unless given, 200 on a cluster.
         progress: Told where the run is.
         input_format: Of all inputs; their extensions and first lines tell unless given.
+        against: Folder of a DurableIndex: what matches one of its documents is dropped.
 
     Raises:
         UsageError: For what only one machine does, a missing engine, or a folder that exists.
@@ -98,35 +101,63 @@ def dedup_files(
         written = stack.enter_context(OutputSet(x for source in sources for x in source.paths))
         _check(sources, outputs, written)
         folder = stack.enter_context(_staging(outputs))
+        if against is not None:
+            _ship_index(against, matching, read, _past_path(folder))
         watch.begin("start")
         session = stack.enter_context(open_session(master))
         stack.enter_context(told())
-        engine = Engine(session, f"{folder}/work", parts or _parts(master))
+        engine = Engine(session, f"{folder}/work", _parts(master))
+        kinds = _kinds(outputs, matching)
+        make_folders(folder, kinds)
         watch.begin("read")
         files = _files_frame(session, sources, engine.parts)
         step = partial(
             read_files, read=read, told=given, recipe=matching.recipe.to_json(), keep=matching.keep,
-            by_features=settings.by_features,
+            by_features=settings.by_features, rejects=folder if "rejects" in kinds else None,
         )  # fmt: skip
         documents = engine.keep(mapped(files, step, DOCUMENTS), "documents", DOCUMENTS)
         watch.begin("match")
         own = documents.where("number >= 0")
-        decided = engine.decide(own, settings).decided
+        names, past = own.select("number", "address"), None
+        if against is not None:
+            ids, past = past_of_file(engine, _past_path(folder), matching)
+            names = names.unionByName(ids.withColumnRenamed("id", "address"))
+        decided = decide(engine, own, settings, past).decided
         watch.begin("write")
-        kinds = [x for x in ("kept", "duplicates", "clusters") if getattr(outputs, x) is not None]
-        make_folders(folder, tuple(kinds))
-        rows = _rows_to_write(files, own, decided)
-        step = partial(write_files, folder=folder, read=read, told=given, kinds=tuple(kinds))
-        counts = mapped(engine.exchange(rows), step, WRITTEN)
-        engine.keep(counts, "written", WRITTEN)
+        rows = _rows_to_write(files, names, decided)
+        step = partial(write_files, folder=folder, read=read, told=given, kinds=kinds)
+        engine.keep(mapped(engine.exchange(rows), step, WRITTEN), "written", WRITTEN)
         total = _counts(documents, decided)
-        _publish(folder, len(sources), outputs, written)
+        _publish(folder, len(sources), outputs, written, matching)
     return _summary(total, sources, outputs, matching, watch)
 
 
+def _kinds(outputs: Outputs, matching: Matching) -> tuple[str, ...]:
+    """What the workers write, a folder for each."""
+    names = ("kept", "duplicates", "clusters", "rejects")
+    kinds = [x for x in names if getattr(outputs, x) is not None]
+    return (*kinds, "via") if matching.policy == "components" else tuple(kinds)
+
+
+def _past_path(folder: str) -> str:
+    return f"{folder}/past.parquet"
+
+
+def _ship_index(against: str, matching: Matching, read: ReadOptions, path: str) -> None:
+    """Write the index's documents where the workers see them."""
+    known = ReferenceIndex(Against(against), matching, read)
+    try:
+        write_past(known, matching.recipe, path)
+    finally:
+        known.close()
+
+
 def _check(sources: Sequence[Source], outputs: Outputs, written: OutputSet) -> None:
-    if outputs.rejects is not None:
-        raise UsageError("--rejects belongs to --engine local: leave it out")
+    if outputs.report is not None:
+        raise UsageError(
+            "--report, --summary belong to --engine local: read the kept and dropped there, or run"
+            " neardup report on the inputs afterwards"
+        )
     for source in sources:
         if source.path is None or source.format == "text":
             raise UsageError(
@@ -158,6 +189,7 @@ def _staging(outputs: Outputs) -> Iterator[str]:
 
 
 def _parts(master: str) -> int:
+    """Partitions: two for each processor here, MOST_PARTS on a cluster."""
     import os
 
     return 2 * (os.cpu_count() or 1) if master.startswith(("sail", "local")) else MOST_PARTS
@@ -182,21 +214,23 @@ def _absolute(path: str) -> str:
     return path if "://" in path else str(Path(path).absolute())
 
 
-def _rows_to_write(files: Any, documents: Any, decided: Any) -> Any:
+def _rows_to_write(files: Any, names: Any, decided: Any) -> Any:
     """DECIDED: what each file's task needs to write, sent by the file's place."""
-    names = documents.select("number", "address")
     kept = names.selectExpr("number AS kept_by", "address AS kept")
     label = names.selectExpr("number AS label", "address AS label_name")
-    rows = decided.join(kept, "kept_by").join(label, "label").selectExpr(
+    way = names.selectExpr("number AS via_number", "address AS via")
+    decided = decided.withColumnRenamed("via", "via_number")
+    rows = decided.join(kept, "kept_by").join(label, "label").join(way, "via_number").selectExpr(
         "shiftright(number, 40) AS p", "CAST(NULL AS string) AS path",
         "CAST(NULL AS string) AS name", "CAST(NULL AS string) AS format",
         "CAST(NULL AS string) AS relative", "number", "number != kept_by AS dropped", "kept",
-        "label_name AS label", "distance", "similarity",
+        "label_name AS label", "distance", "similarity", "via",
     )  # fmt: skip
     heads = files.selectExpr(
         "rank AS p", "path", "name", "format", "relative", "CAST(-1 AS long) AS number",
         "false AS dropped", "CAST(NULL AS string) AS kept", "CAST(NULL AS string) AS label",
         "CAST(NULL AS int) AS distance", "CAST(NULL AS double) AS similarity",
+        "CAST(NULL AS string) AS via",
     )  # fmt: skip
     return heads.unionByName(rows)
 
@@ -213,16 +247,30 @@ def _counts(documents: Any, decided: Any) -> dict[str, int]:
     return {**row.asDict(), **other.asDict()}
 
 
-def _publish(folder: str, files: int, outputs: Outputs, written: OutputSet) -> None:
-    """Join the files' parts in order, and let all outputs appear."""
-    for kind, schema in (("duplicates", DUPLICATES), ("clusters", CLUSTERS)):
+def _publish(
+    folder: str, files: int, outputs: Outputs, written: OutputSet, matching: Matching
+) -> None:
+    """Join the files' parts in order, and let all outputs appear, or none."""
+    duplicates = DUPLICATES.append(VIA) if matching.policy == "components" else DUPLICATES
+    for kind, schema in (("duplicates", duplicates), ("clusters", CLUSTERS)):
         path = getattr(outputs, kind)
         if path is not None:
             write_table(
                 written, path, schema, _parts_of(folder, kind, files), csv_safe=outputs.csv_safe
             )
+    if outputs.rejects is not None:
+        joined = written.create(outputs.rejects)
+        for rank in range(files):
+            joined.write(Path(rejects_path(folder, rank)).read_bytes())
     if outputs.kept is not None:
-        shutil.move(f"{folder}/kept", outputs.kept.rstrip("/"))
+        kept, target = Path(folder, "kept"), Path(outputs.kept.rstrip("/"))
+        kept.rename(target)
+        try:
+            written.commit()
+        except BaseException:
+            target.rename(kept)
+            raise
+        return
     written.commit()
 
 

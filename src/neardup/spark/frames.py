@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import shutil
 import tempfile
 from dataclasses import replace
@@ -12,10 +13,17 @@ from typing import TYPE_CHECKING, Any
 from neardup.errors import DataError, UsageError
 from neardup.fingerprinting.recipe import Recipe
 from neardup.pipeline.run.matching import Matching
-from neardup.spark.documents import DOCUMENTS, codes_to_documents, fingerprinted, texts_to_documents
 from neardup.spark.engine import Engine
 from neardup.spark.files import settings_of, told
+from neardup.spark.past import numbered_past, past_of_file
+from neardup.spark.plan import decide, edges_of
 from neardup.spark.session import mapped
+from neardup.spark.workers.documents import (
+    DOCUMENTS,
+    codes_to_documents,
+    fingerprinted,
+    texts_to_documents,
+)
 
 if TYPE_CHECKING:
     from neardup.spark.engine import Settings
@@ -140,6 +148,7 @@ def dedup(  # noqa: PLR0913
     keep: str = "first",
     policy: str = "greedy",
     within: str | None = None,
+    against: Any = None,
     work: str | None = None,
     parts: int | None = None,
 ) -> Any:
@@ -159,6 +168,9 @@ def dedup(  # noqa: PLR0913
         keep: "first", "last", "longest", "max:FIELD" or "min:FIELD".
         policy: "greedy" or "components".
         within: Column that documents must have in common.
+        against: Documents that came before, and stay: a DataFrame with the same columns, in the
+            order of its ids, or the path of a file of `export_index`. What matches one of them is
+            dropped for the first that it matches.
         work: Folder that the engine and its workers see, for what is written between the steps,
             and where the result is read from; a temporary one of this machine unless given, which
             goes when the process ends.
@@ -166,7 +178,8 @@ def dedup(  # noqa: PLR0913
 
     Returns:
         DataFrame of id, kept (boolean), kept_id, distance, similarity (both null unless dropped;
-        similarity is null without features) and cluster (the id that names the group).
+        similarity is null without features) and cluster (the id that names the group). With policy
+        "components" also via: the next document on a way of matches to the one kept.
 
     Raises:
         UsageError: For a missing column, or options that are wrong.
@@ -182,17 +195,40 @@ def dedup(  # noqa: PLR0913
         engine = _engine(df, work, parts)
         numbered = _numbered_texts(engine, df, matching, (text, id, order_by, within))
         documents = engine.keep(_documents(numbered, matching), "documents", DOCUMENTS)
-        decided = engine.decide(documents, settings).decided
+        past = None
+        if against is not None:
+            past = _past(engine, against, matching, (text, id, None, within))
+        decided = decide(engine, documents, settings, None if past is None else past[1]).decided
         ids = numbered.select("number", "id")
-        kept = ids.selectExpr("number AS kept_by", "id AS kept_id")
-        cluster = ids.selectExpr("number AS label", "id AS cluster")
-        found = decided.join(kept, "kept_by").join(cluster, "label").selectExpr(
-            "number", "kept_by", "kept_id", "distance", "similarity", "cluster"
-        )  # fmt: skip
-        return ids.join(found, "number", "left").selectExpr(
-            "id", "coalesce(number = kept_by, true) AS kept", "coalesce(kept_id, id) AS kept_id",
-            "distance", "similarity", "coalesce(cluster, id) AS cluster",
-        )  # fmt: skip
+        names = ids if past is None else ids.unionByName(past[0])
+        kept = names.selectExpr("number AS kept_by", "id AS kept_id")
+        cluster = names.selectExpr("number AS label", "id AS cluster")
+        found = decided.join(kept, "kept_by").join(cluster, "label")
+        columns = ["id", "coalesce(number = kept_by, true) AS kept",
+                   "coalesce(kept_id, id) AS kept_id", "distance", "similarity",
+                   "coalesce(cluster, id) AS cluster"]  # fmt: skip
+        if policy == "components":
+            via = names.selectExpr("number AS via", "id AS via_id")
+            found = found.join(via, "via")
+            columns.append("CASE WHEN number = kept_by THEN NULL ELSE via_id END AS via")
+        found = found.drop("via", "label", "score", "kept_score")
+        return ids.join(found, "number", "left").selectExpr(*columns)
+
+
+def _past(
+    engine: Engine, against: Any, matching: Matching, names: tuple[str, str, str | None, str | None]
+) -> tuple[Any, Any]:
+    if matching.policy != "greedy":
+        raise UsageError("policy components joins all that matches: against needs greedy")
+    if isinstance(against, str | os.PathLike):
+        if names[3] is not None:
+            raise UsageError(f"within {names[3]!r}: an exported index does not know that column")
+        return past_of_file(engine, os.fspath(against), matching)
+    _check_columns(against, names[0], names[1], *(x for x in names[3:] if x))
+    same = replace(matching, keep="first")
+    numbered = _numbered_texts(engine, against, same, names)
+    documents = engine.keep(_documents(numbered, same), "past", DOCUMENTS)
+    return numbered_past(numbered, documents)
 
 
 def _engine(df: Any, work: str | None, parts: int | None) -> Engine:
@@ -275,7 +311,7 @@ def _documents(numbered: Any, matching: Matching) -> Any:
 
 
 def _named_pairs(engine: Engine, documents: Any, numbered: Any, settings: Settings) -> Any:
-    found = engine.edges(engine.keep(documents, "documents", DOCUMENTS), settings)
+    found = edges_of(engine, engine.keep(documents, "documents", DOCUMENTS), settings)
     ids = numbered.select("number", "id")
     left = ids.selectExpr("number AS left", "id AS left_id")
     right = ids.selectExpr("number AS right", "id AS right_id")

@@ -173,7 +173,7 @@ def dedup(
     if against is not None and dry_run:
         raise UsageError("--dry-run plans a run without an index: leave out --against")
     skip = shared.skip_errors(on_error, rejects)
-    _check_engine(engine, master, {"--resume": resume, "--against": against, "--dry-run": dry_run})
+    _check_engine(engine, master, {"--resume": resume, "--update": update, "--dry-run": dry_run})
 
     from neardup.cli.screen import print_estimate, print_summary, print_warning, progress, warm_up
     from neardup.documents import InputFormat, ReadOptions
@@ -205,8 +205,9 @@ def dedup(
         with progress() as shown:
             url = master or "sail"
             done = spark.dedup_files(
-                inputs, outputs, matching, read, url, progress=shown, input_format=told
-            )
+                inputs, outputs, matching, read, url, progress=shown, input_format=told,
+                against=against,
+            )  # fmt: skip
         print_summary(done, json)
         return
     with progress() as shown:

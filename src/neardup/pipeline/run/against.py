@@ -30,6 +30,8 @@ from neardup.pipeline.run.matching import Grouping, References
 from neardup.runtime.storage.spool import FeatureSpool
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from neardup.documents import ReadOptions
     from neardup.pipeline.run.collection import Collection
     from neardup.pipeline.run.matching import Matching
@@ -165,13 +167,10 @@ class ReferenceIndex:
     def _by_features(self, collection: Collection, values: Any) -> Grouping:
         n = len(values)
         ids = []
-        for names, codes, contents in self._seen.documents():
+        for names, codes, features in self.documents():
             ids.append(names)
-            self._check_contents(names, contents)
-            if self.index.store == "text":
-                contents = self._features(contents)  # noqa: PLW2901
-            counts = np.array([len(each) for each in contents], np.int64)
-            collection.add_references(codes, np.concatenate([_NONE, *contents]), counts)
+            counts = np.array([len(each) for each in features], np.int64)
+            collection.add_references(codes, np.concatenate([_NONE, *features]), counts)
         theirs = collection.known_values()
         empty = np.concatenate([np.ma.getmaskarray(values), np.zeros(theirs.shape, bool)])
         whole = np.ma.MaskedArray(np.concatenate([np.ma.getdata(values), theirs]), empty)
@@ -183,6 +182,15 @@ class ReferenceIndex:
         kept_by[rows] = n + places
         chosen = pa.concat_arrays(ids).take(pa.array(named)) if ids else pa.array([], pa.string())
         return Grouping(kept_by, kept_by, similarity, References(chosen, theirs[named]))
+
+    def documents(self) -> Iterator[tuple[Any, Any, Any]]:
+        """Some documents at a time, from the first: ids, fingerprints, and features if kept."""
+        for names, codes, contents in self._seen.documents():
+            features: Any = None
+            if self.index.store != "none":
+                self._check_contents(names, contents)
+                features = self._features(contents) if self.index.store == "text" else contents
+            yield names, codes, features
 
     def _check_contents(self, names: Any, contents: list[Any]) -> None:
         lost = next((i for i, each in enumerate(contents) if each is None), None)

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from neardup.documents import OutputSet, Rejects, open_sources, write_outputs, write_table
 from neardup.documents.addresses import Addresses
-from neardup.spark.documents import ROW_BITS
-from neardup.spark.tables import arrays_of, whole
+from neardup.spark.workers.documents import ROW_BITS
+from neardup.spark.workers.tables import arrays_of, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,6 +24,7 @@ __all__ = [
     "DECIDED",
     "DUPLICATES",
     "FILE",
+    "VIA",
     "WRITTEN",
     "make_folders",
     "part_path",
@@ -33,7 +34,7 @@ __all__ = [
 FILE: Final = "path string, name string, format string, relative string"
 DECIDED: Final = (
     f"p long, {FILE}, number long, dropped boolean, kept string, label string, distance int,"
-    " similarity double"
+    " similarity double, via string"
 )
 """A row of a file (`path` is set), or of one of its documents that matches another."""
 
@@ -48,6 +49,7 @@ DUPLICATES: Final = pa.schema(
         ("cluster", pa.large_string()),
     ]
 )
+VIA: Final = pa.field("via", pa.large_string())
 CLUSTERS: Final = pa.schema(
     [("id", pa.large_string()), ("cluster", pa.large_string()), ("kept", pa.bool_())]
 )
@@ -74,7 +76,7 @@ def write_files(
         folder: With a folder for each of `kinds`.
         read: As the files were read.
         told: Of their format, likewise.
-        kinds: What to write: "kept", "duplicates", "clusters".
+        kinds: What to write: "kept", "duplicates" (with "via": the column), "clusters".
     """
     table = whole(batches)
     if table is None:
@@ -109,9 +111,10 @@ def _write_file(
             if "kept" in kinds:
                 write_outputs([source], [keep], f"{folder}/kept/", written)
             if "duplicates" in kinds:
-                rows = _duplicates(found.filter(pa.array(dropped)), addresses, places[dropped])
+                gone = found.filter(pa.array(dropped))
+                rows = _duplicates(gone, addresses, places[dropped], with_via="via" in kinds)
                 path = part_path(folder, "duplicates", rank)
-                write_table(written, path, DUPLICATES, rows.to_batches())
+                write_table(written, path, rows.schema, rows.to_batches())
             if "clusters" in kinds:
                 rows = _clusters(found, addresses, places, keep)
                 path = part_path(folder, "clusters", rank)
@@ -122,11 +125,12 @@ def _write_file(
     return int(keep.sum()), int(dropped.sum())
 
 
-def _duplicates(found: pa.Table, addresses: Addresses, places: Any) -> pa.Table:
-    columns = [found.column(x) for x in ("kept", "distance", "similarity", "label")]
+def _duplicates(found: pa.Table, addresses: Addresses, places: Any, *, with_via: bool) -> pa.Table:
+    schema = DUPLICATES.append(VIA) if with_via else DUPLICATES
     named = pa.chunked_array([addresses.of(places)]) if len(places) else pa.nulls(0)
-    arrays = [named.cast(pa.large_string()), *columns]
-    return pa.table(arrays, DUPLICATES.names).cast(DUPLICATES)
+    names = {"dropped": named.cast(pa.large_string()), "cluster": found.column("label")}
+    arrays = [names.get(x) or found.column(x) for x in schema.names]
+    return pa.table(arrays, schema.names).cast(schema)
 
 
 def _clusters(found: pa.Table, addresses: Addresses, places: Any, keep: Any) -> pa.Table:

@@ -7,10 +7,22 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from neardup.similarity.feature_sets import FeatureSets
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["ROWS_A_BATCH", "arrays_of", "batches_of", "binary", "flat", "part_of", "whole"]
+__all__ = [
+    "ROWS_A_BATCH",
+    "arrays_of",
+    "batches_of",
+    "binary",
+    "flat",
+    "mixed",
+    "part_of",
+    "sets_of",
+    "whole",
+]
 
 ROWS_A_BATCH: Final = 1 << 15
 _MIX: Final = np.uint64(0xD6E8FEB86659FD93)
@@ -23,9 +35,14 @@ def part_of(numbers: Any, parts: int) -> Any:
         >>> part_of(np.array([7, 7, 8]), 1).tolist()
         [0, 0, 0]
     """
-    mixed = np.asarray(numbers).view(np.uint64) * _MIX
-    mixed ^= mixed >> np.uint64(32)
-    return ((mixed * _MIX >> np.uint64(33)) % np.uint64(parts)).astype(np.int32)
+    return ((mixed(numbers) >> np.uint64(33)) % np.uint64(parts)).astype(np.int32)
+
+
+def mixed(numbers: Any) -> Any:
+    """Each number (any 64-bit integer) with its bits spread; uint64."""
+    found = np.asarray(numbers).view(np.uint64) * _MIX
+    found ^= found >> np.uint64(32)
+    return found * _MIX
 
 
 def whole(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:
@@ -78,3 +95,12 @@ def flat(column: Any) -> tuple[Any, Any]:
         return np.zeros(0, np.uint64), np.zeros(len(cells) + 1, np.int64)
     held = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]].tobytes()
     return np.frombuffer(held, "<u8"), (ends - ends[0]) // 8
+
+
+def sets_of(documents: pa.Table | pa.RecordBatch) -> tuple[Any, FeatureSets, Any]:
+    """Numbers, feature sets and codes of documents that have features."""
+    (numbers,) = arrays_of(documents, "number")
+    features, offsets = flat(documents.column("features"))
+    codes = flat(documents.column("codes"))[0]
+    codes = codes.reshape(len(numbers), -1) if len(numbers) else np.zeros((0, 1), np.uint64)
+    return numbers, FeatureSets(features, offsets, codes), codes

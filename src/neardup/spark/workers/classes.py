@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from neardup.spark.tables import arrays_of, batches_of, part_of, whole
+from neardup.spark.workers.tables import arrays_of, batches_of, part_of, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["CLASSES", "DIGESTS", "collapse", "digests", "first_in_order", "order_of"]
+__all__ = ["CLASSES", "DIGESTS", "PAST", "collapse", "digests", "first_in_order", "order_of"]
 
 DIGESTS: Final = "p int, digest binary, number long, score double"
 CLASSES: Final = "number long, stands long, score double, stands_score double"
 """For each document with features the one of highest priority that equals it."""
+
+PAST: Final = 1 << 62
+"""Numbers of documents that came before, and stay, begin here."""
 
 
 def digests(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.RecordBatch]:
@@ -51,13 +54,16 @@ def _digest(code: bytes, features: bytes, within: str | None) -> bytes:
 def order_of(keep: str, score: Any, numbers: Any) -> Any:
     """Places from the highest priority to the lowest; NaN scores come last, ties by number.
 
+    Documents of the past, whose numbers begin at PAST, come before all.
+
     Example:
         >>> order_of("first", np.array([np.nan, 1.0, 1.0]), np.array([0, 2, 1])).tolist()
         [2, 1, 0]
     """
+    is_own = numbers < PAST
     if keep == "last":
-        return np.argsort(-numbers, kind="stable")
-    return np.lexsort((numbers, score))
+        return np.lexsort((np.where(is_own, -numbers, numbers), is_own))
+    return np.lexsort((numbers, np.where(is_own, score, 0), is_own))
 
 
 def first_in_order(groups: Any, order: Any) -> Any:

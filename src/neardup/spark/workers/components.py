@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from neardup.spark.tables import arrays_of, batches_of, part_of, whole
+from neardup.spark.workers.tables import arrays_of, batches_of, part_of, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

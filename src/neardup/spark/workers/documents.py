@@ -14,7 +14,7 @@ from neardup.documents.addresses import Addresses
 from neardup.fingerprinting.fingerprints import Fingerprinter
 from neardup.fingerprinting.recipe import Recipe
 from neardup.runtime.storage.spool import FeatureSpool
-from neardup.spark.tables import arrays_of, binary
+from neardup.spark.workers.tables import arrays_of, binary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,6 +27,7 @@ __all__ = [
     "codes_to_documents",
     "fingerprinted",
     "read_files",
+    "rejects_path",
     "texts_to_documents",
 ]
 
@@ -50,20 +51,32 @@ def read_files(
     recipe: str,
     keep: str,
     by_features: bool,
+    rejects: str | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Read the files named in `rank`, `path`, `name` and `format`; gives DOCUMENTS."""
+    """Read the files named in `rank`, `path`, `name` and `format`; gives DOCUMENTS.
+
+    With `rejects`, a folder, the bad records of each file go to its own `rejects_path`.
+    """
     made = Recipe.from_json(recipe)
     for batch in batches:
         for file in batch.to_pylist():
             file["told"] = replace(told, name=file["format"])
-            yield from _read_file(file, read, made, keep, by_features)
+            path = None if rejects is None else rejects_path(rejects, file["rank"])
+            with Rejects(path) as refused:
+                yield from _read_file(file, read, made, (keep, by_features), refused)
+
+
+def rejects_path(folder: str, rank: int) -> str:
+    """Where the bad records of a file are."""
+    return f"{folder}/rejects/{rank:010}.jsonl"
 
 
 def _read_file(
-    file: dict[str, Any], read: ReadOptions, recipe: Recipe, keep: str, by_features: bool
+    file: dict[str, Any], read: ReadOptions, recipe: Recipe, how: tuple[str, bool], rejects: Rejects
 ) -> Iterator[pa.RecordBatch]:
     (source,) = open_sources([file["path"]], None, file["told"])
-    first, row, rejects = file["rank"] << ROW_BITS, 0, Rejects(None)
+    source.name = file["name"]
+    (keep, by_features), first, row = how, file["rank"] << ROW_BITS, 0
     try:
         for batch in source.batches(read, rejects):
             addresses = Addresses([file["name"]])

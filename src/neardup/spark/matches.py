@@ -1,0 +1,149 @@
+"""Which documents match: keys or blocks sent to tasks that a plan made from counts has cut.
+
+By similarity: counts of features, keys under one order, pairs that share one, each measured where
+the features of both are sent. By distance: each fingerprint once for each block. Of a key or block
+that many have, every two pieces meet in a task of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from neardup.spark.session import mapped
+from neardup.spark.workers import candidates, keys, measuring, near
+from neardup.spark.workers.documents import DOCUMENTS
+
+if TYPE_CHECKING:
+    from neardup.similarity.feature_sets import Match
+    from neardup.spark.engine import Engine, Settings
+
+__all__ = ["Matches"]
+
+LEAST_CELL_BITS: Final = 10
+MOST_CELL_BITS: Final = 24
+MOST_PIECES: Final = 1 << 10
+_NAMES: Final = [name.split()[0] for name in DOCUMENTS.split(", ")]
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Finds the matches among DOCUMENTS that stand for themselves, or some of them.
+
+    Args:
+        engine: Where.
+        documents: DOCUMENTS that were kept.
+        rows: Their keys (KEYS), or by distance the documents again.
+        settings: When two match.
+    """
+
+    engine: Engine
+    documents: Any
+    rows: Any
+    settings: Settings
+
+    @classmethod
+    def of(cls, engine: Engine, documents: Any, settings: Settings) -> Matches:
+        """Choose the keys of documents, under one order for all; runs."""
+        documents = engine.keep(documents.select(*_NAMES), "standing", DOCUMENTS)
+        if not settings.by_features:
+            return cls(engine, documents, documents, settings)
+        step = partial(keys.keys_of, cells=_cells(documents), match=settings.match)
+        return cls(
+            engine, documents, engine.keep(mapped(documents, step, keys.KEYS), "keys", keys.KEYS),
+            settings,
+        )  # fmt: skip
+
+    def among(self, numbers: Any = None) -> Any:
+        """Every pair that matches, of all documents or of those numbers: EDGES, lazily."""
+        rows = self.rows
+        if numbers is not None:
+            rows = rows.join(numbers.select("number"), "number", "left_semi")
+        return self._found(rows)
+
+    def between(self, roles: Any) -> Any:
+        """Every match of a document that leads with one that does not: EDGES, the leader left.
+
+        Args:
+            roles: Of `number` and `leads`.
+        """
+        return self._found(self.rows.join(roles, "number"))
+
+    def candidates_of(self, numbers: Any = None) -> int:
+        """How many pairs heavy keys alone would bring about, at most; by similarity."""
+        rows = self.rows
+        if numbers is not None:
+            rows = rows.join(numbers.select("number"), "number", "left_semi")
+        loads = _loads(rows)
+        heavy = loads[loads > self.engine.limits.of_key]
+        return sum(load * (load - 1) // 2 for load in heavy.tolist())
+
+    def _found(self, rows: Any) -> Any:
+        settings, engine, leads = self.settings, self.engine, "leads" in rows.columns
+        if settings.by_features:
+            plan = _heavy(rows, engine.limits.of_key)
+            step = partial(keys.routed, heavy=plan, parts=engine.parts, carried=keys.CARRIED)
+            sent = engine.exchange(mapped(rows, step, keys.POSTINGS))
+            listed = mapped(
+                sent,
+                partial(candidates.candidates, match=settings.match, leads=leads),
+                candidates.PAIRS,
+            )
+            pairs = engine.keep(listed.distinct(), "pairs", candidates.PAIRS)
+            return measured(engine, pairs, self.documents, settings.match, settings.measure)
+        near_by: dict[str, Any] = {"distance": settings.match.distance or 0, "bits": settings.bits}
+        schema = near.BLOCKS + (", leads boolean" if leads else "")
+        blocks = mapped(rows, partial(near.blocks_of, **near_by), schema)
+        plan = _heavy(blocks, engine.limits.of_block)
+        step = partial(keys.routed, heavy=plan, parts=engine.parts, carried=near.CARRIED)
+        sent = engine.exchange(mapped(blocks, step, near.ROUTED))
+        return mapped(sent, partial(near.near_pairs, leads=leads, **near_by), measuring.EDGES)
+
+
+def measured(engine: Engine, pairs: Any, documents: Any, match: Match | None, measure: str) -> Any:
+    """Measure pairs where the documents that they name are sent: EDGES.
+
+    Args:
+        engine: Where.
+        pairs: Of `left` and `right`.
+        documents: DOCUMENTS.
+        match: Give only pairs that match; None: all.
+        measure: Of the similarity; "" for none.
+    """
+    wanted = mapped(pairs, partial(measuring.requests, parts=engine.parts), measuring.REQUESTS)
+    sent = wanted.distinct().join(documents, "number")
+    columns = ("score", "within", "codes", "features")
+    sent = sent.selectExpr("p", "number", "CAST(NULL AS long) AS right", *columns)
+    asked = mapped(pairs, partial(measuring.asked, parts=engine.parts), measuring.ASKED)
+    kinds = ("double", "string", "binary", "binary")
+    nulls = [f"CAST(NULL AS {k}) AS {c}" for c, k in zip(columns, kinds, strict=True)]
+    both = sent.unionByName(asked.selectExpr("p", "number", "right", *nulls))
+    step = partial(measuring.measure, match=match, measure_name=measure)
+    return mapped(engine.exchange(both), step, measuring.EDGES)
+
+
+def _cells(documents: Any) -> bytes:
+    """In how many documents each feature is, in hashed cells: a byte for each."""
+    (row,) = documents.selectExpr("sum(octet_length(features)) AS bytes").collect()
+    bits = (int(row["bytes"] or 0) // 4).bit_length()
+    bits = max(LEAST_CELL_BITS, min(MOST_CELL_BITS, bits))
+    counted = mapped(documents, partial(keys.cells_of, bits=bits), keys.CELLS)
+    merged = mapped(counted.repartition(1), partial(keys.merged_cells, bits=bits), keys.CELLS)
+    rows = merged.collect()
+    return bytes(rows[0]["cells"]) if rows else bytes(1 << bits)
+
+
+def _loads(rows: Any) -> Any:
+    """How many rows there are of the keys of each cell; int64."""
+    counted = mapped(rows.select("key"), keys.loads_of, keys.LOADS)
+    found = mapped(counted.repartition(1), keys.merged_loads, keys.LOADS).collect()
+    return np.frombuffer(bytes(found[0]["loads"]), np.int64) if found else np.zeros(0, np.int64)
+
+
+def _heavy(rows: Any, most: int) -> keys.Heavy:
+    loads = _loads(rows)
+    cells = np.flatnonzero(loads > most)
+    return keys.Heavy(cells, np.minimum(-(-loads[cells] // most), MOST_PIECES))

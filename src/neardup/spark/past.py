@@ -1,0 +1,193 @@
+"""Documents that came before: a DataFrame of texts, or an index as a Parquet file.
+
+The file has `place` (long, from the first that was added), `id`, `codes` and `features` (uint64s as
+bytes, little-endian; features are null where the index keeps none), and the recipe in its metadata.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from neardup.documents import OutputSet, ReadOptions
+from neardup.errors import DataError, FileError, RecipeError, UsageError
+from neardup.fingerprinting.recipe import Recipe
+from neardup.index.durable.index import DurableIndex
+from neardup.pipeline.run.against import Against, ReferenceIndex
+from neardup.pipeline.run.matching import Matching
+from neardup.spark.session import mapped
+from neardup.spark.workers.classes import PAST
+from neardup.spark.workers.documents import DOCUMENTS
+from neardup.spark.workers.tables import binary, flat
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from os import PathLike
+
+    from neardup.spark.engine import Engine
+
+__all__ = ["export_index", "import_index", "numbered_past", "past_of_file", "write_past"]
+
+SCHEMA: Final = pa.schema(
+    [("place", pa.int64()), ("id", pa.string()), ("codes", pa.binary()), ("features", pa.binary())]
+)
+_COLUMNS: Final = "place long, id string, codes binary, features binary"
+_RECIPE: Final = b"neardup:recipe"
+_BITS: Final = b"neardup:bits"
+
+
+def export_index(index: str | PathLike[str], path: str | PathLike[str]) -> int:
+    """Write a durable index by distance as a Parquet file, for `dedup(against=)` on Spark.
+
+    Args:
+        index: Its folder.
+        path: The file, which appears when it is whole.
+
+    Returns:
+        How many documents it has.
+
+    Raises:
+        UsageError: If it has no recipe, or is by similarity.
+        FileError, DataError: As `DurableIndex.open`.
+    """
+    with DurableIndex.open(index, create=False, readonly=True) as opened:
+        if opened.recipe is None or hasattr(opened, "similarity"):
+            raise UsageError(
+                f"{index} has no recipe or is by similarity: export one of fingerprints that was"
+                " made with a recipe"
+            )
+        recipe, distance = opened.recipe, opened.distance
+    matching = Matching(distance=min(distance, recipe.bits - 1), recipe=recipe)
+    known = ReferenceIndex(Against(str(index)), matching, ReadOptions())
+    try:
+        return write_past(known, recipe, str(path))
+    finally:
+        known.close()
+
+
+def write_past(known: ReferenceIndex, recipe: Recipe, path: str) -> int:
+    """Write the documents of an index as SCHEMA; some are held at a time."""
+    told = {_RECIPE: recipe.to_json().encode(), _BITS: str(recipe.bits).encode()}
+    schema, place = SCHEMA.with_metadata(told), 0
+    with OutputSet() as outputs:
+        file = outputs.create(path)
+        with pq.ParquetWriter(pa.PythonFile(file, "w"), schema) as writer:
+            for names, codes, features in known.documents():
+                count = len(names)
+                width = codes.shape[1]
+                data = pa.nulls(count, pa.binary())
+                if features is not None:
+                    ends = np.append(0, np.cumsum([len(each) for each in features]))
+                    none = np.zeros(0, np.uint64)
+                    data = binary(np.concatenate([none, *features]), ends)
+                columns = [
+                    pa.array(np.arange(place, place + count)),
+                    names.cast(pa.string()),
+                    binary(codes.reshape(-1), np.arange(count + 1) * width),
+                    data,
+                ]
+                writer.write_table(pa.table(columns, schema=schema))
+                place += count
+        outputs.commit()
+    return place
+
+
+def import_index(path: str | PathLike[str], index: str | PathLike[str], distance: int = 3) -> int:
+    """Make a durable index of a file that `export_index` wrote.
+
+    Args:
+        path: The file.
+        index: Folder that is not there yet.
+        distance: Largest distance of a query.
+
+    Returns:
+        How many documents it has.
+
+    Raises:
+        DataError: If the file is none of these.
+        FileError: If the file cannot be read, or the folder exists.
+    """
+    recipe = _recipe_of(str(path))
+    with pq.ParquetFile(path) as file:
+        tables = file.iter_batches()
+        first = next(tables, None)
+        store = "none" if first is None or first.column("features").null_count else "features"
+        with DurableIndex.create(index, distance, recipe=recipe, store=store) as made:
+            batch = first
+            while batch is not None:
+                codes = flat(batch.column("codes"))[0].reshape(len(batch), -1)
+                if store == "none":
+                    made.add(batch.column("id"), codes)
+                else:
+                    values, ends = flat(batch.column("features"))
+                    made.add(batch.column("id"), codes, np.split(values, ends[1:-1]))
+                batch = next(tables, None)
+            made.commit()
+            return len(made)
+
+
+def past_of_file(engine: Engine, path: str, matching: Matching) -> tuple[Any, Any]:
+    """Read a file of `export_index`: (number, id), and DOCUMENTS.
+
+    Raises:
+        RecipeError: If its recipe is another.
+        UsageError: If it has no features, which the matching needs.
+    """
+    recipe = _recipe_of(path)
+    if recipe.digest != matching.recipe.digest:
+        raise RecipeError(
+            f"{path} has recipe {recipe.digest}, the run {matching.recipe.digest}: fingerprints of"
+            " two recipes cannot be compared; give the options that the index was made with"
+        )
+    rows = engine.session.read.schema(_COLUMNS).parquet(path)
+    if matching.by_features and rows.where("features IS NULL").limit(1).count():
+        raise UsageError(
+            f"{path} keeps fingerprints only, from which no similarity can be computed: give a"
+            " distance without verify, or export an index that was made with --store features"
+        )
+    documents = mapped(rows.drop("id"), past_to_documents, DOCUMENTS)
+    ids = rows.selectExpr(f"place + {PAST} AS number", "id")
+    return ids, engine.keep(documents, "past", DOCUMENTS)
+
+
+def past_to_documents(batches: Any) -> Iterator[pa.RecordBatch]:
+    """Make rows of `place`, `codes` and `features` DOCUMENTS; features in ascending order."""
+    for batch in batches:
+        count = len(batch)
+        features, ends = flat(batch.column("features").fill_null(b""))
+        owner = np.repeat(np.arange(count), np.diff(ends))
+        columns = {
+            "number": batch.column("place").to_numpy() + PAST,
+            "address": pa.nulls(count, pa.string()),
+            "score": np.zeros(count),
+            "within": pa.nulls(count, pa.string()),
+            "codes": batch.column("codes"),
+            "features": binary(features[np.lexsort((features, owner))], ends),
+            "rejected": np.zeros(count, np.int64),
+        }
+        yield pa.record_batch(columns)
+
+
+def numbered_past(numbered: Any, documents: Any) -> tuple[Any, Any]:
+    """Let documents of a DataFrame (`number` and `id`; DOCUMENTS) have come before."""
+    ids = numbered.selectExpr(f"number + {PAST} AS number", "id")
+    columns = [name.split()[0] for name in DOCUMENTS.split(", ")]
+    made = documents.selectExpr(*(
+        f"number + {PAST} AS number" if name == "number" else name for name in columns
+    ))  # fmt: skip
+    return ids, made
+
+
+def _recipe_of(path: str) -> Recipe:
+    try:
+        told = pq.read_schema(path).metadata or {}
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error}; name a file of export_index") from None
+    except pa.ArrowInvalid as error:
+        raise DataError(f"{path} is no Parquet file: {error}") from None
+    if _RECIPE not in told:
+        raise DataError(f"{path} was not written by export_index: it names no recipe")
+    return Recipe.from_json(told[_RECIPE])

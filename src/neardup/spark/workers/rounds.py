@@ -1,0 +1,192 @@
+"""On the workers: a component that is too large for one task, a part or a step at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.spark.workers.classes import order_of
+from neardup.spark.workers.keeping import greedy, range_of
+from neardup.spark.workers.tables import arrays_of, batches_of, mixed, part_of, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = [
+    "BEST",
+    "DROPPED",
+    "MEMBER",
+    "NODES",
+    "RANGED",
+    "SAMPLE",
+    "STEPS",
+    "VIA",
+    "best",
+    "greedy_range",
+    "in_order",
+    "lowest",
+    "lowest_of",
+    "nearest",
+    "oriented",
+    "sample",
+    "steps",
+]
+
+BEST: Final = "number long, score double"
+SAMPLE: Final = "number long, score double, by long"
+SAMPLED: Final = 1 << 13
+RANGED: Final = (
+    "early long, early_score double, late long, late_score double, early_range int, late_range int"
+)
+DROPPED: Final = "number long, kept_by long, score double, kept_score double"
+MEMBER: Final = "p int, number long, stands long, score double"
+NODES: Final = "number long, stands long, score double, lowest long"
+STEPS: Final = "p int, number long, cost int, via long"
+VIA: Final = "number long, via long"
+
+
+def sample(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The SAMPLED rows of the smallest hashes; gives SAMPLE.
+
+    From rows of `number` and `score`, or RANGED, whose later ends are taken, or of SAMPLE.
+    """
+    held = [np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64)]
+    for batch in batches:
+        if "late" in batch.schema.names:
+            early, numbers, score = arrays_of(batch, "early", "late", "late_score")
+            by = (mixed(early) + mixed(mixed(numbers))).view(np.int64)
+        else:
+            numbers, score = arrays_of(batch, "number", "score")
+            by = arrays_of(batch, "by")[0] if "by" in batch.schema.names else mixed(numbers)
+        given = numbers, score, by.view(np.int64)
+        both = [np.concatenate(pair) for pair in zip(held, given, strict=True)]
+        chosen = np.lexsort((both[0], both[2]))[:SAMPLED]
+        held = [column[chosen] for column in both]
+    yield from batches_of(pa.table(dict(zip(("number", "score", "by"), held, strict=True))))
+
+
+def in_order(rows: pa.Table, keep: str) -> list[tuple[float, int]]:
+    """A sample as pairs of score and number, in the order of priority."""
+    numbers, score = arrays_of(rows, "number", "score")
+    order = order_of(keep, score, numbers)
+    return list(zip(score[order].tolist(), numbers[order].tolist(), strict=True))
+
+
+def oriented(
+    batches: Iterable[pa.RecordBatch], cuts: list[tuple[float, int]], keep: str
+) -> Iterator[pa.RecordBatch]:
+    """Tell the earlier end of each link by priority, and the ranges of both; gives RANGED."""
+    for batch in batches:
+        left, right = arrays_of(batch, "left", "right")
+        scores = arrays_of(batch, "left_score", "right_score")
+        ends, score = np.concatenate([left, right]), np.concatenate(scores)
+        rank = np.empty(len(ends), np.int64)
+        rank[order_of(keep, score, ends)] = np.arange(len(ends))
+        ranges = range_of(ends, score, cuts, keep).astype(np.int32)
+        one, other = np.arange(len(left)), np.arange(len(left)) + len(left)
+        early = np.where(rank[one] < rank[other], one, other)
+        late = one + other - early
+        columns = {
+            "early": ends[early],
+            "early_score": score[early],
+            "late": ends[late],
+            "late_score": score[late],
+            "early_range": ranges[early],
+            "late_range": ranges[late],
+        }
+        yield pa.record_batch(columns)
+
+
+def greedy_range(batches: Iterable[pa.RecordBatch], keep: str) -> Iterator[pa.RecordBatch]:
+    """Decide for the later ends of RANGED, all of a range; gives DROPPED.
+
+    Earlier ends that are no later ones here are kept.
+    """
+    table = whole(batches)
+    if table is None:
+        return
+    early, late = arrays_of(table, "early", "late")
+    scores = np.concatenate(arrays_of(table, "early_score", "late_score"))
+    ends = np.concatenate([early, late])
+    numbers, first, places = np.unique(ends, return_index=True, return_inverse=True)
+    score = scores[first]
+    order = order_of(keep, score, numbers)
+    kept = greedy(places[: len(early)], places[len(early) :], order)
+    gone = np.flatnonzero(kept != np.arange(len(kept)))
+    columns = {
+        "number": numbers[gone],
+        "kept_by": numbers[kept[gone]],
+        "score": score[gone],
+        "kept_score": score[kept[gone]],
+    }
+    yield from batches_of(pa.table(columns))
+
+
+def best(batches: Iterable[pa.RecordBatch], keep: str) -> Iterator[pa.RecordBatch]:
+    """The document of highest priority among links, or rows of BEST; gives BEST, one row."""
+    held: tuple[Any, Any] | None = None
+    for batch in batches:
+        if "left" in batch.schema.names:
+            numbers = np.concatenate(arrays_of(batch, "left", "right"))
+            score = np.concatenate(arrays_of(batch, "left_score", "right_score"))
+        else:
+            numbers, score = arrays_of(batch, "number", "score")
+        if held is not None:
+            numbers, score = np.append(numbers, held[0]), np.append(score, held[1])
+        if len(numbers):
+            first = order_of(keep, score, numbers)[0]
+            held = numbers[first], score[first]
+    if held is not None:
+        yield pa.record_batch({"number": [int(held[0])], "score": [float(held[1])]})
+
+
+def lowest(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.RecordBatch]:
+    """Send the documents of links by the one that stands for them; gives MEMBER."""
+    for batch in batches:
+        left, right = arrays_of(batch, "left", "right")
+        left_score, right_score = arrays_of(batch, "left_score", "right_score")
+        equal = np.asarray(batch.column("equal").to_numpy(zero_copy_only=False), np.bool_)
+        stands = np.concatenate([left, np.where(equal, left, right)])
+        columns = {
+            "p": part_of(stands, parts),
+            "number": np.concatenate([left, right]),
+            "stands": stands,
+            "score": np.concatenate([left_score, right_score]),
+        }
+        yield pa.record_batch(columns)
+
+
+def lowest_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Each document once, and the lowest number of those that equal it: MEMBER to NODES."""
+    table = whole(batches)
+    if table is None:
+        return
+    numbers, stands, score = arrays_of(table, "number", "stands", "score")
+    numbers, first = np.unique(numbers, return_index=True)
+    stands, score = stands[first], score[first]
+    groups = np.unique(stands, return_inverse=True)[1]
+    least = np.full(int(groups.max()) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(least, groups, numbers)
+    columns = {"number": numbers, "stands": stands, "score": score, "lowest": least[groups]}
+    yield from batches_of(pa.table(columns))
+
+
+def steps(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.RecordBatch]:
+    """Send possible steps (`number`, `cost`, `via`) by their document; gives STEPS."""
+    for batch in batches:
+        (numbers,) = arrays_of(batch, "number")
+        columns = {name: batch.column(name) for name in ("number", "cost", "via")}
+        yield pa.record_batch({"p": pa.array(part_of(numbers, parts))} | columns)
+
+
+def nearest(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """For each document the step of least cost, then to the lowest number: STEPS to VIA."""
+    table = whole(batches)
+    if table is None:
+        return
+    numbers, cost, via = arrays_of(table, "number", "cost", "via")
+    order = np.lexsort((via, cost, numbers))
+    found, first = np.unique(numbers[order], return_index=True)
+    yield from batches_of(pa.table({"number": found, "via": via[order[first]]}))
