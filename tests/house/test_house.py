@@ -101,6 +101,9 @@ ALLOWED: dict[str, set[str]] = {
     "pipeline.evidence": BASE
     | {"documents", "fingerprinting.explanation", "fingerprinting.values", "pipeline.run"}
     | {"pipeline.report", "similarity"},
+    "pipeline.calibration": BASE
+    | {"documents", "fingerprinting", "fingerprinting.values", "hamming", "hamming.plans"}
+    | {"pipeline.evidence", "pipeline.report", "pipeline.run", "similarity"},
     "pipeline": BASE
     | {"documents", "documents.files", "features", "fingerprinting", "fingerprinting.values"}
     | {"hamming", "hamming.plans", "hamming.search", "hamming.spilled", "index", "index.durable"}
@@ -111,8 +114,8 @@ ALLOWED: dict[str, set[str]] = {
     | {"index.durable", "pipeline", "pipeline.run"},
     "cli": BASE
     | {"documents", "features", "fingerprinting", "fingerprinting.explanation"}
-    | {"hamming", "hamming.plans", "index", "pipeline", "pipeline.evidence", "pipeline.run"}
-    | {"spark"},
+    | {"hamming", "hamming.plans", "index", "pipeline", "pipeline.calibration"}
+    | {"pipeline.evidence", "pipeline.run", "spark"},
     "__main__": {"cli", "runtime"},
     "__init__": BASE
     | {"features", "fingerprinting", "fingerprinting.explanation"}

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, NoReturn
 
 import typer
 
+from neardup.cli.commands.calibrate import calibrate
 from neardup.cli.commands.compare import compare
 from neardup.cli.commands.compile import compile_kernels
 from neardup.cli.commands.dedup import dedup
@@ -55,7 +56,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for command in (dedup, fingerprint, pairs, report):
+for command in (dedup, fingerprint, pairs, report, calibrate):
     app.command()(tells_progress(command))
 for command in (show, compare, explain, demo):
     app.command()(command)

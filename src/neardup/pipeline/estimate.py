@@ -13,6 +13,7 @@ from neardup.documents import ReadOptions, Rejects, open_sources
 from neardup.errors import UsageError
 from neardup.hamming.plans.join import plan_pairs
 from neardup.pipeline.run.collection import Collection
+from neardup.pipeline.run.costs import WRITE_BYTES_A_SECOND, memory_and_disk
 from neardup.pipeline.run.summary import Record
 from neardup.similarity.feature_sets import Work
 
@@ -26,12 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["Estimate", "estimate_run"]
 
 SAMPLE_BYTES: Final = 32 << 20
-BYTES_A_DOCUMENT: Final = 96
-"""Measured: counts, offsets, record positions, priorities, decisions and scratch of the search."""
-BYTES_A_POSTING: Final = 64
-BYTES_AT_REST: Final = 350 << 20
-"""Measured: libraries, kernels, and the texts on their way through."""
-WRITE_BYTES_A_SECOND: Final = 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,16 +157,8 @@ def _extrapolate(
             plan.tables,
         )
         candidates = round(plan.candidates)
-    spool = 8 * features if matching.by_features else 0
-    on_disk = spool if spool > resources.memory // 8 else 0
-    counts = min(4 * features, resources.memory // 8) if matching.by_features else 0
-    memory = (
-        documents * (BYTES_A_DOCUMENT + 8 * matching.recipe.words)
-        + (0 if on_disk else spool)
-        + counts
-        + round(work.postings * scale) * BYTES_A_POSTING
-        + BYTES_AT_REST
-    )
+    postings = round(work.postings * scale)
+    memory, on_disk = memory_and_disk(matching, resources, documents, features, postings)
     return Estimate(
         sampled_bytes=collection.nbytes,
         input_bytes=total,

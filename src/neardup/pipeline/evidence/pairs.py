@@ -99,7 +99,8 @@ def _words(
     diff = word_diff(first[:MOST_CHARACTERS], second[:MOST_CHARACTERS])
     longest = max((run.text for run in diff.runs if run.kind == "equal"), key=len, default="")
     runs, used = [], 0
-    for run in diff.brief(40, 160):
+    shown = diff.runs if len(diff.runs) == 1 else diff.brief(40, 160)
+    for run in shown:
         text = run.text
         if len(text) > MOST_OF_A_RUN:
             half = MOST_OF_A_RUN // 2

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from neardup.pipeline.report.markup import count
+from neardup.pipeline.report.markup import count, inert
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from neardup.pipeline.report.model import CurvePoint
 
-__all__ = ["amount", "curve", "shares"]
+__all__ = ["amount", "curve", "lines", "shares"]
 
 WIDTH: Final = 420
 HEIGHT: Final = 210
@@ -78,6 +78,56 @@ def curve(points: Sequence[CurvePoint], own: float, label: str) -> str:
         f" {count(least)} at the bottom</text>"
         f'<text x="{(LEFT + RIGHT) / 2}" y="{HEIGHT - 4}" text-anchor="middle">'
         "least similarity of a match</text></svg>"
+    )
+
+
+def lines(
+    series: Sequence[tuple[str, Sequence[tuple[float, float]]]],
+    label: str,
+    across: str,
+    own: float | None = None,
+) -> str:
+    """Lines of shares from 0 to 1, with their names below.
+
+    Args:
+        series: (name, its points by rising first number); a text.
+        label: What it shows.
+        across: What the first number is.
+        own: A first number to mark.
+    """
+    places = [x for _, points in series for x, _ in points] or [0.0, 1.0]
+    lowest, highest = min(places), max(places)
+
+    def at(x: float) -> float:
+        return LEFT + (RIGHT - LEFT) * (x - lowest) / max(1e-9, highest - lowest)
+
+    drawn = [
+        f'<path class="s{number % 5}" d="M'
+        + "L".join(f"{at(x):.1f} {BOTTOM - (BOTTOM - TOP) * y:.1f}" for x, y in points)
+        + '"/>'
+        for number, (_, points) in enumerate(series)
+        if points
+    ]
+    drawn += [
+        f'<line class="axis" x1="{LEFT}" x2="{RIGHT}" y1="{y}" y2="{y}"/>'
+        for y in (TOP, (TOP + BOTTOM) / 2, BOTTOM)
+    ]
+    if own is not None:
+        x = at(own)
+        drawn.append(f'<line class="own" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{BOTTOM}"/>')
+    drawn += [
+        f'<text x="{at(x):.1f}" y="{BOTTOM + 16}" text-anchor="{anchor}">{x:g}</text>'
+        for x, anchor in _ticks(lowest, highest, lowest if own is None else own)
+    ]
+    names = "".join(
+        f'<li class="key s{number % 5}">{inert(name)}</li>'
+        for number, (name, _) in enumerate(series)
+    )
+    return (
+        f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{inert(label)}">'
+        f'{"".join(drawn)}<text x="{LEFT}" y="{TOP - 6}">1</text>'
+        f'<text x="{(LEFT + RIGHT) / 2}" y="{HEIGHT - 4}" text-anchor="middle">{inert(across)}'
+        f'</text></svg><ul class="keys">{names}</ul>'
     )
 
 

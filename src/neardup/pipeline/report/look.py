@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["SCRIPT", "STYLE"]
+__all__ = ["SCRIPT", "SLIDER", "STYLE"]
 
 STYLE: Final = """
 :root{--bg:#fff;--fg:#1c2330;--soft:#5a6475;--rule:#dce1e8;--box:#f5f7fa;--link:#1a5fb4;
@@ -38,6 +38,12 @@ i{font-style:normal;font-size:.75em;padding:0 .25em;border:1px solid var(--rule)
 color:var(--soft)}
 .lead{font-size:1.25rem;line-height:1.35}
 .bar{display:block;width:100%;height:1.7rem;border-radius:4px;margin:.6rem 0}
+.chart{display:block;width:100%;max-width:40rem;height:auto}
+.chart text{font-size:12px;fill:var(--soft)}
+.s0,.s1,.s2,.s3,.s4{fill:none;stroke-width:2.2}.s0{stroke:var(--kept)}.s1{stroke:var(--near)}
+.s2{stroke:var(--shared)}.s3{stroke:var(--rejected)}.s4{stroke:var(--soft)}
+.key.s0{--c:var(--kept)}.key.s1{--c:var(--near)}.key.s2{--c:var(--shared)}
+.key.s3{--c:var(--rejected)}.key.s4{--c:var(--soft)}
 .amount{display:block;width:100%;min-width:6rem;height:.8rem}
 .kept{fill:var(--kept)}.equal{fill:var(--equal)}.near{fill:var(--near)}
 .rejected{fill:var(--rejected)}.first{fill:var(--near)}.shared{fill:var(--shared)}
@@ -100,21 +106,6 @@ dd{margin-bottom:.4rem}.lead{font-size:1.1rem}}
 
 SCRIPT: Final = """
 "use strict";(function(){
-var data=JSON.parse(document.getElementById("summary").textContent);
-var points=data.thresholds,matched=new Map(data.earlier_match);
-var slider=document.getElementById("slider"),reading=document.getElementById("reading");
-var at=document.getElementById("at"),own=+slider.dataset.own,all=data.read-data.rejected;
-function say(n){return n.toLocaleString("en-US")}
-function move(){var i=+slider.value,p=points[i],m=matched.get(p[0]);
-var low=points[0][0],high=points[points.length-1][0];
-var l=+at.dataset.left,r=+at.dataset.right,x=l+(r-l)*(p[0]-low)/Math.max(1e-9,high-low);
-at.setAttribute("x1",x);at.setAttribute("x2",x);
-var kind=i===own?"exact: this run":i<own?(data.policy==="greedy"?"at least kept":"at most kept")
-:"of this run's drops, those that stay";
-reading.textContent=p[0].toFixed(2)+": "+say(p[1])+" kept, "+say(all-p[1])+" dropped ("+kind+")"+
-(m===undefined?"":"; "+say(m)+" have an earlier match");
-slider.setAttribute("aria-valuetext",reading.textContent)}
-slider.hidden=false;slider.addEventListener("input",move);
 function open(){var t=location.hash.slice(1),e=t&&document.getElementById(t);
 if(e&&e.tagName==="DETAILS"){e.open=true;e.scrollIntoView()}}
 addEventListener("hashchange",open);open();
@@ -136,5 +127,25 @@ var step={j:1,k:-1}[event.key];if(!step)return;
 var pairs=Array.from(document.querySelectorAll(".pair"));
 var now=pairs.indexOf(document.activeElement.closest(".pair"));
 var next=pairs[now<0?0:now+step];if(next){next.open=true;next.querySelector("summary").focus()}})
+})();
+"""
+
+SLIDER: Final = """
+(function(){
+var data=JSON.parse(document.getElementById("summary").textContent);
+var points=data.thresholds,matched=new Map(data.earlier_match);
+var slider=document.getElementById("slider"),reading=document.getElementById("reading");
+var at=document.getElementById("at"),own=+slider.dataset.own,all=data.read-data.rejected;
+function say(n){return n.toLocaleString("en-US")}
+function move(){var i=+slider.value,p=points[i],m=matched.get(p[0]);
+var low=points[0][0],high=points[points.length-1][0];
+var l=+at.dataset.left,r=+at.dataset.right,x=l+(r-l)*(p[0]-low)/Math.max(1e-9,high-low);
+at.setAttribute("x1",x);at.setAttribute("x2",x);
+var kind=i===own?"exact: this run":i<own?(data.policy==="greedy"?"at least kept":"at most kept")
+:"of this run's drops, those that stay";
+reading.textContent=p[0].toFixed(2)+": "+say(p[1])+" kept, "+say(all-p[1])+" dropped ("+kind+")"+
+(m===undefined?"":"; "+say(m)+" have an earlier match");
+slider.setAttribute("aria-valuetext",reading.textContent)}
+slider.hidden=false;slider.addEventListener("input",move);
 })();
 """

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from typing import TYPE_CHECKING, Final
 
 from neardup.errors import UsageError
-from neardup.pipeline.report.look import SCRIPT, STYLE
-from neardup.pipeline.report.markup import count, json_data
+from neardup.pipeline.report.frame import frame
+from neardup.pipeline.report.look import SLIDER
+from neardup.pipeline.report.markup import count
 from neardup.pipeline.report.sections import (
     Pairs,
     border,
@@ -66,27 +65,5 @@ def page(report: Report, most: int = MOST_BYTES) -> str:
 
 def _page(report: Report, parts: list[str], pairs: str) -> str:
     body = "".join([*parts, pairs, sources(report.matrix), promises(report, report.left_out)])
-    links = "".join(
-        f'<a href="#{name}">{title}</a>' for name, title in _LINKS if f'id="{name}"' in body
-    )
-    policy = (
-        "default-src 'none'; base-uri 'none'; form-action 'none';"
-        f" style-src '{_digest(STYLE)}'; script-src '{_digest(SCRIPT)}'"
-    )
     title = f"neardup: {count(report.kept)} of {count(report.read)} kept"
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<meta name="color-scheme" content="light dark"><title>{title}</title>'
-        f"<style>{STYLE}</style></head>\n"
-        f'<body><header><h1>Near-duplicates</h1><nav aria-label="Sections">{links}</nav></header>'
-        f"\n<main>{body}</main>\n"
-        f'<script type="application/json" id="summary">{json_data(report.numbers())}</script>\n'
-        f"<script>{SCRIPT}</script></body></html>\n"
-    )
-
-
-def _digest(text: str) -> str:
-    """What a Content-Security-Policy calls an inline style or script."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return frame(title, "Near-duplicates", _LINKS, body, report.numbers(), SLIDER)

@@ -1,0 +1,90 @@
+"""`neardup calibrate`: which threshold, distance and width suit a corpus."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from neardup.cli import options as shared
+
+if TYPE_CHECKING:
+    from neardup.fingerprinting.recipe import Recipe
+
+__all__ = ["calibrate"]
+
+
+@shared.takes_recipe(without=("preset",))
+def calibrate(
+    inputs: shared.Inputs,
+    sample: Annotated[
+        int, typer.Option(metavar="N", help="Documents to look at, at random.")
+    ] = 20_000,
+    lowest: Annotated[
+        float, typer.Option(metavar="S", help="Least similarity that is searched.")
+    ] = 0.3,
+    similarity: Annotated[
+        float | None,
+        typer.Option(
+            "--similarity",
+            "-s",
+            metavar="S",
+            help="The threshold to advise on. (default: around which the fewest pairs lie)",
+        ),
+    ] = None,
+    recall: Annotated[
+        float, typer.Option(metavar="R", help="What the advised distance should find.")
+    ] = 0.95,
+    measure: shared.Measure = "jaccard",
+    text: shared.TextField = "text",
+    id_field: shared.IdField = None,
+    format_name: shared.Format = None,
+    delimiter: shared.Delimiter = None,
+    encoding: shared.Encoding = None,
+    extract: shared.Extract = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="Of the sample.")] = 0,
+    report: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.html",
+            help="Write a page with curves and example pairs.",
+            rich_help_panel=shared.RESULTS_PANEL,
+        ),
+    ] = None,
+    on_error: shared.OnError = "stop",
+    workers: shared.Workers = None,
+    memory: shared.Memory = None,
+    tmp: shared.Tmp = None,
+    json: shared.Json = False,
+    *,
+    made: Recipe,
+) -> None:
+    """Tell, without labels, what each threshold and distance would find, and what it would take.
+
+    All inputs are read once; a random sample is compared with itself, exactly.
+
+    Examples:
+    neardup calibrate news.jsonl --report calibration.html
+
+    neardup calibrate 'crawl/*.jsonl.gz' --sample 50000 --similarity 0.8
+    """
+    shared.check_folder(tmp)
+
+    from json import dumps
+
+    from neardup.cli.screen import echo, progress, warm_up
+    from neardup.documents import InputFormat, ReadOptions
+    from neardup.pipeline import Resources, dedup_texts
+    from neardup.pipeline.calibration.calibrate import Asked, calibrate_files
+    from neardup.pipeline.run.matching import Matching
+    from neardup.runtime.memory import memory_bytes
+
+    asked = Asked(sample, lowest, similarity, recall, measure, seed, report)
+    skip = shared.skip_errors(on_error, None)
+    read = ReadOptions(shared.text_fields(text), id_field, skip, extract=extract)
+    resources = Resources(memory_bytes(memory), tmp, None, workers)
+    told = InputFormat(format_name, delimiter, encoding)
+    warm_up(lambda: dedup_texts(["one", "one"], Matching(recipe=made), resources), by_features=True)
+    with progress() as shown:
+        found = calibrate_files(inputs, asked, made, read, resources, shown, told)
+    echo(dumps(found.to_dict()) if json else str(found))

@@ -1,0 +1,284 @@
+"""Calibrate a corpus without labels.
+
+1. read all documents once and keep a random sample;
+2. find every pair of the sample that is at least somewhat similar, exactly;
+3. count the matches at each similarity, and what fingerprints of each width find of them;
+4. measure what each choice takes, and extrapolate;
+5. choose examples to judge by eye, and say what to run.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from neardup.documents import Batch, Rejects
+from neardup.errors import UsageError
+from neardup.fingerprinting.fingerprints import fingerprints
+from neardup.pipeline.calibration.advice import FEW_GROUPS, advised, commands, emptiest, warnings
+from neardup.pipeline.calibration.costs import Taken, cost_of_distance, cost_of_similarity
+from neardup.pipeline.calibration.measure import MOST_PAIRS, Joined, Widths, join_sample
+from neardup.pipeline.calibration.model import Calibration, Choice, Cost
+from neardup.pipeline.calibration.page import calibration_page
+from neardup.pipeline.calibration.sample import Sample, take_sample
+from neardup.pipeline.evidence.pairs import PairMaker
+from neardup.pipeline.run.collection import Collection
+from neardup.pipeline.run.matching import Matching
+from neardup.pipeline.run.steps import begin_reading, open_inputs, output_set
+from neardup.runtime.progress import Quiet, Stopwatch
+from neardup.similarity.feature_sets import Match
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from neardup.documents import InputFormat, ReadOptions
+    from neardup.fingerprinting.recipe import Recipe
+    from neardup.pipeline.report import PairShown
+    from neardup.pipeline.run.resources import Resources
+    from neardup.runtime.progress import Progress
+    from neardup.similarity.feature_sets import FeatureSets
+
+__all__ = ["Asked", "calibrate_files"]
+
+EXAMPLES: Final = 10
+LEAST_DOCUMENTS: Final = 2
+SEARCHED: Final = (0.9, 0.8, 0.7, 0.6, 0.5)
+"""Thresholds whose cost is measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What to find out.
+
+    Args:
+        sample: Documents to look at, at most.
+        lowest: Least similarity that is searched.
+        similarity: The threshold that advice is wanted for; the one around which the fewest pairs
+            lie unless given.
+        recall: What the advised distance should find of the pairs at the threshold.
+        measure: "jaccard", "cosine" or "containment".
+        seed: Of the sample and the examples.
+        report: A page to write.
+
+    Raises:
+        UsageError: For values out of range.
+    """
+
+    sample: int = 20_000
+    lowest: float = 0.3
+    similarity: float | None = None
+    recall: float = 0.95
+    measure: str = "jaccard"
+    seed: int = 0
+    report: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be."""
+        Match(self.lowest, self.measure)
+        if self.sample < LEAST_DOCUMENTS:
+            raise UsageError(f"sample is {self.sample}: use 2 documents or more")
+        if self.similarity is not None and not self.lowest <= self.similarity <= 1:
+            raise UsageError(
+                f"similarity is {self.similarity:g}, and the search begins at {self.lowest:g}: use"
+                " a number from there to 1, or a lower --lowest"
+            )
+        if not 0 < self.recall <= 1:
+            raise UsageError(f"recall is {self.recall:g}: use a number above 0, up to 1")
+
+    @property
+    def steps(self) -> tuple[float, ...]:
+        """Every similarity that is looked at: hundredths, the lowest and the asked one."""
+        first = int(np.ceil(self.lowest * 100 - 1e-9))
+        grid = {step / 100 for step in range(first, 101)} | {self.lowest}
+        return tuple(sorted(grid | ({self.similarity} if self.similarity else set())))
+
+
+def calibrate_files(
+    paths: Sequence[str],
+    asked: Asked,
+    recipe: Recipe,
+    read: ReadOptions,
+    resources: Resources,
+    progress: Progress | None = None,
+    format_name: InputFormat | str | None = None,
+) -> Calibration:
+    """Find out which threshold, distance and width suit some files.
+
+    Args:
+        paths: Inputs, as for `open_sources`.
+        asked: What to find out.
+        recipe: How documents become features.
+        read: Which fields to read.
+        resources: What this may use.
+        progress: Told where it is.
+        format_name: Format of all inputs; their extensions tell unless given.
+
+    Raises:
+        UsageError: For values out of range.
+        DataError, FileError: If a file cannot be read or written.
+    """
+    shown = progress or Quiet()
+    watch = Stopwatch(shown)
+    with ExitStack() as stack:
+        sources = open_inputs(stack, paths, resources, format_name)
+        written = output_set(sources, resources)
+        stack.enter_context(written)
+        if asked.report is not None:
+            written.check(asked.report)
+        rejects = Rejects(None, written)
+        begin_reading(sources, watch)
+        begun = time.perf_counter()
+        sample = take_sample(sources, read, asked.sample, asked.seed, rejects, shown)
+        reading = time.perf_counter() - begun
+        watch.begin("join")
+        found = _calibrated(
+            sample,
+            asked,
+            recipe,
+            resources,
+            reading,
+            lambda t, c: commands(paths, read, recipe, t, c),
+        )
+        found = replace(found, rejected=rejects.count)
+        if asked.report is not None:
+            written.create(asked.report).write(calibration_page(found).encode())
+        written.commit()
+    return found
+
+
+def _calibrated(
+    sample: Sample, asked: Asked, recipe: Recipe, resources: Resources, reading: float, told: Any
+) -> Calibration:
+    """Measure a sample; a random part of it where it has too many pairs."""
+    matching = Matching(asked.lowest, measure=asked.measure, recipe=recipe)
+    fingerprints(["one", "two"], recipe)  # loads the kernels, which no run does per document
+    while True:
+        with Collection([""], matching, resources) as collection:
+            begun = time.perf_counter()
+            rows = np.arange(len(sample))
+            collection.add(0, Batch(sample.texts, sample.names, rows, sample.texts.nbytes))
+            values = collection.finish()
+            seconds = time.perf_counter() - begun
+            sets = collection.sets(values)
+            joined = join_sample(sets, sample, matching.match, resources.workers)
+            if joined is not None:
+                taken = Taken(sample.documents, sample.nbytes, reading, seconds, resources)
+                parts = _Parts(sample, sets, collection, values, joined)
+                return _found(parts, asked, matching, taken, told)
+        sample = sample.part(len(sample) // 2)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """A sample that is joined."""
+
+    sample: Sample
+    sets: FeatureSets
+    collection: Collection
+    values: Any
+    joined: Joined
+
+
+def _found(parts: _Parts, asked: Asked, matching: Matching, taken: Taken, told: Any) -> Calibration:
+    sample, joined, recipe = parts.sample, parts.joined, matching.recipe
+    own = emptiest(joined, asked.lowest)
+    threshold = max(own, asked.lowest) if asked.similarity is None else asked.similarity
+    levels = joined.levels(asked.steps)
+    widths = Widths(joined, sample, recipe, taken.resources.workers)
+    similarities = sorted({x for x in (*SEARCHED, threshold) if x >= asked.lowest})
+    choices = tuple(
+        choice
+        for bits in widths.codes
+        for similarity in similarities
+        for choice in widths.choices(similarity, bits)
+    )
+    wanted = joined.score >= threshold - 1e-9
+    known = joined.independent(wanted) >= FEW_GROUPS
+    best = advised(choices, threshold, asked.recall) if known else None
+    bits = recipe.bits if best is None else best.bits
+    bits = bits if bits in widths.codes else next(iter(widths.codes))
+    doubts = warnings(joined, levels, threshold, len(sample), sample.documents)
+    if len(sample) < min(asked.sample, sample.documents):
+        doubts.append(
+            f"of the sample {len(sample):,} documents were looked at: more have over"
+            f" {MOST_PAIRS:,} pairs at {asked.lowest:g} or more"
+        )
+    return Calibration(
+        documents=sample.documents,
+        rejected=0,
+        sampled=len(sample),
+        seed=asked.seed,
+        measure=asked.measure,
+        lowest=asked.lowest,
+        threshold=threshold,
+        is_own=asked.similarity is None,
+        recall=asked.recall,
+        levels=levels,
+        choices=choices,
+        advised=best,
+        lengths=tuple(widths.bands(asked.steps, threshold, bits)),
+        costs=tuple(_costs(parts, matching, taken, best, widths, threshold)),
+        examples=_examples(parts, asked),
+        warnings=tuple(doubts),
+        commands=tuple(told(threshold, best)),
+    )
+
+
+def _costs(
+    parts: _Parts,
+    matching: Matching,
+    taken: Taken,
+    best: Choice | None,
+    widths: Widths,
+    threshold: float,
+) -> list[Cost]:
+    order = np.argsort(parts.sample.place, kind="stable")
+    asked = sorted({*SEARCHED, threshold}, reverse=True)
+    least = matching.match.similarity
+    found = [
+        cost_of_similarity(
+            parts.sets, order, replace(matching, similarity=each), taken, first=not at
+        )
+        for at, each in enumerate(each for each in asked if each >= least)
+    ]
+    usual = matching.recipe.bits
+    wanted = [(usual, 3)] if best is None else [(usual, 3), (best.bits, best.distance)]
+    for bits, distance in dict.fromkeys(wanted):
+        if bits in widths.codes and distance < bits:
+            exact = Matching(distance=distance, recipe=replace(matching.recipe, bits=bits))
+            found.append(cost_of_distance(widths.codes[bits], exact, usual, taken))
+    return found
+
+
+def _examples(parts: _Parts, asked: Asked) -> tuple[tuple[str, tuple[PairShown, ...]], ...]:
+    """Pairs at random of each tenth of similarity, and of those that are 1; groups differ."""
+    joined, generator = parts.joined, np.random.default_rng(asked.seed)
+    edges = [asked.lowest, *(x / 10 for x in range(1, 11) if x / 10 > asked.lowest), 2.0]
+    bands, wanted = [], set()
+    for low, high in pairwise(edges):
+        inside = np.flatnonzero((joined.score >= low) & (joined.score < high))
+        mixed = generator.permutation(inside)
+        groups = joined.group[joined.left[mixed]]
+        first = mixed[np.sort(np.unique(groups, return_index=True)[1])]
+        rest = mixed[~np.isin(mixed, first)]
+        chosen = np.concatenate([first, rest])[:EXAMPLES]
+        title = "1: equal features" if low == 1 else f"{low:g} to {high:g}"
+        bands.append((title, chosen))
+        wanted |= {int(row) for side in (joined.left, joined.right) for row in side[chosen]}
+    texts = {row: parts.sample.texts[row].as_py()[:20_001] for row in sorted(wanted)}
+    maker = PairMaker(parts.collection, parts.values, texts)
+    return tuple(
+        (
+            title,
+            tuple(
+                maker.pair(int(joined.left[at]), int(joined.right[at]), float(joined.score[at]))
+                for at in chosen
+            ),
+        )
+        for title, chosen in bands
+    )

@@ -1,0 +1,210 @@
+"""The pairs of a sample, found exactly: how similar they are, and how far their fingerprints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from neardup.errors import RecipeError, TooManyPairsError, UsageError
+from neardup.fingerprinting.fingerprints import fingerprints
+from neardup.fingerprinting.values import distance as hamming
+from neardup.hamming.all_pairs import pairs as pairs_within
+from neardup.pipeline.calibration.model import Choice, LengthBand, Level, Range
+from neardup.runtime.intervals import counted, kish, wilson
+from neardup.similarity.feature_sets import FeatureSets, Match, similarities
+from neardup.similarity.join import similar_components, similar_sets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from neardup.fingerprinting.recipe import Recipe
+    from neardup.pipeline.calibration.sample import Sample
+
+__all__ = ["WIDTHS", "Joined", "Widths", "all_similar", "join_sample"]
+
+WIDTHS: Final = (64, 128, 256)
+MOST_PAIRS: Final = 4_000_000
+"""Pairs of a sample that are measured; a sample with more is made smaller."""
+FURTHEST: Final = 0.25
+"""Distances are looked at up to this share of the width; unrelated texts differ in half."""
+LENGTHS: Final = ((1, 19), (20, 99), (100, 499), (500, None))
+_BELOW: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Pairs of a sample.
+
+    Args:
+        left: int64 (p,): the earlier document.
+        right: int64 (p,): the later one.
+        score: float64 (p,): their similarity.
+        group: int64 (n,): the group of similar documents that each document is of.
+        features: int64 (n,): how many features each document has.
+        scale: Pairs among all documents for each one of the sample.
+    """
+
+    left: Any
+    right: Any
+    score: Any
+    group: Any
+    features: Any
+    scale: float
+
+    def levels(self, steps: Iterable[float], chosen: Any = None) -> tuple[Level, ...]:
+        """The matches at each similarity; `chosen`, bool (p,), are the pairs that count."""
+        found = []
+        for similarity in steps:
+            at = self.score >= similarity - _BELOW
+            at = at if chosen is None else at & chosen
+            number = int(at.sum())
+            documents = np.unique(np.concatenate([self.left[at], self.right[at]])).size
+            low, high = self.range_of(number, at)
+            pairs = number * self.scale
+            found.append(Level(similarity, number, pairs, (low, high), int(documents)))
+        return tuple(found)
+
+    def range_of(self, number: int, at: Any) -> Range:
+        """The interval of a number of pairs at full size: groups count, not their pairs."""
+        if self.scale == 1:
+            return float(number), float(number)
+        alone = self.independent(at)
+        each = number / alone if alone else 1.0
+        low, high = counted(alone)
+        return low * each * self.scale, high * each * self.scale
+
+    def independent(self, at: Any) -> float:
+        """How many independent pairs stand for some (bool or rows)."""
+        sizes = np.unique(self.group[self.left[at]], return_counts=True)[1]
+        return kish(sizes.tolist())
+
+    def band_of_pairs(self) -> Any:
+        """int64 (p,): the number of the length band of each pair's shorter document."""
+        shorter = np.minimum(self.features[self.left], self.features[self.right])
+        return np.searchsorted([least for least, _ in LENGTHS], shorter, side="right") - 1
+
+
+def all_similar(sets: FeatureSets, match: Match, workers: int | None, most: int) -> Any:
+    """Every similar pair, int64 (p, 2); None where there are more than `most`."""
+    chunks, count = [np.zeros((0, 2), np.int64)], 0
+    for chunk in similar_sets(sets, match, workers):
+        chunks.append(chunk)
+        count += len(chunk)
+        if count > most:
+            return None
+    return np.concatenate(chunks)
+
+
+def join_sample(
+    sets: FeatureSets, sample: Sample, match: Match, workers: int | None
+) -> Joined | None:
+    """Find every pair of the sample at or above the least similarity; None for too many."""
+    found = all_similar(sets, match, workers, MOST_PAIRS)
+    if found is None:
+        return None
+    left, right = np.ascontiguousarray(found.T)
+    score = similarities(sets, left, right, match.measure)
+    group = similar_components(sets, match, workers)
+    n, whole = len(sample), sample.documents
+    scale = 1.0 if n < 2 else whole * (whole - 1) / (n * (n - 1))
+    return Joined(left, right, score, group, np.diff(sets.offsets), scale)
+
+
+class Widths:
+    """How far apart the pairs' fingerprints are, at several widths.
+
+    Args:
+        joined: The pairs.
+        sample: The documents.
+        recipe: Of the features; the width is replaced.
+        workers: Threads.
+
+    Attributes:
+        codes: Width to fingerprints.
+    """
+
+    def __init__(self, joined: Joined, sample: Sample, recipe: Recipe, workers: int | None) -> None:
+        """Fingerprint the sample at each width that the recipe's hash can give."""
+        self._joined = joined
+        self.codes: dict[int, Any] = {}
+        self._apart: dict[int, Any] = {}
+        self._near: dict[int, tuple[Any, Any, int]] = {}
+        for bits in WIDTHS:
+            try:
+                values = fingerprints(sample.texts, replace(recipe, bits=bits), workers)
+            except (RecipeError, UsageError):
+                continue
+            codes = np.ma.getdata(values)
+            self.codes[bits] = codes
+            self._apart[bits] = hamming(codes[joined.left], codes[joined.right])
+            self._near[bits] = _near_pairs(values, bits, workers)
+
+    def choices(
+        self,
+        similarity: float,
+        bits: int,
+        distances: Iterable[int] | None = None,
+        chosen: Any = None,
+    ) -> list[Choice]:
+        """Recall and precision of each distance; `chosen`, bool (p,), are the pairs that count.
+
+        With `chosen` there is no precision: unrelated pairs have no band.
+        """
+        joined, apart = self._joined, self._apart[bits]
+        wanted = joined.score >= similarity - _BELOW
+        wanted = wanted if chosen is None else wanted & chosen
+        whole, alone = int(wanted.sum()), joined.independent(wanted)
+        left, near, furthest = self._near[bits]
+        found = []
+        for distance in range(furthest + 1) if distances is None else distances:
+            hits = int((wanted & (apart <= distance)).sum())
+            within = near <= distance
+            total = int(within.sum()) if chosen is None else 0
+            recall = hits / whole if whole else None
+            precision = hits / total if total else None
+            groups = kish(np.unique(joined.group[left[within]], return_counts=True)[1].tolist())
+            found.append(
+                Choice(
+                    bits,
+                    distance,
+                    similarity,
+                    recall,
+                    _range(recall, alone),
+                    precision,
+                    _range(precision, groups),
+                    total,
+                )
+            )
+        return found
+
+    def bands(self, steps: tuple[float, ...], similarity: float, bits: int) -> list[LengthBand]:
+        """Matches and recall by length of the shorter document."""
+        of_pair, found = self._joined.band_of_pairs(), []
+        for number, (least, most) in enumerate(LENGTHS):
+            features = self._joined.features
+            inside = (features >= least) & (features <= (most or features.max(initial=0)))
+            chosen = of_pair == number
+            levels = self._joined.levels(steps, chosen)
+            choices = self.choices(similarity, bits, chosen=chosen)
+            found.append(LengthBand(least, most, int(inside.sum()), levels, tuple(choices)))
+        return found
+
+
+def _range(share: float | None, trials: float) -> Range:
+    return (0.0, 1.0) if share is None else wilson(share * trials, trials)
+
+
+def _near_pairs(values: Any, bits: int, workers: int | None) -> tuple[Any, Any, int]:
+    """The earlier document and the distance of each pair, and how far was looked."""
+    furthest = int(FURTHEST * bits)
+    while True:
+        try:
+            table = pairs_within(values, furthest, bits, limit=MOST_PAIRS, workers=workers)
+        except TooManyPairsError:
+            if not furthest:
+                return np.zeros(0, np.int64), np.zeros(0, np.int16), 0
+            furthest = furthest * 3 // 4
+            continue
+        return table["left"].to_numpy(), table["distance"].to_numpy(), furthest

@@ -1,0 +1,206 @@
+"""What a calibration found, as values that a page draws and JSON holds."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from neardup.pipeline.report import PairShown
+
+__all__ = ["Calibration", "Choice", "Cost", "LengthBand", "Level", "Range"]
+
+Range = tuple[float, float]
+"""Both ends of a 95% confidence interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """The matches at one similarity.
+
+    Attributes:
+        similarity: The least of a match.
+        sampled: Pairs in the sample.
+        pairs: Pairs expected among all documents.
+        interval: Of `pairs`.
+        documents: Documents of the sample that have a match in it.
+    """
+
+    similarity: float
+    sampled: int
+    pairs: float
+    interval: Range
+    documents: int
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What fingerprints within a distance find of the pairs at or above a similarity.
+
+    Attributes:
+        bits: Width of the fingerprints.
+        distance: Most bits that differ.
+        similarity: Least similarity of the pairs that are wanted.
+        recall: Share of those pairs within the distance; None without any.
+        recall_interval: Its interval.
+        precision: Share of wanted ones among the pairs within the distance; None without any.
+        precision_interval: Its interval.
+        found: Pairs of the sample within the distance.
+    """
+
+    bits: int
+    distance: int
+    similarity: float
+    recall: float | None
+    recall_interval: Range
+    precision: float | None
+    precision_interval: Range
+    found: int
+
+
+@dataclass(frozen=True, slots=True)
+class LengthBand:
+    """Documents of some number of features; a pair belongs where its shorter document does.
+
+    Attributes:
+        least: Fewest features.
+        most: Most features; None: no limit.
+        documents: Of the sample.
+        levels: Matches.
+        choices: At the calibration's threshold, of its width.
+    """
+
+    least: int
+    most: int | None
+    documents: int
+    levels: tuple[Level, ...]
+    choices: tuple[Choice, ...]
+
+    @property
+    def title(self) -> str:
+        """How long they are."""
+        return f"{self.least:,} to {self.most:,}" if self.most else f"{self.least:,} or more"
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a run over all documents takes, extrapolated.
+
+    Attributes:
+        option: What it is asked for, as on the command line.
+        seconds: Time.
+        memory: Bytes at the peak.
+        disk: Bytes of temporary files.
+    """
+
+    option: str
+    seconds: float
+    memory: int
+    disk: int
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What a sample tells.
+
+    Attributes:
+        documents: In all inputs.
+        rejected: Records that could not be used.
+        sampled: Documents that were looked at.
+        seed: Of the sample.
+        measure: What similarity is.
+        lowest: Least similarity that was searched, exactly.
+        threshold: The one that the advice is for.
+        is_own: Whether it was found here; else it was asked for.
+        recall: What the advised distance should find.
+        levels: Matches, by rising similarity.
+        choices: Of every width, distance and similarity that was looked at.
+        advised: The one of least width and distance with the recall asked for, if there is one.
+        lengths: By length of the shorter document.
+        costs: Of some choices.
+        examples: (title, pairs) of each band of similarity.
+        warnings: What makes it doubtful.
+        commands: What to run: by similarity, and by distance where that is advised.
+    """
+
+    documents: int
+    rejected: int
+    sampled: int
+    seed: int
+    measure: str
+    lowest: float
+    threshold: float
+    is_own: bool
+    recall: float
+    levels: tuple[Level, ...]
+    choices: tuple[Choice, ...]
+    advised: Choice | None
+    lengths: tuple[LengthBand, ...]
+    costs: tuple[Cost, ...]
+    examples: tuple[tuple[str, tuple[PairShown, ...]], ...]
+    warnings: tuple[str, ...]
+    commands: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the words of the examples, for `--json`."""
+        values = asdict(self)
+        values["examples"] = [
+            {"band": title, "pairs": [[*pair.names, pair.similarity] for pair in pairs]}
+            for title, pairs in self.examples
+        ]
+        return values
+
+    def __str__(self) -> str:
+        """Lines for people."""
+        whole = "all" if self.sampled == self.documents else f"{self.sampled:,} at random"
+        lines = [f"documents   {self.documents:,}, looked at {whole}", "", _LEVELS]
+        for level in self.levels:
+            if round(level.similarity * 100) % 5 == 0:
+                low, high = level.interval
+                lines.append(
+                    f"{level.similarity:10.2f} {level.sampled:10,} {level.pairs:16,.0f}"
+                    f"   {low:,.0f} to {high:,.0f}"
+                )
+        lines += ["", f"fingerprints, for pairs at {self.threshold:g} or more", _CHOICES]
+        lines += [_choice(each) for each in told(self.choices, self.threshold)]
+        for band in self.lengths:
+            share = next(x.sampled for x in band.levels if x.similarity == self.threshold)
+            lines.append(
+                f"{band.title} features: {band.documents:,} documents,"
+                f" {share:,} pairs at {self.threshold:g} or more"
+            )
+        lines += ["", f"{'at full size':<40} {'seconds':>10} {'memory MiB':>12}"]
+        lines += [
+            f"{cost.option:<40} {cost.seconds:10,.1f} {cost.memory / 2**20:12,.0f}"
+            for cost in self.costs
+        ]
+        lines += ["", *(f"warning: {each}" for each in self.warnings)]
+        return "\n".join([*lines, *(f"use: {each}" for each in self.commands)])
+
+
+_LEVELS = f"{'similarity':>10} {'in sample':>10} {'expected pairs':>16}   95% interval"
+_CHOICES = f"{'bits':>6} {'distance':>9}   recall                  precision"
+
+
+def told(choices: tuple[Choice, ...], similarity: float) -> list[Choice]:
+    """Some of the choices at a similarity: of each width every distance whose recall is new."""
+    shown: list[Choice] = []
+    for choice in choices:
+        if choice.similarity != similarity or choice.recall is None:
+            continue
+        last = shown[-1] if shown and shown[-1].bits == choice.bits else None
+        if choice.distance == 3 or last is None or choice.recall - (last.recall or 0) >= 0.05:
+            shown.append(choice)
+    return shown
+
+
+def _choice(choice: Choice) -> str:
+    recall = _share(choice.recall, choice.recall_interval)
+    precision = _share(choice.precision, choice.precision_interval)
+    return f"{choice.bits:6} {choice.distance:9}   {recall:<22}  {precision}"
+
+
+def _share(share: float | None, interval: Range) -> str:
+    if share is None:
+        return "none"
+    return f"{share:.3f} ({interval[0]:.3f}-{interval[1]:.3f})"

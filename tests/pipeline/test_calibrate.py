@@ -1,0 +1,218 @@
+"""A calibration counts what the definition counts, extrapolates, and says what it doubts."""
+
+from __future__ import annotations
+
+import json
+import random
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import neardup as nd
+from commands import Here
+from neardup.documents import ReadOptions, Rejects, open_sources
+from neardup.errors import UsageError
+from neardup.pipeline.calibration.calibrate import Asked, calibrate_files
+from neardup.pipeline.calibration.sample import take_sample
+from neardup.pipeline.run.resources import Resources
+from neardup.runtime.intervals import counted, kish, stratified, wilson
+from neardup.runtime.progress import Quiet
+from test_page import HOSTILE, OUTSIDE, Tags
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from neardup.pipeline.calibration.model import Calibration
+
+UNIGRAMS = nd.Recipe(ngram=1)
+WORDS = [f"w{i}" for i in range(10)]
+TEXTS = st.lists(
+    st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join), min_size=2, max_size=14
+)
+
+
+def write(path: Path, texts: list[str]) -> Path:
+    rows = [json.dumps({"id": f"d{i}", "text": text}) for i, text in enumerate(texts)]
+    path.write_text("".join(row + "\n" for row in rows))
+    return path
+
+
+def calibrated(path: Path, **asked: Any) -> Calibration:
+    return calibrate_files([str(path)], Asked(**asked), UNIGRAMS, ReadOptions(), Resources())
+
+
+def jaccard(a: str, b: str) -> float:
+    left, right = set(a.split()), set(b.split())
+    return len(left & right) / len(left | right) if left and right else 0.0
+
+
+@settings(max_examples=20)
+@given(texts=TEXTS)
+def test_of_a_whole_corpus_all_figures_are_counts(
+    texts: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = write(tmp_path_factory.mktemp("calibrate") / "docs.jsonl", texts)
+    found = calibrated(path, similarity=0.6)
+    pairs = [p for p in combinations(range(len(texts)), 2) if all(texts[i].split() for i in p)]
+    score = {p: jaccard(texts[p[0]], texts[p[1]]) for p in pairs}
+    for level in found.levels:
+        count = sum(x >= level.similarity - 1e-9 for x in score.values())
+        assert (level.sampled, level.pairs, level.interval) == (count, count, (count, count))
+    values = np.ma.getdata(nd.fingerprints(texts, UNIGRAMS))[:, 0].tolist()
+    apart = {(a, b): (values[a] ^ values[b]).bit_count() for a, b in pairs}
+    for choice in found.choices:
+        if choice.bits != 64:
+            continue
+        wanted = {p for p in pairs if score[p] >= choice.similarity - 1e-9}
+        near = {p for p in pairs if apart[p] <= choice.distance}
+        assert choice.found == len(near)
+        assert choice.recall == (len(wanted & near) / len(wanted) if wanted else None)
+        assert choice.precision == (len(wanted & near) / len(near) if near else None)
+    by_band = [
+        sum(band.levels[i].sampled for band in found.lengths) for i in range(len(found.levels))
+    ]
+    assert by_band == [level.sampled for level in found.levels]
+    assert sum(band.documents for band in found.lengths) == sum(bool(t.split()) for t in texts)
+
+
+def many(count: int, seed: int = 1) -> list[str]:
+    """Texts of which every second repeats the one before, but for a word."""
+    generator = random.Random(seed)
+    texts = []
+    for _ in range(count // 2):
+        words = [f"x{generator.randrange(10**6)}" for _ in range(30)]
+        texts += [" ".join(words), " ".join([*words[1:], "other"])]
+    return texts
+
+
+def test_a_sample_tells_the_whole_within_its_interval(tmp_path: Path) -> None:
+    found = calibrated(write(tmp_path / "docs.jsonl", many(800)), sample=400, similarity=0.8)
+    assert (found.documents, found.sampled) == (800, 400)
+    level = next(x for x in found.levels if x.similarity == 0.8)
+    low, high = level.interval
+    assert 0 < level.sampled < 400
+    assert low < level.pairs < high
+    assert low <= 400 <= high
+    assert all(cost.seconds > 0 and cost.memory > 0 for cost in found.costs)
+
+
+def test_the_same_seed_takes_the_same_documents_however_they_are_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "docs.jsonl", many(400))
+
+    def taken(size: int, seed: int, batch_bytes: int = 8 << 20) -> list[str]:
+        sources = open_sources([str(path)])
+        read = ReadOptions(id="id", batch_bytes=batch_bytes)
+        sample = take_sample(sources, read, size, seed, Rejects(), Quiet())
+        assert sample.documents == 400
+        assert sample.part(5).names.to_pylist() == [
+            name
+            for name in sample.names.to_pylist()
+            if name in set(sample.part(5).names.to_pylist())
+        ]
+        return list(sample.names.to_pylist())
+
+    assert taken(50, 3) == taken(50, 3, 500)
+    assert taken(50, 3) != taken(50, 4)
+    assert set(taken(20, 3)) < set(taken(50, 3))
+    assert len(taken(1000, 3)) == 400
+    rows = [int(name[1:]) for name in taken(200, 7)]
+    assert rows == sorted(rows)
+    assert 150 < np.mean(rows) < 250
+
+
+def test_too_few_duplicates_are_said(tmp_path: Path) -> None:
+    texts = [f"every text {i} is {i * 7} of its own {i * 13} words {i * 17}" for i in range(60)]
+    found = calibrated(write(tmp_path / "docs.jsonl", texts), sample=30, similarity=0.9)
+    assert "too few duplicates: 0 pairs at 0.9 or more" in found.warnings[0]
+    assert "--sample 60" in found.warnings[0]
+    assert found.advised is None
+    assert found.levels[-1].interval[1] > 3
+
+
+def test_a_sample_with_too_many_pairs_is_made_smaller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("neardup.pipeline.calibration.measure.MOST_PAIRS", 100)
+    found = calibrated(write(tmp_path / "docs.jsonl", ["the very same words"] * 40))
+    assert found.sampled == 10
+    assert found.levels[-1].sampled == 45
+    assert found.levels[-1].pairs == pytest.approx(40 * 39 / 2)
+    assert any("10 documents were looked at" in each for each in found.warnings)
+
+
+def test_the_advice_finds_the_pairs_and_the_command_says_it(tmp_path: Path) -> None:
+    path = write(tmp_path / "docs.jsonl", many(200))
+    found = calibrated(path, recall=0.9)
+    assert found.is_own
+    assert found.advised is not None
+    assert (found.advised.recall or 0) >= 0.9
+    command = f"neardup dedup {path} -o OUT --ngram 1 --similarity {found.threshold:g}"
+    assert found.commands[0] == command
+    assert f"--distance {found.advised.distance} --verify" in found.commands[1]
+
+
+def test_the_command_writes_numbers_and_an_inert_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    here = Here(tmp_path, monkeypatch, capsys)
+    write(tmp_path / "docs.jsonl", [*many(40), f"{HOSTILE} one two", f"{HOSTILE} one two three"])
+    out, _ = here("calibrate", "docs.jsonl", "--report", "page.html", "--json", "--ngram", "1")
+    page = (tmp_path / "page.html").read_text()
+    tags = Tags(page)
+    assert tags.open == []
+    assert not OUTSIDE.search(page)
+    assert "<img" not in page
+    assert json.loads(out)["documents"] == 42
+    plain, _ = here("calibrate", "docs.jsonl", "--ngram", "1", "--similarity", "0.8")
+    assert "use: neardup dedup docs.jsonl -o OUT --ngram 1 --similarity 0.8" in plain
+    _, err = here("calibrate", "docs.jsonl", "--similarity", "0.2", code=2)
+    assert "the search begins at 0.3" in err
+
+
+@pytest.mark.parametrize("texts", [[], [""], ["one"], ["", ""]])
+def test_next_to_nothing_has_a_calibration(texts: list[str], tmp_path: Path) -> None:
+    found = calibrated(write(tmp_path / "docs.jsonl", texts))
+    assert found.documents == len(texts)
+    assert {level.sampled for level in found.levels} == {0}
+
+
+def test_what_cannot_be_asked_is_refused() -> None:
+    with pytest.raises(UsageError, match="sample is 1"):
+        Asked(sample=1)
+    with pytest.raises(UsageError, match="recall is 0"):
+        Asked(recall=0)
+    with pytest.raises(UsageError, match="similarity is 0"):
+        Asked(lowest=0)
+
+
+@given(trials=st.integers(1, 500), data=st.data())
+def test_intervals_hold_what_was_seen(trials: int, data: st.DataObject) -> None:
+    hits = data.draw(st.integers(0, trials))
+    low, high = wilson(hits, trials)
+    assert 0 <= low <= hits / trials <= high <= 1
+    least, most = counted(hits)
+    assert 0 <= least <= hits <= most
+    assert 1 <= kish([1] * trials) == trials
+    share, below, above = stratified([(trials, trials, hits)]) or (-1.0, 0.0, 0.0)
+    assert share == pytest.approx(hits / trials)
+    assert (below, above) == pytest.approx((share, share))
+
+
+def test_the_stratified_interval_covers_as_often_as_it_says() -> None:
+    generator = random.Random(5)
+    sizes, rates = (400, 200, 100), (0.95, 0.6, 0.2)
+    whole = sum(size * rate for size, rate in zip(sizes, rates, strict=True)) / sum(sizes)
+    covered = 0
+    for _ in range(400):
+        strata = []
+        for size, rate in zip(sizes, rates, strict=True):
+            members = [1] * round(size * rate) + [0] * round(size * (1 - rate))
+            strata.append((size, 30, sum(generator.sample(members, 30))))
+        found = stratified(strata)
+        assert found is not None
+        covered += found[1] <= whole <= found[2]
+    assert covered >= 0.93 * 400
