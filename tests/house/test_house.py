@@ -99,23 +99,26 @@ ALLOWED: dict[str, set[str]] = {
     | {"documents", "features", "fingerprinting", "fingerprinting.values"}
     | {"hamming", "hamming.plans", "index.durable", "index.similar", "similarity"},
     "pipeline.evidence": BASE
-    | {"documents", "fingerprinting.explanation", "fingerprinting.values", "pipeline.run"}
-    | {"pipeline.report", "similarity"},
+    | {"documents", "fingerprinting", "fingerprinting.explanation", "fingerprinting.values"}
+    | {"pipeline.report", "pipeline.run", "similarity"},
     "pipeline.calibration": BASE
     | {"documents", "fingerprinting", "fingerprinting.values", "hamming", "hamming.plans"}
     | {"pipeline.evidence", "pipeline.report", "pipeline.run", "similarity"},
+    "pipeline.judgement": BASE
+    | {"documents", "fingerprinting", "hamming", "pipeline.evidence", "pipeline.report"}
+    | {"pipeline.run", "similarity"},
     "pipeline": BASE
     | {"documents", "documents.files", "features", "fingerprinting", "fingerprinting.values"}
     | {"hamming", "hamming.plans", "hamming.search", "hamming.spilled", "index", "index.durable"}
     | {"fingerprinting.explanation"}
-    | {"pipeline.evidence", "pipeline.run", "pipeline.report", "similarity"},
+    | {"pipeline.evidence", "pipeline.judgement", "pipeline.report", "pipeline.run", "similarity"},
     "spark": BASE
     | {"documents", "fingerprinting", "fingerprinting.values", "hamming", "kernels", "similarity"}
     | {"index.durable", "pipeline", "pipeline.run"},
     "cli": BASE
     | {"documents", "features", "fingerprinting", "fingerprinting.explanation"}
     | {"hamming", "hamming.plans", "index", "pipeline", "pipeline.calibration"}
-    | {"pipeline.evidence", "pipeline.run", "spark"},
+    | {"pipeline.evidence", "pipeline.judgement", "pipeline.run", "spark"},
     "__main__": {"cli", "runtime"},
     "__init__": BASE
     | {"features", "fingerprinting", "fingerprinting.explanation"}

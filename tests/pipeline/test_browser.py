@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import re
-import shutil
 import subprocess
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
 
+import neardup as nd
+from chromium import CHROMIUM, Browser
+from neardup.documents import ReadOptions
+from neardup.pipeline.judgement.server import ReviewServer
+from neardup.pipeline.judgement.session import Review, Wanted
 from neardup.pipeline.report import page
 from test_page import HOSTILE, pair, report
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 PROBE = """
 <title>probe</title><iframe src="page.html" id="f" width="375" height="700"></iframe><pre></pre>
 <script>onload=function(){var f=document.getElementById("f"),d=f.contentDocument,s=
@@ -55,3 +60,53 @@ def test_the_page_works_in_a_browser(tmp_path: Path) -> None:
     assert width is not None
     assert int(width[1]) <= 375
     assert "CONSOLE" not in done.stderr
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no browser here")
+def test_the_slider_and_the_tables_answer_to_a_person(tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text(page(report(dropped_border=(pair((HOSTILE, "b")),))))
+    with Browser(tmp_path / "profile", (375, 700), dark=True) as browser:
+        browser.open((tmp_path / "page.html").as_uri())
+        browser.value("document.getElementById('slider').focus()")
+        browser.press("Home", loads=False)
+        browser.value("document.getElementById('slider').value=0;0")
+        browser.value("document.getElementById('slider').dispatchEvent(new Event('input'));0")
+        assert "0.70: 6 kept" in browser.value("document.getElementById('reading').textContent")
+        heads = "document.querySelector('#sources th button')"
+        browser.value(f"{heads}.click();{heads}.click();0")
+        assert browser.value("document.querySelector('#sources td').textContent") == "y"
+        assert browser.value("document.documentElement.scrollWidth") <= 375
+        browser.value("document.activeElement.blur();0")
+        browser.press("j", loads=False)
+        assert browser.value("document.activeElement.tagName") == "SUMMARY"
+        assert browser.problems == []
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no browser here")
+def test_keys_answer_and_go_back_in_a_review(tmp_path: Path) -> None:
+    texts = [f"the harbour opened again {i}" for i in range(4)] + [HOSTILE]
+    rows = [json.dumps({"id": f"d{i}", "text": text}) for i, text in enumerate(texts)]
+    (tmp_path / "docs.jsonl").write_text("\n".join(rows) + "\n")
+    (tmp_path / "pairs.csv").write_text("first,second\nd0,d1\nd0,d2\nd0,d3\nd0,d4\n")
+    wanted, paths = Wanted(str(tmp_path / "said.jsonl")), [str(tmp_path / "docs.jsonl")]
+    read = ReadOptions(id="id")
+    judged = Review(str(tmp_path / "pairs.csv"), paths, wanted, nd.Recipe(ngram=1), read)
+    with ReviewServer(judged) as server, Browser(tmp_path / "profile") as browser:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        browser.open(server.url)
+        for key in ("y", "n", "u", "b"):
+            browser.press(key)
+        assert "You said: unsure" in browser.value("document.body.textContent")
+        browser.press("y")
+        browser.press("n")
+        assert "All pairs are judged" in browser.value("document.body.textContent")
+        server.shutdown()
+        thread.join()
+        assert browser.problems == []
+    judged.close()
+    said = [
+        json.loads(line)["answer"] for line in (tmp_path / "said.jsonl").read_text().splitlines()
+    ]
+    assert said == ["yes", "no", "unsure", "yes", "no"]
+    assert len(judged.answers) == 4

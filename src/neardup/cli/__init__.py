@@ -12,17 +12,18 @@ from typing import Annotated, Any, Final, NoReturn
 
 import typer
 
-from neardup.cli.commands.calibrate import calibrate
 from neardup.cli.commands.compare import compare
 from neardup.cli.commands.compile import compile_kernels
 from neardup.cli.commands.dedup import dedup
 from neardup.cli.commands.demo import demo
+from neardup.cli.commands.evidence.calibrate import calibrate
+from neardup.cli.commands.evidence.report import report
+from neardup.cli.commands.evidence.review import review
 from neardup.cli.commands.explain import explain
 from neardup.cli.commands.fingerprint import fingerprint
 from neardup.cli.commands.idf import app as idf
 from neardup.cli.commands.index import app as index
 from neardup.cli.commands.pairs import pairs
-from neardup.cli.commands.report import report
 from neardup.cli.commands.show import show
 from neardup.cli.progress_lines import tells_progress
 from neardup.errors import NeardupError
@@ -58,7 +59,7 @@ app = typer.Typer(
 )
 for command in (dedup, fingerprint, pairs, report, calibrate):
     app.command()(tells_progress(command))
-for command in (show, compare, explain, demo):
+for command in (review, show, compare, explain, demo):
     app.command()(command)
 app.command(name="compile")(compile_kernels)
 app.add_typer(idf)

@@ -21,6 +21,7 @@ from neardup.fingerprinting.recipe import Recipe
 from neardup.pipeline.evidence.gather import Decided
 from neardup.pipeline.evidence.pairs import texts_at
 from neardup.pipeline.evidence.write import check_report, with_source, write_report
+from neardup.pipeline.judgement.decisions import check_decisions, with_decisions
 from neardup.pipeline.report_again import Inputs
 from neardup.pipeline.result import DedupResult, Origin
 from neardup.pipeline.run.against import Against, ReferenceIndex
@@ -85,6 +86,7 @@ def dedup(  # noqa: PLR0913
     update: bool = False,
     csv_safe: bool = False,
     report: str | os.PathLike[str] | None = None,
+    decisions: str | os.PathLike[str] | None = None,
 ) -> DedupResult:
     """Find near-duplicates among files or documents in memory, and keep one of each group.
 
@@ -122,6 +124,7 @@ def dedup(  # noqa: PLR0913
         update: Add the kept documents to that index.
         csv_safe: Put a quote (') before cells of CSV tables that a spreadsheet would compute.
         report: Page about the run to write, of files; `DedupResult.report` writes it afterwards.
+        decisions: Answers about pairs, as `neardup review` keeps them, taken as given.
 
     Returns:
         What was decided, as arrays and an Arrow table.
@@ -147,6 +150,7 @@ def dedup(  # noqa: PLR0913
         policy=policy,
         recipe=recipe or Recipe(),
         recall=recall,
+        decisions=None if decisions is None else os.fspath(decisions),
     )
     read = ReadOptions(fields, id, skip, within=within, number=matching.number, extract=extract)
     folder = None if resume is None else os.fspath(resume)
@@ -240,7 +244,7 @@ def dedup_files(
         counts = read_all(sources, collection, read, rejects, watch, shown)
         values = collection.finish()
         watch.begin("match")
-        grouping = _decided(collection, values, known, folder, last)
+        grouping, notes = _decided(collection, values, known, folder, last)
         if not (was_publishing or (last is not None and last.first is not None)):
             check_outputs(sources, whole, written)  # nobody has published a folder that is there
         batch = None if known is None or last is None else NewDocuments(
@@ -267,7 +271,7 @@ def dedup_files(
         rejected=rejects.count,
         nbytes=collection.nbytes,
         outputs=kept + outputs.tables,
-        told=told(sources, written),
+        told=told(sources, written, notes),
     )  # fmt: skip
     inputs = Inputs(paths, format_name)
     origin = Origin(grouping, collection.addresses, matching, read, resources, inputs)
@@ -281,7 +285,8 @@ def _index_of(
     read: ReadOptions,
     resources: Resources,
 ) -> ReferenceIndex | None:
-    """The index that the run is compared with, closed with the stack."""
+    """The index that the run is compared with, closed with the stack; answers are checked."""
+    check_decisions(matching, against)
     if against is None:
         return None
     known = ReferenceIndex(against, matching, read, resources.workers)
@@ -295,17 +300,16 @@ def _decided(
     known: ReferenceIndex | None,
     folder: RunFolder | None,
     last: LastUpdate | None,
-) -> Grouping:
-    """Decide, unless a killed run did, and keep that."""
+) -> tuple[Grouping, list[str]]:
+    """Decide, unless a killed run did, and keep that; with answers as given, and what says so."""
     found = None if last is None else last.decision(values)
     if found is None and folder is not None:
         found = folder.grouping()
-    if found is not None:
-        return found
-    grouping = collection.group(values) if known is None else known.group(collection, values)
-    if folder is not None:
-        folder.save_grouping(grouping)
-    return grouping
+    if found is None:
+        found = collection.group(values) if known is None else known.group(collection, values)
+        if folder is not None:
+            folder.save_grouping(found)
+    return with_decisions(found, collection.matching, collection, values)
 
 
 def dedup_texts(
@@ -320,14 +324,14 @@ def dedup_texts(
             collection.add(0, batch)
         values = collection.finish()
         watch.begin("match")
-        grouping = collection.group(values)
+        grouping, notes = with_decisions(collection.group(values), matching, collection, values)
         table = duplicates_table(values, grouping, documents.addresses)
     summary = summarise(
         values, grouping, matching, watch,
         rejected=documents.rejected,
         nbytes=collection.nbytes,
         outputs=[],
-        told=(documents.notes, documents.warnings),
+        told=(documents.notes + notes, documents.warnings),
     )  # fmt: skip
     kept, cluster = documents.of_all_rows(grouping)
     inputs = Inputs(documents.batches, rejected=documents.rejected)

@@ -106,6 +106,14 @@ def dedup(
             rich_help_panel=shared.KEEP_PANEL,
         ),
     ] = False,
+    decisions: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.jsonl",
+            help="Answers of neardup review, taken as given.",
+            rich_help_panel=shared.MATCH_PANEL,
+        ),
+    ] = None,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -173,7 +181,11 @@ def dedup(
     if against is not None and dry_run:
         raise UsageError("--dry-run plans a run without an index: leave out --against")
     skip = shared.skip_errors(on_error, rejects)
-    _check_engine(engine, master, {"--resume": resume, "--update": update, "--dry-run": dry_run})
+    _check_engine(
+        engine,
+        master,
+        {"--resume": resume, "--update": update, "--dry-run": dry_run, "--decisions": decisions},
+    )
 
     from neardup.cli.screen import print_estimate, print_summary, print_warning, progress, warm_up
     from neardup.documents import InputFormat, ReadOptions
@@ -182,7 +194,9 @@ def dedup(
     from neardup.pipeline.run.matching import Matching
     from neardup.runtime.memory import memory_bytes
 
-    matching = Matching(similarity, distance, verify, measure, made, policy, keep, recall)
+    matching = Matching(
+        similarity, distance, verify, measure, made, policy, keep, recall, decisions
+    )
     fields = shared.text_fields(text)
     read = ReadOptions(
         fields, id_field, skip, within=within, number=matching.number, extract=extract

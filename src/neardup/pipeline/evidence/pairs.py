@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.fingerprinting.explanation import word_diff
+from neardup.fingerprinting.fingerprints import feature_hashes, fingerprints
 from neardup.fingerprinting.values import distance
 from neardup.pipeline.report import PairShown
+from neardup.similarity.feature_sets import FeatureSets, similarities
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from neardup.documents import Batch, ReadOptions, Source
+    from neardup.fingerprinting.recipe import Recipe
     from neardup.pipeline.run.collection import Collection
 
-__all__ = ["PairMaker", "texts_at", "texts_in"]
+__all__ = ["MOST_CHARACTERS", "PairMaker", "pair_of_texts", "texts_at", "texts_in"]
 
 MOST_CHARACTERS: Final = 20_000
 """Characters of each text that are compared."""
@@ -26,6 +29,7 @@ MOST_SHOWN: Final = 9_000
 
 MOST_OF_A_RUN: Final = 1_200
 MOST_OF_A_NAME: Final = 400
+_NONE: Final = np.zeros(0, np.uint64)
 
 
 class PairMaker:
@@ -62,6 +66,37 @@ class PairMaker:
             longest,
             note,
         )
+
+
+def pair_of_texts(
+    names: tuple[str, str],
+    texts: tuple[str | None, str | None],
+    recipe: Recipe,
+    measure: str = "jaccard",
+    similarity: float | None = None,
+) -> PairShown:
+    """Two texts, whatever run they are of.
+
+    Args:
+        names: Their ids or addresses.
+        texts: They, None where one is not known.
+        recipe: Of their features and fingerprints.
+        measure: Of their similarity.
+        similarity: As it is known already.
+    """
+    runs, longest, note = _words(*texts)
+    if texts[0] is None or texts[1] is None:
+        return PairShown(names, similarity or 0.0, 0, 0, (0, 0), runs, longest, note)
+    first, second = (feature_hashes(text, recipe) if text else _NONE for text in texts)
+    shared = int(np.intersect1d(first, second).size)
+    if similarity is None:
+        offsets = np.array([0, first.size, first.size + second.size])
+        sets = FeatureSets(np.concatenate([first, second]), offsets, np.zeros((2, 1), np.uint64))
+        similarity = float(similarities(sets, np.array([0]), np.array([1]), measure)[0])
+    codes = np.ma.getdata(fingerprints(list(texts), recipe))
+    apart = int(distance(codes[:1], codes[1:])[0])
+    only = first.size - shared, second.size - shared
+    return PairShown(names, similarity, apart, shared, only, runs, longest, note)
 
 
 def texts_at(sources: Sequence[Source], read: ReadOptions, rows: set[int]) -> dict[int, str]:

@@ -22,6 +22,8 @@ def frame(
     body: str,
     numbers: Any,
     script: str = "",
+    *,
+    forms: bool = False,
 ) -> str:
     """A page.
 
@@ -32,6 +34,7 @@ def frame(
         body: HTML.
         numbers: What the page shows, for machines and for the script.
         script: Of this kind of page, beside what all have.
+        forms: Whether its forms may send something to where it came from.
     """
     found = "".join(
         f'<a href="#{name}">{name_shown}</a>'
@@ -40,7 +43,7 @@ def frame(
     )
     code = SCRIPT + script
     policy = (
-        "default-src 'none'; base-uri 'none'; form-action 'none';"
+        f"default-src 'none'; base-uri 'none'; form-action '{'self' if forms else 'none'}';"
         f" style-src '{digest(STYLE)}'; script-src '{digest(code)}'"
     )
     return (

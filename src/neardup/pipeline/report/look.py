@@ -92,6 +92,13 @@ del{background:var(--del);color:var(--delfg);text-decoration:line-through;
 text-decoration-thickness:1px;border-radius:2px}
 ins{background:var(--ins);color:var(--insfg);text-decoration:underline;
 text-decoration-thickness:1px;border-radius:2px}
+.answers{display:flex;flex-wrap:wrap;gap:.6rem;position:sticky;top:2.7rem;padding:.4rem 0;
+background:var(--bg)}
+.answers form{display:flex;flex-wrap:wrap;gap:.6rem}
+.answers button{font:inherit;padding:.5rem 1rem;border:1px solid var(--rule);border-radius:6px;
+background:var(--box);color:var(--fg);cursor:pointer}
+.answers button:hover,.answers .said{border-color:var(--link)}
+kbd{font:.8em ui-monospace,monospace;border:1px solid var(--rule);border-radius:3px;padding:0 .35em}
 .q0{color:var(--soft)}.q1,.q2,.q3,.q4,.q5{display:block;padding:0 .4em;border-radius:3px}
 .q1{background:color-mix(in srgb,var(--near) 12%,transparent)}
 .q2{background:color-mix(in srgb,var(--near) 24%,transparent)}

@@ -125,6 +125,11 @@ class Collection:
             resume.keep(values, counts)
 
     @property
+    def matching(self) -> Matching:
+        """How the run decides."""
+        return self._matching
+
+    @property
     def workers(self) -> int | None:
         """Threads that the run may use; None: all."""
         return self._resources.workers
@@ -141,7 +146,7 @@ class Collection:
             self._offsets,
             np.ma.getdata(values),
             cell_limit=self._resources.memory // 8,
-            groups=self._match_groups(),
+            groups=self.match_groups(),
             forget=self._spool.forget_pages,
             spill=Spill(self._resources.memory // 2, self._resources.tmp),
         )
@@ -190,7 +195,7 @@ class Collection:
         if decided is not None:
             order = order[~np.isin(order, decided)]
         sets = self.sets(values) if self._matching.by_features else None
-        groups = self._match_groups()
+        groups = self.match_groups()
         return group(self._matching, self._resources, values, order, sets, groups, work, known)
 
     def order(self, own: int) -> Any:
@@ -205,7 +210,8 @@ class Collection:
         """The number of each document's group, int32 (n,), None without groups; their values."""
         return self._groups.numbers(), self._groups.values()
 
-    def _match_groups(self) -> Any:
+    def match_groups(self) -> Any:
+        """The number of the group within which each document matches; None: all may."""
         return self._groups.numbers() if self._restrict else None
 
 

@@ -63,6 +63,8 @@ class Matching:
             comes last). Ties go to the first.
         recall: Least share of the similar pairs that is found, for a pair exactly at the threshold;
             1 finds all.
+        decisions: A file of answers about pairs, as `neardup review` keeps them, taken as given;
+            for the policy "greedy".
 
     Raises:
         UsageError: For an unknown policy or keep, values out of range, or similarity together with
@@ -77,6 +79,7 @@ class Matching:
     policy: str = "greedy"
     keep: str = "first"
     recall: float = 1.0
+    decisions: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse what contradicts itself."""
@@ -86,6 +89,10 @@ class Matching:
             )
         if self.policy not in POLICIES:
             raise UsageError(f"policy is {self.policy!r}: use one of {', '.join(POLICIES)}")
+        if self.decisions is not None and self.policy != "greedy":
+            raise UsageError(
+                f"decisions need the policy greedy: {self.policy} joins all that match"
+            )
         if self.similarity is not None and self.distance is not None:
             raise UsageError(
                 "similarity and distance exclude each other: to check the distance's matches on the"
@@ -193,7 +200,7 @@ class Matching:
             "keep": self.keep,
             "recipe": self.recipe.to_json(),
             "digest": self.recipe.digest,
-        }
+        } | ({} if self.decisions is None else {"decisions": self.decisions})
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,14 +87,21 @@ def read_all(
     return counts
 
 
-def told(sources: Sequence[Source], written: OutputSet) -> tuple[list[str], list[str]]:
+def told(
+    sources: Sequence[Source], written: OutputSet, others: Sequence[str] = ()
+) -> tuple[list[str], list[str]]:
     """What a run over files did that is not plain to see, and what makes its result doubtful.
+
+    Args:
+        sources: The inputs.
+        written: The outputs.
+        others: Further notes.
 
     Returns:
         Lines of notes, and lines of warnings.
     """
     notes = [note for source in sources for note in source.notes]
-    notes += [f"{path} was replaced" for path in written.replaced]
+    notes += [*others, *(f"{path} was replaced" for path in written.replaced)]
     warnings = [f"{source.name}: {line}" for source in sources for line in source.warnings]
     return notes, warnings
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from neardup.documents import InputFormat
-from neardup.errors import UsageError
+from neardup.errors import FileError, UsageError
 from neardup.runtime.version import __version__
 
 if TYPE_CHECKING:
@@ -61,10 +63,20 @@ def run_facts(
             "delimiter": told.delimiter,
             "encoding": told.encoding,
             "against": None if index is None else index["path"],
+            "decisions": _digest_of(matching.decisions),
         },
         "index": index,
         "inputs": [list(stamp) for source in sources for stamp in source.stamps()],
     }
+
+
+def _digest_of(path: str | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        return hashlib.blake2b(Path(path).read_bytes(), digest_size=16).hexdigest()
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror}") from None
 
 
 def check_facts(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from neardup.cli import options as shared
+from neardup.cli.recipe_options import takes_recipe
 
 if TYPE_CHECKING:
     from neardup.fingerprinting.recipe import Recipe
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["calibrate"]
 
 
-@shared.takes_recipe(without=("preset",))
+@takes_recipe(without=("preset",))
 def calibrate(
     inputs: shared.Inputs,
     sample: Annotated[

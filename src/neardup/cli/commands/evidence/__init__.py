@@ -1,0 +1,1 @@
+"""Commands that show, measure or judge what a run does."""

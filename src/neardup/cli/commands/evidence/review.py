@@ -1,0 +1,94 @@
+"""`neardup review`: judge pairs in the browser."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from neardup.cli import options as shared
+from neardup.cli.recipe_options import takes_recipe
+
+if TYPE_CHECKING:
+    from neardup.fingerprinting.recipe import Recipe
+
+__all__ = ["review"]
+
+
+@takes_recipe(without=("preset",))
+def review(
+    pairs: Annotated[
+        str,
+        typer.Argument(
+            metavar="PAIRS",
+            help="What dedup --duplicates wrote, or a table with two columns of ids.",
+            show_default=False,
+        ),
+    ],
+    inputs: shared.Inputs,
+    answers: Annotated[
+        str, typer.Option(metavar="FILE.jsonl", help="Keeps the answers; what is there counts.")
+    ] = "answers.jsonl",
+    similarity: Annotated[
+        float | None,
+        typer.Option(
+            "--similarity",
+            "-s",
+            metavar="S",
+            help="Ask about pairs near this one first. (default: the least in PAIRS)",
+        ),
+    ] = None,
+    precision: Annotated[
+        float, typer.Option(metavar="P", help="Which a threshold is to reach.")
+    ] = 0.95,
+    port: Annotated[int, typer.Option(metavar="N", help="0: one that is free.")] = 0,
+    open_browser: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the browser.")
+    ] = True,
+    measure: shared.Measure = "jaccard",
+    text: shared.TextField = "text",
+    id_field: shared.IdField = None,
+    format_name: shared.Format = None,
+    delimiter: shared.Delimiter = None,
+    encoding: shared.Encoding = None,
+    extract: shared.Extract = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="Of the order.")] = 0,
+    *,
+    made: Recipe,
+) -> None:
+    """Judge pairs in the browser, on this machine: y, n, u, and b to go back.
+
+    Each answer is on disk before the next pair is shown. The page tells the precision that the
+    answers make likely, and the threshold that reaches the one you want. Ctrl-C ends it.
+
+    Examples:
+    neardup review dropped.csv news.jsonl --id id --answers answers.jsonl
+
+    neardup dedup news.jsonl -o unique.jsonl --id id --decisions answers.jsonl
+    """
+    from neardup.cli.screen import echo
+    from neardup.documents import InputFormat, ReadOptions
+    from neardup.pipeline.judgement.server import ReviewServer
+    from neardup.pipeline.judgement.session import Review, Wanted
+
+    wanted = Wanted(answers, similarity, precision, measure, seed)
+    read = ReadOptions(shared.text_fields(text), id_field, extract=extract)
+    told = InputFormat(format_name, delimiter, encoding)
+    judged = Review(pairs, inputs, wanted, made, read, told)
+    with ReviewServer(judged, port) as server:
+        echo(f"open {server.url} (Ctrl-C ends the review)")
+        if open_browser:
+            import webbrowser
+
+            webbrowser.open(server.url)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            found = judged.status()
+            echo(
+                f"{found['yes']} duplicates, {found['no']} different, {found['unsure']} unsure are"
+                f" in {answers}; take them with dedup --decisions {answers}",
+                err=True,
+            )
+        finally:
+            judged.close()

@@ -1,0 +1,114 @@
+"""The file of answers: JSON lines, one for each answer, on disk before the next pair is shown."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+import orjson
+
+from neardup.errors import DataError, FileError
+from neardup.pipeline.evidence.pair_rows import table_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["ANSWERS", "Answer", "Answers", "read_answers"]
+
+Said = Literal["yes", "no", "unsure"]
+ANSWERS: Final = ("yes", "no", "unsure")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What somebody said of two documents.
+
+    Attributes:
+        first: Id or address of the one.
+        second: Of the other.
+        answer: "yes": they are duplicates; "no"; "unsure".
+        similarity: Theirs, where it was known.
+    """
+
+    first: str
+    second: str
+    answer: str
+    similarity: float | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The two, whichever comes first."""
+        return (self.first, self.second) if self.first <= self.second else (self.second, self.first)
+
+
+def read_answers(path: str) -> dict[tuple[str, str], Answer]:
+    """What a file says in the end: the last answer of each pair counts.
+
+    Raises:
+        DataError: If a line is none of an answer.
+        FileError: If it cannot be read.
+    """
+    found: dict[tuple[str, str], Answer] = {}
+    for answer in _lines(path):
+        found.pop(answer.key, None)
+        found[answer.key] = answer
+    return found
+
+
+def _lines(path: str) -> Iterator[Answer]:
+    for number, row in enumerate(table_rows(path), 1):
+        first, second, said = (row.get(name) for name in ("first", "second", "answer"))
+        if not (isinstance(first, str) and isinstance(second, str) and said in ANSWERS):
+            raise DataError(
+                f"{path}, line {number}: no answer; each line needs first, second (ids or"
+                " addresses) and answer: yes, no or unsure"
+            )
+        known = row.get("similarity")
+        yield Answer(first, second, str(said), None if known in {None, ""} else float(str(known)))
+
+
+class Answers:
+    """A file of answers that grows.
+
+    Args:
+        path: JSON lines; what is there already counts.
+
+    Raises:
+        DataError: If it holds something else.
+        FileError: If it cannot be read or written.
+    """
+
+    def __init__(self, path: str) -> None:
+        """Read what is there."""
+        self.path = path
+        self.found = read_answers(path) if Path(path).exists() else {}
+        try:
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        except OSError as error:
+            raise FileError(f"cannot write {path}: {error.strerror}") from None
+        size = os.fstat(self._file).st_size
+        if size and os.pread(self._file, 1, size - 1) != b"\n":
+            os.write(self._file, b"\n")
+
+    def add(self, answer: Answer) -> None:
+        """Keep one; it is on disk when this returns.
+
+        Raises:
+            FileError: If it cannot be written.
+        """
+        line = {"first": answer.first, "second": answer.second, "answer": answer.answer}
+        if answer.similarity is not None:
+            line["similarity"] = round(answer.similarity, 6)  # type: ignore[assignment]
+        try:
+            os.write(self._file, orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+            os.fsync(self._file)
+        except OSError as error:
+            raise FileError(f"cannot write {self.path}: {error.strerror}") from None
+        self.found.pop(answer.key, None)
+        self.found[answer.key] = answer
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)
