@@ -276,6 +276,16 @@ def test_remove_removes_all_or_none(here: Here) -> None:
     assert stored() == ["b", "c", "f"]
 
 
+def test_a_backup_is_restored_to_a_new_folder(here: Here) -> None:
+    assert here("index", "backup", "seen", "copy") == ("", "copy: 5 documents\n")
+    here("index", "remove", "seen", "a")
+    told = here("index", "restore", "copy", "again")
+    assert told == ("", "again: 5 documents, all checksums right\n")
+    assert stored("again") == stored("copy") == ["a", "b", "c", "d", "f"]
+    assert "back up to a new folder" in fails(here, "backup", "seen", "copy", code=3)
+    assert "there is no index in none" in fails(here, "restore", "none", "x", code=3)
+
+
 def test_expire_removes_what_is_older_than_the_age(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:

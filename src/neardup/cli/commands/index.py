@@ -21,7 +21,20 @@ from neardup.runtime.progress import shown
 if TYPE_CHECKING:
     from neardup.fingerprinting.recipe import Recipe
 
-__all__ = ["add", "app", "check", "compact", "create", "expire", "plan", "query", "remove", "stats"]
+__all__ = [
+    "add",
+    "app",
+    "backup",
+    "check",
+    "compact",
+    "create",
+    "expire",
+    "plan",
+    "query",
+    "remove",
+    "restore",
+    "stats",
+]
 
 app = typer.Typer(
     name="index", help="Have I seen this? A durable index of fingerprints.", no_args_is_help=True
@@ -365,6 +378,48 @@ def check(folder: _Folder) -> None:
         echo(f"{shown(folder)}: {shown(problem)}", err=True)
     if problems:
         raise typer.Exit(1)
+    echo(f"{shown(folder)}: {count:,} documents, all checksums right", err=True)
+
+
+@app.command()
+def backup(
+    folder: _Folder,
+    target: Annotated[
+        str, typer.Argument(metavar="COPY", help="A new folder.", show_default=False)
+    ],
+) -> None:
+    """Copy the last commit of an index to a new folder, also while a service writes to it.
+
+    Files that never change are linked on the same disk, so that it takes little time and room.
+
+    Example:
+    neardup index backup seen.index seen.backup
+    """
+    from neardup.index import DurableIndex
+
+    with DurableIndex.open(folder, readonly=True) as index:
+        index.backup(target)
+    with DurableIndex.open(target, readonly=True) as index:
+        echo(f"{shown(target)}: {len(index):,} documents", err=True)
+
+
+@app.command()
+def restore(
+    source: Annotated[
+        str, typer.Argument(metavar="COPY", help="What backup made.", show_default=False)
+    ],
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="A new folder.", show_default=False)],
+) -> None:
+    """Make an index of a backup, which stays as it is, once every checksum is verified.
+
+    Example:
+    neardup index restore seen.backup restored.index
+    """
+    from neardup.index import DurableIndex
+
+    with DurableIndex.open(source, readonly=True, verify=True) as index:
+        index.backup(folder)
+        count = len(index)
     echo(f"{shown(folder)}: {count:,} documents, all checksums right", err=True)
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from neardup.errors import NeardupError, UsageError
 from neardup.index.base.writing import Writing
+from neardup.index.durable.backup import back_up
 from neardup.index.durable.checks import check_folder
 from neardup.index.durable.commits.background import Job, entries_of, in_files
 from neardup.index.durable.commits.follower import Commit, arranged, first_commit, following
@@ -128,6 +129,31 @@ class DurableBase(Writing):
             if not self.readonly:
                 self.commit()
             self._release()
+
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """Copy the last commit to a new folder, while the index goes on: an index of its own.
+
+        Segment files, which never change, are linked where that can be done, and take no room; the
+        log is copied. What is not committed is not in it.
+
+        Args:
+            path: A folder that is not there yet.
+
+        Raises:
+            FileError: If it is there, or cannot be written.
+
+        Example:
+            >>> import tempfile
+            >>> from neardup import DurableIndex
+            >>> folder = tempfile.mkdtemp()
+            >>> with DurableIndex.open(folder + "/seen") as index:
+            ...     index.add("a", 5), index.commit(), index.backup(folder + "/copy")
+            (1, None, None)
+            >>> DurableIndex.open(folder + "/copy", readonly=True).query(5)
+            [('a', 0)]
+        """
+        self._check_open()
+        back_up(self._store, Path(path).absolute())
 
     def check(self) -> list[str]:
         """Verify every checksum, and that ids, numbers and the log agree; see docs.

@@ -374,6 +374,11 @@ class Reading:
         """Let go of the commit."""
         self._pin.close()
 
+    @property
+    def environment(self) -> Environment:
+        """The LMDB file that is read."""
+        return self._pin.environment
+
     def file(self, name: str) -> Path:
         """The path of a file in the folder."""
         return self._path / name

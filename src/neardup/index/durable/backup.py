@@ -1,0 +1,90 @@
+"""A copy of a live index: links to its files, which never change, and a copy of its log.
+
+The log is copied as one transaction left it. Its manifest names the files; where a merge has
+replaced one meanwhile, the log is copied again. The folder gets its name when all is in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from typing import TYPE_CHECKING, Final
+
+from neardup.errors import FileError
+from neardup.index.durable.manifest import Manifest
+from neardup.index.durable.store import Store
+from neardup.runtime.storage.files import sync_folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["back_up"]
+
+TRIES: Final = 20
+LOG: Final = "log-1.mdb"
+
+
+def back_up(store: Store, target: Path) -> None:
+    """Make a folder that holds the last commit.
+
+    Args:
+        store: The index.
+        target: A folder that is not there, or is empty; on another disk files are copied.
+
+    Raises:
+        FileError: If it is there, or cannot be written.
+    """
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise FileError(f"{target} exists and is not empty: back up to a new folder")
+    aside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        for _ in range(TRIES):
+            shutil.rmtree(aside, ignore_errors=True)
+            aside.mkdir()
+            with contextlib.closing(store.pin()) as reading:  # which keeps the file open
+                reading.environment.copy(aside / LOG)
+            if _linked(store, aside):
+                break
+        else:
+            raise FileError(f"cannot back up {store.path}: it changed all the time; try again")
+        sync_folder(aside)
+        if target.exists():
+            target.rmdir()
+        aside.rename(target)
+        sync_folder(target.parent)
+    except OSError as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"cannot write {target}: {error.strerror or error}") from None
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _linked(store: Store, aside: Path) -> bool:
+    """Whether all files that the copied log names are beside it now."""
+    copied = Store(aside, readonly=True)
+    try:
+        manifest = copied.changes(-1, 0).manifest or Manifest()
+    finally:
+        copied.close()
+    with contextlib.suppress(OSError):
+        (aside / f"{LOG}-lock").unlink()
+    for entry in manifest.files:
+        try:
+            _link(store.file(entry.name), aside / entry.name)
+        except FileNotFoundError:
+            return False
+    return True
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        target.hardlink_to(source)
+    except FileNotFoundError:
+        raise
+    except OSError:  # another disk, or one without links
+        shutil.copyfile(source, target)
+        with target.open("rb") as file:
+            os.fsync(file.fileno())
