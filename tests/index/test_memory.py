@@ -127,7 +127,11 @@ def test_every_plan_answers_as_brute_force_does(
             index.remove(identity)
         queries = [one_of(rng, bits, known, distance) for _ in range(12)]
         agree(index, oracle, queries, distance)
-        assert index.nearest(queries[0], ROWS) == oracle.query(queries[0], bits)[:ROWS]
+        for n in (1, 7, ROWS):
+            expected = [oracle.query(query, bits)[:n] for query in queries]
+            assert index.nearest(queries[0], n) == expected[0]
+            columns = zip(*index.nearest_batch(queries, n).to_pydict().values(), strict=True)
+            assert [*columns] == [(row, *hit) for row, hits in enumerate(expected) for hit in hits]
         index = kind.reopened(index)
 
 
@@ -173,7 +177,7 @@ def test_an_empty_index_finds_nothing(kind: Kind, plan: str) -> None:
     for _ in range(2):
         assert index.query(5) == []
         assert index.nearest(5) == []
-        assert index.query_batch([5, 6]).num_rows == 0
+        assert index.query_batch([5, 6]).num_rows == index.nearest_batch([5, 6]).num_rows == 0
         assert index.query_batch(np.zeros(0, np.uint64)).num_rows == 0
         assert (len(index), list(index), "a" in index) == (0, [], False)
         index.add([f"{i}" for i in range(40)], range(40))

@@ -5,7 +5,7 @@ Each call brings what it is given into fingerprints, takes one snapshot, and ask
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from neardup.index.snapshot import Snapshot
 
 __all__ = ["IndexView", "Queries"]
+
+_ONE_ROW: Final = np.zeros(1, np.int64)
 
 
 class Queries(Asking):
@@ -185,8 +187,29 @@ class Queries(Asking):
         snapshot = self._read()
         found, total = snapshot.hits(codes, self.distance, n)
         if total < n:
-            found = snapshot.nearest(codes, n)
+            table = snapshot.nearest(codes[None, :], _ONE_ROW, n, None)
+            return list(zip(table["id"].to_pylist(), table["distance"].to_pylist(), strict=True))
         return [(hit[2], hit[0]) for hit in found[:n]]
+
+    def nearest_batch(self, fingerprints: Any, n: int = 10, workers: int | None = None) -> Any:
+        """The n stored documents nearest to each of many, however far; one scan for all of them.
+
+        Args:
+            fingerprints: As of `query_batch`.
+            n: How many for each.
+            workers: Threads; one per core unless said.
+
+        Returns:
+            pyarrow.Table with row (int64: which query), id, distance (int16), sorted by row,
+            distance and insertion.
+
+        Raises:
+            UsageError: As `nearest`.
+        """
+        n = as_count("n", n)
+        codes, rows = many_fingerprints(fingerprints, self._settings)
+        chosen = slice(None) if n else slice(0)
+        return self._read().nearest(codes[chosen], rows[chosen], max(n, 1), workers)
 
     def _answers(
         self,

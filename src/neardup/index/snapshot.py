@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from neardup.hamming.plans.search import scan_plan
+from neardup.hamming.search.nearest import nearest_neighbours
 from neardup.hamming.search.searchers import Neighbours, ScanSearcher, first_hits, within_room
 from neardup.index.base.held import Held
 from neardup.index.hits import sorted_table
 from neardup.index.ids import ID_KINDS, IdColumn
 from neardup.index.segments import Segment, Tail, merged, settled, threads_for
 from neardup.runtime.arrays import frozen
+from neardup.runtime.threads import worker_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Snapshot"]
 
-MOST_APART: Final = 1 << 40
 Hit = tuple[int, int, Any]
 """Distance, number, id."""
 
@@ -143,22 +144,35 @@ class Snapshot(Held):
             found.sort(key=_by_distance)
         return found, total
 
-    def nearest(self, codes: Any, n: int) -> list[Hit]:
-        """The n nearest of uint64 (width,), sorted: all rows are compared."""
-        best: list[Hit] = []
-        for segment in self.segments:
-            apart = np.bitwise_count(segment.codes ^ codes).sum(axis=1, dtype=np.int64)
-            if segment.removed:
-                apart[segment.dead] = MOST_APART
-            rows = np.argsort(apart, kind="stable")[: min(n, segment.living)]
-            best += [
-                (int(apart[row]), int(segment.numbers[row]), segment.ids.value(int(row)))
-                for row in rows
-            ]
-        if len(self.tail):
-            best += self._tail_hits(codes, self.settings.bits)
-        best.sort(key=_by_distance)
-        return best[:n]
+    def nearest(self, codes: Any, rows: Any, n: int, workers: int | None) -> pa.Table:
+        """The n nearest of each of many, however far: all rows are compared.
+
+        Args:
+            codes: uint64 (q, width).
+            rows: int64 (q,): what the table calls each.
+            n: How many.
+            workers: Threads; one per core if None.
+
+        Returns:
+            See Queries.nearest_batch.
+        """
+        threads, tail = worker_count(workers), self.tail
+        parts = [
+            (
+                nearest_neighbours(
+                    segment.codes, codes, n, threads, segment.dead if segment.removed else None
+                ),
+                segment.numbers,
+                segment.ids,
+            )
+            for segment in self.segments
+        ]
+        kind = ID_KINDS[self.kind or "int"]
+        if len(tail):
+            dead = tail.dead if tail.removed else None
+            found = nearest_neighbours(tail.codes, codes, n, threads, dead)
+            parts.append((found, tail.numbers, IdColumn(pa.array(tail.ids[: len(tail)], kind))))
+        return sorted_table(parts, rows, kind, n).replace_schema_metadata(None)
 
     def search(
         self,

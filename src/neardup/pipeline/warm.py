@@ -141,7 +141,7 @@ def _ask_indexes() -> None:
             index.add([f"id {i}" for i in range(len(codes))], codes)
             index.query(codes[0])
             index.query_batch(codes[:5])
-            index.nearest(codes[0], 2)
+            index.nearest(~codes[0], 2)
     with (
         tempfile.TemporaryDirectory(prefix="neardup-") as folder,
         DurableIndex.open(f"{folder}/index") as durable,

@@ -1,0 +1,78 @@
+"""The nearest rows of each of some queries: one scan, with a bound that falls as rows are found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from neardup.kernels.hamming.tables import RUN_ROWS, TILE_ROWS, apart, count_within
+from neardup.kernels.jit import fill, inner, kernel
+
+COUNT, BOUND = 0, 1
+
+
+@inner
+def _keep_nearest(rows: Any, distances: Any, state: Any, wanted: int, sizes: Any) -> None:
+    """Keep the `wanted` nearest of state[COUNT] rows, of equal ones the first; lower the bound."""
+    count = state[COUNT]
+    if count <= wanted:
+        return
+    fill(sizes, 0, len(sizes), np.int64(0))
+    for i in range(count):
+        sizes[distances[i]] += 1
+    last, nearer = np.int64(0), np.int64(0)
+    while nearer + sizes[last] < wanted:
+        nearer += sizes[last]
+        last += 1
+    kept, room = np.int64(0), wanted - nearer
+    for i in range(count):
+        d = distances[i]
+        if d < last or (d == last and room > 0):
+            room -= np.int64(d == last)
+            rows[kept], distances[kept] = rows[i], d
+            kept += 1
+    state[COUNT], state[BOUND] = kept, last
+
+
+@kernel
+def nearest_rows(
+    queries: Any, codes: Any, first: int, last: int, multipliers: Any, dead: Any, wanted: int,
+    found: Any, states: Any,
+) -> None:  # fmt: skip
+    """Find the nearest of rows first..last-1 for each query; O(rows) a query, a tile at a time.
+
+    Args:
+        queries: uint64 (q * W), may be read-only.
+        codes: uint64 (n * W), may be read-only.
+        first: See above.
+        last: See above.
+        multipliers: W of them.
+        dead: bool (n,): rows that are left out; empty: none.
+        wanted: How many, 1 or more.
+        found: int64 (q, 2, room), written: rows and distances, of equal distances the first rows,
+            ascending; with room for more than `wanted` and RUN_ROWS.
+        states: int64 (q, 2), written: COUNT of the rows found so far, initially 0, and BOUND: rows
+            as far as that or farther are left out, initially what is farther than any.
+    """
+    width = len(multipliers)
+    sizes = np.zeros(64 * width + 1, np.int64)
+    for low in range(first, last, TILE_ROWS):
+        high = min(low + TILE_ROWS, last)
+        for q in range(len(states)):
+            state, rows, distances = states[q], found[q, 0], found[q, 1]
+            for begin in range(low, high, RUN_ROWS):
+                end = min(begin + RUN_ROWS, high)
+                most = state[BOUND] - 1
+                if count_within(queries, q * width, codes, begin, end, most, multipliers) == 0:
+                    continue
+                if state[COUNT] + RUN_ROWS > len(rows):
+                    _keep_nearest(rows, distances, state, wanted, sizes)
+                    most = state[BOUND] - 1
+                for row in range(begin, end):
+                    d = apart(queries, q * width, codes, row * width, multipliers)
+                    if d <= most and not (len(dead) and dead[row]):
+                        rows[state[COUNT]], distances[state[COUNT]] = row, d
+                        state[COUNT] += 1
+    for q in range(len(states)):
+        _keep_nearest(found[q, 0], found[q, 1], states[q], wanted, sizes)
