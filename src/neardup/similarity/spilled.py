@@ -47,7 +47,7 @@ class Spill:
 
         Example:
             >>> Spill(1 << 30).parts(1000), Spill(1 << 20).parts(100_000)
-            (1, 16)
+            (1, 32)
         """
         needed = -(-keys * BYTES_A_KEY // self.limit)
         return 1 << min(MOST_PARTS_LOG2, max(0, needed - 1).bit_length())

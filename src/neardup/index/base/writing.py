@@ -221,7 +221,7 @@ class Writing:
         Example:
             >>> from neardup import Index
             >>> index = Index()
-            >>> index.add(["a", "b"], [1, 1 << 40]), index.touch("a"), index.query(1)
+            >>> index.add(["a", "b"], [1, 255]), index.touch("a"), index.query(1)
             (2, 1, [('a', 0)])
         """
         with self._lock:
