@@ -164,6 +164,15 @@ def test_a_full_disk_is_one_clear_error_and_leaves_nothing_behind(
     assert names(tmp_path) == [Path(path).name]
 
 
+def test_a_full_disk_says_what_to_do(tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "in.jsonl", "a")
+    told = r"cannot write /dev/full: no space left on device; free some space$"
+    with OutputSet([path]) as outputs:
+        outputs.create("/dev/full").write(b"x")
+        with pytest.raises(FileError, match=told):
+            outputs.commit()
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_folder_without_permission_is_a_file_error(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)

@@ -27,6 +27,7 @@ from neardup.index.base.rows import StoredRows
 from neardup.index.ids import ID_KINDS, IdColumn
 from neardup.index.segment_layout import PAGE, layout_fault
 from neardup.index.segments import Segment
+from neardup.runtime.storage.failures import file_failure
 from neardup.runtime.storage.files import written_aside
 from neardup.runtime.storage.sealed import checksum
 from neardup.runtime.threads import in_threads, worker_count
@@ -290,7 +291,7 @@ def write_arrays(path: Path, header: dict[str, Any], arrays: dict[str, Any]) -> 
         with written_aside(path) as aside:
             _write(aside, [(0, np.frombuffer(prefix + head, np.uint8)), *places])
     except OSError as error:
-        raise FileError(f"cannot write {path}: {error.strerror or error}") from None
+        raise file_failure("write", path, error) from None
 
 
 def damaged(path: Path, why: str) -> DataError:

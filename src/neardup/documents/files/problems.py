@@ -5,10 +5,12 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
-from neardup.errors import FileError
+from neardup.runtime.storage.failures import file_failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from neardup.errors import FileError
 
 
 __all__ = ["BadRecordError", "file_error", "missing_field", "nearest_name", "quoted"]
@@ -28,7 +30,7 @@ class BadRecordError(Exception):
 
 def file_error(path: str, action: str, error: OSError) -> FileError:
     """Word a failed system call: `cannot ACTION PATH: why`."""
-    return FileError(f"cannot {action} {path}: {error.strerror or error}")
+    return file_failure(action, path, error)
 
 
 def quoted(names: Iterable[str]) -> str:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
-from neardup.errors import FileError, TooManyPairsError
+from neardup.errors import TooManyPairsError
 from neardup.hamming.join.equal_rows import STEP
 from neardup.runtime.arrays import cut
-from neardup.runtime.storage.temporary import TemporaryRows, read_exactly
+from neardup.runtime.storage.failures import file_failure
+from neardup.runtime.storage.temporary import OTHER_FOLDER, TemporaryRows, read_exactly
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -196,4 +197,4 @@ def pairs_that_fit(tmp: str | None) -> int:
     try:
         return shutil.disk_usage(where).free // 2 // RECORD
     except OSError as error:
-        raise FileError(f"cannot use {where}: {error.strerror}; choose another --tmp") from None
+        raise file_failure("use", where, error, OTHER_FOLDER) from None

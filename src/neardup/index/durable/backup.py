@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from neardup.errors import FileError
 from neardup.index.durable.manifest import Manifest
 from neardup.index.durable.store import Store
+from neardup.runtime.storage.failures import file_failure
 from neardup.runtime.storage.files import sync_folder
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def back_up(store: Store, target: Path) -> None:
     except OSError as error:
         if isinstance(error, FileError):
             raise
-        raise FileError(f"cannot write {target}: {error.strerror or error}") from None
+        raise file_failure("write", target, error) from None
     finally:
         shutil.rmtree(aside, ignore_errors=True)
 

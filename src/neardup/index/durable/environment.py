@@ -15,6 +15,7 @@ import lmdb
 
 from neardup.errors import DataError, FileError, UsageError
 from neardup.index.segment_files import damaged
+from neardup.runtime.storage.failures import disk_full, file_failure
 from neardup.runtime.storage.files import written_aside
 
 if TYPE_CHECKING:
@@ -427,17 +428,15 @@ def lmdb_errors(path: Path, action: str) -> Iterator[None]:
         ) from None
     except lmdb.Error as error:
         if isinstance(error, lmdb.DiskError) or _is_full(path):
-            raise FileError(
-                f"cannot {action} {path}: no space left on device; what was committed is safe: free"
-                " some space and commit again"
-            ) from None
+            then = " and commit again: what was committed is safe"
+            raise disk_full(action, path, then) from None
         raise FileError(f"cannot {action} {path}: {error}; what was committed is safe") from None
     except FileNotFoundError:
         raise
     except OSError as error:
         if isinstance(error, FileError):
             raise
-        raise FileError(f"cannot {action} {path}: {error.strerror or error}") from None
+        raise file_failure(action, path, error) from None
 
 
 def _close_unused() -> None:

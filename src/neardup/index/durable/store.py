@@ -29,6 +29,7 @@ from neardup.index.durable.ledger import Head, Ledger
 from neardup.index.durable.manifest import Manifest
 from neardup.index.durable.records import Record, joined_records
 from neardup.index.segment_files import damaged
+from neardup.runtime.storage.failures import file_failure
 from neardup.runtime.storage.files import LockHeldError, is_held, lock_file, unlock, written_aside
 from neardup.runtime.storage.sealed import CHECKSUM_BYTES, sealed, unsealed
 from neardup.runtime.version import __version__
@@ -128,7 +129,7 @@ class Store:
             path.mkdir(parents=True, exist_ok=True)
             others = [x.name for x in path.iterdir() if x.name != "lock" and x.name[0] != "."]
         except OSError as error:
-            raise FileError(f"cannot create {path}: {error.strerror or error}") from None
+            raise file_failure("create", path, error) from None
         if others:
             raise DataError(
                 f"{path} is no index, and not empty ({min(others)} is in it): use a new folder"
@@ -264,7 +265,7 @@ class Store:
         except OSError as error:
             if isinstance(error, FileError):
                 raise
-            raise FileError(f"cannot write {target}: {error.strerror or error}") from None
+            raise file_failure("write", target, error) from None
         newer = Environment.of(target)
         self._write(lambda txn: txn.put(b"meta", b"moved", target.name.encode()))
         self._use(newer)

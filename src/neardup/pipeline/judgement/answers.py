@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import orjson
 
-from neardup.errors import DataError, FileError
+from neardup.errors import DataError
 from neardup.pipeline.evidence.pair_rows import table_rows
+from neardup.runtime.storage.failures import file_failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,7 +88,7 @@ class Answers:
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
         except OSError as error:
-            raise FileError(f"cannot write {path}: {error.strerror}") from None
+            raise file_failure("write", path, error) from None
         size = os.fstat(self._file).st_size
         if size and os.pread(self._file, 1, size - 1) != b"\n":
             os.write(self._file, b"\n")
@@ -105,7 +106,7 @@ class Answers:
             os.write(self._file, orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
             os.fsync(self._file)
         except OSError as error:
-            raise FileError(f"cannot write {self.path}: {error.strerror}") from None
+            raise file_failure("write", self.path, error) from None
         self.found.pop(answer.key, None)
         self.found[answer.key] = answer
 

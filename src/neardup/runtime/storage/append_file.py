@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.errors import DataError, FileError
+from neardup.runtime.storage.failures import file_failure
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -107,4 +108,4 @@ def damaged(path: Path, reason: str) -> DataError:
 
 def append_failure(action: str, path: Path, error: OSError) -> FileError:
     """Word a failed system call on the state of a run."""
-    return FileError(f"cannot {action} {path}: {error.strerror}; choose another --resume folder")
+    return file_failure(action, path, error, "choose another --resume folder")

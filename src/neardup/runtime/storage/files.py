@@ -8,7 +8,8 @@ import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from neardup.errors import FileError, UsageError
+from neardup.errors import UsageError
+from neardup.runtime.storage.failures import file_failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +41,7 @@ def write_whole(path: str, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        raise FileError(f"cannot write {path}: {error.strerror}") from None
+        raise file_failure("write", path, error) from None
 
 
 @contextlib.contextmanager

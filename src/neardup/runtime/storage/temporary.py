@@ -7,13 +7,23 @@ from __future__ import annotations
 
 import os
 import tempfile
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from neardup.errors import FileError
+from neardup.runtime.storage.failures import file_failure
 
-__all__ = ["TemporaryRows", "read_exactly", "spill_error", "temporary_file", "write_all"]
+__all__ = [
+    "OTHER_FOLDER",
+    "TemporaryRows",
+    "read_exactly",
+    "spill_error",
+    "temporary_file",
+    "write_all",
+]
+
+OTHER_FOLDER: Final = "choose another folder with --tmp"
 
 
 class TemporaryRows:
@@ -103,7 +113,4 @@ def temporary_file(tmp: str | None, what: str, buffering: int = -1) -> Any:
 def spill_error(tmp: str | None, what: str, error: OSError) -> FileError:
     """What to say when a temporary file cannot be written."""
     where = tmp or tempfile.gettempdir()
-    return FileError(
-        f"cannot write temporary {what} in {where}: {error.strerror}; choose another folder with"
-        " --tmp"
-    )
+    return file_failure("write", f"temporary {what} in {where}", error, OTHER_FOLDER)

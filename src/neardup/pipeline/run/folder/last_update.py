@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import orjson
 
-from neardup.errors import DataError, FileError, UsageError
+from neardup.errors import DataError, UsageError
 from neardup.pipeline.run.folder.decision import decision_of, write_decision
 from neardup.pipeline.run.folder.facts import run_facts
+from neardup.runtime.storage.failures import file_failure
 from neardup.runtime.storage.sealed import checksum, sealed, unsealed
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class LastUpdate:
         except (FileNotFoundError, DataError):
             return {}, b""
         except OSError as error:
-            raise FileError(f"cannot read {self._path}: {error.strerror or error}") from None
+            raise file_failure("read", self._path, error) from None
         size = int.from_bytes(body[:8], "little")
         return orjson.loads(body[8 : 8 + size]), body[8 + size :]
 
@@ -114,7 +115,7 @@ class LastUpdate:
                 os.fsync(file.fileno())
             aside.replace(self._path)
         except OSError as error:
-            raise FileError(f"cannot write {self._path}: {error.strerror or error}") from None
+            raise file_failure("write", self._path, error) from None
         finally:
             with contextlib.suppress(OSError):
                 aside.unlink()
