@@ -33,6 +33,7 @@ from commands import (
 from neardup.cli import app
 from neardup.fingerprinting.recipe import Recipe
 from neardup.runtime.version import __version__
+from suite import needs_jit
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -280,6 +281,44 @@ def test_progress_lines_go_where_there_is_no_terminal(here: Here) -> None:
     assert [row.split()[0] for row in told] == ["read", "read", "match", "write"]
     size = (here.folder / "docs.jsonl").stat().st_size
     assert told[1] == f"read {size:,} of {size:,} bytes"
+
+
+@needs_jit
+def test_compiling_is_told_only_where_kernels_are_compiled(tmp_path: Path) -> None:
+    program = """
+import numpy as np
+from neardup.cli import screen
+from neardup.kernels.forest import find_root
+screen._NOTICE_SECONDS, screen._LOOK_SECONDS = 0.001, 0.001
+screen.warm_up(lambda: (find_root(np.array([0, 0]), 1), screen.threading.Event().wait(0.2)))
+"""
+    given = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_CPU_NAME": "generic"}
+    for expected in (1, 0):
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=given, capture_output=True, text=True, check=True
+        )
+        assert done.stderr.count("neardup: compiling kernels") == expected
+
+
+def test_any_distance_at_the_width_is_refused(here: Here) -> None:
+    here("fingerprint", "docs.jsonl", "-o", "f.parquet")
+    wide = ("--distance", "64")
+    commands = [
+        ("pairs", "f.parquet", "-o", "p.csv", *wide),
+        ("pairs", "f.parquet", "--clusters", "p.csv", *wide),
+        ("pairs", "f.parquet", "--against", "f.parquet", "-o", "p.csv", *wide),
+        ("index", "create", "i", *wide),
+        ("dedup", "docs.jsonl", "-o", "o.jsonl", *wide),
+    ]
+    for command in commands:
+        _, err = here(*command, code=2)
+        assert "fingerprints have 64 bits, so that any two" in err
+    assert not {"p.csv", "i", "o.jsonl"} & set(here.files())
+    here("fingerprint", "docs.jsonl", "-o", "f8.parquet", "--bits", "8")
+    for to in ("-o", "--clusters"):
+        _, err = here("pairs", "f8.parquet", to, "p.csv")
+        assert "warning: distance 3 of 8 bits matches unrelated documents: among 6" in err
+        assert "--verify" not in err
 
 
 def test_pairs_are_found_against_old_fingerprints(here: Here) -> None:

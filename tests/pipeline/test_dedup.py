@@ -306,6 +306,19 @@ def test_ids_in_memory_come_out_as_they_are_given(ids: Any) -> None:
     assert nd.dedup([], similarity=0.5).clusters().num_rows == 0
 
 
+def test_what_is_no_text_says_what_to_pass() -> None:
+    table = pa.table({"text": ["a b c"], "id": [1]})
+    with pytest.raises(UsageError, match=r"a table with the columns text, id: pass one"):
+        nd.fingerprints(table)
+    for kind in (pa.float64(), pa.null(), pa.int64()):
+        assert nd.similar_pairs(pa.array([], kind)).num_rows == 0
+    explained = nd.explain("a b c d")
+    assert repr(explained) == f"Explanation(fingerprint={explained.fingerprint:#x}, features=2)"
+    assert repr(nd.explain("a b c", "a b c")) == (
+        "PairExplanation(distance=0, shared=1, differing=0)"
+    )
+
+
 def test_pairs_of_texts_refuse_a_null_or_skip_it() -> None:
     texts = ["x y z", None, "a b c", "A b c", ""]
     table = pa.table({"text": texts, "id": [9, 8, 7, 6, 5]})

@@ -34,6 +34,7 @@ __all__ = [
 ]
 
 _NOTICE_SECONDS = 2.5
+_LOOK_SECONDS = 0.5
 _COMPILING = "neardup: compiling kernels for this processor; once, the next start is quick"
 
 
@@ -110,16 +111,21 @@ def warm_up(work: Callable[[], object], *, by_features: bool = False) -> None:
     Those of a search by features are then compiled beside the others.
     """
     beside: list[subprocess.Popen[bytes] | None] = []
+    done, before = threading.Event(), _compiled()
 
-    def compiling() -> None:
-        echo(_COMPILING, err=True)
-        if by_features:
-            from neardup.pipeline.warm import search_compiler
+    def look() -> None:
+        wait = _NOTICE_SECONDS
+        while not done.wait(wait):
+            wait = _LOOK_SECONDS
+            if _compiled() > before:
+                echo(_COMPILING, err=True)
+                if by_features:
+                    from neardup.pipeline.warm import search_compiler
 
-            beside.append(search_compiler())
+                    beside.append(search_compiler())
+                return
 
-    notice = threading.Timer(_NOTICE_SECONDS, compiling)
-    notice.daemon = True
+    notice = threading.Thread(target=look, daemon=True)
     notice.start()
     try:
         # A recipe that its text does not suit, such as one of a table without its words, is not the
@@ -127,11 +133,25 @@ def warm_up(work: Callable[[], object], *, by_features: bool = False) -> None:
         with suppress(RecipeError):
             work()
     finally:
-        notice.cancel()
+        done.set()
         notice.join()
         for process in filter(None, beside):
             process.kill()
             process.wait()
+
+
+def _compiled() -> int:
+    """How many kernels this process had to compile, the one at work among them.
+
+    Where it only reads them from the cache, however slowly, there is nothing to tell.
+    """
+    return sum(
+        sum(kernel.stats.cache_misses.values())
+        for name, module in list(sys.modules.items())
+        if name.startswith("neardup.kernels.")
+        for kernel in list(vars(module).values())
+        if hasattr(kernel, "stats")
+    )
 
 
 def print_summary(summary: Summarised, as_json: bool) -> None:

@@ -137,6 +137,11 @@ def _large_strings(chunk: pa.Array) -> pa.Array:
         chunk = chunk.dictionary_decode()
     if pa.types.is_null(chunk.type):
         return pa.array([""] * len(chunk), pa.large_string())
+    if len(chunk) == 0:
+        return pa.array([], pa.large_string())
+    if pa.types.is_struct(chunk.type):
+        names = ", ".join(field.name for field in chunk.type)
+        raise UsageError(f"texts is a table with the columns {names}: pass one, as table['text']")
     if not any(is_text(chunk.type) for is_text in _TEXT_TYPES):
         raise UsageError(f"texts have the Arrow type {chunk.type}: pass strings")
     return pc.fill_null(chunk.cast(pa.large_string()), "")

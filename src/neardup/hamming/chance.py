@@ -28,13 +28,16 @@ def expected_pairs(documents: int, bits: int, distance: int) -> float:
     return documents * (documents - 1) / 2 * chances(bits, distance)
 
 
-def chance_warning(distance: int, bits: int, documents: int | None = None) -> str | None:
+def chance_warning(
+    distance: int, bits: int, documents: int | None = None, *, verified: bool = True
+) -> str | None:
     """What to say where documents that have nothing in common are expected to match.
 
     Args:
         distance: Bits in which a match may differ.
         bits: Width of a fingerprint.
         documents: How many there are; None before they are read.
+        verified: Whether matches can be checked on the text.
     """
     count = ASSUMED if documents is None else documents
     pairs = expected_pairs(count, bits, distance)
@@ -49,8 +52,8 @@ def chance_warning(distance: int, bits: int, documents: int | None = None) -> st
         None,
     )
     better = "more bits" if least is None else f"--distance {least} or less"
+    checked = ", or --verify 0.8 to check each match on the text" if verified else ""
     return (
         f"distance {distance} of {bits} bits matches unrelated documents: among {count:,}"
-        f" of them, random fingerprints give about {pairs:,.0f} such pairs; use {better}, or"
-        " --verify 0.8 to check each match on the text"
+        f" of them, random fingerprints give about {pairs:,.0f} such pairs; use {better}{checked}"
     )

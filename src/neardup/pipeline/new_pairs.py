@@ -12,7 +12,7 @@ from neardup.errors import RecipeError
 from neardup.fingerprinting.files import FingerprintReader
 from neardup.hamming.new_pairs import cross_pairs
 from neardup.hamming.spilled.batches import Limits
-from neardup.pipeline.pair_files import NAMED_PAIRS, fingerprint_files_of
+from neardup.pipeline.pair_files import NAMED_PAIRS, check_width, fingerprint_files_of
 from neardup.pipeline.run.summary import PairsSummary
 from neardup.runtime.progress import Quiet, Stopwatch
 
@@ -60,6 +60,7 @@ def new_pairs_file(
         written.check(output)
         reader, against = FingerprintReader(files), FingerprintReader(others)
         FingerprintReader([*files[:1], *others[:1]])  # refuses two recipes
+        check_width(distance, reader.bits)
         words = -(-reader.bits // 64)
         watch.begin("read", BYTES * words * reader.rows)
         values, ids = _loaded(reader)

@@ -14,6 +14,7 @@ from neardup.documents import OutputSet, write_table
 from neardup.documents.files.finding import find_files
 from neardup.errors import UsageError
 from neardup.fingerprinting.files import FingerprintReader
+from neardup.hamming.chance import chance_warning
 from neardup.hamming.spilled.batches import PAIRS, Limits, check_request, joined_rows
 from neardup.hamming.spilled.groups import spilled_components, spilled_greedy
 from neardup.hamming.spilled.sources import open_rows
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from neardup.hamming.spilled.batches import FoundPairs
     from neardup.runtime.progress import Progress
 
-__all__ = ["clusters_file", "fingerprint_files_of", "pairs_file"]
+__all__ = ["check_width", "clusters_file", "fingerprint_files_of", "pairs_file"]
 
 ROWS_AT_ONCE: Final = 1 << 20
 SEARCHES: Final = {"greedy": spilled_greedy, "components": spilled_components}
@@ -69,7 +70,7 @@ def pairs_file(
     with OutputSet(files, limits.tmp) as written:
         written.check(output)
         reader = FingerprintReader(files)
-        _check_width(distance, reader.bits)
+        check_width(distance, reader.bits)
         watch.begin("read", 8 * -(-reader.bits // 64) * reader.rows)
         batches = _told(reader.batches(), shown)
         with open_rows(batches, reader.bits, limits.tmp) as (rows, bits):
@@ -82,8 +83,9 @@ def pairs_file(
                 pairs = found.spool.count
         written.commit()
     return PairsSummary(
-        rows.count, pairs, distance, bits, plan, output, spilled, seconds=watch.stop()
-    )
+        rows.count, pairs, distance, bits, plan, output, spilled, seconds=watch.stop(),
+        warnings=_doubts(distance, bits, rows.count),
+    )  # fmt: skip
 
 
 def clusters_file(
@@ -122,7 +124,7 @@ def clusters_file(
     with OutputSet(files, limits.tmp) as written:
         written.check(output)
         reader = FingerprintReader(files)
-        _check_width(distance, reader.bits)
+        check_width(distance, reader.bits)
         watch.begin("match")
         labels = find(reader.batches(), distance, reader.bits, plan, limits, shown)
         watch.begin("write")
@@ -131,8 +133,9 @@ def clusters_file(
         written.commit()
     kept = sum(int((part == rows).sum()) for part, rows in _runs(labels))
     return ClustersSummary(
-        len(labels), kept, distance, reader.bits, plan, policy, output, seconds=watch.stop()
-    )
+        len(labels), kept, distance, reader.bits, plan, policy, output, seconds=watch.stop(),
+        warnings=_doubts(distance, reader.bits, len(labels)),
+    )  # fmt: skip
 
 
 def _clusters(labels: Any, reader: FingerprintReader, ids: RowIds) -> Iterator[pa.RecordBatch]:
@@ -156,8 +159,18 @@ def _runs(labels: Any) -> Iterator[tuple[Any, Any]]:
         yield part, np.arange(first, first + len(part), dtype=np.uint64)
 
 
-def _check_width(distance: int, bits: int) -> None:
-    """Refuse a distance that any two fingerprints have."""
+def _doubts(distance: int, bits: int, rows: int) -> list[str]:
+    """What makes the result doubtful, a line each."""
+    doubt = chance_warning(distance, bits, rows, verified=False)
+    return [] if doubt is None else [doubt]
+
+
+def check_width(distance: int, bits: int) -> None:
+    """Refuse a distance that any two fingerprints have.
+
+    Raises:
+        UsageError: If it is refused.
+    """
     if distance >= bits:
         raise UsageError(
             f"distance is {distance}, and fingerprints have {bits} bits, so that any two match: use"

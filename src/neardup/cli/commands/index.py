@@ -126,6 +126,11 @@ def create(
         what = f"similarity {similarity} ({similarity_measure or 'jaccard'})"
     else:
         reach = 3 if distance is None else distance
+        if reach >= made.bits:
+            raise UsageError(
+                f"--distance is {reach}, and fingerprints have {made.bits} bits, so that any two"
+                " match: use a few bits, such as 3"
+            )
         DurableIndex.create(folder, reach, made.bits, recipe, plan, store or "none").close()
         what = f"distance {reach}"
     told = "no recipe" if recipe is None else f"recipe {recipe.digest}"

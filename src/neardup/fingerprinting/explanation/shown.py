@@ -23,6 +23,11 @@ class Explanation(ExplainedText):
 
     __slots__ = ()
 
+    def __repr__(self) -> str:
+        """One line; all features and sums would fill the screen."""
+        value = None if self.fingerprint is None else hex(self.fingerprint)
+        return f"Explanation(fingerprint={value}, features={len(self.features)})"
+
     def __str__(self) -> str:
         """A table for a terminal."""
         return "\n".join(document_lines(self))
@@ -47,6 +52,13 @@ class PairExplanation(ExplainedPair):
 
     first: Explanation
     second: Explanation
+
+    def __repr__(self) -> str:
+        """One line, as that of an explanation."""
+        return (
+            f"PairExplanation(distance={self.distance}, shared={self.shared},"
+            f" differing={len(self.differing)})"
+        )
 
     def __str__(self) -> str:
         """A table for a terminal."""

@@ -155,6 +155,7 @@ class PairsSummary(Record):
         output: The file written.
         spilled: Bytes of temporary files.
         seconds: Time of each step and, as `total`, of all.
+        warnings: As for Summary.
     """
 
     fingerprints: int
@@ -165,6 +166,7 @@ class PairsSummary(Record):
     output: str
     spilled: int
     seconds: dict[str, float]
+    warnings: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         """Two lines for people."""
@@ -184,6 +186,7 @@ class ClustersSummary(Record):
         policy: "greedy" or "components".
         output: The file written.
         seconds: Time of each step and, as `total`, of all.
+        warnings: As for Summary.
     """
 
     fingerprints: int
@@ -194,6 +197,7 @@ class ClustersSummary(Record):
     policy: str
     output: str
     seconds: dict[str, float]
+    warnings: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         """Two lines for people."""
@@ -284,6 +288,7 @@ def _found(what: str, run: PairsSummary | ClustersSummary) -> str:
     return (
         f"{what} within {run.distance} bits among {run.fingerprints:,} fingerprints in"
         f" {run.seconds['total']:.2f} s (plan {run.plan})\nwrote {run.output}"
+        + "".join(f"\nwarning: {line}" for line in run.warnings)
     )
 
 
