@@ -10,7 +10,7 @@ from neardup.documents.extraction import Extraction
 from neardup.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import numpy as np
     import numpy.typing as npt
@@ -43,6 +43,8 @@ class Source(ABC):
         self.relative = f"stdin.{self.format}" if self.path is None else Path(self.path).name
         self.notes: list[str] = []
         self.warnings: list[str] = []
+        self._told: Callable[[int], object] | None = None
+        self._gone = 0
 
     def batches(self, options: ReadOptions, rejects: Rejects | None = None) -> Iterator[Batch]:
         """Read the accepted records in order, in batches that are never empty.
@@ -113,6 +115,16 @@ class Source(ABC):
             FileError: If the input changed since it was read, or a read or write fails.
         """
         self.write_joined([self], [keep], target)
+
+    def begin_writing(self, told: Callable[[int], object] | None) -> None:
+        """Let `told` know of the bytes of input that writing goes through a second time."""
+        self._told, self._gone = told, 0
+
+    def went_to(self, place: int) -> None:
+        """Say that writing has gone through so many bytes of input, compressed as it is."""
+        if self._told is not None and place > self._gone:
+            self._told(place - self._gone)
+            self._gone = place
 
     @property
     def paths(self) -> list[str]:

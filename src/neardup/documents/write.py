@@ -11,7 +11,7 @@ from neardup.documents.source import DocumentFiles, Source
 from neardup.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy as np
     import numpy.typing as npt
@@ -65,6 +65,7 @@ def write_outputs(
     keep_masks: Sequence[npt.NDArray[np.bool_]],
     out: str,
     outputs: OutputSet,
+    told: Callable[[int], object] | None = None,
 ) -> list[str]:
     """Write the kept records of inputs that have been read; the caller commits.
 
@@ -73,6 +74,7 @@ def write_outputs(
         keep_masks: For each input a bool array, one flag for each accepted record.
         out: As for `plan_outputs`.
         outputs: The set that the outputs become part of.
+        told: Called with the bytes of input that were gone through since; all in all their sizes.
 
     Returns:
         The paths written.
@@ -82,8 +84,11 @@ def write_outputs(
         FileError: If an input changed since it was read, or a read or write fails.
     """
     plan = plan_outputs(sources, out)
+    for source in sources:
+        source.begin_writing(told)
     if isinstance(sources[0], DocumentFiles):
         sources[0].copy_kept(keep_masks[0], outputs.create_tree(out))
+        sources[0].went_to(sources[0].nbytes or 0)
         return [out]
     into_folder = is_folder(out)
     if into_folder:
@@ -94,6 +99,8 @@ def write_outputs(
         chosen = [sources[i] for i in members]
         target = outputs.create(path)
         chosen[0].write_joined(chosen, [keep_masks[i] for i in members], target)
+        for source in chosen:
+            source.went_to(source.nbytes or 0)
         target.finish()
     return [path for path, _ in plan]
 

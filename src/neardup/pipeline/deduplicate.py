@@ -43,7 +43,14 @@ from neardup.pipeline.run.outputs import (
 )
 from neardup.pipeline.run.resources import Resources
 from neardup.pipeline.run.results import duplicates_table
-from neardup.pipeline.run.steps import open_inputs, output_set, read_all, summarise, told
+from neardup.pipeline.run.steps import (
+    begin_reading,
+    open_inputs,
+    output_set,
+    read_all,
+    summarise,
+    told,
+)
 from neardup.runtime.memory import memory_bytes
 from neardup.runtime.progress import Quiet, Stopwatch
 
@@ -239,20 +246,21 @@ def dedup_files(
                 resume,
                 keep_features=needs,
                 restrict=restrict,
+                progress=shown,
             )
         )
         counts = read_all(sources, collection, read, rejects, watch, shown)
         values = collection.finish()
-        watch.begin("match")
+        watch.begin("match", collection.match_bytes)
         grouping, notes = _decided(collection, values, known, folder, last)
         if not (was_publishing or (last is not None and last.first is not None)):
             check_outputs(sources, whole, written)  # nobody has published a folder that is there
         batch = None if known is None or last is None else NewDocuments(
             known, collection, values, grouping, folder, last.first
         )  # fmt: skip
-        watch.begin("write")
+        begin_reading([] if outputs.kept is None else sources, watch, "write")
         table = duplicates_table(values, grouping, collection.addresses)
-        kept = write_kept(sources, grouping, counts, outputs, written)
+        kept = write_kept(sources, grouping, counts, outputs, written, shown)
         write_result_tables(table, grouping, collection.addresses, outputs, written)
         write_report(
             Decided(collection, values, grouping, matching, rejects.count, read.within),

@@ -55,5 +55,5 @@ class TextSource(Source):
         if len(runs) and not target.ends_line:
             target.write(b"\n")
         with self._input.open() as reader:
-            copy_runs(reader, runs, target)
+            copy_runs(reader, runs, target, self.went_to)
         self._input.check_unchanged()

@@ -9,7 +9,7 @@ import numpy as np
 from neardup.errors import FileError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     import numpy.typing as npt
 
@@ -53,15 +53,23 @@ class Spans:
 
 
 def copy_runs(
-    reader: ByteReader, runs: npt.NDArray[np.int64], target: AtomicFile | EncodedFile
+    reader: ByteReader,
+    runs: npt.NDArray[np.int64],
+    target: AtomicFile | EncodedFile,
+    told: Callable[[int], object],
 ) -> None:
     """Copy byte ranges, int64 (m, 2) in ascending order, from a reader at its start.
+
+    Now and then `told` is called with what the reader has consumed.
 
     Raises:
         FileError: If the input ends too early, or the write fails.
     """
-    position = 0
+    position = reported = 0
     for start, stop in _pairs(runs):
+        if start - reported > _PIECE_BYTES:
+            told(reader.consumed)
+            reported = start
         if start > position:
             reader.skip(start - position)
         position = start

@@ -128,6 +128,7 @@ class TextFilesSource(DocumentFiles):
         """
         check_flags(self, keep, int(np.count_nonzero(self._accepted)))
         kept = np.flatnonzero(self._accepted)[keep]
+        done = 0
         for numbers in self._parts(kept, _COPY_BYTES):
             for i, data in zip(numbers, self._read(numbers), strict=True):
                 file = self._files[i]
@@ -137,6 +138,8 @@ class TextFilesSource(DocumentFiles):
                         " run again when it is complete"
                     )
                 folder.add(file.relative, data)
+                done += file.nbytes
+                self.went_to(done)
 
     def stamps(self) -> list[tuple[str, int, int | str]]:
         """See Source.stamps; of a file behind a URI the size only."""

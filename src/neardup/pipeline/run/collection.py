@@ -11,8 +11,10 @@ import pyarrow.compute as pc
 from neardup.documents.addresses import Addresses
 from neardup.fingerprinting.fingerprints import Fingerprinter
 from neardup.pipeline.run.matching import Grouping, Matching, group, priorities
+from neardup.runtime.progress import Quiet
 from neardup.runtime.storage.spool import FeatureSpool
 from neardup.similarity.feature_sets import FeatureSets, Work
+from neardup.similarity.join import CHUNK_FEATURES
 from neardup.similarity.spilled import Spill
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from neardup.documents import Batch
     from neardup.pipeline.run.folder.resume import Resume
     from neardup.pipeline.run.resources import Resources
+    from neardup.runtime.progress import Progress
 
 __all__ = ["Collection"]
 
@@ -36,6 +39,7 @@ class Collection:
         keep_features: Keep the features even if the search does not need them.
         restrict: Documents match only within a group, if the batches have any; else groups are
             noted only.
+        progress: Told where the search is, in bytes of `match_bytes`.
     """
 
     def __init__(
@@ -47,6 +51,7 @@ class Collection:
         *,
         keep_features: bool = False,
         restrict: bool = True,
+        progress: Progress | None = None,
     ) -> None:
         """Begin without documents; UsageError for a plan that does not suit the matching."""
         matching.check_plan(resources.plan)
@@ -54,6 +59,7 @@ class Collection:
         self.addresses = Addresses(names)
         self.nbytes = 0
         self._restrict = restrict
+        self._progress, self._matched = progress or Quiet(), 0
         self._text_bytes: list[Any] = []
         self._matching = matching
         self._resources = resources
@@ -139,6 +145,18 @@ class Collection:
         """Features of all documents, if the search needs them."""
         return self._spool.nbytes // 8
 
+    @property
+    def match_bytes(self) -> int | None:
+        """How much the search goes through, if it is one of features; None: not known."""
+        return 8 * self.feature_count if self._matching.by_features else None
+
+    def _end_chunk(self) -> None:
+        """Between two chunks of the search."""
+        self._spool.forget_pages()
+        step = min(8 * CHUNK_FEATURES, 8 * self.feature_count - self._matched)
+        self._matched += step
+        self._progress.advance(step)
+
     def sets(self, values: Any) -> FeatureSets:
         """The feature sets, after `finish`, whose result is `values`."""
         return FeatureSets(
@@ -147,7 +165,7 @@ class Collection:
             np.ma.getdata(values),
             cell_limit=self._resources.memory // 8,
             groups=self.match_groups(),
-            forget=self._spool.forget_pages,
+            forget=self._end_chunk,
             spill=Spill(self._resources.memory // 2, self._resources.tmp),
         )
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from neardup.documents import OutputSet, Source
     from neardup.documents.addresses import Addresses
     from neardup.pipeline.run.matching import Grouping
+    from neardup.runtime.progress import Progress
 
 __all__ = [
     "Outputs",
@@ -97,12 +98,13 @@ def write_kept(
     counts: Sequence[int],
     outputs: Outputs,
     written: OutputSet,
+    progress: Progress,
 ) -> list[str]:
     """Write the kept documents of each source, where they are asked for; the paths written."""
     if outputs.kept is None:
         return []
     masks = np.split(grouping.kept, np.cumsum(counts)[:-1])
-    return write_outputs(sources, masks, outputs.kept, written)
+    return write_outputs(sources, masks, outputs.kept, written, progress.advance)
 
 
 def write_result_tables(

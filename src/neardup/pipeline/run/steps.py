@@ -52,10 +52,10 @@ def open_inputs(
     return sources
 
 
-def begin_reading(sources: Sequence[Source], watch: Stopwatch) -> None:
-    """Begin the step, whose length is known unless an input's is not."""
+def begin_reading(sources: Sequence[Source], watch: Stopwatch, step: str = "read") -> None:
+    """Begin a step through all inputs, whose length is known unless an input's is not."""
     sizes = [source.nbytes for source in sources]
-    watch.begin("read", None if None in sizes else sum(size or 0 for size in sizes))
+    watch.begin(step, None if None in sizes else sum(size or 0 for size in sizes))
 
 
 def read_all(

@@ -118,7 +118,8 @@ class ColumnarSource(Source):
             done = 0
             waiting: list[pa.RecordBatch] = []
             size = 0
-            for part, _ in file.parts(None, _READ_BYTES):
+            for part, share in file.parts(None, _READ_BYTES):
+                self.went_to(int(share * (self.nbytes or 0)))
                 chosen = _where(part, kept[done : done + len(part)])
                 done += len(part)
                 waiting += chosen
