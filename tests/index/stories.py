@@ -69,9 +69,19 @@ def agree(index: Any, oracle: naive.Index, queries: list[int], distance: int) ->
     want = [oracle.query(query, distance) for query in queries]
     assert [index.query(query) for query in queries] == want
     rows = [(row, *hit) for row, hits in enumerate(want) for hit in hits]
+    place = {identity: at for at, identity in enumerate(oracle.stored)}
     table = index.query_batch(queries)
     assert table.column_names == ["row", "id", "distance"]
     assert list(zip(*(column.to_pylist() for column in table.columns), strict=True)) == rows
+    for limit in (0, 1, 3):
+        few = index.query_batch(queries, limit=limit)
+        first = [(row, *hit) for row, hits in enumerate(want) for hit in hits[:limit]]
+        assert list(zip(*few.to_pydict().values(), strict=True)) == first
+        assert few.schema.metadata[b"cut"] == f"{len(rows) - len(first)}".encode()
+    oldest = [
+        (row, *min(hits, key=lambda hit: place[hit[0]])) for row, hits in enumerate(want) if hits
+    ]
+    assert list(zip(*index.first_within(queries).to_pydict().values(), strict=True)) == oldest
     assert len(index) == len(oracle.stored)
     assert list(index) == [(identity, f) for identity, (f, _) in oracle.stored.items()]
 

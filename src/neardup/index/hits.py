@@ -54,7 +54,7 @@ class Places:
 
 def sorted_table(
     parts: list[Any], rows: Any, kind: Any, limit: int | None, *, by_age: bool = False
-) -> pa.Table:
+) -> tuple[pa.Table, int]:
     """Join what the parts of an index found into one table.
 
     Args:
@@ -65,7 +65,7 @@ def sorted_table(
         by_age: Sort by insertion alone, not by distance first.
 
     Returns:
-        row, id, distance; sorted by row, distance and insertion.
+        row, id, distance, sorted by row, distance and insertion; and how many `limit` cut.
     """
     queries = np.concatenate([*(found.queries for found, _, _ in parts), _NONE])
     distances = np.concatenate([*(found.distances for found, _, _ in parts), _NONE])
@@ -87,7 +87,7 @@ def sorted_table(
         "id": ids.take(pa.array(order)),
         "distance": pa.array(distances[order].astype(np.int16)),
     }
-    return pa.table(columns).replace_schema_metadata({"cut": str(cut)})
+    return pa.table(columns), cut
 
 
 _NONE = np.empty(0, np.int64)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from neardup.hamming.search.searchers import Neighbours, Searcher
+    from neardup.hamming.search.searchers import First, Neighbours, Searcher
     from neardup.index.settings import Settings
 
 __all__ = [
@@ -80,11 +80,16 @@ class StoredSegment(StoredRows, Segment):
         return super().searcher(settings)
 
     def search(
-        self, queries: Any, distance: int, settings: Settings, workers: int | None
+        self,
+        queries: Any,
+        distance: int,
+        settings: Settings,
+        workers: int | None,
+        first: First | None = None,
     ) -> Neighbours:
         """See Segment.search; DataError names the file."""
         try:
-            return super().search(queries, distance, settings, workers)
+            return super().search(queries, distance, settings, workers, first)
         except DataError as error:
             raise damaged(self.file.path, str(error)) from None
 

@@ -24,7 +24,7 @@ from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import worker_count
 
 if TYPE_CHECKING:
-    from neardup.hamming.search.searchers import Neighbours, Searcher
+    from neardup.hamming.search.searchers import First, Neighbours, Searcher
     from neardup.index.settings import Settings
 
 __all__ = ["TAIL_ROWS", "Segment", "Tail", "merged", "settled", "threads_for"]
@@ -74,13 +74,20 @@ class Segment(MarkedRows):
         return made
 
     def search(
-        self, queries: Any, distance: int, settings: Settings, workers: int | None
+        self,
+        queries: Any,
+        distance: int,
+        settings: Settings,
+        workers: int | None,
+        first: First | None = None,
     ) -> Neighbours:
-        """Living rows within the distance of each query."""
+        """Living rows within the distance of each query; with `first` those that it asks."""
         searcher = self.searcher(settings)
         threads = threads_for(workers, searcher.plan.seconds * len(queries))
-        found = searcher.search(queries, distance, threads)
-        return found.only(~self.dead[found.rows]) if self.removed else found
+        if first is not None:
+            first.dead = self.dead if self.removed else None
+        found = searcher.search(queries, distance, threads, first)
+        return found.only(~self.dead[found.rows]) if self.removed and first is None else found
 
     def search_once(
         self, query: Any, distance: int, settings: Settings, most: int | None = None

@@ -9,7 +9,13 @@ import pyarrow as pa
 
 from neardup.hamming.plans.search import scan_plan
 from neardup.hamming.search.nearest import nearest_neighbours
-from neardup.hamming.search.searchers import Neighbours, ScanSearcher, first_hits, within_room
+from neardup.hamming.search.searchers import (
+    First,
+    Neighbours,
+    ScanSearcher,
+    first_hits,
+    within_room,
+)
 from neardup.index.base.held import Held
 from neardup.index.hits import sorted_table
 from neardup.index.ids import ID_KINDS, IdColumn
@@ -172,7 +178,7 @@ class Snapshot(Held):
             dead = tail.dead if tail.removed else None
             found = nearest_neighbours(tail.codes, codes, n, threads, dead)
             parts.append((found, tail.numbers, IdColumn(pa.array(tail.ids[: len(tail)], kind))))
-        return sorted_table(parts, rows, kind, n).replace_schema_metadata(None)
+        return sorted_table(parts, rows, kind, n)[0]
 
     def search(
         self,
@@ -197,21 +203,25 @@ class Snapshot(Held):
         Returns:
             See Queries.query_batch.
         """
+        asked = range(len(self.segments) + 1)
+        firsts = [None if limit is None else First(max(limit, 1), by_age=by_age) for _ in asked]
         parts = [
             (
-                segment.search(codes, distance, self.settings, workers),
+                segment.search(codes, distance, self.settings, workers, first),
                 segment.numbers,
                 segment.ids,
             )
-            for segment in self.segments
+            for segment, first in zip(self.segments, firsts, strict=False)
         ]
         kind = ID_KINDS[self.kind or "int"]
         tail = self.tail
         if len(tail):
-            found = self._scan_tail(codes, distance, workers)
+            found = self._scan_tail(codes, distance, workers, firsts[-1])
             ids = IdColumn(pa.array(tail.ids[: len(tail)], kind))
             parts.append((found, tail.numbers, ids))
-        return sorted_table(parts, rows, kind, limit, by_age=by_age)
+        table, cut = sorted_table(parts, rows, kind, limit, by_age=by_age)
+        cut += sum(first.cut for first in firsts if first is not None)
+        return table.replace_schema_metadata({"cut": str(cut)})
 
     def _tail_hits(self, codes: Any, distance: int) -> list[Hit]:
         from neardup.kernels.hamming.tables import search_rows_once
@@ -225,12 +235,16 @@ class Snapshot(Held):
         numbers, ids = tail.numbers, tail.ids
         return [(d, int(numbers[row]), ids[row]) for d, row in hits]
 
-    def _scan_tail(self, codes: Any, distance: int, workers: int | None) -> Neighbours:
+    def _scan_tail(
+        self, codes: Any, distance: int, workers: int | None, first: First | None
+    ) -> Neighbours:
         tail = self.tail
         plan = scan_plan(len(tail), self.settings.bits)
         threads = threads_for(workers, plan.seconds * len(codes))
-        found = ScanSearcher(frozen(tail.codes), plan).search(codes, distance, threads)
-        return found.only(~tail.dead[found.rows]) if tail.removed else found
+        if first is not None:
+            first.dead = tail.dead if tail.removed else None
+        found = ScanSearcher(frozen(tail.codes), plan).search(codes, distance, threads, first)
+        return found.only(~tail.dead[found.rows]) if tail.removed and first is None else found
 
 
 def _by_distance(hit: Hit) -> tuple[int, int]:

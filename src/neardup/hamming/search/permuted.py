@@ -10,7 +10,7 @@ import numpy as np
 from neardup.hamming.plans.blocks import multipliers_of
 from neardup.hamming.plans.costs import PERMUTE_WINDOW
 from neardup.hamming.plans.search import SearchPlan, scan_plan
-from neardup.hamming.search.searchers import Neighbours, ScanSearcher, in_parts
+from neardup.hamming.search.searchers import First, Neighbours, ScanSearcher, in_parts
 from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import in_threads
 
@@ -60,18 +60,20 @@ class PermutedSearcher:
         """Bytes of the lists."""
         return int(self._lists.nbytes + self._rows.nbytes)
 
-    def search(self, queries: Any, distance: int, workers: int) -> Neighbours:
+    def search(
+        self, queries: Any, distance: int, workers: int, first: First | None = None
+    ) -> Neighbours:
         """See Searcher; not every row within the distance is found."""
         from neardup.kernels.hamming.permute import search_windows
 
         flat = frozen(queries).reshape(-1)
         lists, rows, tables, multipliers = self._lists, self._rows, self._tables, self._multipliers
 
-        def part(first: int, last: int) -> Neighbours:
-            where = (flat, first, last, lists, rows, tables, multipliers)
+        def part(begin: int, end: int) -> Neighbours:
+            where = (flat, begin, end, lists, rows, tables, multipliers)
             return _distinct(Neighbours(*search_windows(*where, PERMUTE_WINDOW, distance)))
 
-        return in_parts(len(queries), workers, part)
+        return in_parts(len(queries), workers, part, first)
 
     def search_once(
         self, query: Any, distance: int, most: int | None = None, dead: Any = None

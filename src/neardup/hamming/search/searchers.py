@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NOTHING",
+    "First",
     "Neighbours",
     "ScanSearcher",
     "Searcher",
@@ -30,6 +31,10 @@ __all__ = [
 ]
 
 QUERIES_PER_TASK: Final = 4096
+QUERIES_CUT_AT_ONCE: Final = 64
+"""Where only the first matches are asked, those of so many queries are held at a time, or fewer:"""
+MATCHES_AT_ONCE: Final = 1 << 22
+"""so many matches, or one query's."""
 FEW_HITS: Final = 256
 
 
@@ -57,13 +62,56 @@ class Neighbours(NamedTuple):
         return first_hits(np.stack([self.rows, self.distances]), most, dead)
 
 
+class First:
+    """Which matches of a query are asked: the living ones, and of them the first.
+
+    Args:
+        most: How many of each query, 1 or more.
+        dead: bool (n,): rows that are left out; None: none.
+        by_age: The first by row, not by distance and row.
+    """
+
+    def __init__(self, most: int, dead: Any = None, *, by_age: bool = False) -> None:
+        """Nothing is cut yet."""
+        self.most, self.dead, self._by_age = most, dead, by_age
+        self._cuts: list[int] = []
+
+    @property
+    def cut(self) -> int:
+        """How many living matches were left out."""
+        return sum(self._cuts)
+
+    def note(self, cut: int) -> None:
+        """Count matches that a searcher left out by itself."""
+        self._cuts.append(cut)
+
+    def of(self, found: Neighbours, count: int) -> Neighbours:
+        """The first of these matches, each query's; the queries are 0 to count - 1."""
+        from neardup.kernels.hamming.first import first_of_each
+
+        if self.dead is not None:
+            found = found.only(~self.dead[found.rows])
+        if len(found.rows) <= self.most:
+            return found
+        keys = found.rows if self._by_age else found.distances << np.int64(40) | found.rows
+        chosen = first_of_each(frozen(found.queries), frozen(keys), count, self.most)
+        first = found.only(chosen)
+        self.note(len(found.rows) - len(first.rows))
+        return first
+
+
 class Searcher(Protocol):
     """What every kind of search can do."""
 
     plan: SearchPlan
 
-    def search(self, queries: Any, distance: int, workers: int) -> Neighbours:
-        """The rows within the distance of each query, uint64 (q, width)."""
+    def search(
+        self, queries: Any, distance: int, workers: int, first: First | None = None
+    ) -> Neighbours:
+        """The rows within the distance of each query, uint64 (q, width).
+
+        With `first` only the living ones, and at least those that it asks; it counts the others.
+        """
 
     def search_once(
         self, query: Any, distance: int, most: int | None = None, dead: Any = None
@@ -93,7 +141,9 @@ class ScanSearcher:
         """None."""
         return 0
 
-    def search(self, queries: Any, distance: int, workers: int) -> Neighbours:
+    def search(
+        self, queries: Any, distance: int, workers: int, first: First | None = None
+    ) -> Neighbours:
         """See Searcher."""
         from neardup.kernels.hamming.tables import search_rows
 
@@ -101,11 +151,13 @@ class ScanSearcher:
         return in_parts(
             len(queries),
             workers,
-            lambda first, last: Neighbours(
+            lambda begin, end: Neighbours(
                 *search_rows(
-                    flat, first, last, self._codes, self._count, self._multipliers, distance
+                    flat, begin, end, self._codes, self._count, self._multipliers, distance
                 )
             ),
+            first,
+            self._count,
         )
 
     def search_once(
@@ -118,14 +170,22 @@ class ScanSearcher:
         return first_hits(within_room(search_rows_once, *arguments), most, dead)
 
 
-def in_parts(count: int, workers: int, search: Any) -> Neighbours:
-    """Search ranges of the queries on threads."""
-    size = max(1, min(QUERIES_PER_TASK, -(-count // (4 * workers))))
-    ranges = [(first, min(first + size, count)) for first in range(0, count, size)]
+def in_parts(
+    count: int, workers: int, search: Any, first: First | None = None, matches: int = 1
+) -> Neighbours:
+    """Search ranges of the queries on threads; what is not asked is dropped range by range.
+
+    A query has up to so many `matches`.
+    """
+    at_once = min(QUERIES_CUT_AT_ONCE, MATCHES_AT_ONCE // max(matches, 1))
+    most = QUERIES_PER_TASK if first is None else at_once
+    size = max(1, min(most, -(-count // (4 * workers))))
+    ranges = [(begin, min(begin + size, count)) for begin in range(0, count, size)]
     parts: list[Any] = [None] * len(ranges)
 
     def run(_: int, i: int) -> None:
-        parts[i] = search(*ranges[i])
+        found = search(*ranges[i])
+        parts[i] = found if first is None else first.of(found, count)
 
     in_threads(workers, run, range(len(ranges)))
     return Neighbours.joined(parts)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.hamming.plans.blocks import SAMPLE_ROWS, agreement
-from neardup.hamming.search.searchers import Neighbours, in_parts
+from neardup.hamming.search.searchers import First, Neighbours, in_parts
 from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import in_threads
 
@@ -49,17 +49,19 @@ class SlicesSearcher:
         """Bytes of the slices."""
         return int(self._slices.nbytes)
 
-    def search(self, queries: Any, distance: int, workers: int) -> Neighbours:
+    def search(
+        self, queries: Any, distance: int, workers: int, first: First | None = None
+    ) -> Neighbours:
         """See Searcher."""
         from neardup.kernels.hamming.slices import search_slices
 
         codes = frozen(queries)
         where = (self._slices, self._count, codes, self._order, self._places)
 
-        def part(first: int, last: int) -> Neighbours:
-            return Neighbours(*search_slices(*where, first, last, distance))
+        def part(begin: int, end: int) -> Neighbours:
+            return Neighbours(*search_slices(*where, begin, end, distance))
 
-        return in_parts(len(queries), workers, part)
+        return in_parts(len(queries), workers, part, first, self._count)
 
     def search_once(
         self, query: Any, distance: int, most: int | None = None, dead: Any = None

@@ -14,6 +14,8 @@ from neardup.hamming.plans.blocks import bits_of, choices, multipliers_of
 from neardup.hamming.plans.search import SearchPlan
 from neardup.hamming.search.searchers import (
     NOTHING,
+    QUERIES_CUT_AT_ONCE,
+    First,
     Neighbours,
     Searcher,
     first_hits,
@@ -24,7 +26,7 @@ from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import in_threads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from neardup.hamming.plans.search import SearchPlan
 
@@ -191,7 +193,9 @@ class TableSearcher:
         """Bytes of the tables."""
         return sum(x.nbytes for x in self._tables[:3])
 
-    def search(self, queries: Any, distance: int, workers: int) -> Neighbours:
+    def search(
+        self, queries: Any, distance: int, workers: int, first: First | None = None
+    ) -> Neighbours:
         """See Searcher.
 
         Raises:
@@ -200,14 +204,15 @@ class TableSearcher:
         flat = frozen(queries).reshape(-1)
         heavy: list[Any] = []
 
-        def part(first: int, last: int) -> Neighbours:
-            hits, too_heavy = self._search(flat, first, last, distance)
+        def part(begin: int, end: int) -> Neighbours:
+            hits, too_heavy = self._search(flat, begin, end, distance)
             heavy.append(too_heavy)
             return Neighbours(*hits)
 
-        found = in_parts(len(queries), workers, part)
+        found = in_parts(len(queries), workers, part, first)
         waiting = np.concatenate([*heavy, np.empty((0, 4), np.int64)])
-        return self._with_heavy(found, waiting, queries, distance, workers)
+        parts = self._in_heavy(waiting, queries, distance, workers, first)
+        return Neighbours.joined([found, *parts])
 
     def _search(self, flat: Any, first: int, last: int, distance: int) -> Any:
         from neardup.kernels.hamming.tables import search_tables
@@ -225,24 +230,27 @@ class TableSearcher:
             return self.search(query[None, :], distance, 1).first(most, dead)
         return first_hits(hits, most, dead)
 
-    def _with_heavy(
-        self, found: Neighbours, waiting: Any, queries: Any, distance: int, workers: int
-    ) -> Neighbours:
-        """Add what the heavy buckets hold for the queries that came to them."""
-        if not len(waiting):
-            return found
+    def _in_heavy(
+        self, waiting: Any, queries: Any, distance: int, workers: int, first: First | None
+    ) -> Iterator[Neighbours]:
+        """What the heavy buckets hold for the queries that came to them."""
         waiting = waiting[np.lexsort((waiting[:, 2], waiting[:, 1]))]
         edges = np.flatnonzero(np.any(waiting[1:, 1:3] != waiting[:-1, 1:3], axis=1)) + 1
-        parts = [found]
-        for group in np.split(waiting, edges):
+        for group in np.split(waiting, edges) if len(waiting) else []:
             probe, low, high = group[0, 1:].tolist()
-            asked = queries[group[:, 0]]
             child = self._child(int(self._probes.tables[probe]), low, high)
-            inside = child.search(asked, distance, workers)
-            due = self._due(asked[inside.queries] ^ self._codes[inside.rows], probe)
-            named = inside._replace(queries=group[:, 0][inside.queries])
-            parts.append(named.only(due))
-        return Neighbours.joined(parts)
+            dead = None if first is None else first.dead
+            members, starts = child.members(dead)
+            size = len(group) if first is None else QUERIES_CUT_AT_ONCE
+            for begin in range(0, len(group), size):
+                numbers = group[begin : begin + size, 0]
+                asked = queries[numbers]
+                inside = child.search(asked, distance, workers)
+                inside = inside.only(self._due(asked[inside.queries] ^ child.codes(inside), probe))
+                found = _expanded(inside, members, starts, first)
+                if first is not None:
+                    found = first.of(found, len(asked))
+                yield found._replace(queries=numbers[found.queries])
 
     def _due(self, differ: Any, probe: int) -> Any:
         """Which rows this probe reports, as the kernel's `due_here`: bool."""
@@ -268,20 +276,39 @@ class _HeavyBucket:
     """The rows of a heavy bucket: their distinct fingerprints, and which rows have each."""
 
     def __init__(self, codes: Any, rows: Any, searcher_within: Callable[[Any], Searcher]) -> None:
-        self._rows = rows
         self._groups = Groups.of(group_equal(codes[rows], 1))
-        self._searcher = searcher_within(codes[rows[self._groups.firsts]])
+        self._rows = rows[self._groups.members]
+        self._distinct = codes[rows[self._groups.firsts]]
+        self._searcher = searcher_within(self._distinct)
 
     def search(self, queries: Any, distance: int, workers: int) -> Neighbours:
-        """As of a Searcher; rows are those of the whole."""
-        found = self._searcher.search(queries, distance, workers)
-        sizes, starts = self._groups.sizes[found.rows], self._groups.starts[found.rows]
-        ends = np.cumsum(sizes)
-        total = int(ends[-1]) if len(ends) else 0
-        within = np.arange(total) - np.repeat(ends - sizes, sizes)
-        members = self._groups.members[np.repeat(starts, sizes) + within]
-        return Neighbours(
-            np.repeat(found.queries, sizes),
-            self._rows[members],
-            np.repeat(found.distances, sizes),
-        )
+        """As of a Searcher; its rows are the distinct fingerprints."""
+        return self._searcher.search(queries, distance, workers)
+
+    def codes(self, found: Neighbours) -> Any:
+        """The fingerprints that were found, uint64 (m, width)."""
+        return self._distinct[found.rows]
+
+    def members(self, dead: Any) -> tuple[Any, Any]:
+        """The living rows of each distinct fingerprint, ascending, and where each one's begin."""
+        if dead is None:
+            return self._rows, self._groups.starts
+        living = ~dead[self._rows]
+        return self._rows[living], np.append(0, np.cumsum(living))[self._groups.starts]
+
+
+def _expanded(found: Neighbours, members: Any, starts: Any, first: First | None) -> Neighbours:
+    """The rows of the fingerprints that were found, of each those asked for at most."""
+    begins = starts[found.rows]
+    sizes = starts[found.rows + 1] - begins
+    if first is not None:
+        cut = np.minimum(sizes, first.most)
+        first.note(int(sizes.sum() - cut.sum()))
+        sizes = cut
+    ends = np.cumsum(sizes)
+    within = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - sizes, sizes)
+    return Neighbours(
+        np.repeat(found.queries, sizes),
+        members[np.repeat(begins, sizes) + within],
+        np.repeat(found.distances, sizes),
+    )
