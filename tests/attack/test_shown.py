@@ -60,6 +60,36 @@ def test_ids_names_and_texts_are_shown_escaped(here: Here) -> None:
     clean(*here("explain", "t.txt"))
 
 
+@pytest.mark.parametrize("safe", [False, True])
+def test_tables_of_other_commands_are_safe_on_request(safe: bool, here: Here) -> None:
+    records = [{"id": f"={i}", "text": "one two three four"} for i in range(2)]
+    (here.folder / "in.jsonl").write_text("".join(json.dumps(each) + "\n" for each in records))
+    option = ["--csv-safe"] if safe else []
+    here("fingerprint", "in.jsonl", "-o", "f.parquet", "--id", "id")
+    here("pairs", "f.parquet", "-o", "pairs.csv", *option)
+    here("pairs", "f.parquet", "--clusters", "clusters.csv", *option)
+    here("pairs", "f.parquet", "--against", "f.parquet", "-o", "new.csv", *option)
+    for kind in ("distance=3", "similarity=0.8"):
+        here("index", "create", f"{kind}.index", f"--{kind}")
+        here("index", "add", f"{kind}.index", "in.jsonl", "--id", "id")
+        here(
+            "index",
+            "query",
+            f"{kind}.index",
+            "in.jsonl",
+            "-o",
+            f"{kind}.csv",
+            "--id",
+            "id",
+            *option,
+        )
+    for path in here.folder.glob("*.csv"):
+        with path.open(newline="") as file:
+            cells = [cell for row in csv.reader(file) for cell in row if "=" in cell]
+        assert cells, path
+        assert all(cell.startswith("'=") is safe for cell in cells), path
+
+
 def test_cells_are_safe_for_spreadsheets_on_request(tmp_path: Path) -> None:
     names = ["=1+1", "+a", "-b", "@c", "\td", "\re", "plain", "'=quoted"]
     path, out = tmp_path / "in.jsonl", tmp_path / "clusters.csv"

@@ -220,6 +220,9 @@ Tmp = Annotated[
     str | None,
     typer.Option("--tmp", metavar="DIR", help="Folder for spill files.", rich_help_panel=RUN_PANEL),
 ]
+CsvSafe = Annotated[
+    bool, typer.Option("--csv-safe", help="Quote cells of CSV tables that begin as formulas.")
+]
 Json = Annotated[
     bool, typer.Option("--json", help="Print the summary as JSON.", rich_help_panel=RESULTS_PANEL)
 ]

@@ -170,10 +170,11 @@ def ask_files(
                 columns = [named, found["id"].cast(pa.large_string()), found["distance"]]
                 yield from pa.table(columns, schema=HITS).to_batches()
 
+        safe = within.csv_safe
         if isinstance(index, DurableSimilarIndex):
-            write_table(inputs.written, output, SIMILAR_HITS, similar(index))
+            write_table(inputs.written, output, SIMILAR_HITS, similar(index), csv_safe=safe)
         else:
-            write_table(inputs.written, output, HITS, near(index))
+            write_table(inputs.written, output, HITS, near(index), csv_safe=safe)
         counts["rejected"] = inputs.finish()
         notes, warnings = inputs.told()
     return QuerySummary(

@@ -34,6 +34,8 @@ def new_pairs_file(
     plan: str = "auto",
     limits: Limits | None = None,
     progress: Progress | None = None,
+    *,
+    csv_safe: bool = False,
 ) -> PairsSummary:
     """Write every pair of a new and an old fingerprint within `distance` bits.
 
@@ -47,6 +49,7 @@ def new_pairs_file(
         plan: How the new ones are searched, as for `neardup.Index`.
         limits: Threads, and the folder for temporary files.
         progress: Told where the run is.
+        csv_safe: Put a quote (') before cells of CSV tables that a spreadsheet would compute.
 
     Raises:
         UsageError: For a wrong plan or distance.
@@ -73,7 +76,7 @@ def new_pairs_file(
                 count += len(batch)
                 yield batch
 
-        write_table(written, output, NAMED_PAIRS, found())
+        write_table(written, output, NAMED_PAIRS, found(), csv_safe=csv_safe)
         written.commit()
     rows, bits = reader.rows + against.rows, reader.bits
     return PairsSummary(rows, count, distance, bits, plan, output, 0, seconds=watch.stop())

@@ -45,6 +45,8 @@ def pairs_file(
     plan: str = "auto",
     limits: Limits | None = None,
     progress: Progress | None = None,
+    *,
+    csv_safe: bool = False,
 ) -> PairsSummary:
     """Write every pair within `distance` bits of fingerprint files, sorted.
 
@@ -56,6 +58,7 @@ def pairs_file(
         plan: As for `pairs`.
         limits: Memory, folder for spill files, threads, most pairs.
         progress: Told where the run is.
+        csv_safe: Put a quote (') before cells of CSV tables that a spreadsheet would compute.
 
     Raises:
         UsageError: For a wrong plan or distance.
@@ -78,7 +81,8 @@ def pairs_file(
             with joined_rows(rows, bits, distance, plan, limits, shown) as found:
                 watch.begin("write")
                 with RowIds(rows.count, limits.tmp) as ids:
-                    write_table(written, output, NAMED_PAIRS, _named(found, reader, ids))
+                    named = _named(found, reader, ids)
+                    write_table(written, output, NAMED_PAIRS, named, csv_safe=csv_safe)
                     spilled = rows.nbytes + found.spilled + ids.nbytes
                 pairs = found.spool.count
         written.commit()
@@ -96,6 +100,8 @@ def clusters_file(
     policy: str = "greedy",
     limits: Limits | None = None,
     progress: Progress | None = None,
+    *,
+    csv_safe: bool = False,
 ) -> ClustersSummary:
     """Write the cluster of every row of fingerprint files, and whether it is kept.
 
@@ -109,6 +115,7 @@ def clusters_file(
             first row of each is kept.
         limits: Memory, folder for spill files, threads.
         progress: Told where the run is.
+        csv_safe: Put a quote (') before cells of CSV tables that a spreadsheet would compute.
 
     Raises:
         UsageError: For a wrong plan, distance or policy, or too little memory.
@@ -129,7 +136,8 @@ def clusters_file(
         labels = find(reader.batches(), distance, reader.bits, plan, limits, shown)
         watch.begin("write")
         with RowIds(len(labels), limits.tmp) as ids:
-            write_table(written, output, CLUSTERS, _clusters(labels, reader, ids))
+            batches = _clusters(labels, reader, ids)
+            write_table(written, output, CLUSTERS, batches, csv_safe=csv_safe)
         written.commit()
     kept = sum(int((part == rows).sum()) for part, rows in _runs(labels))
     return ClustersSummary(

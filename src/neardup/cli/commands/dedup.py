@@ -60,9 +60,7 @@ def dedup(
             rich_help_panel=shared.RESULTS_PANEL,
         ),
     ] = None,
-    csv_safe: Annotated[
-        bool, typer.Option("--csv-safe", help="Quote cells of CSV tables that begin as formulas.")
-    ] = False,
+    csv_safe: shared.CsvSafe = False,
     report: Annotated[
         str | None,
         typer.Option(

@@ -263,6 +263,7 @@ def query(
     rejects: shared.RejectsFile = None,
     verify: _Verify = False,
     idf: IdfTable = None,
+    csv_safe: shared.CsvSafe = False,
     json: shared.Json = False,
 ) -> None:
     """Find what is stored near a text, a fingerprint, or each document of files.
@@ -293,7 +294,7 @@ def query(
     from neardup.pipeline.run.similar_index import Reach, ask_one
 
     load_idf(idf)
-    reach = Reach(distance, limit, similarity)
+    reach = Reach(distance, limit, similarity, csv_safe)
     with DurableIndex.open(folder, readonly=True, verify=verify) as index:
         if single:
             answer = ask_one(index, _asked(query_text, fingerprint), reach, nearest)

@@ -66,6 +66,7 @@ def pairs(
     workers: shared.Workers = None,
     memory: shared.Memory = None,
     tmp: shared.Tmp = None,
+    csv_safe: shared.CsvSafe = False,
     json: shared.Json = False,
 ) -> None:
     """Find every pair within the distance: none is missed, none is listed twice.
@@ -97,12 +98,13 @@ def pairs(
     with progress() as shown:
         if clusters is not None:
             policy = policy or "greedy"
-            found = clusters_file(fingerprints, clusters, distance, plan, policy, limits, shown)
+            given = clusters, distance, plan, policy, limits, shown
+            found = clusters_file(fingerprints, *given, csv_safe=csv_safe)
         else:
             assert output is not None  # noqa: S101  # checked above
-            given = output, distance, plan, limits, shown
+            asked = output, distance, plan, limits, shown
             if against:
-                found = new_pairs_file(fingerprints, against, *given)
+                found = new_pairs_file(fingerprints, against, *asked, csv_safe=csv_safe)
             else:
-                found = pairs_file(fingerprints, *given)
+                found = pairs_file(fingerprints, *asked, csv_safe=csv_safe)
     print_summary(found, json)

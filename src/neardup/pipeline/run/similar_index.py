@@ -25,12 +25,14 @@ SIMILAR_HITS: Final = pa.schema(
 class Reach:
     """What a query returns, up to `limit`: all within the index's distance or similarity.
 
-    `distance` or `similarity` asks for less, or more.
+    `distance` or `similarity` asks for less, or more. With `csv_safe`, cells of a CSV table that a
+    spreadsheet would compute get a quote (').
     """
 
     distance: int | None = None
     limit: int | None = None
     similarity: float | None = None
+    csv_safe: bool = False
 
 
 def add_texts(index: DurableSimilarIndex, ids: Any, texts: Any, *, if_new: bool) -> tuple[int, int]:
