@@ -89,7 +89,28 @@ def test_what_belongs_to_the_other_kind_is_one_line(
     assert message in err
 
 
-def test_dedup_against_it_is_refused_in_one_line(here: Here) -> None:
-    out, err = here("dedup", "docs.jsonl", "-o", "new.jsonl", "--against", "seen", code=2)
+def test_dedup_against_it_drops_what_it_has(here: Here) -> None:
+    run = ("dedup", "docs.jsonl", "-o", "new.jsonl", "--id", "id", "--duplicates", "d.csv")
+    here(*run, "--against", "seen")
+    rows = (here.folder / "d.csv").read_text().splitlines()
+    assert len(rows) == 4
+    assert all(row.split(",")[3] != "" for row in rows[1:])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--similarity", "0.5"], "--similarity is 0.5, but seen was made for 0.8"),
+        (["--distance", "3"], "--distance is 3, but seen is by similarity, from 0.8"),
+        (["--measure", "cosine"], "--measure is cosine, but seen was made with jaccard"),
+        (["--policy", "components"], "--against needs greedy"),
+    ],
+)
+def test_runs_that_it_cannot_serve_are_refused_in_one_line(
+    here: Here, arguments: list[str], message: str
+) -> None:
+    out, err = here(
+        "dedup", "docs.jsonl", "-o", "new.jsonl", "--against", "seen", *arguments, code=2
+    )
     assert (out, err.count("\n")) == ("", 1)
-    assert "seen is by similarity, which --against does not take yet" in err
+    assert message in err

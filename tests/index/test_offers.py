@@ -147,3 +147,35 @@ def test_contents_come_beside_fingerprints_of_ones_own() -> None:
     assert index.contents([1, 2]) == ["x", "y"]
     with pytest.raises(UsageError, match="with a fingerprint"):
         index.add_new([4], [9])
+
+
+def test_counters_tell_what_was_done(make: Any) -> None:
+    index = make()
+    index.add(["a", "b"], ["one two three four", "five six seven"])
+    index.query("one two three four")
+    index.query_batch(["five six seven", "eight nine"])
+    index.offer("c", "one two three four")
+    index.remove("a")
+    index.commit()
+    counters = index.stats()["counters"]
+    expected = {"queries": 4, "hits": 3, "added": 2, "removed": 1}
+    assert {name: counters[name] for name in expected} == expected
+    assert counters["commits"] == int(hasattr(index, "path"))
+    assert counters["longest_commit"] <= counters["commit_seconds"]
+
+
+def test_warming_up_changes_nothing(make: Any) -> None:
+    index = make()
+    index.add(["a", "b"], ["one two three four", "five six seven"])
+    before = [x[0] for x in index]
+    assert index.warm_up() > 0
+    assert ([x[0] for x in index], index.added, index.id_kind) == (before, 2, "str")
+
+
+def test_commits_are_told_to_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    index = MAKERS["durable, distance"]()
+    with caplog.at_level("DEBUG", logger="neardup"):
+        index.add("a", "one two")
+        index.commit()
+    assert [record.name for record in caplog.records] == ["neardup"]
+    assert "1 rows committed" in caplog.text

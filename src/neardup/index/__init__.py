@@ -1,6 +1,7 @@
-"""The index, "have I seen this?": fingerprints by distance, in memory and durable.
+"""The index, "have I seen this?": by distance or by similarity, in memory and durable.
 
-`memory` and `durable` are the calls; `queries` answers, `writing` takes, `segments` hold the rows.
+`memory` and `durable` are the calls; `queries` answers, `writing` takes, `segments` hold the rows;
+`similar` has the same by similarity, and `base` what both share.
 """
 
 from __future__ import annotations
@@ -10,15 +11,17 @@ from typing import TYPE_CHECKING, Final
 from neardup.runtime.lazy import lazily
 
 if TYPE_CHECKING:
+    from neardup.index.base.types import Answer, AnyIndex
     from neardup.index.durable import DurableIndex
-    from neardup.index.hits import Hits
+    from neardup.index.hits import Hits, Id
     from neardup.index.memory import Index
 
-__all__ = ["DurableIndex", "Hits", "Index"]
+__all__ = ["Answer", "AnyIndex", "DurableIndex", "Hits", "Id", "Index"]
 
 _HOMES: Final = {
     "memory": ("Index",),
     "durable": ("DurableIndex",),
-    "hits": ("Hits",),
+    "base.types": ("Answer", "AnyIndex"),
+    "hits": ("Hits", "Id"),
 }
 __getattr__ = lazily(__name__, _HOMES)

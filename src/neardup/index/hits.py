@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["Hits", "Places", "sorted_table"]
+__all__ = ["Hits", "Id", "Places", "sorted_table"]
+
+Id: TypeAlias = int | str
+"""Of a document; one kind an index."""
+C = TypeVar("C")
+"""How close: a distance, or a similarity."""
 
 
-class Hits(list[tuple[Any, Any]]):
+class Hits(list[tuple[Id, C]]):
     """(id, distance) or (id, similarity), the closest first, then by insertion.
 
     Args:
@@ -19,7 +24,7 @@ class Hits(list[tuple[Any, Any]]):
         total: How many there are; more than returned where a limit cut.
     """
 
-    def __init__(self, hits: list[tuple[Any, Any]], total: int) -> None:
+    def __init__(self, hits: list[tuple[Id, C]], total: int) -> None:
         """Take what was found."""
         super().__init__(hits)
         self.total = total

@@ -81,8 +81,8 @@ class Index(BaseIndex, metaclass=ABCMeta):
         plan: str = "auto",
         memory: int | None = None,
         *,
-        similarity: None = None,
-        measure: None = None,
+        similarity: float | None = None,
+        measure: str | None = None,
     ) -> None:
         """Start empty."""
         del similarity, measure  # `__new__` has seen to them

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from neardup.index.base.types import Documents, Id, Ids
     from neardup.index.settings import Settings
     from neardup.index.snapshot import Snapshot
 
@@ -64,7 +65,7 @@ class Queries(Asking):
         kind, count = type(self).__name__, len(self)
         return f"<{kind} of {count:,} documents, {self.bits} bits, distance {self.distance}>"
 
-    def __iter__(self) -> Iterator[tuple[Any, int]]:
+    def __iter__(self) -> Iterator[tuple[Id, int]]:
         """Each document's (id, fingerprint), in order of insertion, as they were at the start."""
         for ids, codes in self.batches():
             columns = [codes[:, w].tolist() for w in range(codes.shape[1])]
@@ -77,8 +78,8 @@ class Queries(Asking):
         return held.batches()
 
     def query(
-        self, fingerprint: Any, distance: int | None = None, limit: int | None = None
-    ) -> Hits:
+        self, fingerprint: Documents, distance: int | None = None, limit: int | None = None
+    ) -> Hits[int]:
         """Find every stored document within the distance.
 
         Args:
@@ -100,17 +101,18 @@ class Queries(Asking):
         if codes is None:
             return Hits([], 0)
         found, total = self._read().hits(codes, reach, limit)
+        self._counters.asked(1, total)
         if not total:
             return Hits([], 0)
         return Hits([(hit[2], hit[0]) for hit in found[:limit]], total)
 
     def query_batch(
         self,
-        fingerprints: Any,
+        fingerprints: Documents,
         distance: int | None = None,
         limit: int | None = None,
         workers: int | None = None,
-    ) -> Any:
+    ) -> pa.Table:
         """Find every stored document within the distance of each of many.
 
         Args:
@@ -146,7 +148,7 @@ class Queries(Asking):
 
         return fingerprints(texts, recipe_of_texts(self._settings))
 
-    def first_within(self, fingerprints: Any, distance: int | None = None) -> pa.Table:
+    def first_within(self, fingerprints: Documents, distance: int | None = None) -> pa.Table:
         """Find for each of many the document within the distance that was added first.
 
         Args:
@@ -158,7 +160,7 @@ class Queries(Asking):
         """
         return self._answers(fingerprints, distance, 1, None, by_age=True)
 
-    def fingerprints_by_id(self, ids: Any) -> Any:
+    def fingerprints_by_id(self, ids: Ids) -> Any:
         """The stored fingerprints of one document or many, uint64 (n, width).
 
         Raises:
@@ -167,7 +169,7 @@ class Queries(Asking):
         snapshot = self._read()
         return snapshot.contents_at(snapshot.present(ids))
 
-    def nearest(self, fingerprint: Any, n: int = 10) -> list[tuple[Any, int]]:
+    def nearest(self, fingerprint: Documents, n: int = 10) -> list[tuple[Id, int]]:
         """The n stored documents with the smallest distances, however large these are.
 
         Args:
@@ -225,7 +227,9 @@ class Queries(Asking):
         threads = None if workers is None else worker_count(workers)
         if limit is not None:
             limit = as_count("limit", limit)
-        return self._read().search(codes, rows, reach, limit, threads, by_age=by_age)
+        found = self._read().search(codes, rows, reach, limit, threads, by_age=by_age)
+        self._counters.asked(len(codes), len(found))
+        return found
 
     def _reach(self, distance: int | None) -> int:
         if distance is None:

@@ -63,6 +63,17 @@ class Segment(MarkedRows):
         """The fingerprints of some rows (int64)."""
         return self.codes[rows]
 
+    def stats(self, settings: Settings) -> dict[str, Any]:
+        """Rows, and how they are searched."""
+        searcher = self.searcher(settings)
+        return {
+            **super().stats(settings),
+            "plan": searcher.plan.name,
+            "tables": len(searcher.plan.masks),
+            "key_bits": searcher.plan.key_bits,
+            "table_bytes": searcher.nbytes,
+        }
+
     def searcher(self, settings: Settings) -> Searcher:
         """What finds rows in it; made when it is first asked for."""
         made = self._made[0]

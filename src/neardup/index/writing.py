@@ -12,6 +12,9 @@ from neardup.index.incoming import many_fingerprints
 from neardup.index.queries import IndexView, Queries
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from neardup.index.base.types import Documents, Id, Ids
     from neardup.index.snapshot import Snapshot
 
 __all__ = ["BaseIndex"]
@@ -33,7 +36,7 @@ class BaseIndex(Writing, Queries):
         Queries.__init__(self, state.settings, distance)
         Writing.__init__(self, state)
 
-    def add(self, ids: Any, fingerprints: Any) -> int:
+    def add(self, ids: Ids, fingerprints: Documents) -> int:
         """Store one document or many; one whose id is present is replaced and counts as new.
 
         Args:
@@ -52,8 +55,8 @@ class BaseIndex(Writing, Queries):
         return self._add(ids, fingerprints)
 
     def add_if_new(
-        self, identity: int | str, fingerprint: Any, *, ignore_self: bool = False
-    ) -> tuple[Any, int] | None:
+        self, identity: Id, fingerprint: Documents, *, ignore_self: bool = False
+    ) -> tuple[Id, int] | None:
         """Store a document unless one within the distance is stored; no other add comes between.
 
         Returns:
@@ -115,6 +118,19 @@ class BaseIndex(Writing, Queries):
                 f"this index has recipe {mine.digest}, the other none, so nothing says that its"
                 " fingerprints are of that recipe: if they are, pass foreign=True"
             )
+
+    def _scratch(self) -> Any:
+        return BaseIndex(self._state.empty(self._settings))
+
+    def _example(self) -> Callable[[int], Any]:
+        return lambda row: row % (1 << self.bits)
+
+    def _facts(self) -> dict[str, Any]:
+        made = self._settings
+        return {
+            "distance": self.distance, "made_for_distance": made.distance, "bits": made.bits,
+            "plan": made.plan, "recipe": made.recipe.digest if made.recipe else None,
+        }  # fmt: skip
 
     def _many(self, documents: Any) -> tuple[Any, Any, int]:
         codes, rows = many_fingerprints(documents, self._settings)

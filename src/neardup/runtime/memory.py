@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from neardup.errors import UsageError
+from neardup.runtime.limits import allowed_memory, unused_memory
 
 __all__ = ["default_memory", "free_memory", "memory_bytes"]
 
@@ -17,13 +18,21 @@ _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 
 
 def default_memory() -> int:
-    """Half of the machine's memory, at most 4 GiB; bytes."""
+    """Half of the machine's memory, or of what its container may take; at most 4 GiB; bytes."""
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return min(4 << 30, physical // 2)
+    return max(LEAST, min(4 << 30, min(physical, allowed_memory() or physical) // 2))
 
 
 def free_memory() -> int:
-    """Bytes that are free now, or half of the machine's where the system does not say."""
+    """Bytes that are free now, or half of the machine's where the system does not say.
+
+    In a container, no more than is left of what it may take.
+    """
+    left, free = unused_memory(), _free_of_machine()
+    return free if left is None else min(free, left)
+
+
+def _free_of_machine() -> int:
     meminfo = Path("/proc/meminfo")
     if meminfo.exists():
         lines = dict(line.split(":") for line in meminfo.read_text().splitlines())

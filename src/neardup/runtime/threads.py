@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from neardup.errors import UsageError
+from neardup.runtime.limits import allowed_processors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -26,14 +28,24 @@ def worker_count(workers: int | None) -> int:
         2
     """
     if workers is None:
-        return (
-            len(os.sched_getaffinity(0))
-            if hasattr(os, "sched_getaffinity")
-            else os.cpu_count() or 1
-        )
+        return _processors()
     if not isinstance(workers, int) or workers < 1:
         raise UsageError(f"workers is {workers!r}: use a whole number from 1 up")
     return workers
+
+
+@functools.cache
+def _quota() -> int | None:
+    return allowed_processors()
+
+
+def _processors() -> int:
+    """Those that this process may use, and its container has the time of."""
+    if hasattr(os, "sched_getaffinity"):
+        found = len(os.sched_getaffinity(0))
+    else:
+        found = os.cpu_count() or 1
+    return min(found, _quota() or found)
 
 
 def in_threads(workers: int, work: Callable[[int, Any], None], tasks: Iterable[Any]) -> None:

@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 import pyarrow as pa
 
+from neardup.index.base.counters import Counters
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import numpy.typing as npt
+
     from neardup.fingerprinting.recipe import Recipe
+    from neardup.index.base.types import Id, Ids
 
 __all__ = ["Asking", "Moment"]
 
@@ -27,6 +32,7 @@ class Asking:
     def __init__(self, settings: Any) -> None:
         """Ask nothing yet."""
         self._settings = settings
+        self._counters = Counters()
 
     @property
     def recipe(self) -> Recipe | None:
@@ -53,19 +59,20 @@ class Asking:
         """Whether a document of this id is stored."""
         return identity in self._read()
 
-    def number(self, identity: int | str) -> int | None:
+    def number(self, identity: Id) -> int | None:
         """How many documents were added before this one; None if the id is not present."""
         found: int | None = self._read().number(identity)
         return found
 
-    def times(self, ids: Any) -> Any:
+    def times(self, ids: Ids) -> npt.NDArray[np.float64]:
         """When documents were added, or last touched: seconds since 1970, float64 (n,).
 
         Raises:
             KeyError: If an id is not present.
         """
         held = self._read()
-        return held.clock.times_of(held.numbers_at(held.present(ids)))
+        found: npt.NDArray[np.float64] = held.clock.times_of(held.numbers_at(held.present(ids)))
+        return found
 
     def _read(self) -> Any:
         """What a question looks at: Held."""

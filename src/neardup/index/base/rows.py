@@ -84,6 +84,11 @@ class MarkedRows:
         marks, recent = self.gone
         return row in recent or (marks is not None and bool(marks[row]))
 
+    def stats(self, settings: Any) -> dict[str, Any]:
+        """Rows, and their file."""
+        del settings
+        return {"rows": len(self), "removed": self.removed, "file": None, "file_bytes": 0}
+
     def verify(self) -> None:
         """Raise DataError if the rows are not as they were written; those in memory are."""
 
@@ -124,6 +129,11 @@ class StoredRows(MarkedRows):
         found = super().without(rows)
         found.changed = self.changed.union(np.unique(rows // CHUNK_ROWS).tolist())
         return found
+
+    def stats(self, settings: Any) -> dict[str, Any]:
+        """See MarkedRows.stats."""
+        found = super().stats(settings)
+        return found | {"file": self.file.path.name, "file_bytes": self.file.nbytes}
 
     def written(self) -> Self:
         """The same, all of whose marks of removal were written."""

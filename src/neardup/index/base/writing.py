@@ -7,40 +7,32 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
 
 from neardup.errors import UsageError
+from neardup.index.base.asking import Asking
+from neardup.index.base.types import Answer
 from neardup.index.clock import runs_of
 from neardup.index.ids import ID_KINDS, IdColumn, id_array, id_kind, is_one_id
 
 if TYPE_CHECKING:
-    from neardup.index.base.held import Held
+    from collections.abc import Callable
 
-__all__ = ["Answer", "Writing"]
+    from neardup.index.base.held import Held
+    from neardup.index.base.types import Documents, Ids
+    from neardup.index.hits import Id
+
+__all__ = ["Writing"]
 
 SMALL_BATCH: Final = 512
+WARM_ROWS: Final = 600
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What became of a document that was offered.
-
-    Args:
-        is_new: It was stored: no other was near.
-        is_empty: It has no tokens: it matches nothing and is not stored.
-        near: (id, distance) or (id, similarity) of the closest stored one, if one was near.
-    """
-
-    is_new: bool
-    is_empty: bool
-    near: tuple[int | str, float] | None
-
-
-class Writing:
+class Writing(Asking):
     """Documents by id.
 
     Args:
@@ -56,6 +48,59 @@ class Writing:
         self._lock = threading.RLock()
         self._state: Any = state
 
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed; what is in memory never is."""
+        return False
+
+    def commit(self) -> None:
+        """Bring what was added and removed to the disk; nothing to do in memory."""
+
+    def close(self) -> None:
+        """Commit and close; nothing to do in memory."""
+
+    def check(self) -> list[str]:
+        """Problems of what is on disk; none in memory."""
+        return []
+
+    def warm_up(self) -> float:
+        """Load and compile what queries and additions run, and make the tables of what is held.
+
+        Else each does so when it is first called, which takes up to seconds. Nothing is changed.
+
+        Returns:
+            The seconds that it took.
+        """
+        begin = time.perf_counter()
+        scratch = self._scratch()
+        code = self._example()
+        many = [code(row) for row in range(WARM_ROWS)]
+        scratch.add(list(range(WARM_ROWS)), many)
+        scratch.add(WARM_ROWS, many[0])
+        scratch.add_if_new(0, many[0])
+        for index in (scratch, self.snapshot()):
+            index.query(many[0])
+            index.query_batch(many[:2])
+            index.nearest(many[0], 1)
+        if self.recipe is not None:
+            scratch.query("a text to begin with")
+            scratch.query_batch(["a text", "and another one"])
+        return time.perf_counter() - begin
+
+    def stats(self) -> dict[str, Any]:
+        """Documents, settings, segments, and counters since it was opened."""
+        held = self._read()
+        removed = sum(segment.removed for segment in held.segments) + held.tail.removed
+        return {
+            "documents": len(held),
+            "removed": removed,
+            **self._facts(),
+            "ids": held.kind,
+            "segments": [segment.stats(held.settings) for segment in held.segments],
+            "tail_rows": len(held.tail),
+            "counters": self._counters.to_dict(),
+        }
+
     def _read(self) -> Any:
         return self._state
 
@@ -68,7 +113,7 @@ class Writing:
         raise UsageError(f"{self!r} cannot be pickled: send its path, and open it there")
 
     def offer(
-        self, identity: int | str, document: Any, *, ignore_self: bool = False, content: Any = None
+        self, identity: Id, document: Documents, *, ignore_self: bool = False, content: Any = None
     ) -> Answer:
         """As `add_if_new`, with an answer that tells new documents from those without tokens.
 
@@ -105,8 +150,8 @@ class Writing:
             return Answer(is_new=near is None, is_empty=False, near=near)
 
     def add_new(
-        self, ids: Any, documents: Any, contents: Any = None, *, ignore_self: bool = False
-    ) -> Any:
+        self, ids: Ids, documents: Documents, contents: Any = None, *, ignore_self: bool = False
+    ) -> pa.Table:
         """Store each of many documents that none is near that is stored, or comes before it.
 
         Args:
@@ -157,7 +202,7 @@ class Writing:
             }
         )
 
-    def remove(self, ids: Any) -> int:
+    def remove(self, ids: Ids) -> int:
         """Remove one document by its id, or many.
 
         Returns:
@@ -171,6 +216,7 @@ class Writing:
             state, gone = self._state.without(self._state.present(ids))
             self._removed(gone)
             self._state = state
+            self._counters.removed += len(gone)
             return len(gone)
 
     def expire(self, before: float) -> int:
@@ -202,9 +248,10 @@ class Writing:
             numbers = np.concatenate(gone)
             self._removed(numbers)
             self._state = replace(state, segments=tuple(segments))
+            self._counters.removed += len(numbers)
             return len(numbers)
 
-    def touch(self, ids: Any) -> int:
+    def touch(self, ids: Ids) -> int:
         """Say that documents were seen again: for `expire` they were added now.
 
         They come last in the order of insertion then, as if they were added again.
@@ -288,6 +335,7 @@ class Writing:
     ) -> tuple[Any, Any] | None:
         """The closest document that is near; None if the document was stored."""
         near = self._near(one, identity if ignore_self else None)
+        self._counters.asked(1, near is not None)
         if near is None:
             self._add_one(identity, one, kept)
         return near
@@ -304,6 +352,7 @@ class Writing:
         if gone:
             self._removed(np.array(gone))
         self._state = state
+        self._counters.added += 1
 
     def _with_one(self, state: Any, identity: Any, one: Any, gone: list[int]) -> Any:
         """A state with a document more; the number of the one that it replaces goes to `gone`."""
@@ -352,6 +401,7 @@ class Writing:
         self._added(first, column.values, many, kept)
         self._removed(gone)
         self._state = state
+        self._counters.added += len(column)
         return len(column)
 
     def _with_segment(self, state: Any, ids: IdColumn, many: Any) -> Any:
@@ -381,6 +431,18 @@ class Writing:
 
         def _one(self, document: Any) -> Any:
             """Bring one document into what a row holds; None for one without tokens."""
+
+        def snapshot(self) -> Any:
+            """The index as it is now."""
+
+        def _scratch(self) -> Any:
+            """An empty index in memory, of the same settings."""
+
+        def _example(self) -> Callable[[int], Any]:
+            """What gives a document by its number."""
+
+        def _facts(self) -> dict[str, Any]:
+            """What it is made for, for `stats`."""
 
     def _many(self, documents: Any) -> tuple[Any, Any, int]:
         """Contents of those documents that have tokens, their rows, and how many all are."""

@@ -10,6 +10,7 @@ import contextlib
 import logging
 import os
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -27,7 +28,6 @@ from neardup.index.durable.store import remove_files
 from neardup.index.segment_files import damaged
 
 if TYPE_CHECKING:
-    from neardup.index.base.held import Held
     from neardup.index.durable.store import Reading, Store
 
 __all__ = ["DurableBase"]
@@ -92,18 +92,13 @@ class DurableBase(Writing):
         """
         with self._lock:
             self._writing()
-            if not len(self._pending):
+            rows, begin = len(self._pending), time.perf_counter()
+            if not rows:
                 return
-            if len(self._pending) >= self._checkpoint_rows():
-                self._checkpoint()
-                self._maintain()
-                return
-            state = self._state
-            sequence = self._store.append(self._pending.record(state), self._pending.contents)
-            logged = self._commit.logged + len(self._pending)
-            self._committed(self._commit.manifest, sequence, logged)
-            if logged >= max(self._retry, self._checkpoint_rows()):
-                self._maintain()
+            self._write_pending()
+            seconds = time.perf_counter() - begin
+            self._counters.committed(seconds)
+            _LOGGER.debug("%s: %d rows committed in %.4f s", self.path, rows, seconds)
 
     def rollback(self) -> None:
         """Forget what was added and removed since the last commit."""
@@ -129,6 +124,19 @@ class DurableBase(Writing):
             if not self.readonly:
                 self.commit()
             self._release()
+
+    def stats(self) -> dict[str, Any]:
+        """Documents, settings, segments, bytes on disk, and counters since it was opened."""
+        found, environment = super().stats(), self._store.environment
+        files = sum(each["file_bytes"] for each in found["segments"])
+        return found | {
+            "uncommitted": self.uncommitted,
+            "log_rows": self._commit.logged,
+            "merging": self._job is not None,
+            "bytes_on_disk": files + environment.nbytes,
+            "log_bytes": environment.nbytes,
+            "log_free_bytes": environment.free_bytes,
+        }
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy the last commit to a new folder, while the index goes on: an index of its own.
@@ -231,6 +239,19 @@ class DurableBase(Writing):
         self._store.close()
         self._state = self._state.empty(self._state.settings)
 
+    def _write_pending(self) -> None:
+        """To the log; what is too much for it to files at once."""
+        if len(self._pending) >= self._checkpoint_rows():
+            self._checkpoint()
+            self._maintain()
+            return
+        state = self._state
+        sequence = self._store.append(self._pending.record(state), self._pending.contents)
+        logged = self._commit.logged + len(self._pending)
+        self._committed(self._commit.manifest, sequence, logged)
+        if logged >= max(self._retry, self._checkpoint_rows()):
+            self._maintain()
+
     def _committed(self, manifest: Manifest, sequence: int, logged: int) -> None:
         """What is held is on disk."""
         self._commit = Commit(self._state, manifest, sequence, self._store.transaction, logged)
@@ -302,6 +323,9 @@ class DurableBase(Writing):
         before = self._commit
         try:
             self._commit, self._state, old = job.install(before, self._state)
+            if job.files and self._commit is not before:
+                self._counters.merges += 1
+                self._counters.merge_seconds += job.seconds
         finally:
             is_done = self._commit is not before or not before.logged
             self._retry = 0 if is_done else before.logged + self._checkpoint_rows()
@@ -328,16 +352,3 @@ class DurableBase(Writing):
     def _keeps_contents(self) -> bool:
         """Whether something is kept beside rows, not in them."""
         return False
-
-    def _stored_stats(self, held: Held, segments: list[dict[str, Any]]) -> dict[str, Any]:
-        """What `stats` says of either kind."""
-        environment = self._store.environment
-        return {
-            "segments": segments,
-            "tail_rows": len(held.tail),
-            "log_rows": self._commit.logged,
-            "merging": self._job is not None,
-            "bytes_on_disk": sum(each["file_bytes"] for each in segments) + environment.nbytes,
-            "log_bytes": environment.nbytes,
-            "log_free_bytes": environment.free_bytes,
-        }

@@ -16,7 +16,6 @@ from neardup.index.durable.settings import check_settings, new_settings
 from neardup.index.durable.similar.index import DurableSimilarIndex, new_similar_settings
 from neardup.index.durable.store import Store
 from neardup.index.durable.view import DurableView, read_contents, stored_contents
-from neardup.index.segment_files import StoredSegment
 from neardup.index.settings import Settings
 from neardup.index.snapshot import Snapshot
 from neardup.index.writing import BaseIndex
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
+    from neardup.index.base.types import Documents, Id, Ids
     from neardup.index.queries import IndexView
-    from neardup.index.segments import Segment
 
 __all__ = ["DurableIndex"]
 
@@ -153,7 +152,7 @@ class DurableIndex(DurableBase, BaseIndex, metaclass=ABCMeta):
             raise FileError(f"{folder} exists: add to it, or use a new folder")
         return cls.open(folder, distance, bits, recipe, plan, store, **similar)
 
-    def add(self, ids: Any, fingerprints: Any, contents: Any = None) -> int:
+    def add(self, ids: Ids, fingerprints: Documents, contents: Any = None) -> int:
         """Store one document or many, as Index.add; on disk after `commit`.
 
         Args:
@@ -171,14 +170,16 @@ class DurableIndex(DurableBase, BaseIndex, metaclass=ABCMeta):
         return self._add(ids, fingerprints, contents)
 
     def add_if_new(
-        self, identity: int | str, fingerprint: Any, content: Any = None, *,
+        self,
+        identity: Id,
+        fingerprint: Documents, content: Any = None, *,
         ignore_self: bool = False,
-    ) -> tuple[Any, int] | None:  # fmt: skip
+    ) -> tuple[Id, int] | None:  # fmt: skip
         """As Index.add_if_new; `content` as of `add`."""
         near: Any = self.offer(identity, fingerprint, ignore_self=ignore_self, content=content).near
         return near  # type: ignore[no-any-return]
 
-    def content(self, identity: Any) -> Any:
+    def content(self, identity: Id) -> Any:
         """What is kept of a document: its text, or uint64 feature hashes; None if nothing is.
 
         Raises:
@@ -186,7 +187,7 @@ class DurableIndex(DurableBase, BaseIndex, metaclass=ABCMeta):
         """
         return self.contents([identity])[0]
 
-    def contents(self, ids: Any) -> list[Any]:
+    def contents(self, ids: Ids) -> list[Any]:
         """What is kept of each of many documents, of one commit: as `content`.
 
         Raises:
@@ -217,25 +218,8 @@ class DurableIndex(DurableBase, BaseIndex, metaclass=ABCMeta):
             kept = (reading, pending, self._contents)
             return DurableView(self._state, self.distance, self._store, *kept)
 
-    def stats(self) -> dict[str, Any]:
-        """Documents, segments with their plans, bytes on disk, settings."""
-        held = self._read()
-        segments, made = held.segments, self._store.settings
-        return {
-            "documents": len(held),
-            "removed": sum(segment.removed for segment in segments) + held.tail.removed,
-            "uncommitted": self.uncommitted,
-            "distance": self.distance,
-            "made_for_distance": made["distance"],
-            "bits": self.bits,
-            "ids": held.kind,
-            "plan": made["plan"],
-            "store": made["store"],
-            "recipe": made["digest"],
-            **self._stored_stats(
-                held, [_segment_stats(segment, self._settings) for segment in segments]
-            ),
-        }
+    def _facts(self) -> dict[str, Any]:
+        return {**super()._facts(), "store": self.store}
 
     def _check_merging(self, other: IndexView, *, foreign: bool) -> None:
         super()._check_merging(other, foreign=foreign)
@@ -258,20 +242,6 @@ class DurableIndex(DurableBase, BaseIndex, metaclass=ABCMeta):
 
 
 DurableIndex.register(DurableSimilarIndex)
-
-
-def _segment_stats(segment: Segment, settings: Settings) -> dict[str, Any]:
-    searcher = segment.searcher(settings)
-    return {
-        "rows": len(segment),
-        "removed": segment.removed,
-        "plan": searcher.plan.name,
-        "tables": len(searcher.plan.masks),
-        "key_bits": searcher.plan.key_bits,
-        "table_bytes": searcher.nbytes,
-        "file": segment.file.path.name if isinstance(segment, StoredSegment) else None,
-        "file_bytes": segment.file.nbytes if isinstance(segment, StoredSegment) else 0,
-    }
 
 
 def _exists(folder: Path) -> bool:

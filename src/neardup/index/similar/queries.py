@@ -13,6 +13,11 @@ from neardup.runtime.threads import worker_count
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from neardup.index.base.types import Documents, Id, Ids
     from neardup.index.similar.sets import Sets
     from neardup.index.similar.settings import SimilarSettings
     from neardup.index.similar.snapshot import SimilarSnapshot
@@ -49,7 +54,7 @@ class SimilarQueries(Asking):
         kind, count = type(self).__name__, len(self)
         return f"<{kind} of {count:,} documents, {self.measure} from {self.similarity}>"
 
-    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+    def __iter__(self) -> Iterator[tuple[Id, npt.NDArray[np.uint64]]]:
         """Each document's (id, features: uint64, ascending), in order of insertion."""
         for ids, sets in self.batches():
             for row, identity in enumerate(ids.to_pylist()):
@@ -60,15 +65,16 @@ class SimilarQueries(Asking):
         for rows in self._read().living_parts():
             yield rows.ids.values, rows.sets.take(rows.set_of)
 
-    def features(self, identity: Any) -> Any:
+    def features(self, identity: Id) -> npt.NDArray[np.uint64]:
         """The features of a stored document: uint64, ascending.
 
         Raises:
             KeyError: If the id is not present.
         """
-        return self.contents([identity])[0]
+        found: npt.NDArray[np.uint64] = self.contents([identity])[0]
+        return found
 
-    def contents(self, ids: Any) -> list[Any]:
+    def contents(self, ids: Ids) -> list[Any]:
         """What is kept of each of many documents: its features, uint64, ascending.
 
         Raises:
@@ -87,8 +93,8 @@ class SimilarQueries(Asking):
         return held.contents_at(held.present(ids))
 
     def query(
-        self, document: Any, similarity: float | None = None, limit: int | None = None
-    ) -> Hits:
+        self, document: Documents, similarity: float | None = None, limit: int | None = None
+    ) -> Hits[float]:
         """Find every stored document that is similar enough.
 
         Args:
@@ -107,15 +113,17 @@ class SimilarQueries(Asking):
         reach = self._reach(similarity)
         most = None if limit is None else as_count("limit", limit)
         features = one_set(document, self._settings)
-        return Hits(*self._read().hits(features, reach, most))
+        found = Hits(*self._read().hits(features, reach, most))
+        self._counters.asked(1, found.total)
+        return found
 
     def query_batch(
         self,
-        documents: Any,
+        documents: Documents,
         similarity: float | None = None,
         limit: int | None = None,
         workers: int | None = None,
-    ) -> Any:
+    ) -> pa.Table:
         """Find every stored document that is similar enough to each of many.
 
         Args:
@@ -135,9 +143,11 @@ class SimilarQueries(Asking):
         reach, threads = self._reach(similarity), worker_count(workers)
         most = None if limit is None else as_count("limit", limit)
         queries = many_sets(documents, self._settings, threads)
-        return self._read().table(queries, reach, threads, most)
+        found = self._read().table(queries, reach, threads, most)
+        self._counters.asked(queries.size, len(found))
+        return found
 
-    def first_within(self, documents: Any, similarity: float | None = None) -> Any:
+    def first_within(self, documents: Documents, similarity: float | None = None) -> pa.Table:
         """Find for each of many the similar enough document that was added first.
 
         Args:
@@ -150,7 +160,7 @@ class SimilarQueries(Asking):
         queries, held = many_sets(documents, self._settings), self._read()
         return held.table(queries, self._reach(similarity), worker_count(None), 1, by_age=True)
 
-    def nearest(self, document: Any, n: int = 10) -> list[tuple[Any, float]]:
+    def nearest(self, document: Documents, n: int = 10) -> list[tuple[Id, float]]:
         """The n most similar stored documents that share a feature, however little.
 
         Args:

@@ -92,6 +92,13 @@ class Segment(MarkedRows):
         )
         self.stored = StoredSets(features, offsets, sizes, firsts, self.order, *parts)
 
+    def stats(self, settings: SimilarSettings) -> dict[str, Any]:
+        """Rows, and what they hold."""
+        sets = self.sets
+        return {
+            **super().stats(settings), "sets": sets.size, "features": int(sets.offsets[-1]),
+        }  # fmt: skip
+
     @property
     def sets(self) -> Sets:
         """The distinct sets."""

@@ -14,6 +14,9 @@ from neardup.index.similar.queries import SimilarQueries, SimilarView
 from neardup.index.similar.snapshot import SimilarSnapshot
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from neardup.index.base.types import Documents, Id, Ids
     from neardup.index.similar.settings import SimilarSettings
 
 __all__ = ["SimilarWriting"]
@@ -35,7 +38,7 @@ class SimilarWriting(Writing, SimilarQueries):
         SimilarQueries.__init__(self, settings, similarity)
         Writing.__init__(self, SimilarSnapshot.empty(settings))
 
-    def add(self, ids: Any, documents: Any) -> int:
+    def add(self, ids: Ids, documents: Documents) -> int:
         """Store one document or many; one whose id is present is replaced and counts as new.
 
         Args:
@@ -54,8 +57,8 @@ class SimilarWriting(Writing, SimilarQueries):
         return self._add(ids, documents)
 
     def add_if_new(
-        self, identity: int | str, document: Any, *, ignore_self: bool = False
-    ) -> tuple[Any, float] | None:
+        self, identity: Id, document: Documents, *, ignore_self: bool = False
+    ) -> tuple[Id, float] | None:
         """Store a document unless a similar one is stored; no other add comes between.
 
         Returns:
@@ -96,6 +99,19 @@ class SimilarWriting(Writing, SimilarQueries):
     def snapshot(self) -> SimilarView:
         """The index as it is now, for several calls that must agree; see Index.snapshot."""
         return SimilarView(self._read(), self.similarity)
+
+    def _scratch(self) -> Any:
+        return SimilarWriting(self._settings)
+
+    def _example(self) -> Callable[[int], Any]:
+        return lambda row: np.arange(row, row + 20, dtype=np.uint64)
+
+    def _facts(self) -> dict[str, Any]:
+        made = self._settings
+        return {
+            "similarity": self.similarity, "made_for_similarity": made.similarity,
+            "measure": made.measure, "recipe": made.recipe.digest if made.recipe else None,
+        }  # fmt: skip
 
     def _one(self, document: Any) -> Any:
         features = one_set(document, self._settings)

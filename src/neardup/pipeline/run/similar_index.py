@@ -102,9 +102,9 @@ def ask_one(
         features, what = index.sets_of([asked]).features, "similarity"
         is_empty = not len(features)
         if nearest is not None:
-            return Answer(index.nearest(features, nearest), None, what, is_empty)
-        found = index.query(features, reach.similarity, reach.limit)
-        return Answer(found, found.total, what, is_empty)
+            return Answer(list(index.nearest(features, nearest)), None, what, is_empty)
+        similar = index.query(features, reach.similarity, reach.limit)
+        return Answer(list(similar), similar.total, what, is_empty)
     code = index.fingerprint_of(asked) if isinstance(asked, str) else asked
     if nearest is not None:
         return Answer(index.nearest(code, nearest), None, "distance", code is None)

@@ -9,7 +9,6 @@ from neardup.fingerprinting.recipe import Recipe
 from neardup.index.durable.base import DurableBase
 from neardup.index.durable.store import FORMAT
 from neardup.index.settings import check_kind, check_recipe
-from neardup.index.similar.files import StoredSimilarSegment
 from neardup.index.similar.queries import SimilarView
 from neardup.index.similar.settings import SimilarSettings
 from neardup.index.similar.writing import SimilarWriting
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from neardup.index.durable.store import Store
-    from neardup.index.similar.segment import Segment
     from neardup.index.similar.snapshot import SimilarSnapshot
 
 __all__ = ["DurableSimilarIndex", "DurableSimilarView", "new_similar_settings"]
@@ -96,21 +94,6 @@ class DurableSimilarIndex(DurableBase, SimilarWriting):
         """Ids (an Arrow array), Sets of features, and the features of each, as they are now."""
         return self.snapshot().documents()
 
-    def stats(self) -> dict[str, Any]:
-        """Documents, segments, bytes on disk, settings."""
-        held = self._read()
-        return {
-            "documents": len(held),
-            "removed": sum(segment.removed for segment in held.segments) + held.tail.removed,
-            "uncommitted": self.uncommitted,
-            "similarity": self.similarity,
-            "made_for_similarity": self._settings.similarity,
-            "measure": self.measure,
-            "ids": held.kind,
-            "recipe": self._store.settings["digest"],
-            **self._stored_stats(held, [_segment_stats(segment) for segment in held.segments]),
-        }
-
     def _checkpoint_rows(self) -> int:
         return CHECKPOINT_ROWS
 
@@ -128,14 +111,3 @@ class DurableSimilarView(SimilarView):
         """Keep it."""
         super().__init__(held, similarity)
         self.path = path
-
-
-def _segment_stats(segment: Segment) -> dict[str, Any]:
-    return {
-        "rows": len(segment),
-        "removed": segment.removed,
-        "sets": segment.sets.size,
-        "features": int(segment.sets.offsets[-1]),
-        "file": segment.file.path.name if isinstance(segment, StoredSimilarSegment) else None,
-        "file_bytes": segment.file.nbytes if isinstance(segment, StoredSimilarSegment) else 0,
-    }

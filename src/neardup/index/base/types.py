@@ -1,0 +1,143 @@
+"""What every index takes and gives, by type: for annotations of callers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.index.hits import Id
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Answer", "AnyIndex", "Documents", "Id", "Ids", "SupportsArray", "SupportsArrow"]
+
+
+class SupportsArrow(Protocol):
+    """An Arrow array of any library."""
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> Any:
+        """See the Arrow PyCapsule interface."""
+
+
+class SupportsArray(Protocol):
+    """What NumPy takes as an array: a pandas column, say."""
+
+    def __array__(self) -> Any:
+        """See numpy.asarray."""
+
+
+Ids: TypeAlias = Id | Sequence[Id] | SupportsArrow | SupportsArray
+"""One, or many of one kind."""
+_One: TypeAlias = str | int | npt.NDArray[np.uint64] | None
+Documents: TypeAlias = _One | Sequence[Any] | SupportsArrow | SupportsArray
+"""One text, fingerprint or array of feature hashes, or many of them; None has no tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of a document that was offered.
+
+    Args:
+        is_new: It was stored: no other was near.
+        is_empty: It has no tokens: it matches nothing and is not stored.
+        near: (id, distance) or (id, similarity) of the closest stored one, if one was near.
+    """
+
+    is_new: bool
+    is_empty: bool
+    near: tuple[Id, float] | None
+
+
+@runtime_checkable
+class AnyIndex(Protocol):
+    """The calls that every index has: in memory or in a folder, by distance or by similarity.
+
+    Example:
+        >>> import neardup as nd
+        >>> from neardup.index import AnyIndex
+        >>> def is_seen(index: AnyIndex, text: str) -> bool:
+        ...     return len(index.query(text)) > 0
+        >>> is_seen(nd.Index(recipe=nd.Recipe()), "a text")
+        False
+    """
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+
+    @property
+    def added(self) -> int:
+        """How many documents were ever added."""
+
+    @property
+    def id_kind(self) -> str | None:
+        """What the ids are, "int" or "str"; None before the first one."""
+
+    def __len__(self) -> int:
+        """Documents stored."""
+
+    def __contains__(self, identity: object, /) -> bool:
+        """Whether a document of this id is stored."""
+
+    def __enter__(self) -> Self:
+        """Give itself."""
+
+    def __exit__(self, *raised: object) -> None:
+        """Close it."""
+
+    def add(self, ids: Ids, documents: Documents, /) -> int:
+        """Store one document or many."""
+
+    def add_if_new(
+        self, identity: Id, document: Documents, /, *, ignore_self: bool = False
+    ) -> tuple[Id, float] | None:
+        """Store a document unless one is near."""
+
+    def offer(self, identity: Id, document: Documents, *, ignore_self: bool = False) -> Answer:
+        """Store a document unless one is near, and tell what became of it."""
+
+    def add_new(
+        self, ids: Ids, documents: Documents, contents: Any = None, *, ignore_self: bool = False
+    ) -> pa.Table:
+        """Store those of many that none is near."""
+
+    def query(self, document: Documents, /) -> list[tuple[Id, Any]]:
+        """What is near."""
+
+    def query_batch(self, documents: Documents, /) -> pa.Table:
+        """What is near each of many."""
+
+    def nearest(self, document: Documents, /, n: int = 10) -> list[tuple[Id, Any]]:
+        """The n closest."""
+
+    def remove(self, ids: Ids) -> int:
+        """Remove by id."""
+
+    def expire(self, before: float) -> int:
+        """Remove what was added before a time."""
+
+    def touch(self, ids: Ids) -> int:
+        """Seen again."""
+
+    def times(self, ids: Ids) -> npt.NDArray[np.float64]:
+        """When added."""
+
+    def commit(self) -> None:
+        """Bring it to the disk, if it is on one."""
+
+    def compact(self) -> None:
+        """Bring everything into one segment."""
+
+    def close(self) -> None:
+        """Close it."""
+
+    def warm_up(self) -> float:
+        """Load what queries and additions need; the seconds that it took."""
+
+    def stats(self) -> dict[str, Any]:
+        """Sizes and counters."""
