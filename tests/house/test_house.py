@@ -114,7 +114,8 @@ ALLOWED: dict[str, set[str]] = {
     | {"pipeline.evidence", "pipeline.judgement", "pipeline.report", "pipeline.run", "similarity"},
     "spark": BASE
     | {"documents", "fingerprinting", "fingerprinting.values", "hamming", "kernels", "similarity"}
-    | {"index.durable", "pipeline", "pipeline.run"},
+    | {"documents.files", "documents.formats", "features", "index.durable"}
+    | {"pipeline", "pipeline.run"},
     "cli": BASE
     | {"documents", "features", "fingerprinting", "fingerprinting.explanation"}
     | {"hamming", "hamming.plans", "index", "pipeline", "pipeline.calibration"}

@@ -294,6 +294,9 @@ def test_files_come_out_byte_for_byte(master: str, tmp_path: Path) -> None:
         (("--engine", "sparks"), "--engine is 'sparks': use local or spark"),
         (("--master", "sail"), "--master belongs to --engine spark"),
         (("--engine", "spark", "--resume", "state"), "--resume belongs to --engine local"),
+        (("--engine", "spark", "--report", "r.html"), "--report and --summary belong to --engine"),
+        (("--engine", "spark", "--memory", "2G"), "--memory belongs to --engine local"),
+        (("--engine", "spark", "--plan", "scan", "--distance", "3"), "--plan belongs to --engine"),
         (("--engine", "spark", "--recall", "0.9"), "--recall below 1 belongs to --engine local"),
         (("--engine", "spark", "--master", "moon"), "--master is 'moon': use sail, local"),
         (("--engine", "spark", "-o", "one.jsonl"), "-o is 'one.jsonl': with --engine spark name"),
@@ -320,6 +323,62 @@ def test_a_bad_record_is_told_as_on_one_machine(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
     assert sorted(x.name for x in tmp_path.iterdir()) == ["in0.jsonl", "in1.jsonl", "in2.jsonl",
                                                           "in9.jsonl"]  # fmt: skip
+
+
+def same_here_and_there(folder: Path, inputs: list[str], *options: str) -> None:
+    """Run on one machine and on Sail, and compare every byte that comes out."""
+    engine_or_skip("sail")
+    found = []
+    for name, engine in (("here", ()), ("there", ("--engine", "spark"))):
+        out = folder / f"out-{name}"
+        out.mkdir()
+        tables = {"--duplicates": "dropped.jsonl", "--clusters": "groups.jsonl"}
+        if "--on-error" in options:
+            tables["--rejects"] = "rejects.jsonl"
+        asked = [x for option, file in tables.items() for x in (option, str(out / file))]
+        command = [sys.executable, "-m", "neardup", "dedup", *inputs, "-o", f"{out}/kept/", *asked]
+        done = subprocess.run(
+            [*command, *options, *engine], cwd=folder, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        files = sorted(x for x in out.rglob("*") if x.is_file())
+        found.append({x.relative_to(out): x.read_bytes() for x in files})
+    assert found[0] == found[1]
+    assert found[0][Path("dropped.jsonl")], "nothing is dropped at all"
+
+
+def test_text_files_are_copied_as_on_one_machine(tmp_path: Path) -> None:
+    for number, row in enumerate(DOCUMENTS.to_pylist()):
+        file = tmp_path / "pages" / f"{number % 5}" / f"{number}.txt"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(row["text"], "utf-8")
+    (tmp_path / "pages" / "bad.txt").write_bytes(b"\xff\xfe\xff")
+    options = ("--on-error", "skip", "--similarity", "0.5", "--policy", "components")
+    same_here_and_there(tmp_path, ["pages"], *options)
+
+
+def test_bad_records_and_document_frequencies_travel(tmp_path: Path) -> None:
+    lines = [json.dumps(row) for row in DOCUMENTS.to_pylist()]
+    (tmp_path / "a.jsonl").write_text("\n".join([*lines[:40], "{", *lines[40:]]), "utf-8")
+    (tmp_path / "b.jsonl").write_text('{"id": 3}\n' + lines[7] + "\n", "utf-8")
+    table = nd.DocumentFrequencies.learn(DOCUMENTS["text"], nd.Recipe(ngram=1))
+    table.save(str(tmp_path / "words.idf"))
+    recipe = ("--ngram", "1", "--weight", "tfidf", "--idf", "words.idf", "--distance", "9")
+    same_here_and_there(tmp_path, ["a.jsonl", "b.jsonl"], "--on-error", "skip", *recipe)
+
+
+def test_an_index_drops_what_it_holds(tmp_path: Path) -> None:
+    lines = [json.dumps(row) + "\n" for row in DOCUMENTS.to_pylist()]
+    (tmp_path / "old.jsonl").write_text("".join(lines[:40]), "utf-8")
+    (tmp_path / "new.jsonl").write_text("".join(lines[40:]), "utf-8")
+    command = [sys.executable, "-m", "neardup", "index"]
+    for more in (
+        ["create", "seen", "--distance", "12", "--store", "features"],
+        ["add", "seen", "old.jsonl", "--id", "id"],
+    ):
+        subprocess.run([*command, *more], cwd=tmp_path, check=True, capture_output=True)
+    options = ("--id", "id", "--against", "seen", "--similarity", "0.5", "--keep", "longest")
+    same_here_and_there(tmp_path, ["new.jsonl"], *options)
 
 
 def test_what_runs_on_workers_loads_no_pipeline() -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from neardup.documents.batch import Batch, ReadOptions
-    from neardup.documents.files.atomic import AtomicFile, AtomicFolder
+    from neardup.documents.files.atomic import AtomicFile
     from neardup.documents.files.inputs import Input
     from neardup.documents.rejects import Rejects
 
@@ -154,8 +154,12 @@ class DocumentFiles(Source):
         """The paths that the files would have in an output folder."""
 
     @abstractmethod
-    def copy_kept(self, keep: npt.NDArray[np.bool_], folder: AtomicFolder) -> None:
+    def copy_kept(self, keep: npt.NDArray[np.bool_], folder: Any) -> None:
         """Copy the kept files byte for byte to the same relative paths in a folder.
+
+        Args:
+            keep: One flag for each accepted file, in order.
+            folder: An AtomicFolder, or what else has its `add`.
 
         Raises:
             FileError: If a file changed since it was read, or a read or write fails.

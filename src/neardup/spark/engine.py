@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from neardup.features.frequencies import table_of
+from neardup.spark.workers.inputs import Shipped
+
 if TYPE_CHECKING:
+    from neardup.fingerprinting.recipe import Recipe
     from neardup.similarity.feature_sets import Match
 
 __all__ = ["Engine", "Limits", "Settings"]
@@ -66,6 +71,16 @@ class Engine:
         path = f"{self._work}/{self._kept:04}-{name}"
         frame.write.mode("overwrite").parquet(path)
         return self.session.read.schema(schema).parquet(path)
+
+    def ship(self, recipe: Recipe) -> Shipped:
+        """Let the workers have a recipe, and the document frequencies that it names."""
+        if recipe.idf is None or recipe.idf.startswith("jieba:"):
+            return Shipped(recipe.to_json())
+        path = f"{self._work}/{recipe.idf}.idf"
+        if "://" not in path:
+            Path(self._work).mkdir(parents=True, exist_ok=True)
+        table_of(recipe).save(path)
+        return Shipped(recipe.to_json(), path)
 
     def exchange(self, frame: Any) -> Any:
         """Bring the rows of a partition number together."""

@@ -23,10 +23,10 @@ from neardup.spark.past import past_of_file, write_past
 from neardup.spark.plan import decide
 from neardup.spark.session import check_master, mapped, open_session
 from neardup.spark.workers.documents import DOCUMENTS, read_files, rejects_path
+from neardup.spark.workers.inputs import FILE, file_rows
 from neardup.spark.workers.outputs import (
     CLUSTERS,
     DUPLICATES,
-    FILE,
     VIA,
     WRITTEN,
     make_folders,
@@ -55,8 +55,8 @@ def settings_of(matching: Matching) -> Settings:
     """
     if matching.recall < 1:
         raise UsageError("--recall below 1 belongs to --engine local: on Spark every pair is found")
-    if matching.recipe.idf not in {None, "jieba"} or "custom" in matching.recipe.to_json():
-        raise UsageError("the recipe has a table or function of this process: use --engine local")
+    if "custom" in matching.recipe.to_json():
+        raise UsageError("the recipe has a function of this process: use --engine local")
     match = matching.match if matching.by_features else Match(distance=matching.distance or 0)
     return Settings(
         match, matching.by_features, matching.recipe.bits, matching.keep, matching.policy
@@ -110,10 +110,11 @@ def dedup_files(
         kinds = _kinds(outputs, matching)
         make_folders(folder, kinds)
         watch.begin("read")
-        files = _files_frame(session, sources, engine.parts)
+        files, count = _files_frame(session, sources, engine.parts)
         step = partial(
-            read_files, read=read, told=given, recipe=matching.recipe.to_json(), keep=matching.keep,
-            by_features=settings.by_features, rejects=folder if "rejects" in kinds else None,
+            read_files, read=read, told=given, recipe=engine.ship(matching.recipe),
+            keep=matching.keep, by_features=settings.by_features,
+            rejects=folder if "rejects" in kinds else None,
         )  # fmt: skip
         documents = engine.keep(mapped(files, step, DOCUMENTS), "documents", DOCUMENTS)
         watch.begin("match")
@@ -128,7 +129,7 @@ def dedup_files(
         step = partial(write_files, folder=folder, read=read, told=given, kinds=kinds)
         engine.keep(mapped(engine.exchange(rows), step, WRITTEN), "written", WRITTEN)
         total = _counts(documents, decided)
-        _publish(folder, len(sources), outputs, written, matching)
+        _publish(folder, count, outputs, written, matching)
     return _summary(total, sources, outputs, matching, watch)
 
 
@@ -154,15 +155,12 @@ def _ship_index(against: str, matching: Matching, read: ReadOptions, path: str) 
 
 def _check(sources: Sequence[Source], outputs: Outputs, written: OutputSet) -> None:
     if outputs.report is not None:
-        raise UsageError(
-            "--report, --summary belong to --engine local: read the kept and dropped there, or run"
-            " neardup report on the inputs afterwards"
-        )
+        raise UsageError("--report and --summary belong to --engine local: leave them out")
     for source in sources:
-        if source.path is None or source.format == "text":
+        if source.path is None and source.format != "text":
             raise UsageError(
-                f"{source.name}: --engine spark reads files of records (.jsonl, .csv, .parquet,"
-                " .arrow), not a pipe, and not text files; use --engine local"
+                f"{source.name}: --engine spark reads files, which are read twice, not a pipe;"
+                " use --engine local"
             )
     kept = outputs.kept
     if kept is not None:
@@ -195,23 +193,10 @@ def _parts(master: str) -> int:
     return 2 * (os.cpu_count() or 1) if master.startswith(("sail", "local")) else MOST_PARTS
 
 
-def _files_frame(session: Any, sources: Sequence[Source], parts: int) -> Any:
-    rows = [
-        {
-            "rank": rank,
-            "path": _absolute(source.path or ""),
-            "name": source.name,
-            "format": source.format,
-            "relative": source.relative,
-        }
-        for rank, source in enumerate(sources)
-    ]
-    frame = session.createDataFrame([tuple(row.values()) for row in rows], f"rank long, {FILE}")
-    return frame.repartition(max(1, min(parts, len(rows))), "rank")
-
-
-def _absolute(path: str) -> str:
-    return path if "://" in path else str(Path(path).absolute())
+def _files_frame(session: Any, sources: Sequence[Source], parts: int) -> tuple[Any, int]:
+    rows = [(rank, *row) for rank, row in enumerate(file_rows(sources))]
+    frame = session.createDataFrame(rows, f"rank long, {FILE}")
+    return frame.repartition(max(1, min(parts, len(rows))), "rank"), len(rows)
 
 
 def _rows_to_write(files: Any, names: Any, decided: Any) -> Any:
@@ -312,6 +297,12 @@ def told() -> Iterator[None]:
             raise
         found = re.search(r"neardup\.errors\.(\w+): ([^\n]+)", str(error))
         if found is None:
-            line = next(iter(str(error).strip().splitlines()), type(error).__name__)
-            raise NeardupError(f"the engine failed: {line}") from error
+            raise NeardupError(f"the engine failed: {_line(str(error))}") from error
         raise getattr(errors, found[1], NeardupError)(found[2]) from None
+
+
+def _line(message: str) -> str:
+    """What an engine's message says in one line: what a worker raised, if it is there."""
+    lines = [line.strip() for line in message.strip().splitlines() if line.strip()]
+    raised = [line for line in lines if re.match(r"(\w+\.)*\w*(Error|Exception)\b.*: .", line)]
+    return ([*raised[-1:], *lines] or ["no message"])[0]

@@ -24,6 +24,7 @@ from neardup.spark.workers.documents import (
     fingerprinted,
     texts_to_documents,
 )
+from neardup.spark.workers.inputs import Shipped
 
 if TYPE_CHECKING:
     from neardup.spark.engine import Settings
@@ -48,13 +49,15 @@ def fingerprints(df: Any, text: str = "text", recipe: Recipe | None = None) -> A
     """
     _check_columns(df, text)
     chosen = recipe or Recipe()
+    if chosen.idf is not None and not chosen.idf.startswith("jieba:"):
+        raise UsageError(f"idf is {chosen.idf}: the engine has no such table; use dedup, or jieba")
     if chosen.bits > 64 or "fingerprint" in df.columns:
         raise UsageError(
             f"a column fingerprint of {chosen.bits} bits: use 64 bits or fewer, and a DataFrame"
             " without a column of that name"
         )
     schema = df.selectExpr("*", "CAST(NULL AS long) AS fingerprint").schema
-    return mapped(df, partial(fingerprinted, text=text, recipe=chosen.to_json()), schema)
+    return mapped(df, partial(fingerprinted, text=text, recipe=Shipped(chosen.to_json())), schema)
 
 
 def pairs(
@@ -130,7 +133,7 @@ def similar_pairs(
     with told():
         engine = _engine(df, work, parts)
         numbered = _numbered_texts(engine, df, matching, (text, id, None, None))
-        documents = _documents(numbered, matching)
+        documents = _documents(engine, numbered, matching)
         return _named_pairs(engine, documents, numbered, settings_of(matching))
 
 
@@ -194,7 +197,7 @@ def dedup(  # noqa: PLR0913
     with told():
         engine = _engine(df, work, parts)
         numbered = _numbered_texts(engine, df, matching, (text, id, order_by, within))
-        documents = engine.keep(_documents(numbered, matching), "documents", DOCUMENTS)
+        documents = engine.keep(_documents(engine, numbered, matching), "documents", DOCUMENTS)
         past = None
         if against is not None:
             past = _past(engine, against, matching, (text, id, None, within))
@@ -227,7 +230,7 @@ def _past(
     _check_columns(against, names[0], names[1], *(x for x in names[3:] if x))
     same = replace(matching, keep="first")
     numbered = _numbered_texts(engine, against, same, names)
-    documents = engine.keep(_documents(numbered, same), "past", DOCUMENTS)
+    documents = engine.keep(_documents(engine, numbered, same), "past", DOCUMENTS)
     return numbered_past(numbered, documents)
 
 
@@ -300,10 +303,10 @@ def _numbered(
     return engine.keep(found, "rows", f"id {kind}, number long, address string, {schema}")
 
 
-def _documents(numbered: Any, matching: Matching) -> Any:
+def _documents(engine: Engine, numbered: Any, matching: Matching) -> Any:
     step = partial(
         texts_to_documents,
-        recipe=matching.recipe.to_json(),
+        recipe=engine.ship(matching.recipe),
         keep=matching.keep,
         by_features=matching.by_features,
     )

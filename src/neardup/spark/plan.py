@@ -59,7 +59,7 @@ def decide(engine: Engine, documents: Any, settings: Settings, past: Any = None)
     )  # fmt: skip
     columns = ("left", "right", "left_score", "right_score", "distance")
     links = edges.selectExpr(*columns, "false AS equal").unionByName(same)
-    decisions = groups.decided(engine, links, settings)
+    decisions = groups.decided(engine, links, settings).where(f"number < {classes.PAST}")
     dropped = decisions.where("number != kept_by")
     pairs = dropped.selectExpr("number AS left", "kept_by AS right")
     found = measured(engine, pairs, documents, None, settings.measure).selectExpr(

@@ -179,11 +179,11 @@ def dedup(
     if against is not None and dry_run:
         raise UsageError("--dry-run plans a run without an index: leave out --against")
     skip = shared.skip_errors(on_error, rejects)
-    _check_engine(
-        engine,
-        master,
-        {"--resume": resume, "--update": update, "--dry-run": dry_run, "--decisions": decisions},
-    )
+    local: dict[str, object] = {
+        "--resume": resume, "--update": update, "--dry-run": dry_run, "--workers": workers,
+        "--memory": memory, "--tmp": tmp, "--plan": plan != "auto", "--decisions": decisions,
+    }  # fmt: skip
+    _check_engine(engine, master, local)
 
     from neardup.cli.screen import print_estimate, print_summary, print_warning, progress, warm_up
     from neardup.documents import InputFormat, ReadOptions

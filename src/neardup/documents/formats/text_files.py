@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from neardup.documents.batch import Batch, ReadOptions
-    from neardup.documents.files.atomic import AtomicFile, AtomicFolder
+    from neardup.documents.files.atomic import AtomicFile
     from neardup.documents.files.finding import FoundFile
     from neardup.documents.rejects import Rejects
 
@@ -71,6 +71,11 @@ class TextFilesSource(DocumentFiles):
     def paths(self) -> list[str]:
         """The paths of all files."""
         return [file.path for file in self._files]
+
+    @property
+    def files(self) -> Sequence[FoundFile]:
+        """The files, in order."""
+        return self._files
 
     @property
     def relatives(self) -> list[str]:
@@ -120,7 +125,7 @@ class TextFilesSource(DocumentFiles):
         """Refuse: documents of their own are not joined to one file."""
         raise UsageError(f"{target.path}: text files are written to a folder; name one (-o OUT/)")
 
-    def copy_kept(self, keep: npt.NDArray[np.bool_], folder: AtomicFolder) -> None:
+    def copy_kept(self, keep: npt.NDArray[np.bool_], folder: Any) -> None:
         """Copy the kept files byte for byte to the same relative paths in a folder.
 
         Raises:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.documents import Rejects, open_sources
 from neardup.documents.addresses import Addresses
 from neardup.fingerprinting.fingerprints import Fingerprinter
-from neardup.fingerprinting.recipe import Recipe
 from neardup.runtime.storage.spool import FeatureSpool
+from neardup.spark.workers.inputs import NamedRejects, opened
 from neardup.spark.workers.tables import arrays_of, binary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from neardup.documents import InputFormat, ReadOptions
+    from neardup.documents import InputFormat, ReadOptions, Rejects
+    from neardup.fingerprinting.recipe import Recipe
+    from neardup.spark.workers.inputs import Shipped
 
 __all__ = [
     "DOCUMENTS",
@@ -48,21 +48,21 @@ def read_files(
     batches: Iterable[pa.RecordBatch],
     read: ReadOptions,
     told: InputFormat,
-    recipe: str,
+    recipe: Shipped,
     keep: str,
     by_features: bool,
     rejects: str | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Read the files named in `rank`, `path`, `name` and `format`; gives DOCUMENTS.
+    """Read the inputs of rows of `rank` and FILE; gives DOCUMENTS.
 
     With `rejects`, a folder, the bad records of each file go to its own `rejects_path`.
     """
-    made = Recipe.from_json(recipe)
+    made = recipe.made()
     for batch in batches:
         for file in batch.to_pylist():
-            file["told"] = replace(told, name=file["format"])
+            file["told"] = told
             path = None if rejects is None else rejects_path(rejects, file["rank"])
-            with Rejects(path) as refused:
+            with NamedRejects(path, file) as refused:
                 yield from _read_file(file, read, made, (keep, by_features), refused)
 
 
@@ -74,8 +74,7 @@ def rejects_path(folder: str, rank: int) -> str:
 def _read_file(
     file: dict[str, Any], read: ReadOptions, recipe: Recipe, how: tuple[str, bool], rejects: Rejects
 ) -> Iterator[pa.RecordBatch]:
-    (source,) = open_sources([file["path"]], None, file["told"])
-    source.name = file["name"]
+    source = opened(file, file["told"])
     (keep, by_features), first, row = how, file["rank"] << ROW_BITS, 0
     try:
         for batch in source.batches(read, rejects):
@@ -99,10 +98,10 @@ def _read_file(
 
 
 def texts_to_documents(
-    batches: Iterable[pa.RecordBatch], recipe: str, keep: str, by_features: bool
+    batches: Iterable[pa.RecordBatch], recipe: Shipped, keep: str, by_features: bool
 ) -> Iterator[pa.RecordBatch]:
     """Make rows of `number`, `address`, `text`, `measured` and `within` DOCUMENTS."""
-    made = Recipe.from_json(recipe)
+    made = recipe.made()
     for batch in batches:
         for at in range(0, len(batch), _TEXTS):
             part = batch.slice(at, _TEXTS)
@@ -126,10 +125,10 @@ def codes_to_documents(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
 
 
 def fingerprinted(
-    batches: Iterable[pa.RecordBatch], text: str, recipe: str
+    batches: Iterable[pa.RecordBatch], text: str, recipe: Shipped
 ) -> Iterator[pa.RecordBatch]:
     """Append a column `fingerprint` (int64, null without tokens) to rows with a column of texts."""
-    made = Recipe.from_json(recipe)
+    made = recipe.made()
     for batch in batches:
         texts = batch.column(text).cast(pa.large_string()).fill_null("")
         with Fingerprinter(made, 1) as fingerprinter:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from neardup.documents import OutputSet, Rejects, open_sources, write_outputs, write_table
+from neardup.documents import OutputSet, Rejects, write_outputs, write_table
 from neardup.documents.addresses import Addresses
+from neardup.documents.source import DocumentFiles
 from neardup.spark.workers.documents import ROW_BITS
+from neardup.spark.workers.inputs import FILE, Folder, opened
 from neardup.spark.workers.tables import arrays_of, whole
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ __all__ = [
     "CLUSTERS",
     "DECIDED",
     "DUPLICATES",
-    "FILE",
     "VIA",
     "WRITTEN",
     "make_folders",
@@ -31,7 +31,6 @@ __all__ = [
     "write_files",
 ]
 
-FILE: Final = "path string, name string, format string, relative string"
 DECIDED: Final = (
     f"p long, {FILE}, number long, dropped boolean, kept string, label string, distance int,"
     " similarity double, via string"
@@ -86,7 +85,7 @@ def write_files(
         rows = table.filter(pa.array(ranks == rank))
         is_file = rows.column("path").is_valid()
         (file,) = rows.filter(is_file).to_pylist()
-        file["told"] = replace(told, name=file["format"])
+        file["told"] = told
         found = rows.filter(is_file.to_numpy() ^ True).sort_by("number")
         kept, dropped = _write_file(rank, file, found, folder, (read, kinds))
         yield pa.record_batch({"p": [rank], "kept": [kept], "dropped": [dropped]})
@@ -96,8 +95,7 @@ def _write_file(
     rank: int, file: dict[str, Any], found: pa.Table, folder: str, how: tuple[Any, tuple[str, ...]]
 ) -> tuple[int, int]:
     read, kinds = how
-    (source,) = open_sources([file["path"]], None, file["told"])
-    source.relative = file["relative"]
+    source = opened(file, file["told"])
     places = arrays_of(found, "number")[0] - (rank << ROW_BITS)
     dropped = found.column("dropped").to_numpy()
     addresses, count = Addresses([file["name"]]), 0
@@ -108,7 +106,9 @@ def _write_file(
         keep = np.ones(count, np.bool_)
         keep[places[dropped]] = False
         with OutputSet() as written:
-            if "kept" in kinds:
+            if "kept" in kinds and isinstance(source, DocumentFiles):
+                source.copy_kept(keep, Folder(f"{folder}/kept"))
+            elif "kept" in kinds:
                 write_outputs([source], [keep], f"{folder}/kept/", written)
             if "duplicates" in kinds:
                 gone = found.filter(pa.array(dropped))
