@@ -4,15 +4,23 @@ One file for each thing that a user asks for: `deduplicate`, `fingerprint`, `pai
 `run` has what they share, `evidence` what is looked at afterwards.
 """
 
-from neardup.pipeline.deduplicate import DedupResult, dedup, dedup_files, dedup_texts
-from neardup.pipeline.fingerprint import fingerprint_files
-from neardup.pipeline.new_pairs import new_pairs_file
-from neardup.pipeline.pair_files import clusters_file, pairs_file
-from neardup.pipeline.report_again import Inputs, report_files
-from neardup.pipeline.run.against import Against
-from neardup.pipeline.run.outputs import Outputs, ReportOptions
-from neardup.pipeline.run.resources import Resources
-from neardup.pipeline.similar_texts import similar_pairs
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from neardup.runtime.lazy import lazily
+
+if TYPE_CHECKING:
+    from neardup.pipeline.deduplicate import DedupResult, dedup, dedup_files, dedup_texts
+    from neardup.pipeline.fingerprint import fingerprint_files
+    from neardup.pipeline.new_pairs import new_pairs_file
+    from neardup.pipeline.pair_files import clusters_file, pairs_file
+    from neardup.pipeline.report_again import report_files
+    from neardup.pipeline.run.against import Against
+    from neardup.pipeline.run.outputs import Outputs, ReportOptions
+    from neardup.pipeline.run.resources import Resources
+    from neardup.pipeline.run.steps import Inputs
+    from neardup.pipeline.similar_texts import similar_pairs
 
 __all__ = [
     "Against",
@@ -31,3 +39,17 @@ __all__ = [
     "report_files",
     "similar_pairs",
 ]
+
+_HOMES: Final = {
+    "deduplicate": ("DedupResult", "dedup", "dedup_files", "dedup_texts"),
+    "fingerprint": ("fingerprint_files",),
+    "new_pairs": ("new_pairs_file",),
+    "pair_files": ("clusters_file", "pairs_file"),
+    "report_again": ("report_files",),
+    "run.against": ("Against",),
+    "run.outputs": ("Outputs", "ReportOptions"),
+    "run.resources": ("Resources",),
+    "run.steps": ("Inputs",),
+    "similar_texts": ("similar_pairs",),
+}
+__getattr__ = lazily(__name__, _HOMES)

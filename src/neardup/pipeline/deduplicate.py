@@ -18,11 +18,9 @@ from typing import TYPE_CHECKING, Any
 from neardup.documents import InputFormat, ReadOptions, Rejects
 from neardup.errors import DoubtfulResultWarning, UsageError
 from neardup.fingerprinting.recipe import Recipe
-from neardup.pipeline.evidence.gather import Decided
-from neardup.pipeline.evidence.pairs import texts_at
+from neardup.pipeline.evidence.decided import Decided
 from neardup.pipeline.evidence.write import check_report, with_source, write_report
 from neardup.pipeline.judgement.decisions import check_decisions, with_decisions
-from neardup.pipeline.report_again import Inputs
 from neardup.pipeline.result import DedupResult, Origin
 from neardup.pipeline.run.against import Against, ReferenceIndex
 from neardup.pipeline.run.collection import Collection
@@ -44,6 +42,7 @@ from neardup.pipeline.run.outputs import (
 from neardup.pipeline.run.resources import Resources
 from neardup.pipeline.run.results import duplicates_table
 from neardup.pipeline.run.steps import (
+    Inputs,
     begin_reading,
     open_inputs,
     output_set,
@@ -57,6 +56,7 @@ from neardup.runtime.progress import Quiet, Stopwatch
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from neardup.documents import Source
     from neardup.pipeline.run.matching import Grouping
     from neardup.runtime.progress import Progress
 
@@ -264,7 +264,7 @@ def dedup_files(
         write_result_tables(table, grouping, collection.addresses, outputs, written)
         write_report(
             Decided(collection, values, grouping, matching, rejects.count, read.within),
-            outputs.report, partial(texts_at, sources, read), written,
+            outputs.report, partial(_texts_at, sources, read), written,
         )  # fmt: skip
         if last is not None and last.first is None:
             last.save(grouping, folder)
@@ -284,6 +284,12 @@ def dedup_files(
     inputs = Inputs(paths, format_name)
     origin = Origin(grouping, collection.addresses, matching, read, resources, inputs)
     return DedupResult(grouping.kept, grouping.label, table, summary, origin)
+
+
+def _texts_at(sources: Sequence[Source], read: ReadOptions, rows: set[int]) -> dict[int, str]:
+    from neardup.pipeline.evidence.pairs import texts_at  # a run without a report needs none
+
+    return texts_at(sources, read, rows)
 
 
 def _index_of(

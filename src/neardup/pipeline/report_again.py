@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import pyarrow.compute as pc
 
 from neardup.documents import Rejects, open_sources
 from neardup.errors import DataError, UsageError
-from neardup.pipeline.evidence.gather import Decided
+from neardup.pipeline.evidence.decided import Decided
 from neardup.pipeline.evidence.pairs import texts_at, texts_in
 from neardup.pipeline.evidence.removed import duplicate_rows
 from neardup.pipeline.evidence.write import check_report, with_source, write_report
@@ -22,40 +21,16 @@ from neardup.pipeline.run.steps import open_inputs, output_set, read_all
 from neardup.runtime.progress import Quiet, Stopwatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from neardup.documents import Batch, InputFormat, ReadOptions
+    from neardup.documents import ReadOptions
     from neardup.pipeline.run.matching import Matching
     from neardup.pipeline.run.outputs import ReportOptions
     from neardup.pipeline.run.resources import Resources
+    from neardup.pipeline.run.steps import Inputs
     from neardup.runtime.progress import Progress
 
-__all__ = ["Inputs", "report_files", "report_of"]
-
-
-@dataclass(frozen=True, slots=True)
-class Inputs:
-    """What a run read.
-
-    Args:
-        documents: Paths, or batches in memory.
-        format_name: Format of all files, if their extensions do not tell.
-        rejected: Documents in memory that could not be used.
-    """
-
-    documents: Sequence[str] | Sequence[Batch]
-    format_name: InputFormat | str | None = None
-    rejected: int = 0
-
-    @property
-    def paths(self) -> list[str]:
-        """Those that are files."""
-        return [each for each in self.documents if isinstance(each, str)]
-
-    @property
-    def batches(self) -> list[Batch]:
-        """Those in memory."""
-        return [each for each in self.documents if not isinstance(each, str)]
+__all__ = ["report_files", "report_of"]
 
 
 def report_files(

@@ -12,17 +12,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.errors import UsageError
-from neardup.pipeline.evidence.named_texts import texts_of
-from neardup.pipeline.evidence.removed import RemovedDocument
-from neardup.pipeline.report_again import Inputs, report_of
 from neardup.pipeline.run.outputs import ReportOptions
 from neardup.pipeline.run.results import cluster_batches, clusters_schema
 
 if TYPE_CHECKING:
     from neardup.documents import ReadOptions
     from neardup.documents.addresses import Addresses, RowAddresses
+    from neardup.pipeline.evidence.removed import RemovedDocument
     from neardup.pipeline.run.matching import Grouping, Matching
     from neardup.pipeline.run.resources import Resources
+    from neardup.pipeline.run.steps import Inputs
     from neardup.pipeline.run.summary import Summary
 
 __all__ = ["DedupResult", "Origin"]
@@ -54,6 +53,8 @@ class Origin:
         """The texts of documents by their ids or addresses; in memory by all of the batches."""
         paths, tmp = self.inputs.paths, self.resources.tmp
         if paths:
+            from neardup.pipeline.evidence.named_texts import texts_of
+
             return texts_of(names, paths, self.read, tmp, self.inputs.format_name)
         rows = np.arange(self.grouping.kept_by.size)
         every = self.addresses.of(rows).cast(pa.large_string())
@@ -113,6 +114,8 @@ class DedupResult:
             UsageError: If no document of that name was dropped.
             FileError, DataError: If its text cannot be read again.
         """
+        from neardup.pipeline.evidence.removed import RemovedDocument
+
         named = self.duplicates["dropped"].cast(pa.large_string())
         rows = self.duplicates.filter(pc.equal(named, str(dropped)))
         if not rows.num_rows:
@@ -182,6 +185,8 @@ class DedupResult:
             UsageError, FileError, DataError: As when the run read the documents, or if they are
                 others now.
         """
+        from neardup.pipeline.report_again import report_of
+
         told = None if summary is None else os.fspath(summary)
         origin = self.origin
         report_of(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -17,11 +16,11 @@ from neardup.pipeline.report import ClusterGroup, ClusterShown, Matrix, PairShow
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from neardup.pipeline.run.collection import Collection
+    from neardup.pipeline.evidence.decided import Decided
     from neardup.pipeline.run.matching import Grouping, Matching
     from neardup.pipeline.run.outputs import ReportOptions
 
-__all__ = ["Decided", "gather"]
+__all__ = ["gather"]
 
 BORDER_PAIRS: Final = 20
 CLUSTERS_SHOWN: Final = 10
@@ -33,27 +32,6 @@ LOST_DOCUMENTS: Final = 10
 TEMPLATE_PAIRS: Final = 3
 TEMPLATE_WORDS: Final = 8
 TEMPLATE_CHARACTERS: Final = 120
-
-
-@dataclass(frozen=True, slots=True)
-class Decided:
-    """A run after its decision.
-
-    Args:
-        collection: Its documents, with their features.
-        values: Their fingerprints.
-        grouping: The decision.
-        matching: How it came about.
-        rejected: Records that could not be used.
-        field: What the groups of the collection are; None: there are none.
-    """
-
-    collection: Collection
-    values: Any
-    grouping: Grouping
-    matching: Matching
-    rejected: int
-    field: str | None = None
 
 
 def gather(

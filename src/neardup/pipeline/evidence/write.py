@@ -5,17 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import orjson
-
 from neardup.errors import UsageError
-from neardup.pipeline.evidence.gather import Decided, gather
-from neardup.pipeline.evidence.levels import lowest_threshold
-from neardup.pipeline.report import page
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from neardup.documents import OutputSet, ReadOptions
+    from neardup.pipeline.evidence.decided import Decided
     from neardup.pipeline.run.against import Against
     from neardup.pipeline.run.matching import Matching
     from neardup.pipeline.run.outputs import ReportOptions
@@ -44,6 +40,8 @@ def check_report(
             f"source is {options.source!r} and within {read.within!r}: the report counts by within"
             " already, leave out source"
         )
+    from neardup.pipeline.evidence.levels import lowest_threshold
+
     lowest_threshold(matching, options.lowest)
 
 
@@ -66,6 +64,11 @@ def write_report(
     """
     if options is None:
         return
+    import orjson
+
+    from neardup.pipeline.evidence.gather import gather
+    from neardup.pipeline.report import page
+
     report = gather(run, options, texts_of)
     written.create(options.path).write(page(report).encode())
     if options.summary is not None:

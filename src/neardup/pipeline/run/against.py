@@ -23,8 +23,6 @@ import pyarrow as pa
 from neardup.errors import DataError, RecipeError, UsageError
 from neardup.fingerprinting.feature_sets import fingerprints_of_sets
 from neardup.fingerprinting.fingerprints import Fingerprinter
-from neardup.index.durable.index import DurableIndex
-from neardup.index.durable.similar.index import DurableSimilarIndex
 from neardup.index.similar.incoming import sorted_sets
 from neardup.pipeline.run.matching import Grouping, References
 from neardup.runtime.storage.spool import FeatureSpool
@@ -76,6 +74,9 @@ class ReferenceIndex:
         self, against: Against, matching: Matching, read: ReadOptions, workers: int | None = None
     ) -> None:
         """Open the index."""
+        from neardup.index.durable.index import DurableIndex
+        from neardup.index.durable.similar.index import DurableSimilarIndex
+
         self._against, self._matching, self._workers = against, matching, workers
         self.has_ids = read.id is not None
         self.index = DurableIndex.open(against.folder, create=False, readonly=not against.update)

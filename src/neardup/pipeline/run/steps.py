@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import ExitStack
 
-    from neardup.documents import InputFormat, ReadOptions, Rejects, Source
+    from neardup.documents import Batch, InputFormat, ReadOptions, Rejects, Source
     from neardup.pipeline.run.collection import Collection
     from neardup.pipeline.run.folder.state import RunFolder
     from neardup.pipeline.run.matching import Grouping, Matching
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from neardup.runtime.progress import Progress, Stopwatch
 
 __all__ = [
+    "Inputs",
     "begin_reading",
     "open_inputs",
     "output_set",
@@ -29,6 +31,31 @@ __all__ = [
     "summarise",
     "told",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What a run read.
+
+    Args:
+        documents: Paths, or batches in memory.
+        format_name: Format of all files, if their extensions do not tell.
+        rejected: Documents in memory that could not be used.
+    """
+
+    documents: Sequence[str] | Sequence[Batch]
+    format_name: InputFormat | str | None = None
+    rejected: int = 0
+
+    @property
+    def paths(self) -> list[str]:
+        """Those that are files."""
+        return [each for each in self.documents if isinstance(each, str)]
+
+    @property
+    def batches(self) -> list[Batch]:
+        """Those in memory."""
+        return [each for each in self.documents if not isinstance(each, str)]
 
 
 def output_set(
