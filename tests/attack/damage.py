@@ -28,11 +28,14 @@ SECONDS: Final = 60
 
 def make_index(folder: Path, kind: str, rng: Random, rows: int = 1200) -> Any:
     """An index with a segment, marks of removed rows, a log and contents; ids are of a kind."""
-    plan, store = {"int": ("blocks", "features"), "str": ("auto", "text")}[kind]
-    recipe = nd.Recipe(ngram=1)
+    made: dict[str, Any] = {
+        "int": {"distance": 3, "plan": "blocks", "store": "features"},
+        "str": {"distance": 3, "plan": "auto", "store": "text"},
+        "similar": {"similarity": 0.6},
+    }[kind]
     name = (lambda i: 3 * i % 65537) if kind == "int" else (lambda i: f"né-{i * 7919 % 99991}")
     texts = [f"w{rng.randrange(50)} w{rng.randrange(50)} x{i % 1000}" for i in range(rows)]
-    with nd.DurableIndex.open(folder, distance=3, recipe=recipe, plan=plan, store=store) as index:
+    with nd.DurableIndex.open(folder, recipe=nd.Recipe(ngram=1), **made) as index:
         for begin in range(0, rows, 600):
             part = range(begin, min(begin + 600, rows))
             index.add([name(i) for i in part], [texts[i] for i in part])
@@ -52,6 +55,8 @@ def make_index(folder: Path, kind: str, rng: Random, rows: int = 1200) -> Any:
 def answers(folder: Path, *, verify: bool = False) -> Any:
     """Every kind of question, in a form that can be compared."""
     with nd.DurableIndex.open(folder, readonly=True, create=False, verify=verify) as index:
+        if hasattr(index, "similarity"):
+            return similar_answers(index)
         listed = list(index)
         queries = [value ^ 1 for _, value in listed[:: max(1, len(listed) // 20)]]
         names = [identity for identity, _ in listed[::61]]
@@ -66,6 +71,26 @@ def answers(folder: Path, *, verify: bool = False) -> Any:
             sum(len(ids) for ids, _, _ in index.documents()),
             len(index),
         ]
+
+
+def similar_answers(index: Any) -> Any:
+    """As `answers`, of an index by similarity."""
+    rows = [
+        (name, features.tolist())
+        for ids, _, kept in index.documents()
+        for name, features in zip(ids.to_pylist(), kept, strict=True)
+    ]
+    texts = [f"w{i} w{i + 1} x{41 * i}" for i in range(12)]
+    names = [name for name, _ in rows[::61]]
+    return [
+        rows,
+        [list(index.query(text, 0.6)) for text in texts],
+        index.query_batch(texts).to_pylist(),
+        [index.nearest(text, 3) for text in texts[:3]],
+        [name in index for name in names],
+        [index.features(name).tolist() for name in names],
+        len(index),
+    ]
 
 
 def compacted(folder: Path) -> Any:

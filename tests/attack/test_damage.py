@@ -36,7 +36,7 @@ ROUNDS = int(os.environ.get("NEARDUP_ATTACK_ROUNDS", "30"))
 
 @pytest.mark.timeout(4 * 3600)
 @pytest.mark.parametrize("pattern", ["segment-*.nds", "log-*.mdb", "head"])
-@pytest.mark.parametrize("kind", ["int", "str"])
+@pytest.mark.parametrize("kind", ["int", "str", "similar"])
 def test_a_damaged_file_is_refused_or_the_answers_are_right(
     kind: str, pattern: str, tmp_path: Path
 ) -> None:

@@ -69,6 +69,26 @@ def test_a_second_interrupt_ends_at_once() -> None:
         assert time.monotonic() - begun < 5
 
 
+DECIDED = """
+import atexit, os, signal, neardup.cli as c
+atexit.register(lambda: os.kill(os.getpid(), signal.SIGTERM))
+c.app = lambda **_: 0
+c.main()
+"""
+
+
+def test_a_signal_after_the_exit_code_is_decided_changes_nothing() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", DECIDED],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+
+
 @pytest.mark.timeout(3600)
 def test_at_any_moment_it_is_one_of_the_two_codes_or_done(tmp_path: Path) -> None:
     (tmp_path / "docs.jsonl").write_bytes(lines(DOCS) * 50)

@@ -6,6 +6,7 @@ returns.
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 from typing import Annotated, Any, Final, NoReturn
@@ -28,7 +29,7 @@ from neardup.cli.commands.show import show
 from neardup.cli.progress_lines import tells_progress
 from neardup.errors import NeardupError
 from neardup.runtime.progress import shown
-from neardup.runtime.signals import Interrupts
+from neardup.runtime.signals import Interrupts, end_with
 from neardup.runtime.version import __version__
 
 __all__ = ["app", "main"]
@@ -82,7 +83,18 @@ def _root(
 
 
 def main() -> None:
-    """Run a command; every error that neardup raises becomes one line and an exit code."""
+    """Run a command; every error that neardup raises becomes one line and an exit code.
+
+    A signal that comes when that is decided changes it no more.
+    """
+    try:
+        _run()
+    except SystemExit as end:
+        atexit.register(end_with, end.code if isinstance(end.code, int) else 0)
+        raise
+
+
+def _run() -> NoReturn:
     with Interrupts() as interrupts:
         try:
             code = app(standalone_mode=False, prog_name="neardup")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["EXIT_CODE_OF", "Interrupts", "leave_at_once", "uninterrupted"]
+__all__ = ["EXIT_CODE_OF", "Interrupts", "end_with", "leave_at_once", "uninterrupted"]
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 EXIT_CODE_OF: Final = {each: 128 + each for each in SIGNALS}
@@ -23,6 +23,14 @@ EXIT_CODE_OF: Final = {each: 128 + each for each in SIGNALS}
 def leave_at_once(number: int, _: Any = None) -> None:
     """Handle a signal while there is nothing to put in order, or when nobody wants to wait."""
     os._exit(128 + number)
+
+
+def end_with(code: int) -> None:
+    """From now on a first SIGINT or SIGTERM ends the process with this code, which is decided."""
+    if threading.current_thread() is threading.main_thread():
+        for each in SIGNALS:
+            if signal.getsignal(each) != signal.SIG_IGN:
+                signal.signal(each, lambda *_: os._exit(code))
 
 
 class Interrupts:
