@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from neardup.hamming.search.searchers import First, Neighbours, Searcher
     from neardup.index.settings import Settings
 
-__all__ = ["TAIL_ROWS", "Segment", "Tail", "merged", "settled", "threads_for"]
+__all__ = ["TAIL_ROWS", "Segment", "Tail", "due", "merged", "settled", "threads_for"]
 
 TAIL_ROWS: Final = 4096
 GROWTH: Final = 16
@@ -208,12 +208,24 @@ def merged(segments: list[Segment]) -> Segment:
     return Segment(np.concatenate(codes), column, np.concatenate(numbers))
 
 
-def settled(segments: list[Segment], most: int | None = None) -> list[Segment]:
-    """The same rows in segments of falling levels, none mostly of removed rows.
+def due(segments: list[Segment], most: int | None = None) -> tuple[int, int] | None:
+    """Which segments `settled` would merge first; see Held.due."""
+    for last, segment in enumerate(segments):
+        if 2 * segment.removed > len(segment):
+            return last, last + 1
+        first = last
+        while first > 0 and _level(segments[first - 1]) <= _level_of(segments[first : last + 1]):
+            rows = sum(each.living for each in segments[first - 1 : last + 1])
+            if most is not None and rows > most:
+                break
+            first -= 1
+        if first < last:
+            return first, last + 1
+    return None
 
-    Args:
-        segments: In order of insertion.
-        most: Rows of a segment that is made of several, at most; None: any number.
+
+def settled(segments: list[Segment]) -> list[Segment]:
+    """The same rows in segments of falling levels, none mostly of removed rows.
 
     A damaged segment is left as it is, so that the damage stays where its checksum shows it.
     """
@@ -224,8 +236,6 @@ def settled(segments: list[Segment], most: int | None = None) -> list[Segment]:
         stack += _merged_if_sound([segment]) if 2 * segment.removed > len(segment) else [segment]
         first = len(stack) - 1
         while first > 0 and _level(stack[first - 1]) <= _level_of(stack[first:]):
-            if most is not None and sum(each.living for each in stack[first - 1 :]) > most:
-                break
             first -= 1
         if first < len(stack) - 1:
             stack[first:] = _merged_if_sound(stack[first:])

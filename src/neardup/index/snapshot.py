@@ -19,7 +19,7 @@ from neardup.hamming.search.searchers import (
 from neardup.index.base.held import Held
 from neardup.index.hits import sorted_table
 from neardup.index.ids import ID_KINDS, IdColumn
-from neardup.index.segments import Segment, Tail, merged, settled, threads_for
+from neardup.index.segments import Segment, Tail, due, merged, settled, threads_for
 from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import worker_count
 
@@ -60,10 +60,15 @@ class Snapshot(Held):
         return merged(segments)
 
     @classmethod
-    def arranged(cls, settings: Any, segments: list[Any], most: int | None = None) -> list[Any]:
+    def due(cls, segments: list[Any], most: int | None = None) -> tuple[int, int] | None:
+        """See Held."""
+        return due(segments, most)
+
+    @classmethod
+    def arranged(cls, settings: Any, segments: list[Any]) -> list[Any]:
         """See Held."""
         del settings
-        return settled(segments, most)
+        return settled(segments)
 
     @classmethod
     def stored(cls, file: Any, dead: Any = None, changed: frozenset[int] = frozenset()) -> Any:

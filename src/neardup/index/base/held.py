@@ -73,8 +73,18 @@ class Held:
         raise NotImplementedError
 
     @classmethod
-    def arranged(cls, settings: Any, segments: list[Any], most: int | None = None) -> list[Any]:
-        """The same rows, merged where it is time to, into segments of at most so many rows.
+    def due(cls, segments: list[Any], most: int | None = None) -> tuple[int, int] | None:
+        """Which segments it is time to merge, the first and one behind the last; None: none.
+
+        Args:
+            segments: In order of insertion.
+            most: Rows of a segment that is made of several, at most; None: any number.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def arranged(cls, settings: Any, segments: list[Any]) -> list[Any]:
+        """The same rows, merged where it is time to.
 
         A damaged segment is left as it is, so that the damage stays where its checksum shows it.
         """

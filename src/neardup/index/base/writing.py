@@ -267,9 +267,9 @@ class Writing(Asking):
 
         Example:
             >>> from neardup import Index
-            >>> index = Index()
-            >>> index.add(["a", "b"], [1, 255]), index.touch("a"), index.query(1)
-            (2, 1, [('a', 0)])
+            >>> index = Index(distance=1)
+            >>> index.add(["a", "b"], [1, 7]), index.touch("a"), list(index)
+            (2, 1, [('b', 7), ('a', 1)])
         """
         with self._lock:
             self._writing()

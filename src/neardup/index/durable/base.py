@@ -6,7 +6,6 @@ background writes it to files and merges these; see `background`.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import threading
@@ -16,10 +15,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from neardup.errors import NeardupError, UsageError
+from neardup.index.base.rows import StoredRows
 from neardup.index.base.writing import Writing
 from neardup.index.durable.backup import back_up
 from neardup.index.durable.checks import check_folder
-from neardup.index.durable.commits.background import Job, entries_of, in_files
+from neardup.index.durable.commits.background import (
+    Job,
+    entries_of,
+    in_files,
+    rows_for_merging,
+)
 from neardup.index.durable.commits.follower import Commit, arranged, first_commit, following
 from neardup.index.durable.commits.pending import Pending
 from neardup.index.durable.environment import TornReadError
@@ -39,6 +44,10 @@ CHECKPOINT_ROWS: Final = 1 << 17
 """Rows in the log from which on they are written to files; it is read when the index is opened."""
 MOST_CHECKPOINTS: Final = 16
 """A commit waits for the background where the log has so many times as many rows."""
+RETRY_SECONDS: Final = 60.0
+"""After a merge that failed."""
+MOST_FILES: Final = 64
+"""And where so many files wait to be merged."""
 
 
 class DurableBase(Writing):
@@ -53,10 +62,15 @@ class DurableBase(Writing):
         """Read the folder; `_state` holds nothing yet."""
         self._store = store
         self._is_open = True
-        self._job: Job | None = None
+        self._flush: Job | None = None
+        self._merge: Job | None = None
+        self._is_resting = False
         self._retry = 0
+        self._no_merge_before = 0.0
+        self._unsound: set[str] = set()
         self._commit = first_commit(self._state)
         self._follow().close()
+        self._next_file = self._commit.manifest.next_file
         self._pending = Pending(self._state)
 
     @property
@@ -111,10 +125,13 @@ class DurableBase(Writing):
         """Commit, bring everything into one segment and give free space back to the disk."""
         with self._lock:
             self._writing()
-            self._wait()
-            super().compact()
-            self._checkpoint()
-            self._store.reclaim()
+            self._rest()
+            try:
+                super().compact()
+                self._checkpoint()
+                self._store.reclaim()
+            finally:
+                self._is_resting = False
 
     def close(self) -> None:
         """Commit and close; the index cannot be used after it."""
@@ -132,7 +149,7 @@ class DurableBase(Writing):
         return found | {
             "uncommitted": self.uncommitted,
             "log_rows": self._commit.logged,
-            "merging": self._job is not None,
+            "merging": self._flush is not None or self._merge is not None,
             "bytes_on_disk": files + environment.nbytes,
             "log_bytes": environment.nbytes,
             "log_free_bytes": environment.free_bytes,
@@ -233,8 +250,7 @@ class DurableBase(Writing):
 
     def _release(self) -> None:
         """Let go of the folder; called with the lock held."""
-        with contextlib.suppress(Exception):  # what is committed is in the log
-            self._wait()
+        self._rest()
         self._is_open = False
         self._store.close()
         self._state = self._state.empty(self._state.settings)
@@ -259,18 +275,23 @@ class DurableBase(Writing):
 
     def _checkpoint(self) -> None:
         """Write what is not in files to files, now, and forget the log."""
-        self._wait()
+        self._wait(self._flush)
         state, before = self._settled(self._state), self._commit.manifest
         files: list[Path] = []
+        stored = sum(isinstance(each, StoredRows) for each in state.segments)
+        fresh = [each for each in state.segments[stored:] if each.living]
+        number = self._take_numbers(len(fresh))
         try:
-            segments = in_files(self._store, state, list(state.segments), before.next_file, files)
-            segments = [each for each in segments if each.living]
+            segments = [
+                *state.segments[:stored],
+                *in_files(self._store, state, fresh, number, files),
+            ]
             oldest = int(segments[0].numbers[0]) if segments else state.next
             clock = state.clock.coarse(oldest, state.next)
-            number, covered = before.next_file + len(files), self._commit.sequence
-            entries = entries_of(segments)
-            generation = before.generation + 1
-            manifest = Manifest(generation, entries, state.next, number, covered, clock)
+            manifest = Manifest(
+                before.generation + 1, entries_of(segments), state.next, self._next_file,
+                self._commit.sequence, clock,
+            )  # fmt: skip
             old = self._store.checkpoint(manifest, segments, self._pending.contents)
         except BaseException:
             remove_files(files)
@@ -278,61 +299,111 @@ class DurableBase(Writing):
         written = tuple(segment.written() for segment in segments)
         clock = type(clock).joined([clock.since(0)])
         self._state = replace(state, segments=written, clock=clock)
-        self._committed(manifest, covered, 0)
-        remove_files(old)
+        self._committed(manifest, self._commit.sequence, 0)
+        remove_files(self._not_being_written(old))
 
     def _maintain(self) -> None:
         """Let the background write what the log has; called with the lock held, after a commit."""
-        if self._job is not None:
-            if self._commit.logged < MOST_CHECKPOINTS * self._checkpoint_rows():
-                return
-            self._wait()
-        if self._retry and self._commit.logged >= MOST_CHECKPOINTS * self._checkpoint_rows():
+        is_full = self._commit.logged >= MOST_CHECKPOINTS * self._checkpoint_rows()
+        if self._flush is not None and is_full:
+            self._wait(self._flush)
+        if self._retry and is_full:
             self._checkpoint()  # raises what the background could only log
+        elif self._flush is None and self._commit.logged >= self._checkpoint_rows():
+            self._state = self._state.settled()
+            self._commit = replace(self._commit, held=self._state)
+            self._store.begin_record()
+            segments = self._state.segments
+            stored = sum(isinstance(each, StoredRows) for each in segments)
+            if stored == len(segments):  # of removals alone, or rows that are removed by now
+                self._checkpoint()
+            else:
+                self._flush = self._started(stored, len(segments))
+        self._merge_what_is_due()
+
+    def _merge_what_is_due(self) -> None:
+        """Let the background merge files; called with the lock held."""
+        stored = [each for each in self._commit.held.segments if isinstance(each, StoredRows)]
+        if self._merge is not None and len(stored) > MOST_FILES:
+            self._wait(self._merge)
             return
-        self._state = self._state.settled()
-        self._commit = replace(self._commit, held=self._state)
-        self._pending = Pending(self._state)
-        self._store.begin_record()
-        self._job = Job(self._store, self._commit)
-        threading.Thread(target=self._work, args=(self._job,)).start()
+        is_early = time.monotonic() < self._no_merge_before
+        if self._merge is not None or self._is_resting or is_early:
+            return
+        names = [each.file.path.name for each in stored]
+        begin = max((i + 1 for i, name in enumerate(names) if name in self._unsound), default=0)
+        found = self._state.due(stored[begin:], rows_for_merging(stored))
+        if found is not None:
+            self._merge = self._started(begin + found[0], begin + found[1])
+
+    def _started(self, first: int, last: int) -> Job:
+        """A job over these segments of what is committed, in a thread."""
+        job = Job(self._store, self._commit, first, last, self._take_numbers(last - first))
+        threading.Thread(target=self._work, args=(job,)).start()
+        return job
+
+    def _take_numbers(self, count: int) -> int:
+        """The first of so many numbers of files, which nobody else gets."""
+        number = self._next_file
+        self._next_file += count
+        return number
 
     def _work(self, job: Job) -> None:
         job.work()
-        try:
-            with self._lock:
-                old = self._install(job)
-        except NeardupError as error:
-            _LOGGER.warning("segments not merged, the log stays: %s", error)
-        else:
-            remove_files(old)
+        with self._lock:
+            old = self._install(job)
+        remove_files(old)
 
-    def _wait(self) -> None:
-        """Until the background is done; called with the lock held."""
-        if self._job is not None and self._job.process != os.getpid():
-            self._job = None  # its thread stayed in the process that this one was forked from
-        if self._job is not None:
-            self._job.wait()
-            remove_files(self._install(self._job))
+    def _rest(self) -> None:
+        """Wait until nothing goes on in the background, and begin nothing."""
+        self._is_resting = True
+        self._wait(self._flush)
+        self._wait(self._merge)
+
+    def _wait(self, job: Job | None) -> None:
+        """Until a job is done; called with the lock held."""
+        if job is None:
+            return
+        if job.process != os.getpid():
+            self._flush = self._merge = None  # threads stayed where this process was forked from
+            return
+        job.wait()
+        remove_files(self._install(job))
 
     def _install(self, job: Job) -> list[Path]:
-        """Take over what the background has done, once; files to be removed."""
+        """Take over what a job has done, once; files to be removed."""
         if job.is_installed:
             return []
-        self._job = None
-        before = self._commit
+        before, is_merge = self._commit, job is self._merge
+        self._flush, self._merge = (self._flush, None) if is_merge else (None, self._merge)
+        count = len(before.held.segments)
         try:
-            self._commit, self._state, old = job.install(before, self._state)
-            if job.files and self._commit is not before:
-                self._counters.merges += 1
-                self._counters.merge_seconds += job.seconds
-        finally:
-            is_done = self._commit is not before or not before.logged
-            self._retry = 0 if is_done else before.logged + self._checkpoint_rows()
-        return old
+            self._commit, self._state, old = job.install(before, self._state, self._next_file)
+        except (NeardupError, OSError, MemoryError) as error:
+            _LOGGER.warning("%s: not merged, nothing is lost: %s", self.path, error)
+            if is_merge:
+                self._unsound.update(job.damaged())
+                self._no_merge_before = time.monotonic() + RETRY_SECONDS
+            else:
+                self._retry = before.logged + self._checkpoint_rows()
+            return []
+        self._retry = 0 if not is_merge else self._retry
+        if is_merge and self._flush is not None:
+            moved = len(self._commit.held.segments) - count
+            self._flush.first += moved
+            self._flush.last += moved
+        self._counters.merges += 1
+        self._counters.merge_seconds += job.seconds
+        self._merge_what_is_due()
+        return self._not_being_written(old)
+
+    def _not_being_written(self, files: list[Path]) -> list[Path]:
+        """Without those of a job that goes on."""
+        jobs = [job for job in (self._flush, self._merge) if job is not None]
+        return [path for path in files if not any(path in job.files for job in jobs)]
 
     def _arranged(self, segments: list[Any]) -> tuple[Any, ...]:
-        return arranged(self._state, segments, self._job.fixed if self._job else 0)
+        return arranged(self._state, segments, self._flush.last if self._flush else 0)
 
     def _added(self, first: int, ids: Any, many: Any, kept: Any) -> None:
         self._pending.add(ids, many)

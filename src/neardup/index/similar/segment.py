@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from neardup.index.similar.settings import SimilarSettings
     from neardup.kernels.index.sets import Order
 
-__all__ = ["FoundRows", "Rows", "Segment", "arranged", "build", "merged", "no_order"]
+__all__ = ["FoundRows", "Rows", "Segment", "arranged", "build", "due", "merged", "no_order"]
 
 SEGMENTS_A_LEVEL: Final = 4
 LEVEL_ROWS: Final = 2048
@@ -174,45 +174,36 @@ class Segment(MarkedRows):
         return Rows(self.sets, set_of[live], ids, self.numbers[live])
 
 
-def arranged(
-    segments: list[Segment], settings: SimilarSettings, most: int | None = None
-) -> list[Segment]:
-    """Merge segments where it is time to: several of a level, or one mostly of removed rows.
+def due(segments: list[Segment], most: int | None = None) -> tuple[int, int] | None:
+    """Several of a level, or one mostly of removed rows; see Held.due."""
+    for at, segment in enumerate(segments):
+        if 2 * segment.removed > len(segment):
+            return at, at + 1
+    first, last = len(segments) - SEGMENTS_A_LEVEL, len(segments)
+    if first < 0 or max(map(_level, segments[first:])) > _level(segments[-1]):
+        return None
+    while first and _level(segments[first - 1]) <= _level(segments[-1]):
+        first -= 1
+    if most is not None and sum(each.living for each in segments[first:]) > most:
+        return None
+    return first, last
 
-    Args:
-        segments: In order of insertion.
-        settings: Of the index.
-        most: Rows of a segment that is made of several, at most; None: any number.
+
+def arranged(segments: list[Segment], settings: SimilarSettings) -> list[Segment]:
+    """Merge segments where it is time to: see `due`.
 
     A damaged segment is left as it is, so that the damage stays where its checksum shows it.
     """
     stack = [segment for segment in segments if segment.living]
-    for i, segment in enumerate(stack):
-        if 2 * segment.removed > len(segment):
-            (stack[i],) = _merged_if_sound([segment], settings)
-    while len(stack) >= SEGMENTS_A_LEVEL:
-        last = stack[-SEGMENTS_A_LEVEL:]
-        if max(map(_level, last)) > _level(last[-1]):
-            break
-        first = len(stack) - SEGMENTS_A_LEVEL
-        while first and _level(stack[first - 1]) <= _level(last[-1]):
-            first -= 1
-        if most is not None and sum(each.living for each in stack[first:]) > most:
-            break
-        rest = _merged_if_sound(stack[first:], settings)
-        if len(rest) == len(stack) - first:
-            break
-        stack[first:] = rest
+    begin = 0
+    while found := due(stack[begin:]):
+        first, last = begin + found[0], begin + found[1]
+        sound = sound_from(stack[first:last])
+        if sound:
+            begin = first + sound
+            continue
+        stack[first:last] = [merged([each.living_rows() for each in stack[first:last]], settings)]
     return stack
-
-
-def _merged_if_sound(segments: list[Segment], settings: SimilarSettings) -> list[Segment]:
-    """The same rows, merged; up to the last damaged segment as they are."""
-    sound = sound_from(segments)
-    rest = segments[sound:]
-    if not rest or (len(rest) == 1 and sound > 0):
-        return segments
-    return [*segments[:sound], merged([each.living_rows() for each in rest], settings)]
 
 
 def _level(segment: Segment) -> int:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from neardup.index.base.held import Held
 from neardup.index.ids import ID_KINDS, IdColumn
-from neardup.index.similar.segment import Rows, Segment, arranged, build, merged, no_order
+from neardup.index.similar.segment import Rows, Segment, arranged, build, due, merged, no_order
 from neardup.index.similar.sets import Sets, joined_sets
 from neardup.index.similar.tail import Tail, TailFeatures
 from neardup.runtime.arrays import frozen
@@ -50,9 +50,14 @@ class SimilarSnapshot(Held):
         return merged([each.living_rows() for each in segments], settings)
 
     @classmethod
-    def arranged(cls, settings: Any, segments: list[Any], most: int | None = None) -> list[Any]:
+    def due(cls, segments: list[Any], most: int | None = None) -> tuple[int, int] | None:
         """See Held."""
-        return arranged(segments, settings, most)
+        return due(segments, most)
+
+    @classmethod
+    def arranged(cls, settings: Any, segments: list[Any]) -> list[Any]:
+        """See Held."""
+        return arranged(segments, settings)
 
     @classmethod
     def stored(cls, file: Any, dead: Any = None, changed: frozenset[int] = frozenset()) -> Any:

@@ -1,8 +1,10 @@
 """Bring the log into files and merge segments while the index goes on being written.
 
-    begin    under the writer's lock: what is committed, which does not change
+    begin    under the writer's lock: segments of what is committed, which do not change
     work     in a thread of its own, without the lock: merge, write files, sync them
     install  under the lock: one transaction names the files; what was removed since is marked
+
+One job writes what the log has, which is quick; another merges files, which may take long.
 
 A kill before the transaction leaves files that nothing names, which the next opening removes.
 """
@@ -18,9 +20,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from neardup.errors import NeardupError
-from neardup.index.base.rows import CHUNK_ROWS, StoredRows
+from neardup.index.base.rows import CHUNK_ROWS, StoredRows, sound_from
 from neardup.index.clock import Clock
+from neardup.index.durable.commits.follower import Commit
 from neardup.index.durable.manifest import FileEntry, Manifest
 from neardup.index.durable.store import remove_files
 from neardup.index.segment_files import SegmentFile
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from neardup.index.base.held import Held
-    from neardup.index.durable.commits.follower import Commit
     from neardup.index.durable.store import Store
 
 __all__ = ["Job", "entries_of", "in_files", "rows_for_merging"]
@@ -46,40 +47,44 @@ LEAST_MERGED: Final = 1 << 18
 
 
 class Job:
-    """One run of the background.
+    """One run of the background: some segments that stand together, made anew as files.
 
     Args:
         store: The folder.
-        commit: What is committed; its tail has no rows.
+        commit: What is committed.
+        first: Of its segments.
+        last: One behind the last: those in memory are written, those in files merged.
+        number: Of the first file that it may write.
     """
 
-    def __init__(self, store: Store, commit: Commit) -> None:
+    def __init__(self, store: Store, commit: Commit, first: int, last: int, number: int) -> None:
         """Begin; called with the writer's lock held."""
-        self.commit = commit
         self.process = os.getpid()
+        self.first, self.last = first, last
         self.files: list[Path] = []
         self.seconds = 0.0
-        self._store = store
-        self._segments: list[Any] | None = None
-        self._ready = threading.Event()
-        self._error: BaseException | None = None
+        self.error: BaseException | None = None
         self.is_installed = False
+        self._store, self._began, self._number = store, commit, number
+        self._segments = commit.held.segments[first:last]
+        self._made: list[Any] = []
+        self._ready = threading.Event()
 
     @property
-    def fixed(self) -> int:
-        """So many segments of the writer, the first, must stay where they are."""
-        return len(self.commit.held.segments)
+    def covers(self) -> bool:
+        """Whether it brings the log into files."""
+        return not isinstance(self._segments[0], StoredRows)
 
     def work(self) -> None:
         """Write the files; an error is kept for `install`."""
-        began = time.perf_counter()
-        held, manifest = self.commit.held, self.commit.manifest
+        began, held = time.perf_counter(), self._began.held
+        segments = [each for each in self._segments if each.living]
         try:
-            most = rows_for_merging(list(held.segments))
-            merged = held.arranged(held.settings, list(held.segments), most)
-            self._segments = in_files(self._store, held, merged, manifest.next_file, self.files)
+            if not self.covers and segments:
+                segments = [held.joined(held.settings, segments)]
+            self._made = in_files(self._store, held, segments, self._number, self.files)
         except BaseException as error:  # noqa: BLE001  # a thread has nobody to raise it to
-            self._error = error
+            self.error = error
         self.seconds = time.perf_counter() - began
         self._ready.set()
 
@@ -87,68 +92,80 @@ class Job:
         """Until `install` can be called."""
         self._ready.wait()
 
-    def install(self, now: Commit, state: Held) -> tuple[Commit, Held, list[Path]]:
+    def damaged(self) -> list[str]:
+        """The files that could not be merged."""
+        at = sound_from(self._segments)
+        return [each.file.path.name for each in self._segments[:at]]
+
+    def install(self, now: Commit, state: Held, next_file: int) -> tuple[Commit, Held, list[Path]]:
         """Name the files; called with the writer's lock held, once.
 
         Args:
             now: What is committed by now.
             state: What the writer holds: the same, or more.
+            next_file: A number that no file has.
 
         Returns:
             Both as they go on, and the files to be removed.
 
         Raises:
-            FileError: If the folder cannot be written; then nothing has changed.
+            NeardupError, OSError, MemoryError: If the files could not be written or named; then
+                nothing has changed.
         """
         self.is_installed = True
-        if self._error is not None or self._segments is None:
+        if self.error is not None:
             remove_files(self.files)
-            if not isinstance(self._error, NeardupError | OSError | MemoryError):
-                raise self._error or AssertionError
-            _LOGGER.warning("segments not merged, the log stays: %s", self._error)
-            return now, state, []
-        began, segments = self.commit, self._segments
-        held = began.held
-        is_same = [each.file.path.name for each in segments if isinstance(each, StoredRows)] == [
-            each.name for each in now.manifest.files
-        ]
-        if is_same and not began.logged:
-            return now, state, []
-        oldest = int(segments[0].numbers[0]) if segments else held.next
-        clock = held.clock.coarse(oldest, held.next)
-        number = now.manifest.next_file + len(self.files)
-        generation = now.manifest.generation + 1
-        entries = entries_of(segments)
-        manifest = Manifest(generation, entries, held.next, number, began.sequence, clock)
+            raise self.error
+        held, first, last = now.held, self.first, self.last
+        gone = _removed_since(self._segments, held.segments[first:last])
+        segments = (*held.segments[:first], *self._made, *held.segments[last:])
+        moved = replace(held, segments=segments).without_numbers(gone)
+        count = sum(isinstance(each, StoredRows) for each in segments)
+        stored = moved.segments[:count]
+        manifest = self._manifest(now, stored, next_file)
         try:
-            old = self._store.checkpoint(manifest, segments, {})
+            old = self._store.checkpoint(manifest, list(stored), {})
         except BaseException:
             remove_files(self.files)
             raise
-        clock = Clock.joined([clock.since(0), state.clock.since(held.next)])
-        written = tuple(each.written() for each in segments)
-        committed = self._moved(now.held, written, clock)
-        state = committed if state is now.held else self._moved(state, written, clock)
-        logged = now.logged - began.logged
-        commit = replace(
-            now, held=committed, manifest=manifest, logged=logged,
-            transaction=self._store.transaction,
-        )  # fmt: skip
+        clock = state.clock
+        if self.covers:
+            clock = Clock.joined([manifest.clock.since(0), clock.since(manifest.next)])
+        written = (*(each.written() for each in stored), *moved.segments[count:])
+        committed = replace(moved, segments=written, clock=clock)
+        behind = count - len(self._made) + last - first
+        after = committed
+        if state is not held:
+            gone = _removed_since(held.segments[:behind], state.segments[:behind])
+            segments = (*written[:count], *state.segments[behind:])
+            after = replace(state, segments=segments, clock=clock).without_numbers(gone)
         _LOGGER.info(
-            "%s: %d files of %d documents, written in %.2f s", self._store.path, len(self.files),
-            held.next, self.seconds,
+            "%s: %d segments written as %d in %.2f s", self._store.path, last - first,
+            len(self._made), self.seconds,
         )  # fmt: skip
-        return commit, state, old
+        logged = now.logged - (self._began.logged if self.covers else 0)
+        transaction = self._store.transaction
+        return Commit(committed, manifest, now.sequence, transaction, logged), after, old
 
-    def _moved(self, state: Held, written: tuple[Any, ...], clock: Clock) -> Held:
-        """A state that goes on from these files, with what was removed since `begin`."""
-        before = self.commit.held.segments
-        gone = [np.empty(0, np.int64)]
-        for old, new in zip(before, state.segments, strict=False):
-            if old is not new:
-                gone.append(new.numbers[new.dead & ~old.dead])
-        segments = (*written, *state.segments[len(before) :])
-        return replace(state, segments=segments, clock=clock).without_numbers(np.concatenate(gone))
+    def _manifest(self, now: Commit, stored: tuple[Any, ...], next_file: int) -> Manifest:
+        before, entries = now.manifest, entries_of(list(stored))
+        known = replace(before, generation=before.generation + 1, files=entries, seal=b"")
+        if not self.covers:
+            return replace(known, next_file=next_file)
+        began = self._began
+        end = began.held.next
+        oldest = int(stored[0].numbers[0]) if stored else end
+        clock = began.held.clock.coarse(oldest, end)
+        return replace(known, next_file=next_file, next=end, covered=began.sequence, clock=clock)
+
+
+def _removed_since(before: tuple[Any, ...], after: tuple[Any, ...]) -> Any:
+    """The numbers of rows that are removed from the same segments by now."""
+    gone = [np.empty(0, np.int64)]
+    for old, new in zip(before, after, strict=True):
+        if new.removed > old.removed:
+            gone.append(new.numbers[new.dead & ~old.dead])
+    return np.concatenate(gone)
 
 
 def in_files(
