@@ -104,6 +104,9 @@ ALLOWED: dict[str, set[str]] = {
     "pipeline.calibration": BASE
     | {"documents", "fingerprinting", "fingerprinting.values", "hamming", "hamming.plans"}
     | {"pipeline.evidence", "pipeline.report", "pipeline.run", "similarity"},
+    "pipeline.evaluation": BASE
+    | {"documents", "fingerprinting", "fingerprinting.values", "hamming"}
+    | {"pipeline.evidence", "pipeline.report", "pipeline.run", "similarity"},
     "pipeline.judgement": BASE
     | {"documents", "fingerprinting", "hamming", "pipeline.evidence", "pipeline.report"}
     | {"pipeline.run", "similarity"},
@@ -119,7 +122,7 @@ ALLOWED: dict[str, set[str]] = {
     "cli": BASE
     | {"documents", "features", "fingerprinting", "fingerprinting.explanation"}
     | {"hamming", "hamming.plans", "index", "pipeline", "pipeline.calibration"}
-    | {"pipeline.evidence", "pipeline.judgement", "pipeline.run", "spark"},
+    | {"pipeline.evaluation", "pipeline.evidence", "pipeline.judgement", "pipeline.run", "spark"},
     "__main__": {"cli", "runtime"},
     "__init__": BASE
     | {"features", "fingerprinting", "fingerprinting.explanation"}

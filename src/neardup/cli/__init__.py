@@ -18,6 +18,7 @@ from neardup.cli.commands.compile import compile_kernels
 from neardup.cli.commands.dedup import dedup
 from neardup.cli.commands.demo import demo
 from neardup.cli.commands.evidence.calibrate import calibrate
+from neardup.cli.commands.evidence.evaluate import evaluate
 from neardup.cli.commands.evidence.report import report
 from neardup.cli.commands.evidence.review import review
 from neardup.cli.commands.explain import explain
@@ -58,7 +59,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for command in (dedup, fingerprint, pairs, report, calibrate):
+for command in (dedup, fingerprint, pairs, report, calibrate, evaluate):
     app.command()(tells_progress(command))
 for command in (review, show, compare, explain, demo):
     app.command()(command)

@@ -1,0 +1,107 @@
+"""`neardup evaluate`: recipes, thresholds and distances against labels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from neardup.cli import options as shared
+from neardup.errors import UsageError
+
+if TYPE_CHECKING:
+    from neardup.fingerprinting.recipe import Recipe
+
+__all__ = ["evaluate"]
+
+
+@shared.takes_recipe(without=("preset",))
+def evaluate(
+    docs: Annotated[
+        list[str],
+        typer.Option("--docs", metavar="IN", help="Files of documents; may be given often."),
+    ],
+    labels: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE",
+            help="A table of id and cluster, or of pairs (id1, id2) with or without a label.",
+        ),
+    ],
+    also: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--also",
+            metavar="TOKENS:N|FILE",
+            help="Another recipe beside, such as chars:5 or one as JSON; may be given often.",
+        ),
+    ] = None,
+    lowest: Annotated[
+        float, typer.Option(metavar="S", help="Least similarity that is searched.")
+    ] = 0.5,
+    measure: shared.Measure = "jaccard",
+    policy: Annotated[str, typer.Option(help="Of groups: greedy or components.")] = "greedy",
+    text: shared.TextField = "text",
+    id_field: Annotated[
+        str, typer.Option("--id", metavar="FIELD", help="Field with the id that labels name.")
+    ] = "id",
+    format_name: shared.Format = None,
+    delimiter: shared.Delimiter = None,
+    encoding: shared.Encoding = None,
+    extract: shared.Extract = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="Of the intervals.")] = 0,
+    report: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.html",
+            help="Write a page with curves.",
+            rich_help_panel=shared.RESULTS_PANEL,
+        ),
+    ] = None,
+    workers: shared.Workers = None,
+    memory: shared.Memory = None,
+    tmp: shared.Tmp = None,
+    json: shared.Json = False,
+    *,
+    made: Recipe,
+) -> None:
+    """Tell precision, recall, F1, ARI and B-cubed at every threshold and distance.
+
+    Examples:
+    neardup evaluate --docs news.jsonl --labels pairs.csv
+
+    neardup evaluate --docs news.jsonl --labels clusters.csv --also words:1 --also chars:5
+    """
+    shared.check_folder(tmp)
+
+    from json import dumps
+
+    from neardup.cli.screen import echo, progress
+    from neardup.documents import InputFormat, ReadOptions
+    from neardup.pipeline import Resources
+    from neardup.pipeline.evaluation.evaluate import Asked, evaluate_files
+    from neardup.runtime.memory import memory_bytes
+
+    recipes = [_titled(made), *(_titled(_recipe(each)) for each in also or ())]
+    asked = Asked(labels, recipes, lowest, measure, policy, seed, report)
+    read = ReadOptions(shared.text_fields(text), id_field, extract=extract)
+    told = InputFormat(format_name, delimiter, encoding)
+    resources = Resources(memory_bytes(memory), tmp, None, workers)
+    with progress() as shown:
+        found = evaluate_files(docs, asked, read, resources, shown, told)
+    echo(dumps(found.to_dict()) if json else str(found))
+
+
+def _recipe(text: str) -> Recipe:
+    """A recipe of a file, or of its tokens and their number."""
+    tokens, _, ngram = text.rpartition(":")
+    if tokens and ngram.isdecimal():
+        return shared.make_recipe(None, tokens=tokens, ngram=int(ngram))
+    if text.endswith(".json"):
+        return shared.make_recipe(text)
+    raise UsageError(f"--also is {text!r}: use tokens and n, such as chars:5, or a recipe's .json")
+
+
+def _titled(recipe: Recipe) -> tuple[str, Recipe]:
+    weight = "" if recipe.weight == "set" else f", {recipe.weight}"
+    return f"{recipe.tokens}, {recipe.ngram}{weight}, {recipe.bits} bits", recipe

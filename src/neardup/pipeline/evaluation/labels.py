@@ -1,0 +1,132 @@
+"""What is true of a corpus: clusters, or pairs that are duplicates, and pairs that are not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neardup.errors import DataError, UsageError
+from neardup.pipeline.evidence.pair_rows import pair_rows, table_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["Truth", "read_truth"]
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """Labels of documents 0 to n - 1.
+
+    Args:
+        cluster: int64 (n,): the cluster that each document belongs to; of pairs, their components.
+        listed: bool (n,): the document was labelled; others are left out.
+        positive: int64 (p,), ascending: left * n + right of each labelled duplicate; None: all
+            pairs of a cluster are.
+        judged: int64 (q, 2): the only pairs that count, where some are labelled as different; None:
+            every pair counts, and those that are not labelled are different.
+        unknown: Labels of documents that are not there.
+    """
+
+    cluster: Any
+    listed: Any
+    positive: Any = None
+    judged: Any = None
+    unknown: int = 0
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs are duplicates."""
+        if self.positive is not None:
+            return int(self.positive.size)
+        sizes = np.unique(self.cluster[self.listed], return_counts=True)[1]
+        return int((sizes * (sizes - 1) // 2).sum())
+
+    def are_true(self, left: Any, right: Any) -> Any:
+        """Whether pairs (left below right) are duplicates; bool."""
+        if self.positive is None:
+            return self.cluster[left] == self.cluster[right]
+        return np.isin(left * self.cluster.size + right, self.positive)
+
+    def of_clusters(self) -> Any:
+        """float64 (n,): duplicates, counted at the first document of their cluster."""
+        found = np.zeros(self.cluster.size)
+        if self.positive is None:
+            names, sizes = np.unique(self.cluster[self.listed], return_counts=True)
+            found[names] = sizes * (sizes - 1) / 2
+        else:
+            np.add.at(found, self.cluster[self.positive // self.cluster.size], 1.0)
+        return found
+
+
+def read_truth(path: str, names: Sequence[str]) -> Truth:
+    """Read labels: a table with `id` and `cluster`, or one of pairs with or without a label.
+
+    Args:
+        path: JSON lines, CSV, TSV or Parquet.
+        names: The ids of the documents.
+
+    Raises:
+        UsageError: If two documents have one id, or no label is about them.
+        DataError, FileError: If it is no such table, or cannot be read.
+    """
+    rows = {name: row for row, name in enumerate(names)}
+    if len(rows) < len(names):
+        raise UsageError("two documents have the same id: labels do not tell them apart")
+    first = next(iter(table_rows(path)), None)
+    if first is None:
+        raise DataError(f"{path} has no labels")
+    truth = _clusters(path, rows) if {"id", "cluster"} <= set(first) else _pairs(path, rows)
+    if not truth.listed.any():
+        raise UsageError(
+            f"{path} labels none of the documents: its ids are not theirs; name the field with --id"
+        )
+    return truth
+
+
+def _clusters(path: str, rows: Mapping[str, int]) -> Truth:
+    cluster = np.arange(len(rows))
+    listed = np.zeros(len(rows), np.bool_)
+    firsts: dict[str, int] = {}
+    unknown = 0
+    for line in table_rows(path):
+        row = rows.get(str(line.get("id")))
+        if row is None:
+            unknown += 1
+            continue
+        cluster[row] = firsts.setdefault(str(line.get("cluster")), row)
+        listed[row] = True
+    return Truth(cluster, listed, unknown=unknown)
+
+
+def _pairs(path: str, rows: Mapping[str, int]) -> Truth:
+    n, unknown = len(rows), 0
+    said: dict[tuple[int, int], bool] = {}
+    for pair in pair_rows(path):
+        one, other = rows.get(pair.first), rows.get(pair.second)
+        if one is None or other is None:
+            unknown += 1
+        elif one != other and (pair.label is not None or not pair.answered):
+            said[min(one, other), max(one, other)] = pair.label is not False
+    yes = np.array([pair for pair, label in said.items() if label], np.int64).reshape(-1, 2)
+    cluster = np.arange(n)
+    for one, other in yes.tolist():
+        a, b = _root(cluster, one), _root(cluster, other)
+        cluster[max(a, b)] = min(a, b)
+    cluster = np.array([_root(cluster, row) for row in range(n)], np.int64)
+    positive = np.sort(yes[:, 0] * n + yes[:, 1])
+    if len(yes) == len(said):
+        return Truth(cluster, np.full(n, bool(said)), positive, unknown=unknown)
+    judged = np.array(sorted(said), np.int64).reshape(-1, 2)
+    listed = np.zeros(n, np.bool_)
+    listed[judged.ravel()] = True
+    return Truth(cluster, listed, positive, judged, unknown)
+
+
+def _root(parent: Any, row: int) -> int:
+    while parent[row] != row:
+        parent[row] = parent[parent[row]]
+        row = int(parent[row])
+    return row

@@ -1,0 +1,126 @@
+"""What an evaluation found, as values that a page draws and JSON holds."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+__all__ = ["Evaluation", "Point", "Scores", "Share"]
+
+Share = tuple[float, tuple[float, float]]
+"""A measure and its 95% interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One threshold or distance.
+
+    Attributes:
+        at: The least similarity, or the most bits that differ.
+        found: Pairs that match.
+        precision: Share of true ones among them.
+        recall: Share of the true pairs that match.
+        f1: Their harmonic mean.
+        ari: Adjusted Rand index of the groups that `dedup` makes; None: not computed here.
+        b_cubed: B-cubed F1 of these groups.
+    """
+
+    at: float
+    found: int
+    precision: Share
+    recall: Share
+    f1: Share
+    ari: Share | None = None
+    b_cubed: Share | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """One recipe.
+
+    Attributes:
+        title: What is particular to it.
+        by_similarity: By rising threshold.
+        by_distance: By rising distance.
+        histogram: (least similarity, true pairs, other pairs) of each band.
+    """
+
+    title: str
+    by_similarity: tuple[Point, ...]
+    by_distance: tuple[Point, ...]
+    histogram: tuple[tuple[float, int, int], ...]
+
+    @property
+    def best(self) -> Point | None:
+        """The threshold of the highest F1; of several the lowest."""
+        return max(self.by_similarity, key=lambda point: point.f1[0], default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Recipes against labels.
+
+    Attributes:
+        documents: That were compared.
+        labelled: Documents with a label.
+        pairs: Pairs labelled as duplicates.
+        unknown: Labels about other documents.
+        world: What pairs without a label are.
+        policy: How groups are made.
+        measure: What similarity is.
+        lowest: Least similarity that was searched.
+        scores: Of each recipe.
+    """
+
+    documents: int
+    labelled: int
+    pairs: int
+    unknown: int
+    world: str
+    policy: str
+    measure: str
+    lowest: float
+    scores: tuple[Scores, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, for `--json`."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        """Lines for people."""
+        lines = [
+            f"documents  {self.documents:,}, {self.labelled:,} labelled",
+            f"labels     {self.pairs:,} duplicate pairs; {self.world}",
+        ]
+        if self.unknown:
+            lines.append(f"warning: {self.unknown:,} labels are about documents that are not here")
+        for scores in self.scores:
+            lines += ["", scores.title, _HEAD.replace("at", "similarity", 1)]
+            lines += [_line(x, x is scores.best) for x in scores.by_similarity if x.ari]
+            if scores.by_distance:
+                lines += [_HEAD.replace("at", "distance", 1)]
+                lines += [_line(x, False) for x in scores.by_distance if x.ari]
+            if scores.best is not None:
+                best = scores.best
+                lines.append(f"best F1 {best.f1[0]:.3f} at similarity {best.at:g}")
+        return "\n".join(lines)
+
+
+_HEAD = (
+    f"{'at':<11}{'pairs':>9}  precision            recall               F1{'':<18} ARI    B-cubed"
+)
+
+
+def _line(point: Point, best: bool) -> str:
+    shares = "  ".join(_share(x) for x in (point.precision, point.recall, point.f1))
+    groups = (
+        ""
+        if point.ari is None or point.b_cubed is None
+        else (f" {point.ari[0]:.3f}  {point.b_cubed[0]:.3f}")
+    )
+    return f"{point.at:<11g}{point.found:>9,}  {shares}{groups}{'  best' if best else ''}"
+
+
+def _share(share: Share) -> str:
+    value, (low, high) = share
+    return f"{value:.3f} ({low:.3f}-{high:.3f})"

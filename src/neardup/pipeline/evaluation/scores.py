@@ -1,0 +1,235 @@
+"""Pairs and groups compared with labels, at each threshold and distance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from neardup.errors import TooManyPairsError, UsageError
+from neardup.fingerprinting.values import distance as hamming
+from neardup.hamming.all_pairs import pairs as pairs_within
+from neardup.pipeline.evaluation.model import Point, Scores
+from neardup.pipeline.evaluation.resampled import Resampled, ari, b_cubed, f1, ratio
+from neardup.pipeline.run.matching import group
+from neardup.similarity.feature_sets import similarities
+from neardup.similarity.join import similar_sets
+
+if TYPE_CHECKING:
+    from neardup.pipeline.evaluation.labels import Truth
+    from neardup.pipeline.run.matching import Matching
+    from neardup.pipeline.run.resources import Resources
+    from neardup.similarity.feature_sets import FeatureSets
+
+__all__ = ["Documents", "scores_of"]
+
+MOST_PAIRS: Final = 20_000_000
+MOST_NEAR: Final = 2_000_000
+"""Pairs within a distance that are looked at; smaller distances are where there are more."""
+MOST_GROUPED: Final = 500_000
+"""Groups are made where so many pairs match at most; beyond that they are hardly any use."""
+FURTHEST: Final = 0.25
+GROUPED_STEPS: Final = 5
+"""Groups are made at every fifth hundredth."""
+GROUPED_BITS: Final = 3
+BANDS: Final = 20
+_BELOW: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """Documents of one recipe.
+
+    Args:
+        sets: Their features.
+        values: Their fingerprints, uint64 (n, w), masked where there are none.
+        order: int64 (n,): from the highest priority to the lowest.
+        resources: What may be used.
+    """
+
+    sets: FeatureSets
+    values: Any
+    order: Any
+    resources: Resources
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """Pairs and a number for each: the similarity, or less the distance."""
+
+    left: Any
+    right: Any
+    level: Any
+    true: Any
+
+
+class _Judge:
+    """Compares with the labels; the draws of the intervals are shared."""
+
+    def __init__(self, truth: Truth, seed: int) -> None:
+        self._truth, self._n = truth, truth.cluster.size
+        self._resampled = Resampled(truth.cluster, seed)
+        self._listed = truth.listed.astype(np.float64)
+        self._true = truth.of_clusters()
+
+    def point(self, at: float, pairs: _Pairs, level: float, kept_by: Any) -> Point:
+        """Measure the pairs at a level and above, and groups if there are any."""
+        chosen = pairs.level >= level - _BELOW
+        left, right, true = pairs.left[chosen], pairs.right[chosen], pairs.true[chosen]
+        hits = np.bincount(self._truth.cluster[left[true]], minlength=self._n).astype(np.float64)
+        found = (np.bincount(left, minlength=self._n) + np.bincount(right, minlength=self._n)) / 2
+        interval = self._resampled.interval
+        rand = cubed = None
+        if kept_by is not None:
+            rand, cubed = self._groups(kept_by)
+        return Point(
+            at,
+            int(chosen.sum()),
+            interval([hits, found], ratio),
+            interval([hits, self._true], ratio),
+            interval([hits, found, self._true], f1),
+            rand,
+            cubed,
+        )
+
+    def _groups(self, label: Any) -> tuple[Any, Any]:
+        """Adjusted Rand index and B-cubed of groups, over the labelled documents."""
+        rows = np.flatnonzero(self._truth.listed)
+        true, made = self._truth.cluster[rows], label[rows]
+        sizes = [np.unique(x, return_inverse=True, return_counts=True)[1:] for x in (true, made)]
+        both = true * self._n + made
+        of_true, of_made, of_both = (
+            counts[places]
+            for places, counts in (
+                *sizes,
+                np.unique(both, return_inverse=True, return_counts=True)[1:],
+            )
+        )
+        parts = [
+            (of_both - 1) / 2,
+            (of_made - 1) / 2,
+            (of_true - 1) / 2,
+            of_both / of_made,
+            of_both / of_true,
+        ]
+        added = [self._spread(rows, part) for part in parts]
+        interval = self._resampled.interval
+        rand = interval([*added[:3], self._listed], ari)
+        return rand, interval([*added[3:], self._listed], b_cubed)
+
+    def _spread(self, rows: Any, part: Any) -> Any:
+        whole = np.zeros(self._n)
+        whole[rows] = part
+        return whole
+
+
+def scores_of(
+    title: str, documents: Documents, matching: Matching, truth: Truth, seed: int = 0
+) -> Scores:
+    """Compare every threshold and distance with the labels.
+
+    Args:
+        title: Of the recipe.
+        documents: They.
+        matching: Recipe, measure, policy, and the least similarity.
+        truth: The labels.
+        seed: Of the intervals.
+
+    Raises:
+        UsageError: If there are too many pairs to look at.
+    """
+    judge, lowest = _Judge(truth, seed), matching.match.similarity
+    pairs = _similar(documents, matching, truth)
+    first = int(np.ceil(lowest * 100 - _BELOW))
+    by_similarity = []
+    for step in range(first, 101):
+        kept_by = None
+        many = int((pairs.level >= step / 100 - _BELOW).sum()) > MOST_GROUPED
+        if step % GROUPED_STEPS == 0 and not many:
+            kept_by = _labels(documents, replace(matching, similarity=step / 100))
+        by_similarity.append(judge.point(step / 100, pairs, step / 100, kept_by))
+    by_distance = []
+    near, furthest = _near(documents, matching, truth)
+    for distance in range(furthest + 1):
+        kept_by = None
+        many = int((near.level >= -distance).sum()) > MOST_GROUPED
+        if distance % GROUPED_BITS == 0 and not many:
+            exact = replace(matching, similarity=None, distance=distance)
+            kept_by = _labels(documents, exact)
+        by_distance.append(judge.point(distance, near, -distance, kept_by))
+    band = np.minimum((pairs.level * BANDS + _BELOW).astype(np.int64), BANDS)
+    histogram = tuple(
+        (
+            each / BANDS,
+            int((pairs.true & (band == each)).sum()),
+            int((~pairs.true & (band == each)).sum()),
+        )
+        for each in range(int(lowest * BANDS + _BELOW), BANDS + 1)
+    )
+    return Scores(title, tuple(by_similarity), tuple(by_distance), histogram)
+
+
+def _labels(documents: Documents, matching: Matching) -> Any:
+    """The groups that a run would make."""
+    sets = documents.sets if matching.by_features else None
+    values, order = documents.values, documents.order
+    return group(matching, documents.resources, values, order, sets).label
+
+
+def _counted(truth: Truth, left: Any, right: Any) -> Any:
+    """Whether pairs count: both documents are labelled."""
+    return truth.listed[left] & truth.listed[right]
+
+
+def _similar(documents: Documents, matching: Matching, truth: Truth) -> _Pairs:
+    sets, lowest = documents.sets, matching.match.similarity
+    if truth.judged is not None:
+        left, right = np.ascontiguousarray(truth.judged.T)
+    else:
+        chunks, count = [np.zeros((0, 2), np.int64)], 0
+        for chunk in similar_sets(sets, matching.match, documents.resources.workers):
+            chunks.append(chunk)
+            count += len(chunk)
+            if count > MOST_PAIRS:
+                raise UsageError(
+                    f"more than {MOST_PAIRS:,} pairs are similar at {lowest:g}: begin higher, with"
+                    " --lowest"
+                )
+        left, right = np.ascontiguousarray(np.concatenate(chunks).T)
+    score = similarities(sets, left, right, matching.measure)
+    if truth.judged is not None:
+        sizes = np.diff(sets.offsets)
+        score = np.where((sizes[left] > 0) & (sizes[right] > 0), score, 0.0)
+    return _kept(_Pairs(left, right, score, truth.are_true(left, right)), truth)
+
+
+def _kept(pairs: _Pairs, truth: Truth) -> _Pairs:
+    counts = _counted(truth, pairs.left, pairs.right)
+    left, right, level = pairs.left[counts], pairs.right[counts], pairs.level[counts]
+    return _Pairs(left, right, level, pairs.true[counts])
+
+
+def _near(documents: Documents, matching: Matching, truth: Truth) -> tuple[_Pairs, int]:
+    """Pairs within a distance, with less the distance as their level, and that distance."""
+    bits, workers = matching.recipe.bits, documents.resources.workers
+    furthest = int(FURTHEST * bits)
+    codes = np.ma.getdata(documents.values)
+    if truth.judged is not None:
+        left, right = np.ascontiguousarray(truth.judged.T)
+        empty = np.ma.getmaskarray(documents.values)[:, 0]
+        apart = hamming(codes[left], codes[right]).astype(np.int64)
+        apart = np.where(empty[left] | empty[right], bits, apart)
+    else:
+        while True:
+            try:
+                table = pairs_within(
+                    documents.values, furthest, bits, limit=MOST_NEAR, workers=workers
+                )
+                break
+            except TooManyPairsError:
+                furthest = furthest * 3 // 4
+        left, right = table["left"].to_numpy(), table["right"].to_numpy()
+        apart = table["distance"].to_numpy().astype(np.int64)
+    level = -apart.astype(np.float64)
+    return _kept(_Pairs(left, right, level, truth.are_true(left, right)), truth), furthest

@@ -1,0 +1,190 @@
+"""An evaluation agrees with the definitions, whatever the labels are."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import neardup as nd
+from commands import Here
+from neardup.documents import ReadOptions
+from neardup.errors import DataError, UsageError
+from neardup.pipeline.evaluation.evaluate import Asked, evaluate_files
+from neardup.pipeline.run.resources import Resources
+from test_page import HOSTILE, OUTSIDE, Tags
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from neardup.pipeline.evaluation.model import Evaluation
+
+UNIGRAMS = nd.Recipe(ngram=1)
+WORDS = [f"w{i}" for i in range(7)]
+TEXTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join), min_size=2, max_size=9)
+
+
+def write(path: Path, texts: list[str]) -> Path:
+    rows = [json.dumps({"id": f"d{i}", "text": text}) for i, text in enumerate(texts)]
+    path.write_text("".join(row + "\n" for row in rows))
+    return path
+
+
+def evaluated(path: Path, labels: Path, **asked: Any) -> Evaluation:
+    told = Asked(str(labels), [("own", UNIGRAMS)], lowest=0.3, **asked)
+    return evaluate_files([str(path)], told, ReadOptions(id="id"), Resources())
+
+
+def jaccard(a: str, b: str) -> float:
+    left, right = set(a.split()), set(b.split())
+    return len(left & right) / len(left | right) if left and right else 0.0
+
+
+def share(hits: int, of: int) -> float:
+    return hits / of if of else 1.0
+
+
+def pairs_within(values: Any, distance: int) -> list[tuple[int, int]]:
+    table = nd.pairs(values, distance)
+    return list(zip(table["left"].to_pylist(), table["right"].to_pylist(), strict=True))
+
+
+def rand(true: list[int], made: list[int]) -> float:
+    """The adjusted Rand index by counting pairs."""
+    pairs = list(combinations(range(len(true)), 2))
+    same = [true[a] == true[b] for a, b in pairs]
+    found = [made[a] == made[b] for a, b in pairs]
+    expected = sum(same) * sum(found) / max(1, len(pairs))
+    most = (sum(same) + sum(found)) / 2
+    both = sum(a and b for a, b in zip(same, found, strict=True))
+    return (both - expected) / (most - expected) if most > expected else 1.0
+
+
+def b_cubed(true: list[int], made: list[int]) -> float:
+    """B-cubed F1 by looking at each document."""
+    both, t, m = Counter(zip(true, made, strict=True)), Counter(true), Counter(made)
+    each = list(zip(true, made, strict=True))
+    precision = sum(both[a, b] / m[b] for a, b in each) / len(each)
+    recall = sum(both[a, b] / t[a] for a, b in each) / len(each)
+    return 2 * precision * recall / (precision + recall)
+
+
+@settings(max_examples=25)
+@given(texts=TEXTS, data=st.data(), policy=st.sampled_from(["greedy", "components"]))
+def test_clusters_are_judged_by_the_definitions(
+    texts: list[str], data: st.DataObject, policy: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder, n = tmp_path_factory.mktemp("evaluate"), len(texts)
+    true = data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
+    labels = folder / "labels.csv"
+    labels.write_text("id,cluster\n" + "".join(f"d{i},c{c}\n" for i, c in enumerate(true)))
+    found = evaluated(write(folder / "docs.jsonl", texts), labels, policy=policy)
+    pairs = list(combinations(range(n), 2))
+    same = {pair for pair in pairs if true[pair[0]] == true[pair[1]]}
+    assert found.pairs == len(same)
+    (scores,) = found.scores
+    for point in scores.by_similarity:
+        near = {p for p in pairs if jaccard(texts[p[0]], texts[p[1]]) >= point.at - 1e-9}
+        hits = len(near & same)
+        assert point.found == len(near)
+        assert point.precision[0] == pytest.approx(share(hits, len(near)))
+        assert point.recall[0] == pytest.approx(share(hits, len(same)))
+        assert point.f1[0] == pytest.approx(share(2 * hits, len(near) + len(same)))
+        for value, (low, high) in (point.precision, point.recall, point.f1):
+            assert low <= value <= high
+        if point.ari is None or point.b_cubed is None:
+            continue
+        made = nd.dedup(texts, similarity=point.at, recipe=UNIGRAMS, policy=policy).cluster.tolist()
+        assert point.ari[0] == pytest.approx(rand(true, made))
+        assert point.b_cubed[0] == pytest.approx(b_cubed(true, made))
+    values = nd.fingerprints(texts, UNIGRAMS)
+    for point in scores.by_distance:
+        near = set(pairs_within(values, int(point.at)))
+        assert point.found == len(near)
+        hits = len(near & same)
+        assert point.recall[0] == pytest.approx(share(hits, len(same)))
+    assert sum(true + other for _, true, other in scores.histogram) == scores.by_similarity[0].found
+
+
+DOCS = ["a b c d", "a b c e", "a b c d", "x y z", "x y w", "q r s t"]
+
+
+def test_labelled_pairs_alone_count_where_some_are_different(tmp_path: Path) -> None:
+    docs = write(tmp_path / "docs.jsonl", DOCS)
+    labels = tmp_path / "labels.csv"
+    labels.write_text("id1,id2,label\nd0,d2,1\nd1,d0,1\nd3,d4,0\nd0,d5,0\nd4,d5,unsure\nd0,dx,1\n")
+    found = evaluated(docs, labels)
+    assert (found.pairs, found.unknown) == (2, 1)
+    assert "only the 4 labelled pairs count" in found.world
+    at = {point.at: point for point in found.scores[0].by_similarity}
+    assert (at[0.5].found, at[0.5].precision[0], at[0.5].recall[0]) == (3, pytest.approx(2 / 3), 1)
+    assert (at[0.6].found, at[0.6].precision[0], at[0.6].recall[0]) == (2, 1, 1)
+    assert (at[0.7].found, at[0.7].precision[0], at[0.7].recall[0]) == (1, 1, 0.5)
+    assert at[0.7].ari is None
+
+
+def test_pairs_without_a_label_are_duplicates_and_all_others_different(tmp_path: Path) -> None:
+    docs = write(tmp_path / "docs.jsonl", DOCS)
+    labels = tmp_path / "labels.jsonl"
+    labels.write_text('{"id1": "d2", "id2": "d0"}\n{"id1": "d0", "id2": "d1"}\n')
+    at = {point.at: point for point in evaluated(docs, labels).scores[0].by_similarity}
+    assert (at[0.6].found, at[0.6].precision[0], at[0.6].recall[0]) == (3, pytest.approx(2 / 3), 1)
+    assert at[1.0].ari is not None
+
+
+def test_documents_without_a_cluster_are_left_out(tmp_path: Path) -> None:
+    docs = write(tmp_path / "docs.jsonl", DOCS)
+    labels = tmp_path / "labels.csv"
+    labels.write_text("id,cluster\nd0,1\nd1,1\nd3,2\nd4,2\n")
+    found = evaluated(docs, labels)
+    assert (found.documents, found.labelled, found.pairs) == (6, 4, 2)
+    assert found.scores[0].by_similarity[0].found == 2
+    best = found.scores[0].best
+    assert best is not None
+    assert best.f1[0] == 1
+
+
+def test_the_command_compares_recipes_and_writes_a_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    here = Here(tmp_path, monkeypatch, capsys)
+    write(tmp_path / "docs.jsonl", [*DOCS, HOSTILE])
+    (tmp_path / "labels.csv").write_text("id,cluster\nd0,1\nd1,1\nd2,1\nd3,2\nd4,2\nd5,3\n")
+    run = ["evaluate", "--docs", "docs.jsonl", "--labels", "labels.csv", "--ngram", "1"]
+    out, _ = here(*run, "--also", "chars:3", "--report", "page.html", "--json")
+    titles = [scores["title"] for scores in json.loads(out)["scores"]]
+    assert titles == ["words, 1, 64 bits", "chars, 3, 64 bits"]
+    page = (tmp_path / "page.html").read_text()
+    assert Tags(page).open == []
+    assert not OUTSIDE.search(page)
+    out, _ = here(*run)
+    assert "best F1 " in out
+    _, err = here(*run, "--also", "chars", code=2)
+    assert "use tokens and n, such as chars:5" in err
+
+
+@pytest.mark.parametrize(
+    ("labels", "error", "told"),
+    [
+        ("id,cluster\nx,1\n", UsageError, "labels none of the documents"),
+        ("id,cluster\n", DataError, "has no labels"),
+        ("id1,id2,label\nd0,d1,perhaps\n", DataError, "the label is 'perhaps'"),
+        ("one,two\nd0,d1\n", DataError, "names no pairs"),
+    ],
+)
+def test_labels_that_do_not_fit_are_refused(
+    labels: str, error: type[Exception], told: str, tmp_path: Path
+) -> None:
+    (tmp_path / "labels.csv").write_text(labels)
+    with pytest.raises(error, match=told):
+        evaluated(write(tmp_path / "docs.jsonl", DOCS), tmp_path / "labels.csv")
+    write(tmp_path / "twice.jsonl", DOCS)
+    text = (tmp_path / "twice.jsonl").read_text().replace('"d1"', '"d0"')
+    (tmp_path / "twice.jsonl").write_text(text)
+    with pytest.raises(UsageError, match="the same id"):
+        evaluated(tmp_path / "twice.jsonl", tmp_path / "labels.csv")
