@@ -1,4 +1,4 @@
-"""Draw the figures of the pages that teach: the fold, the angle, the planes, the blocks.
+"""Draw the figures of the pages that teach: the fold, the angle, the planes, blocks and tables.
 
     python tools/figures.py
 
@@ -8,6 +8,7 @@ from what this draws.
 
 from __future__ import annotations
 
+import itertools
 import math
 from pathlib import Path
 from typing import Final
@@ -53,7 +54,10 @@ def figures() -> dict[str, str]:
         "fold.svg": _fold(),
         "angle.svg": _angle(),
         "planes.svg": _planes(),
-        "blocks.svg": _blocks(),
+        "blocks.svg": _blocks((0, 4, 8, 12, 16), "A row within 3 bits has a block that is equal"),
+        "tables.svg": _blocks(
+            (0, 3, 6, 9, 12, 14, 16), "A row within 3 bits has three of its six blocks equal", 3
+        ),
     }
 
 
@@ -120,26 +124,34 @@ def _planes() -> str:
     return _svg(400, 380, parts, "Each line gives one bit: on which side a document lies")
 
 
-def _blocks() -> str:
-    """Eight rows of four blocks; those that agree with the question are filled."""
-    parts = []
+def _blocks(edges: tuple[int, ...], title: str, needed: int | None = None) -> str:
+    """Eight rows in blocks; those equal to the question's are filled.
+
+    With `needed`, in how many of the tables, one for each choice of so many blocks, a row is found.
+    """
+    parts, right = [], 80 + 19 * edges[-1] + 6 * (len(edges) - 2)
     for row, code in enumerate((ASKED, *STORED)):
         y = 16 + 32 * row + (14 if row else 0)
-        name = f"row {row - 1}" if row else "asked"
-        parts.append(_text(16, y + 19, name, "start"))
-        for block in range(4):
-            digits = format(code >> 4 * (3 - block) & 15, "04b")
-            agrees = bool(row) and (code ^ ASKED) >> 4 * (3 - block) & 15 == 0
+        parts.append(_text(16, y + 19, f"row {row - 1}" if row else "asked", "start"))
+        equal = 0
+        for block, (begin, end) in enumerate(itertools.pairwise(edges)):
+            down, mask = edges[-1] - end, (1 << end - begin) - 1
+            agrees = bool(row) and (code ^ ASKED) >> down & mask == 0
+            equal += agrees
             fill, ink = (GREEN, "#fff") if agrees else (PALE, INK)
-            x = 80 + 76 * block
-            parts.append(f'<rect x="{x}" y="{y}" width="70" height="26" rx="3" fill="{fill}"/>')
-            parts.append(_text(x + 35, y + 19, digits, colour=ink))
-        apart = (code ^ ASKED).bit_count()
+            x, wide = 80 + 19 * begin + 6 * block, 19 * (end - begin)
+            parts.append(f'<rect x="{x}" y="{y}" width="{wide}" height="26" rx="3" fill="{fill}"/>')
+            digits = format(code >> down & mask, f"0{end - begin}b")
+            parts.append(_text(x + wide / 2, y + 19, digits, colour=ink))
         if row:
-            near = apart <= 3
-            parts.append(_text(396, y + 19, str(apart), colour=GREEN if near else INK))
-    parts.append(_text(416, 35, "distance"))
-    return _svg(450, 330, parts, "A row within 3 bits has one of its four blocks equal")
+            apart = (code ^ ASKED).bit_count()
+            parts.append(_text(right + 40, y + 19, str(apart), colour=GREEN if apart <= 3 else INK))
+            if needed is not None:
+                parts.append(_text(right + 120, y + 19, str(math.comb(equal, needed))))
+    parts.append(_text(right + 40, 35, "distance"))
+    if needed is not None:
+        parts.append(_text(right + 120, 35, "in tables"))
+    return _svg(right + (180 if needed else 90), 330, parts, title)
 
 
 def _colour(value: float) -> str:
