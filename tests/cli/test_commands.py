@@ -275,6 +275,23 @@ def test_show_puts_the_dropped_beside_the_kept(here: Here) -> None:
     assert "kept a, dropped b" in here("show", "d.csv", "docs.jsonl", "--id", "id")[0]
 
 
+def test_what_was_removed_is_read_as_the_run_read_it(here: Here) -> None:
+    table = "nr;text\n1;<b>Grüße</b> aus Köln am Rhein\n2;<i>grüße</i> aus Köln am Rhein\n"
+    (here.folder / "in.csv").write_bytes(table.encode("cp1252"))
+    how = ("--encoding", "cp1252", "--extract", "all")
+    here("dedup", "in.csv", "-o", "out.csv", "--duplicates", "dropped.csv", *how)
+    out, _ = here("show", "dropped.csv", "in.csv", *how, "--delimiter", ";")
+    assert "[-Grüße-]{+grüße+} aus Köln am Rhein" in out
+    out, _ = here("compare", "in.csv:2", "in.csv:3", *how)
+    assert "jaccard      1.000" in out
+    assert "köln" in here("explain", "in.csv:2", "--ngram", "1", *how)[0]
+    for command in (("compare", "in.csv:2", "in.csv:3"), ("explain", "in.csv:2")):
+        _, err = here(*command, code=1)
+        assert "in.csv:2: not UTF-8, it looks like cp1252; pass --encoding cp1252" in err
+    (here.folder / "page.txt").write_bytes("Köln".encode("cp1252"))
+    assert "köln" in here("explain", "page.txt", "--encoding", "cp1252")[0]
+
+
 def test_progress_lines_go_where_there_is_no_terminal(here: Here) -> None:
     _, err = here("dedup", "docs.jsonl", "-o", "out.jsonl", "--progress")
     told = [row.split(": ")[2] for row in err.splitlines() if row.startswith("neardup: ")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,7 +10,10 @@ from neardup.cli import options as shared
 from neardup.cli.recipe_options import RECIPE_PANEL
 from neardup.errors import UsageError
 
-__all__ = ["TextA", "TextB", "Tops", "texts", "tops", "two_texts"]
+if TYPE_CHECKING:
+    from neardup.documents import InputFormat, ReadOptions
+
+__all__ = ["TextA", "TextB", "Tops", "reading", "texts", "tops", "two_texts"]
 
 TextA = Annotated[
     str | None, typer.Option("--text-a", metavar="TEXT", help="The first text itself.")
@@ -50,7 +53,26 @@ def tops(given: list[str] | None) -> int | tuple[int, int] | None:
             raise UsageError("--top is given three times or more: give one, or one for each text")
 
 
-def texts(documents: list[str], first: str | None, second: str | None, fields: str) -> list[str]:
+def reading(
+    fields: str, delimiter: str | None, encoding: str | None, extract: str | None
+) -> tuple[ReadOptions, InputFormat]:
+    """How the documents that are named are read.
+
+    Raises:
+        UsageError: For an empty field, an unknown encoding or the like.
+    """
+    from neardup.documents import InputFormat, ReadOptions
+
+    read = ReadOptions(shared.text_fields(fields), extract=extract)
+    return read, InputFormat(None, delimiter, encoding)
+
+
+def texts(
+    documents: list[str],
+    first: str | None,
+    second: str | None,
+    how: tuple[ReadOptions, InputFormat],
+) -> list[str]:
     """Read the documents that are named, beside the texts that are given.
 
     Raises:
@@ -62,11 +84,9 @@ def texts(documents: list[str], first: str | None, second: str | None, fields: s
     if len(documents) + sum(x is not None for x in (first, second)) > 2:
         raise UsageError(f"{documents[-1]}: two documents are enough; leave one out")
 
-    from neardup.documents import ReadOptions
     from neardup.pipeline.evidence.named_texts import read_document
 
-    read = ReadOptions(shared.text_fields(fields))
-    named = [read_document(name, read) for name in documents]
+    named = [read_document(name, *how) for name in documents]
     if first is not None:
         named.insert(0, first)
     if second is not None:
@@ -75,7 +95,10 @@ def texts(documents: list[str], first: str | None, second: str | None, fields: s
 
 
 def two_texts(
-    documents: list[str], first: str | None, second: str | None, fields: str
+    documents: list[str],
+    first: str | None,
+    second: str | None,
+    how: tuple[ReadOptions, InputFormat],
 ) -> tuple[str, str]:
     """As `texts`, of exactly two.
 
@@ -84,5 +107,5 @@ def two_texts(
     """
     if len(documents) + sum(x is not None for x in (first, second)) < 2:
         raise UsageError("name two documents: files A and B, or --text-a TEXT and --text-b TEXT")
-    one, other = texts(documents, first, second, fields)
+    one, other = texts(documents, first, second, how)
     return one, other

@@ -29,6 +29,9 @@ def compare(
     text_a: sides.TextA = None,
     text_b: sides.TextB = None,
     text: shared.TextField = "text",
+    delimiter: shared.Delimiter = None,
+    encoding: shared.Encoding = None,
+    extract: shared.Extract = None,
     top: sides.Tops = None,
     json: shared.Json = False,
     *,
@@ -46,5 +49,6 @@ def compare(
     from neardup.cli.screen import print_comparison
     from neardup.fingerprinting.explanation import compare as compared
 
-    a, b = sides.two_texts(documents or [], text_a, text_b, text)
+    how = sides.reading(text, delimiter, encoding, extract)
+    a, b = sides.two_texts(documents or [], text_a, text_b, how)
     print_comparison(compared(a, b, made, top=sides.tops(top)), json)

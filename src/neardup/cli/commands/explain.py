@@ -41,6 +41,9 @@ def explain(
     text_a: sides.TextA = None,
     text_b: sides.TextB = None,
     text: shared.TextField = "text",
+    delimiter: shared.Delimiter = None,
+    encoding: shared.Encoding = None,
+    extract: shared.Extract = None,
     top: sides.Tops = None,
     show: Annotated[int, typer.Option("--show", min=1, metavar="N", help="Features to show.")] = 20,
     json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
@@ -59,7 +62,8 @@ def explain(
     from neardup.fingerprinting.explanation import explain as explained
 
     found: Explanation | PairExplanation
-    given = sides.texts(documents or [], text_a, text_b, text)
+    how = sides.reading(text, delimiter, encoding, extract)
+    given = sides.texts(documents or [], text_a, text_b, how)
     if not given:
         raise UsageError("name a document: a file, or --text-a TEXT")
     if len(given) == 1:

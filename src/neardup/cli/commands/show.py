@@ -51,22 +51,26 @@ def show(
     text: shared.TextField = "text",
     id_field: shared.IdField = None,
     format_name: shared.Format = None,
+    delimiter: shared.Delimiter = None,
+    encoding: shared.Encoding = None,
+    extract: shared.Extract = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
     """Show each removed document beside the kept one, word by word, least similar first.
 
-    Give --text and --id as the run had them.
+    Give --text, --id, --encoding and the like as the run had them.
 
     Examples:
     neardup show dropped.csv
 
     neardup show dropped.csv news.jsonl --id id --show 100
     """
-    from neardup.documents import ReadOptions
+    from neardup.documents import InputFormat, ReadOptions
     from neardup.pipeline.evidence.removed import removed_documents
 
-    read = ReadOptions(shared.text_fields(text), id_field)
-    found = removed_documents(duplicates, inputs or [], read, number, format_name)
+    read = ReadOptions(shared.text_fields(text), id_field, extract=extract)
+    told = InputFormat(format_name, delimiter, encoding)
+    found = removed_documents(duplicates, inputs or [], read, number, told)
     if json:
         for each in found.documents:
             echo(json_format.dumps(each.to_dict()))

@@ -12,39 +12,43 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.documents import ReadOptions, format_of_path, open_sources
+from neardup.documents import InputFormat, ReadOptions, format_of_path, open_sources
 from neardup.errors import DataError, FileError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from neardup.documents import Batch, InputFormat, Source
+    from neardup.documents import Batch, Source
 
 __all__ = ["read_document", "texts_of"]
 
 _ADDRESS: Final = re.compile(r"(.+):(\d+)", re.DOTALL)
 
 
-def read_document(name: str, read: ReadOptions | None = None) -> str:
+def read_document(
+    name: str, read: ReadOptions | None = None, told: InputFormat | None = None
+) -> str:
     """Read one text: a file, also compressed; a record, as in `news.jsonl:17`; "-" the input.
 
     Args:
         name: What to read.
-        read: The fields of the text, for records.
+        read: The fields of the text, for records, and what of HTML is read.
+        told: Of files, what their names do not tell.
 
     Raises:
         UsageError: For a file of records without the number of one.
         FileError: If it cannot be read.
         DataError: If it is no text, or the file has no such record.
     """
-    read = read or ReadOptions()
+    read, told = read or ReadOptions(), told or InputFormat()
     if name == "-":
         return _decoded("the standard input", sys.stdin.buffer.read())
     path = Path(name)
     address = _ADDRESS.fullmatch(name)
     if address and not path.exists():
-        found = texts_of([name], [address[1]], read)
+        found = texts_of([name], [address[1]], read, format_name=told)
         if name not in found:
+            _read_through(address[1], read, told)
             raise DataError(
                 f"{address[1]}: no document at {address[2]}; result files name the line of JSON and"
                 " CSV, and the row of Parquet and Arrow"
@@ -57,8 +61,8 @@ def read_document(name: str, read: ReadOptions | None = None) -> str:
         )
     if path.exists() and not path.is_file() and not path.is_dir():
         return _decoded(name, _bytes_of(path))
-    for source in open_sources([name], format="text"):
-        for batch in source.batches(ReadOptions()):
+    for source in open_sources([name], format=replace(told, name="text")):
+        for batch in source.batches(ReadOptions(extract=read.extract)):
             return str(batch.texts[0].as_py())
     raise FileError(f"cannot read {name}: it is a folder; name a file in it")
 
@@ -101,6 +105,14 @@ def texts_of(
         for source in sources:
             source.close()
     return found
+
+
+def _read_through(path: str, read: ReadOptions, told: InputFormat) -> None:
+    """Raise what is wrong with a record of a file, where one was not found."""
+    for source in open_sources([path], format=told):
+        for _ in source.batches(read):
+            pass
+        source.close()
 
 
 def _rows_by_file(names: Collection[str]) -> dict[str, dict[int, str]]:

@@ -17,6 +17,8 @@ from neardup.pipeline.evidence.named_texts import texts_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from neardup.documents import InputFormat
+
 __all__ = ["Removed", "RemovedDocument", "duplicate_rows", "removed_documents"]
 
 # The columns of the duplicates file that are read, as fields of documents.
@@ -85,7 +87,7 @@ def removed_documents(
     inputs: Sequence[str] = (),
     read: ReadOptions | None = None,
     most: int = 20,
-    format_name: str | None = None,
+    format_name: InputFormat | str | None = None,
 ) -> Removed:
     """Read a duplicates file and the texts that it speaks of, the least similar first.
 
