@@ -58,6 +58,35 @@ def test_a_sample_stands_for_the_whole(tmp_path: Path, monkeypatch: pytest.Monke
     assert abs(found.documents - 400_000) < 60_000
 
 
+def test_the_sample_is_spread_over_an_input_that_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Long documents come first: their number does not stand for that of the short ones."""
+    monkeypatch.setattr("neardup.pipeline.estimate.SAMPLE_BYTES", 1 << 20)
+    path, long = tmp_path / "mixed.jsonl", "word " * 400
+    count = 10_000 if JIT else 2_000
+    lines = [json.dumps({"text": f"{long} {i}"}) for i in range(count // 10)]
+    lines += [json.dumps({"text": f"short {i}"}) for i in range(count)]
+    path.write_text("\n".join(lines) + "\n")
+    found = estimate_run([str(path)], Matching(distance=3), ReadOptions(), Resources())
+    assert found.documents == len(lines)
+    assert found.notes == ()
+
+
+@pytest.mark.skipif(not JIT, reason="slow")
+def test_it_is_bounded_and_says_what_it_could_not_tell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("neardup.pipeline.estimate.READ_SECONDS", 0.0)
+    monkeypatch.setattr("neardup.pipeline.estimate.MATCH_SECONDS", 0.0)
+    large = write(tmp_path / "large.jsonl", 800_000)
+    found = estimate_run([str(large)], Matching(), ReadOptions(), Resources())
+    assert found.sampled_bytes < found.input_bytes
+    assert "% of the input" in found.notes[0]
+    assert "among 500 documents" in found.notes[1]
+    assert f"note        {found.notes[1]}" in str(found)
+
+
 def test_standard_input_cannot_be_sampled() -> None:
     with pytest.raises(UsageError, match="standard input"):
         estimate_run(["-"], Matching(), ReadOptions(), Resources())

@@ -277,7 +277,7 @@ def dedup_files(
     summary = summarise(
         values, grouping, matching, watch,
         rejected=rejects.count,
-        nbytes=collection.nbytes,
+        collection=collection,
         outputs=kept + outputs.tables,
         told=told(sources, written, notes),
     )  # fmt: skip
@@ -343,7 +343,7 @@ def dedup_texts(
     summary = summarise(
         values, grouping, matching, watch,
         rejected=documents.rejected,
-        nbytes=collection.nbytes,
+        collection=collection,
         outputs=[],
         told=(documents.notes + notes, documents.warnings),
     )  # fmt: skip

@@ -146,6 +146,11 @@ class Collection:
         return self._spool.nbytes // 8
 
     @property
+    def sizes(self) -> Any:
+        """How many features each document has, after `finish`, if they are kept; int64 (n,)."""
+        return np.diff(self._offsets)
+
+    @property
     def match_bytes(self) -> int | None:
         """How much the search goes through, if it is one of features; None: not known."""
         return 8 * self.feature_count if self._matching.by_features else None

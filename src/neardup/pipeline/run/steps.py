@@ -9,6 +9,7 @@ import numpy as np
 
 from neardup.documents import OutputSet, open_sources
 from neardup.errors import UsageError
+from neardup.pipeline.run.costs import bands_instead
 from neardup.pipeline.run.summary import Summary
 
 if TYPE_CHECKING:
@@ -140,12 +141,16 @@ def summarise(
     watch: Stopwatch,
     *,
     rejected: int,
-    nbytes: int,
+    collection: Collection,
     outputs: list[str],
     told: tuple[list[str], list[str]] = ([], []),
 ) -> Summary:
     """What a run did in numbers; `told` has the lines of its notes and warnings."""
     kept, by_chance = int(grouping.kept.sum()), matching.doubt(len(values))
+    seconds = watch.stop()
+    sizes = collection.sizes if matching.by_features else ()
+    spent, workers = seconds.get("match", 0.0), collection.workers
+    quicker = bands_instead(matching, sizes, len(values), spent, workers)
     return Summary(
         read=len(values) + rejected,
         kept=kept,
@@ -153,10 +158,10 @@ def summarise(
         rejected=rejected,
         empty=int(np.ma.getmaskarray(values)[:, 0].sum()) if len(values) else 0,
         clusters=len(np.unique(grouping.label[~grouping.kept])),
-        nbytes=nbytes,
-        seconds=watch.stop(),
+        nbytes=collection.nbytes,
+        seconds=seconds,
         outputs=outputs,
         settings=matching.settings(len(values)),
-        notes=told[0],
+        notes=told[0] + ([] if quicker is None else [quicker]),
         warnings=told[1] + ([] if by_chance is None else [by_chance]),
     )
