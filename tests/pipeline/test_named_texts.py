@@ -62,7 +62,8 @@ def test_a_pipe_is_a_document_too(here: Path) -> None:
     [
         ("news.jsonl", UsageError, "news.jsonl holds records: name one, such as news.jsonl:1"),
         ("news.jsonl:9", DataError, "news.jsonl: no document at 9"),
-        ("news.jsonl:3", DataError, "news.jsonl: no document at 3"),
+        ("news.jsonl:2", DataError, "news.jsonl: no document at 2"),
+        ("news.jsonl:3", DataError, "news.jsonl:3: text is a number, not a string"),
         ("no.jsonl:1", FileError, "cannot read no.jsonl: No such file"),
         ("no.txt", FileError, "cannot read no.txt: No such file"),
         ("broken.txt", DataError, "broken.txt:1: "),

@@ -48,7 +48,7 @@ def read_document(
     if address and not path.exists():
         found = texts_of([name], [address[1]], read, format_name=told)
         if name not in found:
-            _read_through(address[1], read, told)
+            _check_record(name, address[1], read, told)
             raise DataError(
                 f"{address[1]}: no document at {address[2]}; result files name the line of JSON and"
                 " CSV, and the row of Parquet and Arrow"
@@ -107,12 +107,17 @@ def texts_of(
     return found
 
 
-def _read_through(path: str, read: ReadOptions, told: InputFormat) -> None:
-    """Raise what is wrong with a record of a file, where one was not found."""
+def _check_record(name: str, path: str, read: ReadOptions, told: InputFormat) -> None:
+    """Raise what is wrong with the record of an address, if it is the first bad one of its file."""
     for source in open_sources([path], format=told):
-        for _ in source.batches(read):
-            pass
-        source.close()
+        try:
+            for _ in source.batches(read):
+                pass
+        except DataError as error:
+            if str(error).startswith(f"{name}:"):
+                raise
+        finally:
+            source.close()
 
 
 def _rows_by_file(names: Collection[str]) -> dict[str, dict[int, str]]:
