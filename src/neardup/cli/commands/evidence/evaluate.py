@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from neardup.cli import options as shared
+from neardup.cli.recipe_options import make_recipe, takes_recipe
 from neardup.errors import UsageError
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["evaluate"]
 
 
-@shared.takes_recipe(without=("preset",))
+@takes_recipe(without=("preset",))
 def evaluate(
     docs: Annotated[
         list[str],
@@ -96,9 +97,9 @@ def _recipe(text: str) -> Recipe:
     """A recipe of a file, or of its tokens and their number."""
     tokens, _, ngram = text.rpartition(":")
     if tokens and ngram.isdecimal():
-        return shared.make_recipe(None, tokens=tokens, ngram=int(ngram))
+        return make_recipe(None, tokens=tokens, ngram=int(ngram))
     if text.endswith(".json"):
-        return shared.make_recipe(text)
+        return make_recipe(text)
     raise UsageError(f"--also is {text!r}: use tokens and n, such as chars:5, or a recipe's .json")
 
 
