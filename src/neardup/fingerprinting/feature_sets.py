@@ -14,6 +14,7 @@ from neardup.runtime.threads import in_threads, worker_count
 
 if TYPE_CHECKING:
     from neardup.fingerprinting.recipe import Recipe
+    from neardup.runtime.types import Codes, Hashes, Offsets
 
 __all__ = ["feature_set", "feature_sets", "fingerprints_of_sets"]
 
@@ -22,7 +23,7 @@ FEATURES_A_STEP: Final = 1 << 18
 _NONE: Final = np.empty(0, np.uint64)
 
 
-def feature_set(text: str, recipe: Recipe) -> Any:
+def feature_set(text: str, recipe: Recipe) -> Hashes:
     """The distinct feature hashes of one text, uint64, in no order; empty without tokens.
 
     Raises:
@@ -43,10 +44,11 @@ def feature_set(text: str, recipe: Recipe) -> Any:
         return _NONE
     block = TextBlock(0, np.frombuffer(data, np.uint8), np.array([0, len(data)], np.int64))
     values, counts = np.zeros((1, recipe.words), np.uint64), np.zeros(1, np.int64)
-    return fingerprint_block(block, recipe, values, counts, keep_features=True)
+    found: Hashes = fingerprint_block(block, recipe, values, counts, keep_features=True)
+    return found
 
 
-def feature_sets(texts: Any, recipe: Recipe, workers: int | None = None) -> tuple[Any, Any]:
+def feature_sets(texts: Any, recipe: Recipe, workers: int | None = None) -> tuple[Hashes, Offsets]:
     """The distinct feature hashes of many texts.
 
     Args:
@@ -61,8 +63,8 @@ def feature_sets(texts: Any, recipe: Recipe, workers: int | None = None) -> tupl
     Raises:
         UsageError: As `feature_set`.
     """
-    counts: list[Any] = [np.zeros(0, np.int64)]
-    parts: list[Any] = []
+    counts: list[Offsets] = [np.zeros(0, np.int64)]
+    parts: list[Hashes] = []
     work = []
     for chunk in text_array(texts).chunks:
         values = np.zeros((len(chunk), recipe.words), np.uint64)
@@ -82,7 +84,7 @@ def feature_sets(texts: Any, recipe: Recipe, workers: int | None = None) -> tupl
     return np.concatenate([_NONE, *parts]), offsets
 
 
-def fingerprints_of_sets(features: Any, offsets: Any, recipe: Recipe) -> Any:
+def fingerprints_of_sets(features: Hashes, offsets: Offsets, recipe: Recipe) -> Codes:
     """The fingerprints of documents of which only the features are known.
 
     Args:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from neardup.errors import UsageError
 from neardup.runtime.arrays import frozen
+
+if TYPE_CHECKING:
+    from neardup.runtime.types import Codes, RowNumbers
 
 __all__ = ["as_codes", "check_distance", "distance"]
 
@@ -83,7 +86,7 @@ MOST_ROWS: Final = 1 << 32
 MOST_DISTANCE: Final = 2**15 - 1
 
 
-def as_codes(fingerprints: Any, bits: int | None = None) -> tuple[Any, Any, int]:
+def as_codes(fingerprints: Any, bits: int | None = None) -> tuple[Codes, RowNumbers | None, int]:
     """Check fingerprints and bring them into one shape.
 
     Returns:
@@ -124,7 +127,7 @@ def as_codes(fingerprints: Any, bits: int | None = None) -> tuple[Any, Any, int]
     return frozen(codes), rows, bits
 
 
-def _from_ints(values: Any, bits: int | None) -> Any:
+def _from_ints(values: Any, bits: int | None) -> Codes:
     if any(not isinstance(value, (int, np.integer)) or value < 0 for value in values):
         raise UsageError("a list of fingerprints holds whole numbers from 0 only")
     widest = max((int(value).bit_length() for value in values), default=1)

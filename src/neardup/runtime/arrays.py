@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from neardup.errors import UsageError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 __all__ = ["check_arrow", "check_given", "cut", "frozen"]
 
@@ -18,7 +21,7 @@ def frozen(words: Any) -> Any:
     return view
 
 
-def cut(totals: Any, most: int) -> list[tuple[int, int]]:
+def cut(totals: npt.NDArray[np.int64], most: int) -> list[tuple[int, int]]:
     """Cut bins into ranges of at most `most` rows, or of one bin that has more: first, last + 1.
 
     Args:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from neardup.kernels.similarity.arguments import Condition, Sets
+    from neardup.runtime.types import Codes, Hashes, Offsets
     from neardup.similarity.spilled import Spill
 
 __all__ = ["ANY_DISTANCE", "MEASURES", "FeatureSets", "Match", "Work", "arguments", "similarities"]
@@ -39,9 +40,9 @@ class FeatureSets:
         spill: When the index of keys goes to disk, for greedy and components; None: never.
     """
 
-    features: Any
-    offsets: Any
-    codes: Any
+    features: Hashes
+    offsets: Offsets
+    codes: Codes
     groups: Any = None
     cell_limit: int = 1 << 30
     forget: Callable[[], None] = lambda: None

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from neardup.hamming.plans.join import JoinPlan
+    from neardup.runtime.types import Codes, RowNumbers
 
 __all__ = ["SortedRows", "candidates", "join_keys"]
 
@@ -65,10 +66,10 @@ def _key_of(plan: JoinPlan, block: int) -> Any:
 class SortedRows:
     """Rows sorted by the key of a block; the arrays are used again for the next block."""
 
-    codes: Any  # uint64 (n, W): by bins, the keys' upper bits
-    numbers: Any  # uint32 (n,), likewise
+    codes: Codes  # by bins, the keys' upper bits
+    numbers: RowNumbers  # likewise
     columns: Any  # uint64 (W, n + PADDING)
-    ids: Any  # uint32 (n,)
+    ids: RowNumbers
 
     @classmethod
     def empty(cls, n: int, width: int) -> SortedRows:

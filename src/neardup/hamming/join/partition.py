@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from neardup.hamming.plans.join import bins_log2
 from neardup.runtime.arrays import frozen
 from neardup.runtime.partition import balanced_ranges, by_key, even_ranges
 from neardup.runtime.threads import in_threads, worker_count
+
+if TYPE_CHECKING:
+    from neardup.runtime.types import Codes, Offsets, RowNumbers, Rows
 
 __all__ = ["ROWS_OF_A_THREAD", "Groups", "Partition", "group_equal"]
 
@@ -25,8 +28,8 @@ ROWS_A_RANGE: Final = 1 << 12
 class Groups:
     """Rows by equal fingerprint: members[starts[g]:starts[g + 1]], ascending, for each group g."""
 
-    members: Any  # int64 (n,)
-    starts: Any  # int64 (groups + 1,)
+    members: Rows
+    starts: Offsets
 
     @property
     def sizes(self) -> Any:
@@ -51,14 +54,15 @@ class Groups:
 class Partition:
     """Rows of a problem by the hash of a mask; the arrays are used again for the next mask."""
 
-    codes: Any  # uint64 (n, W)
-    ids: Any  # uint32 (n,): positions in the source
-    starts: Any  # int64 (bins + 1,)
+    codes: Codes
+    ids: RowNumbers  # positions in the source
+    starts: Offsets
 
     @classmethod
     def empty(cls, n: int, width: int) -> Partition:
         """Room for n rows of `width` words."""
-        return cls(np.empty((n, width), np.uint64), np.empty(n, np.uint32), None)
+        codes, ids = np.empty((n, width), np.uint64), np.empty(n, np.uint32)
+        return cls(codes, ids, np.zeros(1, np.int64))
 
     def fill(self, codes: Any, mask: Any, workers: int) -> None:
         """Partition `codes`, stable, every thread its own range of rows."""

@@ -11,6 +11,7 @@ from neardup.runtime.arrays import frozen
 
 if TYPE_CHECKING:
     from neardup.hamming.join.partition import Groups
+    from neardup.runtime.types import Codes, RowNumbers
 
 __all__ = ["HEAVY_ROWS", "NO_IDS", "NO_WEIGHTS", "Collector", "Engine", "Problem"]
 
@@ -55,8 +56,8 @@ class Engine:
 class Problem:
     """Fingerprints to be joined, and the conditions from the joins around this one."""
 
-    codes: Any  # uint64 (n, W), C-contiguous, read-only
-    rows: Any = field(default_factory=lambda: NO_IDS)  # uint32 (n,): their names; empty: 0 to n - 1
+    codes: Codes  # C-contiguous, read-only
+    rows: RowNumbers = field(default_factory=lambda: NO_IDS)  # their names; empty: 0 to n - 1
     weights: Any = field(default_factory=lambda: NO_WEIGHTS)  # int64 (n,); empty: all 1
     rules: Any = None  # uint64 (r, W): masks
     agree: Any = None  # bool (r,): whether a pair agrees on each

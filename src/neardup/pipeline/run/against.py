@@ -143,6 +143,7 @@ class ReferenceIndex:
         grouping = collection.group(values, decided=matched)
         named = pa.chunked_array(ids or [[]], pa.large_string()).combine_chunks()
         named = named.dictionary_encode()
+        assert grouping.similarity is not None  # noqa: S101  # it is measured by features
         kept_by, similarity = grouping.kept_by.copy(), grouping.similarity.copy()
         kept_by[matched] = count + named.indices.to_numpy()
         similarity[matched] = np.concatenate(scores)

@@ -28,7 +28,10 @@ from neardup.similarity.ways import ways_by_features
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import numpy.typing as npt
+
     from neardup.pipeline.run.resources import Resources
+    from neardup.runtime.types import Codes, Rows
 
 __all__ = [
     "KEEPS",
@@ -213,7 +216,7 @@ class References:
     """
 
     ids: Any
-    codes: Any
+    codes: Codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,11 +233,11 @@ class Grouping:
             way of matches to the one kept for it; None where that is always the kept one.
     """
 
-    kept_by: Any
-    label: Any
-    similarity: Any
+    kept_by: Rows
+    label: Rows
+    similarity: npt.NDArray[np.float64] | None
     references: References | None = None
-    via: Any = None
+    via: Rows | None = None
 
     @property
     def kept(self) -> Any:
