@@ -155,7 +155,6 @@ def test_the_command_line_reference_is_fresh() -> None:
     assert (REFERENCE / "cli.md").read_text("utf-8") == fresh, "run python tools/cli_reference.py"
 
 
-@pytest.mark.skipif(not JIT, reason="a whole corpus is slow in plain Python")
 def test_the_cells_of_the_notebook_give_what_it_shows() -> None:
     made, file = tool("notebook"), DOCS / "guide" / "tutorial.ipynb"
     stored = json.loads(file.read_text("utf-8"))

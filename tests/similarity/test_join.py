@@ -303,7 +303,7 @@ def test_features_on_disk_give_the_same_result_and_leave_nothing_behind(
 
 def test_similar_pairs_are_sorted_and_carry_distance_and_similarity() -> None:
     texts = ["a b c d e f", None, "x y z", "a b c d e g", "A B C D E F", ""]
-    table = nd.similar_pairs(texts, 0.6)
+    table = nd.similar_pairs(texts, 0.6, on_error="skip")
     assert table.column_names == ["left", "right", "distance", "similarity"]
     assert table["left"].to_pylist() == [0, 0, 3]
     assert table["right"].to_pylist() == [3, 4, 4]
