@@ -60,6 +60,46 @@ def test_ids_names_and_texts_are_shown_escaped(here: Here) -> None:
     clean(*here("explain", "t.txt"))
 
 
+def test_what_newer_commands_show_is_escaped(here: Here) -> None:
+    text = f"one two three four {EVIL}"
+    records = [{"id": f"{EVIL}{i}", "text": f"{text} {'x' * (i > 1)}"} for i in range(4)]
+    name, folder = f"in{EVIL}.jsonl", f"similar{EVIL}.index"
+    (here.folder / name).write_text("".join(json.dumps(record) + "\n" for record in records))
+    clean(
+        *here(
+            "dedup",
+            name,
+            "-o",
+            "a.jsonl",
+            "--id",
+            "id",
+            "--duplicates",
+            "c.csv",
+            "--report",
+            f"page{EVIL}.html",
+        )
+    )
+    clean(*here("report", "c.csv", name, "-o", f"again{EVIL}.html", "--id", "id"))
+    clean(*here("calibrate", name))
+    clean(*here("compare", f"{name}:1", f"{name}:3"))
+    clean(*here("compare", f"{name}:1", f"{name}:77", code=1))
+    clean(*here("fingerprint", name, "-o", f"f{EVIL}.parquet", "--id", "id"))
+    clean(*here("pairs", f"f{EVIL}.parquet", "-o", f"pairs{EVIL}.csv"))
+    clean(
+        *here("pairs", f"f{EVIL}.parquet", "--against", f"no{EVIL}.parquet", "-o", "x.csv", code=3)
+    )
+    clean(*here("show", f"pairs{EVIL}.csv", name, "--id", "id", code=1))
+    clean(*here("index", "create", folder, "--similarity", "0.8"))
+    clean(*here("index", "add", folder, name, "--id", "id"))
+    clean(*here("index", "query", folder, "--query-text", text))
+    clean(*here("index", "query", folder, "--query-text", text, "--distance", "1", code=2))
+    for command in ("stats", "check", "compact"):
+        clean(*here("index", command, folder))
+    clean(*here("index", "backup", folder, f"copy{EVIL}"))
+    clean(*here("index", "create", f"copy{EVIL}", "--distance", "3", code=3))
+    clean(*here("dedup", name, "-o", "b.jsonl", "--against", folder, "--id", "id"))
+
+
 @pytest.mark.parametrize("safe", [False, True])
 def test_tables_of_other_commands_are_safe_on_request(safe: bool, here: Here) -> None:
     records = [{"id": f"={i}", "text": "one two three four"} for i in range(2)]

@@ -9,6 +9,7 @@ import typer
 from neardup.cli import options as shared
 from neardup.cli.recipe_options import takes_recipe
 from neardup.cli.screen import echo
+from neardup.runtime.progress import shown
 
 if TYPE_CHECKING:
     from neardup.fingerprinting.document_frequencies import DocumentFrequencies
@@ -87,7 +88,7 @@ def _write(table: DocumentFrequencies, output: str) -> None:
     table.save(output)
     missed = f", counts up to {table.missed:,} too low" if table.missed else ""
     echo(
-        f"wrote     {output}: {len(table):,} features of {table.documents:,} documents{missed};"
-        f" digest {table.digest}",
+        f"wrote     {shown(output)}: {len(table):,} features of {table.documents:,} documents"
+        f"{missed}; digest {table.digest}",
         err=True,
     )

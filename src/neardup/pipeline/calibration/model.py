@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from neardup.runtime.progress import shown
+
 if TYPE_CHECKING:
     from neardup.pipeline.report import PairShown
 
@@ -174,8 +176,8 @@ class Calibration:
             f"{cost.option:<40} {cost.seconds:10,.1f} {cost.memory / 2**20:12,.0f}"
             for cost in self.costs
         ]
-        lines += ["", *(f"warning: {each}" for each in self.warnings)]
-        return "\n".join([*lines, *(f"use: {each}" for each in self.commands)])
+        lines += ["", *(f"warning: {shown(each)}" for each in self.warnings)]
+        return "\n".join([*lines, *(f"use: {shown(each)}" for each in self.commands)])
 
 
 _LEVELS = f"{'similarity':>10} {'in sample':>10} {'expected pairs':>16}   95% interval"

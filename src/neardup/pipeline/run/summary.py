@@ -280,15 +280,15 @@ class QuerySummary(Record):
         steps = ", ".join(f"{step} {taken:,.2f}" for step, taken in self.seconds.items())
         counts = ("queries", "empty", "matched", "hits", "cut", "rejected")
         lines = [f"{name:<12} {getattr(self, name):,}" for name in counts]
-        written = [f"{'seconds':<12} {steps}", f"{'output':<12} {self.output}"]
+        written = [f"{'seconds':<12} {steps}", f"{'output':<12} {shown(self.output)}"]
         return "\n".join([*lines, *written, *_told_lines(self)])
 
 
 def _found(what: str, run: PairsSummary | ClustersSummary) -> str:
     return (
         f"{what} within {run.distance} bits among {run.fingerprints:,} fingerprints in"
-        f" {run.seconds['total']:.2f} s (plan {run.plan})\nwrote {run.output}"
-        + "".join(f"\nwarning: {line}" for line in run.warnings)
+        f" {run.seconds['total']:.2f} s (plan {run.plan})\nwrote {shown(run.output)}"
+        + "".join(f"\nwarning: {shown(line)}" for line in run.warnings)
     )
 
 
@@ -302,8 +302,8 @@ def _lines(run: Summary | FingerprintSummary, *counts: str) -> str:
 
 def _told_lines(run: Told) -> list[str]:
     """What a summary says at its end: notes and warnings, the first few of each."""
-    told = [f"note      {x}" for x in _first(run.notes)]
-    return told + [f"warning   {x}" for x in _first(run.warnings)]
+    told = [f"note      {shown(x)}" for x in _first(run.notes)]
+    return told + [f"warning   {shown(x)}" for x in _first(run.warnings)]
 
 
 def _first(lines: list[str]) -> list[str]:

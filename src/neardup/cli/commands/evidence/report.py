@@ -64,11 +64,12 @@ def report(
     """
     shared.check_folder(tmp)
 
-    from neardup.cli.screen import progress
+    from neardup.cli.screen import echo, progress
     from neardup.documents import InputFormat, ReadOptions
     from neardup.pipeline import Inputs, Resources, report_files
     from neardup.pipeline.run.matching import Matching
     from neardup.runtime.memory import memory_bytes
+    from neardup.runtime.progress import shown as printable
 
     matching = Matching(similarity, distance, verify, measure, made, policy, keep)
     skip = shared.skip_errors(on_error, None)
@@ -83,4 +84,4 @@ def report(
     told = Inputs(inputs, InputFormat(format_name, delimiter, encoding))
     with progress() as shown:
         report_files(files, told, about, matching, read, resources, shown)
-    typer.echo(f"wrote {output}", err=True)
+    echo(f"wrote {printable(output)}", err=True)

@@ -70,6 +70,7 @@ def review(
     from neardup.documents import InputFormat, ReadOptions
     from neardup.pipeline.judgement.server import ReviewServer
     from neardup.pipeline.judgement.session import Review, Wanted
+    from neardup.runtime.progress import shown
 
     wanted = Wanted(answers, similarity, precision, measure, seed)
     read = ReadOptions(shared.text_fields(text), id_field, extract=extract)
@@ -85,9 +86,10 @@ def review(
             server.serve_forever()
         except KeyboardInterrupt:
             found = judged.status()
+            place = shown(answers)
             echo(
                 f"{found['yes']} duplicates, {found['no']} different, {found['unsure']} unsure are"
-                f" in {answers}; take them with dedup --decisions {answers}",
+                f" in {place}; take them with dedup --decisions {place}",
                 err=True,
             )
         finally:
