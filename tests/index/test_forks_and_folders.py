@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
 import sys
 import textwrap
-from typing import TYPE_CHECKING
+from pathlib import Path
+
+import pytest
 
 import neardup as nd
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def run(code: str, folder: Path) -> str:
@@ -120,3 +120,22 @@ def test_a_child_opens_the_index_that_its_parent_has_open(tmp_path: Path) -> Non
             assert list(view) == [(1, 5), (2, 6)]
     """
     run(code, tmp_path / "index")
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="the system has no smaps")
+def test_a_query_of_a_cold_file_does_not_read_ahead(tmp_path: Path) -> None:
+    """The maps are for random reads; "rr" among the flags of a map says so."""
+    with nd.DurableIndex.open(tmp_path / "index", distance=1) as index:
+        index.add(range(5000), range(5000))
+        index.compact()
+    with nd.DurableIndex.open(tmp_path / "index", readonly=True) as reader:
+        assert reader.query(77)
+        parts = Path("/proc/self/smaps").read_text().split("VmFlags:")
+        flags = [
+            after.partition("\n")[0].split()
+            for before, after in itertools.pairwise(parts)
+            if f"{tmp_path}/index/segment-" in before
+        ]
+        assert flags
+        assert all("rr" in each for each in flags)
+        assert reader.warm_up() > 0

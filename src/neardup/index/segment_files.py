@@ -124,6 +124,7 @@ class SegmentFile:
                 if self.nbytes < PREFIX.size:
                     raise damaged(path, f"it has {self.nbytes} bytes")
                 self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                self._advise("RANDOM")  # else one query of a cold file reads megabytes
         except FileNotFoundError:
             raise
         except OSError as error:
@@ -159,6 +160,15 @@ class SegmentFile:
             return np.empty(shape, kind)
         count = int(np.prod(shape))
         return np.frombuffer(self._map, kind, count, entry["offset"]).reshape(shape)
+
+    def fetch(self) -> None:
+        """Let the system read all of it ahead."""
+        self._advise("WILLNEED")
+
+    def _advise(self, how: str) -> None:
+        advice = getattr(mmap, f"MADV_{how}", None)
+        if advice is not None:  # not every system has it
+            self._map.madvise(advice)
 
     def ids(self) -> IdColumn:
         """The ids, with their hash table."""
@@ -200,7 +210,9 @@ class SegmentFile:
         """
         entries = self.header["arrays"]
         chosen = [name for name in entries if names is None or name in names]
+        self._advise("SEQUENTIAL")
         sums = _sums({name: self.array(name) for name in chosen if name not in self._broken})
+        self._advise("RANDOM")
         self._broken |= {name: crc != entries[name]["crc"] for name, crc in sums.items()}
         return [name for name in chosen if self._broken[name]]
 

@@ -31,6 +31,7 @@ from neardup.index.durable.environment import TornReadError
 from neardup.index.durable.manifest import Manifest
 from neardup.index.durable.store import remove_files
 from neardup.index.segment_files import damaged
+from neardup.runtime.memory import free_memory
 
 if TYPE_CHECKING:
     from neardup.index.durable.store import Reading, Store
@@ -141,6 +142,14 @@ class DurableBase(Writing):
             if not self.readonly:
                 self.commit()
             self._release()
+
+    def warm_up(self) -> float:
+        """As Index.warm_up; and let the system read the files, if they take half of free memory."""
+        files = [each.file for each in self._read().segments if isinstance(each, StoredRows)]
+        if 2 * sum(each.nbytes for each in files) < free_memory():
+            for file in files:
+                file.fetch()
+        return super().warm_up()
 
     def stats(self) -> dict[str, Any]:
         """Documents, settings, segments, bytes on disk, and counters since it was opened."""
