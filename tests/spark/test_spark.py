@@ -6,6 +6,7 @@ Sail runs in this process; Spark itself, which is slow to start, in one of its o
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -98,11 +99,11 @@ def decided(found: Any) -> list[tuple[Any, ...]]:
     return [(*(row[name] for name in names), row.get("via")) for row in rows]
 
 
-def decided_here(options: dict[str, Any]) -> list[tuple[Any, ...]]:
+def decided_here(options: dict[str, Any], documents: pa.Table = DOCUMENTS) -> list[tuple[Any, ...]]:
     """What one machine decides, in the same form."""
-    result = nd.dedup(DOCUMENTS, id="id", **options)
+    result = nd.dedup(documents, id="id", **options)
     assert len(result.duplicates), "nothing is dropped at all"
-    ids = DOCUMENTS["id"].to_pylist()
+    ids = documents["id"].to_pylist()
     dropped = {row["dropped"]: row for row in result.duplicates.to_pylist()}
     cluster = [ids[at] for at in result.cluster.tolist()]
     return [
@@ -183,6 +184,41 @@ def test_pieces_list_the_pairs_of_one_task(
     assert sorted(map(tuple, map(dict.values, alike))) == [
         (ids[x["left"]], ids[x["right"]], x["distance"], x["similarity"]) for x in wanted
     ]
+
+
+SKEWED: Final = int(os.environ.get("NEARDUP_SPARK_SKEW", "2000"))
+"""Documents of the tests of skew; `make spark-rounds` has a million."""
+
+
+def skewed(kind: str) -> pa.Table:
+    """Documents of which very many are equal, share a few words, or are one component."""
+    random = np.random.default_rng(3)
+    words = np.array([f"w{i}" for i in range(SKEWED)])
+    rows = words[random.integers(0, SKEWED, (SKEWED, 18))]
+    if kind == "equal":
+        rows[SKEWED // 100 :] = rows[0]
+    elif kind == "a key in 30%":
+        rows[random.random(SKEWED) < 0.3, 4:9] = rows[0, :5]
+        rows[-9:] = rows[:9]
+    else:
+        near = np.flatnonzero(random.random(SKEWED) < 0.1)
+        rows[near] = rows[0]
+        rows[near, random.integers(0, 18, len(near))] = words[random.integers(0, SKEWED, len(near))]
+    ids = [f"{i:09}" for i in range(SKEWED)]
+    return pa.table({"id": ids, "text": [" ".join(row) for row in rows]})
+
+
+@pytest.mark.parametrize("kind", ["equal", "a key in 30%", "a component of a tenth"])
+@pytest.mark.parametrize("policy", ["greedy", "components"])
+def test_skew_is_decided_as_on_one_machine(
+    session: Any, limited: Callable[[Limits], None], kind: str, policy: str
+) -> None:
+    scale = max(1, SKEWED // 10_000)
+    limited(Limits(edges=500 * scale, of_key=50 * scale, of_block=100 * scale, candidates=4))
+    documents = skewed(kind)
+    options: dict[str, Any] = {"similarity": 0.5, "policy": policy}
+    found = spark.dedup(session.createDataFrame(documents), parts=7, **options)
+    assert decided(found) == decided_here(options, documents)
 
 
 @pytest.mark.parametrize("store", ["features", "none", "text"])

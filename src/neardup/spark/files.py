@@ -44,7 +44,9 @@ if TYPE_CHECKING:
 
 __all__ = ["dedup_files", "settings_of"]
 
-MOST_PARTS: Final = 200
+BYTES_A_PART: Final = 1 << 25
+LEAST_PARTS: Final = 8
+MOST_PARTS: Final = 1 << 15
 
 
 def settings_of(matching: Matching) -> Settings:
@@ -106,7 +108,9 @@ def dedup_files(
         watch.begin("start")
         session = stack.enter_context(open_session(master))
         stack.enter_context(told())
-        engine = Engine(session, f"{folder}/work", _parts(master))
+        engine = Engine(
+            session, f"{folder}/work", _parts(master, sum(x.nbytes or 0 for x in sources))
+        )
         kinds = _kinds(outputs, matching)
         make_folders(folder, kinds)
         watch.begin("read")
@@ -186,11 +190,16 @@ def _staging(outputs: Outputs) -> Iterator[str]:
         yield folder
 
 
-def _parts(master: str) -> int:
-    """Partitions: two for each processor here, MOST_PARTS on a cluster."""
+def _bytes_of(sources: Sequence[Source]) -> int:
+    return sum(source.nbytes or 0 for source in sources)
+
+
+def _parts(master: str, nbytes: int) -> int:
+    """Partitions: of BYTES_A_PART of the inputs each; here two for each processor at least."""
     import os
 
-    return 2 * (os.cpu_count() or 1) if master.startswith(("sail", "local")) else MOST_PARTS
+    least = 2 * (os.cpu_count() or 1) if master.startswith(("sail", "local")) else LEAST_PARTS
+    return min(MOST_PARTS, max(least, -(-nbytes // BYTES_A_PART)))
 
 
 def _files_frame(session: Any, sources: Sequence[Source], parts: int) -> tuple[Any, int]:
@@ -278,7 +287,7 @@ def _summary(
         rejected=total["rejected"],
         empty=total["empty"],
         clusters=total["clusters"],
-        nbytes=sum(source.nbytes or 0 for source in sources),
+        nbytes=_bytes_of(sources),
         seconds=watch.stop(),
         outputs=([outputs.kept] if outputs.kept else []) + outputs.tables,
         settings=matching.settings(documents),

@@ -1,0 +1,194 @@
+"""Spark and Sail beside one machine: pairs of fingerprints, and documents at similarity 0.8.
+
+Fingerprints are random 64-bit numbers, 1 in 64 planted near another one; documents are 60 words of
+50,000, a third of them copies of earlier ones with up to 4 words changed. Every engine must find
+what one machine finds ("exact"). The clock runs from the input as Parquet to the counted result, in
+a session that has started, after a small run that warms the workers. "shuffled" and "tasks" are
+from Spark's event log; "peak" is the sum of the resident sizes of all processes that belong to the
+run, the Java one too. Larger sizes are run when they are asked for:
+
+    NEARDUP_BENCH_SPARK=large python bench/run.py spark --rounds 1
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.model import OURS, Measurement, Row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CASE = "spark"
+DISTANCE = 3
+PLANTED = 64
+MASTERS = ("here", "sail", "local[1]", "local[2]")
+MOST_ROUNDS = 1
+GIB = 2**30
+SETTINGS = """spark.driver.memory 4g
+spark.ui.enabled false
+spark.eventLog.enabled true
+spark.eventLog.dir file://{0}
+spark.eventLog.rolling.enabled false
+spark.eventLog.compress false
+"""
+
+
+def rows(quick: bool) -> list[Row]:
+    """Time, bytes and tasks of each engine at each size."""
+    is_large = os.environ.get("NEARDUP_BENCH_SPARK") == "large"
+    sizes = {"near": [1 << 14 if quick else 1 << 20], "alike": [1000 if quick else 10**5]}
+    if is_large:
+        sizes["near"].append(1 << 23)
+        sizes["alike"].append(10**6)
+    table = []
+    for function, counts in sizes.items():
+        for n in counts:
+            for master in MASTERS:
+                measured = Measurement.of(CASE, function, OURS, n=n, master=master)
+                name = f"{function}, n = {n:,}, {master}"
+                table.append(Row(name, measured, (), None, "lower", unit="s"))
+                for key, unit in (("shuffled_gb", "GB"), ("tasks", ""), ("peak_gib", "GiB")):
+                    row = Row(f"{name}: {key}", measured, (), None, "lower", key, unit)
+                    table.append(row)
+    return table
+
+
+def near(n: int, master: str) -> dict[str, Any]:
+    """Seconds for all pairs within DISTANCE bits of n fingerprints."""
+    import numpy as np
+    import pyarrow as pa
+
+    random = np.random.default_rng(11)
+    words = random.integers(0, 2**64, n, dtype=np.uint64)
+    left, right = random.integers(0, n, (2, n // PLANTED))
+    flipped = words[left]
+    for _ in range(DISTANCE):
+        flipped ^= np.uint64(1) << random.integers(0, 64, len(flipped)).astype(np.uint64)
+    words[right] = flipped
+    table = pa.table({"id": np.arange(n), "fingerprint": words.view(np.int64)})
+
+    def here(table: Any) -> int:
+        import neardup as nd
+
+        return len(nd.pairs(table["fingerprint"].to_numpy().view(np.uint64), DISTANCE))
+
+    def there(frame: Any) -> int:
+        from neardup import spark
+
+        return int(spark.pairs(frame, DISTANCE, parts=8).count())
+
+    return _measured(table, master, here, there)
+
+
+def alike(n: int, master: str) -> dict[str, Any]:
+    """Seconds to decide about n documents at similarity 0.8."""
+    import numpy as np
+    import pyarrow as pa
+
+    random = np.random.default_rng(5)
+    words = np.array([f"{x:x}" for x in random.integers(0, 2**32, 50_000)])
+    chosen = random.integers(0, len(words), (n, 60))
+    for row in np.flatnonzero(random.random(n) < 1 / 3)[1:]:
+        chosen[row] = chosen[random.integers(0, row)]
+        chosen[row, random.integers(0, 60, random.integers(0, 5))] = random.integers(0, 50_000)
+    texts = [" ".join(words[row]) for row in chosen]
+    table = pa.table({"id": np.arange(n), "text": texts})
+
+    def here(table: Any) -> int:
+        import neardup as nd
+
+        return int(nd.dedup(table, id="id", similarity=0.8).kept.sum())
+
+    def there(frame: Any) -> int:
+        from neardup import spark
+
+        return int(spark.dedup(frame, similarity=0.8, parts=8).where("kept").count())
+
+    return _measured(table, master, here, there)
+
+
+def _measured(table: Any, master: str, here: Any, there: Any) -> dict[str, Any]:
+    import pyarrow.parquet as pq
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        pq.write_table(table, folder / "in.parquet", row_group_size=1 << 17)
+        pq.write_table(table.slice(0, 1000), folder / "first.parquet")
+        wanted = here(table)  # also compiles what is not compiled
+        if master == "here":
+            with _peak() as peak:
+                begin = time.perf_counter()
+                found = here(pq.read_table(folder / "in.parquet"))
+                seconds = time.perf_counter() - begin
+            told = {}
+        else:
+            with _session(master, folder) as session, _peak() as peak:
+                there(session.read.parquet(str(folder / "first.parquet")))
+                before = _told(folder)
+                begin = time.perf_counter()
+                found = there(session.read.parquet(str(folder / "in.parquet")))
+                seconds = time.perf_counter() - begin
+            told = {key: value - before.get(key, 0) for key, value in _told(folder).items()}
+    return {"value": seconds, "exact": found == wanted, "peak_gib": peak[0] / GIB} | told
+
+
+@contextmanager
+def _session(master: str, folder: Path) -> Iterator[Any]:
+    from neardup import spark
+
+    (folder / "conf").mkdir()
+    (folder / "events").mkdir()
+    settings = SETTINGS.format(folder / "events")
+    (folder / "conf" / "spark-defaults.conf").write_text(settings, "utf-8")
+    os.environ["SPARK_CONF_DIR"] = str(folder / "conf")
+    with spark.open_session(master) as session:
+        yield session
+
+
+def _told(folder: Path) -> dict[str, float]:
+    """Tasks and bytes shuffled until now, of Spark's event log; nothing where there is none."""
+    tasks = nbytes = 0
+    for file in (folder / "events").glob("*"):
+        for line in file.read_text("utf-8").splitlines():
+            if '"SparkListenerTaskEnd"' in line:
+                metrics = json.loads(line).get("Task Metrics") or {}
+                tasks += 1
+                nbytes += metrics.get("Shuffle Write Metrics", {}).get("Shuffle Bytes Written", 0)
+    return {"tasks": tasks, "shuffled_gb": nbytes / 1e9} if tasks else {}
+
+
+@contextmanager
+def _peak() -> Iterator[list[int]]:
+    """The greatest sum of the resident bytes of this process and all below it."""
+    found, stop = [0], threading.Event()
+
+    def watch() -> None:
+        while not stop.wait(0.2):
+            found[0] = max(found[0], _resident(os.getpid()))
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield found
+    finally:
+        stop.set()
+        watcher.join()
+
+
+def _resident(process: int) -> int:
+    try:
+        status = Path(f"/proc/{process}/statm").read_text()
+        tasks = Path(f"/proc/{process}/task")
+        below = [x for task in tasks.iterdir() for x in (task / "children").read_text().split()]
+    except OSError:
+        return 0
+    own = int(status.split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return own + sum(_resident(int(child)) for child in below)
