@@ -49,7 +49,7 @@ class Run:
         decides = [["--similarity", "0.6"], ["--distance", "3"], ["--distance=9", "--verify=0.6"]]
         asked = [*rng.choice(decides), "--ngram", "1", "--workers", rng.choice("12")]
         if self.updates:
-            self._make_index(rng, by_features="--distance" not in asked)
+            self._make_index(rng, asked)
             asked += ["--against", "seen.index", "--update"]
         elif rng.random() < 0.3:
             asked += ["--policy", "components"]
@@ -88,12 +88,16 @@ class Run:
             packed.write(b"".join(lines[cut:]))
         return ["one.jsonl", "two.jsonl.gz"]
 
-    def _make_index(self, rng: Random, *, by_features: bool) -> None:
+    def _make_index(self, rng: Random, decides: list[str]) -> None:
+        by_features = "--distance" not in decides
         kinds = ["features", "text"] if by_features else ["features", "text", "none"]
         store, recipe = rng.choice(kinds), nd.Recipe(ngram=1)
         texts = [self._text(rng) + " a" for _ in range(rng.randrange(5))]
         index = self.folder / "seen.index"
-        with nd.DurableIndex.create(index, distance=9, recipe=recipe, store=store) as made:
+        made_for: dict[str, Any] = {"distance": 9, "store": store}
+        if "0.6" in decides and rng.random() < 0.5:
+            made_for = {"similarity": 0.6}
+        with nd.DurableIndex.create(index, recipe=recipe, **made_for) as made:
             made.add([f"m{i}" for i in range(len(texts))], texts)
 
     def copy(self, folder: Path) -> Run:
@@ -174,7 +178,12 @@ class Run:
         }
         if self.updates:
             with nd.DurableIndex.open(self.folder / "seen.index", readonly=True) as index:
-                told["index"] = list(index), index.check()
+                rows = [
+                    (name, index.number(name))
+                    for ids, *_ in index.documents()
+                    for name in ids.to_pylist()
+                ]
+                told["index"] = rows, index.check()
         return told
 
 
