@@ -170,7 +170,7 @@ class Run:
         """
         names = [path for path in self.folder.rglob("*") if path.is_file()]
         if not self.resumes or self.is_copy:
-            names = [path for path in names if not LEFT.fullmatch(path.name)]
+            names = [path for path in names if not any(map(LEFT.fullmatch, path.parts))]
         told: dict[str, Any] = {
             str(path.relative_to(self.folder)): path.read_bytes()
             for path in names
