@@ -133,7 +133,7 @@ class RunFolder:
             return None
         with contextlib.closing(AppendFile(self.path / GROUPING)) as file:
             file.check(0, self._grouped)
-            return decision_of(file.array(np.uint8))
+            return decision_of(file.array(np.uint8)[: self._grouped["nbytes"]])
 
     def note_aside(self, paths: list[str]) -> None:
         """Write down what a killed run would leave beside its outputs."""
