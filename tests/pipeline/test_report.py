@@ -171,3 +171,48 @@ def test_lines_of_megabytes_are_cut(tmp_path: Path) -> None:
     result = nd.dedup(texts, recipe=UNIGRAMS, similarity=0.6)
     result.report(tmp_path / "r.html")
     assert (tmp_path / "r.html").stat().st_size < 200_000
+
+
+@settings(max_examples=12, deadline=None)
+@given(old=TEXTS, new=TEXTS, store=st.sampled_from(["features", "text"]))
+def test_beside_an_index_its_documents_come_before_and_are_not_counted(
+    old: list[str], new: list[str], store: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("against")
+    known = [text for text in old if text.split()]
+    with nd.DurableIndex.open(folder / "i", distance=3, recipe=UNIGRAMS, store=store) as index:
+        if known:
+            index.add([f"k{i}" for i in range(len(known))], known)
+        index.commit()
+    docs, page = write(folder / "new.jsonl", new), folder / "r.html"
+    result = nd.dedup(
+        docs, folder / "out.jsonl", similarity=0.55, recipe=UNIGRAMS, id="id",
+        against=folder / "i", report=page,
+    )  # fmt: skip
+    found = numbers(page)
+    kept = int(result.kept.sum())
+    assert (found["read"], found["kept"]) == (len(new), kept)
+    assert dict(map(tuple, found["thresholds"]))[0.55] == kept
+    best = [
+        max((jaccard(text, earlier) for earlier in [*known, *new[:i]]), default=0.0)
+        for i, text in enumerate(new)
+    ]
+    for at, count in found["earlier_match"]:
+        assert count == sum(score >= at for score in best)
+
+
+def test_the_report_beside_an_index_shows_its_texts_where_it_keeps_them(tmp_path: Path) -> None:
+    with nd.DurableIndex.open(
+        tmp_path / "i", distance=3, recipe=nd.Recipe(), store="text"
+    ) as index:
+        index.add(["known"], [NEWS[0]])
+        index.commit()
+    docs, page = write(tmp_path / "new.jsonl", NEWS[1:3]), tmp_path / "r.html"
+    options: dict[str, Any] = {"id": "id", "against": tmp_path / "i", "report": page}
+    nd.dedup(docs, tmp_path / "out.jsonl", similarity=0.6, **options)
+    shown = page.read_text()
+    assert "<bdi>the index</bdi>" in shown
+    assert "<bdi>known</bdi>" in shown
+    assert "<del> rain</del>" in shown
+    with pytest.raises(UsageError, match="beside an index needs the similarity"):
+        nd.dedup(docs, tmp_path / "out.jsonl", distance=3, **options)

@@ -214,11 +214,11 @@ def dedup_files(
         UsageError, DataError, FileError: As `dedup`.
     """
     matching.check_plan(resources.plan)
-    check_report(outputs.report, matching, read, against)
+    check_report(outputs.report, matching, read, against, resources)
     shown = progress or Quiet()
     watch = Stopwatch(shown)
     with ExitStack() as stack:
-        known = _index_of(stack, against, matching, read, resources)
+        known = _index_of(stack, against, matching, read, resources, outputs)
         sources = open_inputs(stack, paths, resources, format_name)
         asked = [outputs.kept, outputs.duplicates, outputs.clusters, outputs.rejects]
         folder = None
@@ -264,7 +264,7 @@ def dedup_files(
         write_result_tables(table, grouping, collection.addresses, outputs, written)
         write_report(
             Decided(collection, values, grouping, matching, rejects.count, read.within),
-            outputs.report, partial(_texts_at, sources, read), written,
+            outputs.report, partial(_texts_at, sources, read, known, grouping), written,
         )  # fmt: skip
         if last is not None and last.first is None:
             last.save(grouping, folder)
@@ -286,10 +286,17 @@ def dedup_files(
     return DedupResult(grouping.kept, grouping.label, table, summary, origin)
 
 
-def _texts_at(sources: Sequence[Source], read: ReadOptions, rows: set[int]) -> dict[int, str]:
+def _texts_at(
+    sources: Sequence[Source],
+    read: ReadOptions,
+    known: ReferenceIndex | None,
+    grouping: Grouping,
+    rows: set[int],
+) -> dict[int, str]:
     from neardup.pipeline.evidence.pairs import texts_at  # a run without a report needs none
+    from neardup.pipeline.evidence.references import texts_beside
 
-    return texts_at(sources, read, rows)
+    return texts_beside(partial(texts_at, sources, read), known, grouping)(rows)
 
 
 def _index_of(
@@ -298,6 +305,7 @@ def _index_of(
     matching: Matching,
     read: ReadOptions,
     resources: Resources,
+    outputs: Outputs,
 ) -> ReferenceIndex | None:
     """The index that the run is compared with, closed with the stack; answers are checked."""
     check_decisions(matching, against)
@@ -305,6 +313,11 @@ def _index_of(
         return None
     known = ReferenceIndex(against, matching, read, resources.workers)
     stack.callback(known.close)
+    if outputs.report is not None and known.is_similar:
+        raise UsageError(
+            f"{against.folder} is by similarity, and the report needs an index of fingerprints with"
+            " --store features or text: leave out --report"
+        )
     return known
 
 

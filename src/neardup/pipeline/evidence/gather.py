@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from neardup.errors import UsageError
 from neardup.pipeline.evidence.clusters import Clusters, Measured
 from neardup.pipeline.evidence.levels import Levels, curve, find_levels, lowest_threshold
 from neardup.pipeline.evidence.pairs import PairMaker
+from neardup.pipeline.evidence.references import addresses_of, beside_references
 from neardup.pipeline.report import ClusterGroup, ClusterShown, Matrix, PairShown, Report
 
 if TYPE_CHECKING:
@@ -45,17 +45,16 @@ def gather(
         texts_of: Gives the texts of documents, by their numbers.
 
     Raises:
-        UsageError: If the report cannot begin at the threshold asked for, or the run compared its
-            documents with those of an index.
+        UsageError: If the report cannot begin at the threshold asked for.
     """
-    grouping, matching = run.grouping, run.matching
-    if grouping.references is not None:
-        raise UsageError("the report does not show documents of an index: leave out against")
+    own, matching = len(run.values), run.matching
+    run = beside_references(run)
+    grouping, known = run.grouping, np.arange(own, len(run.values))
     sets = run.collection.sets(run.values)
-    order = run.collection.order(len(run.values))
+    order = np.concatenate([known, run.collection.order(own)])
     lowest = lowest_threshold(matching, options.lowest)
-    levels = find_levels(sets, order, grouping, matching, run.collection.workers, lowest)
-    clusters = Clusters(grouping, levels)
+    found = find_levels(sets, order, grouping, matching, run.collection.workers, lowest)
+    clusters, levels = Clusters(grouping, found), found.first(own)
     measured = {
         title: [clusters.measure(int(at), sets, matching.measure) for at in chosen]
         for title, chosen in clusters.chosen(CLUSTERS_SHOWN, options.seed).items()
@@ -63,25 +62,25 @@ def gather(
     borders = _dropped_border(levels, run), _kept_border(levels, grouping)
     links = [(*each.pair, each.weakest) for group in measured.values() for each in group]
     rows = {row for pair in (*borders[0], *borders[1], *links) for row in pair[:2]}
-    maker = PairMaker(run.collection, run.values, texts_of(rows))
+    maker = PairMaker(run.collection, run.values, texts_of(rows), addresses_of(run, own))
     groups = tuple(
         ClusterGroup(title, tuple(_shown(each, maker) for each in group))
         for title, group in measured.items()
     )
     dropped_border, kept_border = (tuple(maker.pair(*pair) for pair in side) for side in borders)
     matrix = _matrix(run)
-    dropped, sizes = ~grouping.kept, np.diff(sets.offsets)
-    same = (levels.similarity >= 1) & (sizes == sizes[grouping.kept_by])
+    dropped, sizes = ~grouping.kept[:own], np.diff(sets.offsets)
+    same = (levels.similarity >= 1) & (sizes[:own] == sizes[grouping.kept_by[:own]])
     equal = int((dropped & same).sum())
     nbytes = run.collection.text_bytes()
     pairs = [*dropped_border, *(each.pair for group in groups for each in group.clusters)]
     return Report(
         read=dropped.size + run.rejected,
-        kept=int(grouping.kept.sum()),
+        kept=own - int(dropped.sum()),
         equal=equal,
         near=int(dropped.sum()) - equal,
         rejected=run.rejected,
-        empty=int((sizes == 0).sum()),
+        empty=int((sizes[:own] == 0).sum()),
         clusters=int(clusters.names.size),
         text_bytes=(int(nbytes.sum()), int(nbytes[dropped].sum())),
         threshold=levels.threshold,
@@ -130,7 +129,8 @@ def _kept_border(levels: Levels, grouping: Grouping) -> list[tuple[int, int, flo
     if not levels.joined:
         return []
     score = levels.score
-    kept = np.flatnonzero(grouping.kept & (score > 0) & (score < levels.threshold))
+    kept = grouping.kept[: score.size] & (score > 0) & (score < levels.threshold)
+    kept = np.flatnonzero(kept)
     pairs: dict[int, tuple[int, int, float]] = {}
     for row in kept[np.argsort(-score[kept], kind="stable")].tolist():
         earlier = int(levels.nearest[row])
@@ -148,6 +148,10 @@ def _matrix(run: Decided) -> Matrix | None:
     if numbers is None:
         numbers, names = run.collection.addresses.sources()
         field = "inputs"
+    if run.grouping.references is not None:
+        known = run.grouping.kept_by.size - numbers.size
+        numbers = np.concatenate([numbers, np.full(known, len(names))])
+        names = [*names, "the index"]
     sizes = np.bincount(numbers, minlength=len(names))
     if np.count_nonzero(sizes) < 2:
         return None

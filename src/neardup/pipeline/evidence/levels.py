@@ -52,6 +52,11 @@ class Levels:
     work: Work
     joined: bool
 
+    def first(self, count: int) -> Levels:
+        """Those of the first documents."""
+        cut = {name: getattr(self, name)[:count] for name in ("nearest", "score", "similarity")}
+        return replace(self, level=self.level[:count], **cut)
+
 
 def lowest_threshold(matching: Matching, asked: float | None) -> float:
     """Where the report's thresholds begin.

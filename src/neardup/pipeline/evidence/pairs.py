@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from neardup.documents import Batch, ReadOptions, Source
+    from neardup.documents.addresses import Addresses, ReferenceAddresses
     from neardup.fingerprinting.recipe import Recipe
     from neardup.pipeline.run.collection import Collection
 
@@ -39,15 +40,23 @@ class PairMaker:
         collection: With addresses and features, after `finish`.
         values: Their fingerprints.
         texts: Their texts, by number, as far as they are shown.
+        addresses: Theirs; the collection's unless given.
     """
 
-    def __init__(self, collection: Collection, values: Any, texts: Mapping[int, str]) -> None:
+    def __init__(
+        self,
+        collection: Collection,
+        values: Any,
+        texts: Mapping[int, str],
+        addresses: Addresses | ReferenceAddresses | None = None,
+    ) -> None:
         """Take what measures them."""
         self._collection, self._codes, self._texts = collection, np.ma.getdata(values), texts
+        self._addresses = addresses or collection.addresses
 
     def name(self, row: int) -> str:
         """The id or address of a document, cut."""
-        return str(self._collection.addresses.of(np.array([row]))[0].as_py())[:MOST_OF_A_NAME]
+        return str(self._addresses.of(np.array([row]))[0].as_py())[:MOST_OF_A_NAME]
 
     def pair(self, earlier: int, later: int, similarity: float) -> PairShown:
         """Two documents by their numbers."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from neardup.pipeline.run.against import Against
     from neardup.pipeline.run.matching import Matching
     from neardup.pipeline.run.outputs import ReportOptions
+    from neardup.pipeline.run.resources import Resources
 
 __all__ = ["check_report", "with_source", "write_report"]
 
@@ -24,17 +25,23 @@ def check_report(
     matching: Matching,
     read: ReadOptions,
     against: Against | None = None,
+    resources: Resources | None = None,
 ) -> None:
     """Refuse now what could not be reported after hours.
 
     Raises:
-        UsageError: For a run against an index, two fields of sources, or thresholds that begin
-            above the run's own.
+        UsageError: For a run by distance, or one that can be resumed, against an index, two fields
+            of sources, or thresholds that begin above the run's own.
     """
     if options is None:
         return
-    if against is not None:
-        raise UsageError("the report does not show documents of an index: leave out against")
+    if against is not None and not matching.by_features:
+        raise UsageError(
+            "the report beside an index needs the similarity: use similarity, or distance with"
+            " verify, or leave out against"
+        )
+    if against is not None and resources is not None and resources.resume is not None:
+        raise UsageError("the report beside an index cannot be resumed: leave out resume or report")
     if options.source is not None and read.within not in {None, options.source}:
         raise UsageError(
             f"source is {options.source!r} and within {read.within!r}: the report counts by within"

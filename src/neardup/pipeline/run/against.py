@@ -182,8 +182,15 @@ class ReferenceIndex:
         rows = np.flatnonzero(kept_by >= n)
         named, places = np.unique(kept_by[rows] - n, return_inverse=True)
         kept_by[rows] = n + places
-        chosen = pa.concat_arrays(ids).take(pa.array(named)) if ids else pa.array([], pa.string())
-        return Grouping(kept_by, kept_by, similarity, References(chosen, theirs[named]))
+        every = pa.concat_arrays(ids) if ids else pa.array([], pa.string())
+        chosen = References(every.take(pa.array(named)), theirs[named], named, every)
+        return Grouping(kept_by, kept_by, similarity, chosen)
+
+    def texts(self, ids: list[str]) -> list[str | None]:
+        """The texts of some of its documents; None where it does not keep them."""
+        if self.index.store != "text" or not ids:
+            return [None] * len(ids)
+        return list(self.index.contents(ids))
 
     def documents(self) -> Iterator[tuple[Any, Any, Any]]:
         """Some documents at a time, from the first: ids, fingerprints, and features if kept."""

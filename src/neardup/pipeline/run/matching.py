@@ -213,10 +213,14 @@ class References:
     Args:
         ids: Arrow array (m,).
         codes: uint64 (m, w): their fingerprints.
+        places: int64 (m,): their numbers among all documents of the index, if those took part.
+        every: Arrow array: the ids of all documents of the index, if those took part.
     """
 
     ids: Any
     codes: Codes
+    places: Any = None
+    every: Any = None
 
 
 @dataclass(frozen=True, slots=True)
