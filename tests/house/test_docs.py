@@ -13,7 +13,7 @@ import pytest
 
 import neardup as nd
 from commands import Here
-from suite import JIT, ROOT, TESTS
+from suite import ROOT, TESTS
 
 if TYPE_CHECKING:
     from pathlib import Path

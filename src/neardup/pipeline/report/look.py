@@ -76,7 +76,7 @@ th{text-align:left;font-weight:600;color:var(--soft);white-space:nowrap}
 th button{all:unset;cursor:pointer;text-decoration:underline dotted}
 th button:focus-visible{outline:3px solid var(--link)}
 th,td{padding:.28rem .7rem .28rem 0;border-bottom:1px solid var(--rule);vertical-align:top}
-td{overflow-wrap:anywhere;min-width:4.5rem}
+td{overflow-wrap:anywhere;min-width:4.5rem}td:has(bdi){min-width:9rem}
 .n{font-variant-numeric:tabular-nums;white-space:nowrap;overflow-wrap:normal}
 bdi,dd,p,li{unicode-bidi:isolate}
 .pair{border:1px solid var(--rule);border-radius:6px;margin:.5rem 0;padding:0 .8rem}
