@@ -67,6 +67,7 @@ class Probe(NamedTuple):
     size: int  # its features
     smallest: int  # no document of fewer features is similar to it
     largest: int  # nor one of more
+    most_apart: int  # nor one that differs in more features
     sketch: Any  # uint64, folded
     first: int  # its keys are those from `first` on
     last: int  # to last - 1

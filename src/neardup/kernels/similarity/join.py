@@ -68,7 +68,10 @@ def _probe(x: int, j: int, sets: Sets, condition: Condition, keys: Keys, walk: W
     begin, end = sets.offsets[x], sets.offsets[x + 1]
     folded = sketch(sets.features, begin, end, walk.sketches, x)
     smallest, largest = sizes_near(end - begin, condition)
-    return Probe(x, end - begin, smallest, largest, folded, keys.offsets[j], keys.offsets[j + 1])
+    # Of all sizes the largest may differ most; rounding up makes a difference of two at most.
+    size = end - begin
+    apart = size + largest - 2 * needed_overlap(size, largest, condition) + 2
+    return Probe(x, size, smallest, largest, apart, folded, keys.offsets[j], keys.offsets[j + 1])
 
 
 @inner

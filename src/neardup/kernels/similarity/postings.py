@@ -141,11 +141,14 @@ def is_near(rows: Any, at: int, probe: Probe, before: int, condition: Condition)
 
     `before` features of the probe are before the key.
     """
+    theirs = np.uint64(rows[at, LOW]) | np.uint64(rows[at, HIGH]) << np.uint64(32)
+    apart = popcount(probe.sketch ^ theirs)
+    if apart > probe.most_apart:
+        return False
     other = link(rows, at, SIZE)
     needed = needed_overlap(probe.size, other, condition)
-    theirs = np.uint64(rows[at, LOW]) | np.uint64(rows[at, HIGH]) << np.uint64(32)
     return (
-        popcount(probe.sketch ^ theirs) <= probe.size + other - 2 * needed
+        apart <= probe.size + other - 2 * needed
         and np.int64(rows[at, BEFORE]) <= other - needed
         and before <= probe.size - needed
     )

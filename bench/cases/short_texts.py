@@ -1,0 +1,169 @@
+"""Short texts by runs of characters: few features, all of them common, so no key is rare.
+
+A text has 3 to 12 words, drawn with a frequency of 1 / rank from 20,000 words that are made of
+syllables; so runs of characters are as unevenly frequent as in a language. One in ten is an earlier
+text with one letter changed. "value" is processor seconds of the whole deduplication, on all
+threads, tokenising included, so that other programs on the machine matter little; "seconds" is wall
+time, "matching" the processor seconds of the search alone, "kept" what is left. Peers take the
+first `PEER_TEXTS`, time is per million texts on both sides; they estimate similarities, and keep
+others: "recall" is the share of the texts that an exact search drops that the peer drops too.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from harness.model import OURS, Measurement, Row
+
+CASE = "short_texts"
+MOST_ROUNDS = 1
+WORDS = 20_000
+PEER_TEXTS = 20_000
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+PERMUTATIONS = 128
+
+
+def rows(quick: bool) -> list[Row]:
+    """Seconds for a million texts, by number, characters and similarity."""
+    sizes = [20_000] if quick else [100_000, 200_000, 1_000_000]
+    points = [(n, 3, 0.8) for n in sizes]
+    if not quick:
+        points += [(200_000, chars, 0.8) for chars in (4, 5)]
+        points += [(200_000, 3, similarity) for similarity in (0.3, 0.5, 0.7, 0.9)]
+    table = []
+    for n, chars, similarity in points:
+        options: dict[str, Any] = {"chars": chars, "similarity": similarity}
+        mine = Measurement.of(CASE, "ours", OURS, n=n, **options)
+        few = {"n": min(n, PEER_TEXTS), **options}
+        peers = tuple(
+            Measurement.of(CASE, name, name, **few)
+            for name in ("datasketch", "rensa")
+            if n == sizes[0]
+        )
+        name = f"{n:,} short texts, chars {chars}, similarity {similarity}"
+        table.append(Row(f"{name}, a million", mine, peers, None, "lower", unit="cpu s"))
+        table.append(Row(f"{name}, matching", mine, (), None, "lower", "matching", "cpu s"))
+    return table
+
+
+def make(n: int) -> list[str]:
+    """The same texts each time; the first of many are those of fewer."""
+    import numpy as np
+
+    draw = np.random.default_rng(9)
+    syllables = ["".join(draw.choice(list(LETTERS), draw.integers(1, 4))) for _ in range(400)]
+    common = (draw.random((WORDS, 4)) ** 2 * len(syllables)).astype(int)
+    lengths = draw.integers(1, 5, WORDS)
+    words = [
+        "".join(syllables[i] for i in row[:length])
+        for row, length in zip(common.tolist(), lengths.tolist(), strict=True)
+    ]
+    ranks = np.floor(np.exp(draw.random((n, 12)) * np.log(WORDS))).astype(int)
+    counts, near, place = draw.integers(3, 13, n), draw.random(n) < 0.1, draw.random((n, 2))
+    texts: list[str] = []
+    for i in range(n):
+        if i and near[i]:
+            text = texts[int(place[i, 0] * i)]
+            at = int(place[i, 1] * len(text))
+            texts.append(text[:at] + LETTERS[i % 26] + text[at + 1 :])
+        else:
+            texts.append(" ".join(words[rank - 1] for rank in ranks[i, : counts[i]].tolist()))
+    return texts
+
+
+def ours(n: int, chars: int, similarity: float) -> dict[str, Any]:
+    """`similar_greedy` on the features of the texts; a small run compiles."""
+    import numpy as np
+
+    import neardup as nd
+    from neardup.fingerprinting.feature_sets import feature_sets
+    from neardup.similarity.feature_sets import FeatureSets, Match
+    from neardup.similarity.join import similar_greedy
+
+    recipe, texts = nd.Recipe(tokens="chars", ngram=chars), make(n)
+    for part in (texts[:100], texts):
+        begun, wall = time.process_time(), time.perf_counter()
+        features, offsets = feature_sets(part, recipe)
+        made = time.process_time()
+        sets = FeatureSets(features, offsets, np.zeros((len(part), 1), np.uint64))
+        kept = similar_greedy(sets, np.arange(len(part)), Match(similarity))[0]
+        done, wall = time.process_time(), time.perf_counter() - wall
+    return {
+        "value": (done - begun) / n * 1e6,
+        "matching": done - made,
+        "seconds": wall,
+        "kept": int((kept == np.arange(n)).sum()),
+    }
+
+
+def shingles(text: str, chars: int) -> set[str]:
+    return {text[i : i + chars] for i in range(max(1, len(text) - chars + 1))}
+
+
+def dropped_exactly(texts: list[str], chars: int, similarity: float) -> list[bool]:
+    """A plain greedy search: an inverted index, and the overlaps counted."""
+    index: dict[str, list[int]] = {}
+    sizes, dropped = [], []
+    for row, text in enumerate(texts):
+        features = shingles(text, chars)
+        shared: dict[int, int] = {}
+        for feature in features:
+            for other in index.get(feature, ()):
+                shared[other] = shared.get(other, 0) + 1
+        sizes.append(len(features))
+        dropped.append(
+            any(
+                count >= similarity * (len(features) + sizes[other] - count)
+                for other, count in shared.items()
+            )
+        )
+        if not dropped[-1]:
+            for feature in features:
+                index.setdefault(feature, []).append(row)
+    return dropped
+
+
+def outcome(
+    dropped: list[bool], texts: list[str], chars: int, similarity: float, seconds: float
+) -> dict[str, Any]:
+    few = min(len(texts), 3_000)
+    exact = dropped_exactly(texts[:few], chars, similarity)
+    found = sum(a and b for a, b in zip(exact, dropped, strict=False))
+    return {
+        "value": seconds / len(texts) * 1e6,
+        "recall": found / max(1, sum(exact)),
+        "kept": len(dropped) - sum(dropped),
+    }
+
+
+def datasketch(n: int, chars: int, similarity: float) -> dict[str, Any]:
+    from datasketch import MinHash, MinHashLSH
+
+    texts = make(n)
+    begun = time.process_time()
+    index = MinHashLSH(threshold=similarity, num_perm=PERMUTATIONS)
+    features = ([each.encode() for each in shingles(text, chars)] for text in texts)
+    sketches: list[MinHash] = []
+    dropped = []
+    for row, sketch in enumerate(MinHash.generator(features, num_perm=PERMUTATIONS)):
+        near = index.query(sketch)
+        dropped.append(any(sketch.jaccard(sketches[other]) >= similarity for other in near))
+        sketches.append(sketch)
+        if not dropped[-1]:
+            index.insert(row, sketch, check_duplication=False)
+    return outcome(dropped, texts, chars, similarity, time.process_time() - begun)
+
+
+def rensa(n: int, chars: int, similarity: float) -> dict[str, Any]:
+    from rensa import RMinHash, RMinHashDeduplicator
+
+    texts = make(n)
+    begun = time.process_time()
+    deduplicator = RMinHashDeduplicator(
+        threshold=similarity, num_perm=PERMUTATIONS, use_lsh=True, num_bands=32
+    )
+    features = (sorted(shingles(text, chars)) for text in texts)
+    sketches = RMinHash.from_token_sets(features, PERMUTATIONS, 42)
+    dropped = [not deduplicator.add_pair(str(row), sketch) for row, sketch in enumerate(sketches)]
+    return outcome(dropped, texts, chars, similarity, time.process_time() - begun)
