@@ -30,8 +30,10 @@ from neardup.index.base import writing as base_writing
 from neardup.index.durable.commits import follower as durable_follower
 from neardup.index.durable.similar import index as durable_similar
 from neardup.index.segment_files import SegmentFile
+from neardup.index.similar import related as similar_related
 from neardup.index.similar import segment as similar_segment
 from neardup.index.similar import tail as similar_tail
+from neardup.kernels.index import related as related_kernels
 from suite import JIT, needs_jit
 
 if TYPE_CHECKING:
@@ -66,6 +68,9 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(base_writing, "SMALL_BATCH", 6)
     monkeypatch.setattr(durable_follower, "SMALL_RECORD", 6)
     monkeypatch.setattr(durable_similar, "CHECKPOINT_ROWS", 40)
+    monkeypatch.setattr(similar_related, "SCANS", 1)
+    monkeypatch.setattr(similar_related, "SHORT_LIST", 4)
+    monkeypatch.setattr(related_kernels, "FIRST_LOOK", 3)
 
 
 def table_rows(table: pa.Table) -> list[tuple[Any, ...]]:
@@ -86,7 +91,13 @@ def agree(index: Any, oracle: naive.SimilarIndex, queries: list[set[int]], least
     assert table_rows(limited) == [(row, *hits[0]) for row, hits in enumerate(want) if hits]
     cut = sum(max(0, len(hits) - 1) for hits in want)
     assert limited.schema.metadata[b"cut"] == str(cut).encode()
-    assert index.nearest(given_queries[0], 4) == oracle.query(queries[0], 0.0)[:4]
+    best = [oracle.query(query, 0.0)[:4] for query in queries]
+    assert index.nearest(given_queries[0], 4) == best[0]
+    nearest = table_rows(index.nearest_batch(given_queries, 4))
+    assert nearest == [(row, *hit) for row, hits in enumerate(best) for hit in hits]
+    cosine = naive.SimilarIndex("cosine")
+    cosine.stored = oracle.stored
+    assert index.nearest(given_queries[0], 4, by="cosine") == cosine.query(queries[0], 0.0)[:4]
     assert len(index) == len(oracle.stored)
     stored = [(identity, sorted(features)) for identity, (features, _) in oracle.stored.items()]
     assert [(identity, features.tolist()) for identity, features in index] == stored

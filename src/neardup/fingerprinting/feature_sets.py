@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.errors import UsageError
+from neardup.features.frequencies import table_of
 from neardup.features.hashes import find_hash
 from neardup.features.text import TextBlock, text_array, text_blocks
 from neardup.fingerprinting.fingerprints import fingerprint_block
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from neardup.fingerprinting.recipe import Recipe
     from neardup.runtime.types import Codes, Hashes, Offsets
 
-__all__ = ["feature_set", "feature_sets", "fingerprints_of_sets"]
+__all__ = ["feature_set", "feature_sets", "fingerprints_of_sets", "set_weights"]
 
 BLOCK_BYTES: Final = 1 << 18
 FEATURES_A_STEP: Final = 1 << 18
@@ -82,6 +83,33 @@ def feature_sets(texts: Any, recipe: Recipe, workers: int | None = None) -> tupl
     offsets = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])
     return np.concatenate([_NONE, *parts]), offsets
+
+
+def set_weights(recipe: Recipe | None) -> tuple[Any, int] | None:
+    """How much each distinct feature weighs, as far as the features alone tell.
+
+    Returns:
+        None where all weigh the same; else a hash_table of units of 2**-16 by feature hash, and
+        the units of a feature that is not in it.
+
+    Raises:
+        UsageError: If the weights depend on counts, or the features are not those of the table.
+        RecipeError: If the recipe's document frequencies are not loaded.
+    """
+    if recipe is None or recipe.weight == "set":
+        return None
+    if recipe.weight != "tfidf":
+        raise UsageError(
+            f"the recipe weighs by {recipe.weight!r}, and an index keeps features without counts:"
+            " use a recipe that weighs by 'tfidf' or 'set'"
+        )
+    if (recipe.hash, recipe.seed) != ("xxh3", 0):
+        raise UsageError(
+            f"the recipe's hash is {recipe.hash!r} with seed {recipe.seed}, and document"
+            " frequencies know features by xxh3 and seed 0: use these in the recipe"
+        )
+    table, _, missing = table_of(recipe).kernel_table()
+    return table, missing
 
 
 def fingerprints_of_sets(features: Hashes, offsets: Offsets, recipe: Recipe) -> Codes:

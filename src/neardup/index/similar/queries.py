@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from neardup.index.base.asking import Asking, Moment
 from neardup.index.hits import Hits
+from neardup.index.ids import ID_KINDS
 from neardup.index.incoming import as_count
 from neardup.index.similar.incoming import many_sets, one_set
-from neardup.runtime.threads import worker_count
+from neardup.index.similar.related import Ranking
+from neardup.runtime.threads import in_threads, worker_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -160,26 +165,80 @@ class SimilarQueries(Asking):
         queries, held = many_sets(documents, self._settings), self._read()
         return held.table(queries, self._reach(similarity), worker_count(None), 1, by_age=True)
 
-    def nearest(self, document: Documents, n: int = 10) -> list[tuple[Id, float]]:
-        """The n most similar stored documents that share a feature, however little.
+    def nearest(
+        self, document: Documents, n: int = 10, by: str = "similarity"
+    ) -> list[tuple[Id, float]]:
+        """The n stored documents that are most similar and share a feature, however little.
 
         Args:
             document: As of `query`.
             n: How many.
+            by: "similarity", the index's; or "cosine", for related documents: the cosine of vectors
+                in which each distinct feature weighs what the recipe says, by `idf` if it weighs
+                by "tfidf".
 
         Returns:
-            A list of (id, similarity), the most similar first, then by insertion.
+            A list of (id, similarity), the most similar first, then by insertion; exact.
 
         Raises:
-            UsageError: For n below 0, or something else than a document.
+            UsageError: For n below 0, another `by`, a recipe whose weights depend on counts, or
+                something else than a document.
+            RecipeError: If the recipe's document frequencies are not loaded.
         """
-        n = as_count("n", n)
-        features, held = one_set(document, self._settings), self._read()
-        found: list[tuple[Any, float]]
-        found, total = held.hits(features, float(self.similarity), n)
-        if total >= n or not len(features):
-            return found
-        return held.nearest(features, n)  # type: ignore[no-any-return]
+        n, ranking = as_count("n", n), Ranking.of(self._settings, by)
+        return self._nearest(self._read(), one_set(document, self._settings), n, ranking)
+
+    def nearest_batch(
+        self,
+        documents: Documents,
+        n: int = 10,
+        by: str = "similarity",
+        workers: int | None = None,
+    ) -> pa.Table:
+        """As `nearest`, for many documents.
+
+        Args:
+            documents: As of `query_batch`.
+            n: How many for one document.
+            by: As of `nearest`.
+            workers: Threads; one per core unless said.
+
+        Returns:
+            pyarrow.Table with row (int64: which document), id, similarity (float64), sorted by
+            row, similarity (the largest first) and insertion.
+
+        Raises:
+            UsageError: As `nearest`.
+        """
+        n, ranking, threads = (
+            as_count("n", n),
+            Ranking.of(self._settings, by),
+            worker_count(workers),
+        )
+        queries, held = many_sets(documents, self._settings, threads), self._read()
+        found: list[list[tuple[Any, float]]] = [[]] * queries.size
+
+        def run(_: int, row: int) -> None:
+            found[row] = self._nearest(held, queries.of(row), n, ranking)
+
+        in_threads(threads, run, range(queries.size))
+        rows = np.repeat(np.arange(queries.size), [len(hits) for hits in found])
+        hits = [hit for each in found for hit in each]
+        columns = {
+            "row": pa.array(rows, pa.int64()),
+            "id": pa.array([hit[0] for hit in hits], ID_KINDS[held.kind or "int"]),
+            "similarity": pa.array([hit[1] for hit in hits], pa.float64()),
+        }
+        return pa.table(columns)
+
+    def _nearest(
+        self, held: SimilarSnapshot, features: Hashes, n: int, ranking: Ranking
+    ) -> list[tuple[Id, float]]:
+        if ranking.measure == self._settings.code and ranking.weights is None:
+            found, total = held.hits(features, float(self.similarity), n)
+            if total >= n:
+                return found
+        return held.nearest(features, n, ranking)
 
     def sets_of(self, documents: Any, workers: int | None = None) -> Sets:
         """The features of many texts, or hashes made distinct, as `add` and `query_batch` take.

@@ -14,11 +14,13 @@ import pyarrow as pa
 from neardup.errors import UsageError
 from neardup.index.base.rows import MarkedRows, sound_from
 from neardup.index.ids import IdColumn
+from neardup.index.similar.related import RankedSets
 from neardup.index.similar.sets import Sets, joined_sets
 from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import in_threads
 
 if TYPE_CHECKING:
+    from neardup.index.similar.related import Ranking
     from neardup.index.similar.settings import SimilarSettings
     from neardup.kernels.index.sets import Order
 
@@ -91,6 +93,7 @@ class Segment(MarkedRows):
             self.arrays[name] for name in ("features", "offsets", "sizes", "firsts")
         )
         self.stored = StoredSets(features, offsets, sizes, firsts, self.order, *parts)
+        self._ranked = RankedSets()
 
     def stats(self, settings: SimilarSettings) -> dict[str, Any]:
         """Rows, and what they hold."""
@@ -129,6 +132,16 @@ class Segment(MarkedRows):
         in_threads(workers, run, range(len(found)))
         queried, numbers, scores = (np.concatenate(each) for each in zip(*found, strict=True))
         return queried, numbers, scores
+
+    def nearest(self, features: Any, ranking: Ranking, n: int, floor: float) -> FoundRows:
+        """The n most similar living rows, and others; those below `floor` may be missing."""
+        wanted = n
+        while True:
+            numbers, scores = self._ranked.best(self.sets, features, ranking, wanted, floor)
+            rows = self.rows((np.zeros(len(numbers), np.int64), numbers, scores), n)
+            if not self.removed or len(rows.rows) >= n or len(numbers) < wanted:
+                return rows
+            wanted *= 4
 
     def rows(self, found: tuple[Any, Any, Any], most: int | None) -> FoundRows:
         """The living rows of found sets; of equal ones at most so many."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from neardup.index.hits import Places
+    from neardup.index.similar.related import Ranking
     from neardup.index.similar.segment import FoundRows
     from neardup.index.similar.settings import SimilarSettings
 
@@ -178,31 +180,27 @@ class SimilarSnapshot(Held):
         parts = list(self.found(queries, similarity, workers, limit))
         return _table(parts, ID_KINDS[self.kind or "int"], limit, by_age=by_age)
 
-    def nearest(self, features: Any, n: int) -> list[tuple[Any, float]]:
-        """The n most similar that share a feature: all sets are compared."""
-        from neardup.kernels.index.similar import score_sets
-
-        code, best = self.settings.code, list[tuple[float, int, Any, int]]()
-
-        def offer(reached: Any, numbers: Any, ids: Any) -> None:
-            rows = np.argsort(-reached, kind="stable")[:n]
-            best.extend(
-                (-float(reached[row]), int(numbers[row]), ids, row)
-                for row in rows.tolist()
-                if reached[row] > 0
-            )
-
-        for segment in self.segments:
-            scores = np.empty(segment.sets.size, np.float64)
-            score_sets(features, *segment.sets, code, scores)
-            reached = scores[segment.arrays["set_of"]]
-            offer(np.where(segment.dead, 0.0, reached), segment.numbers, segment.ids)
-        scores = np.empty(len(self.tail), np.float64)
-        score_sets(features, *self.tail.sets, code, scores)
-        scores[self.tail.dead] = 0.0
-        offer(scores, self.tail.numbers, self.tail.ids)
-        best.sort(key=_by_score)
-        return [(_id(ids, row), -score) for score, _, ids, row in best[:n]]
+    def nearest(self, features: Any, n: int, ranking: Ranking) -> list[tuple[Any, float]]:
+        """The n most similar that share a feature, by this ranking."""
+        best = list[tuple[float, int, Any, int]]()
+        if not len(features) or not n:
+            return []
+        for part in [self.tail, *sorted(self.segments, key=len, reverse=True)]:
+            if not len(part):
+                continue
+            if part is self.tail:
+                found = part.nearest(features, ranking)
+            else:
+                floor = -best[n - 1][0] if len(best) >= n else 0.0
+                found = part.nearest(features, ranking, n, floor)
+            numbers = part.numbers[found.rows]
+            first = np.lexsort((numbers, -found.scores))[:n]
+            best += zip(
+                (-found.scores[first]).tolist(), numbers[first].tolist(),
+                itertools.repeat(part.ids), found.rows[first].tolist(),
+            )  # fmt: skip
+            best = sorted(best, key=_by_score)[:n]
+        return [(_id(ids, row), -score) for score, _, ids, row in best]
 
 
 def _one_offsets(count: int) -> Any:

@@ -16,6 +16,7 @@ from neardup.index.similar.sets import Sets
 from neardup.runtime.arrays import frozen
 
 if TYPE_CHECKING:
+    from neardup.index.similar.related import Ranking
     from neardup.index.similar.settings import SimilarSettings
     from neardup.kernels.index.sets import Order
 
@@ -41,6 +42,7 @@ class TailFeatures(TailRows):
         super().__init__(TAIL_ROWS)
         self._order, self.settings = order, settings
         self._entries = 0
+        self._sums = np.empty(0, np.float64)
         self._lock = threading.Lock()
         """Held while the chains are changed or followed."""
         self._sets: Any = TailSets(
@@ -72,6 +74,17 @@ class TailFeatures(TailRows):
         with self._lock:
             offsets = frozen(self._sets.offsets[: count + 1])
             return Sets(frozen(self._sets.features[: int(offsets[-1])]), offsets)
+
+    def sums(self, count: int, ranking: Ranking) -> Any:
+        """What the features of each of the first rows weigh: float64 (count,)."""
+        sets = self.sets(count)
+        if ranking.weights is None:
+            return ranking.sums(sets)
+        known = self._sums
+        if len(known) < count:
+            new = Sets(sets.features, frozen(sets.offsets[len(known) :]))
+            known = self._sums = np.concatenate([known, ranking.sums(new)])
+        return known[:count]
 
     def search(self, queries: Sets, count: int, similarity: float) -> tuple[Any, Any, Any]:
         """Queries, rows among the first `count`, and similarities; removed rows are among them."""
@@ -118,6 +131,18 @@ class Tail(BaseTail[TailFeatures]):
             keep = self.alive(rows)
             return FoundRows(asked[keep], rows[keep], scores[keep], 0)
         return FoundRows(asked, rows, scores, 0)
+
+    def nearest(self, features: Any, ranking: Ranking) -> FoundRows:
+        """Living rows that share a feature, and how similar they are."""
+        from neardup.kernels.index.related import Compared, score_related
+
+        sets, scores = self.sets, np.empty(len(self), np.float64)
+        compared = Compared(
+            frozen(sets.features), frozen(sets.offsets), frozen(self._rows.sums(len(self), ranking))
+        )
+        score_related(ranking.asked(features), compared, 0, len(self), ranking.measure, scores)
+        rows = np.flatnonzero((scores > 0) & ~self.dead)
+        return FoundRows(np.zeros(len(rows), np.int64), rows, scores[rows], 0)
 
     def contents(self, rows: Any) -> Sets:
         """The features of some rows (int64)."""

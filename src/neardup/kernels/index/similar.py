@@ -33,8 +33,6 @@ from neardup.kernels.similarity.measures import (
 
 LONG_BUCKET: Final = 32
 MUCH_LARGER: Final = 24
-FLAG_BITS: Final = 15
-"""Most features of a set are not a query's: so many flags tell, and fit the fastest cache."""
 _PLACE: Final = np.uint64(0xFFF)
 
 
@@ -349,30 +347,3 @@ def append_set(features: Any, tail: Any, row: int, used: int, condition: Any) ->
         used += 1
         tail.heads[bucket] = used
     return used
-
-
-@kernel
-def score_sets(features: Any, sets: Any, offsets: Any, measure: int, scores: Any) -> None:
-    """Write how similar one query is to each of many sets; O(features of all).
-
-    Args:
-        features: uint64, the query's, ascending.
-        sets: uint64, each set ascending.
-        offsets: int64 (m + 1,).
-        measure: JACCARD, COSINE or CONTAINMENT.
-        scores: float64 (m,), written; 0 where nothing is shared.
-    """
-    size = features.size
-    flags = np.zeros(1 << FLAG_BITS, np.uint8)
-    shift = np.uint64(64 - FLAG_BITS)
-    for i in range(size):
-        flags[np.int64((features[i] * SPREAD) >> shift)] = np.uint8(1)
-    for i in range(scores.size):
-        count = np.int64(0)
-        for at in range(offsets[i], offsets[i + 1]):
-            feature = sets[at]
-            if flags[np.int64((feature * SPREAD) >> shift)]:
-                place = _first_from(features, 0, size, feature)
-                count += np.int64(place < size and features[place] == feature)
-        other = offsets[i + 1] - offsets[i]
-        scores[i] = score(count, size, other, measure) if count else 0.0

@@ -1,0 +1,226 @@
+"""The most similar documents, however little they share: exact, by similarity or weighted cosine.
+
+The first questions compare all documents. Who asks more is answered from lists of the sets that
+have a feature, which are made then and kept in memory.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from neardup.errors import UsageError
+from neardup.fingerprinting.feature_sets import set_weights
+from neardup.runtime.arrays import frozen
+from neardup.runtime.memory import free_memory
+from neardup.runtime.threads import in_threads, worker_count
+from neardup.similarity.feature_sets import MEASURES
+
+if TYPE_CHECKING:
+    from neardup.index.similar.sets import Sets
+    from neardup.index.similar.settings import SimilarSettings
+    from neardup.kernels.index.related import Asked, Compared, Lists, Ranks
+
+__all__ = ["BY", "RankedSets", "Ranking"]
+
+BY: Final = ("similarity", "cosine")
+SCANS: Final = 8
+"""Questions that compare with all sets before lists are made, which takes about as long."""
+FEATURES_A_BUCKET: Final = 16
+HEAVY_SHARE: Final = 4
+"""A feature that more than one in so many sets has gets no list: it tells little."""
+SHORT_LIST: Final = 16
+LIST_BYTES: Final = 5
+"""Of a feature in the lists, about."""
+WINDOWS: Final = (0.8, 0.5, 0.0)
+"""Sets of this share of a query's size, up to its inverse, are compared first."""
+SETS_A_TASK: Final = 1 << 14
+
+
+class Ranking(NamedTuple):
+    """How documents are ranked.
+
+    Args:
+        measure: As kernels take it.
+        weights: What `set_weights` gives: None where every feature counts the same.
+    """
+
+    measure: int
+    weights: tuple[Any, int] | None
+
+    @classmethod
+    def of(cls, settings: SimilarSettings, by: str) -> Ranking:
+        """By the index's similarity, or by the cosine of what its recipe weighs.
+
+        Raises:
+            UsageError: For another name, or weights that features do not tell.
+            RecipeError: If the recipe's document frequencies are not loaded.
+        """
+        if by not in BY:
+            raise UsageError(f"by is {by!r}: use one of {', '.join(BY)}")
+        if by == "similarity":
+            return cls(settings.code, None)
+        return cls(MEASURES.index("cosine"), set_weights(settings.recipe))
+
+    def asked(self, features: Any) -> Asked:
+        """A query of these features: uint64, ascending, not empty."""
+        from neardup.kernels.index.related import Asked, weigh
+
+        weights = np.ones(len(features), np.float64)
+        if self.weights is not None:
+            weigh(features, *self.weights, weights)
+        # Added up one by one, as sums of stored sets are: so equal sets have equal sums.
+        return Asked(frozen(features), frozen(weights), float(np.cumsum(weights)[-1]))
+
+    def sums(self, sets: Sets) -> Any:
+        """What the features of each set weigh in all: float64 (m,)."""
+        from neardup.kernels.index.related import sum_weights
+
+        if self.weights is None:
+            return np.diff(sets.offsets).astype(np.float64)
+        sums, (table, missing) = np.empty(sets.size, np.float64), self.weights
+        features, offsets = frozen(sets.features), frozen(sets.offsets)
+
+        def run(_: int, first: int) -> None:
+            last = min(sets.size, first + SETS_A_TASK)
+            sum_weights(features, offsets, first, last, table, missing, sums)
+
+        in_threads(worker_count(None), run, range(0, sets.size, SETS_A_TASK))
+        return sums
+
+
+class RankedSets:
+    """The sets of a segment, and what ranks them, which is made when it is first asked for."""
+
+    def __init__(self) -> None:
+        """Nothing is made yet."""
+        self._lock = threading.Lock()
+        self._sums: dict[bool, Any] = {}
+        self._ranks: dict[bool, Ranks] = {}
+        self._lists: Lists | None = None
+        self._questions = 0
+        self._scratch: list[tuple[Any, Any]] = []
+
+    def best(
+        self, sets: Sets, features: Any, ranking: Ranking, n: int, floor: float
+    ) -> tuple[Any, Any]:
+        """The n most similar sets, and others.
+
+        Args:
+            sets: Of the segment, by size.
+            features: Of the query: uint64, ascending, not empty.
+            ranking: How.
+            n: How many.
+            floor: Less similar ones may be left out.
+
+        Returns:
+            Sets, int64, and similarities, float64, above 0, in no order: no other set is more
+            similar than the n-th of these, or as similar.
+        """
+        from neardup.kernels.index.related import Compared
+        from neardup.kernels.similarity.measures import CONTAINMENT
+
+        asked = ranking.asked(features)
+        compared = Compared(
+            frozen(sets.features), frozen(sets.offsets), frozen(self._weighed(sets, ranking))
+        )
+        if ranking.measure != CONTAINMENT and (lists := self._found_lists(sets)) is not None:
+            found: tuple[Any, Any] = self._ranked(asked, lists, compared, ranking, n, floor)
+            return found
+        return compare_all(asked, compared, ranking, n, floor)
+
+    def _weighed(self, sets: Sets, ranking: Ranking) -> Any:
+        kind = ranking.weights is None
+        if kind not in self._sums:
+            with self._lock:
+                if kind not in self._sums:
+                    self._sums[kind] = ranking.sums(sets)
+        return self._sums[kind]
+
+    def _placed(self, compared: Compared, ranking: Ranking) -> Ranks:
+        kind = ranking.weights is None
+        if kind not in self._ranks:
+            with self._lock:
+                if kind not in self._ranks:
+                    self._ranks[kind] = _ranks(compared)
+        return self._ranks[kind]
+
+    def _found_lists(self, sets: Sets) -> Lists | None:
+        """The lists, made after some questions, if there is memory for them."""
+        if self._lists is None:
+            self._questions += 1
+            if self._questions > SCANS:
+                with self._lock:
+                    if self._lists is None and len(sets.features) * LIST_BYTES < free_memory() // 2:
+                        self._lists = _lists(sets)
+        return self._lists
+
+    def _ranked(
+        self, asked: Asked, lists: Lists, compared: Compared, ranking: Ranking, n: int, floor: float
+    ) -> Any:
+        from neardup.kernels.index.related import rank_sets
+
+        try:
+            scratch = self._scratch.pop()
+        except IndexError:
+            count = len(compared.sums)
+            scratch = np.zeros(count, np.float32), np.empty(count, np.uint32)
+        ranks = self._placed(compared, ranking)
+        found = rank_sets(asked, lists, compared, ranks, ranking.measure, n, floor, *scratch)
+        self._scratch.append(scratch)
+        return found
+
+
+def compare_all(
+    asked: Asked, compared: Compared, ranking: Ranking, n: int, floor: float
+) -> tuple[Any, Any]:
+    """As RankedSets.best, from all sets; where all features count the same, from those of a size.
+
+    They must stand by size then, those of the query's size are compared first, and where n are as
+    similar as one of another size can be, that is all.
+    """
+    from neardup.kernels.index.related import score_related
+    from neardup.kernels.similarity.measures import CONTAINMENT, COSINE
+
+    count, parts = len(compared.sums), list[tuple[Any, Any]]()
+    has_sizes = ranking.weights is None and ranking.measure != CONTAINMENT
+    first = last = int(np.searchsorted(compared.sums, asked.own)) if has_sizes else 0
+    for share in WINDOWS if has_sizes else (0.0,):
+        reach = share**0.5 if ranking.measure == COSINE else share
+        begin, end = 0, count
+        if share:
+            edges = np.searchsorted(compared.sums, [asked.own * share, asked.own / share])
+            begin, end = int(edges[0]), int(edges[1])
+        for low, high in ((begin, first), (last, end)):
+            scores = np.empty(max(0, high - low), np.float64)
+            score_related(asked, compared, low, low + len(scores), ranking.measure, scores)
+            kept = np.flatnonzero((scores > 0) & (scores >= floor))
+            parts.append((kept + low, scores[kept]))
+        first, last = min(first, begin), max(last, end)
+        best = np.concatenate([scores for _, scores in parts])
+        if len(best) > n:
+            floor = max(floor, float(np.partition(best, len(best) - n)[len(best) - n]))
+        if floor > reach:
+            break
+    numbers = np.concatenate([numbers for numbers, _ in parts])
+    return numbers[best >= floor], best[best >= floor]
+
+
+def _ranks(sets: Compared) -> Ranks:
+    from neardup.kernels.index.related import Ranks
+
+    order = np.argsort(sets.sums, kind="stable").astype(np.uint32)
+    ends = np.zeros(len(order) + 1, np.int64)
+    np.cumsum(np.diff(sets.offsets)[order], out=ends[1:])
+    return Ranks(frozen(order), frozen(sets.sums[order]), frozen(ends))
+
+
+def _lists(sets: Sets) -> Lists:
+    from neardup.kernels.index.related import Lists, make_lists
+
+    bits = np.uint64(max(1, (len(sets.features) // FEATURES_A_BUCKET).bit_length()))
+    most = max(SHORT_LIST, sets.size // HEAVY_SHARE)
+    starts, numbers, heavy = make_lists(frozen(sets.features), frozen(sets.offsets), bits, most)
+    return Lists(frozen(starts[:-1]), frozen(numbers), frozen(heavy), bits)

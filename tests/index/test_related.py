@@ -1,0 +1,160 @@
+"""The most similar documents by weighted cosine, and where many are removed, equal or alike."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import neardup as nd
+from neardup.index.base import writing as base_writing
+from neardup.index.similar import related as similar_related
+from neardup.index.similar import tail as similar_tail
+from neardup.kernels.index import related as related_kernels
+from suite import JIT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WORDS = [f"w{i}" for i in range(60)]
+texts = st.lists(
+    st.integers(0, 3599).map(lambda x: WORDS[math.isqrt(x)]), min_size=1, max_size=25
+).map(" ".join)
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lists are made at once, and are short; few rows are a segment."""
+    monkeypatch.setattr(similar_related, "SCANS", 0)
+    monkeypatch.setattr(similar_related, "SHORT_LIST", 6)
+    monkeypatch.setattr(related_kernels, "FIRST_LOOK", 8)
+    monkeypatch.setattr(base_writing, "SMALL_BATCH", 4)
+    monkeypatch.setattr(similar_tail, "TAIL_ROWS", 16)
+
+
+def learned(documents: list[str]) -> tuple[nd.DocumentFrequencies, nd.Recipe]:
+    plain = nd.Recipe(ngram=1)
+    table = nd.DocumentFrequencies.learn(documents, plain)
+    return table, nd.Recipe(ngram=1, weight="tfidf", idf=table.digest)
+
+
+def cosine(left: str, right: str, table: nd.DocumentFrequencies) -> float:
+    one, two = set(left.split()), set(right.split())
+    squares = {word: table.idf(word) ** 2 for word in one | two}
+    product = sum(squares[word] for word in one & two)
+    sums = [sum(squares[word] for word in words) for words in (one, two)]
+    return product / math.sqrt(sums[0] * sums[1])
+
+
+def agree(found: list[tuple[Any, float]], want: dict[Any, float], n: int) -> None:
+    """The n largest, each with its own value; of equal ones (but for rounding) any."""
+    best = sorted((value for value in want.values() if value > 0), reverse=True)[:n]
+    assert [value for _, value in found] == pytest.approx(best)
+    assert dict(found) == pytest.approx({identity: want[identity] for identity, _ in found})
+
+
+@given(st.lists(texts, min_size=1, max_size=60), texts, st.integers(1, 12), st.data())
+@settings(max_examples=80 if JIT else 15)
+def test_nearest_by_cosine_is_exact_for_tfidf(
+    documents: list[str], query: str, n: int, data: st.DataObject
+) -> None:
+    table, recipe = learned([*documents, query])
+    index = nd.Index(similarity=0.8, recipe=recipe)
+    index.add(range(len(documents)), documents)
+    gone = data.draw(st.sets(st.integers(0, len(documents) - 1), max_size=len(documents)))
+    for row in gone:
+        index.remove(row)
+    index.add(1000, query)
+    want = {
+        row: cosine(query, text, table) for row, text in enumerate(documents) if row not in gone
+    }
+    agree(index.nearest(query, n, by="cosine"), want | {1000: 1.0}, n)
+    assert index.nearest(query, 1, by="cosine")[0][1] == 1.0
+
+
+def test_equal_documents_come_by_insertion_and_removed_ones_not() -> None:
+    index = nd.Index(similarity=0.9)
+    index.add(range(100), [[1, 2, 3, 4]] * 90 + [[1, 9, 8]] * 10)
+    index.remove(list(range(85)))
+    assert index.nearest([1, 2, 7], 4) == [(i, 0.4) for i in (85, 86, 87, 88)]
+    assert index.nearest([1, 2, 7], 7)[4:] == [(89, 0.4), (90, 0.2), (91, 0.2)]
+    assert index.nearest([1, 2, 7], 0) == index.nearest([5], 3) == []
+
+
+@pytest.mark.parametrize("by", ["similarity", "cosine"])
+@pytest.mark.parametrize("measure", ["jaccard", "cosine", "containment"])
+def test_real_words_as_brute_force_says(by: str, measure: str) -> None:
+    random = np.random.default_rng(5)
+    sets = [
+        np.unique((random.pareto(0.8, size) * 3).astype(np.uint64))
+        for size in random.integers(1, 90, 400 if JIT else 60)
+    ]
+    index = nd.Index(similarity=0.95, measure=measure)
+    index.add(range(len(sets)), sets)
+    for query in sets[:25]:
+        mine = set(query.tolist())
+        want = {}
+        for i, other in enumerate(sets):
+            shared = len(mine & set(other.tolist()))
+            of = {
+                "jaccard": len(mine) + len(other) - shared,
+                "containment": min(len(mine), len(other)),
+            }
+            of["cosine"] = math.sqrt(len(mine) * len(other))
+            want[i] = shared / of[measure if by == "similarity" else "cosine"]
+        best = sorted((-value, i) for i, value in want.items() if value)[:10]
+        assert index.nearest(query, 10, by=by) == [(i, -value) for value, i in best]
+
+
+def test_lists_and_comparing_all_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(3)
+    sets = [np.unique(random.zipf(1.3, 40).astype(np.uint64)) for _ in range(300 if JIT else 40)]
+    index = nd.Index(similarity=0.95)
+    index.add(range(len(sets)), sets)
+    with_lists = index.nearest_batch(sets, 5).to_pylist()
+    assert len(with_lists) == 5 * len(sets)
+    monkeypatch.setattr(similar_related, "SCANS", 1 << 60)
+    index.compact()
+    again = nd.Index(similarity=0.95)
+    again.merge(index)
+    assert again.nearest_batch(sets, 5).to_pylist() == with_lists
+
+
+def test_a_folder_answers_as_memory_does(tmp_path: Path) -> None:
+    documents = [f"the {a} of the {b}" for a in WORDS[:9] for b in WORDS[:9]]
+    _, recipe = learned(documents)
+    index = nd.Index(similarity=0.8, recipe=recipe)
+    with nd.DurableIndex.open(tmp_path / "i", similarity=0.8, recipe=recipe) as durable:
+        for each in (index, durable):
+            each.add(range(len(documents)), documents)
+    with nd.DurableIndex.open(tmp_path / "i", readonly=True) as reader:
+        for by in ("similarity", "cosine"):
+            want = index.nearest("w3 of w5", 10, by=by)
+            assert reader.nearest("w3 of w5", 10, by=by) == want
+            assert reader.snapshot().nearest("w3 of w5", 10, by=by) == want
+            assert [
+                each["id"] for each in reader.nearest_batch(["", "w3 of w5"], 10, by).to_pylist()
+            ] == [identity for identity, _ in want]
+
+
+def test_what_cannot_be_weighed_is_refused() -> None:
+    index = nd.Index(similarity=0.8, recipe=nd.Recipe(weight="log"))
+    with pytest.raises(nd.UsageError, match="weighs by 'log', and an index keeps features without"):
+        index.nearest("a text", 3, by="cosine")
+    with pytest.raises(nd.UsageError, match="by is 'dice': use one of similarity, cosine"):
+        index.nearest("a text", 3, by="dice")
+    table, _ = learned(["a b"])
+    recipe = nd.Recipe(ngram=1, weight="tfidf", idf=table.digest, hash="murmur3")
+    with pytest.raises(nd.UsageError, match="hash is 'murmur3' with seed 0, and document freq"):
+        nd.Index(similarity=0.8, recipe=recipe).nearest("a b", 3, by="cosine")
+
+
+def test_how_often_a_word_occurs_does_not_matter() -> None:
+    _, recipe = learned(["a b", "b c"])
+    index = nd.Index(similarity=0.8, recipe=recipe)
+    index.add("x", "a b a a")
+    assert index.nearest("b a", 1, by="cosine") == [("x", 1.0)]
