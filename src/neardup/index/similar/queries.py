@@ -18,9 +18,7 @@ from neardup.runtime.threads import in_threads, worker_count
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy as np
     import numpy.typing as npt
-    import pyarrow as pa
 
     from neardup.index.base.types import Documents, Id, Ids
     from neardup.index.similar.sets import Sets
@@ -232,7 +230,7 @@ class SimilarQueries(Asking):
         return pa.table(columns)
 
     def _nearest(
-        self, held: SimilarSnapshot, features: Hashes, n: int, ranking: Ranking
+        self, held: SimilarSnapshot, features: npt.NDArray[np.uint64], n: int, ranking: Ranking
     ) -> list[tuple[Id, float]]:
         if ranking.measure == self._settings.code and ranking.weights is None:
             found, total = held.hits(features, float(self.similarity), n)
