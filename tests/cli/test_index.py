@@ -24,7 +24,9 @@ import pytest
 
 import neardup as nd
 from commands import DOCS, NEARDUP, TEXT, TIMEOUT, Here, lines, read, write
+from cppjieba_files import CONTENTS
 from neardup.cli.commands.index import app
+from neardup.features import keywords
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,6 +68,24 @@ def test_an_index_by_learned_frequencies_takes_their_table(here: Here) -> None:
     out, _ = here("index", "query", "i", "--query-text", TEXT, "--idf", "t.idf", "--json")
     assert [hit["id"] for hit in json.loads(out)["hits"]] == NEAR_TEXT
     assert "cannot read no.idf" in fails(here, "add", "i", "docs.jsonl", "--idf", "no.idf", code=3)
+
+
+def test_an_index_by_keywords_of_cppjieba_takes_its_folder(here: Here, tmp_path: Path) -> None:
+    folder = tmp_path / "dict"
+    folder.mkdir()
+    for name, content in CONTENTS.items():
+        (folder / name).write_text(content, "utf-8")
+    write(tmp_path / "laws.jsonl", [{"id": "law", "text": "我来到北京清华大学"}])
+    told = ["--dictionary", str(folder)]
+    here("index", "create", "i", "--preset", "yanyiwu", *told)
+    keywords.FOLDERS.clear()  # as a process of its own finds it
+    assert "--dictionary FOLDER" in fails(here, "add", "i", "laws.jsonl", "--id", "id", code=2)
+    here("index", "add", "i", "laws.jsonl", "--id", "id", *told)
+    keywords.FOLDERS.clear()
+    out, _ = here("index", "query", "i", "--query-text", "我来到北京清华大学", *told, "--json")
+    assert [hit["id"] for hit in json.loads(out)["hits"]] == ["law"]
+    wrong = fails(here, "add", "i", "laws.jsonl", "--dictionary", "none", code=3)
+    assert "cannot read none/jieba.dict.utf8" in wrong
 
 
 def test_create_makes_an_index_of_the_distance_recipe_and_store(here: Here) -> None:

@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 
     from neardup.fingerprinting.recipe import Recipe
 
-__all__ = ["RECIPE_PANEL", "IdfTable", "load_idf", "make_recipe", "takes_recipe"]
+__all__ = [
+    "RECIPE_PANEL",
+    "IdfTable",
+    "KeywordFolder",
+    "load_words",
+    "make_recipe",
+    "takes_recipe",
+]
 
 RECIPE_PANEL: Final = "Recipe"
 
@@ -116,6 +123,15 @@ Dictionary = Annotated[
         metavar="FILE|FOLDER",
         help="For jieba: words that its dictionary lacks, one a line, as in jieba's own. For the"
         " preset yanyiwu: the folder of cppjieba's files.",
+        rich_help_panel=RECIPE_PANEL,
+    ),
+]
+KeywordFolder = Annotated[
+    str | None,
+    typer.Option(
+        "--dictionary",
+        metavar="FOLDER",
+        help="If the recipe has it (preset yanyiwu): the folder of cppjieba's files.",
         rich_help_panel=RECIPE_PANEL,
     ),
 ]
@@ -265,16 +281,24 @@ def _read_bits(given: dict[str, Any]) -> None:
         given["bits"] = int(bits)
 
 
-def load_idf(path: str | None) -> None:
-    """Load the table of document frequencies that an index's recipe names, for this process.
+def load_words(idf: str | None, dictionary: str | None) -> None:
+    """Load the files that an index's recipe names by their digests, for this process.
+
+    Args:
+        idf: A table of document frequencies.
+        dictionary: A folder of cppjieba's files.
 
     Raises:
-        FileError, DataError: If it is none.
+        FileError, DataError: If they are something else.
     """
-    if path is not None:
+    if idf is not None:
         from neardup.features.frequencies import load_table
 
-        load_table(path)
+        load_table(idf)
+    if dictionary is not None:
+        from neardup.features.keywords import load_folder
+
+        load_folder(dictionary)
 
 
 def _read_words(given: dict[str, Any]) -> None:

@@ -49,9 +49,9 @@ def load_folder(path: str | Path) -> tuple[str]:
     for part in parts:
         found.update(len(part).to_bytes(8, "little") + part)
     digest = found.hexdigest()
-    if digest not in _FOLDERS:
+    if digest not in FOLDERS:
         try:
-            _FOLDERS[digest] = CppJieba(*(part.decode() for part in parts))
+            FOLDERS[digest] = CppJieba(*(part.decode() for part in parts))
         except (ValueError, IndexError, ArithmeticError) as error:
             raise DataError(
                 f"{path}: not as cppjieba reads {', '.join(FILES)}: {error}; take its dict folder"
@@ -75,12 +75,12 @@ def cppjieba_keywords(
     """
     if dictionary is not None:
         digest = dictionary[0].removeprefix(NAME)
-        if digest not in _FOLDERS:
+        if digest not in FOLDERS:
             raise RecipeError(
                 f"the recipe's dictionary is the folder of cppjieba with the digest {digest}: read"
                 " it first, by neardup.preset('yanyiwu', dictionary=FOLDER) or --dictionary FOLDER"
             )
-        return _FOLDERS[digest].keywords(text, top)
+        return FOLDERS[digest].keywords(text, top)
     counts = Counter(word for word in cut_precise(text) if _is_keyword(word))
     frequencies = inverse_frequencies()
     weights = {
@@ -213,7 +213,7 @@ class CppJieba:
         return words
 
 
-_FOLDERS: Final[dict[str, CppJieba]] = {}
+FOLDERS: Final[dict[str, CppJieba]] = {}
 _STATES: Final = 4
 _END, _ALONE = 1, 3
 """The states are B, E, M, S: begin, end and middle of a word, and a word of one character."""

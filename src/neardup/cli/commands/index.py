@@ -12,7 +12,7 @@ import typer
 
 from neardup.cli import options as shared
 from neardup.cli.progress_lines import tells_progress
-from neardup.cli.recipe_options import IdfTable, load_idf, takes_recipe
+from neardup.cli.recipe_options import IdfTable, KeywordFolder, load_words, takes_recipe
 from neardup.cli.screen import echo
 from neardup.errors import DataError, NeardupError, UsageError
 from neardup.hamming.plans.names import SEARCH_PLANS, listed_plans
@@ -165,6 +165,7 @@ def add(
     ] = False,
     verify: _Verify = False,
     idf: IdfTable = None,
+    dictionary: KeywordFolder = None,
     json: shared.Json = False,
 ) -> None:
     """Store the documents of files, or of fingerprint files; an id that is stored is replaced.
@@ -186,7 +187,7 @@ def add(
     from neardup.index import DurableIndex
     from neardup.pipeline.index import Numbers, add_files
 
-    load_idf(idf)
+    load_words(idf, dictionary)
     is_number = fingerprint_field is not None
     fields = (fingerprint_field,) if fingerprint_field else shared.text_fields(text)
     read = ReadOptions(fields, id_field, skip, extract=extract)
@@ -263,6 +264,7 @@ def query(
     rejects: shared.RejectsFile = None,
     verify: _Verify = False,
     idf: IdfTable = None,
+    dictionary: KeywordFolder = None,
     csv_safe: shared.CsvSafe = False,
     json: shared.Json = False,
 ) -> None:
@@ -293,7 +295,7 @@ def query(
     from neardup.pipeline.index import ask_files
     from neardup.pipeline.run.similar_index import Reach, ask_one
 
-    load_idf(idf)
+    load_words(idf, dictionary)
     reach = Reach(distance, limit, similarity, csv_safe)
     with DurableIndex.open(folder, readonly=True, verify=verify) as index:
         if single:
