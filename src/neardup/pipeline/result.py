@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from neardup.documents import ReadOptions
     from neardup.documents.addresses import Addresses, RowAddresses
     from neardup.pipeline.evidence.removed import RemovedDocument
+    from neardup.pipeline.report.plots import Plot
     from neardup.pipeline.run.matching import Grouping, Matching
     from neardup.pipeline.run.resources import Resources
     from neardup.pipeline.run.steps import Inputs
@@ -197,6 +198,27 @@ class DedupResult:
             origin.read,
             origin.resources,
         )
+
+    def plot(self, kind: str = "similarities") -> Plot:
+        """A picture for a notebook or a file: SVG, without a plotting library.
+
+        Args:
+            kind: "similarities" (of dropped documents to those kept for them) or "sizes" (of
+                clusters).
+
+        Raises:
+            UsageError: For another kind, or similarities of a run by distance.
+
+        Example:
+            >>> from neardup import dedup
+            >>> dedup(["a b c d", "A b c d", "something else"]).plot("sizes")
+            Plot('clusters by their number of documents')
+        """
+        from neardup.pipeline.report.plots import plot_of
+
+        grouping = self.origin.grouping
+        known = None if grouping.similarity is None else grouping.similarity[~grouping.kept]
+        return plot_of(kind, self.cluster, known)
 
     def _decision(self, count: int) -> Grouping:
         grouping = self.origin.grouping

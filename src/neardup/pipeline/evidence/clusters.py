@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from neardup.pipeline.report.model import size_classes
 from neardup.similarity.feature_sets import FeatureSets, similarities
 
 if TYPE_CHECKING:
@@ -58,15 +59,7 @@ class Clusters:
 
     def histogram(self) -> tuple[tuple[int, int, int], ...]:
         """(least, most, clusters) of each class of sizes: 2, 3, 4 to 7, 8 to 15, and so on."""
-        edges = [2, 3, 4]
-        while self.sizes.size and edges[-1] <= self.sizes.max():
-            edges.append(2 * edges[-1])
-        found = np.histogram(self.sizes, np.array(edges, np.float64) - 0.5)[0].tolist()
-        return tuple(
-            (low, high - 1, number)
-            for low, high, number in zip(edges, edges[1:], found, strict=False)
-            if number
-        )
+        return size_classes(self.sizes)
 
     def measure(self, at: int, sets: FeatureSets, measure: str) -> Measured:
         """Measure cluster number `at`."""

@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["ClusterGroup", "ClusterShown", "CurvePoint", "Matrix", "PairShown", "Report"]
+import numpy as np
+
+__all__ = [
+    "ClusterGroup",
+    "ClusterShown",
+    "CurvePoint",
+    "Matrix",
+    "PairShown",
+    "Report",
+    "size_classes",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,3 +192,21 @@ class Report:
             "warnings": len(self.warnings),
             "settings": dict(self.settings),
         }
+
+
+def size_classes(sizes: Any) -> tuple[tuple[int, int, int], ...]:
+    """(least, most, clusters) of the classes of sizes that have any: 2, 3, 4 to 7, 8 to 15, ...
+
+    Example:
+        >>> size_classes(np.array([2, 2, 5, 9]))
+        ((2, 2, 2), (4, 7, 1), (8, 15, 1))
+    """
+    edges = [2, 3, 4]
+    while edges[-1] <= sizes.max(initial=0):
+        edges.append(2 * edges[-1])
+    found = np.histogram(sizes, np.array(edges, np.float64) - 0.5)[0].tolist()
+    return tuple(
+        (low, high - 1, number)
+        for low, high, number in zip(edges, edges[1:], found, strict=False)
+        if number
+    )
