@@ -1,0 +1,158 @@
+"""What is written, removed and taken back while files are merged; and merges that fail."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import neardup as nd
+from neardup.errors import FileError
+from neardup.index.similar.snapshot import SimilarSnapshot
+from neardup.index.snapshot import Snapshot
+from stories import FOLDERS, quiet, small_segments
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+KINDS: dict[str, tuple[type[Any], dict[str, Any]]] = {
+    "distance": (Snapshot, {"distance": 0}),
+    "similarity": (SimilarSnapshot, {"similarity": 1.0}),
+}
+
+
+class Merging:
+    """An index whose merges wait for `gate`, and what it must hold."""
+
+    def __init__(self, kind: str, patch: pytest.MonkeyPatch) -> None:
+        self.gate, self.entered = threading.Event(), threading.Event()
+        held, self.options = KINDS[kind]
+        joined = held.joined
+
+        def wait(settings: Any, segments: list[Any]) -> Any:
+            self.entered.set()
+            assert self.gate.wait(60)
+            return joined(settings, segments)
+
+        patch.setattr(held, "joined", staticmethod(wait))
+        self.is_similar = kind == "similarity"
+        self.index = nd.DurableIndex.open(tempfile.mkdtemp(dir=FOLDERS), **self.options)
+        self.expected: dict[int, int] = {}
+        number = 0
+        while not self.entered.wait(0.01):
+            for identity in range(number, number + 30):
+                self.put(identity, 1000 + identity)
+            self.index.commit()
+            number += 30
+            assert number < 30_000
+
+    def put(self, identity: int, value: int) -> None:
+        self.index.add(identity, [value, 1 << 40] if self.is_similar else value)
+        self.expected.pop(identity, None)
+        self.expected[identity] = value
+
+    def remove(self, identities: list[int]) -> None:
+        self.index.remove(identities)
+        for identity in identities:
+            del self.expected[identity]
+
+    def agrees(self, index: Any = None) -> None:
+        """The index holds and finds what it must."""
+        asked = self.index if index is None else index
+        found = {i: int(x[0]) if self.is_similar else x for i, x in asked}
+        assert list(found.items()) == list(self.expected.items())
+        for identity, value in list(self.expected.items())[::17]:
+            hits = asked.query([value, 1 << 40] if self.is_similar else value)
+            assert identity in [each for each, _ in hits]
+            assert all(self.expected[each] == value for each, _ in hits)
+
+
+@pytest.fixture(params=KINDS)
+def merging(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Merging]:
+    """An index in the middle of a merge."""
+    small_segments(monkeypatch)
+    for limit in ("MOST_FILES", "MOST_CHECKPOINTS"):  # no commit waits here
+        monkeypatch.setattr(f"neardup.index.durable.base.{limit}", 10**6)
+    monkeypatch.setattr("neardup.index.similar.tail.TAIL_ROWS", 12)
+    monkeypatch.setattr("neardup.index.similar.segment.LEVEL_ROWS", 12)
+    monkeypatch.setattr("neardup.index.durable.similar.index.CHECKPOINT_ROWS", 40)
+    found = Merging(request.param, monkeypatch)
+    yield found
+    found.gate.set()
+    found.index.close()
+
+
+def test_commits_do_not_wait_and_what_is_removed_stays_removed(merging: Merging) -> None:
+    index = merging.index
+    for turn in range(30):
+        merging.remove([i for i in (turn, turn + 40) if i in merging.expected])
+        for identity in range(50 + turn, 60 + turn):
+            merging.put(identity, 5000 + turn * 10 + identity)
+        index.commit()
+        assert index.stats()["merging"]
+    merging.agrees()
+    with nd.DurableIndex.open(index.path, readonly=True) as reader:
+        merging.agrees(reader)
+        merging.gate.set()
+        quiet(index)
+        merging.agrees()
+        merging.agrees(reader)
+    assert index.check() == []
+    index.close()
+    with nd.DurableIndex.open(index.path) as again:
+        merging.agrees(again)
+
+
+def test_what_is_not_committed_outlives_the_merge_and_can_be_taken_back(merging: Merging) -> None:
+    index, before = merging.index, dict(merging.expected)
+    merging.remove([3, 4, 5])
+    merging.put(7, 9999)
+    merging.put(100_000, 9998)
+    merging.gate.set()
+    quiet(index)
+    merging.agrees()
+    index.rollback()
+    merging.expected = before
+    merging.agrees()
+    merging.remove([6])
+    index.commit()
+    with nd.DurableIndex.open(index.path, readonly=True) as reader:
+        merging.agrees(reader)
+
+
+def test_compacting_waits_for_the_merge(merging: Merging) -> None:
+    merging.remove([1, 2])
+    threading.Timer(0.05, merging.gate.set).start()
+    merging.index.compact()
+    merging.agrees()
+    assert len(merging.index.stats()["segments"]) == 1
+    assert merging.index.check() == []
+
+
+def test_a_merge_that_fails_loses_nothing_and_is_told(
+    merging: Merging, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: Any) -> None:
+        raise FileError("cannot write a file: no space left on device")
+
+    held = KINDS["similarity" if merging.is_similar else "distance"][0]
+    monkeypatch.setattr(held, "write", staticmethod(full))
+    merging.gate.set()
+    wait_until(lambda: "not merged, nothing is lost: cannot write" in caplog.text)
+    merging.put(70_000, 3)
+    merging.index.commit()
+    merging.agrees()
+    with nd.DurableIndex.open(merging.index.path, readonly=True) as reader:
+        merging.agrees(reader)
+    assert merging.index.check() == []
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait for what a thread does."""
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.001)
