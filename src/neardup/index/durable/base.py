@@ -384,25 +384,30 @@ class DurableBase(Writing):
         if job.is_installed:
             return []
         before, is_merge = self._commit, job is self._merge
-        self._flush, self._merge = (self._flush, None) if is_merge else (None, self._merge)
         count = len(before.held.segments)
         try:
             self._commit, self._state, old = job.install(before, self._state, self._next_file)
         except (NeardupError, OSError, MemoryError) as error:
             _LOGGER.warning("%s: not merged, nothing is lost: %s", self.path, error)
+            old = []
             if is_merge:
                 self._unsound.update(job.damaged())
                 self._no_merge_before = time.monotonic() + RETRY_SECONDS
             else:
                 self._retry = before.logged + self._checkpoint_rows()
-            return []
-        self._retry = 0 if not is_merge else self._retry
-        if is_merge and self._flush is not None:
-            moved = len(self._commit.held.segments) - count
-            self._flush.first += moved
-            self._flush.last += moved
-        self._counters.merges += 1
-        self._counters.merge_seconds += job.seconds
+        else:
+            self._retry = self._retry if is_merge else 0
+            self._counters.merges += 1
+            self._counters.merge_seconds += job.seconds
+            if is_merge and self._flush is not None:
+                moved = len(self._commit.held.segments) - count
+                self._flush.first += moved
+                self._flush.last += moved
+        finally:
+            if is_merge:
+                self._merge = None
+            else:
+                self._flush = None
         self._merge_what_is_due()
         return self._not_being_written(old)
 
