@@ -5,7 +5,8 @@ Fingerprints are random 64-bit numbers, 1 in 64 planted near another one; docume
 what one machine finds ("exact"). The clock runs from the input as Parquet to the counted result, in
 a session that has started, after a small run that warms the workers. "shuffled" and "tasks" are
 from Spark's event log; "peak" is the sum of the resident sizes of all processes that belong to the
-run, the Java one too. Larger sizes are run when they are asked for:
+run, the Java one too, and "cpu" that of their processor seconds. Larger sizes are
+run when they are asked for:
 
     NEARDUP_BENCH_SPARK=large python bench/run.py spark --rounds 1
 """
@@ -55,7 +56,8 @@ def rows(quick: bool) -> list[Row]:
                 measured = Measurement.of(CASE, function, OURS, n=n, master=master)
                 name = f"{function}, n = {n:,}, {master}"
                 table.append(Row(name, measured, (), None, "lower", unit="s"))
-                for key, unit in (("shuffled_gb", "GB"), ("tasks", ""), ("peak_gib", "GiB")):
+                units = {"cpu": "s", "shuffled_gb": "GB", "tasks": "", "peak_gib": "GiB"}
+                for key, unit in units.items():
                     row = Row(f"{name}: {key}", measured, (), None, "lower", key, unit)
                     table.append(row)
     return table
@@ -125,19 +127,20 @@ def _measured(table: Any, master: str, here: Any, there: Any) -> dict[str, Any]:
         wanted = here(table)  # also compiles what is not compiled
         if master == "here":
             with _peak() as peak:
-                begin = time.perf_counter()
+                begin, used = time.perf_counter(), _used(os.getpid())
                 found = here(pq.read_table(folder / "in.parquet"))
-                seconds = time.perf_counter() - begin
+                seconds, cpu = time.perf_counter() - begin, _used(os.getpid()) - used
             told = {}
         else:
             with _session(master, folder) as session, _peak() as peak:
                 there(session.read.parquet(str(folder / "first.parquet")))
                 before = _told(folder)
-                begin = time.perf_counter()
+                begin, used = time.perf_counter(), _used(os.getpid())
                 found = there(session.read.parquet(str(folder / "in.parquet")))
-                seconds = time.perf_counter() - begin
+                seconds, cpu = time.perf_counter() - begin, _used(os.getpid()) - used
             told = {key: value - before.get(key, 0) for key, value in _told(folder).items()}
-    return {"value": seconds, "exact": found == wanted, "peak_gib": peak[0] / GIB} | told
+    known = {"value": seconds, "cpu": cpu, "exact": found == wanted, "peak_gib": peak[0] / GIB}
+    return known | told
 
 
 @contextmanager
@@ -183,12 +186,25 @@ def _peak() -> Iterator[list[int]]:
         watcher.join()
 
 
+def _below(process: int) -> list[int]:
+    tasks = Path(f"/proc/{process}/task")
+    return [int(x) for task in tasks.iterdir() for x in (task / "children").read_text().split()]
+
+
 def _resident(process: int) -> int:
+    """Resident bytes of a process and all below it; those that end meanwhile do not count."""
     try:
-        status = Path(f"/proc/{process}/statm").read_text()
-        tasks = Path(f"/proc/{process}/task")
-        below = [x for task in tasks.iterdir() for x in (task / "children").read_text().split()]
+        pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") + sum(map(_resident, _below(process)))
     except OSError:
         return 0
-    own = int(status.split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    return own + sum(_resident(int(child)) for child in below)
+
+
+def _used(process: int) -> float:
+    """Processor seconds of a process and all below it, those that have ended too."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        own = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+        return own + sum(map(_used, _below(process)))
+    except OSError:
+        return 0.0

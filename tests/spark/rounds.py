@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import argparse
 import gzip
-import os
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Final
@@ -68,15 +68,17 @@ def killed(
     """Run on the cluster, and kill one of its workers meanwhile."""
     victim = cluster.add_worker()
     time.sleep(5)
-    child = os.fork()
-    if not child:
-        time.sleep(after)
-        Cluster.kill(victim)
-        os._exit(0)
+    timer = threading.Timer(after, Cluster.kill, [victim])
+    timer.start()
     found = outputs(folder, "killed", options, cluster.environment)
-    os.waitpid(child, 0)
-    victim.wait()
+    timer.join()
     return found
+
+
+def told(case: str, *, same: bool) -> list[str]:
+    """Print how a run went; its name if it went wrong."""
+    print(f"{case}: {'same' if same else 'DIFFERENT'}", flush=True)
+    return [] if same else [case]
 
 
 def compare(
@@ -94,18 +96,14 @@ def compare(
                 master = cluster.url if engine == "cluster" and cluster else engine
                 there = (*options, "--engine", "spark", "--master", master)
                 environment = cluster.environment if engine == "cluster" and cluster else None
+                case = f"{corpus} {count:,} {' '.join(options)}: {lines:,} dropped"
                 begin = time.monotonic()
-                runs = {engine: outputs(folder, "there", there, environment)}
+                found = outputs(folder, "there", there, environment)
                 took = time.monotonic() - begin
+                wrong += told(f"{case}; {engine} {took:.0f} s", same=found == here)
                 if cluster is not None and engine == "cluster":
-                    runs["cluster, a worker killed"] = killed(cluster, folder, there, took / 2)
-                for run, found in runs.items():
-                    same = found == here
-                    verdict = "same" if same else "DIFFERENT"
-                    case = f"{corpus} {count:,} {' '.join(options)}: {lines:,} dropped"
-                    print(f"{case}; {run} {took:.0f} s: {verdict}", flush=True)
-                    if not same:
-                        wrong.append(f"{corpus} {options} {run}")
+                    found = killed(cluster, folder, there, took / 2)
+                    wrong += told(f"{case}; {engine}, a worker killed", same=found == here)
     return wrong
 
 

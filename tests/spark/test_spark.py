@@ -350,6 +350,16 @@ def test_wrong_use_is_one_line(options: tuple[str, ...], message: str, tmp_path:
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("master", ["sc://127.0.0.1:9", "spark://127.0.0.1:9", "sc://localhost:x"])
+def test_an_engine_that_does_not_answer_is_told_at_once(master: str, tmp_path: Path) -> None:
+    engine_or_skip(master)
+    done = run(tmp_path, "-o", "out/", "--engine", "spark", "--master", master)
+    assert done.returncode == 1, done.stderr
+    assert f"{master} does not answer" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(list(tmp_path.iterdir())) == 3
+
+
 def test_a_bad_record_is_told_as_on_one_machine(tmp_path: Path) -> None:
     engine_or_skip("sail")
     (tmp_path / "in9.jsonl").write_text('{"id": "x"}\n', "utf-8")

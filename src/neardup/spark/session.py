@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
@@ -22,6 +23,11 @@ _MODES: Final = (
     "SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_API_MODE",
 )  # fmt: skip
 """What PySpark reads of the environment, and leaves there, to be a client or Spark itself."""
+
+PATIENCE: Final = 10.0
+"""Seconds until a server must answer."""
+CONNECT_PORT: Final = 15002
+MASTER_PORT: Final = 7077
 
 HINT: Final = (
     "pip install 'neardup[spark]' for Sail and Spark Connect, or 'neardup[spark-java]' for all"
@@ -79,7 +85,8 @@ def open_session(master: str = "sail") -> Iterator[Any]:
         try:
             yield session
         finally:
-            session.stop()
+            with suppress(Exception):  # one that is lost says so where it was asked
+                session.stop()
             if server is not None:
                 server.stop()
 
@@ -120,6 +127,8 @@ def _started(master: str) -> tuple[Any, Any]:
         server.start(background=True)
         host, port = server.listening_address
         return server, _connected(f"sc://{host}:{port}")
+    if master.startswith(("sc://", "spark://")):
+        _check_answer(master)
     if master.startswith("sc://"):
         return None, _connected(master)
     from pyspark.sql import SparkSession
@@ -135,6 +144,20 @@ def _started(master: str) -> tuple[Any, Any]:
         return None, builder.getOrCreate()
     except Exception as error:  # noqa: BLE001  # engines raise what they like
         raise NeardupError(f"--master {master} did not start: {_line(error)}") from None
+
+
+def _check_answer(url: str) -> None:
+    """Knock where engines try again for many minutes; of several masters one must answer."""
+    failed = None
+    for each in url.partition("://")[2].partition("/")[0].split(","):
+        host, _, port = each.rpartition(":") if ":" in each else (each, "", "")
+        default = CONNECT_PORT if url.startswith("sc://") else MASTER_PORT
+        try:
+            with socket.create_connection((host, int(port or default)), PATIENCE):
+                return
+        except (OSError, ValueError) as error:
+            failed = error
+    raise NeardupError(f"{url} does not answer: {failed}; is it started, and is this its address?")
 
 
 def _connected(url: str) -> Any:
