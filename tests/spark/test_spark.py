@@ -407,10 +407,12 @@ def test_bad_records_and_document_frequencies_travel(tmp_path: Path) -> None:
     lines = [json.dumps(row) for row in DOCUMENTS.to_pylist()]
     (tmp_path / "a.jsonl").write_text("\n".join([*lines[:40], "{", *lines[40:]]), "utf-8")
     (tmp_path / "b.jsonl").write_text('{"id": 3}\n' + lines[7] + "\n", "utf-8")
+    (tmp_path / "c.jsonl").write_text('{"text": "like no other text here"}\n', "utf-8")
     table = nd.DocumentFrequencies.learn(DOCUMENTS["text"], nd.Recipe(ngram=1))
     table.save(str(tmp_path / "words.idf"))
     recipe = ("--ngram", "1", "--weight", "tfidf", "--idf", "words.idf", "--distance", "9")
-    same_here_and_there(tmp_path, ["a.jsonl", "b.jsonl"], "--on-error", "skip", *recipe)
+    inputs = ["a.jsonl", "b.jsonl", "c.jsonl"]
+    same_here_and_there(tmp_path, inputs, "--on-error", "skip", *recipe)
 
 
 def test_an_index_drops_what_it_holds(tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ def _started(master: str) -> tuple[Any, Any]:
     for name, value in {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "ERROR",
+        "spark.log.level": "FATAL",  # what fails is told once, by us
     }.items():
         builder = builder.config(name, value)
     try:

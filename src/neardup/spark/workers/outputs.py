@@ -129,7 +129,7 @@ def _duplicates(found: pa.Table, addresses: Addresses, places: Any, *, with_via:
     schema = DUPLICATES.append(VIA) if with_via else DUPLICATES
     named = pa.chunked_array([addresses.of(places)]) if len(places) else pa.nulls(0)
     names = {"dropped": named.cast(pa.large_string()), "cluster": found.column("label")}
-    arrays = [names.get(x) or found.column(x) for x in schema.names]
+    arrays = [names[x] if x in names else found.column(x) for x in schema.names]
     return pa.table(arrays, schema.names).cast(schema)
 
 
