@@ -156,14 +156,13 @@ def datasketch(n: int, chars: int, similarity: float) -> dict[str, Any]:
 
 
 def rensa(n: int, chars: int, similarity: float) -> dict[str, Any]:
-    from rensa import RMinHash, RMinHashDeduplicator
+    from rensa import RMinHashDeduplicator
 
     texts = make(n)
     begun = time.process_time()
-    deduplicator = RMinHashDeduplicator(
-        threshold=similarity, num_perm=PERMUTATIONS, use_lsh=True, num_bands=32
+    deduplicator = RMinHashDeduplicator(threshold=similarity, num_perm=PERMUTATIONS, use_lsh=True)
+    kept = deduplicator.add_pairs(
+        (str(row), shingles(text, chars)) for row, text in enumerate(texts)
     )
-    features = (sorted(shingles(text, chars)) for text in texts)
-    sketches = RMinHash.from_token_sets(features, PERMUTATIONS, 42)
-    dropped = [not deduplicator.add_pair(str(row), sketch) for row, sketch in enumerate(sketches)]
+    dropped = [not each for each in kept]
     return outcome(dropped, texts, chars, similarity, time.process_time() - begun)
