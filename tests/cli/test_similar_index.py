@@ -114,3 +114,36 @@ def test_runs_that_it_cannot_serve_are_refused_in_one_line(
     )
     assert (out, err.count("\n")) == ("", 1)
     assert message in err
+
+
+def test_nearest_to_a_stored_document_and_to_files(here: Here) -> None:
+    assert here("index", "nearest", "seen", "--id", "b")[0] == "0.9091  a\n"
+    out, _ = here("index", "nearest", "seen", "--id", "a", "--by", "cosine", "--json")
+    assert json.loads(out) == {"hits": [{"id": "b", "similarity": pytest.approx(0.9535, abs=1e-4)}]}
+    here("index", "nearest", "seen", "docs.jsonl", "--id-field", "id", "-n", "1", "-o", "x.parquet")
+    assert pq.read_table("x.parquet")["id"].to_pylist() == ["a", "b", "c"]
+    out, err = here("index", "nearest", "seen", "--id", "c", "-n", "3")
+    assert (out, err) == ("", "nothing that shares a feature is stored\n")
+
+
+def test_nearest_shows_the_first_words_where_texts_are_stored(here: Here) -> None:
+    here("index", "create", "prints", "--distance", "3", "--store", "text")
+    here("index", "add", "prints", "docs.jsonl", "--id", "id")
+    out, _ = here("index", "nearest", "prints", "--id", "a", "-n", "1")
+    assert out.split("  ")[-2:] == [
+        "b",
+        "one two three four five six seven eight nine ten eleven ...\n",
+    ]
+    _, err = here("index", "nearest", "prints", "--id", "a", "--by", "cosine", code=2)
+    assert "--by is cosine, but the index is by distance, up to 3" in err
+
+
+def test_nearest_refuses_in_one_line(here: Here) -> None:
+    for code, args, message in (
+        (1, ("--id", "x"), "seen: no document has the id 'x'"),
+        (2, ("--id", "a", "docs.jsonl"), "give one of IN... and --id"),
+        (2, ("--id", "a", "-o", "x.csv"), "--output belongs to IN..."),
+        (2, ("--id", "a", "--by", "dice"), "by is 'dice': use one of similarity, cosine"),
+    ):
+        _, err = here("index", "nearest", "seen", *args, code=code)
+        assert message in err

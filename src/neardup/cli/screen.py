@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from neardup.fingerprinting.explanation import Comparison
     from neardup.pipeline.estimate import Estimate
+    from neardup.pipeline.run.similar_index import Related
 
 __all__ = [
     "echo",
@@ -27,6 +28,7 @@ __all__ = [
     "print_estimate",
     "print_hits",
     "print_plans",
+    "print_related",
     "print_summary",
     "print_warning",
     "progress",
@@ -186,6 +188,23 @@ def print_hits(found: list[tuple[Any, Any]], total: int | None, what: str, as_js
         echo(f"{total - len(found):,} more were cut by --limit", err=True)
     if not found:
         echo("nothing near is stored", err=True)
+
+
+def print_related(found: list[Related], as_json: bool) -> None:
+    """Print the documents nearest to a stored one: how near, id, and how it begins, a line each."""
+    if as_json:
+        hits: list[dict[str, Any]] = [{"id": hit.identity, hit.what: hit.value} for hit in found]
+        for hit, told in zip(found, hits, strict=True):
+            if hit.words is not None:
+                told["text"] = hit.words
+        echo(json.dumps({"hits": hits}))
+        return
+    for hit in found:
+        near = f"{hit.value:>3}" if hit.what == "distance" else f"{hit.value:.4f}"
+        words = "" if hit.words is None else f"  {shown(hit.words)}"
+        echo(f"{near}  {shown(str(hit.identity))}{words}")
+    if not found:
+        echo("nothing that shares a feature is stored", err=True)
 
 
 def print_plans(plans: Any, as_json: bool) -> None:

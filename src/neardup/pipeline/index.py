@@ -22,6 +22,7 @@ from neardup.pipeline.run.similar_index import (
     Reach,
     add_texts,
     ask_texts,
+    check_by,
     check_reach,
 )
 from neardup.pipeline.run.steps import open_inputs, output_set, told
@@ -159,13 +160,17 @@ def ask_files(
             seen = stack.enter_context(index.snapshot())
             for ids, values in inputs.batches(shown):
                 codes = values if isinstance(values, np.ndarray) else index.fingerprints_of(values)
-                found = seen.query_batch(codes, within.distance, within.limit)
+                if within.nearest is None:
+                    found = seen.query_batch(codes, within.distance, within.limit)
+                    counts["cut"] += int(found.schema.metadata[b"cut"])
+                else:
+                    check_by(index, within.by)
+                    found = seen.nearest_batch(codes, within.nearest)
                 rows = found["row"].to_numpy()
                 counts["queries"] += len(ids)
                 counts["empty"] += _count_missing(codes)
                 counts["matched"] += len(np.unique(rows))
                 counts["hits"] += len(rows)
-                counts["cut"] += int(found.schema.metadata[b"cut"])
                 named = ids.take(pa.array(rows)).cast(pa.large_string())
                 columns = [named, found["id"].cast(pa.large_string()), found["distance"]]
                 yield from pa.table(columns, schema=HITS).to_batches()

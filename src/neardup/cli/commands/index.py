@@ -331,7 +331,7 @@ def remove(
 
     with DurableIndex.open(folder, create=False) as index:
         try:
-            count = index.remove([_id(each, index.id_kind) for each in ids])
+            count = index.remove([identity_of(each, index.id_kind) for each in ids])
         except KeyError as error:
             raise DataError(
                 f"{folder}: no document has the id {error.args[0]!r}; none was removed"
@@ -471,7 +471,8 @@ class _InterruptedError(NeardupError):
     exit_code = 130
 
 
-def _id(given: str, kind: str | None) -> str | int:
+def identity_of(given: str, kind: str | None) -> str | int:
+    """An id as an index has it: a number where its ids are numbers."""
     if kind != "int":
         return given
     try:

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from neardup.errors import UsageError
+from neardup.errors import DataError, UsageError
 from neardup.index.durable.similar.index import DurableSimilarIndex
+from neardup.index.similar.queries import SimilarView
 
 if TYPE_CHECKING:
     from neardup.index.durable.index import DurableIndex
 
-__all__ = ["SIMILAR_HITS", "Answer", "Reach", "add_texts", "ask_one", "ask_texts", "check_reach"]
+__all__ = [
+    "SIMILAR_HITS",
+    "Answer",
+    "Reach",
+    "Related",
+    "add_texts",
+    "ask_one",
+    "ask_texts",
+    "check_by",
+    "check_reach",
+    "related_to",
+]
 
+MOST_SHOWN, WIDTH = 1000, 60
+"""Characters of a text that are looked at, and shown."""
 SIMILAR_HITS: Final = pa.schema(
     [("query", pa.large_string()), ("id", pa.large_string()), ("similarity", pa.float64())]
 )
@@ -26,13 +41,16 @@ class Reach:
     """What a query returns, up to `limit`: all within the index's distance or similarity.
 
     `distance` or `similarity` asks for less, or more. With `csv_safe`, cells of a CSV table that a
-    spreadsheet would compute get a quote (').
+    spreadsheet would compute get a quote ('). With `nearest`, so many of the closest instead,
+    however far; of an index by similarity also `by` "cosine".
     """
 
     distance: int | None = None
     limit: int | None = None
     similarity: float | None = None
     csv_safe: bool = False
+    nearest: int | None = None
+    by: str = "similarity"
 
 
 def add_texts(index: DurableSimilarIndex, ids: Any, texts: Any, *, if_new: bool) -> tuple[int, int]:
@@ -55,13 +73,16 @@ def ask_texts(
 ) -> pa.Table:
     """What is similar to each text: the columns of SIMILAR_HITS; counts are added to."""
     sets = index.sets_of(texts)
-    found = index.query_batch(sets, reach.similarity, reach.limit)
+    if reach.nearest is None:
+        found = index.query_batch(sets, reach.similarity, reach.limit)
+        counts["cut"] += int(found.schema.metadata[b"cut"])
+    else:
+        found = index.nearest_batch(sets, reach.nearest, reach.by)
     rows = found["row"].to_numpy()
     counts["queries"] += sets.size
     counts["empty"] += int(np.count_nonzero(np.diff(sets.offsets) == 0))
     counts["matched"] += len(np.unique(rows))
     counts["hits"] += len(rows)
-    counts["cut"] += int(found.schema.metadata[b"cut"])
     named = ids.take(pa.array(rows)).cast(pa.large_string())
     columns = [named, found["id"].cast(pa.large_string()), found["similarity"]]
     return pa.table(columns, schema=SIMILAR_HITS)
@@ -110,6 +131,68 @@ def ask_one(
         return Answer(index.nearest(code, nearest), None, "distance", code is None)
     found = index.query(code, reach.distance, reach.limit)
     return Answer(found, found.total, "distance", code is None)
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """A stored document that is near another.
+
+    Args:
+        identity: Its id.
+        value: Its distance or similarity.
+        what: Which of them.
+        words: How its text begins, where texts are stored; else None.
+    """
+
+    identity: str | int
+    value: float
+    what: str
+    words: str | None
+
+
+def related_to(
+    index: DurableIndex | DurableSimilarIndex, identity: Any, n: int, by: str
+) -> list[Related]:
+    """The stored documents that are nearest to a stored one, itself left out.
+
+    Raises:
+        DataError: If it is not stored.
+        UsageError: For a cosine of an index by distance.
+    """
+    what = "similarity" if isinstance(index, DurableSimilarIndex) else "distance"
+    with index.snapshot() as seen:
+        try:
+            if isinstance(seen, SimilarView):
+                found: list[Any] = seen.nearest(seen.features(identity), n + 1, by)
+            else:
+                check_by(index, by)
+                found = seen.nearest(seen.fingerprints_by_id([identity])[0], n + 1)
+        except KeyError:
+            raise DataError(f"{index.path}: no document has the id {identity!r}") from None
+        found = [hit for hit in found if hit[0] != identity][:n]
+        has_texts = index.store == "text" and not isinstance(seen, SimilarView) and found
+        texts = seen.contents([hit[0] for hit in found]) if has_texts else [None] * len(found)
+    return [
+        Related(name, value, what, None if text is None else _first_words(text))
+        for (name, value), text in zip(found, texts, strict=True)
+    ]
+
+
+def check_by(index: Any, by: str) -> None:
+    """Refuse to rank an index by distance by something else.
+
+    Raises:
+        UsageError: If it is refused.
+    """
+    if not hasattr(index, "similarity") and by != "similarity":
+        raise UsageError(
+            f"--by is {by}, but the index is by distance, up to {index.distance}: make one with"
+            " --similarity"
+        )
+
+
+def _first_words(text: str) -> str:
+    return textwrap.shorten(text[:MOST_SHOWN], WIDTH, placeholder=" ...")
 
 
 def check_reach(index: Any, reach: Reach) -> None:

@@ -1,0 +1,91 @@
+"""`neardup index nearest`: the documents of an index that are most similar, however little."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from neardup.cli import options as shared
+from neardup.cli.commands.index import identity_of
+from neardup.cli.recipe_options import IdfTable, load_idf
+from neardup.cli.screen import echo
+from neardup.errors import UsageError
+
+__all__ = ["nearest"]
+
+
+def nearest(
+    folder: Annotated[
+        str, typer.Argument(metavar="DIR", help="Folder of the index.", show_default=False)
+    ],
+    inputs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[IN...]", help="Documents to ask about.", show_default=False),
+    ] = None,
+    stored: Annotated[
+        str | None,
+        typer.Option("--id", metavar="ID", help="A stored document, in place of IN...."),
+    ] = None,
+    count: Annotated[int, typer.Option("-n", min=1, metavar="N", help="How many for each.")] = 10,
+    by: Annotated[
+        str,
+        typer.Option(
+            help="similarity, or cosine of the recipe's weights: related documents; for an index by"
+            " similarity."
+        ),
+    ] = "similarity",
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="HITS",
+            help="For IN...: .parquet, .csv, .tsv or .jsonl; JSON lines are printed unless given.",
+        ),
+    ] = None,
+    text: shared.TextField = "text",
+    id_field: Annotated[
+        str | None, typer.Option("--id-field", metavar="FIELD", help="Of IN...: their ids.")
+    ] = None,
+    format_name: shared.Format = None,
+    idf: IdfTable = None,
+    csv_safe: shared.CsvSafe = False,
+    json: shared.Json = False,
+) -> None:
+    """Find the stored documents that are most similar, to a stored one or to each of files.
+
+    Examples:
+    neardup index nearest seen.index --id news.jsonl:17 -n 5
+
+    neardup index nearest seen.index question.txt --by cosine
+    """  # fmt: skip
+    if (stored is not None) + bool(inputs) != 1:
+        raise UsageError("give one of IN... and --id")
+    if stored is not None and output is not None:
+        raise UsageError("--output belongs to IN...: the answer to one document is printed")
+    target = output or "-"
+    shared.check_json(json and stored is None, target, None)
+
+    from neardup.cli.screen import print_related, print_summary, progress
+    from neardup.documents import InputFormat, ReadOptions
+    from neardup.index import DurableIndex
+    from neardup.pipeline.index import ask_files
+    from neardup.pipeline.run.similar_index import Reach, related_to
+
+    load_idf(idf)
+    with DurableIndex.open(folder, readonly=True) as index:
+        if stored is not None:
+            found = related_to(index, identity_of(stored, index.id_kind), count, by)
+            print_related(found, json)
+            return
+        read = ReadOptions(shared.text_fields(text), id_field, skip_errors=False)
+        with progress() as shown:
+            summary = ask_files(
+                index, inputs or [], target, read,
+                reach=Reach(csv_safe=csv_safe, nearest=count, by=by), progress=shown,
+                format_name=InputFormat(format_name, None, None),
+            )  # fmt: skip
+    if not summary.hits:
+        echo("nothing that shares a feature is stored", err=True)
+    print_summary(summary, json)
