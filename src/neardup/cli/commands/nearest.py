@@ -8,7 +8,7 @@ import typer
 
 from neardup.cli import options as shared
 from neardup.cli.commands.index import identity_of
-from neardup.cli.recipe_options import IdfTable, load_idf
+from neardup.cli.recipe_options import IdfTable, KeywordFolder, load_words
 from neardup.cli.screen import echo
 from neardup.errors import UsageError
 
@@ -50,6 +50,7 @@ def nearest(
     ] = None,
     format_name: shared.Format = None,
     idf: IdfTable = None,
+    dictionary: KeywordFolder = None,
     csv_safe: shared.CsvSafe = False,
     json: shared.Json = False,
 ) -> None:
@@ -73,7 +74,7 @@ def nearest(
     from neardup.pipeline.index import ask_files
     from neardup.pipeline.run.similar_index import Reach, related_to
 
-    load_idf(idf)
+    load_words(idf, dictionary)
     with DurableIndex.open(folder, readonly=True) as index:
         if stored is not None:
             found = related_to(index, identity_of(stored, index.id_kind), count, by)
