@@ -134,11 +134,13 @@ def test_another_disk_gets_copies(
 def test_what_is_there_is_not_overwritten(folder: Path) -> None:
     with by_distance(folder / "index") as index:
         index.backup(folder / "copy")
-        with pytest.raises(FileError, match="exists and is not empty: back up to a new folder"):
+        with pytest.raises(FileError, match="exists and is not empty: name a new folder"):
             index.backup(folder / "copy")
         (folder / "file").touch()
         with pytest.raises(FileError, match="exists and is not empty"):
             index.backup(folder / "file")
+        with pytest.raises(FileError, match="is in the index: back up to a folder elsewhere"):
+            index.backup(folder / "index" / "deep" / "copy")
         with pytest.raises(FileError, match="cannot write"):
             index.backup(folder / "file" / "copy")
     assert sorted(each.name for each in folder.iterdir()) == ["copy", "file", "index"]

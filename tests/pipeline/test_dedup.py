@@ -9,7 +9,7 @@ import math
 import warnings
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +34,9 @@ from neardup.pipeline import (
 )
 from neardup.pipeline.run.matching import Matching
 from suite import JIT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 KEEPS = ["first", "last", "longest"]
 POLICIES = ["greedy", "components"]
@@ -372,12 +375,49 @@ def test_empty_and_mixed_data_frames_are_no_surprise() -> None:
         nd.dedup(pandas.DataFrame({"text": ["a", 3]}, dtype=object))
 
 
-class _Dataset:
-    def with_format(self, name: str) -> None: ...
+class Dataset:
+    """As much of one of Hugging Face as is asked: rows are dictionaries until they are Arrow."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self._table.to_pylist())
+
+    def with_format(self, name: str) -> pa.Table:
+        assert name == "arrow"
+        return self._table
+
+
+class IterableDataset(Dataset): ...
 
 
 class _LazyFrame:
     def collect(self) -> None: ...
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view(), pa.int64()])
+@pytest.mark.parametrize("holder", [lambda table: table, Dataset])
+def test_ids_of_any_type_name_the_documents(
+    kind: pa.DataType, holder: Callable[[pa.Table], Any]
+) -> None:
+    """Polars gives Arrow its strings as views, of which Arrow takes no rows."""
+    ids = pa.array(["7", "8", "9"]).cast(kind)
+    text = pa.array(["a b c d", "A b c d!", None], pa.string_view())
+    source = holder(pa.table({"text": text, "id": ids}))
+    given = ids.to_pylist()
+    duplicates = nd.dedup(source, id="id", on_error="skip").duplicates.to_pylist()
+    assert [(x["dropped"], x["kept"]) for x in duplicates] == [(given[1], given[0])]
+    found = nd.similar_pairs(source, id="id", on_error="skip").to_pylist()
+    assert [(x["left_id"], x["right_id"]) for x in found] == [(given[0], given[1])]
+
+
+@pytest.mark.parametrize("source", [{"text": ["a", "b"]}, _LazyFrame()])
+def test_texts_alone_are_no_mapping_and_no_plan_of_a_table(source: Any) -> None:
+    with pytest.raises(UsageError, match=r"mapping|what its collect\(\) gives"):
+        nd.similar_pairs(source)
+    with pytest.raises(UsageError, match=r"mapping|cannot be read as an array"):
+        nd.fingerprints(source)
 
 
 @pytest.mark.parametrize(
@@ -390,8 +430,8 @@ class _LazyFrame:
         (["a b c"], {"id": "key"}, "plain texts have no fields, and id names 'key'"),
         (["a b c"], {"delimiter": ";"}, "delimiter and encoding belong to files"),
         ([{"text": "a"}], {}, "row 0 is dict, not str: pass pyarrow.Table.from_pylist"),
-        (_Dataset(), {}, r"pass source.with_format\('arrow'\)\[:\]"),
-        (_LazyFrame(), {}, r"pass source.collect\(\)"),
+        (IterableDataset(pa.table({"text": ["a"]})), {}, "has no rows yet: pass a list of its"),
+        (_LazyFrame(), {}, r"pass what its collect\(\) gives"),
         (
             pa.table({"body": ["long text"], "id": ["1"]}),
             {},

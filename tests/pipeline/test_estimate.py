@@ -87,6 +87,13 @@ def test_it_is_bounded_and_says_what_it_could_not_tell(
     assert f"note        {found.notes[1]}" in str(found)
 
 
+@pytest.mark.parametrize("matching", [Matching(), Matching(distance=3)])
+def test_of_nothing_it_says_nothing(tmp_path: Path, matching: Matching) -> None:
+    empty = write(tmp_path / "empty.jsonl", 0)
+    found = estimate_run([str(empty)], matching, ReadOptions(), Resources())
+    assert (found.documents, found.features, found.notes) == (0, 0, ())
+
+
 def test_standard_input_cannot_be_sampled() -> None:
     with pytest.raises(UsageError, match="standard input"):
         estimate_run(["-"], Matching(), ReadOptions(), Resources())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -164,6 +165,9 @@ def test_the_command_compares_recipes_and_writes_a_page(
     assert not OUTSIDE.search(page)
     out, _ = here(*run)
     assert "best F1 " in out
+    head, row = (next(x for x in out.splitlines() if x.startswith(y)) for y in ("similarity", "0."))
+    shares = [found.start() for found in re.finditer(r"\d\.\d{3} \(", row)]
+    assert [head.index(name) for name in ("precision", "recall", "F1")] == shares
     _, err = here(*run, "--also", "chars", code=2)
     assert "use tokens and n, such as chars:5" in err
 

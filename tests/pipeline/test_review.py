@@ -151,6 +151,15 @@ def test_what_makes_no_sense_is_refused(
     assert server.review.answers == {}
 
 
+def test_without_pairs_or_a_port_there_is_no_review(review: Review, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="port is 99999: use a number from 0 to 65535"):
+        ReviewServer(review, 99_999)
+    (tmp_path / "none.csv").write_text("dropped,kept,distance,similarity,cluster\n")
+    wanted = Wanted(str(tmp_path / "none.jsonl"))
+    with pytest.raises(DataError, match="has no pairs: there is nothing to judge"):
+        Review(str(tmp_path / "none.csv"), ["docs.jsonl"], wanted, UNIGRAMS, ReadOptions())
+
+
 def test_hostile_text_is_text(server: ReviewServer) -> None:
     home = f"/{server.token}/"
     pages = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Final
 
 from neardup.documents.files.compression import CODECS
@@ -17,6 +18,7 @@ __all__ = [
     "TEXT_EXTENSIONS",
     "InputFormat",
     "check_extension",
+    "check_page",
     "ending_of",
     "format_of_path",
     "is_page",
@@ -100,6 +102,17 @@ def check_extension(path: str) -> None:
             f"{path}: unknown extension {ending}; an output is one of {', '.join(EXTENSIONS)}, the"
             f" text ones also with {' or '.join(CODECS)}, or a folder, whose name ends in /"
         )
+
+
+def check_page(path: str | None) -> None:
+    """Raise UsageError for the path of a report whose extension says that it is no page.
+
+    Example:
+        >>> check_page("report.html")
+    """
+    ending = "" if path is None else PurePath(path).suffix
+    if ending.lower() not in {"", ".html", ".htm"}:
+        raise UsageError(f"{path}: a report is a page, and {ending} is none; name it .html")
 
 
 def _known_encoding(name: str) -> str:

@@ -21,6 +21,7 @@ __all__ = [
 ]
 
 _END = pa.scalar("\n", pa.large_string())
+_TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 
 
 def type_of(schema: pa.Schema, name: str) -> pa.DataType | None:
@@ -44,10 +45,14 @@ def top_column(schema: pa.Schema, name: str) -> str:
 
 
 def column_of(table: pa.Table | pa.RecordBatch, name: str) -> Any:
-    """A column, or a field in it; null where any struct around it is null."""
+    """A column, or a field in it; null where any struct around it is null.
+
+    Views of strings, as Polars has them, become large strings: Arrow takes no rows of views.
+    """
     top = top_column(table.schema, name)
     column = table.column(table.schema.get_field_index(top))
-    return column if top == name else pc.struct_field(column, name.split(".")[1:])
+    found = column if top == name else pc.struct_field(column, name.split(".")[1:])
+    return found.cast(pa.large_string()) if pa.types.is_string_view(found.type) else found
 
 
 def is_list_of_text(kind: pa.DataType) -> bool:
@@ -73,7 +78,7 @@ def text_like(sample: pa.Table) -> str | None:
     best, most = None, 0
     for field in sample.schema:
         for name, kind in _leaves(field.name, field.type):
-            if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+            if not any(test(kind) for test in _TEXTS):
                 continue
             if type_of(sample.schema, name) is None:
                 continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -99,6 +99,11 @@ def arrow_texts(texts: Any) -> Any:
     """Take texts as Arrow, as `text_array`, but of any type and with their nulls."""
     if isinstance(texts, str | bytes):
         raise UsageError("texts is one string: pass a list of them, or call fingerprint(text)")
+    if isinstance(texts, Mapping):
+        raise UsageError(
+            f"texts is a mapping (its first key is {next(iter(texts), None)!r:.40}): pass"
+            " list(texts.values()), or one column of a table"
+        )
     if isinstance(texts, pa.Array | pa.ChunkedArray):
         return texts
     if hasattr(texts, "__arrow_c_stream__"):

@@ -237,10 +237,10 @@ def _match_some(
 
 def _power(tries: list[_Try], figures: list[float]) -> float:
     """With which power of the documents a figure grew from one try to the next."""
-    before, last = (each.documents for each in tries)
+    before, last = tries[0].documents, tries[-1].documents
     if not before or min(figures) <= 0 or before == last:
         return 1.0
-    power = np.log(figures[1] / figures[0]) / np.log(last / before)
+    power = np.log(figures[-1] / figures[0]) / np.log(last / before)
     return float(min(MOST_POWER, max(1.0, power)))
 
 

@@ -12,7 +12,7 @@ from neardup.documents.nested import column_of
 from neardup.fingerprinting.recipe import Recipe
 from neardup.fingerprinting.values import distance as hamming_distance
 from neardup.pipeline.run.collection import Collection
-from neardup.pipeline.run.in_memory import InMemory, check_on_error
+from neardup.pipeline.run.in_memory import InMemory, as_arrow, check_documents, check_on_error
 from neardup.pipeline.run.matching import Matching, partners
 from neardup.pipeline.run.resources import Resources
 from neardup.runtime.memory import memory_bytes
@@ -41,7 +41,8 @@ def similar_pairs(  # noqa: PLR0913
     """Find every pair of texts whose features are similar enough; each is verified, none is missed.
 
     Args:
-        texts: A sequence of texts, or a table: of Arrow, pandas, polars.
+        texts: A sequence of texts, or a table: of Arrow, pandas, polars, or a Dataset of Hugging
+            Face.
         similarity: Least similarity of the feature sets, above 0, up to 1.
         measure: "jaccard", "cosine" or "containment".
         recipe: How to tokenise, hash and fingerprint; Recipe() unless given.
@@ -69,10 +70,11 @@ def similar_pairs(  # noqa: PLR0913
     matching = Matching(similarity, measure=measure, recipe=chosen, recall=recall)
     resources = Resources(memory_bytes(memory), workers=workers)
     with Collection([""], matching, resources) as collection:
-        table = _table(texts)
+        check_documents(texts)
+        source = as_arrow(texts)
         fields = (text,) if isinstance(text, str) else tuple(text)
         read = ReadOptions(fields, id, check_on_error(on_error), extract="none")
-        given = InMemory(texts if table is None else table, read)
+        given = InMemory(source, read)
         for batch in given.batches:
             collection.add(0, batch)
         values = collection.finish()
@@ -89,14 +91,8 @@ def similar_pairs(  # noqa: PLR0913
             "distance": pa.array(hamming_distance(codes[left], codes[right]), pa.int32()),
             "similarity": similarities(sets, left, right, measure),
         }
-    if table is not None and id is not None:
-        ids = column_of(table, id)
+    if id is not None:
+        ids = column_of(source, id)
         for side in ("left", "right"):
             columns[f"{side}_id"] = ids.take(pa.array(columns[side]))
     return pa.table(columns)
-
-
-def _table(texts: Any) -> pa.Table | None:
-    """The Arrow table of what has columns; None for texts alone."""
-    is_frame = hasattr(texts, "columns") and hasattr(texts, "shape")
-    return pa.table(texts) if isinstance(texts, pa.Table) or is_frame else None

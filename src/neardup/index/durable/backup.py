@@ -36,8 +36,10 @@ def back_up(store: Store, target: Path) -> None:
     Raises:
         FileError: If it is there, or cannot be written.
     """
+    if store.path.resolve() in target.resolve().parents:
+        raise FileError(f"{target} is in the index: back up to a folder elsewhere")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise FileError(f"{target} exists and is not empty: back up to a new folder")
+        raise FileError(f"{target} exists and is not empty: name a new folder")
     aside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.documents import Batch, Rejects
+from neardup.documents.extensions import check_page
 from neardup.errors import UsageError
 from neardup.fingerprinting.fingerprints import fingerprints
 from neardup.pipeline.calibration.advice import FEW_GROUPS, advised, commands, emptiest, warnings
@@ -80,6 +81,7 @@ class Asked:
     def __post_init__(self) -> None:
         """Refuse what cannot be."""
         Match(self.lowest, self.measure)
+        check_page(self.report)
         if self.sample < LEAST_DOCUMENTS:
             raise UsageError(f"sample is {self.sample}: use 2 documents or more")
         if self.similarity is not None and not self.lowest <= self.similarity <= 1:

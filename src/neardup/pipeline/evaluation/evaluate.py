@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neardup.documents import Rejects
+from neardup.documents.extensions import check_page
 from neardup.errors import UsageError
 from neardup.pipeline.evaluation.labels import Truth, read_truth
 from neardup.pipeline.evaluation.model import Evaluation, Scores
@@ -57,6 +58,7 @@ class Asked:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be."""
+        check_page(self.report)
         if not self.recipes:
             raise UsageError("there is no recipe to evaluate: give one")
         for _, recipe in self.recipes:

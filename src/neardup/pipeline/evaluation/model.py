@@ -95,10 +95,10 @@ class Evaluation:
         if self.unknown:
             lines.append(f"warning: {self.unknown:,} labels are about documents that are not here")
         for scores in self.scores:
-            lines += ["", scores.title, _HEAD.replace("at", "similarity", 1)]
+            lines += ["", scores.title, f"{'similarity':<11}{_HEAD}"]
             lines += [_line(x, x is scores.best) for x in scores.by_similarity if x.ari]
             if scores.by_distance:
-                lines += [_HEAD.replace("at", "distance", 1)]
+                lines += [f"{'distance':<11}{_HEAD}"]
                 lines += [_line(x, False) for x in scores.by_distance if x.ari]
             if scores.best is not None:
                 best = scores.best
@@ -106,9 +106,7 @@ class Evaluation:
         return "\n".join(lines)
 
 
-_HEAD = (
-    f"{'at':<11}{'pairs':>9}  precision            recall               F1{'':<18} ARI    B-cubed"
-)
+_HEAD = f"{'pairs':>9}  {'precision':<21}{'recall':<21}{'F1':<20}ARI    B-cubed"
 
 
 def _line(point: Point, best: bool) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,9 +103,14 @@ def table_rows(path: str) -> Iterator[Mapping[str, Any]]:
                 if line.strip():
                     yield _record(line, path, number)
     except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror or error}") from None
+        raise FileError(f"cannot read {path}: {reason(error)}") from None
     except (UnicodeDecodeError, csv.Error, pa.ArrowInvalid) as error:
         raise DataError(f"{path} is no table that can be read: {error}") from None
+
+
+def reason(error: OSError) -> str:
+    """Why a file cannot be read, in the words of the system; Arrow's repeat the path."""
+    return os.strerror(error.errno) if error.errno else str(error)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, urlsplit
 
-from neardup.errors import FileError
+from neardup.errors import FileError, UsageError
 from neardup.pipeline.judgement.page import end_page, pair_page
 from neardup.pipeline.report.markup import json_data
 
@@ -36,7 +36,8 @@ class ReviewServer(ThreadingHTTPServer):
         port: Where; 0 for any that is free.
 
     Raises:
-        FileError: If the port is taken.
+        UsageError: For a port that cannot be.
+        FileError: If it is taken.
     """
 
     daemon_threads = True
@@ -47,6 +48,8 @@ class ReviewServer(ThreadingHTTPServer):
         self.token = secrets.token_urlsafe(24)
         try:
             super().__init__((ADDRESS, port), _Handler)
+        except OverflowError:
+            raise UsageError(f"port is {port}: use a number from 0 to 65535") from None
         except OSError as error:
             raise FileError(
                 f"cannot listen on {ADDRESS}:{port}: {error.strerror}; choose another --port"

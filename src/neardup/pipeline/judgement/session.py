@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from neardup.errors import UsageError
+from neardup.errors import DataError, UsageError
 from neardup.pipeline.evidence.named_texts import texts_of
 from neardup.pipeline.evidence.pair_rows import PairRow, pair_rows
 from neardup.pipeline.evidence.pairs import MOST_CHARACTERS, pair_of_texts
@@ -81,8 +81,10 @@ class Review:
         self.wanted, self._recipe = wanted, recipe
         self.strata = Strata(pair_rows(pairs), wanted.border, wanted.seed)
         names = {x for s in self.strata.all for pair in s.pairs for x in (pair.first, pair.second)}
-        found = texts_of(names, paths, read, format_name=format_name) if names else {}
-        if names and not found:
+        if not names:
+            raise DataError(f"{pairs} has no pairs: there is nothing to judge")
+        found = texts_of(names, paths, read, format_name=format_name)
+        if not found:
             example = min(names)
             raise UsageError(
                 f"{pairs} names documents such as {example!r:.80}, and the inputs hold none of"

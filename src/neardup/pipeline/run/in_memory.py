@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from neardup.documents import ReadOptions
     from neardup.pipeline.run.matching import Grouping
 
-__all__ = ["InMemory", "check_documents", "check_on_error"]
+__all__ = ["InMemory", "as_arrow", "check_documents", "check_on_error"]
 
 _LOOKED_AT = 100
 _LINE = pa.scalar("\n", pa.large_string())
@@ -121,13 +121,23 @@ def check_documents(source: Any) -> None:
 
 def _check_kind(source: Any) -> None:
     """Refuse what holds a table, and say how to get it."""
-    ways = {"collect": "LazyFrame", "to_table": "", "with_format": "Dataset"}
     if hasattr(source, "__arrow_c_stream__") or isinstance(source, list | tuple | pa.Array):
         return
-    for method, kind in ways.items():
-        if callable(getattr(source, method, None)) and kind in type(source).__name__:
-            call = "with_format('arrow')[:]" if kind == "Dataset" else f"{method}()"
-            raise UsageError(f"a {type(source).__name__} is no table yet: pass source.{call}")
+    kind = type(source).__name__
+    if kind == "IterableDataset":
+        raise UsageError("an IterableDataset has no rows yet: pass a list of its texts, or a table")
+    for method, wanted in {"collect": "LazyFrame", "to_table": ""}.items():
+        if callable(getattr(source, method, None)) and wanted in kind:
+            raise UsageError(f"a {kind} is no table yet: pass what its {method}() gives")
+
+
+def as_arrow(source: Any) -> Any:
+    """The Arrow table of a frame or of a Dataset of Hugging Face; else what it is, or its array."""
+    if type(source).__name__ == "Dataset" and callable(getattr(source, "with_format", None)):
+        return source.with_format("arrow")[:]
+    if isinstance(source, pa.Table | pa.Array | pa.ChunkedArray):
+        return source
+    return _from_stream(source)
 
 
 def _is_file(text: str) -> bool:
@@ -155,8 +165,7 @@ def _check_no_fields(read: ReadOptions) -> None:
 
 def _columns(source: Any, read: ReadOptions) -> tuple[dict[str, Any], Any]:
     """What is read of it, as columns of Arrow, and the ids as given, None without any."""
-    if not isinstance(source, pa.Table | pa.Array | pa.ChunkedArray):
-        source = _from_stream(source)
+    source = as_arrow(source)
     if isinstance(source, pa.Table):
         columns = _columns_of(source, read)
         return columns, None if read.id is None else column_of(source, read.id)

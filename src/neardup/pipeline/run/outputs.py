@@ -15,6 +15,7 @@ from neardup.documents import (
     write_outputs,
     write_table,
 )
+from neardup.documents.extensions import check_page
 from neardup.pipeline.run.results import CLUSTERS, ROWS_A_BATCH, cluster_batches
 
 if TYPE_CHECKING:
@@ -48,6 +49,9 @@ class ReportOptions:
         summary: Write the numbers to this JSON file as well.
         command: What repeats the run; shown if given.
         seed: Of the clusters shown at random.
+
+    Raises:
+        UsageError: For a path that is none of a page.
     """
 
     path: str
@@ -56,6 +60,10 @@ class ReportOptions:
     summary: str | None = None
     command: str | None = None
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be."""
+        check_page(self.path)
 
     @property
     def paths(self) -> list[str]:

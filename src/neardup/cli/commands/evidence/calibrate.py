@@ -19,10 +19,14 @@ __all__ = ["calibrate"]
 def calibrate(
     inputs: shared.Inputs,
     sample: Annotated[
-        int, typer.Option(metavar="N", help="Documents to look at, at random.")
+        int,
+        typer.Option(parser=shared.whole(2), metavar="N", help="Documents to look at, at random."),
     ] = 20_000,
     lowest: Annotated[
-        float, typer.Option(metavar="S", help="Least similarity that is searched.")
+        float,
+        typer.Option(
+            parser=shared.number_to_one, metavar="S", help="Least similarity that is searched."
+        ),
     ] = 0.3,
     similarity: Annotated[
         float | None,
@@ -34,7 +38,12 @@ def calibrate(
         ),
     ] = None,
     recall: Annotated[
-        float, typer.Option(metavar="R", help="What the advised distance should find.")
+        float,
+        typer.Option(
+            parser=shared.number_to_one,
+            metavar="R",
+            help="What the advised distance should find.",
+        ),
     ] = 0.95,
     measure: shared.Measure = "jaccard",
     text: shared.TextField = "text",
@@ -43,7 +52,9 @@ def calibrate(
     delimiter: shared.Delimiter = None,
     encoding: shared.Encoding = None,
     extract: shared.Extract = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of the sample.")] = 0,
+    seed: Annotated[
+        int, typer.Option(parser=shared.whole(0), metavar="N", help="Of the sample.")
+    ] = 0,
     report: Annotated[
         str | None,
         typer.Option(

@@ -38,7 +38,10 @@ def evaluate(
         ),
     ] = None,
     lowest: Annotated[
-        float, typer.Option(metavar="S", help="Least similarity that is searched.")
+        float,
+        typer.Option(
+            parser=shared.number_to_one, metavar="S", help="Least similarity that is searched."
+        ),
     ] = 0.5,
     measure: shared.Measure = "jaccard",
     policy: Annotated[str, typer.Option(help="Of groups: greedy or components.")] = "greedy",
@@ -50,7 +53,9 @@ def evaluate(
     delimiter: shared.Delimiter = None,
     encoding: shared.Encoding = None,
     extract: shared.Extract = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of the intervals.")] = 0,
+    seed: Annotated[
+        int, typer.Option(parser=shared.whole(0), metavar="N", help="Of the intervals.")
+    ] = 0,
     report: Annotated[
         str | None,
         typer.Option(

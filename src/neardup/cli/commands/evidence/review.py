@@ -39,9 +39,15 @@ def review(
         ),
     ] = None,
     precision: Annotated[
-        float, typer.Option(metavar="P", help="Which a threshold is to reach.")
+        float,
+        typer.Option(
+            parser=shared.number_to_one, metavar="P", help="Which a threshold is to reach."
+        ),
     ] = 0.95,
-    port: Annotated[int, typer.Option(metavar="N", help="0: one that is free.")] = 0,
+    port: Annotated[
+        int,
+        typer.Option(parser=shared.whole(0), metavar="N", help="0: one that is free."),
+    ] = 0,
     open_browser: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the browser.")
     ] = True,
@@ -52,7 +58,9 @@ def review(
     delimiter: shared.Delimiter = None,
     encoding: shared.Encoding = None,
     extract: shared.Extract = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of the order.")] = 0,
+    seed: Annotated[
+        int, typer.Option(parser=shared.whole(0), metavar="N", help="Of the order.")
+    ] = 0,
     *,
     made: Recipe,
 ) -> None:
