@@ -33,6 +33,8 @@ class Source(ABC):
     """
 
     format: ClassVar[str]
+    _told: Callable[[int], object] | None = None
+    _gone = 0
 
     def __init__(self, origin: Input) -> None:
         """Take the input; nothing is read yet."""
@@ -43,8 +45,6 @@ class Source(ABC):
         self.relative = f"stdin.{self.format}" if self.path is None else Path(self.path).name
         self.notes: list[str] = []
         self.warnings: list[str] = []
-        self._told: Callable[[int], object] | None = None
-        self._gone = 0
 
     def batches(self, options: ReadOptions, rejects: Rejects | None = None) -> Iterator[Batch]:
         """Read the accepted records in order, in batches that are never empty.
