@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import tracemalloc
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -455,3 +456,56 @@ def test_what_is_damaged_is_not_rewritten_and_the_rest_stays_usable(
             with pytest.raises(nd.DataError, match=f"damaged .in {name}"):
                 index.compact()
             assert any(name in problem for problem in index.check())
+
+
+def variants(count: int) -> list[Any]:
+    """A page of 40 features of which each one has replaced two."""
+    random = np.random.default_rng(4)
+    pages = np.repeat(np.arange(1, 41, dtype=np.uint64)[None, :], count, axis=0)
+    for _ in range(2):
+        pages[np.arange(count), random.integers(0, 40, count)] = random.integers(
+            1 << 40, 1 << 60, count, np.uint64
+        )
+    return list(pages)
+
+
+@pytest.mark.parametrize("kind", ["equal", "variants", "one feature that all have"])
+def test_what_is_skewed_is_found_and_cut_as_brute_force_says(kind: str) -> None:
+    count = 120 if JIT else 30
+    pages = variants(count) if kind == "variants" else [np.arange(1, 9, dtype=np.uint64)] * count
+    if kind == "one feature that all have":
+        pages = [np.array([7, *range(100 * i, 100 * i + 6)], np.uint64) for i in range(1, count)]
+    index, oracle = nd.Index(similarity=0.8), naive.SimilarIndex("jaccard")
+    index.add(range(len(pages)), pages)
+    for row, page in enumerate(pages):
+        oracle.add(row, set(page.tolist()))
+    index.remove(list(range(0, len(pages), 5)))
+    for row in range(0, len(pages), 5):
+        del oracle.stored[row]
+    for query in pages[:4]:
+        want = oracle.query(set(query.tolist()), 0.8)
+        for limit in (None, 0, 1, 7):
+            found = index.query(query, limit=limit)
+            assert (list(found), found.total) == (want[:limit], len(want))
+        table = index.query_batch([query] * 3, limit=2)
+        assert table["id"].to_pylist() == [identity for identity, _ in want[:2]] * 3
+        assert table.schema.metadata[b"cut"] == str(3 * max(0, len(want) - 2)).encode()
+        first = index.first_within([query]).to_pylist()
+        assert [each["id"] for each in first] == sorted(identity for identity, _ in want)[:1]
+
+
+@needs_jit
+def test_a_limit_bounds_what_a_batch_holds() -> None:
+    index = nd.Index(similarity=0.8)
+    pages = variants(400)
+    index.add(range(400), pages)
+    index.compact()
+    queries = pages * 5
+    index.query_batch(queries[:10], limit=1)
+    tracemalloc.start()
+    found = index.query_batch(queries, limit=1, workers=1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    hits = int(found.schema.metadata[b"cut"]) + len(found)
+    assert len(found) == len(queries)
+    assert peak < hits * 24 / 4

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from neardup.index.similar.related import Ranking
     from neardup.index.similar.settings import SimilarSettings
     from neardup.kernels.index.sets import Order
+    from neardup.kernels.similarity.arguments import Condition
 
 __all__ = ["FoundRows", "Rows", "Segment", "arranged", "build", "due", "merged", "no_order"]
 
@@ -36,6 +37,8 @@ LEAST_CELL_BITS, MOST_CELL_BITS = 10, 28
 ENTRIES_A_BUCKET: Final = 4
 MOST_ENTRIES: Final = 1 << 32
 RANGES_A_THREAD: Final = 4
+LIMITED_QUERIES: Final = 64
+"""Queries of which all that was found is held before a limit is applied to it."""
 _NONE: Final = np.empty(0, np.int64)
 
 
@@ -56,15 +59,27 @@ class Rows(NamedTuple):
 
 
 class FoundRows(NamedTuple):
-    """What a search found: int64 `queries`, int64 `rows`, float64 `scores`; and how many in all.
+    """What a search found: int64 `queries`, ascending, int64 `rows`, float64 `scores`.
 
-    Fewer rows than in all, where more than a limit are of one set: then `cut` are left out.
+    Fewer rows than in all where there is a limit: then `cut` are left out.
     """
 
     queries: Any
     rows: Any
     scores: Any
     cut: int
+
+    def first(self, most: int, numbers: Any, *, by_age: bool = False) -> FoundRows:
+        """At most so many for each query: the most similar, or the oldest by `numbers` of rows."""
+        if len(self.rows) <= most:
+            return self
+        ages = numbers[self.rows]
+        order = np.lexsort((ages, self.queries) if by_age else (ages, -self.scores, self.queries))
+        ordered = self.queries[order]
+        first = np.searchsorted(ordered, ordered, side="left")
+        order = order[np.arange(len(ordered)) - first < most]
+        cut = self.cut + len(self.rows) - len(order)
+        return FoundRows(self.queries[order], self.rows[order], self.scores[order], cut)
 
 
 class Segment(MarkedRows):
@@ -112,26 +127,38 @@ class Segment(MarkedRows):
         return self.sets.take(self.arrays["set_of"][rows].astype(np.int64))
 
     def search(
-        self, queries: Sets, settings: SimilarSettings, similarity: float, workers: int
-    ) -> tuple[Any, Any, Any]:
-        """Queries, sets and similarities, as `search_sets` gives them."""
+        self,
+        queries: Sets,
+        condition: Condition,
+        workers: int,
+        most: int | None,
+        *,
+        by_age: bool = False,
+    ) -> FoundRows:
+        """The living rows that are similar enough to queries: see SimilarSnapshot.table."""
         from neardup.kernels.index.similar import search_sets
 
-        def ask(first: int, last: int) -> Any:
-            return search_sets(*queries, first, last, self.stored, settings.condition(similarity))
+        def ask(first: int, last: int) -> FoundRows:
+            found = search_sets(*queries, first, last, self.stored, condition)
+            rows = self.rows(found, most)
+            return rows if most is None else rows.first(most, self.numbers, by_age=by_age)
 
-        count = queries.size
-        if workers == 1 or count < 2:
-            return ask(0, count)  # type: ignore[no-any-return]
-        edges = np.unique(np.linspace(0, count, RANGES_A_THREAD * workers + 1).astype(int))
+        count, ranges = queries.size, RANGES_A_THREAD * workers if workers > 1 else 1
+        if most is not None:
+            ranges = max(ranges, -(-count // LIMITED_QUERIES))
+        if ranges == 1 or count < 2:
+            return ask(0, count)
+        edges = np.unique(np.linspace(0, count, ranges + 1).astype(int)).tolist()
         found: list[Any] = [None] * (len(edges) - 1)
 
         def run(_: int, part: int) -> None:
-            found[part] = ask(int(edges[part]), int(edges[part + 1]))
+            found[part] = ask(edges[part], edges[part + 1])
 
         in_threads(workers, run, range(len(found)))
-        queried, numbers, scores = (np.concatenate(each) for each in zip(*found, strict=True))
-        return queried, numbers, scores
+        queried, rows, scores, cuts = zip(*found, strict=True)
+        return FoundRows(
+            np.concatenate(queried), np.concatenate(rows), np.concatenate(scores), sum(cuts)
+        )
 
     def nearest(self, features: Any, ranking: Ranking, n: int, floor: float) -> FoundRows:
         """The n most similar living rows, and others; those below `floor` may be missing."""

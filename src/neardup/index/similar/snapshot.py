@@ -135,23 +135,26 @@ class SimilarSnapshot(Held):
         total = 0
         for rows, numbers, ids in self.found(queries, similarity, 1, most):
             total += len(rows.rows) + rows.cut
-            found += [
-                (-score, number, ids, row)
-                for score, number, row in zip(
-                    rows.scores.tolist(), numbers.tolist(), rows.rows.tolist(), strict=True
-                )
-            ]
+            found += zip(
+                (-rows.scores).tolist(), numbers.tolist(), itertools.repeat(ids), rows.rows.tolist()
+            )
         found.sort(key=_by_score)
         return [(_id(ids, row), -score) for score, _, ids, row in found[:most]], total
 
     def found(
-        self, queries: Sets, similarity: float, workers: int, most: int | None
+        self,
+        queries: Sets,
+        similarity: float,
+        workers: int,
+        most: int | None,
+        *,
+        by_age: bool = False,
     ) -> Iterator[tuple[FoundRows, Any, Any]]:
         """For each part what was found in it, the numbers of these rows, and the part's ids."""
+        condition = self.settings.condition(similarity)
         for segment in self.segments:
-            found = segment.search(queries, self.settings, similarity, workers)
-            if len(found[0]):
-                rows = segment.rows(found, most)
+            rows = segment.search(queries, condition, workers, most, by_age=by_age)
+            if len(rows.rows) or rows.cut:
                 yield rows, segment.numbers[rows.rows], segment.ids
         tail = self.tail
         if len(tail):
@@ -177,7 +180,7 @@ class SimilarSnapshot(Held):
             limit: The most for one.
             by_age: The first are those that were added first, not the most similar.
         """
-        parts = list(self.found(queries, similarity, workers, limit))
+        parts = list(self.found(queries, similarity, workers, limit, by_age=by_age))
         return _table(parts, ID_KINDS[self.kind or "int"], limit, by_age=by_age)
 
     def nearest(self, features: Any, n: int, ranking: Ranking) -> list[tuple[Any, float]]:
