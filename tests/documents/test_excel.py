@@ -72,6 +72,11 @@ def test_a_sheet_is_read_and_its_kept_rows_written_as_values(tmp_path: Path) -> 
     assert cells(dropped)[1] == ["1", "2", 0, 1, "2"]
     (note,) = result.summary.notes
     assert 'the sheet "News" was read; others are "More0", "More1"' in note
+    other = nd.dedup(source, out, text="x", format="excel:More1")
+    assert 'the sheet "More1" was read; others are "News", "More0"' in other.summary.notes[0]
+    with pytest.raises(UsageError, match='no sheet "Cover" with cells; there are "News", "More0"'):
+        nd.dedup(source, out, format="excel:Cover")
+    nd.dedup(source, out, id="nr", keep="max:score")
     assert nd.dedup(source, out).summary.notes[1] == f"{out} was replaced"
     first = out.read_bytes()
     nd.dedup(source, out)

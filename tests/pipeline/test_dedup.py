@@ -412,6 +412,15 @@ def test_ids_of_any_type_name_the_documents(
     assert [(x["left_id"], x["right_id"]) for x in found] == [(given[0], given[1])]
 
 
+def test_texts_may_be_categories_of_polars() -> None:
+    views = pa.array(["a b c d", "x"], pa.string_view())
+    coded = pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 0], pa.uint32()), views)
+    assert nd.fingerprints(coded).shape == (4, 1)
+    source = pa.table({"text": coded, "within": coded})
+    found = nd.dedup(source, within="within", on_error="skip")
+    assert found.kept.tolist() == [True, True, False, False]
+
+
 @pytest.mark.parametrize("source", [{"text": ["a", "b"]}, _LazyFrame()])
 def test_texts_alone_are_no_mapping_and_no_plan_of_a_table(source: Any) -> None:
     with pytest.raises(UsageError, match=r"mapping|what its collect\(\) gives"):

@@ -161,7 +161,7 @@ Format = Annotated[
     str | None,
     typer.Option(
         "--format",
-        help="Of all inputs: jsonl, json (an array), csv, tsv, parquet, arrow, excel, or text"
+        help="Of all inputs: jsonl, json (an array), csv, tsv, parquet, arrow, excel (or excel:SHEET), or text"
         " (each file is a document).",
         rich_help_panel=INPUT_PANEL,
     ),

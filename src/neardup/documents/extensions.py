@@ -53,9 +53,10 @@ class InputFormat:
     r"""What is told of all inputs beside their names; None leaves it to be seen.
 
     Args:
-        name: A key of FORMATS, or "text": each file is a document.
+        name: A key of FORMATS, or "text": each file is a document. "excel:SHEET" names a sheet too.
         delimiter: The character between the fields of CSV, "tab" or "\t" for a tab.
         encoding: Of texts: a name that Python knows, such as "cp1252".
+        sheet: Of a workbook; the first that is not empty unless named.
 
     Raises:
         UsageError: For a delimiter that is not one character, or an unknown encoding.
@@ -68,9 +69,14 @@ class InputFormat:
     name: str | None = None
     delimiter: str | None = None
     encoding: str | None = None
+    sheet: str | None = None
 
     def __post_init__(self) -> None:
-        """Check both, and give them their shortest names."""
+        """Check them, and give them their shortest names."""
+        kind, colon, sheet = (self.name or "").partition(":")
+        if kind == "excel" and colon:
+            object.__setattr__(self, "name", kind)
+            object.__setattr__(self, "sheet", sheet)
         mark = self.delimiter
         if mark is not None:
             mark = {"tab": "\t", "\\t": "\t"}.get(mark, mark)

@@ -52,6 +52,8 @@ def column_of(table: pa.Table | pa.RecordBatch, name: str) -> Any:
     top = top_column(table.schema, name)
     column = table.column(table.schema.get_field_index(top))
     found = column if top == name else pc.struct_field(column, name.split(".")[1:])
+    if pa.types.is_dictionary(found.type) and pa.types.is_string_view(found.type.value_type):
+        return found.cast(pa.dictionary(found.type.index_type, pa.large_string()))
     return found.cast(pa.large_string()) if pa.types.is_string_view(found.type) else found
 
 

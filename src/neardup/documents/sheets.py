@@ -1,4 +1,4 @@
-"""Spreadsheets: the cells of a workbook's first sheet, and cells written as a workbook.
+"""Spreadsheets: the cells of a sheet of a workbook, and cells written as a workbook.
 
 The libraries are an extra, `neardup[excel]`: python-calamine reads, XlsxWriter writes.
 """
@@ -34,7 +34,7 @@ _INSTALL: Final = "install it with `pip install 'neardup[excel]'`"
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """The first sheet of a workbook with anything in it.
+    """A sheet of a workbook: the first with anything in it, unless another was asked for.
 
     Args:
         name: Of the sheet.
@@ -51,15 +51,16 @@ class Sheet:
     numbers: list[int]
 
 
-def read_sheet(name: str, data: bytes) -> Sheet:
-    """Read the first sheet that is not empty; its first row that is not blank names the columns.
+def read_sheet(name: str, data: bytes, wanted: str | None = None) -> Sheet:
+    """Read a sheet; its first row that is not blank names the columns.
 
     Args:
         name: What errors call the workbook.
         data: The workbook: .xlsx, .xlsm, .xlsb, .xls or .ods.
+        wanted: The sheet; the first that is not empty unless given.
 
     Raises:
-        UsageError: Without the extra.
+        UsageError: Without the extra, or without such a sheet.
         DataError: If it is damaged, has a password or two columns of one name.
     """
     try:
@@ -73,9 +74,10 @@ def read_sheet(name: str, data: bytes) -> Sheet:
         with CalamineWorkbook.from_filelike(io.BytesIO(data)) as book:
             found = [book.get_sheet_by_name(each) for each in book.sheet_names]
             full = [sheet for sheet in found if sheet.start is not None]
-            cells = full[0].to_python() if full else []
-            begin = full[0].start if full else None
             names = [sheet.name for sheet in full]
+            first = _place(name, names, wanted)
+            cells = full[first].to_python() if full else []
+            begin = full[first].start if full else None
     except CalamineError as error:
         raise DataError(f"{name}: not a readable spreadsheet: {error}; save it again") from None
     except BaseException as error:
@@ -92,7 +94,18 @@ def read_sheet(name: str, data: bytes) -> Sheet:
         if header.count(each) > 1:
             raise DataError(f'{name}:{numbered[0][0]}: there are two columns "{each}"; rename one')
     rows = [[_plain(cell) for cell in row] for _, row in numbered[1:]]
-    return Sheet((names or [""])[0], names[1:], header, rows, [n for n, _ in numbered[1:]])
+    title = names.pop(first) if names else ""
+    return Sheet(title, names, header, rows, [n for n, _ in numbered[1:]])
+
+
+def _place(name: str, names: list[str], wanted: str | None) -> int:
+    """Where the sheet is among those with cells."""
+    if wanted is None:
+        return 0
+    if wanted not in names:
+        there = ", ".join(f'"{each}"' for each in names) or "none"
+        raise UsageError(f'{name}: no sheet "{wanted}" with cells; there are {there}')
+    return names.index(wanted)
 
 
 def as_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> pa.Table:

@@ -139,6 +139,8 @@ def _refuse_other_types(texts: list[Any]) -> None:
 
 def _large_strings(chunk: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(chunk.type):
+        if pa.types.is_string_view(chunk.type.value_type):  # of Polars; Arrow takes no views
+            chunk = chunk.cast(pa.dictionary(chunk.type.index_type, pa.large_string()))
         chunk = chunk.dictionary_decode()
     if pa.types.is_null(chunk.type):
         return pa.array([""] * len(chunk), pa.large_string())

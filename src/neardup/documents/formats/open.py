@@ -146,6 +146,8 @@ def _open_records(file: FoundFile, tmp: str | None, told: InputFormat) -> Source
     source = FORMATS[name](origin)
     if isinstance(source, CsvSource):
         source.delimiter_given = told.delimiter
+    elif isinstance(source, ExcelSource):
+        source.sheet_given = told.sheet
     if file.path != "-":
         source.relative = source.named(file.relative)
     return source

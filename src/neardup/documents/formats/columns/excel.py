@@ -1,4 +1,4 @@
-"""Spreadsheets: the first sheet of a workbook is read; kept rows are written as their values."""
+"""Spreadsheets: one sheet of a workbook is read; kept rows are written as their values."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ class ExcelSource(ColumnarSource):
     format = "excel"
     title = "Excel"
     also_written = ("jsonl", "csv", "tsv", "parquet", "arrow")
+    sheet_given: str | None = None
 
     def __init__(self, origin: Input) -> None:
         """Take a file; UsageError for a stream."""
@@ -49,7 +50,7 @@ class ExcelSource(ColumnarSource):
     def noted(self) -> list[str]:
         """See Source.noted."""
         others = ", ".join(f'"{each}"' for each in self._sheet.others)
-        rest = f"; others are {others}: to read one, put it first" if others else ""
+        rest = f"; others are {others}: --format excel:SHEET reads one" if others else ""
         values = "kept rows are written as values, without formats and formulas"
         return [f'of {self.name} the sheet "{self._sheet.name}" was read{rest}; {values}']
 
@@ -89,7 +90,7 @@ class ExcelSource(ColumnarSource):
 
     def _read(self) -> Sheet:
         with self._input.open_raw() as raw:
-            return read_sheet(self.name, raw.read())
+            return read_sheet(self.name, raw.read(), self.sheet_given)
 
 
 class _Reader:

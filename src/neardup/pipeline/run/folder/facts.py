@@ -59,7 +59,7 @@ def run_facts(
             "id": read.id,
             "within": read.within,
             "extract": read.extract,
-            "format": told.name,
+            "format": told.name if told.sheet is None else f"{told.name}:{told.sheet}",
             "delimiter": told.delimiter,
             "encoding": told.encoding,
             "against": None if index is None else index["path"],
