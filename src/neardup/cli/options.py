@@ -161,8 +161,8 @@ Format = Annotated[
     str | None,
     typer.Option(
         "--format",
-        help="Of all inputs: jsonl, json (an array), csv, tsv, parquet, arrow, excel (or excel:SHEET), or text"
-        " (each file is a document).",
+        help="Of all inputs: jsonl, json (an array), csv, tsv, parquet, arrow, excel (or"
+        " excel:SHEET), or text (each file is a document).",
         rich_help_panel=INPUT_PANEL,
     ),
 ]
