@@ -108,7 +108,7 @@ kbd{font:.8em ui-monospace,monospace;border:1px solid var(--rule);border-radius:
 @media(max-width:40rem){.sides{grid-template-columns:1fr}dl{grid-template-columns:1fr}
 dd{margin-bottom:.4rem}.lead{font-size:1.1rem}}
 @media print{header{position:static}.slide input,nav{display:none}
-.pair,table,svg{break-inside:avoid}body{font-size:11pt}}
+tr,svg,pre{break-inside:avoid}h2,h3{break-after:avoid}body{font-size:11pt}}
 """
 
 SCRIPT: Final = """
