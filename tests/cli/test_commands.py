@@ -273,6 +273,8 @@ def test_show_puts_the_dropped_beside_the_kept(here: Here) -> None:
     assert "docs.jsonl is no file that dedup --duplicates wrote" in one_line(err)
     here("dedup", "docs.jsonl", "-o", "out.jsonl", "-k", "0", "--id", "id", "--duplicates", "d.csv")
     assert "kept a, dropped b" in here("show", "d.csv", "docs.jsonl", "--id", "id")[0]
+    _, err = here("show", "d.csv", "docs.jsonl", code=2)
+    assert "d.csv names documents such as 'a', and the inputs hold none" in one_line(err)
 
 
 def test_what_was_removed_is_read_as_the_run_read_it(here: Here) -> None:

@@ -119,6 +119,11 @@ def removed_documents(
             f" as neardup show {duplicates} news.jsonl"
         )
     texts = texts_of(names, paths, read or ReadOptions(), format_name=format_name) if found else {}
+    if found and not texts:
+        raise UsageError(
+            f"{duplicates} names documents such as {min(names)!r:.80}, and the inputs hold none of"
+            " them: give the inputs of that run, with its --id"
+        )
     documents = tuple(
         RemovedDocument(
             each.dropped,
