@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import naive
 import neardup as nd
 from neardup.errors import RecipeError, UsageError
+from neardup.fingerprinting.fingerprints import PREPARED_RECIPES
 from strategies import texts
 from suite import JIT, needs_jit
 
@@ -56,8 +57,20 @@ def test_fingerprints_equal_the_oracle(documents: list[str], recipe: nd.Recipe) 
 
 
 @given(texts(), recipes())
+@example("é" * 40 + "ẛ̣ \u0301a \u1100\u1161\u11a8 x" + "a\u0300\u0301" * 40, nd.Recipe(bits=100))
+@example("x" * 63 + " " + "Y" * 130 + " x y z" * 40, nd.Recipe(weight="count", tie="one"))
+@example("a lone surrogate \ud800 in a text", nd.Recipe(seed=2**64 - 1))
+@example("你好\uff0c世界。再见" * 9 + " 2008年e\u0301你", nd.Recipe(ngram=1, normalize="none"))
 def test_one_text_equals_the_oracle(text: str, recipe: nd.Recipe) -> None:
     assert nd.fingerprint(text, recipe) == naive.fingerprint(text, recipe)
+
+
+def test_more_recipes_than_are_kept_prepared_give_their_own_fingerprints() -> None:
+    for seed in (*range(PREPARED_RECIPES + 3), 0, 1):
+        recipe = nd.Recipe(seed=seed)
+        assert nd.fingerprint("one two three four", recipe) == naive.fingerprint(
+            "one two three four", recipe
+        )
 
 
 @given(st.lists(texts().filter(lambda t: t == t.encode("utf-8", "replace").decode()), min_size=1))

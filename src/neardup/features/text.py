@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from neardup.errors import UsageError
 from neardup.runtime.arrays import check_given
 
-__all__ = ["TextBlock", "arrow_texts", "text_array", "text_blocks"]
+__all__ = ["TextBlock", "arrow_texts", "text_array", "text_blocks", "text_bytes"]
 
 BLOCK_BYTES: Final = 1 << 20
 """A block ends with the document that passes this many bytes: what one thread takes at a time."""
@@ -86,13 +86,22 @@ def one_block(text: str) -> TextBlock:
     Raises:
         UsageError: If it is no text.
     """
+    data = text_bytes(text)
+    return TextBlock(0, np.frombuffer(data, np.uint8), np.array((0, len(data)), np.int64))
+
+
+def text_bytes(text: str) -> bytes:
+    """One text as UTF-8; a lone surrogate becomes U+FFFD.
+
+    Raises:
+        UsageError: If it is no text.
+    """
     if not isinstance(text, str):
         raise UsageError(f"text is {type(text).__name__}, not str: {text!r:.60}")
     try:
-        data = text.encode()
+        return text.encode()
     except UnicodeEncodeError:
-        data = _SURROGATE.sub("\ufffd", text).encode()
-    return TextBlock(0, np.frombuffer(data, np.uint8), np.array((0, len(data)), np.int64))
+        return _SURROGATE.sub("\ufffd", text).encode()
 
 
 def arrow_texts(texts: Any) -> Any:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from neardup.errors import UsageError
 from neardup.features.hashes import expanded, find_hash, spread
 from neardup.features.rewrite import rewritten
-from neardup.features.text import TextBlock, one_block, text_array, text_blocks
+from neardup.features.text import TextBlock, one_block, text_array, text_blocks, text_bytes
 from neardup.features.tokens import KERNEL_TOKENS, NO_TABLE, cutting, stop_table
 from neardup.fingerprinting.recipe import Recipe, recipe_of
 from neardup.runtime.threads import worker_count
@@ -39,6 +39,9 @@ __all__ = [
 WAITING_BYTES: Final = 32 << 20
 """Text that may wait for a thread: enough to keep all busy, little enough to stay small."""
 
+PREPARED_RECIPES: Final = 64
+_PREPARED: Final[dict[int, _Prepared]] = {}
+"""What was prepared for recipes, by their id: to hash a recipe takes as long as a short text."""
 
 _WEIGHT_CODES: Final = {"set": 0, "count": 1, "log": 2, "tfidf": 3}
 
@@ -60,11 +63,11 @@ def fingerprint(text: str, recipe: Recipe | None = None) -> int | None:
         0
     """
     codes = fingerprint_one(text, recipe_of(recipe))
-    return (
-        None
-        if codes is None
-        else int.from_bytes(codes.astype("<u8", copy=False).tobytes(), "little")
-    )
+    if codes is None:
+        return None
+    if codes.size == 1:
+        return int(codes[0])
+    return int.from_bytes(codes.astype("<u8", copy=False).tobytes(), "little")
 
 
 def fingerprint_one(text: str, recipe: Recipe) -> Any:
@@ -73,9 +76,50 @@ def fingerprint_one(text: str, recipe: Recipe) -> Any:
     Raises:
         UsageError: If it is no text.
     """
-    values, counts = np.zeros((1, recipe.words), np.uint64), np.zeros(1, np.int64)
-    fingerprint_block(one_block(text), recipe, values, counts)
-    return values[0] if counts[0] else None
+    prepared = _PREPARED.get(id(recipe)) or _prepare(recipe)
+    if prepared.view is None:
+        values, counts = np.zeros((1, recipe.words), np.uint64), np.zeros(1, np.int64)
+        fingerprint_block(one_block(text), recipe, values, counts)
+        return values[0] if counts[0] else None
+    data, out = (
+        np.frombuffer(text_bytes(text) + prepared.padding, np.uint8),
+        np.empty(prepared.words, np.uint64),
+    )
+    return out if prepared.kernel(data, prepared.view, out) else None
+
+
+class _Prepared(NamedTuple):
+    """What the fingerprint of one text takes, and what does not change with the text."""
+
+    recipe: Recipe
+    """Held, so that no other recipe gets its id."""
+    words: int = 0
+    kernel: Any = None
+    view: Any = None
+    """None where there is no kernel for one text; `fingerprint_block` is for all recipes."""
+    held: Any = None
+    padding: bytes = b""
+
+
+def _prepare(recipe: Recipe) -> _Prepared:
+    if len(_PREPARED) >= PREPARED_RECIPES:
+        _PREPARED.clear()
+    prepared = _PREPARED[id(recipe)] = _prepared(recipe)
+    return prepared
+
+
+def _prepared(recipe: Recipe) -> _Prepared:
+    rewrites = recipe.language is not None or recipe.fold_chinese is not None
+    if rewrites or not _has_kernel(recipe) or recipe.hash != "xxh3" or _weighing(recipe):
+        return _Prepared(recipe)
+    from neardup.kernels.fingerprinting.arguments import Folding
+    from neardup.kernels.fingerprinting.one import PADDING, fingerprint_text, view_of
+
+    weight, seed = _WEIGHT_CODES[recipe.weight], np.uint64(recipe.seed)
+    cut = cutting(recipe, recipe.tokens == "chars", recipe.ngram)
+    last = (1 << 64) - 1 >> -recipe.bits % 64
+    view, held = view_of(cut, Folding(weight, seed, recipe.tie == "one", False), last)
+    return _Prepared(recipe, recipe.words, fingerprint_text, view, held, bytes(PADDING))
 
 
 def fingerprints(

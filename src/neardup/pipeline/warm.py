@@ -77,7 +77,7 @@ def _steps() -> Iterator[tuple[str, Callable[[], object]]]:
 def _make_fingerprints() -> None:
     from neardup.features.hashes import HASHES
     from neardup.fingerprinting.document_frequencies import DocumentFrequencies
-    from neardup.fingerprinting.fingerprints import fingerprints
+    from neardup.fingerprinting.fingerprints import fingerprint, fingerprints
     from neardup.fingerprinting.recipe import Recipe
     from neardup.fingerprinting.vectors import project
 
@@ -88,6 +88,7 @@ def _make_fingerprints() -> None:
     recipes.append(Recipe(ngram=1, weight="tfidf", idf=table.digest))
     for recipe in recipes:
         fingerprints(_TEXTS, recipe)
+    fingerprint(_TEXTS[0])
     for method in ("hashed", "gaussian"):
         project(np.eye(4), method=method)
 
