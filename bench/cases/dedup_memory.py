@@ -8,15 +8,14 @@ lies in the cache folder and is made once.
 from __future__ import annotations
 
 import json
-import random
 import shutil
-import string
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness import corpora, processes
 from harness.model import OURS, Measurement, Row
+from harness.planted import alphabet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,11 +54,7 @@ def permuted(path: Path) -> Iterator[tuple[str, str]]:
     """Ids and texts of the corpus, then of one copy after another, without an end."""
     copy = 0
     while True:
-        letters = list(string.ascii_lowercase)
-        if copy:
-            random.Random(copy).shuffle(letters)
-        low = "".join(letters)
-        table = str.maketrans(string.ascii_letters, low + low.upper())
+        table = alphabet(copy)
         with path.open(encoding="utf8") as lines:
             for line in lines:
                 record = json.loads(line)
