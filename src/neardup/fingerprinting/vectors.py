@@ -200,7 +200,7 @@ def _project_block(block: Any, first: int, plan: _Plan) -> tuple[Any, Any]:
 
     rows, columns = block.shape
     out = np.zeros((rows, plan.words), np.uint64)
-    settings = (plan.method, plan.seed, plan.given, plan.quantiles, plan.bits, out)
+    projection = kernels.Projection(plan.method, plan.seed, plan.given, plan.quantiles, plan.bits)
     if is_sparse(block):
         values = np.ascontiguousarray(block.data, np.float64)
         places, offsets = block.indices.astype(np.int64), block.indptr.astype(np.int64)
@@ -216,7 +216,7 @@ def _project_block(block: Any, first: int, plan: _Plan) -> tuple[Any, Any]:
             f"row {first + row}, column {column} is {values[odd]}: vectors need finite numbers"
         )
     if is_sparse(block):
-        kernels.project_sparse(units, places, offsets, *settings)
+        kernels.project_sparse(units, places, offsets, projection, out)
     else:
-        kernels.project_dense(units.reshape(rows, columns), *settings)
+        kernels.project_dense(units.reshape(rows, columns), projection, out)
     return out, largest == 0.0

@@ -50,7 +50,7 @@ class CsvFields:
 
     def find(self, block: bytes) -> Fields | None:
         """Find the whole records of a block, at least one, or None; see `Found`."""
-        from neardup.kernels.documents.csv_records import find_marks, walk_marks
+        from neardup.kernels.documents.csv_records import Marked, Records, find_marks, walk_marks
 
         if len(block) >= 2**31 or not is_utf8(block):
             return None
@@ -63,10 +63,9 @@ class CsvFields:
             return None
         ends, accepted = np.empty(lines, np.int64), np.empty(lines, np.bool_)
         rows, places = np.empty(lines, np.int64), np.empty((len(self._wanted), lines, 2), np.int32)
-        records = walk_marks(
-            data, self._marks, count, self._quotes, self._width, self._wanted, self._line_numbers,
-            ends, accepted, rows, places,
-        )  # fmt: skip
+        marked = Marked(self._marks, self._quotes, self._line_numbers)
+        found = Records(ends, accepted, rows, places)
+        records = walk_marks(data, marked, count, self._width, self._wanted, found)
         if records < 0:
             return None
         columns = [self._column(data, places[i], records) for i in range(len(self._wanted))]

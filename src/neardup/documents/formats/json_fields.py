@@ -33,7 +33,7 @@ class JsonFields:
 
     def find(self, block: bytes) -> Fields | None:
         """Find the fields of every record, or None where a complete parser is needed."""
-        from neardup.kernels.documents.json_lines import find_marks, walk_marks
+        from neardup.kernels.documents.json_lines import Records, Wanted, find_marks, walk_marks
 
         if len(block) >= 2**31 or not is_utf8(block):
             return None
@@ -45,9 +45,10 @@ class JsonFields:
         fields = len(self._name_ends)
         ends, accepted = np.empty(lines, np.int64), np.empty(lines, np.bool_)
         places, kinds = np.empty((fields, lines, 2), np.int32), np.empty((fields, lines), np.uint8)
+        wanted = Wanted(self._names, self._name_ends, self._allowed())
         records = walk_marks(
-            data, self._marks, count, self._backslashes, self._names, self._name_ends,
-            self._allowed(), self._scratch, ends, accepted, places, kinds,
+            data, self._marks, count, self._backslashes, wanted, self._scratch,
+            Records(ends, accepted, places, kinds),
         )  # fmt: skip
         if records < 0:
             return None

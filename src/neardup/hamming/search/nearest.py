@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from neardup.hamming.search.searchers import Neighbours
 from neardup.runtime.arrays import frozen
 from neardup.runtime.partition import even_ranges
 from neardup.runtime.threads import in_threads
+
+if TYPE_CHECKING:
+    from neardup.runtime.types import Codes, Flags, Words
 
 __all__ = ["nearest_neighbours"]
 
@@ -23,7 +26,7 @@ ALL: Final = frozen(np.empty(0, np.bool_))
 
 
 def nearest_neighbours(
-    codes: Any, queries: Any, n: int, workers: int = 1, dead: Any = None
+    codes: Codes, queries: Codes, n: int, workers: int = 1, dead: Flags | None = None
 ) -> Neighbours:
     """Find the n rows of the smallest distances to each query; of equal ones those that are first.
 
@@ -62,10 +65,16 @@ def nearest_neighbours(
 
 
 def _scan(
-    flat: Any, queries: Any, bound: tuple[int, int], wanted: int, room: int, first: int, dead: Any
+    flat: Words,
+    queries: Codes,
+    bound: tuple[int, int],
+    wanted: int,
+    room: int,
+    first: int,
+    dead: Flags | None,
 ) -> Neighbours:
     """The nearest of a range of rows; the queries' numbers begin with `first`."""
-    from neardup.kernels.hamming.nearest import BOUND, COUNT, nearest_rows
+    from neardup.kernels.hamming.nearest import BOUND, COUNT, LivingRows, nearest_rows
 
     width = queries.shape[1]
     found = np.empty((len(queries), 2, room), np.int64)
@@ -73,7 +82,8 @@ def _scan(
     states[:, BOUND] = 64 * width + 1
     left_out = ALL if dead is None else frozen(dead)
     words = frozen(queries).reshape(-1)
-    nearest_rows(words, flat, *bound, multipliers_of(width), left_out, wanted, found, states)
+    rows = LivingRows(flat, left_out, multipliers_of(width))
+    nearest_rows(words, rows, *bound, wanted, found, states)
     counts = states[:, COUNT]
     there = np.arange(room) < counts[:, None]
     return Neighbours(

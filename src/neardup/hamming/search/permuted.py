@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -13,6 +13,10 @@ from neardup.hamming.plans.search import SearchPlan, scan_plan
 from neardup.hamming.search.searchers import First, Neighbours, ScanSearcher, in_parts
 from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import in_threads
+
+if TYPE_CHECKING:
+    from neardup.hamming.search.searchers import Searcher
+    from neardup.runtime.types import Code, Codes, Flags
 
 __all__ = ["PermutedSearcher", "measured_recall"]
 
@@ -29,7 +33,7 @@ class PermutedSearcher:
     """
 
     def __init__(
-        self, codes: Any, plan: SearchPlan, distance: int, bits: int, workers: int
+        self, codes: Codes, plan: SearchPlan, distance: int, bits: int, workers: int
     ) -> None:
         """Sort uint64 (n, width) once for every permutation."""
         from neardup.kernels.hamming.permute import permute_rows
@@ -61,28 +65,30 @@ class PermutedSearcher:
         return int(self._lists.nbytes + self._rows.nbytes)
 
     def search(
-        self, queries: Any, distance: int, workers: int, first: First | None = None
+        self, queries: Codes, distance: int, workers: int, first: First | None = None
     ) -> Neighbours:
         """See Searcher; not every row within the distance is found."""
-        from neardup.kernels.hamming.permute import search_windows
+        from neardup.kernels.hamming.permute import SortedLists, search_windows
 
         flat = frozen(queries).reshape(-1)
-        lists, rows, tables, multipliers = self._lists, self._rows, self._tables, self._multipliers
+        lists = SortedLists(self._lists, self._rows, self._tables, self._multipliers)
 
         def part(begin: int, end: int) -> Neighbours:
-            where = (flat, begin, end, lists, rows, tables, multipliers)
-            return _distinct(Neighbours(*search_windows(*where, PERMUTE_WINDOW, distance)))
+            found = search_windows(flat, begin, end, lists, PERMUTE_WINDOW, distance)
+            return _distinct(Neighbours(*found))
 
         return in_parts(len(queries), workers, part, first)
 
     def search_once(
-        self, query: Any, distance: int, most: int | None = None, dead: Any = None
+        self, query: Code, distance: int, most: int | None = None, dead: Flags | None = None
     ) -> tuple[list[tuple[int, int]], int]:
         """See Searcher."""
         return self.search(query[None, :], distance, 1).first(most, dead)
 
 
-def measured_recall(searcher: Any, codes: Any, distance: int, bits: int, workers: int = 1) -> float:
+def measured_recall(
+    searcher: Searcher, codes: Codes, distance: int, bits: int, workers: int = 1
+) -> float:
     """What share a searcher finds of the rows exactly `distance` bits from a query.
 
     The queries are sampled rows with so many random bits turned; what is there, a scan finds.

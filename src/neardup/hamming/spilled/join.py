@@ -33,8 +33,12 @@ from neardup.runtime.storage.temporary import TemporaryRows
 from neardup.runtime.threads import in_threads
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from neardup.hamming.plans.join import JoinPlan
+    from neardup.kernels.hamming.slabs import Chunk
     from neardup.runtime.progress import Progress
+    from neardup.runtime.types import Bitmap, Code, Codes, Flags, Masks, Numbers, Rows
 
 __all__ = ["Budget", "SpilledJoin"]
 
@@ -49,10 +53,10 @@ DEEPEST: Final = 6
 class Rules:
     """Conditions on the pairs to be found: on which masks they agree."""
 
-    masks: Any  # uint64 (r, W), or None
-    agree: Any  # bool (r,), or None
+    masks: Masks | None
+    agree: Flags | None
 
-    def and_first(self, masks: Any) -> Rules:
+    def and_first(self, masks: Masks) -> Rules:
         """Also agree on the last of these masks, and on none before it."""
         agree = np.arange(len(masks)) == len(masks) - 1
         if self.masks is None:
@@ -122,7 +126,7 @@ class SpilledJoin:
         slabs = (rows.count // self.budget.slab_rows).bit_length()
         return max(4, slabs + 2, min(wanted, JOIN_MOST_BINS_LOG2 + min(slabs, 3)))
 
-    def _count(self, rows: RowFile, plan: JoinPlan, shift: Any) -> Any:
+    def _count(self, rows: RowFile, plan: JoinPlan, shift: np.uint64) -> npt.NDArray[np.int64]:
         """Rows of each bin of each first block, by range of rows: int64 (ranges, blocks, bins)."""
         from neardup.kernels.hamming.slabs import count_bins
 
@@ -172,7 +176,9 @@ class SpilledJoin:
             self._room = SlabBuffers.of(rows, source)
         return self._room
 
-    def _gather(self, passing: Pass, bins: tuple[int, int], totals: Any, room: SlabBuffers) -> None:
+    def _gather(
+        self, passing: Pass, bins: tuple[int, int], totals: Rows, room: SlabBuffers
+    ) -> None:
         """Read the whole file and keep the rows of a slab, ordered by bin."""
         from neardup.kernels.hamming import slabs as kernels
 
@@ -218,7 +224,7 @@ class SpilledJoin:
             numbers.close()
 
     def _write_heavy(
-        self, passing: Pass, heavy: Any, codes: TemporaryRows, numbers: TemporaryRows
+        self, passing: Pass, heavy: Rows, codes: TemporaryRows, numbers: TemporaryRows
     ) -> list[RowFile]:
         from neardup.kernels.hamming.slabs import SlabKey, select_rows
 
@@ -261,7 +267,7 @@ class SpilledJoin:
         groups = self._take_out(rows, values, present, merger, rules.admit_equal)
         return rows.without(present), merger.collapsed(groups, rules.admit_equal)
 
-    def _common_values(self, rows: RowFile) -> Any:
+    def _common_values(self, rows: RowFile) -> Codes:
         """Values with about a quarter of the rows that fit in memory, from a sample."""
         if rows.count <= self.budget.whole_rows:
             return np.empty((0, rows.width), np.uint64)
@@ -273,17 +279,16 @@ class SpilledJoin:
         return np.ascontiguousarray(values[common])
 
     def _take_out(
-        self, rows: RowFile, values: Any, present: Any, merger: SlabMerger, due: bool
-    ) -> list[Any]:
+        self, rows: RowFile, values: Codes, present: Bitmap, merger: SlabMerger, due: bool
+    ) -> list[Numbers]:
         """The numbers of the rows with each value; only the first one of each stays present."""
-        from neardup.kernels.hamming.partition import block_key
+        from neardup.kernels.hamming.partition import key_of_each
         from neardup.kernels.hamming.slabs import SlabKey, match_values
 
         ones = np.full(rows.width, 2**64 - 1, np.uint64)
         key = SlabKey(ones, multipliers_of(rows.width), np.uint64(64 - VALUES_LOG2))
-        bins = [block_key(values, at, *key) for at in range(len(values))]
         table = np.full(1 << VALUES_LOG2, -1)
-        table[bins] = np.arange(len(values))
+        table[key_of_each(values, *key)] = np.arange(len(values))
         ranges = self._ranges(rows)
         found: list[list[list[Any]]] = [[[] for _ in values] for _ in ranges]
         counts = np.zeros((len(ranges), len(values)), np.int64)
@@ -341,28 +346,27 @@ class Pass:
     rows: RowFile
     plan: JoinPlan
     block: int
-    shift: Any
-    counts: Any
+    shift: np.uint64
+    counts: npt.NDArray[np.int64]
 
     @property
-    def mask(self) -> Any:
+    def mask(self) -> Code:
         """The block's bits: uint64 (W,)."""
         return np.ascontiguousarray(self.plan.masks[self.block])
 
-    def light_totals(self, most: int) -> Any:
+    def light_totals(self, most: int) -> Rows:
         """Rows of each bin; 0 for a bin of more than `most`."""
         totals = self.counts.sum(axis=0)
         return np.where(totals > most, 0, totals)
 
 
-def numbers_of(chunk: Any, rows: Any) -> Any:
-    """The numbers of some rows of a chunk: uint64."""
-    if len(chunk.numbers):
-        return chunk.numbers[rows]
-    return (chunk.base + rows).astype(np.uint64)
+def numbers_of(chunk: Chunk, rows: Rows) -> Numbers:
+    """The numbers of some rows of a chunk."""
+    numbers: Numbers = chunk.numbers
+    return numbers[rows] if len(numbers) else (chunk.base + rows).astype(np.uint64)
 
 
-def load(rows: RowFile, first: int, last: int) -> tuple[Any, Any]:
+def load(rows: RowFile, first: int, last: int) -> tuple[Codes, Numbers]:
     """The rows first..last-1 that take part, and their numbers (uint64)."""
     codes, numbers = [], []
     for chunk in rows.chunks(first, last):

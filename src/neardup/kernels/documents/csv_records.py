@@ -9,7 +9,7 @@ for it, and whatever else there is, is left to a complete parser.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,23 @@ _QUOTE: Final = np.uint8(ord('"'))
 _NEWLINE: Final = np.uint8(ord("\n"))
 _RETURN: Final = np.uint8(ord("\r"))
 _ONE: Final = np.uint64(1)
+
+
+class Marked(NamedTuple):
+    """What `find_marks` wrote."""
+
+    marks: Any  # int32
+    quotes: Any  # uint64
+    line_numbers: Any  # int32 (m,)
+
+
+class Records(NamedTuple):
+    """Room for what `walk_marks` finds: of m lines, and of F fields."""
+
+    ends: Any  # int64 (m,): the byte behind each record or blank line
+    accepted: Any  # bool (m,): False for blank lines
+    rows: Any  # int64 (m,): for each record, the line where it begins, from 0
+    places: Any  # int32 (F, m, 2): first byte of each record's field, and the one behind
 
 
 @kernel
@@ -100,28 +117,26 @@ def _is_whole(data: Any, quotes: Any, begin: int, end: int) -> bool:
 
 @kernel
 def walk_marks(
-    data: Any, marks: Any, count: int, quotes: Any, width: int, wanted: Any, line_numbers: Any,
-    ends: Any, accepted: Any, rows: Any, places: Any,
-) -> int:  # fmt: skip
+    data: Any, marked: Marked, count: int, width: int, wanted: Any, records: Records
+) -> int:
     """Check every field and note where the wanted ones are; O(marks + bytes / 64).
 
     Args:
         data: uint8 (n,), as for `find_marks`.
-        marks: int32, `count` of them from `find_marks`.
+        marked: From there.
         count: Marks.
-        quotes: uint64, from there.
         width: Fields of a record.
         wanted: int64 (F,), which fields.
-        line_numbers: int32 (m,), from there.
-        ends: int64 (m,), written: the byte behind each record or blank line.
-        accepted: bool (m,), written: False for blank lines.
-        rows: int64 (m,), written: for each record, the line where it begins, from 0.
-        places: int32 (F, m, 2), written: first byte of each record's field, and the one behind.
+        records: Written.
 
     Returns:
         How many records there are, or -1 for what is left to a complete parser.
     """
+    marks, quotes, line_numbers = marked.marks, marked.quotes, marked.line_numbers
+    ends, accepted, rows, places = records.ends, records.accepted, records.rows, records.places
     n = data.size
+    # Before each mark: `line` lines and `record` records are done, and `field` fields of the next
+    # record; the next field begins with byte `begin`.
     line, record, field, begin = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     for i in range(count):
         mark = np.int64(marks[i])

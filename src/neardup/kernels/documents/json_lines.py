@@ -10,7 +10,7 @@ and has the same meaning there.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -38,6 +38,23 @@ _SHORT_ESCAPES[list(b'"\\/bfnrt')] = list(b'"\\/\b\f\n\r\t')
 _ONE: Final = np.uint64(1)
 _EVEN: Final = np.uint64(0x5555555555555555)
 _LOW_6: Final = np.uint64(63)
+
+
+class Wanted(NamedTuple):
+    """The F fields that are wanted."""
+
+    names: Any  # uint8, their keys, one after the other
+    name_ends: Any  # int64 (F,), where each ends
+    allowed: Any  # int64 (F,), the kinds that each may have
+
+
+class Records(NamedTuple):
+    """Room for what `walk_marks` finds in so many lines."""
+
+    ends: Any  # int64 (lines,): the byte behind each line
+    accepted: Any  # bool (lines,): False for blank lines
+    places: Any  # int32 (F, lines, 2): first byte of each record's field, and the one behind
+    kinds: Any  # uint8 (F, lines)
 
 
 @kernel
@@ -244,8 +261,8 @@ def _decode(data: Any, backslashes: Any, begin: int, end: int, out: Any, to: int
 
 @kernel
 def walk_marks(
-    data: Any, marks: Any, count: int, backslashes: Any, names: Any, name_ends: Any, allowed: Any,
-    scratch: Any, ends: Any, accepted: Any, places: Any, kinds: Any,
+    data: Any, marks: Any, count: int, backslashes: Any, wanted: Wanted, scratch: Any,
+    records: Records,
 ) -> int:  # fmt: skip
     """Check the grammar and note where the wanted fields are; O(marks + bytes with backslashes).
 
@@ -254,18 +271,18 @@ def walk_marks(
         marks: int32, `count` of them from `find_marks`.
         count: Marks.
         backslashes: uint64, from there.
-        names: uint8, the keys of the F wanted fields, one after the other.
-        name_ends: int64 (F,), where each ends.
-        allowed: int64 (F,), the kinds that each may have.
+        wanted: Which fields.
         scratch: uint8 (n + 64,), for work.
-        ends: int64 (lines,), written: the byte behind each line.
-        accepted: bool (lines,), written: False for blank lines.
-        places: int32 (F, lines, 2), written: first byte of each record's field, and the one behind.
-        kinds: uint8 (F, lines), written.
+        records: Written.
 
     Returns:
         How many records there are, or -1 for what is left to a complete parser.
     """
+    names, name_ends, allowed = wanted.names, wanted.name_ends, wanted.allowed
+    ends, accepted, places, kinds = records.ends, records.accepted, records.places, records.kinds
+    # Before marks[i], `depth` brackets are open, whose kinds are the bits of `objects`, and `state`
+    # says what may come; `found` are the wanted fields that this record has shown, a bit for each,
+    # and `asked` those that the next value belongs to.
     line, record, depth, i = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     state, objects = np.int64(_LINE), np.int64(0)
     found, asked, all_fields = np.int64(0), np.int64(0), (1 << name_ends.size) - 1

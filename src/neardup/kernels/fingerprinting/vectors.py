@@ -8,7 +8,7 @@ rounding algorithms, STOC 2002, section 3.
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,16 @@ _MIX_2: Final = np.uint64(0x94D049BB133111EB)
 _ZERO: Final = np.uint64(0)
 _ONE: Final = np.uint64(1)
 _QUARTER: Final = np.uint64(0xFFFF)
+
+
+class Projection(NamedTuple):
+    """What each dimension adds to each sum."""
+
+    method: int  # HASHED, PER_BIT, GAUSSIAN or GIVEN
+    seed: Any  # uint64
+    given: Any  # uint64 (dimensions, words), the hashes for GIVEN; else empty
+    quantiles: Any  # int16 (65536,), the normal distribution for GAUSSIAN; else empty
+    bits: int
 
 
 @inner
@@ -159,21 +169,16 @@ def round_rows(values: Any, offsets: Any, most: int, cap: int, units: Any, large
 
 
 @kernel
-def project_dense(
-    units: Any, method: int, seed: Any, given: Any, quantiles: Any, bits: int, out: Any
-) -> None:
+def project_dense(units: Any, projection: Projection, out: Any) -> None:
     """Fold each row of a dense matrix; O(rows * dimensions * bits).
 
     Args:
         units: int64 (rows, dimensions), C contiguous, small enough that no sum passes 2**61; for
             GAUSSIAN each below 2**31.
-        method: HASHED, PER_BIT, GAUSSIAN or GIVEN.
-        seed: uint64.
-        given: uint64 (dimensions, words), the hashes for GIVEN; else empty.
-        quantiles: int16 (65536,), the normal distribution for GAUSSIAN; else empty.
-        bits: Width.
+        projection: Projection.
         out: uint64 (rows, words), written; unused bits 0.
     """
+    method, seed, given, quantiles, bits = projection
     words = out.shape[1]
     rows, dimensions = units.shape
     block = np.empty(BLOCK, np.int64)
@@ -198,22 +203,18 @@ def project_dense(
 
 @kernel
 def project_sparse(
-    units: Any, columns: Any, offsets: Any, method: int, seed: Any, given: Any, quantiles: Any,
-    bits: int, out: Any,
-) -> None:  # fmt: skip
+    units: Any, columns: Any, offsets: Any, projection: Projection, out: Any
+) -> None:
     """Fold each row of a sparse matrix; O(entries * bits), whatever the number of dimensions.
 
     Args:
         units: int64 (entries,), as in `project_dense`.
         columns: int64 (entries,), the dimension of each; distinct within a row.
         offsets: int64 (rows + 1,), where each row begins.
-        method: As in `project_dense`, and so are the others.
-        seed: uint64.
-        given: uint64 (dimensions, words).
-        quantiles: int16 (65536,).
-        bits: Width.
-        out: uint64 (rows, words), written.
+        projection: Projection.
+        out: uint64 (rows, words), written; unused bits 0.
     """
+    method, seed, given, quantiles, bits = projection
     words = out.shape[1]
     signs = np.empty((0 if method == GAUSSIAN else BLOCK, words), np.uint64)
     planes = np.empty((BLOCK if method == GAUSSIAN else 0, 64 * words), np.int32)

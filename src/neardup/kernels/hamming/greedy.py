@@ -8,7 +8,7 @@ import numpy as np
 
 from neardup.kernels.hamming.join import distance_between
 from neardup.kernels.hamming.partition import block_key
-from neardup.kernels.jit import kernel
+from neardup.kernels.jit import inner, kernel
 
 TILE = 128
 
@@ -32,7 +32,7 @@ class KeptTables(NamedTuple):
     shift: Any  # uint64
 
 
-@kernel
+@inner
 def first_in_list(codes: Any, row: int, kept: Any, count: int, distance: int, lanes: Any) -> int:
     """Place of the first of `count` kept rows within the distance of the row, or -1; O(count)."""
     for tile in range(0, count, TILE):
@@ -47,7 +47,7 @@ def first_in_list(codes: Any, row: int, kept: Any, count: int, distance: int, la
     return -1
 
 
-@kernel
+@inner
 def first_in_tables(codes: Any, row: int, kept: Any, distance: int, lanes: Any, tables: Any) -> int:
     """The same among the rows that share some table's bits: all within the distance do."""
     best = -1

@@ -10,17 +10,14 @@ pair is reported exactly once, and hash collisions do no harm.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from neardup.kernels.bits import near8, popcount
 from neardup.kernels.forest import unite
-from neardup.kernels.hamming.partition import block_key
-from neardup.kernels.jit import kernel
-
-if TYPE_CHECKING:
-    from neardup.kernels.hamming.partition import Rows
+from neardup.kernels.hamming.partition import Rows, block_key
+from neardup.kernels.jit import inlined, inner, kernel
 
 SLIDE = 8
 TILE = 1024
@@ -30,7 +27,11 @@ VECTOR = 16
 MAX_BINS_LOG2 = 16
 
 LOW, HIGH, BLOCK, BIN, BINS = range(5)
-"""A level of the stack: its rows, the block chosen last, the next bin and how many; -1: none."""
+"""Columns of the stack. A level: its rows LOW..HIGH-1, the BLOCK that it refines by, and which BIN
+of so many BINS is next; both NOT_BEGUN before the first block."""
+NOT_BEGUN = -1
+WEIGHT, PAIRS, HEAVY, HEAVY_ROWS = range(4)
+"""Places in the tally of a sink."""
 
 
 class Blocks(NamedTuple):
@@ -50,7 +51,7 @@ class Sink(NamedTuple):
     """Where matches go: to `pairs`, or to the union-find `parent` where that is not empty."""
 
     pairs: Any  # uint64: left << 32 | right
-    tally: Any  # int64 (4): pairs by weight, pairs (below 0: left out), heavy buckets, rows
+    tally: Any  # int64 (4,): WEIGHT, PAIRS (below 0: left out), HEAVY buckets, HEAVY_ROWS
     parent: Any  # uint32, or empty
     rows: Any  # uint32: names of the rows, or empty for their positions
     weights: Any  # int64: how many equal rows each stands for, or empty for 1
@@ -69,7 +70,7 @@ class Scratch(NamedTuple):
     stack: Any  # int64 (levels + 1, 5): LOW, HIGH, BLOCK, BIN, BINS
 
 
-@kernel
+@inlined
 def distance_between(a: Any, i: int, b: Any, j: int, lanes: Any) -> int:
     """Hamming distance of rows a[i] and b[j]; int64."""
     total = 0
@@ -78,9 +79,9 @@ def distance_between(a: Any, i: int, b: Any, j: int, lanes: Any) -> int:
     return total
 
 
-@kernel
+@inner
 def any_near(codes: Any, row: int, first: int, last: int, distance: int, lanes: Any) -> bool:
-    """Whether one of rows first..last-1 is within the distance of words[row]; vector code."""
+    """Whether one of rows first..last-1 is within the distance of codes[row]; vector code."""
     at = np.int64(first)
     if len(lanes) == 1:  # the rows are a column too
         while at + 8 <= last:
@@ -94,7 +95,7 @@ def any_near(codes: Any, row: int, first: int, last: int, distance: int, lanes: 
     return hits > 0
 
 
-@kernel
+@inner
 def count_apart(codes: Any, first: int, last: int, step: int, distance: int, lanes: Any) -> int:
     """How many of rows first..last-1 are within the distance of the row `step` further on."""
     these, those = codes[first:last], codes[first + step : last + step]
@@ -104,8 +105,8 @@ def count_apart(codes: Any, first: int, last: int, step: int, distance: int, lan
     return hits
 
 
-@kernel
-def emit(left: int, right: int, sink: Any) -> None:
+@inner
+def emit(left: int, right: int, sink: Sink) -> None:
     """Unite or emit the rows at positions left and right."""
     weight = np.int64(1)
     if len(sink.weights) > 0:
@@ -115,18 +116,17 @@ def emit(left: int, right: int, sink: Any) -> None:
     if len(sink.parent) > 0:
         unite(sink.parent, left, right)
         return
-    at = sink.tally[1]
-    sink.tally[0] += weight
-    sink.tally[1] = at + 1
+    at = sink.tally[PAIRS]
+    sink.tally[WEIGHT] += weight
+    sink.tally[PAIRS] = at + 1
     if 0 <= at < len(sink.pairs):
         sink.pairs[at] = np.uint64(min(left, right)) << np.uint64(32) | np.uint64(max(left, right))
 
 
-@kernel
-def report(
-    codes: Any, ids: Any, i: int, j: int, ends: int, agree: Any, blocks: Any, sink: Any
-) -> None:
+@inner
+def report(rows: Rows, i: int, j: int, ends: int, agree: Any, blocks: Blocks, sink: Sink) -> None:
     """Unite or emit a pair within the distance, if the first `ends` masks say it is due here."""
+    codes = rows.codes
     if len(sink.parent) == 0:
         for b in range(ends):
             differs = np.uint64(0)
@@ -134,28 +134,29 @@ def report(
                 differs |= (codes[i, w] ^ codes[j, w]) & blocks.masks[b, w]
             if (differs == np.uint64(0)) != (agree[b] == 1):
                 return
-    emit(np.int64(ids[i]), np.int64(ids[j]), sink)
+    emit(np.int64(rows.ids[i]), np.int64(rows.ids[j]), sink)
 
 
-@kernel
+@inlined
+def _swap(rows: Rows, i: int, j: int, lanes: Any) -> None:
+    codes, ids = rows.codes, rows.ids
+    for w in range(len(lanes)):
+        codes[i, w], codes[j, w] = codes[j, w], codes[i, w]
+    ids[i], ids[j] = ids[j], ids[i]
+
+
+@inner
 def compare_range(
-    codes: Any,
-    ids: Any,
-    low: int,
-    high: int,
-    skip: int,
-    ends: int,
-    agree: Any,
-    blocks: Any,
-    sink: Any,
+    rows: Rows, low: int, high: int, skip: int, ends: int, agree: Any, blocks: Blocks, sink: Sink
 ) -> None:
     """Compare all rows low..high-1 with each other; pairs up to `skip` apart are already done.
 
     When uniting, rows that were reached move to the front, behind those already expanded, and are
     not compared with each other: a dense bucket costs about as much as it has rows.
     """
-    lanes, distance = blocks.multipliers, blocks.distance
+    lanes, distance, codes = blocks.multipliers, blocks.distance, rows.codes
     uniting = len(sink.parent) > 0
+    # When uniting, rows low..i-1 are expanded, rows i..reached-1 are united with one of them.
     reached = low
     for i in range(low, high):
         start = i + 1 + skip
@@ -167,22 +168,22 @@ def compare_range(
             if end - start < VECTOR or any_near(codes, i, start, end, distance, lanes):
                 for j in range(start, end):
                     if distance_between(codes, i, codes, j, lanes) <= distance:
-                        report(codes, ids, i, j, ends, agree, blocks, sink)
+                        report(rows, i, j, ends, agree, blocks, sink)
                         if uniting:
-                            for w in range(len(lanes)):
-                                codes[j, w], codes[reached, w] = codes[reached, w], codes[j, w]
-                            ids[j], ids[reached] = ids[reached], ids[j]
+                            _swap(rows, j, reached, lanes)
                             reached += 1
             start = end
 
 
-@kernel
-def hand_back(ids: Any, low: int, high: int, ends: int, agree: Any, blocks: Any, sink: Any) -> None:
+@inner
+def hand_back(
+    ids: Any, low: int, high: int, ends: int, agree: Any, blocks: Blocks, sink: Sink
+) -> None:
     """Put rows low..high-1 and the prefix of their bucket on the list of heavy buckets."""
-    bucket, at = sink.tally[2], sink.tally[3]
-    sink.tally[2] = bucket + 1
-    sink.tally[3] = at + high - low
-    if bucket >= len(sink.heavy_prefix) or sink.tally[3] > len(sink.heavy_rows):
+    bucket, at = sink.tally[HEAVY], sink.tally[HEAVY_ROWS]
+    sink.tally[HEAVY] = bucket + 1
+    sink.tally[HEAVY_ROWS] = at + high - low
+    if bucket >= len(sink.heavy_prefix) or sink.tally[HEAVY_ROWS] > len(sink.heavy_rows):
         return
     for i in range(low, high):
         sink.heavy_rows[at + i - low] = ids[i]
@@ -195,22 +196,15 @@ def hand_back(ids: Any, low: int, high: int, ends: int, agree: Any, blocks: Any,
     sink.heavy_prefix[bucket, 1] = depth
 
 
-@kernel
+@inner
 def refine(
-    codes: Any,
-    ids: Any,
-    low: int,
-    high: int,
-    mask: Any,
-    multipliers: Any,
-    starts: Any,
-    out_codes: Any,
-    out_ids: Any,
+    rows: Rows, low: int, high: int, mask: Any, multipliers: Any, starts: Any, out: Rows
 ) -> tuple[int, int]:
     """Partition rows low..high-1 into about as many bins; returns the bins and the widest's rows.
 
-    Bin b is rows starts[b]..starts[b + 1]-1 of `out_words` and `out_ids`.
+    Bin b is rows starts[b]..starts[b + 1]-1 of `out`.
     """
+    codes, ids, out_codes, out_ids = rows.codes, rows.ids, out.codes, out.ids
     size = high - low
     bits = 1
     while (1 << bits) < size and bits < MAX_BINS_LOG2:
@@ -228,6 +222,7 @@ def refine(
         total += count
         starts[b] = total
     starts[bins] = total
+    # starts[b] is where bin b ends; each row written brings it down, at last to where b begins.
     for i in range(high - 1, low - 1, -1):
         key = block_key(codes, i, mask, multipliers, shift)
         place = starts[key] - 1
@@ -238,24 +233,17 @@ def refine(
     return bins, widest
 
 
-@kernel
+@inner
 def compare_bins(
-    codes: Any,
-    ids: Any,
-    starts: Any,
-    bins: int,
-    widest: int,
-    ends: int,
-    agree: Any,
-    blocks: Any,
-    sink: Any,
-) -> None:
+    rows: Rows, starts: Any, bins: int, widest: int, ends: int, agree: Any, blocks: Blocks,
+    sink: Sink,
+) -> None:  # fmt: skip
     """Compare the rows of every bin: those 1, 2, ... places apart in vector passes, then the rest.
 
     The passes run over bin borders: `report` refuses a pair that does not agree on the prefix, and
     when uniting any pair within the distance is welcome.
     """
-    lanes, distance = blocks.multipliers, blocks.distance
+    lanes, distance, codes = blocks.multipliers, blocks.distance, rows.codes
     size = starts[bins]
     skip = 0
     if widest <= blocks.heavy:
@@ -266,39 +254,118 @@ def compare_bins(
             if count_apart(codes, tile, end, step, distance, lanes) > 0:
                 for i in range(tile, end):
                     if distance_between(codes, i, codes, i + step, lanes) <= distance:
-                        report(codes, ids, i, i + step, ends, agree, blocks, sink)
+                        report(rows, i, i + step, ends, agree, blocks, sink)
     if widest <= skip + 1:
         return
     for b in range(bins):
         low, high = starts[b], starts[b + 1]
         if high - low > blocks.heavy:
-            hand_back(ids, low, high, ends, agree, blocks, sink)
+            hand_back(rows.ids, low, high, ends, agree, blocks, sink)
         elif high - low > skip + 1:
-            compare_range(codes, ids, low, high, skip, ends, agree, blocks, sink)
+            compare_range(rows, low, high, skip, ends, agree, blocks, sink)
+
+
+@inlined
+def _open(stack: Any, level: int, low: int, high: int, block: int) -> None:
+    """Make rows low..high-1, of equal bits in `block`, the bucket of a level."""
+    stack[level, LOW], stack[level, HIGH], stack[level, BLOCK] = low, high, block
+    stack[level, BIN], stack[level, BINS] = NOT_BEGUN, NOT_BEGUN
+
+
+@inlined
+def _next_block(level: int, blocks: Blocks, scratch: Scratch) -> bool:
+    """Choose the next block to refine a level's bucket by; False if it has had all."""
+    agree, stack = scratch.agree, scratch.stack
+    rules, choose = blocks.rules, blocks.choose
+    here, begun = stack[level, BLOCK], stack[level, BIN] != NOT_BEGUN
+    if choose == 1:
+        return not begun
+    if begun:
+        agree[rules + here] = 0
+    here += 1
+    if here > len(blocks.masks) - rules - choose + level + 1:
+        return False
+    agree[rules + here] = 1
+    stack[level, BLOCK] = here
+    return True
+
+
+@inlined
+def _refine_level(rows: Rows, level: int, blocks: Blocks, sink: Sink, scratch: Scratch) -> None:
+    """Partition the bucket of a level, which is rows of `rows`, by its block.
+
+    The bins are to be refined further, but of the deepest level they are compared.
+    """
+    stack, starts, masks = scratch.stack, scratch.starts[level], scratch.masks
+    here, lanes = stack[level, BLOCK], blocks.multipliers
+    for w in range(len(lanes)):
+        masks[level + 1, w] = masks[level, w] | blocks.masks[blocks.rules + here, w]
+    low, high = stack[level, LOW], stack[level, HIGH]
+    out = Rows(scratch.codes[level], scratch.ids[level])
+    bins, widest = refine(rows, low, high, masks[level + 1], lanes, starts, out)
+    stack[level, BIN], stack[level, BINS] = 0, bins
+    if level + 1 >= blocks.choose - 1:
+        stack[level, BINS] = 0
+        ends = blocks.rules + here + 1
+        compare_bins(out, starts, bins, widest, ends, scratch.agree, blocks, sink)
+
+
+@inlined
+def _join_bucket(
+    rows: Rows, low: int, high: int, block: int, blocks: Blocks, sink: Sink, scratch: Scratch
+) -> None:
+    """Join rows low..high-1, which `block` brought together; the recursion is an explicit stack.
+
+    With choose = 1 the one level below refines by the same block, with more bits of its hash.
+    """
+    stack, agree, rules = scratch.stack, scratch.agree, blocks.rules
+    none_done = np.int64(0)  # a literal would compile compare_range once more
+    level = np.int64(0)
+    _open(stack, level, low, high, block)
+    # Of each level l, the bins before stack[l, BIN] are done, and so are all blocks before
+    # stack[l, BLOCK]; `agree` marks `block` and those that levels 0..level refine by now.
+    while level >= 0:
+        at, here = stack[level, BIN], stack[level, BLOCK]
+        if at == stack[level, BINS]:
+            if not _next_block(level, blocks, scratch):
+                level -= 1
+            elif level == 0:
+                _refine_level(rows, level, blocks, sink, scratch)
+            else:
+                above = Rows(scratch.codes[level - 1], scratch.ids[level - 1])
+                _refine_level(above, level, blocks, sink, scratch)
+            continue
+        stack[level, BIN] = at + 1
+        begin, end = scratch.starts[level, at], scratch.starts[level, at + 1]
+        if end - begin < 2:
+            continue
+        if end - begin <= blocks.direct[level + 2, here]:
+            these, ends = Rows(scratch.codes[level], scratch.ids[level]), rules + here + 1
+            compare_range(these, begin, end, none_done, ends, agree, blocks, sink)
+            continue
+        level += 1
+        _open(stack, level, begin, end, here)
 
 
 @kernel
 def join_buckets(
-    rows: Rows,
-    starts: Any,
-    first: int,
-    last: int,
-    block: int,
-    blocks: Any,
-    sink: Any,
-    scratch: Any,
-) -> None:
-    """Join buckets first..last-1 of a partition by `block`; the recursion is an explicit stack.
+    rows: Rows, starts: Any, first: int, last: int, block: int, blocks: Blocks, sink: Sink,
+    scratch: Scratch,
+) -> None:  # fmt: skip
+    """Join buckets first..last-1 of a partition by `block`.
 
-    With choose = 1 the one level below refines by the same block, with more bits of its hash.
+    Args:
+        rows: The rows; those of a small bucket are reordered when uniting.
+        starts: int64 (buckets + 1,): bucket b is rows starts[b]..starts[b + 1]-1.
+        first: The first bucket.
+        last: The bucket after the last.
+        block: The block whose bits the rows of a bucket share, or a hash of them.
+        blocks: What to look for.
+        sink: Where matches and heavy buckets go.
+        scratch: Working memory.
     """
-    codes, ids = rows.codes, rows.ids
-    agree, stack = scratch.agree, scratch.stack
-    rules, choose = blocks.rules, blocks.choose
-    blocks_count = len(blocks.masks) - rules
-    none_done = np.int64(0)  # a literal would compile compare_range once more
-    deepest = max(choose - 1, 1)
-    lanes = blocks.multipliers
+    agree, rules, lanes = scratch.agree, blocks.rules, blocks.multipliers
+    ends, none_done = rules + block + 1, np.int64(0)
     for w in range(len(lanes)):
         scratch.masks[0, w] = blocks.masks[rules + block, w]
     for bucket in range(first, last):
@@ -308,85 +375,8 @@ def join_buckets(
         for b in range(rules, len(agree)):
             agree[b] = b == rules + block
         if high - low > blocks.capacity:
-            hand_back(ids, low, high, rules + block + 1, agree, blocks, sink)
-            continue
-        if high - low <= blocks.direct[1, block]:
-            compare_range(codes, ids, low, high, none_done, rules + block + 1, agree, blocks, sink)
-            continue
-        level = 0
-        stack[0, LOW], stack[0, HIGH], stack[0, BLOCK] = low, high, block
-        stack[0, BIN], stack[0, BINS] = -1, -1
-        # Bins before stack[l, BIN] of each level l are done, and all blocks before stack[l, BLOCK];
-        # `agree` marks the first block and, above the top level, the one that each refines by.
-        while level >= 0:
-            here = stack[level, BLOCK]
-            if stack[level, BIN] == stack[level, BINS]:
-                begun = stack[level, BIN] >= 0
-                if choose == 1:
-                    done = begun
-                else:
-                    if begun:
-                        agree[rules + here] = 0
-                    here += 1
-                    done = here > blocks_count - choose + level + 1
-                if done:
-                    level -= 1
-                    continue
-                agree[rules + here] = 1
-                stack[level, BLOCK] = here
-                source_codes = codes if level == 0 else scratch.codes[level - 1]
-                source_ids = ids if level == 0 else scratch.ids[level - 1]
-                for w in range(len(lanes)):
-                    scratch.masks[level + 1, w] = (
-                        scratch.masks[level, w] | blocks.masks[rules + here, w]
-                    )
-                into_codes, into_ids = scratch.codes[level], scratch.ids[level]
-                bins, widest = refine(
-                    source_codes,
-                    source_ids,
-                    stack[level, LOW],
-                    stack[level, HIGH],
-                    scratch.masks[level + 1],
-                    lanes,
-                    scratch.starts[level],
-                    into_codes,
-                    into_ids,
-                )
-                stack[level, BIN] = 0
-                stack[level, BINS] = 0
-                if level + 1 == deepest:
-                    compare_bins(
-                        into_codes,
-                        into_ids,
-                        scratch.starts[level],
-                        bins,
-                        widest,
-                        rules + here + 1,
-                        agree,
-                        blocks,
-                        sink,
-                    )
-                else:
-                    stack[level, BINS] = bins
-                continue
-            at = stack[level, BIN]
-            stack[level, BIN] = at + 1
-            low, high = scratch.starts[level, at], scratch.starts[level, at + 1]
-            if high - low < 2:
-                continue
-            if high - low <= blocks.direct[level + 2, here]:
-                compare_range(
-                    scratch.codes[level],
-                    scratch.ids[level],
-                    low,
-                    high,
-                    none_done,
-                    rules + here + 1,
-                    agree,
-                    blocks,
-                    sink,
-                )
-                continue
-            level += 1
-            stack[level, LOW], stack[level, HIGH], stack[level, BLOCK] = low, high, here
-            stack[level, BIN], stack[level, BINS] = -1, -1
+            hand_back(rows.ids, low, high, ends, agree, blocks, sink)
+        elif high - low <= blocks.direct[1, block]:
+            compare_range(rows, low, high, none_done, ends, agree, blocks, sink)
+        else:
+            _join_bucket(rows, low, high, block, blocks, sink, scratch)

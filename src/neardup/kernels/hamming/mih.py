@@ -38,6 +38,14 @@ class Ball(NamedTuple):
     radii: Any  # int64 (blocks,)
 
 
+class Due(NamedTuple):
+    """Which pairs within the distance are reported for a block."""
+
+    ball: Ball
+    agree: Any  # uint8 (rules,): whether a pair agrees on each of the problem's conditions
+    blocks: Any  # Blocks, of the kernels of `join`
+
+
 class Sorted(NamedTuple):
     """Rows by key."""
 
@@ -172,8 +180,9 @@ def first_near(columns: Any, row: int, begin: int, end: int, distance: int, lane
 
 
 @inner
-def is_due(columns: Any, i: int, j: int, ball: Any, agree: Any, blocks: Any) -> bool:
+def is_due(columns: Any, i: int, j: int, due: Due) -> bool:
     """Whether a pair is reported for this block and by the problem's conditions."""
+    ball, agree, blocks = due
     for b in range(blocks.rules):
         differs = np.uint64(0)
         for w in range(len(blocks.multipliers)):
@@ -191,23 +200,20 @@ def is_due(columns: Any, i: int, j: int, ball: Any, agree: Any, blocks: Any) -> 
 
 
 @inner
-def check_pairs(
-    rows: Any, first: int, last: int, low: int, high: int, ball: Any, agree: Any, blocks: Any,
-    sink: Any,
-) -> None:  # fmt: skip
+def check_pairs(rows: Any, first: int, last: int, low: int, high: int, due: Due, sink: Any) -> None:
     """Unite or emit rows first..last-1 with the later ones of low..high-1 that are near and due.
 
     At most eight rows from `low` on.
     """
-    columns, lanes = rows.columns, blocks.multipliers
+    columns, lanes, distance = rows.columns, due.blocks.multipliers, due.blocks.distance
     for i in range(first, last):
-        near = near8(columns, low, i, blocks.distance, lanes)
+        near = near8(columns, low, i, distance, lanes)
         while near != np.uint64(0):
             j = low + trailing_zeros(near)
             near &= near - np.uint64(1)
             if not i < j < high:
                 continue
-            if len(sink.parent) > 0 or is_due(columns, i, j, ball, agree, blocks):
+            if len(sink.parent) > 0 or is_due(columns, i, j, due):
                 emit(np.int64(rows.ids[i]), np.int64(rows.ids[j]), sink)
 
 
@@ -227,7 +233,7 @@ def join_turned(
         sink: Sink, likewise.
     """
     columns, starts, flips = rows.columns, rows.starts, ball.flips
-    distance, lanes = blocks.distance, blocks.multipliers
+    distance, lanes, due = blocks.distance, blocks.multipliers, Due(ball, agree, blocks)
     for key in range(first, last):
         begin, end = starts[key], starts[key + 1]
         if begin == end:
@@ -244,7 +250,7 @@ def join_turned(
                     low = i + taken
                     for row in range(i, low - 1):
                         if first_near(columns, row, row + 1, low, distance, lanes) < low:
-                            check_pairs(rows, row, row + 1, row, low, ball, agree, blocks, sink)
+                            check_pairs(rows, row, row + 1, row, low, due, sink)
                 at = np.int64(low)
                 while at < high:
                     if taken == ROWS:
@@ -253,6 +259,6 @@ def join_turned(
                         at = first_near(columns, i, at, high, distance, lanes)
                     if at < high:
                         end_at = min(at + 8, high)
-                        check_pairs(rows, i, i + taken, at, end_at, ball, agree, blocks, sink)
+                        check_pairs(rows, i, i + taken, at, end_at, due, sink)
                         at += 8
                 i += taken

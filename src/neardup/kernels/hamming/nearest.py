@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,6 +10,14 @@ from neardup.kernels.hamming.tables import RUN_ROWS, TILE_ROWS, apart, count_wit
 from neardup.kernels.jit import fill, inner, kernel
 
 COUNT, BOUND = 0, 1
+
+
+class LivingRows(NamedTuple):
+    """The rows that may be found."""
+
+    codes: Any  # uint64 (n * W), may be read-only
+    dead: Any  # bool (n,): rows that are left out; empty: none
+    multipliers: tuple[Any, ...]  # of length W
 
 
 @inner
@@ -37,42 +45,40 @@ def _keep_nearest(rows: Any, distances: Any, state: Any, wanted: int, sizes: Any
 
 @kernel
 def nearest_rows(
-    queries: Any, codes: Any, first: int, last: int, multipliers: Any, dead: Any, wanted: int,
-    found: Any, states: Any,
-) -> None:  # fmt: skip
+    queries: Any, rows: LivingRows, first: int, last: int, wanted: int, found: Any, states: Any
+) -> None:
     """Find the nearest of rows first..last-1 for each query; O(rows) a query, a tile at a time.
 
     Args:
         queries: uint64 (q * W), may be read-only.
-        codes: uint64 (n * W), may be read-only.
+        rows: LivingRows.
         first: See above.
         last: See above.
-        multipliers: W of them.
-        dead: bool (n,): rows that are left out; empty: none.
         wanted: How many, 1 or more.
         found: int64 (q, 2, room), written: rows and distances, of equal distances the first rows,
             ascending; with room for more than `wanted` and RUN_ROWS.
         states: int64 (q, 2), written: COUNT of the rows found so far, initially 0, and BOUND: rows
             as far as that or farther are left out, initially what is farther than any.
     """
+    codes, dead, multipliers = rows.codes, rows.dead, rows.multipliers
     width = len(multipliers)
     sizes = np.zeros(64 * width + 1, np.int64)
     for low in range(first, last, TILE_ROWS):
         high = min(low + TILE_ROWS, last)
         for q in range(len(states)):
-            state, rows, distances = states[q], found[q, 0], found[q, 1]
+            state, places, distances = states[q], found[q, 0], found[q, 1]
             for begin in range(low, high, RUN_ROWS):
                 end = min(begin + RUN_ROWS, high)
                 most = state[BOUND] - 1
                 if count_within(queries, q * width, codes, begin, end, most, multipliers) == 0:
                     continue
-                if state[COUNT] + RUN_ROWS > len(rows):
-                    _keep_nearest(rows, distances, state, wanted, sizes)
+                if state[COUNT] + RUN_ROWS > len(places):
+                    _keep_nearest(places, distances, state, wanted, sizes)
                     most = state[BOUND] - 1
                 for row in range(begin, end):
                     d = apart(queries, q * width, codes, row * width, multipliers)
                     if d <= most and not (len(dead) and dead[row]):
-                        rows[state[COUNT]], distances[state[COUNT]] = row, d
+                        places[state[COUNT]], distances[state[COUNT]] = row, d
                         state[COUNT] += 1
     for q in range(len(states)):
         _keep_nearest(found[q, 0], found[q, 1], states[q], wanted, sizes)

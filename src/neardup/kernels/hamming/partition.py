@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neardup.kernels.jit import kernel
+from neardup.kernels.jit import inlined, kernel
 
 NO_ROWS = np.empty(0, np.uint32)
 
@@ -18,9 +18,9 @@ class Rows(NamedTuple):
     ids: Any  # uint32 (n,): positions in the source
 
 
-@kernel
+@inlined
 def block_key(codes: Any, row: int, mask: Any, multipliers: Any, shift: Any) -> int:
-    """Hash the bits of `words[row]` under `mask` to 64 - shift bits; int64.
+    """Hash the bits of codes[row] under `mask` to 64 - shift bits; int64.
 
     `multipliers` is a tuple of one odd uint64 per word: its length is a constant to the compiler,
     which unrolls the loop.
@@ -29,6 +29,15 @@ def block_key(codes: Any, row: int, mask: Any, multipliers: Any, shift: Any) -> 
     for w in range(len(multipliers)):
         total += (codes[row, w] & mask[w]) * multipliers[w]
     return np.int64(total >> shift)
+
+
+@kernel
+def key_of_each(codes: Any, mask: Any, multipliers: Any, shift: Any) -> Any:
+    """`block_key` of every row; int64 (n,)."""
+    keys = np.empty(len(codes), np.int64)
+    for row in range(len(codes)):
+        keys[row] = block_key(codes, row, mask, multipliers, shift)
+    return keys
 
 
 @kernel

@@ -7,7 +7,7 @@ Hovy, ACL 2005). Distances are the same in every permutation.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,9 +15,18 @@ from neardup.kernels.hamming.tables import FIRST_ROOM, HitBuffer, apart, more_ro
 from neardup.kernels.jit import inner, kernel
 
 
+class SortedLists(NamedTuple):
+    """N lists of the same n rows, each sorted by the first word of what a permutation makes."""
+
+    codes: Any  # uint64 (N, n * W): the rows permuted
+    rows: Any  # uint32 (N, n): which rows these are
+    tables: Any  # uint64 (N, 8 * W, 256, W): the permutations, see `permute_rows`
+    multipliers: tuple[Any, ...]  # of length W
+
+
 @inner
 def permute_one(codes: Any, at: int, tables: Any, out: Any, to: int) -> None:
-    """Write the fingerprint at words[at], its bits permuted, to out[to]."""
+    """Write the fingerprint at codes[at], its bits permuted, to out[to]."""
     width = tables.shape[2]
     for w in range(width):
         out[to + w] = np.uint64(0)
@@ -57,9 +66,8 @@ def lower_bound(codes: Any, width: int, value: Any) -> int:
 
 @kernel
 def search_windows(
-    queries: Any, first: int, last: int, lists: Any, rows: Any, tables: Any, multipliers: Any,
-    window: int, distance: int,
-) -> Any:  # fmt: skip
+    queries: Any, first: int, last: int, lists: SortedLists, window: int, distance: int
+) -> Any:
     """Compare queries first..last-1 with the rows around their place in each list.
 
     O(lists * (log n + window)) a query.
@@ -68,17 +76,15 @@ def search_windows(
         queries: uint64 (q * W), may be read-only.
         first: The first query; `last` is the one after the last.
         last: See `first`.
-        lists: uint64 (N, n * W): the rows permuted, sorted by their first word.
-        rows: uint32 (N, n): which rows these are.
-        tables: uint64 (N, 8 * W, 256, W): the permutations.
-        multipliers: A tuple of W elements.
+        lists: SortedLists.
         window: Rows on either side.
         distance: The largest that is reported.
 
     Returns:
         Hits; a row is there once for each list that has it near.
     """
-    width, number, count = len(multipliers), len(lists), rows.shape[1]
+    words, rows, tables, multipliers = lists
+    width, (number, count) = len(multipliers), rows.shape
     query = np.empty(width, np.uint64)
     hits = HitBuffer(
         np.empty(FIRST_ROOM, np.int64), np.empty(FIRST_ROOM, np.int64),
@@ -88,7 +94,7 @@ def search_windows(
     for q in range(first, last):
         for t in range(number):
             permute_one(queries, q * width, tables[t], query, 0)
-            codes = lists[t]
+            codes = words[t]
             place = lower_bound(codes, width, query[0])
             if total + 2 * window > len(hits.rows):
                 hits = more_room(hits, total, total + 2 * window)

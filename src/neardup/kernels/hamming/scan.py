@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from neardup.kernels.hamming.join import any_near, distance_between, report
+from neardup.kernels.hamming.partition import Rows
 from neardup.kernels.jit import kernel
 
 TILE_ROWS = 4096
@@ -15,7 +16,7 @@ def scan_rows(
     codes: Any, ids: Any, first: int, last: int, agree: Any, blocks: Any, sink: Any
 ) -> None:
     """Report the pairs of rows first..last-1 with every later row; O((last - first) * n)."""
-    lanes, distance = blocks.multipliers, blocks.distance
+    lanes, distance, rows = blocks.multipliers, blocks.distance, Rows(codes, ids)
     total = len(codes)
     for tile in range(first, total, TILE_ROWS):
         end = min(tile + TILE_ROWS, total)
@@ -25,4 +26,4 @@ def scan_rows(
                 continue
             for j in range(start, end):
                 if distance_between(codes, i, codes, j, lanes) <= distance:
-                    report(codes, ids, i, j, blocks.rules, agree, blocks, sink)
+                    report(rows, i, j, blocks.rules, agree, blocks, sink)

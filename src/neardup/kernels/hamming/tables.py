@@ -55,6 +55,14 @@ class HitBuffer(NamedTuple):
     distances: Any  # int64
 
 
+class Bucket(NamedTuple):
+    """What a probe opens: rows low..high-1 of its table."""
+
+    probe: int
+    low: int
+    high: int
+
+
 def view_of(tables: SearchTables, probes: Probes) -> Any:
     """What stands for the tables in a call for one query, to which nine arrays would cost 6 us.
 
@@ -234,29 +242,31 @@ def due_here(
 
 @inner
 def compare_bucket(
-    query: Any, at: int, name: int, tables: Any, probes: Any, probe: int, low: int, high: int,
-    distance: int, hits: Any, count: int,
+    queries: Any, q: int, bucket: Bucket, tables: Any, probes: Any, distance: int, hits: Any,
+    count: int,
 ) -> int:  # fmt: skip
-    """Write the rows of a bucket that are due here; returns the new count, stored or not.
+    """Write the rows of a bucket that are due to query q; returns the new count, stored or not.
 
     -1 where the table names a row that there is not, as that of a damaged file may.
     """
+    probe, low, high = bucket
     table = probes.tables[probe]
     codes = tables.codes[table]
     width = len(tables.multipliers)
+    at = q * width
     rows = np.int64(tables.rows.shape[1])
     for begin in range(low, high, RUN_ROWS):
         end = min(begin + RUN_ROWS, high)
-        if count_within(query, at, codes, begin, end, distance, tables.multipliers) == 0:
+        if count_within(queries, at, codes, begin, end, distance, tables.multipliers) == 0:
             continue
         for place in range(begin, end):
-            d = apart(query, at, codes, place * width, tables.multipliers)
-            if d <= distance and due_here(query, at, codes, place * width, tables, probes, probe):
+            d = apart(queries, at, codes, place * width, tables.multipliers)
+            if d <= distance and due_here(queries, at, codes, place * width, tables, probes, probe):
                 row = np.int64(tables.rows[table, place])
                 if row >= rows:
                     return np.int64(-1)
                 if count < len(hits.rows):
-                    hits.queries[count] = name
+                    hits.queries[count] = q
                     hits.rows[count] = row
                     hits.distances[count] = d
                 count += 1
@@ -316,8 +326,8 @@ def search_tables(
             found = np.int64(-1)
             if not is_heavy(tables, low, high):
                 found = compare_bucket(
-                    queries, q * width, q, tables, probes, p, low, high, distance, hits, count
-                )  # fmt: skip
+                    queries, q, Bucket(p, low, high), tables, probes, distance, hits, count
+                )
             if found < 0:
                 if heavies == len(heavy):
                     heavy = more_rows(heavy)
@@ -328,8 +338,8 @@ def search_tables(
             if found > len(hits.rows):
                 hits = more_room(hits, count, found)
                 compare_bucket(
-                    queries, q * width, q, tables, probes, p, low, high, distance, hits, count
-                )  # fmt: skip
+                    queries, q, Bucket(p, low, high), tables, probes, distance, hits, count
+                )
             count = found
     return HitBuffer(hits.queries[:count], hits.rows[:count], hits.distances[:count]), heavy[
         :heavies
@@ -368,9 +378,8 @@ def search_tables_once(query: Any, view: Any, multipliers: Any, distance: int, r
             low, high = np.int64(tables.starts[table, key]), np.int64(tables.starts[table, key + 1])
             if is_heavy(tables, low, high):
                 return np.int64(-1)
-            count = compare_bucket(
-                query, 0, 0, tables, probes, p, low, high, distance, hits, count
-            )  # fmt: skip
+            bucket = Bucket(p, low, high)
+            count = compare_bucket(query, 0, bucket, tables, probes, distance, hits, count)
             if count < 0:
                 return np.int64(-1)
     return count
