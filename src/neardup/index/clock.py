@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from neardup.runtime.types import Rows, Times
 
 __all__ = ["Clock", "runs_of"]
 
@@ -38,7 +41,7 @@ class Clock:
         self._times = array("d", times)
 
     @classmethod
-    def joined(cls, runs: list[tuple[Any, Any]]) -> Clock:
+    def joined(cls, runs: list[tuple[Rows, Times]]) -> Clock:
         """One clock of runs that follow each other, as `since` gives them."""
         clock = cls()
         for numbers, times in runs:
@@ -58,26 +61,26 @@ class Clock:
             self._numbers.append(number)
             self._times.append(now)
 
-    def extend(self, numbers: Any, times: Any) -> None:
+    def extend(self, numbers: Rows, times: Times) -> None:
         """Runs that come after, as `since` gives them; the first may go on with the last."""
         if len(numbers):
             self.note(int(numbers[0]), float(times[0]))
             self._numbers.extend(numbers[1:].tolist())
             self._times.extend(times[1:].tolist())
 
-    def before(self, time: float, end: int) -> Any:
+    def before(self, time: float, end: int) -> Rows:
         """The ranges of numbers below `end` that were added before a time: int64 (ranges, 2)."""
         numbers, times = self.since(0, end)
         edges = np.append(numbers, end)
         old = np.flatnonzero(times < time)
         return np.stack([edges[old], edges[old + 1]], axis=1)
 
-    def times_of(self, numbers: Any) -> Any:
+    def times_of(self, numbers: Rows) -> Times:
         """When documents were added: float64, for int64 numbers."""
         firsts, times = self.since(0)
         return times[np.searchsorted(firsts, numbers, side="right") - 1]
 
-    def since(self, number: int, end: int | None = None) -> tuple[Any, Any]:
+    def since(self, number: int, end: int | None = None) -> tuple[Rows, Times]:
         """The numbers and times of the runs from `number` to `end`, the first cut to it."""
         count = len(self._times)  # a writer may be adding
         last = count if end is None else bisect_left(self._numbers, end, 0, count)
@@ -102,7 +105,7 @@ class Clock:
         return Clock(numbers[begins].tolist(), np.maximum.reduceat(times, begins).tolist())
 
 
-def runs_of(first: int, times: Any) -> tuple[Any, Any]:
+def runs_of(first: int, times: Times) -> tuple[Rows, Times]:
     """Runs, as `Clock.since` gives them, of documents with numbers from `first` on.
 
     Args:

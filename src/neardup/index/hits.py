@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    from neardup.runtime.types import Flags, Rows
 
 __all__ = ["Hits", "Id", "Places", "sorted_table"]
 
@@ -39,20 +42,20 @@ class Hits(list[tuple[Id, C]]):
 class Places:
     """Where ids are stored: `segments` (int64, -1 for nowhere) and `rows` in them (int64)."""
 
-    segments: Any
-    rows: Any
+    segments: Rows
+    rows: Rows
 
     @classmethod
     def nowhere(cls, count: int) -> Self:
         """No id is stored."""
         return cls(np.full(count, -1, np.int64), np.full(count, -1, np.int64))
 
-    def put(self, at: Any, segment: int, rows: Any) -> None:
+    def put(self, at: Rows, segment: int, rows: Rows) -> None:
         """Say where the ids at these positions are."""
         self.segments[at], self.rows[at] = segment, rows
 
     @property
-    def present(self) -> Any:
+    def present(self) -> Flags:
         """Which ids are stored: bool."""
         return self.segments >= 0
 

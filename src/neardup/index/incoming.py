@@ -15,6 +15,7 @@ from neardup.runtime.arrays import check_given
 if TYPE_CHECKING:
     from neardup.fingerprinting.recipe import Recipe
     from neardup.index.settings import Settings
+    from neardup.runtime.types import Code, Codes
 
 __all__ = [
     "as_count",
@@ -28,7 +29,7 @@ __all__ = [
 MASK64: Final = (1 << 64) - 1
 
 
-def one_fingerprint(value: Any, settings: Settings) -> Any:
+def one_fingerprint(value: Any, settings: Settings) -> Code | None:
     """Bring a fingerprint or a text into uint64 (width,).
 
     Args:
@@ -74,7 +75,7 @@ def fingerprint_of_text(text: str, settings: Settings) -> int | None:
     return fingerprint(text, recipe_of_texts(settings))
 
 
-def many_fingerprints(values: Any, settings: Settings) -> tuple[Any, Any]:
+def many_fingerprints(values: Any, settings: Settings) -> tuple[Codes, Any]:
     """Bring fingerprints or texts into words.
 
     Args:

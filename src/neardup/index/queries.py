@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from neardup.index.base.types import Documents, Id, Ids
     from neardup.index.settings import Settings
     from neardup.index.snapshot import Snapshot
+    from neardup.runtime.types import Code, Codes
 
 __all__ = ["IndexView", "Queries"]
 
@@ -138,7 +139,7 @@ class Queries(Asking):
         """
         return fingerprint_of_text(text, self._settings)
 
-    def fingerprints_of(self, texts: Any) -> Any:
+    def fingerprints_of(self, texts: Any) -> Codes:
         """Fingerprint texts by the index's recipe, as neardup.fingerprints.
 
         Raises:
@@ -146,7 +147,8 @@ class Queries(Asking):
         """
         from neardup.fingerprinting.fingerprints import fingerprints
 
-        return fingerprints(texts, recipe_of_texts(self._settings))
+        made: Codes = fingerprints(texts, recipe_of_texts(self._settings))
+        return made
 
     def first_within(self, fingerprints: Documents, distance: int | None = None) -> pa.Table:
         """Find for each of many the document within the distance that was added first.
@@ -160,14 +162,15 @@ class Queries(Asking):
         """
         return self._answers(fingerprints, distance, 1, None, by_age=True)
 
-    def fingerprints_by_id(self, ids: Ids) -> Any:
+    def fingerprints_by_id(self, ids: Ids) -> Codes:
         """The stored fingerprints of one document or many, uint64 (n, width).
 
         Raises:
             KeyError: If an id is not present.
         """
         snapshot = self._read()
-        return snapshot.contents_at(snapshot.present(ids))
+        codes: Codes = snapshot.contents_at(snapshot.present(ids))
+        return codes
 
     def nearest(self, fingerprint: Documents, n: int = 10) -> list[tuple[Id, int]]:
         """The n stored documents with the smallest distances, however large these are.
@@ -242,7 +245,7 @@ class Queries(Asking):
             )
         return distance
 
-    def _one(self, fingerprint: Any) -> Any:
+    def _one(self, fingerprint: Any) -> Code | None:
         """Bring one fingerprint into uint64 (width,); None for a document without one."""
         if type(fingerprint) is int and 0 <= fingerprint < self._narrow_end:
             codes = np.empty(1, np.uint64)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from neardup.hamming.search.searchers import First, Neighbours, Searcher
     from neardup.index.settings import Settings
+    from neardup.runtime.types import Code, Codes, Flags
 
 __all__ = [
     "SegmentFile",
@@ -67,7 +68,7 @@ class StoredSegment(StoredRows, Segment):
     """
 
     def __init__(
-        self, file: SegmentFile, dead: Any = None, changed: frozenset[int] = frozenset()
+        self, file: SegmentFile, dead: Flags | None = None, changed: frozenset[int] = frozenset()
     ) -> None:
         """Map the arrays; nothing is read yet."""
         Segment.__init__(self, file.array("words"), file.ids(), file.array("numbers"), dead)
@@ -81,7 +82,7 @@ class StoredSegment(StoredRows, Segment):
 
     def search(
         self,
-        queries: Any,
+        queries: Codes,
         distance: int,
         settings: Settings,
         workers: int | None,
@@ -94,7 +95,7 @@ class StoredSegment(StoredRows, Segment):
             raise damaged(self.file.path, str(error)) from None
 
     def search_once(
-        self, query: Any, distance: int, settings: Settings, most: int | None = None
+        self, query: Code, distance: int, settings: Settings, most: int | None = None
     ) -> tuple[list[tuple[int, int, Any]], int]:
         """See Segment.search_once; DataError names the file."""
         try:

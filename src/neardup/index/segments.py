@@ -26,6 +26,7 @@ from neardup.runtime.threads import worker_count
 if TYPE_CHECKING:
     from neardup.hamming.search.searchers import First, Neighbours, Searcher
     from neardup.index.settings import Settings
+    from neardup.runtime.types import Code, Codes, Flags, Rows, Words
 
 __all__ = ["TAIL_ROWS", "Segment", "Tail", "due", "merged", "settled", "threads_for"]
 
@@ -48,10 +49,10 @@ class Segment(MarkedRows):
 
     def __init__(
         self,
-        codes: Any,
+        codes: Codes,
         ids: IdColumn,
-        numbers: Any,
-        dead: Any = None,
+        numbers: Rows,
+        dead: Flags | None = None,
         searcher: Searcher | None = None,
     ) -> None:
         """Make no searcher yet."""
@@ -59,7 +60,7 @@ class Segment(MarkedRows):
         self.codes = codes
         self._made = [searcher]  # one list for all segments of these rows
 
-    def contents(self, rows: Any) -> Any:
+    def contents(self, rows: Rows) -> Codes:
         """The fingerprints of some rows (int64)."""
         return self.codes[rows]
 
@@ -86,7 +87,7 @@ class Segment(MarkedRows):
 
     def search(
         self,
-        queries: Any,
+        queries: Codes,
         distance: int,
         settings: Settings,
         workers: int | None,
@@ -101,7 +102,7 @@ class Segment(MarkedRows):
         return found.only(~self.dead[found.rows]) if self.removed and first is None else found
 
     def search_once(
-        self, query: Any, distance: int, settings: Settings, most: int | None = None
+        self, query: Code, distance: int, settings: Settings, most: int | None = None
     ) -> tuple[list[tuple[int, int, Any]], int]:
         """The (distance, number, id) of the living rows within the distance of one query.
 
@@ -159,21 +160,22 @@ class Tail(BaseTail[TailCodes]):
         return cls(TailCodes(width))
 
     @property
-    def codes(self) -> Any:
+    def codes(self) -> Codes:
         """uint64 (rows, width)."""
         return self._rows.codes[: self._count]
 
     @property
-    def flat(self) -> Any:
+    def flat(self) -> Words:
         """The words of all fingerprints one after the other, and of rows that are not there yet."""
-        return self._rows.flat
+        flat: Words = self._rows.flat
+        return flat
 
     @property
     def multipliers(self) -> tuple[Any, ...]:
         """As kernels take them, for fingerprints of this width."""
         return self._rows.multipliers
 
-    def contents(self, rows: Any) -> Any:
+    def contents(self, rows: Rows) -> Codes:
         """The fingerprints of some rows (int64)."""
         return self.codes[rows]
 
@@ -250,7 +252,7 @@ def _merged_if_sound(segments: list[Segment]) -> list[Segment]:
     return [*segments[:sound], *(rest if is_whole or not rest else [merged(rest)])]
 
 
-def _kept(values: Any, rows: Any) -> Any:
+def _kept(values: Any, rows: Rows | None) -> Any:
     return values if rows is None else values[rows]
 
 

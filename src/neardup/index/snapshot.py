@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from neardup.index.hits import Places
     from neardup.index.settings import Settings
+    from neardup.runtime.types import Codes
 
 __all__ = ["Snapshot"]
 
@@ -135,7 +136,7 @@ class Snapshot(Held):
             codes[here] = part[places.rows[here]]
         return codes
 
-    def hits(self, codes: Any, distance: int, most: int | None = None) -> tuple[list[Hit], int]:
+    def hits(self, codes: Codes, distance: int, most: int | None = None) -> tuple[list[Hit], int]:
         """What is within the distance of uint64 (width,), sorted, and how many there are.
 
         Of many, at least the first `most`.
@@ -155,7 +156,7 @@ class Snapshot(Held):
             found.sort(key=_by_distance)
         return found, total
 
-    def nearest(self, codes: Any, rows: Any, n: int, workers: int | None) -> pa.Table:
+    def nearest(self, codes: Codes, rows: Any, n: int, workers: int | None) -> pa.Table:
         """The n nearest of each of many, however far: all rows are compared.
 
         Args:
@@ -187,7 +188,7 @@ class Snapshot(Held):
 
     def search(
         self,
-        codes: Any,
+        codes: Codes,
         rows: Any,
         distance: int,
         limit: int | None,
@@ -228,7 +229,7 @@ class Snapshot(Held):
         cut += sum(first.cut for first in firsts if first is not None)
         return table.replace_schema_metadata({"cut": str(cut)})
 
-    def _tail_hits(self, codes: Any, distance: int) -> list[Hit]:
+    def _tail_hits(self, codes: Codes, distance: int) -> list[Hit]:
         from neardup.kernels.hamming.tables import search_rows_once
 
         tail = self.tail
@@ -241,7 +242,7 @@ class Snapshot(Held):
         return [(d, int(numbers[row]), ids[row]) for d, row in hits]
 
     def _scan_tail(
-        self, codes: Any, distance: int, workers: int | None, first: First | None
+        self, codes: Codes, distance: int, workers: int | None, first: First | None
     ) -> Neighbours:
         tail = self.tail
         plan = scan_plan(len(tail), self.settings.bits)

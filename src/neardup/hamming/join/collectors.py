@@ -13,6 +13,7 @@ from neardup.hamming.join.equal_rows import LOW_WORD, pairs_between, pairs_withi
 if TYPE_CHECKING:
     from neardup.hamming.join.partition import Groups
     from neardup.hamming.join.problem import Collector, Problem
+    from neardup.runtime.types import Packed, RowNumbers
 
 __all__ = ["PairCollector", "UniteCollector", "merge"]
 
@@ -23,10 +24,10 @@ class PairCollector:
     def __init__(self, limit: int) -> None:
         """Start empty."""
         self.limit, self.count, self.stored = limit, 0, 0
-        self.parts: list[Any] = []
+        self.parts: list[Packed] = []
         self._lock = threading.Lock()
 
-    def parent(self, slot: int) -> Any:  # noqa: ARG002
+    def parent(self, slot: int) -> RowNumbers:  # noqa: ARG002
         """No union-find."""
         return np.empty(0, np.uint32)
 
@@ -34,7 +35,7 @@ class PairCollector:
         """Whether `rows` more stay within the limit."""
         return max(self.count, self.stored) + rows <= self.limit
 
-    def add(self, count: int, pairs: Any) -> None:
+    def add(self, count: int, pairs: Packed) -> None:
         """Take pairs and how many rows they stand for."""
         with self._lock:
             self.count += count
@@ -104,9 +105,9 @@ class UniteCollector:
     def __init__(self, n: int) -> None:
         """Start with n rows on their own."""
         self._n = n
-        self._forests: dict[int, Any] = {0: np.arange(n, dtype=np.uint32)}
+        self._forests: dict[int, RowNumbers] = {0: np.arange(n, dtype=np.uint32)}
 
-    def parent(self, slot: int) -> Any:
+    def parent(self, slot: int) -> RowNumbers:
         """The union-find of a thread."""
         if slot not in self._forests:
             self._forests[slot] = np.arange(self._n, dtype=np.uint32)
@@ -116,7 +117,7 @@ class UniteCollector:
         """No pair is ever stored."""
         return False
 
-    def add(self, count: int, pairs: Any) -> None:
+    def add(self, count: int, pairs: Packed) -> None:
         """No pair comes."""
 
     def collapsed(self, problem: Problem, groups: Groups) -> Collector:

@@ -11,7 +11,7 @@ from neardup.runtime.arrays import frozen
 
 if TYPE_CHECKING:
     from neardup.hamming.join.partition import Groups
-    from neardup.runtime.types import Codes, RowNumbers
+    from neardup.runtime.types import Codes, Packed, RowNumbers
 
 __all__ = ["HEAVY_ROWS", "NO_IDS", "NO_WEIGHTS", "Collector", "Engine", "Problem"]
 
@@ -25,13 +25,13 @@ NO_WEIGHTS: Final = np.empty(0, np.int64)
 class Collector(Protocol):
     """Takes what the kernels find; `pairs` and `components` have one each."""
 
-    def parent(self, slot: int) -> Any:
+    def parent(self, slot: int) -> RowNumbers:
         """The union-find of a thread, or an empty array to have pairs emitted."""
 
     def may_store(self, rows: int) -> bool:
         """Whether so many more pairs may be kept rather than only counted."""
 
-    def add(self, count: int, pairs: Any) -> None:
+    def add(self, count: int, pairs: Packed) -> None:
         """Take pairs (uint64, left << 32 | right) and how many rows they stand for."""
 
     def collapsed(self, problem: Problem, groups: Groups) -> Collector:

@@ -14,12 +14,13 @@ from neardup.runtime.threads import worker_count
 
 if TYPE_CHECKING:
     from neardup.hamming.plans.search import SearchPlan
+    from neardup.runtime.types import Codes
 
 __all__ = ["build_searcher", "plan_for"]
 
 
 def build_searcher(
-    codes: Any,
+    codes: Codes,
     plan: SearchPlan,
     distance: int,
     bits: int,
@@ -47,13 +48,13 @@ def build_searcher(
 
 
 def plan_for(
-    codes: Any, distance: int, bits: int, plan: str, memory: float = float("inf")
+    codes: Codes, distance: int, bits: int, plan: str, memory: float = float("inf")
 ) -> SearchPlan:
     """The plan for these rows, on a sample of them."""
     step = max(1, len(codes) // SAMPLE_ROWS)
     return plan_search(len(codes), distance, bits, codes[::step], plan, memory)
 
 
-def _searcher_within(codes: Any, distance: int, bits: int) -> Searcher:
+def _searcher_within(codes: Codes, distance: int, bits: int) -> Searcher:
     """A searcher for the rows of a heavy bucket, planned on their own bits."""
     return build_searcher(codes, plan_for(codes, distance, bits, "auto"), distance, bits, 1)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from neardup.hamming.plans.search import SearchPlan
+    from neardup.runtime.types import Codes
 
 __all__ = ["Measured", "PlanTable", "measure_plan", "plan"]
 
@@ -186,7 +187,7 @@ def plan(
 
 
 def measure_plan(
-    codes: Any, each: SearchPlan, distance: int, bits: int, workers: int | None = None
+    codes: Codes, each: SearchPlan, distance: int, bits: int, workers: int | None = None
 ) -> Measured:
     """Build a plan for uint64 (n, width) and ask it for rows near its own."""
     from neardup.hamming.search.build import build_searcher
@@ -208,13 +209,14 @@ def measure_plan(
     return Measured(min(times) / count * 1e6, built, size, recall)
 
 
-def random_fingerprints(n: int, bits: int) -> Any:
+def random_fingerprints(n: int, bits: int) -> Codes:
     """Fingerprints of independent bits: uint64 (n, width), always the same."""
     width = -(-bits // 64)
     codes = np.random.default_rng(SEED).integers(0, 2**64, (n, width), dtype=np.uint64)
     if bits % 64:
         codes[:, -1] &= np.uint64(2 ** (bits % 64) - 1)
-    return frozen(codes)
+    made: Codes = frozen(codes)
+    return made
 
 
 def _rivals(n: int, distance: int, bits: int, sample: Any, chosen: SearchPlan) -> list[SearchPlan]:
@@ -245,7 +247,7 @@ def _check_measurable(n: int) -> None:
 
 
 def _measure_all(
-    codes: Any, plans: list[SearchPlan], distance: int, bits: int, memory: float | None
+    codes: Codes, plans: list[SearchPlan], distance: int, bits: int, memory: float | None
 ) -> dict[str, Measured]:
     from neardup.runtime.memory import free_memory
 
@@ -257,7 +259,7 @@ def _measure_all(
     }
 
 
-def _queries(codes: Any, count: int, distance: int, bits: int) -> Any:
+def _queries(codes: Codes, count: int, distance: int, bits: int) -> Codes:
     """Sampled rows with up to `distance` bits as another row has them: uint64 (count, width).
 
     So a query is as near to the other rows as they are to each other, however skewed they are.
@@ -268,7 +270,8 @@ def _queries(codes: Any, count: int, distance: int, bits: int) -> Any:
         bit, other = draw.integers(0, bits, count), draw.integers(0, len(codes), count)
         at, mask = (np.arange(count), bit >> 6), np.uint64(1) << (bit & 63).astype(np.uint64)
         queries[at] ^= (queries[at] ^ codes[other, bit >> 6]) & mask
-    return frozen(queries)
+    made: Codes = frozen(queries)
+    return made
 
 
 def _cell(form: str, value: Any) -> str:

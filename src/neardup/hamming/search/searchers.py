@@ -18,6 +18,7 @@ from neardup.runtime.threads import in_threads
 
 if TYPE_CHECKING:
     from neardup.hamming.plans.search import SearchPlan
+    from neardup.runtime.types import Code, Codes, Flags, Rows
 
 __all__ = [
     "NOTHING",
@@ -41,9 +42,9 @@ FEW_HITS: Final = 256
 class Neighbours(NamedTuple):
     """Matches in no particular order, each once."""
 
-    queries: Any  # int64
-    rows: Any  # int64
-    distances: Any  # int64
+    queries: Rows
+    rows: Rows
+    distances: Rows
 
     @classmethod
     def joined(cls, parts: list[Neighbours]) -> Neighbours:
@@ -53,11 +54,11 @@ class Neighbours(NamedTuple):
         columns = zip(*parts, strict=True) if parts else [()] * 3
         return cls(*(np.concatenate([*each, np.empty(0, np.int64)]) for each in columns))
 
-    def only(self, chosen: Any) -> Neighbours:
+    def only(self, chosen: Flags | Rows) -> Neighbours:
         """The matches that a bool array or positions choose."""
         return Neighbours(*(column[chosen] for column in self))
 
-    def first(self, most: int | None, dead: Any) -> tuple[list[tuple[int, int]], int]:
+    def first(self, most: int | None, dead: Flags | None) -> tuple[list[tuple[int, int]], int]:
         """What `Searcher.search_once` returns, of the matches of one query."""
         return first_hits(np.stack([self.rows, self.distances]), most, dead)
 
@@ -71,7 +72,7 @@ class First:
         by_age: The first by row, not by distance and row.
     """
 
-    def __init__(self, most: int, dead: Any = None, *, by_age: bool = False) -> None:
+    def __init__(self, most: int, dead: Flags | None = None, *, by_age: bool = False) -> None:
         """Nothing is cut yet."""
         self.most, self.dead, self._by_age = most, dead, by_age
         self._cuts: list[int] = []
@@ -106,7 +107,7 @@ class Searcher(Protocol):
     plan: SearchPlan
 
     def search(
-        self, queries: Any, distance: int, workers: int, first: First | None = None
+        self, queries: Codes, distance: int, workers: int, first: First | None = None
     ) -> Neighbours:
         """The rows within the distance of each query, uint64 (q, width).
 
@@ -114,7 +115,7 @@ class Searcher(Protocol):
         """
 
     def search_once(
-        self, query: Any, distance: int, most: int | None = None, dead: Any = None
+        self, query: Code, distance: int, most: int | None = None, dead: Flags | None = None
     ) -> tuple[list[tuple[int, int]], int]:
         """The (distance, row) of one query, uint64 (width,), unsorted, and how many there are.
 
@@ -130,7 +131,7 @@ class Searcher(Protocol):
 class ScanSearcher:
     """Compares each query with every row."""
 
-    def __init__(self, codes: Any, plan: SearchPlan) -> None:
+    def __init__(self, codes: Codes, plan: SearchPlan) -> None:
         """Take uint64 (n, width)."""
         self.plan = plan
         self._count, width = codes.shape
@@ -142,7 +143,7 @@ class ScanSearcher:
         return 0
 
     def search(
-        self, queries: Any, distance: int, workers: int, first: First | None = None
+        self, queries: Codes, distance: int, workers: int, first: First | None = None
     ) -> Neighbours:
         """See Searcher."""
         from neardup.kernels.hamming.tables import search_rows
@@ -161,7 +162,7 @@ class ScanSearcher:
         )
 
     def search_once(
-        self, query: Any, distance: int, most: int | None = None, dead: Any = None
+        self, query: Code, distance: int, most: int | None = None, dead: Flags | None = None
     ) -> tuple[list[tuple[int, int]], int]:
         """See Searcher."""
         from neardup.kernels.hamming.tables import search_rows_once
@@ -223,7 +224,9 @@ def within_room(search: Any, *arguments: Any) -> Any:
     return room[:, :count]
 
 
-def first_hits(hits: Any, most: int | None, dead: Any) -> tuple[list[tuple[int, int]], int]:
+def first_hits(
+    hits: Any, most: int | None, dead: Flags | None
+) -> tuple[list[tuple[int, int]], int]:
     """The (distance, row) of living int64 (2, hits), of many the first `most`; and how many."""
     count = hits.shape[1]
     if count == 0:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from neardup.runtime.threads import in_threads
 
 if TYPE_CHECKING:
     from neardup.hamming.plans.search import SearchPlan
+    from neardup.runtime.types import Code, Codes, Flags
 
 __all__ = ["SlicesSearcher"]
 
@@ -22,7 +23,7 @@ BLOCKS_PER_TASK: Final = 256
 class SlicesSearcher:
     """Counts the differences of 512 rows at a time, bit position by bit position."""
 
-    def __init__(self, codes: Any, plan: SearchPlan, bits: int, workers: int) -> None:
+    def __init__(self, codes: Codes, plan: SearchPlan, bits: int, workers: int) -> None:
         """Slice uint64 (n, width); the positions that vary most come first."""
         from neardup.kernels.counters import GROUP, LANES
         from neardup.kernels.squares import BLOCK_ROWS, slice_rows
@@ -50,7 +51,7 @@ class SlicesSearcher:
         return int(self._slices.nbytes)
 
     def search(
-        self, queries: Any, distance: int, workers: int, first: First | None = None
+        self, queries: Codes, distance: int, workers: int, first: First | None = None
     ) -> Neighbours:
         """See Searcher."""
         from neardup.kernels.hamming.slices import search_slices
@@ -64,7 +65,7 @@ class SlicesSearcher:
         return in_parts(len(queries), workers, part, first, self._count)
 
     def search_once(
-        self, query: Any, distance: int, most: int | None = None, dead: Any = None
+        self, query: Code, distance: int, most: int | None = None, dead: Flags | None = None
     ) -> tuple[list[tuple[int, int]], int]:
         """See Searcher."""
         return self.search(query[None, :], distance, 1).first(most, dead)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from neardup.hamming.plans.search import SearchPlan
+    from neardup.runtime.types import Code, Codes, Flags, Masks, Offsets, Rows, Words
 
 __all__ = ["TableSearcher", "build_tables", "key_factors", "probes_of"]
 
@@ -65,7 +66,7 @@ def probes_of(plan: SearchPlan, distance: int) -> Any:
     return Probes(turned, tables, radii)
 
 
-def key_factors(masks: Any, key_bits: int) -> Any:
+def key_factors(masks: Masks, key_bits: int) -> Masks:
     """What the words under each mask are multiplied by; the top bits of the sum are the key.
 
     A mask of no more bits than the key has them moved there side by side, so that different bits
@@ -122,7 +123,7 @@ def _runs(bits: int) -> list[tuple[int, int]]:
     return [(found.start(), len(found[0])) for found in re.finditer("1+", f"{bits:b}"[::-1])]
 
 
-def build_tables(codes: Any, plan: SearchPlan, workers: int) -> Any:
+def build_tables(codes: Codes, plan: SearchPlan, workers: int) -> Any:
     """Build the plan's tables of uint64 (n, width) rows, each thread whole tables."""
     from neardup.kernels.hamming.tables import SearchTables, build_table
 
@@ -157,10 +158,10 @@ class TableSearcher:
 
     def __init__(
         self,
-        codes: Any,
+        codes: Codes,
         plan: SearchPlan,
         distance: int,
-        searcher_within: Callable[[Any], Searcher],
+        searcher_within: Callable[[Codes], Searcher],
         workers: int,
         tables: Any = None,
     ) -> None:
@@ -194,7 +195,7 @@ class TableSearcher:
         return sum(x.nbytes for x in self._tables[:3])
 
     def search(
-        self, queries: Any, distance: int, workers: int, first: First | None = None
+        self, queries: Codes, distance: int, workers: int, first: First | None = None
     ) -> Neighbours:
         """See Searcher.
 
@@ -214,13 +215,13 @@ class TableSearcher:
         parts = self._in_heavy(waiting, queries, distance, workers, first)
         return Neighbours.joined([found, *parts])
 
-    def _search(self, flat: Any, first: int, last: int, distance: int) -> Any:
+    def _search(self, flat: Words, first: int, last: int, distance: int) -> Any:
         from neardup.kernels.hamming.tables import search_tables
 
         return search_tables(flat, first, last, self._tables, self._probes, distance)
 
     def search_once(
-        self, query: Any, distance: int, most: int | None = None, dead: Any = None
+        self, query: Code, distance: int, most: int | None = None, dead: Flags | None = None
     ) -> tuple[list[tuple[int, int]], int]:
         """See Searcher."""
         hits = within_room(self._once, query, self._view, self._multipliers, distance)
@@ -231,7 +232,7 @@ class TableSearcher:
         return first_hits(hits, most, dead)
 
     def _in_heavy(
-        self, waiting: Any, queries: Any, distance: int, workers: int, first: First | None
+        self, waiting: Any, queries: Codes, distance: int, workers: int, first: First | None
     ) -> Iterator[Neighbours]:
         """What the heavy buckets hold for the queries that came to them."""
         waiting = waiting[np.lexsort((waiting[:, 2], waiting[:, 1]))]
@@ -275,21 +276,24 @@ class TableSearcher:
 class _HeavyBucket:
     """The rows of a heavy bucket: their distinct fingerprints, and which rows have each."""
 
-    def __init__(self, codes: Any, rows: Any, searcher_within: Callable[[Any], Searcher]) -> None:
+    def __init__(
+        self, codes: Codes, rows: Rows, searcher_within: Callable[[Codes], Searcher]
+    ) -> None:
         self._groups = Groups.of(group_equal(codes[rows], 1))
         self._rows = rows[self._groups.members]
         self._distinct = codes[rows[self._groups.firsts]]
         self._searcher = searcher_within(self._distinct)
 
-    def search(self, queries: Any, distance: int, workers: int) -> Neighbours:
+    def search(self, queries: Codes, distance: int, workers: int) -> Neighbours:
         """As of a Searcher; its rows are the distinct fingerprints."""
         return self._searcher.search(queries, distance, workers)
 
-    def codes(self, found: Neighbours) -> Any:
+    def codes(self, found: Neighbours) -> Codes:
         """The fingerprints that were found, uint64 (m, width)."""
-        return self._distinct[found.rows]
+        codes: Codes = self._distinct[found.rows]
+        return codes
 
-    def members(self, dead: Any) -> tuple[Any, Any]:
+    def members(self, dead: Flags | None) -> tuple[Rows, Offsets]:
         """The living rows of each distinct fingerprint, ascending, and where each one's begin."""
         if dead is None:
             return self._rows, self._groups.starts
@@ -297,7 +301,7 @@ class _HeavyBucket:
         return self._rows[living], np.append(0, np.cumsum(living))[self._groups.starts]
 
 
-def _expanded(found: Neighbours, members: Any, starts: Any, first: First | None) -> Neighbours:
+def _expanded(found: Neighbours, members: Rows, starts: Offsets, first: First | None) -> Neighbours:
     """The rows of the fingerprints that were found, of each those asked for at most."""
     begins = starts[found.rows]
     sizes = starts[found.rows + 1] - begins

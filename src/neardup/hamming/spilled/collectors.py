@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from neardup.hamming.join.partition import Groups
     from neardup.hamming.join.problem import Collector, Problem
     from neardup.hamming.spilled.pairs import PairSpool
+    from neardup.runtime.types import Codes, Numbers, Packed, RowNumbers
 
 __all__ = ["AcrossPieces", "ForestMerger", "PairMerger", "SlabMerger"]
 
@@ -31,7 +32,7 @@ class PairMerger:
 
     spool: PairSpool
 
-    def slab(self, codes: Any, numbers: Any) -> Collector:
+    def slab(self, codes: Codes, numbers: Numbers) -> Collector:
         """A collector for rows that are in memory now."""
         return SlabPairs(self, codes, numbers)
 
@@ -42,7 +43,7 @@ class PairMerger:
         """Hear that there are at least so many pairs."""
         self.spool.expect(pairs)
 
-    def collapsed(self, groups: list[Any], due: bool) -> SlabMerger:
+    def collapsed(self, groups: list[Numbers], due: bool) -> SlabMerger:
         """A merger that puts all rows of a group in the place of its first."""
         if due:
             for numbers in groups:
@@ -62,7 +63,7 @@ class EqualPairMerger(PairMerger):
     """Takes pairs where the first row of a group stands for all of it."""
 
     outer: PairMerger
-    groups: dict[int, Any]
+    groups: dict[int, Numbers]
 
     def put(self, left: Any, right: Any, distance: Any) -> None:
         """Pass on pairs, those of a group's first row for every row of the group."""
@@ -81,10 +82,10 @@ class SlabPairs:
     """Names the pairs of a slab's rows by their numbers, and measures them."""
 
     merger: PairMerger
-    codes: Any  # uint64 (rows, W)
-    numbers: Any  # uint32 or uint64 (rows,)
+    codes: Codes
+    numbers: Numbers
 
-    def parent(self, slot: int) -> Any:  # noqa: ARG002
+    def parent(self, slot: int) -> RowNumbers:  # noqa: ARG002
         """No union-find."""
         return np.empty(0, np.uint32)
 
@@ -92,7 +93,7 @@ class SlabPairs:
         """Every pair is stored; too many raise."""
         return True
 
-    def add(self, count: int, pairs: Any) -> None:  # noqa: ARG002
+    def add(self, count: int, pairs: Packed) -> None:  # noqa: ARG002
         """Take pairs of positions."""
         for begin in range(0, len(pairs), STEP):
             left, right = unpacked_pairs(pairs[begin : begin + STEP])
@@ -119,7 +120,7 @@ class GroupPairs:
     problem: Problem
     groups: Groups
 
-    def parent(self, slot: int) -> Any:  # noqa: ARG002
+    def parent(self, slot: int) -> RowNumbers:  # noqa: ARG002
         """No union-find."""
         return np.empty(0, np.uint32)
 
@@ -127,7 +128,7 @@ class GroupPairs:
         """Every pair is stored; too many raise."""
         return True
 
-    def add(self, count: int, pairs: Any) -> None:  # noqa: ARG002
+    def add(self, count: int, pairs: Packed) -> None:  # noqa: ARG002
         """Take pairs of groups."""
         named = self.problem.named(self.groups.members)
         for packed in pairs_between(pairs, named, self.groups):
@@ -150,7 +151,7 @@ class AcrossPieces:
     border: int
     inside: tuple[bool, bool]
 
-    def parent(self, slot: int) -> Any:
+    def parent(self, slot: int) -> RowNumbers:
         """No union-find."""
         return self.inner.parent(slot)
 
@@ -158,7 +159,7 @@ class AcrossPieces:
         """As the collector that it stands before."""
         return self.inner.may_store(rows)
 
-    def add(self, count: int, pairs: Any) -> None:  # noqa: ARG002
+    def add(self, count: int, pairs: Packed) -> None:  # noqa: ARG002
         """Pass on the pairs that are due."""
         left, right = unpacked_pairs(pairs)
         left_first, right_first = left < self.border, right < self.border
@@ -184,7 +185,7 @@ def add_within(collector: Collector, problem: Problem, groups: Groups) -> None:
 class SlabMerger(Protocol):
     """Takes what is found in the slabs; rows are named by their numbers in the whole collection."""
 
-    def slab(self, codes: Any, numbers: Any) -> Collector:
+    def slab(self, codes: Codes, numbers: Numbers) -> Collector:
         """A collector for rows that are in memory now."""
 
     def finish(self, collector: Collector) -> None:
@@ -193,7 +194,7 @@ class SlabMerger(Protocol):
     def expect(self, pairs: int) -> None:
         """Hear that there are at least so many pairs; may raise."""
 
-    def collapsed(self, groups: list[Any], due: bool) -> SlabMerger:
+    def collapsed(self, groups: list[Numbers], due: bool) -> SlabMerger:
         """Take groups of equal rows (ascending numbers); the merger for the first row of each."""
 
 
@@ -201,9 +202,9 @@ class SlabMerger(Protocol):
 class ForestMerger:
     """Unites what is found in slabs in one union-find of all rows."""
 
-    parent: Any  # uint32 or uint64 (n,)
+    parent: Numbers
 
-    def slab(self, codes: Any, numbers: Any) -> Collector:
+    def slab(self, codes: Codes, numbers: Numbers) -> Collector:
         """A collector with a union-find of the slab for each thread."""
         return SlabForests(len(codes), numbers)
 
@@ -215,7 +216,7 @@ class ForestMerger:
     def expect(self, pairs: int) -> None:
         """No pair is stored, so there are never too many."""
 
-    def collapsed(self, groups: list[Any], due: bool) -> SlabMerger:  # noqa: ARG002
+    def collapsed(self, groups: list[Numbers], due: bool) -> SlabMerger:  # noqa: ARG002
         """Unite equal rows; the first of each stands for the others."""
         from neardup.kernels.forest import unite_all
 
@@ -227,12 +228,12 @@ class ForestMerger:
 class SlabForests(UniteCollector):
     """Union-finds of a slab's rows, one for each thread."""
 
-    def __init__(self, rows: int, numbers: Any) -> None:
+    def __init__(self, rows: int, numbers: Numbers) -> None:
         """Start with every row on its own."""
         super().__init__(rows)
         self._numbers = numbers
 
-    def merge_into(self, parent: Any) -> None:
+    def merge_into(self, parent: Numbers) -> None:
         """Unite the rows in the union-find of all rows, by their numbers."""
         from neardup.kernels.hamming.slabs import unite_numbers
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from neardup.hamming.spilled.rows import RowFile
     from neardup.runtime.progress import Progress
+    from neardup.runtime.types import Numbers, Rows
 
 __all__ = ["spilled_components", "spilled_greedy"]
 
@@ -124,13 +125,16 @@ def _joined(
         check_join_plan(plan, distance, width)
         engine = Engine(distance, width, worker_count(limits.workers))
         budget = limits.budget or _budget(memory_bytes(limits.memory), rows, engine.workers)
-        parent = np.arange(rows.count, dtype=np.uint32 if rows.number_bytes == 4 else np.uint64)
+        count, small = rows.count, rows.number_bytes == 4
+        parent: Numbers = (
+            np.arange(count, dtype=np.uint32) if small else np.arange(count, dtype=np.uint64)
+        )
         join = SpilledJoin(engine, budget, limits.tmp, progress or Quiet())
         join.run(rows, ForestMerger(parent), plan)
         yield rows, _flat(parent), engine
 
 
-def keep_greedily(rows: RowFile, labels: Any, engine: Engine, most: int) -> None:
+def keep_greedily(rows: RowFile, labels: Rows, engine: Engine, most: int) -> None:
     """Turn the labels of components into the kept row of each row, in place.
 
     Components are taken from the last label down: a kept row is never before the component's
@@ -153,7 +157,7 @@ def keep_greedily(rows: RowFile, labels: Any, engine: Engine, most: int) -> None
         labels[members] = members[keep_within(codes, places, None, engine)]
 
 
-def label_ranges(labels: Any, most: int) -> list[tuple[int, int]]:
+def label_ranges(labels: Rows, most: int) -> list[tuple[int, int]]:
     """Cut the labels into ranges, each with at most so many rows in components of several.
 
     Raises:
@@ -182,7 +186,7 @@ def label_ranges(labels: Any, most: int) -> list[tuple[int, int]]:
     return [*ranges, (begin << shift, n)] if held else ranges
 
 
-def _rows_between(labels: Any, first: int, last: int) -> Any:
+def _rows_between(labels: Rows, first: int, last: int) -> Any:
     """The rows that are not the first of their component, of those with labels first..last-1."""
     found = []
     for begin in range(0, len(labels), ROWS_AT_ONCE):

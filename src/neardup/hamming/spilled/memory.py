@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 if TYPE_CHECKING:
     from neardup.hamming.spilled.rows import RowFile
+    from neardup.runtime.types import Codes, Numbers, RowNumbers
 
 __all__ = ["Budget", "SlabBuffers"]
 
@@ -49,16 +50,16 @@ class Budget:
 class SlabBuffers:
     """The memory of a slab, used again for the next one."""
 
-    codes: Any  # uint64 (rows, W)
-    ids: Any  # uint32 (rows,)
-    numbers: Any  # uint32 or uint64 (rows,)
+    codes: Codes
+    ids: RowNumbers
+    numbers: Numbers
 
     @classmethod
     def of(cls, rows: int, source: RowFile) -> SlabBuffers:
         """Room for so many rows of a file."""
-        kind = np.uint32 if source.number_bytes == 4 else np.uint64
-        codes = np.empty((rows, source.width), np.uint64)
-        room = cls(codes, np.empty(rows, np.uint32), np.empty(rows, kind))
+        small = source.number_bytes == 4
+        numbers: Numbers = np.empty(rows, np.uint32) if small else np.empty(rows, np.uint64)
+        room = cls(np.empty((rows, source.width), np.uint64), np.empty(rows, np.uint32), numbers)
         room.reset_ids(rows)
         return room
 

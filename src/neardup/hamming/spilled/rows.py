@@ -16,6 +16,8 @@ from neardup.runtime.storage.temporary import read_exactly
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from neardup.runtime.types import Bitmap, Codes, Rows
+
 __all__ = ["CHUNK_BYTES", "RowFile", "clear_bits"]
 
 CHUNK_BYTES: Final = 1 << 20
@@ -46,7 +48,7 @@ class RowFile:
     numbers_fd: int | None = None
     base: int = 0
     numbers_offset: int = 0
-    present: Any = field(default_factory=lambda: EVERY)
+    present: Bitmap = field(default_factory=lambda: EVERY)
 
     @property
     def nbytes(self) -> int:
@@ -89,18 +91,18 @@ class RowFile:
             codes.flags.writeable = False
             yield Chunk(codes, names[: size if named else 0], present, self.base + at)
 
-    def read_codes(self, first: int, into: Any) -> None:
+    def read_codes(self, first: int, into: Codes) -> None:
         """Read rows first... into a uint64 (rows, W) array."""
         read_exactly(self.fd, into, self.offset + 8 * self.width * first)
 
-    def read_numbers(self, first: int, into: Any) -> None:
+    def read_numbers(self, first: int, into: Codes) -> None:
         """Read or make the numbers of rows first... into a uint64 array."""
         if self.numbers_fd is None:
             into[:] = np.arange(self.base + first, self.base + first + len(into), dtype=np.uint64)
         else:
             read_exactly(self.numbers_fd, into, self.numbers_offset + 8 * first)
 
-    def sample(self, rows: int) -> Any:
+    def sample(self, rows: int) -> Codes:
         """About so many rows that take part, from all over the file: uint64 (s, W)."""
         runs = 1 if self.count <= rows else min(SAMPLE_RUNS, rows)
         size = min(self.count, rows // runs)
@@ -116,11 +118,11 @@ class RowFile:
             found.append(codes)
         return np.concatenate(found)
 
-    def without(self, present: Any) -> RowFile:
+    def without(self, present: Bitmap) -> RowFile:
         """The same rows with other ones taking part."""
         return replace(self, present=present)
 
-    def all_present(self) -> Any:
+    def all_present(self) -> Bitmap:
         """A bitmap of the rows that take part, to be changed: uint8."""
         if len(self.present):
             return self.present.copy()
@@ -132,6 +134,6 @@ class RowFile:
             os.posix_fadvise(self.fd, begin, size, os.POSIX_FADV_WILLNEED)
 
 
-def clear_bits(present: Any, rows: Any) -> None:
+def clear_bits(present: Bitmap, rows: Rows) -> None:
     """Let rows take no part: bits of `present` (uint8) in place; rows are distinct."""
     np.bitwise_and.at(present, rows >> 3, ~(np.uint8(1) << (rows & 7).astype(np.uint8)))

@@ -11,6 +11,8 @@ from neardup.index.similar.segment import Segment
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from neardup.runtime.types import Flags
+
 
 __all__ = ["StoredSimilarSegment", "write_similar"]
 
@@ -34,7 +36,7 @@ class StoredSimilarSegment(StoredRows, Segment):
     """
 
     def __init__(
-        self, file: SegmentFile, dead: Any = None, changed: frozenset[int] = frozenset()
+        self, file: SegmentFile, dead: Flags | None = None, changed: frozenset[int] = frozenset()
     ) -> None:
         """Map the arrays; nothing is read yet."""
         Segment.__init__(self, {name: file.array(name) for name in ARRAYS}, file.ids(), dead)

@@ -15,6 +15,7 @@ from neardup.runtime.arrays import frozen
 if TYPE_CHECKING:
     from neardup.fingerprinting.recipe import Recipe
     from neardup.index.similar.settings import SimilarSettings
+    from neardup.runtime.types import Hashes, Offsets
 
 __all__ = ["many_sets", "one_set", "sorted_sets"]
 
@@ -54,7 +55,7 @@ def many_sets(values: Any, settings: SimilarSettings, workers: int | None = None
     return sorted_sets(*lists)
 
 
-def sorted_sets(features: Any, offsets: Any) -> Sets:
+def sorted_sets(features: Hashes, offsets: Offsets) -> Sets:
     """Sort every set and leave out what is repeated; `features` may be changed."""
     from neardup.kernels.index.sets import sort_sets
 

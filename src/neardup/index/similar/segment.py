@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from neardup.index.similar.settings import SimilarSettings
     from neardup.kernels.index.sets import Order
     from neardup.kernels.similarity.arguments import Condition
+    from neardup.runtime.types import Flags
 
 __all__ = ["FoundRows", "Rows", "Segment", "arranged", "build", "due", "merged", "no_order"]
 
@@ -92,7 +93,7 @@ class Segment(MarkedRows):
         dead: bool (n,), True for removed rows; taken over, and not changed.
     """
 
-    def __init__(self, arrays: dict[str, Any], ids: IdColumn, dead: Any = None) -> None:
+    def __init__(self, arrays: dict[str, Any], ids: IdColumn, dead: Flags | None = None) -> None:
         """Take the arrays."""
         from neardup.kernels.index.sets import Order, Postings
         from neardup.kernels.index.similar import StoredSets

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from neardup.runtime.arrays import frozen
+
+if TYPE_CHECKING:
+    from neardup.runtime.types import Hashes, Offsets, Rows
 
 __all__ = ["Sets", "joined_sets"]
 
@@ -19,19 +22,19 @@ class Sets(NamedTuple):
         offsets: int64 (n + 1,): set i is features[offsets[i]:offsets[i + 1]].
     """
 
-    features: Any
-    offsets: Any
+    features: Hashes
+    offsets: Offsets
 
     @property
     def size(self) -> int:
         """How many sets."""
         return len(self.offsets) - 1
 
-    def of(self, at: int) -> Any:
+    def of(self, at: int) -> Hashes:
         """The features of one: a view."""
         return self.features[self.offsets[at] : self.offsets[at + 1]]
 
-    def take(self, chosen: Any) -> Sets:
+    def take(self, chosen: Rows) -> Sets:
         """Some of them (int64), in this order: a copy."""
         from neardup.kernels.index.sets import gather_sets
 
