@@ -21,7 +21,7 @@ from neardup.similarity.feature_sets import MEASURES
 if TYPE_CHECKING:
     from neardup.index.similar.sets import Sets
     from neardup.index.similar.settings import SimilarSettings
-    from neardup.kernels.index.related import Asked, Compared, Lists, Ranks
+    from neardup.kernels.index.related import Asked, Compared, Lists, Met, Ranks
 
 __all__ = ["BY", "RankedSets", "Ranking"]
 
@@ -101,7 +101,7 @@ class RankedSets:
         self._ranks: dict[bool, Ranks] = {}
         self._lists: Lists | None = None
         self._questions = 0
-        self._scratch: list[tuple[Any, Any]] = []
+        self._scratch: list[Met] = []
 
     def best(
         self, sets: Sets, features: Any, ranking: Ranking, n: int, floor: float
@@ -160,15 +160,15 @@ class RankedSets:
     def _ranked(
         self, asked: Asked, lists: Lists, compared: Compared, ranking: Ranking, n: int, floor: float
     ) -> Any:
-        from neardup.kernels.index.related import rank_sets
+        from neardup.kernels.index.related import Met, rank_sets
 
         try:
             scratch = self._scratch.pop()
         except IndexError:
             count = len(compared.sums)
-            scratch = np.zeros(count, np.float32), np.empty(count, np.uint32)
+            scratch = Met(np.zeros(count, np.float32), np.empty(count, np.uint32))
         ranks = self._placed(compared, ranking)
-        found = rank_sets(asked, lists, compared, ranks, ranking.measure, n, floor, *scratch)
+        found = rank_sets(asked, lists, compared, ranks, ranking.measure, n, floor, scratch)
         self._scratch.append(scratch)
         return found
 

@@ -63,6 +63,17 @@ class Ranks(NamedTuple):
     ends: Any
 
 
+class Met(NamedTuple):
+    """Scratch for m sets: what the lists told of each, and which ones they named.
+
+    `sums` float32 (m,): weights that are shared at most, zeros before and after; `sets` uint32
+    (m,).
+    """
+
+    sums: Any
+    sets: Any
+
+
 class Compared(NamedTuple):
     """Stored sets: `features` uint64, `offsets` int64 (m + 1,), `sums` float64 (m,) of weights."""
 
@@ -290,17 +301,16 @@ def _order_of(asked: Any, lists: Any, order: Any, costs: Any) -> int:
 
 @inner
 def _limit(
-    asked: Any, sets: Any, flags: Any, measure: int, sums: Any, met: Any, used: int,
-    best: Any, places: Any,
+    asked: Any, sets: Any, flags: Any, measure: int, met: Any, used: int, best: Any, places: Any,
 ) -> float:  # fmt: skip
     """What as many of the met sets as `best` has room for reach at least; 0 for fewer."""
     held = 0
     if best.size == 0:
         return 0.0
     for i in range(used):
-        number = np.int64(met[i])
+        number = np.int64(met.sets[i])
         other = sets.sums[number]
-        about = min(np.float64(sums[number]), asked.own, other)
+        about = min(np.float64(met.sums[number]), asked.own, other)
         if held == best.size and not _reaches(about, asked.own, other, best[0], measure):
             continue
         held = _keep_best(best, places, held, _similarity(about, asked.own, other, measure), number)
@@ -315,8 +325,7 @@ def _limit(
 
 @kernel
 def rank_sets(
-    asked: Any, lists: Any, sets: Any, ranks: Any, measure: int, n: int, floor: float, sums: Any,
-    met: Any,
+    asked: Any, lists: Any, sets: Any, ranks: Any, measure: int, n: int, floor: float, scratch: Any,
 ) -> Any:  # fmt: skip
     """Find the n sets that are most similar to a query, and all that are as similar as the last.
 
@@ -331,13 +340,12 @@ def rank_sets(
         measure: JACCARD or COSINE.
         n: How many.
         floor: Less similar ones are not wanted.
-        sums: float32 (m,), scratch: zeros, and zeros again afterwards.
-        met: uint32 (m,), scratch.
+        scratch: Met, for these sets.
 
     Returns:
         sets, int64; similarities, float64, in no order.
     """
-    size = asked.features.size
+    sums, met, size = scratch.sums, scratch.sets, asked.features.size
     order, costs = np.empty(size, np.int64), np.empty(size, np.float64)
     flags = np.zeros(1 << FLAG_BITS, np.uint8)
     _raise_flags(asked.features, flags, np.uint8(1))
@@ -360,12 +368,12 @@ def rank_sets(
         k += 1
         if followed >= look or k == count:
             look = 4 * followed
-            found = _limit(asked, sets, flags, measure, sums, met, used, best, places)
+            found = _limit(asked, sets, flags, measure, scratch, used, best, places)
             limit = max(limit, found)
         left = max(0.0, rest) * SLACK + TINY * asked.own if k < size else 0.0
         begin, end = _left(left, asked, limit, measure, ranks)
     rest = max(0.0, rest) * SLACK + TINY * asked.own if k < size else 0.0
-    limit = max(limit, _limit(asked, sets, flags, measure, sums, met, used, best, places))
+    limit = max(limit, _limit(asked, sets, flags, measure, scratch, used, best, places))
     begin, end = _left(rest, asked, limit, measure, ranks)
     numbers, scores, found, held = np.empty(64, np.int64), np.empty(64, np.float64), 0, 0
     for i in range(used + end - begin):
