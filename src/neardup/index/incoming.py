@@ -43,7 +43,9 @@ def one_fingerprint(value: Any, settings: Settings) -> Code | None:
         UsageError: For another type or width, or a text where there is no recipe.
     """
     if isinstance(value, str):
-        value = fingerprint_of_text(value, settings)
+        from neardup.fingerprinting.fingerprints import fingerprint_one
+
+        return fingerprint_one(value, recipe_of_texts(settings))
     if value is None:
         return None
     if isinstance(value, np.ndarray):
