@@ -1,8 +1,9 @@
 """Large files through `neardup dedup --memory 4G`: time, processor time, memory, none missed.
 
 The text is made by `harness/planted.py`: copies of the speed corpus with other letters, and changed
-texts of a similarity of 0.8 or more. Rates are of text: Parquet files are smaller. A changed text must be dropped wherever its original is kept:
-what is not, is "missed". One gigabyte unless asked for more:
+texts of a similarity of 0.8 or more. A changed text must be dropped wherever its original is kept:
+what is not, is "missed". Rates are of text, not of the compressed files of Parquet. One gigabyte
+unless asked for more:
 
     NEARDUP_BENCH_GB=20 python bench/run.py large --rounds 1
 """
