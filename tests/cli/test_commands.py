@@ -297,24 +297,33 @@ def test_what_was_removed_is_read_as_the_run_read_it(here: Here) -> None:
 def test_progress_lines_go_where_there_is_no_terminal(here: Here) -> None:
     _, err = here("dedup", "docs.jsonl", "-o", "out.jsonl", "--progress")
     told = [row.split(": ")[2] for row in err.splitlines() if row.startswith("neardup: ")]
-    assert [row.split()[0] for row in told] == ["read", "read", "match", "write"]
+    assert [row.split()[0] for row in told] == ["read", "read", "match", "match", "write", "write"]
     size = (here.folder / "docs.jsonl").stat().st_size
     assert told[1] == f"read {size:,} of {size:,} bytes"
 
 
 @needs_jit
-def test_compiling_is_told_only_where_kernels_are_compiled(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["screen.warm_up(work)", "with screen.progress(): work()"])
+def test_compiling_is_told_only_where_kernels_are_compiled(tmp_path: Path, way: str) -> None:
     program = """
 import numpy as np
 from neardup.cli import screen
 from neardup.kernels.forest import find_root
 screen._NOTICE_SECONDS, screen._LOOK_SECONDS = 0.001, 0.001
-screen.warm_up(lambda: (find_root(np.array([0, 0]), 1), screen.threading.Event().wait(0.2)))
+def work():
+    find_root(np.array([0, 0]), 1)
+    screen.threading.Event().wait(0.2)
+WAY
+work()
 """
     given = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_CPU_NAME": "generic"}
     for expected in (1, 0):
         done = subprocess.run(
-            [sys.executable, "-c", program], env=given, capture_output=True, text=True, check=True
+            [sys.executable, "-c", program.replace("WAY", way)],
+            env=given,
+            capture_output=True,
+            text=True,
+            check=True,
         )
         assert done.stderr.count("neardup: compiling kernels") == expected
 

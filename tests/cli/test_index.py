@@ -302,7 +302,7 @@ def test_a_backup_is_restored_to_a_new_folder(here: Here) -> None:
     told = here("index", "restore", "copy", "again")
     assert told == ("", "again: 5 documents, all checksums right\n")
     assert stored("again") == stored("copy") == ["a", "b", "c", "d", "f"]
-    assert "back up to a new folder" in fails(here, "backup", "seen", "copy", code=3)
+    assert "name a new folder" in fails(here, "backup", "seen", "copy", code=3)
     assert "there is no index in none" in fails(here, "restore", "none", "x", code=3)
 
 

@@ -38,6 +38,7 @@ __all__ = [
 _NOTICE_SECONDS = 2.5
 _LOOK_SECONDS = 0.5
 _COMPILING = "neardup: compiling kernels for this processor; once, the next start is quick"
+_told = threading.Event()
 
 
 class Summarised(Protocol):
@@ -53,7 +54,16 @@ def echo(text: str, *, err: bool = False) -> None:
 
 @contextmanager
 def progress() -> Iterator[Progress]:
-    """Show steps with rate and time left on a terminal, lines in a pipe if --progress asks."""
+    """Show steps with rate and time left on a terminal, lines in a pipe if --progress asks.
+
+    That kernels are compiled on the way is told everywhere.
+    """
+    with _compiling_told(), _steps() as shown:
+        yield shown
+
+
+@contextmanager
+def _steps() -> Iterator[Progress]:
     if lines_wanted.get():
         shown = Lines()
         yield shown
@@ -113,6 +123,26 @@ def warm_up(work: Callable[[], object], *, by_features: bool = False) -> None:
     Those of a search by features are then compiled beside the others.
     """
     beside: list[subprocess.Popen[bytes] | None] = []
+
+    def compile_beside() -> None:
+        from neardup.pipeline.warm import search_compiler
+
+        beside.append(search_compiler())
+
+    try:
+        # A recipe that its text does not suit, such as one of a table without its words, is not the
+        # user's error; what is wrong with the documents' own recipe, their run tells.
+        with _compiling_told(compile_beside if by_features else None), suppress(RecipeError):
+            work()
+    finally:
+        for process in filter(None, beside):
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def _compiling_told(then: Callable[[], None] | None = None) -> Iterator[None]:
+    """Say, once in a process, that kernels are compiled, where that takes long; call `then`."""
     done, before = threading.Event(), _compiled()
 
     def look() -> None:
@@ -120,26 +150,20 @@ def warm_up(work: Callable[[], object], *, by_features: bool = False) -> None:
         while not done.wait(wait):
             wait = _LOOK_SECONDS
             if _compiled() > before:
-                echo(_COMPILING, err=True)
-                if by_features:
-                    from neardup.pipeline.warm import search_compiler
-
-                    beside.append(search_compiler())
+                if not _told.is_set():
+                    _told.set()
+                    echo(_COMPILING, err=True)
+                if then is not None:
+                    then()
                 return
 
     notice = threading.Thread(target=look, daemon=True)
     notice.start()
     try:
-        # A recipe that its text does not suit, such as one of a table without its words, is not the
-        # user's error; what is wrong with the documents' own recipe, their run tells.
-        with suppress(RecipeError):
-            work()
+        yield
     finally:
         done.set()
         notice.join()
-        for process in filter(None, beside):
-            process.kill()
-            process.wait()
 
 
 def _compiled() -> int:
