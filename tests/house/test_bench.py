@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import importlib
+import importlib.util
 import json
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow.parquet as pq
 import pytest
 
 from suite import ROOT
@@ -120,6 +122,36 @@ def test_a_case_can_be_loaded_and_says_its_rows(case: str, records: Any) -> None
     assert callable(importlib.import_module(f"cases.{case}").rows)
 
 
+def similarity(one: str, other: str) -> float:
+    """Share of the runs of three words that two texts without punctuation have in common."""
+    left, right = (
+        {tuple(words[at : at + 3]) for at in range(len(words) - 2)}
+        for words in (one.split(), other.split())
+    )
+    return len(left & right) / len(left | right)
+
+
+def test_planted_texts_differ_from_their_originals_and_are_similar_enough(
+    records: Any, tmp_path: Path
+) -> None:
+    assert records
+    planted = importlib.import_module("harness.planted")
+    texts = [" ".join(f"w{i * j % 97}" for i in range(30 + 5 * j)) for j in range(1, 200)]
+    made = list(planted.first_bytes(planted.planted(texts), 3 * sum(map(len, texts))))
+    by_name = dict(made)
+    near = [name for name in by_name if name.endswith(planted.NEAR)]
+    assert len(near) > 10
+    found = [similarity(by_name[n], by_name[n.removesuffix(planted.NEAR)]) for n in near]
+    assert min(found) >= 0.8
+    assert max(found) < 1
+    assert by_name["0:0"] != by_name["1:0"]
+    for kind in ("jsonl", "parquet"):
+        planted.write(made, tmp_path / f"texts.{kind}")
+    assert planted.texts_in(tmp_path) == list(by_name.values())
+    read = pq.read_table(tmp_path / "texts.parquet").to_pylist()
+    assert [(row["id"], row["text"]) for row in read] == made
+
+
 def names_of_ours() -> dict[str, set[str]]:
     """Who imports which name of neardup, in functions too: "module:name" to files."""
     found: dict[str, set[str]] = {}
@@ -138,6 +170,7 @@ def test_what_bench_and_tools_import_of_neardup_exists() -> None:
         module, _, name = each.partition(":")
         try:
             here = hasattr(importlib.import_module(module), name)
+            here = here or importlib.util.find_spec(f"{module}.{name}") is not None
         except ModuleNotFoundError:
             here = False
         if not here:
