@@ -341,8 +341,10 @@ def hash_bytes(
 ) -> Any:  # fmt: skip
     """Hash `size` bytes of the uint8 array `data` from index `at` on; uint64, or 32 bits in one.
 
+    One function: each that passes a dozen hashes on is compiled with all of them in it.
+
     Args:
-        kind: XXH3 to PHASH2.
+        kind: XXH3 to PHASH2, to which SPREAD may be added.
         data: uint8, may be read-only.
         at: First byte.
         size: Bytes, 0 or more.
@@ -351,37 +353,31 @@ def hash_bytes(
         secret: seeded_secret(seed), for XXH3.
         lanes: uint64 (8,), scratch, for XXH3.
     """
-    if kind == XXH3:
-        return xxh3_64(data, at, size, seed, secret, lanes)
-    if kind == XXH64:
-        return xxh64(data, at, size, seed)
-    if kind == FNV1:
-        return fnv1(data, at, size)
-    if kind == FNV1A:
-        return fnv1a(data, at, size)
-    if kind == FNV1A32:
-        return fnv1a32(data, at, size)
-    if kind == MURMUR3:
-        return murmur3(data, at, size, seed)
-    if kind == MURMUR3_32:
-        return murmur3_32(data, at, size, seed)
-    if kind == JENKINS:
-        return jenkins(data, at, size, seed)
-    if kind == ONE_AT_A_TIME:
-        return one_at_a_time(data, at, size, seed)
-    if kind == SIPHASH:
-        return siphash24(data, at, size, seed, _ZERO)
-    if kind == CRC32:
-        return crc32(data, at, size)
-    return phash2(data, at, size)
-
-
-@inner
-def hash_feature(
-    kind: int, data: Any, at: int, size: int, seed: Any, secret: Any, lanes: Any
-) -> Any:  # fmt: skip
-    """As `hash_bytes`; `kind` may have SPREAD added."""
-    h = hash_bytes(kind & (SPREAD - 1), data, at, size, seed, secret, lanes)
+    code = kind & (SPREAD - 1)
+    if code == XXH3:
+        h = xxh3_64(data, at, size, seed, secret, lanes)
+    elif code == XXH64:
+        h = xxh64(data, at, size, seed)
+    elif code == FNV1:
+        h = fnv1(data, at, size)
+    elif code == FNV1A:
+        h = fnv1a(data, at, size)
+    elif code == FNV1A32:
+        h = fnv1a32(data, at, size)
+    elif code == MURMUR3:
+        h = murmur3(data, at, size, seed)
+    elif code == MURMUR3_32:
+        h = murmur3_32(data, at, size, seed)
+    elif code == JENKINS:
+        h = jenkins(data, at, size, seed)
+    elif code == ONE_AT_A_TIME:
+        h = one_at_a_time(data, at, size, seed)
+    elif code == SIPHASH:
+        h = siphash24(data, at, size, seed, _ZERO)
+    elif code == CRC32:
+        h = crc32(data, at, size)
+    else:
+        h = phash2(data, at, size)
     return spread32(h) if kind & SPREAD else h
 
 

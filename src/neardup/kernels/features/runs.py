@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neardup.kernels.features.hashes import hash_feature
+from neardup.kernels.features.hashes import hash_bytes
 from neardup.kernels.features.xxh3 import xxh3_runs
 from neardup.kernels.jit import inner
 
@@ -20,27 +20,25 @@ def hash_features(
 ) -> int:
     """Hash every run of `ngram` of the 1 or more tokens, or all of fewer; returns how many.
 
-    `kind` None is XXH3, and compiles without the other hashes; else see `hash_feature`.
+    `kind` None is XXH3, and compiles without the other hashes; else see `hash_bytes`.
     """
     width = min(ngram, count)
     runs = count - width + 1
-    hash_runs(tokens, np.int64(0), runs, width, gap, hasher, hashes, kind)
+    if kind is None:
+        hash_runs(tokens, np.int64(0), runs, width, gap, hasher, hashes)
+        return runs
+    buffer, starts = tokens.buffer, tokens.starts
+    seed, secret, scratch = hasher.seed, hasher.secret, hasher.scratch
+    for i in range(runs):
+        start = starts[i]
+        size = starts[i + width] - gap - start
+        hashes[i] = hash_bytes(kind, buffer, start, size, seed, secret, scratch)
     return runs
 
 
 @inner
 def hash_runs(
-    tokens: Tokens, first: int, last: int, width: int, gap: int, hasher: Hasher, hashes: Any,
-    kind: Any = None,
-) -> None:  # fmt: skip
-    """Hash the runs of `width` tokens that begin with tokens `first` to `last` - 1."""
-    buffer, starts = tokens.buffer, tokens.starts
-    if kind is None:
-        xxh3_runs(buffer, starts, first, last, width, gap, hasher, hashes)
-        return
-    for i in range(first, last):
-        start = starts[i]
-        size = starts[i + width] - gap - start
-        hashes[i] = hash_feature(
-            kind, buffer, start, size, hasher.seed, hasher.secret, hasher.scratch
-        )
+    tokens: Tokens, first: int, last: int, width: int, gap: int, hasher: Hasher, hashes: Any
+) -> None:
+    """XXH3 of the runs of `width` tokens that begin with tokens `first` to `last` - 1."""
+    xxh3_runs(tokens.buffer, tokens.starts, first, last, width, gap, hasher, hashes)

@@ -96,7 +96,7 @@ def fingerprint_block(
         cutting: Cutting.
         folding: Folding.
         weighing: Weighing, or None (compiled apart, and faster).
-        kind: None for XXH3 and, for TFIDF, seed 0; else the hash, as `hash_feature` takes it
+        kind: None for XXH3 and, for TFIDF, seed 0; else the hash, as `hash_bytes` takes it
             (compiled apart).
         out: uint64 (n, words), C contiguous, written; rows of empty documents become 0; no
             fingerprints are made if words is 0.
