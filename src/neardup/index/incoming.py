@@ -45,7 +45,8 @@ def one_fingerprint(value: Any, settings: Settings) -> Code | None:
     if isinstance(value, str):
         from neardup.fingerprinting.fingerprints import fingerprint_one
 
-        return fingerprint_one(value, recipe_of_texts(settings))
+        code: Code | None = fingerprint_one(value, recipe_of_texts(settings))
+        return code
     if value is None:
         return None
     if isinstance(value, np.ndarray):
