@@ -11,6 +11,7 @@ import pytest
 
 import neardup as nd
 from neardup.errors import FileError
+from neardup.index.durable.commits.background import Job
 from neardup.index.similar.snapshot import SimilarSnapshot
 from neardup.index.snapshot import Snapshot
 from stories import FOLDERS, quiet, small_segments
@@ -148,6 +149,48 @@ def test_a_merge_that_fails_loses_nothing_and_is_told(
     with nd.DurableIndex.open(merging.index.path, readonly=True) as reader:
         merging.agrees(reader)
     assert merging.index.check() == []
+
+
+def test_closing_abandons_a_merge_that_takes_long(
+    merging: Merging, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("neardup.index.durable.base.CLOSING_SECONDS", 0.01)
+    caplog.set_level("INFO", "neardup")
+    merging.remove([1, 2])
+    merging.put(70_000, 3)
+    index = merging.index
+    abandon = Job.abandon
+
+    def abandoned(job: Job) -> None:
+        abandon(job)
+        merging.gate.set()  # the step that it is in goes on to its end, and no other begins
+
+    monkeypatch.setattr(Job, "abandon", abandoned)
+    index.close()
+    assert "a merge was abandoned" in caplog.text
+    with nd.DurableIndex.open(index.path, readonly=True) as reader:
+        merging.agrees(reader)
+        named = [each for each in reader.stats()["segments"] if each["file_bytes"]]
+    assert len([*index.path.glob("*segment*")]) == len(named)
+    assert nd.DurableIndex.open(index.path, readonly=True).check() == []
+    with nd.DurableIndex.open(index.path) as again:
+        merging.index = again
+        for turn in range(10):
+            for identity in range(70_000 + 30 * turn, 70_030 + 30 * turn):
+                merging.put(identity, identity)
+            again.commit()
+        assert quiet(again)["counters"]["merges"] > 0
+        merging.agrees()
+
+
+def test_closing_waits_for_a_merge_that_is_soon_done(
+    merging: Merging, caplog: pytest.LogCaptureFixture
+) -> None:
+    threading.Timer(0.05, merging.gate.set).start()
+    caplog.set_level("INFO", "neardup")
+    merging.index.close()
+    assert "segments written as 1 in" in caplog.text
+    assert "abandoned" not in caplog.text
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

@@ -30,7 +30,7 @@ from neardup.index.segments import Segment
 from neardup.runtime.storage.failures import file_failure
 from neardup.runtime.storage.files import written_aside
 from neardup.runtime.storage.sealed import checksum
-from neardup.runtime.threads import in_threads, worker_count
+from neardup.runtime.threads import in_threads, stop_if_abandoned, worker_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -53,6 +53,8 @@ MAGIC: Final = b"NDsegmt\n"
 VERSION: Final = 1
 COPIED: Final = ("words", "numbers", "ids", "ends")
 """What a merge copies of a segment; the rest is made anew."""
+SYNCED_BYTES: Final = 1 << 26
+"""So much is written before it is synced: the last sync of a large file then takes no seconds."""
 PLAN_FIELDS: Final = (
     "name", "key_bits", "candidates", "bytes_per_row", "seconds", "recall", "lookups",
 )  # fmt: skip
@@ -329,6 +331,7 @@ def _contents(segment: Segment, settings: Settings) -> tuple[dict[str, Any], dic
         arrays |= {"ids": data[ends[0] : ends[-1]], "ends": ends - ends[0]}
     if not ids.ascending:
         arrays["slots"] = ids.slots
+    stop_if_abandoned()
     searcher = segment.searcher(settings)
     plan = {name: getattr(searcher.plan, name) for name in PLAN_FIELDS}
     arrays["masks"] = searcher.plan.masks
@@ -359,6 +362,12 @@ def _write(path: Path, places: list[tuple[int, Any]]) -> None:
     with path.open("wb") as file:
         for offset, array in places:
             file.write(bytes(offset - file.tell()))
-            file.write(array.reshape(-1).view(np.uint8).data)
+            data = array.reshape(-1).view(np.uint8).data
+            for begin in range(0, len(data), SYNCED_BYTES):
+                stop_if_abandoned()
+                file.write(data[begin : begin + SYNCED_BYTES])
+                if len(data) - begin > SYNCED_BYTES:
+                    file.flush()
+                    os.fsync(file.fileno())
         file.flush()
         os.fsync(file.fileno())

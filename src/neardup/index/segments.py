@@ -21,7 +21,7 @@ from neardup.index.base.tail import Tail as BaseTail
 from neardup.index.base.tail import TailRows
 from neardup.index.ids import ID_KINDS, IdColumn
 from neardup.runtime.arrays import frozen
-from neardup.runtime.threads import worker_count
+from neardup.runtime.threads import stop_if_abandoned, worker_count
 
 if TYPE_CHECKING:
     from neardup.hamming.search.searchers import First, Neighbours, Searcher
@@ -198,6 +198,7 @@ def merged(segments: list[Segment]) -> Segment:
         DataError: If one of them is damaged: what is copied gets a new checksum.
     """
     for each in segments:
+        stop_if_abandoned()
         each.verify()
     keep = [each.live_rows() if each.removed else None for each in segments]
     codes = [_kept(each.codes, rows) for each, rows in zip(segments, keep, strict=True)]
@@ -207,6 +208,7 @@ def merged(segments: list[Segment]) -> Segment:
         for each, rows in zip(segments, keep, strict=True)
     ]
     column = IdColumn(pa.concat_arrays(ids))
+    stop_if_abandoned()
     return Segment(np.concatenate(codes), column, np.concatenate(numbers))
 
 

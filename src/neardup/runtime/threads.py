@@ -1,7 +1,8 @@
-"""Threads: how many to use, and giving them work."""
+"""Threads: how many to use, giving them work, and having them leave it."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import threading
@@ -12,9 +13,47 @@ from neardup.errors import UsageError
 from neardup.runtime.limits import allowed_processors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["in_threads", "worker_count"]
+__all__ = ["AbandonedError", "abandonable", "in_threads", "stop_if_abandoned", "worker_count"]
+
+
+class AbandonedError(Exception):
+    """Nobody waits for this work any more."""
+
+
+class _Work(threading.local):
+    abandoned: threading.Event | None = None
+
+
+_work = _Work()
+
+
+@contextlib.contextmanager
+def abandonable(abandoned: threading.Event) -> Iterator[None]:
+    """Work of this thread that ends with AbandonedError, at its next step, once the event is set.
+
+    Its steps are where it calls `stop_if_abandoned`, and the tasks that it gives to threads.
+    """
+    _work.abandoned = abandoned
+    try:
+        yield
+    finally:
+        _work.abandoned = None
+
+
+def stop_if_abandoned() -> None:
+    """Between two steps of work that may take long.
+
+    Raises:
+        AbandonedError: If the work is `abandonable`, and abandoned.
+    """
+    _stop_if(_work.abandoned)
+
+
+def _stop_if(abandoned: threading.Event | None) -> None:
+    if abandoned is not None and abandoned.is_set():
+        raise AbandonedError
 
 
 def worker_count(workers: int | None) -> int:
@@ -53,9 +92,10 @@ def in_threads(workers: int, work: Callable[[int, Any], None], tasks: Iterable[A
 
     An error or an interrupt leaves the tasks that have not begun undone.
     """
-    todo = list(tasks)
+    todo, abandoned = list(tasks), _work.abandoned
     if workers == 1 or len(todo) < 2:
         for task in todo:
+            _stop_if(abandoned)
             work(0, task)
         return
     queue, lock, stopped = iter(todo), threading.Lock(), threading.Event()
@@ -66,6 +106,7 @@ def in_threads(workers: int, work: Callable[[int, Any], None], tasks: Iterable[A
                 task = next(queue, None)
             if task is None or stopped.is_set():
                 return
+            _stop_if(abandoned)
             work(slot, task)
 
     with ThreadPoolExecutor(workers) as pool:

@@ -32,6 +32,7 @@ from neardup.index.durable.manifest import Manifest
 from neardup.index.durable.store import remove_files
 from neardup.index.segment_files import damaged
 from neardup.runtime.memory import free_memory
+from neardup.runtime.threads import AbandonedError
 
 if TYPE_CHECKING:
     from neardup.index.durable.store import Reading, Store
@@ -45,6 +46,8 @@ CHECKPOINT_ROWS: Final = 1 << 17
 """Rows in the log from which on they are written to files; it is read when the index is opened."""
 MOST_CHECKPOINTS: Final = 16
 """A commit waits for the background where the log has so many times as many rows."""
+CLOSING_SECONDS: Final = 1.0
+"""`close` waits so long for a merge before it abandons it, so that small ones get done."""
 RETRY_SECONDS: Final = 60.0
 """After a merge that failed."""
 MOST_FILES: Final = 64
@@ -135,7 +138,11 @@ class DurableBase(Writing):
                 self._is_resting = False
 
     def close(self) -> None:
-        """Commit and close; the index cannot be used after it."""
+        """Commit and close; the index cannot be used after it.
+
+        A merge that goes on in the background for more than a second more is abandoned: nothing is
+        lost, and a later writer begins it again.
+        """
         with self._lock:
             if not self._is_open:
                 return
@@ -259,6 +266,10 @@ class DurableBase(Writing):
 
     def _release(self) -> None:
         """Let go of the folder; called with the lock held."""
+        merge = self._merge
+        if merge is not None and merge.process == os.getpid():
+            merge.wait(CLOSING_SECONDS)
+            merge.abandon()
         self._rest()
         self._is_open = False
         self._store.close()
@@ -387,6 +398,9 @@ class DurableBase(Writing):
         count = len(before.held.segments)
         try:
             self._commit, self._state, old = job.install(before, self._state, self._next_file)
+        except AbandonedError:
+            _LOGGER.info("%s: a merge was abandoned, nothing is lost", self.path)
+            old = []
         except (NeardupError, OSError, MemoryError) as error:
             _LOGGER.warning("%s: not merged, nothing is lost: %s", self.path, error)
             old = []

@@ -17,7 +17,7 @@ from neardup.index.ids import IdColumn
 from neardup.index.similar.related import RankedSets
 from neardup.index.similar.sets import Sets, joined_sets
 from neardup.runtime.arrays import frozen
-from neardup.runtime.threads import in_threads
+from neardup.runtime.threads import in_threads, stop_if_abandoned
 
 if TYPE_CHECKING:
     from neardup.index.similar.related import Ranking
@@ -206,6 +206,7 @@ class Segment(MarkedRows):
 
     def living_rows(self) -> Rows:
         """Those that are not removed, with all sets."""
+        stop_if_abandoned()
         self.verify()
         set_of = self.arrays["set_of"].astype(np.int64)
         if not self.removed:
@@ -273,7 +274,9 @@ def merged(parts: list[Rows], settings: SimilarSettings) -> Segment:
 
 def build(rows: Rows, settings: SimilarSettings) -> Segment:
     """Make what finds documents; none may be empty, and every set must be of one."""
+    stop_if_abandoned()
     sets, place_of = _collapsed(rows.sets)
+    stop_if_abandoned()
     set_of = place_of[rows.set_of]
     count = sets.size
     members = np.argsort(set_of, kind="stable")
@@ -287,6 +290,7 @@ def build(rows: Rows, settings: SimilarSettings) -> Segment:
         "sizes": sizes.astype(np.int64), "firsts": np.append(firsts, count).astype(np.int64),
         "order_keys": order.keys, "order_ranks": order.ranks, "numbers": rows.numbers,
     }  # fmt: skip
+    stop_if_abandoned()
     return Segment(arrays | _postings(sets, order, settings), rows.ids)
 
 

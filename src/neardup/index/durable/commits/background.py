@@ -6,6 +6,9 @@
 
 One job writes what the log has, which is quick; another merges files, which may take long.
 
+A merge that nobody waits for any more, as when the index is closed, ends at its next step: an array
+written, a table made. What it made is removed.
+
 A kill before the transaction leaves files that nothing names, which the next opening removes.
 """
 
@@ -27,6 +30,7 @@ from neardup.index.durable.manifest import FileEntry, Manifest
 from neardup.index.durable.store import remove_files
 from neardup.index.segment_files import SegmentFile
 from neardup.runtime.memory import free_memory
+from neardup.runtime.threads import abandonable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,7 +72,7 @@ class Job:
         self._store, self._began, self._number = store, commit, number
         self._segments = commit.held.segments[first:last]
         self._made: list[Any] = []
-        self._ready = threading.Event()
+        self._ready, self._abandoned = threading.Event(), threading.Event()
 
     @property
     def covers(self) -> bool:
@@ -80,17 +84,22 @@ class Job:
         began, held = time.perf_counter(), self._began.held
         segments = [each for each in self._segments if each.living]
         try:
-            if not self.covers and segments:
-                segments = [held.joined(held.settings, segments)]
-            self._made = in_files(self._store, held, segments, self._number, self.files)
+            with abandonable(self._abandoned):
+                if not self.covers and segments:
+                    segments = [held.joined(held.settings, segments)]
+                self._made = in_files(self._store, held, segments, self._number, self.files)
         except BaseException as error:  # noqa: BLE001  # a thread has nobody to raise it to
             self.error = error
         self.seconds = time.perf_counter() - began
         self._ready.set()
 
-    def wait(self) -> None:
-        """Until `install` can be called."""
-        self._ready.wait()
+    def wait(self, seconds: float | None = None) -> None:
+        """Until `install` can be called, or so long."""
+        self._ready.wait(seconds)
+
+    def abandon(self) -> None:
+        """Have it end soon, and `install` raise AbandonedError, unless it is done."""
+        self._abandoned.set()
 
     def damaged(self) -> list[str]:
         """The files that could not be merged."""
@@ -109,8 +118,8 @@ class Job:
             Both as they go on, and the files to be removed.
 
         Raises:
-            NeardupError, OSError, MemoryError: If the files could not be written or named; then
-                nothing has changed.
+            NeardupError, OSError, MemoryError, AbandonedError: If the files could not be written or
+                named, or are not wanted any more; then nothing has changed.
         """
         self.is_installed = True
         if self.error is not None:
