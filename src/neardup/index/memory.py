@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from neardup.errors import DataError, FileError
 from neardup.fingerprinting.recipe import Recipe
+from neardup.index.base.payloads import Beside, beside_in, column_of
 from neardup.index.clock import Clock
 from neardup.index.ids import IdColumn
 from neardup.index.segments import Segment
@@ -91,19 +92,20 @@ class Index(BaseIndex, metaclass=ABCMeta):
         super().__init__(Snapshot.empty(settings))
 
     @classmethod
-    def holding(cls, snapshot: Snapshot) -> Self:
-        """An index that holds this."""
+    def holding(cls, snapshot: Snapshot, beside: Beside | None = None) -> Self:
+        """An index that holds this, and this beside its rows."""
         index = cls.__new__(cls)
-        BaseIndex.__init__(index, snapshot)
+        BaseIndex.__init__(index, snapshot, beside=beside)
         return index
 
     def __reduce__(self) -> Any:
         """Pickle settings, rows and times; the copy makes its search tables when it is asked."""
-        held = self._read()
+        held, beside = self._moment()
         segment = held.whole()
+        kept = beside.of(segment.numbers.tolist())
         rows = (segment.codes, segment.ids.values, segment.numbers)
         times = held.clock.since(held.oldest(), held.next)
-        return _restored, (type(self), held.settings, held.kind, held.next, times, rows)
+        return _restored, (type(self), held.settings, held.kind, held.next, times, rows, kept)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file, with the search tables; it appears whole or not at all.
@@ -118,11 +120,14 @@ class Index(BaseIndex, metaclass=ABCMeta):
 
         if Path(path).is_dir():
             raise FileError(f"cannot write {path}: it is a folder; name a file in it")
-        held = self._read()
+        held, beside = self._moment()
+        whole = held.whole()
+        kept = beside.of(whole.numbers.tolist())
         numbers, times = held.clock.coarse(held.oldest(), held.next).since(0)
         extra = {"index": self._settings.described(), "next": held.next}
         extra["clock"] = [numbers.tolist(), times.tolist()]
-        write_segment(Path(path), held.whole(), self._settings, extra)
+        more = column_of(kept) if kept else {}
+        write_segment(Path(path), whole, self._settings, extra, more)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], recipe: Recipe | None = None) -> Self:
@@ -174,15 +179,17 @@ class Index(BaseIndex, metaclass=ABCMeta):
         settings = Settings(made["distance"], made["bits"], known, made["plan"], None)
         segments = (StoredSegment(file),) if file.header["rows"] else ()
         clock = Clock(*file.header["clock"])
-        return cls.holding(Snapshot.of_segments(settings, segments, file.header["next"], clock))
+        held = Snapshot.of_segments(settings, segments, file.header["next"], clock)
+        return cls.holding(held, beside_in(file))
 
 
 def _restored(
-    cls: type[Index], settings: Settings, kind: str | None, end: int, times: Any, rows: Any
-) -> Index:
+    cls: type[Index], settings: Settings, kind: str | None, end: int, times: Any, rows: Any,
+    kept: list[bytes | None] | None,
+) -> Index:  # fmt: skip
     """What `Index.__reduce__` took apart."""
     codes, ids, numbers = rows
     segments = (Segment(frozen(codes), IdColumn(ids), numbers),) if len(codes) else ()
     clock = Clock(*(each.tolist() for each in times))
     held = Snapshot.of_segments(settings, segments, end, clock)
-    return cls.holding(replace(held, kind=kind))
+    return cls.holding(replace(held, kind=kind), Beside.of_rows(numbers.tolist(), kept))

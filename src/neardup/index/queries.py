@@ -12,6 +12,7 @@ import numpy as np
 from neardup.errors import UsageError
 from neardup.fingerprinting.values import check_distance
 from neardup.index.base.asking import Asking, Moment
+from neardup.index.base.payloads import Beside
 from neardup.index.hits import Hits
 from neardup.index.incoming import (
     as_count,
@@ -260,9 +261,10 @@ class IndexView(Moment, Queries):
     Args:
         held: What it held.
         distance: Of the index.
+        beside: What is kept beside rows in memory.
     """
 
-    def __init__(self, held: Snapshot, distance: int) -> None:
+    def __init__(self, held: Snapshot, distance: int, beside: Beside | None = None) -> None:
         """Keep it."""
         Queries.__init__(self, held.settings, distance)
-        self._held = held
+        self._held, self._beside = held, beside or Beside()

@@ -271,7 +271,11 @@ class _StoredIds(IdColumn):
 
 
 def write_segment(
-    path: Path, segment: Segment, settings: Settings, extra: dict[str, Any] | None = None
+    path: Path,
+    segment: Segment,
+    settings: Settings,
+    extra: dict[str, Any] | None = None,
+    more: dict[str, Any] | None = None,
 ) -> None:
     """Write a segment aside, sync it and rename it; what is left of a failure is removed.
 
@@ -280,12 +284,13 @@ def write_segment(
         segment: Removed rows are written as well.
         settings: Of the index.
         extra: More for the header.
+        more: More arrays.
 
     Raises:
         FileError: If it cannot be written.
     """
     header, arrays = _contents(segment, settings)
-    write_arrays(path, header | (extra or {}), arrays)
+    write_arrays(path, header | (extra or {}), arrays | (more or {}))
 
 
 def write_arrays(path: Path, header: dict[str, Any], arrays: dict[str, Any]) -> None:

@@ -16,8 +16,9 @@ KINDS: Final = {
     "features": "<u8", "offsets": "<i8", "set_of": "<u4", "members": "<u4", "member_starts": "<i8",
     "sizes": "<i8", "firsts": "<i8", "order_keys": "<u8", "order_ranks": "<u4", "starts": "<u4",
     "entries": "<u8", "rest_starts": "<u4", "rest_entries": "<u8",
+    "beside": "|u1", "beside_ends": "<i8",
 }  # fmt: skip
-NAMES: Final = {"ends": "ids"}
+NAMES: Final = {"ends": "ids", "beside_ends": "payloads"}
 LIMITS: Final = (
     "masks", "table_factors", "offsets", "set_of", "members", "member_starts", "sizes", "firsts",
     "order_keys", "order_ranks", "starts", "rest_starts",
@@ -59,6 +60,8 @@ def _shapes(header: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
     rows = header["rows"]
     wanted: dict[str, Any] = {"numbers": (rows,)}
     wanted |= {"ids": (8 * rows,)} if header["ids"] == "int" else {"ends": (rows + 1,)}
+    if "beside" in found:
+        wanted["beside_ends"] = (rows + 1,)
     if "set_of" in found:
         return wanted | _shapes_of_sets(rows, found)
     width = -(-header["bits"] // 64)
@@ -86,6 +89,8 @@ def _shapes_of_sets(rows: int, found: dict[str, Any]) -> dict[str, Any]:
 def _ends(header: dict[str, Any], shapes: dict[str, Any]) -> dict[str, int]:
     """What arrays that begin at 0 must end with."""
     ends = {} if header["ids"] == "int" else {"ends": shapes["ids"][0]}
+    if "beside" in shapes:
+        ends["beside_ends"] = shapes["beside"][0]
     if "set_of" not in shapes:
         return ends
     return ends | {

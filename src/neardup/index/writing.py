@@ -14,6 +14,7 @@ from neardup.index.queries import IndexView, Queries
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from neardup.index.base.payloads import Beside
     from neardup.index.base.types import Documents, Id, Ids
     from neardup.index.snapshot import Snapshot
 
@@ -26,17 +27,20 @@ class BaseIndex(Writing, Queries):
     Args:
         state: What it holds at first.
         distance: Of Queries.
+        beside: Of Writing.
     """
 
     _NOUN = "fingerprints"
     _CLOSENESS = ("distance", pa.int16())
 
-    def __init__(self, state: Snapshot, distance: int | None = None) -> None:
+    def __init__(
+        self, state: Snapshot, distance: int | None = None, beside: Beside | None = None
+    ) -> None:
         """Hold this."""
         Queries.__init__(self, state.settings, distance)
-        Writing.__init__(self, state)
+        Writing.__init__(self, state, beside)
 
-    def add(self, ids: Ids, fingerprints: Documents) -> int:
+    def add(self, ids: Ids, fingerprints: Documents, *, payloads: Any = None) -> int:
         """Store one document or many; one whose id is present is replaced and counts as new.
 
         Args:
@@ -44,6 +48,9 @@ class BaseIndex(Writing, Queries):
             fingerprints: As many: ints, uint64 (n,) or (n, width), or texts if the index has a
                 recipe. Documents without a fingerprint (no tokens: None, or masked) are left out,
                 since they match nothing.
+            payloads: A small value beside each, given back by `payload`: bytes, or what JSON holds,
+                of at most 4,096 bytes; None for none. They go with the document that they came
+                with.
 
         Returns:
             How many were stored.
@@ -52,11 +59,12 @@ class BaseIndex(Writing, Queries):
             UsageError: For ids of mixed kinds or another kind than those stored, a wrong number,
                 width or type of fingerprints, or texts without a recipe.
         """
-        return self._add(ids, fingerprints)
+        return self._add(ids, fingerprints, payloads=payloads)
 
     def add_if_new(
-        self, identity: Id, fingerprint: Documents, *, ignore_self: bool = False
-    ) -> tuple[Id, int] | None:
+        self, identity: Id, fingerprint: Documents, *, ignore_self: bool = False,
+        payload: Any = None,
+    ) -> tuple[Id, int] | None:  # fmt: skip
         """Store a document unless one within the distance is stored; no other add comes between.
 
         Returns:
@@ -67,13 +75,13 @@ class BaseIndex(Writing, Queries):
         Raises:
             UsageError: As `add`.
         """
-        near: Any = self.offer(identity, fingerprint, ignore_self=ignore_self).near
+        near: Any = self.offer(identity, fingerprint, ignore_self=ignore_self, payload=payload).near
         return near  # type: ignore[no-any-return]
 
     def merge(self, other: BaseIndex, *, foreign: bool = False) -> None:
         """Add all documents of another index, in its order; ids that both have are replaced.
 
-        They keep the times at which they were added, and their texts or features.
+        They keep the times at which they were added, their texts or features, and payloads.
 
         Args:
             other: Which.
@@ -87,8 +95,8 @@ class BaseIndex(Writing, Queries):
         with self._lock, other.snapshot() as seen:
             self._writing()
             self._check_merging(seen, foreign=foreign)
-            for ids, codes, contents, times in seen.rows():
-                self._merge_rows(ids, codes, contents, times)
+            for rows in seen.rows():
+                self._merge_rows(*rows)
 
     def snapshot(self) -> IndexView:
         """The index as it is now, for several calls that must agree.
@@ -102,7 +110,8 @@ class BaseIndex(Writing, Queries):
             >>> len(before), len(index)
             (0, 1)
         """
-        return IndexView(self._read(), self.distance)
+        held, beside = self._moment()
+        return IndexView(held, self.distance, beside)
 
     def _check_merging(self, other: IndexView, *, foreign: bool) -> None:
         mine, theirs = self.recipe, other.recipe

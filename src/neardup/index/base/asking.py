@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.index.base.counters import Counters
+from neardup.index.base.payloads import Beside, payload_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,6 +75,34 @@ class Asking:
         found: npt.NDArray[np.float64] = held.clock.times_of(held.numbers_at(held.present(ids)))
         return found
 
+    def payload(self, identity: Id) -> Any:
+        """The small value that was stored beside a document; None if there is none.
+
+        Raises:
+            KeyError: If the id is not present.
+
+        Example:
+            >>> from neardup import Index
+            >>> index = Index(distance=1)
+            >>> index.add("a", 0b1011, payloads={"url": "https://example.org/", "status": 200})
+            1
+            >>> index.payload("a")
+            {'url': 'https://example.org/', 'status': 200}
+        """
+        return self.payloads([identity])[0]
+
+    def payloads(self, ids: Ids) -> list[Any]:
+        """The small values that were stored beside documents, of one moment: as `payload`.
+
+        Raises:
+            KeyError: If an id is not present.
+        """
+        return [payload_in(each) for each in self._kept_at(ids)]
+
+    def _kept_at(self, ids: Any) -> list[bytes | None]:
+        """What is kept beside the rows of ids."""
+        raise NotImplementedError
+
     def _read(self) -> Any:
         """What a question looks at: Held."""
         raise NotImplementedError
@@ -87,6 +116,7 @@ class Moment(Asking):
     """
 
     _held: Any
+    _beside: Beside
 
     def __enter__(self) -> Self:
         """Give itself."""
@@ -104,12 +134,12 @@ class Moment(Asking):
         """What is kept beside rows; see DurableIndex.store."""
         return "none"
 
-    def rows(self) -> Iterator[tuple[Any, Any, list[Any] | None, Any]]:
+    def rows(self) -> Iterator[tuple[Any, Any, list[Any] | None, Any, list[Any] | None]]:
         """Everything, some documents at a time, in order of insertion.
 
         Returns:
-            Ids (an Arrow array), fingerprints or Sets, contents if any are kept, and when the
-            documents were added, float64 (n,).
+            Ids (an Arrow array), fingerprints or Sets, contents if any are kept, when the documents
+            were added, float64 (n,), and payloads if there are any.
         """
         for part in self._held.parts():
             live = part.live_rows()
@@ -119,11 +149,22 @@ class Moment(Asking):
                 numbers = part.numbers[rows]
                 times = self._held.clock.times_of(numbers)
                 ids = part.ids.values.take(pa.array(rows))
-                yield ids, part.contents(rows), self._contents_of(numbers), times
+                kept = self._kept_of(numbers.tolist())
+                payloads = None if kept is None else [payload_in(each) for each in kept]
+                yield ids, part.contents(rows), self._contents_of(kept), times, payloads
 
-    def _contents_of(self, _: Any) -> list[Any] | None:
-        """What is kept of the rows of these numbers."""
+    def _contents_of(self, kept: list[bytes | None] | None) -> list[Any] | None:
+        """The contents in what is kept beside rows."""
+        del kept
         return None
+
+    def _kept_at(self, ids: Any) -> list[bytes | None]:
+        numbers = self._held.numbers_at(self._held.present(ids)).tolist()
+        return self._kept_of(numbers) or [None] * len(numbers)
+
+    def _kept_of(self, numbers: list[int]) -> list[bytes | None] | None:
+        """What is kept beside the rows of these numbers; None if nothing is of any."""
+        return self._beside.of(numbers)
 
     def _read(self) -> Any:
         return self._held

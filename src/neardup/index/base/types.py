@@ -90,20 +90,29 @@ class AnyIndex(Protocol):
     def __exit__(self, *raised: object) -> None:
         """Close it."""
 
-    def add(self, ids: Ids, documents: Documents, /) -> int:
+    def add(self, ids: Ids, documents: Documents, /, *, payloads: Any = None) -> int:
         """Store one document or many."""
 
     def add_if_new(
-        self, identity: Id, document: Documents, /, *, ignore_self: bool = False
+        self,
+        identity: Id,
+        document: Documents,
+        /,
+        *,
+        ignore_self: bool = False,
+        payload: Any = None,
     ) -> tuple[Id, float] | None:
         """Store a document unless one is near."""
 
-    def offer(self, identity: Id, document: Documents, *, ignore_self: bool = False) -> Answer:
+    def offer(
+        self, identity: Id, document: Documents, *, ignore_self: bool = False, payload: Any = None
+    ) -> Answer:
         """Store a document unless one is near, and tell what became of it."""
 
     def add_new(
-        self, ids: Ids, documents: Documents, contents: Any = None, *, ignore_self: bool = False
-    ) -> pa.Table:
+        self, ids: Ids, documents: Documents, contents: Any = None, *, ignore_self: bool = False,
+        payloads: Any = None,
+    ) -> pa.Table:  # fmt: skip
         """Store those of many that none is near."""
 
     def query(self, document: Documents, /) -> list[tuple[Id, Any]]:
@@ -126,6 +135,12 @@ class AnyIndex(Protocol):
 
     def times(self, ids: Ids) -> npt.NDArray[np.float64]:
         """When added."""
+
+    def payload(self, identity: Id) -> Any:
+        """The small value stored beside a document."""
+
+    def payloads(self, ids: Ids) -> list[Any]:
+        """Of many."""
 
     def commit(self) -> None:
         """Bring it to the disk, if it is on one."""

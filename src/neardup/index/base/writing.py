@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from neardup.errors import UsageError
 from neardup.index.base.asking import Asking
+from neardup.index.base.payloads import Beside, encoded, joined
 from neardup.index.base.types import Answer
 from neardup.index.clock import runs_of
 from neardup.index.ids import ID_KINDS, IdColumn, id_array, id_kind, is_one_id
@@ -37,16 +38,18 @@ class Writing(Asking):
 
     Args:
         state: What it holds at first.
+        beside: What is kept beside its rows in memory.
     """
 
     _NOUN: str
     _CLOSENESS: tuple[str, Any]
     """What a table calls how near a document is, and the Arrow type."""
 
-    def __init__(self, state: Held) -> None:
+    def __init__(self, state: Held, beside: Beside | None = None) -> None:
         """Hold this."""
         self._lock = threading.RLock()
         self._state: Any = state
+        self._beside = beside or Beside()
 
     @property
     def closed(self) -> bool:
@@ -113,8 +116,9 @@ class Writing(Asking):
         raise UsageError(f"{self!r} cannot be pickled: send its path, and open it there")
 
     def offer(
-        self, identity: Id, document: Documents, *, ignore_self: bool = False, content: Any = None
-    ) -> Answer:
+        self, identity: Id, document: Documents, *, ignore_self: bool = False, content: Any = None,
+        payload: Any = None,
+    ) -> Answer:  # fmt: skip
         """As `add_if_new`, with an answer that tells new documents from those without tokens.
 
         Args:
@@ -123,6 +127,7 @@ class Writing(Asking):
             ignore_self: What is stored under this id is not asked: a document that is like its own
                 older version only replaces it, and is new.
             content: What a durable index keeps beside it, as of its `add`.
+            payload: A small value kept beside it, as of `add`.
 
         Returns:
             Answer: is_new, is_empty, near.
@@ -139,7 +144,8 @@ class Writing(Asking):
             True
         """
         self._writing()
-        kept = self._kept([identity], [document], None if content is None else [content])
+        contents = None if content is None else [content]
+        kept = self._kept([identity], [document], contents, None if payload is None else [payload])
         one = self._one(document)
         with self._lock:
             self._writing()
@@ -150,8 +156,9 @@ class Writing(Asking):
             return Answer(is_new=near is None, is_empty=False, near=near)
 
     def add_new(
-        self, ids: Ids, documents: Documents, contents: Any = None, *, ignore_self: bool = False
-    ) -> pa.Table:
+        self, ids: Ids, documents: Documents, contents: Any = None, *, ignore_self: bool = False,
+        payloads: Any = None,
+    ) -> pa.Table:  # fmt: skip
         """Store each of many documents that none is near that is stored, or comes before it.
 
         Args:
@@ -159,6 +166,7 @@ class Writing(Asking):
             documents: As of `add`.
             contents: What a durable index keeps beside them, as of its `add`.
             ignore_self: As of `offer`.
+            payloads: Small values kept beside those that are stored, as of `add`.
 
         Returns:
             pyarrow.Table with a row a document: row (int64), is_new (whether it was stored), id
@@ -178,7 +186,7 @@ class Writing(Asking):
         many, rows, offered = self._many(documents)
         self._check_count(column, offered)
         names = column.values.to_pylist()
-        kept = self._kept(names, documents, contents)
+        kept = self._kept(names, documents, contents, payloads)
         near: list[Any] = [None] * offered
         is_new = np.zeros(offered, np.bool_)
         with self._lock:
@@ -299,11 +307,13 @@ class Writing(Asking):
     def __exit__(self, *_: object) -> None:
         """Nothing to close."""
 
-    def _add(self, ids: Any, documents: Any, contents: Any = None) -> int:
+    def _add(self, ids: Any, documents: Any, contents: Any = None, payloads: Any = None) -> int:
         """Store one document or many; see `add`."""
         self._writing()
         if is_one_id(ids):
-            kept = self._kept([ids], [documents], None if contents is None else [contents])
+            contents = None if contents is None else [contents]
+            payloads = None if payloads is None else [payloads]
+            kept = self._kept([ids], [documents], contents, payloads)
             one = self._one(documents)
             with self._lock:
                 self._writing()
@@ -312,7 +322,7 @@ class Writing(Asking):
                 self._add_one(ids, one, kept and kept[0])
                 return 1
         column = IdColumn(id_array(ids))
-        kept = self._kept(column.values, documents, contents)
+        kept = self._kept(column.values, documents, contents, payloads)
         many, rows, offered = self._many(documents)
         self._check_count(column, offered)
         if len(rows) < offered:
@@ -419,9 +429,10 @@ class Writing(Asking):
         state = state.settled()
         return replace(state, segments=self._arranged(list(state.segments)))
 
-    def _merge_rows(self, ids: Any, many: Any, contents: Any, times: Any) -> None:
+    def _merge_rows(self, ids: Any, many: Any, contents: Any, times: Any, payloads: Any) -> None:
         """Add what another index holds."""
-        self._add_many(IdColumn(ids), many, self._kept(ids, None, contents), times)
+        kept = self._kept(ids, None, contents, payloads)
+        self._add_many(IdColumn(ids), many, kept, times)
 
     def _arranged(self, segments: list[Any]) -> tuple[Any, ...]:
         """Merge segments where it is time to."""
@@ -455,24 +466,56 @@ class Writing(Asking):
     def _writing(self) -> None:
         """Raise UsageError if nothing can be written."""
 
-    def _kept(self, ids: Any, documents: Any, contents: Any) -> Any:
+    def _kept(
+        self, ids: Any, documents: Any, contents: Any, payloads: Any
+    ) -> list[bytes | None] | None:
         """What is kept beside rows, encoded, a list; None if nothing is."""
+        found = self._contents_kept(ids, documents, contents)
+        if payloads is None:
+            return None if found is None else [joined(each) for each in found]
+        small = encoded(ids if isinstance(ids, list) else ids.to_pylist(), payloads)
+        return [joined(*each) for each in zip(found or [None] * len(small), small, strict=True)]
+
+    def _contents_kept(self, ids: Any, documents: Any, contents: Any) -> list[bytes | None] | None:
+        """Contents kept beside rows, encoded, a list; None if none are."""
         del ids, documents
         if contents is not None:
             raise UsageError("the index keeps no contents: use DurableIndex with store='text', say")
+        return None
 
-    def _kept_of(self, numbers: list[int]) -> Any:
+    def _kept_of(self, numbers: list[int]) -> list[bytes | None] | None:
         """What is kept of stored rows, encoded, as `_kept`."""
-        del numbers
+        return self._beside.of(numbers)
+
+    def _kept_at(self, ids: Any) -> list[bytes | None]:
+        held, beside = self._moment()
+        numbers = held.numbers_at(held.present(ids)).tolist()
+        return beside.of(numbers) or [None] * len(numbers)
+
+    def _moment(self) -> tuple[Any, Beside]:
+        """What is held in memory, and what is kept beside it: of one moment."""
+        while True:
+            beside = self._beside
+            held = self._state
+            if beside is self._beside:
+                return held, beside
 
     def _added(self, first: int, ids: Any, many: Any, kept: Any) -> None:
         """Called with rows that were stored and the number of the first; the durable index logs."""
+        del ids, many
+        if kept is not None:
+            self._beside.put(first, kept)
 
     def _added_one(self, number: int, identity: Any, one: Any, kept: Any) -> None:
         """As `_added`, for one row."""
+        del identity, one
+        if kept is not None:
+            self._beside.put(number, [kept])
 
     def _removed(self, numbers: Any) -> None:
         """Called with the numbers of rows that were removed or replaced."""
+        if len(self._beside):
+            self._beside = self._beside.without(numbers.tolist())
 
 
 _NONE: Final = np.empty(0, np.int64)

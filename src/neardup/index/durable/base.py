@@ -6,6 +6,7 @@ background writes it to files and merges these; see `background`.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
@@ -29,7 +30,8 @@ from neardup.index.durable.commits.follower import Commit, arranged, first_commi
 from neardup.index.durable.commits.pending import Pending
 from neardup.index.durable.environment import TornReadError
 from neardup.index.durable.manifest import Manifest
-from neardup.index.durable.store import remove_files
+from neardup.index.durable.store import PAYLOADS, remove_files
+from neardup.index.durable.view import stored_beside
 from neardup.index.segment_files import damaged
 from neardup.runtime.memory import free_memory
 from neardup.runtime.threads import AbandonedError
@@ -448,6 +450,29 @@ class DurableBase(Writing):
         if self._keeps_contents():
             self._pending.contents.update(dict.fromkeys(numbers.tolist()))
 
+    def _kept(
+        self, ids: Any, documents: Any, contents: Any, payloads: Any
+    ) -> list[bytes | None] | None:
+        form = self._store.settings["format"]
+        if payloads is not None and form < PAYLOADS:
+            raise UsageError(
+                f"the index in {self.path} has format {form}, which keeps no payloads: merge it"
+                " into a new one"
+            )
+        return super()._kept(ids, documents, contents, payloads)
+
+    def _kept_at(self, ids: Any) -> list[bytes | None]:
+        with self._lock, contextlib.closing(self._pinned()) as reading:
+            held = self._state
+            numbers = held.numbers_at(held.present(ids)).tolist()
+            return stored_beside(numbers, self._pending.contents, reading)
+
+    def _kept_of(self, numbers: list[int]) -> list[bytes | None] | None:
+        if not self._keeps_contents():
+            return None
+        with contextlib.closing(self._pinned()) as reading:
+            return stored_beside(numbers, self._pending.contents, reading)
+
     def _keeps_contents(self) -> bool:
         """Whether something is kept beside rows, not in them."""
-        return False
+        return self._store.has_contents or bool(self._pending.contents)

@@ -334,6 +334,10 @@ class Transaction:
         if cursor.set_range(first):
             yield from cursor.iternext()
 
+    def has(self, name: bytes) -> bool:
+        """Whether there is any entry."""
+        return bool(self._txn.cursor(self._dbs[name]).first())
+
     def keys(self, name: bytes) -> list[bytes]:
         """All keys, in order."""
         return [bytes(key) for key in self._txn.cursor(self._dbs[name]).iternext(values=False)]

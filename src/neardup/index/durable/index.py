@@ -15,7 +15,7 @@ from neardup.index.durable.contents import Contents
 from neardup.index.durable.settings import check_settings, new_settings
 from neardup.index.durable.similar.index import DurableSimilarIndex, new_similar_settings
 from neardup.index.durable.store import Store
-from neardup.index.durable.view import DurableView, read_contents, stored_contents
+from neardup.index.durable.view import DurableView, read_contents
 from neardup.index.settings import Settings
 from neardup.index.snapshot import Snapshot
 from neardup.index.writing import BaseIndex
@@ -152,7 +152,9 @@ class DurableIndex(DurableBase, BaseIndex, metaclass=ABCMeta):
             raise FileError(f"{folder} exists: add to it, or use a new folder")
         return cls.open(folder, distance, bits, recipe, plan, store, **similar)
 
-    def add(self, ids: Ids, fingerprints: Documents, contents: Any = None) -> int:
+    def add(
+        self, ids: Ids, fingerprints: Documents, contents: Any = None, *, payloads: Any = None
+    ) -> int:
         """Store one document or many, as Index.add; on disk after `commit`.
 
         Args:
@@ -160,6 +162,7 @@ class DurableIndex(DurableBase, BaseIndex, metaclass=ABCMeta):
             fingerprints: As many, or texts.
             contents: What the index keeps beside fingerprints, as many: texts, or arrays of uint64
                 feature hashes. Not needed where texts are given for fingerprints.
+            payloads: As of Index.add.
 
         Returns:
             How many were stored.
@@ -167,16 +170,18 @@ class DurableIndex(DurableBase, BaseIndex, metaclass=ABCMeta):
         Raises:
             UsageError: As Index.add; if contents are missing, or the index keeps none.
         """
-        return self._add(ids, fingerprints, contents)
+        return self._add(ids, fingerprints, contents, payloads)
 
     def add_if_new(
         self,
         identity: Id,
         fingerprint: Documents, content: Any = None, *,
-        ignore_self: bool = False,
+        ignore_self: bool = False, payload: Any = None,
     ) -> tuple[Id, int] | None:  # fmt: skip
         """As Index.add_if_new; `content` as of `add`."""
-        near: Any = self.offer(identity, fingerprint, ignore_self=ignore_self, content=content).near
+        near: Any = self.offer(
+            identity, fingerprint, ignore_self=ignore_self, content=content, payload=payload
+        ).near
         return near  # type: ignore[no-any-return]
 
     def content(self, identity: Id) -> Any:
@@ -225,20 +230,17 @@ class DurableIndex(DurableBase, BaseIndex, metaclass=ABCMeta):
         super()._check_merging(other, foreign=foreign)
         self._contents.check_merging(other.store)
 
-    def _merge_rows(self, ids: Any, many: Any, contents: Any, times: Any) -> None:
-        super()._merge_rows(ids, many, contents if self._contents.is_kept else None, times)
+    def _merge_rows(self, ids: Any, many: Any, contents: Any, times: Any, payloads: Any) -> None:
+        kept = contents if self._contents.is_kept else None
+        if self._contents.is_kept and kept is None:
+            kept = [None] * len(ids)
+        super()._merge_rows(ids, many, kept, times, payloads)
 
-    def _kept(self, ids: Any, documents: Any, contents: Any) -> list[bytes | None] | None:
+    def _contents_kept(self, ids: Any, documents: Any, contents: Any) -> list[bytes | None] | None:
         return self._contents.encoded(ids, documents, contents)
 
-    def _kept_of(self, numbers: list[int]) -> list[bytes | None] | None:
-        if not self._contents.is_kept:
-            return None
-        with contextlib.closing(self._pinned()) as reading:
-            return stored_contents(numbers, self._pending.contents, reading)
-
     def _keeps_contents(self) -> bool:
-        return self._contents.is_kept
+        return self._contents.is_kept or super()._keeps_contents()
 
 
 DurableIndex.register(DurableSimilarIndex)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import numpy as np
 
 from neardup.errors import DataError, FileError, UsageError
+from neardup.index.base.payloads import content_in, joined
 from neardup.index.base.rows import CHUNK_ROWS
 from neardup.index.durable.environment import Environment, Pin, Transaction
 from neardup.index.durable.ledger import Head, Ledger
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FORMAT",
+    "PAYLOADS",
     "Changes",
     "Reading",
     "Store",
@@ -50,11 +52,12 @@ __all__ = [
 
 T = TypeVar("T")
 
-FORMAT: Final = 3
-"""From 2 on contents have checksums, from 3 on there is a ledger; indexes of older formats are read
-and written as they are."""
+FORMAT: Final = 4
+"""From 2 on contents have checksums, from 3 on there is a ledger, from 4 on payloads; indexes of
+older formats are read and written as they are."""
 SEALED_CONTENTS: Final = 2
 LEDGER: Final = 3
+PAYLOADS: Final = 4
 MOST_SMALL: Final = 512
 """Records of few rows at the end of the log; one more, and all become one."""
 SMALL_ROWS: Final = 256
@@ -110,9 +113,12 @@ class Store:
             self._environment = Environment.of(current_environment(path))
             self._user = held.enter_context(contextlib.closing(_User(self._environment)))
             self.settings = self._environment.read(self._read_settings)
+            self.has_contents = False
+            """Whether something is kept beside rows of the last commit; of a writer."""
             self._small = [] if readonly else self._environment.read(self._small_records)
             if not readonly:
                 self._tidy()
+                self.has_contents = self._environment.read(lambda txn: txn.has(b"content"))
         except BaseException:
             self.close()
             raise
@@ -241,14 +247,15 @@ class Store:
     def _put_contents(
         self, txn: Transaction, ledger: Ledger, contents: dict[int, bytes | None]
     ) -> None:
-        is_sealed = self.settings["format"] >= SEALED_CONTENTS
+        form = self.settings["format"]
         added = []
         for number, value in contents.items():
             key = _key(number)
             if value is None:
                 ledger.delete(txn, b"content", key)
             else:
-                added.append((key, sealed(value, key) if is_sealed else value))
+                plain = value if form >= PAYLOADS else content_in(value) or b""
+                added.append((key, sealed(plain, key) if form >= SEALED_CONTENTS else plain))
         if added and not ledger.put_new(txn, b"content", added):
             raise damaged(self._environment.path, "it has contents of rows to come")
 
@@ -287,6 +294,7 @@ class Store:
             return result, ledger.commits
 
         result, commits = self._write(whole)
+        self.has_contents = self._environment.read(lambda txn: txn.has(b"content"))
         if has_ledger:
             self._head.write(commits)
         return result
@@ -369,6 +377,7 @@ class Reading:
         """Take the pin over."""
         self._path, self._pin, self._commits = path, pin, commits
         self._is_sealed, self._has_ledger = form >= SEALED_CONTENTS, form >= LEDGER
+        self._has_payloads = form >= PAYLOADS
         self.transaction = pin.environment.path.name, pin.number
 
     def close(self) -> None:
@@ -392,11 +401,15 @@ class Reading:
         return self._pin.read(lambda txn: self._changes(txn, generation, sequence, seal))
 
     def contents(self, numbers: list[int]) -> list[bytes | None]:
-        """What is stored for each of many rows; DataError if it is damaged."""
+        """What is kept beside each of many rows; DataError if it is damaged."""
         keys = [_key(number) for number in numbers]
         return self._pin.read(
-            lambda txn: [self._content(key, txn.get(b"content", key)) for key in keys]
+            lambda txn: [self._beside(key, txn.get(b"content", key)) for key in keys]
         )
+
+    def _beside(self, key: bytes, value: bytes | None) -> bytes | None:
+        found = self._content(key, value)
+        return found if self._has_payloads else joined(found)
 
     def check_contents(self) -> tuple[Any, list[str]]:
         """Read all contents.

@@ -47,13 +47,19 @@ class StoredSimilarSegment(StoredRows, Segment):
         self.file.verify(COPIED)
 
 
-def write_similar(path: Path, segment: Segment, extra: dict[str, Any] | None = None) -> None:
+def write_similar(
+    path: Path,
+    segment: Segment,
+    extra: dict[str, Any] | None = None,
+    more: dict[str, Any] | None = None,
+) -> None:
     """Write a segment aside, sync it and rename it; removed rows are written as well.
 
     Args:
         path: The final path; a file there is replaced.
         segment: What.
         extra: More for the header.
+        more: More arrays.
 
     Raises:
         FileError: If it cannot be written.
@@ -66,4 +72,4 @@ def write_similar(path: Path, segment: Segment, extra: dict[str, Any] | None = N
     if not ids.ascending:
         arrays["slots"] = ids.slots
     header = {"rows": len(segment), "ids": ids.kind, "ascending": ids.ascending}
-    write_arrays(path, header | (extra or {}), arrays)
+    write_arrays(path, header | (extra or {}), arrays | (more or {}))

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from neardup.errors import DataError, FileError
 from neardup.fingerprinting.recipe import Recipe
+from neardup.index.base.payloads import Beside, beside_in, column_of
 from neardup.index.clock import Clock
 from neardup.index.ids import ID_KINDS, IdColumn
 from neardup.index.settings import check_recipe
@@ -58,11 +59,13 @@ class SimilarIndex(SimilarWriting):
 
     def __reduce__(self) -> Any:
         """Pickle settings, rows and times."""
-        held = self._read()
+        held, beside = self._moment()
         rows = held.living_parts()
+        every = [number for each in rows for number in each.numbers.tolist()]
+        kept = every, beside.of(every)
         parts = [(tuple(x.sets), x.set_of, x.ids.values, x.numbers) for x in rows]
         times = held.clock.since(int(rows[0].numbers[0]) if rows else held.next, held.next)
-        return self._restored, (self._settings, held.kind, held.next, times, parts)
+        return self._restored, (self._settings, held.kind, held.next, times, parts, kept)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file; it appears whole or not at all.
@@ -77,13 +80,15 @@ class SimilarIndex(SimilarWriting):
 
         if Path(path).is_dir():
             raise FileError(f"cannot write {path}: it is a folder; name a file in it")
-        held = self._read()
+        held, beside = self._moment()
         rows, end = held.living_parts(), held.next
         clock = held.clock.coarse(int(rows[0].numbers[0]) if rows else end, end)
         segment = merged(rows or [_nothing(held.kind)], self._settings)
         numbers, times = clock.since(0)
-        extra = {"similar": self._settings.described(), "next": end}
-        write_similar(Path(path), segment, extra | {"clock": [numbers.tolist(), times.tolist()]})
+        extra: dict[str, Any] = {"similar": self._settings.described(), "next": end}
+        extra["clock"] = [numbers.tolist(), times.tolist()]
+        kept = beside.of(segment.numbers.tolist())
+        write_similar(Path(path), segment, extra, column_of(kept) if kept else {})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], recipe: Recipe | None = None) -> Self:
@@ -124,11 +129,18 @@ class SimilarIndex(SimilarWriting):
         index._state = SimilarSnapshot.of_segments(
             index._settings, segments, file.header["next"], clock
         )
+        index._beside = beside_in(file)
         return index
 
     @classmethod
     def _restored(
-        cls, settings: SimilarSettings, kind: str | None, end: int, times: Any, parts: Any
+        cls,
+        settings: SimilarSettings,
+        kind: str | None,
+        end: int,
+        times: Any,
+        parts: Any,
+        kept: Any,
     ) -> Self:
         """What `__reduce__` took apart."""
         index = cls(settings.similarity, settings.measure, settings.recipe)
@@ -139,6 +151,7 @@ class SimilarIndex(SimilarWriting):
         clock = Clock(*(each.tolist() for each in times))
         held = SimilarSnapshot.of_segments(settings, tuple(segments), end, clock)
         index._state = replace(held, kind=kind)
+        index._beside = Beside.of_rows(*kept)
         return index
 
 

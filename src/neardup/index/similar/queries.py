@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.index.base.asking import Asking, Moment
+from neardup.index.base.payloads import Beside
 from neardup.index.hits import Hits
 from neardup.index.ids import ID_KINDS
 from neardup.index.incoming import as_count
@@ -257,12 +258,15 @@ class SimilarView(Moment, SimilarQueries):
     Args:
         held: What it held.
         similarity: Of the index.
+        beside: What is kept beside rows in memory.
     """
 
-    def __init__(self, held: SimilarSnapshot, similarity: float) -> None:
+    def __init__(
+        self, held: SimilarSnapshot, similarity: float, beside: Beside | None = None
+    ) -> None:
         """Keep it."""
         SimilarQueries.__init__(self, held.settings, similarity)
-        self._held = held
+        self._held, self._beside = held, beside or Beside()
 
     @property
     def store(self) -> str:

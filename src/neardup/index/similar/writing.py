@@ -38,7 +38,7 @@ class SimilarWriting(Writing, SimilarQueries):
         SimilarQueries.__init__(self, settings, similarity)
         Writing.__init__(self, SimilarSnapshot.empty(settings))
 
-    def add(self, ids: Ids, documents: Documents) -> int:
+    def add(self, ids: Ids, documents: Documents, *, payloads: Any = None) -> int:
         """Store one document or many; one whose id is present is replaced and counts as new.
 
         Args:
@@ -46,6 +46,9 @@ class SimilarWriting(Writing, SimilarQueries):
             documents: As many: texts if the index has a recipe, or feature hashes (uint64 (n,), of
                 many an Arrow list array). Documents without features are left out, since they
                 match nothing.
+            payloads: A small value beside each, given back by `payload`: bytes, or what JSON holds,
+                of at most 4,096 bytes; None for none. They go with the document that they came
+                with.
 
         Returns:
             How many were stored.
@@ -54,10 +57,10 @@ class SimilarWriting(Writing, SimilarQueries):
             UsageError: For ids of mixed kinds or another kind than those stored, a wrong number
                 of documents, or texts without a recipe.
         """
-        return self._add(ids, documents)
+        return self._add(ids, documents, payloads=payloads)
 
     def add_if_new(
-        self, identity: Id, document: Documents, *, ignore_self: bool = False
+        self, identity: Id, document: Documents, *, ignore_self: bool = False, payload: Any = None
     ) -> tuple[Id, float] | None:
         """Store a document unless a similar one is stored; no other add comes between.
 
@@ -69,13 +72,13 @@ class SimilarWriting(Writing, SimilarQueries):
         Raises:
             UsageError: As `add`.
         """
-        near: Any = self.offer(identity, document, ignore_self=ignore_self).near
+        near: Any = self.offer(identity, document, ignore_self=ignore_self, payload=payload).near
         return near  # type: ignore[no-any-return]
 
     def merge(self, other: SimilarWriting) -> None:
         """Add all documents of another index, in its order; ids that both have are replaced.
 
-        They keep the times at which they were added.
+        They keep the times at which they were added, and their payloads.
 
         Raises:
             UsageError: If the other is no index by similarity.
@@ -93,12 +96,13 @@ class SimilarWriting(Writing, SimilarQueries):
             )
         with self._lock, other.snapshot() as seen:
             self._writing()
-            for ids, sets, _, times in seen.rows():
-                self._merge_rows(ids, sets, None, times)
+            for ids, sets, _, times, payloads in seen.rows():
+                self._merge_rows(ids, sets, None, times, payloads)
 
     def snapshot(self) -> SimilarView:
         """The index as it is now, for several calls that must agree; see Index.snapshot."""
-        return SimilarView(self._read(), self.similarity)
+        held, beside = self._moment()
+        return SimilarView(held, self.similarity, beside)
 
     def _scratch(self) -> Any:
         return SimilarWriting(self._settings)

@@ -8,6 +8,7 @@ from neardup.errors import UsageError
 from neardup.fingerprinting.recipe import Recipe
 from neardup.index.durable.base import DurableBase
 from neardup.index.durable.store import FORMAT
+from neardup.index.durable.view import Committed
 from neardup.index.settings import check_kind, check_recipe
 from neardup.index.similar.queries import SimilarView
 from neardup.index.similar.settings import SimilarSettings
@@ -16,9 +17,8 @@ from neardup.runtime.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
-    from neardup.index.durable.store import Store
+    from neardup.index.durable.store import Reading, Store
     from neardup.index.similar.snapshot import SimilarSnapshot
 
 __all__ = ["DurableSimilarIndex", "DurableSimilarView", "new_similar_settings"]
@@ -87,8 +87,11 @@ class DurableSimilarIndex(DurableBase, SimilarWriting):
         return cls(store, similarity, recipe)
 
     def snapshot(self) -> DurableSimilarView:
-        """The index as it is now, for several calls that must agree; see Index.snapshot."""
-        return DurableSimilarView(self._read(), self.similarity, self.path)
+        """The index as it is now, for several calls that must agree; see DurableIndex.snapshot."""
+        with self._lock:
+            reading = self._pinned()
+            pending = dict(self._pending.contents)
+            return DurableSimilarView(self._state, self.similarity, self._store, reading, pending)
 
     def documents(self) -> Iterator[tuple[Any, Any, list[Any]]]:
         """Ids (an Arrow array), Sets of features, and the features of each, as they are now."""
@@ -98,16 +101,25 @@ class DurableSimilarIndex(DurableBase, SimilarWriting):
         return CHECKPOINT_ROWS
 
 
-class DurableSimilarView(SimilarView):
-    """As SimilarView, of a folder.
+class DurableSimilarView(Committed, SimilarView):
+    """As SimilarView, of a folder; close it, or use it in a `with` statement.
 
     Args:
         held: What it held.
         similarity: Of the index.
-        path: The folder.
+        store: Of the index.
+        reading: The commit that it is of, or goes on from; taken over.
+        pending: What is kept beside rows that were not committed, by number.
     """
 
-    def __init__(self, held: SimilarSnapshot, similarity: float, path: Path) -> None:
+    def __init__(
+        self,
+        held: SimilarSnapshot,
+        similarity: float,
+        store: Store,
+        reading: Reading,
+        pending: dict[int, bytes | None],
+    ) -> None:
         """Keep it."""
-        super().__init__(held, similarity)
-        self.path = path
+        SimilarView.__init__(self, held, similarity)
+        self._take(store, reading, pending)

@@ -1,0 +1,167 @@
+"""A small value beside a document, by its id: the first address, say, or a status.
+
+What is kept beside a row is one value of bytes: whether it has a content (a text, features), the
+payload, the content. In memory it stands in a dict by number, of a durable index in the log.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from neardup.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = [
+    "MOST_BYTES", "Beside", "beside_in", "column_of", "content_in", "encoded", "joined",
+    "payload_in",
+]  # fmt: skip
+
+MOST_BYTES: Final = 4096
+"""Of a payload, encoded."""
+HEAD: Final = struct.Struct("<I")
+BYTES: Final = b"\0"
+"""Before a payload of bytes; the others are JSON, which never begins so."""
+STRICT: Final = (
+    orjson.OPT_PASSTHROUGH_DATACLASS
+    | orjson.OPT_PASSTHROUGH_DATETIME
+    | orjson.OPT_PASSTHROUGH_SUBCLASS
+)
+
+
+class Beside:
+    """What an index in memory keeps beside rows, by number.
+
+    A number is never used again, so what is added is never in the way of an older snapshot; what is
+    removed stays until it is most of all, and then another object takes the place of this one.
+
+    Args:
+        kept: By number.
+    """
+
+    def __init__(self, kept: dict[int, bytes] | None = None) -> None:
+        """Keep these."""
+        self._kept = kept or {}
+        self._gone: list[int] = []
+
+    @classmethod
+    def of_rows(cls, numbers: list[int], kept: list[bytes | None] | None) -> Beside:
+        """What is kept of these rows; None if nothing is."""
+        each = zip(numbers, kept or [None] * len(numbers), strict=True)
+        return cls({number: value for number, value in each if value is not None})
+
+    def __len__(self) -> int:
+        """Rows that have something."""
+        return len(self._kept) - len(self._gone)
+
+    def of(self, numbers: list[int]) -> list[bytes | None] | None:
+        """What is kept of each row; None if nothing is of any."""
+        return [self._kept.get(each) for each in numbers] if self._kept else None
+
+    def put(self, first: int, kept: list[bytes | None]) -> None:
+        """Rows from a number on."""
+        self._kept |= {first + at: each for at, each in enumerate(kept) if each is not None}
+
+    def without(self, numbers: list[int]) -> Beside:
+        """What goes on where these rows are removed: this, or another.
+
+        What was removed before the call is forgotten, not yet what is now: snapshots of the moment
+        before may still be taken.
+        """
+        found = self
+        if 2 * len(self._gone) > len(self._kept):
+            gone = set(self._gone)
+            found = Beside({n: kept for n, kept in self._kept.items() if n not in gone})
+        found._gone += [each for each in numbers if each in found._kept]
+        return found
+
+
+def encoded(names: list[Any], payloads: Any) -> list[bytes]:
+    """Payloads as bytes, b"" for None.
+
+    Args:
+        names: The ids.
+        payloads: As many, or None.
+
+    Raises:
+        UsageError: If there are not as many, or one is too large, or of no such type.
+    """
+    if payloads is None:
+        return [b""] * len(names)
+    if isinstance(payloads, (pa.Array, pa.ChunkedArray)):
+        payloads = payloads.to_pylist()
+    if not isinstance(payloads, (list, tuple, np.ndarray)):
+        raise UsageError(f"payloads are {type(payloads).__name__}: give a list, one for each id")
+    if len(payloads) != len(names):
+        raise UsageError(f"{len(names):,} ids for {len(payloads):,} payloads: give as many")
+    return [_encoded(name, each) for name, each in zip(names, payloads, strict=True)]
+
+
+def _encoded(name: Any, payload: Any) -> bytes:
+    if payload is None:
+        return b""
+    try:
+        found = (
+            BYTES + payload if isinstance(payload, bytes) else orjson.dumps(payload, None, STRICT)
+        )
+    except TypeError as error:
+        raise UsageError(
+            f"the payload of {name!r:.60} is {payload!r:.60}, which cannot be kept ({error}): give"
+            " bytes, or what JSON holds"
+        ) from None
+    if len(found) > MOST_BYTES:
+        raise UsageError(
+            f"the payload of {name!r:.60} has {len(found):,} bytes, and the most is"
+            f" {MOST_BYTES:,}: keep it elsewhere, and where it is here"
+        )
+    return found
+
+
+def joined(content: bytes | None, payload: bytes = b"") -> bytes | None:
+    """What is kept beside a row; None for nothing."""
+    if content is None and not payload:
+        return None
+    return HEAD.pack(2 * len(payload) + (content is not None)) + payload + (content or b"")
+
+
+def content_in(kept: bytes | None) -> bytes | None:
+    """The content; None if there is none."""
+    if kept is None:
+        return None
+    (head,) = HEAD.unpack_from(kept)
+    return bytes(kept[HEAD.size + head // 2 :]) if head % 2 else None
+
+
+def payload_in(kept: bytes | None) -> Any:
+    """The payload, decoded; None if there is none."""
+    if kept is None:
+        return None
+    (head,) = HEAD.unpack_from(kept)
+    found = bytes(kept[HEAD.size : HEAD.size + head // 2])
+    if not found:
+        return None
+    return found[1:] if found.startswith(BYTES) else orjson.loads(found)
+
+
+def column_of(kept: Iterable[bytes | None]) -> dict[str, Any]:
+    """Arrays of a file that hold what is kept beside its rows."""
+    values = [each or b"" for each in kept]
+    ends = np.zeros(len(values) + 1, np.int64)
+    np.cumsum([len(each) for each in values], out=ends[1:])
+    return {"beside": np.frombuffer(b"".join(values), np.uint8), "beside_ends": ends}
+
+
+def beside_in(file: Any) -> Beside:
+    """What a SegmentFile of `column_of` holds."""
+    if "beside" not in file.header["arrays"]:
+        return Beside()
+    data, ends = file.array("beside").tobytes(), file.array("beside_ends").tolist()
+    numbers = file.array("numbers").tolist()
+    parts = zip(numbers, ends[:-1], ends[1:], strict=True)
+    return Beside({number: data[begin:end] for number, begin, end in parts if end > begin})
