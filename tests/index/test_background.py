@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import neardup as nd
 from neardup.errors import FileError
 from neardup.index.durable.commits.background import Job
+from neardup.index.similar.segment import due
 from neardup.index.similar.snapshot import SimilarSnapshot
 from neardup.index.snapshot import Snapshot
 from stories import FOLDERS, quiet, small_segments
@@ -23,6 +27,16 @@ KINDS: dict[str, tuple[type[Any], dict[str, Any]]] = {
     "distance": (Snapshot, {"distance": 0}),
     "similarity": (SimilarSnapshot, {"similarity": 1.0}),
 }
+
+
+class Sized(NamedTuple):
+    """Rows of a segment, of which none is removed."""
+
+    living: int
+    removed: int = 0
+
+    def __len__(self) -> int:
+        return self.living
 
 
 class Merging:
@@ -84,6 +98,26 @@ def merging(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     yield found
     found.gate.set()
     found.index.close()
+
+
+@given(st.lists(st.integers(1, 60), max_size=150))
+def test_there_are_few_segments_whatever_is_written(sizes: list[int]) -> None:
+    """As many of each level as are not merged, and some smaller ones between them."""
+    stack: list[Any] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("neardup.index.similar.segment.LEVEL_ROWS", 4)
+        for size in sizes:
+            stack.append(Sized(size))
+            while (found := due(stack)) is not None:
+                first, last = found
+                stack[first:last] = [Sized(sum(each.living for each in stack[first:last]))]
+    assert len(stack) <= 4 * 4 * (1 + math.log(max(1, sum(sizes)), 4))
+
+
+def test_a_large_segment_is_not_copied_for_a_few_small_ones() -> None:
+    large = [Sized(10**6), Sized(3), Sized(3), Sized(3)]
+    assert due(large) is None
+    assert due([*large, Sized(3)]) == (1, 5)
 
 
 def test_commits_do_not_wait_and_what_is_removed_stays_removed(merging: Merging) -> None:

@@ -221,14 +221,18 @@ def due(segments: list[Segment], most: int | None = None) -> tuple[int, int] | N
     for at, segment in enumerate(segments):
         if 2 * segment.removed > len(segment):
             return at, at + 1
-    first, last = len(segments) - SEGMENTS_A_LEVEL, len(segments)
-    if first < 0 or max(map(_level, segments[first:])) > _level(segments[-1]):
-        return None
-    while first and _level(segments[first - 1]) <= _level(segments[-1]):
-        first -= 1
-    if most is not None and sum(each.living for each in segments[first:]) > most:
-        return None
-    return first, last
+    levels = [_level(each) for each in segments]
+    for level in sorted(set(levels)):
+        first = len(levels)
+        while first and levels[first - 1] <= level:
+            first -= 1
+        run = levels[first:]
+        # Where smaller ones lie between, as many of the level: else a large one is copied for few.
+        are_due = run[-1:] == [level] or run.count(level) >= SEGMENTS_A_LEVEL
+        if len(run) >= SEGMENTS_A_LEVEL and are_due:
+            rows = sum(each.living for each in segments[first:])
+            return None if most is not None and rows > most else (first, len(levels))
+    return None
 
 
 def arranged(segments: list[Segment], settings: SimilarSettings) -> list[Segment]:

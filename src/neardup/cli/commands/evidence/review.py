@@ -72,7 +72,7 @@ def review(
     Examples:
     neardup review dropped.csv news.jsonl --id id --answers answers.jsonl
 
-    neardup dedup news.jsonl -o unique.jsonl --id id --decisions answers.jsonl
+    neardup dedup news.jsonl --id id --decisions answers.jsonl -o unique.jsonl
     """
     from neardup.cli.screen import echo
     from neardup.documents import InputFormat, ReadOptions
