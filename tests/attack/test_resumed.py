@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 LONG = int(os.environ.get("NEARDUP_ATTACK_ROUNDS", "60")) > 60
 needs_jit = pytest.mark.skipif(not JIT, reason="hundreds of processes: the compiled kernels only")
-STORIES = int(os.environ.get("NEARDUP_RESUME_ROUNDS", "20"))
+STORIES = int(os.environ.get("NEARDUP_RESUME_ROUNDS", "8"))
 DAMAGES = 2000 if LONG else 30
 REFUSED = (STATE, "out/ is not empty", "after this run's outputs were written, which stay")
 """What a damaged state is refused with, by what it still says was done."""
