@@ -179,3 +179,15 @@ def test_commits_are_told_to_the_log(caplog: pytest.LogCaptureFixture) -> None:
         index.commit()
     assert [record.name for record in caplog.records] == ["neardup"]
     assert "1 rows committed" in caplog.text
+
+
+def test_a_notebook_sees_what_an_index_holds() -> None:
+    similar = nd.Index(similarity=0.8)
+    similar.add("<b>", [1])
+    near = nd.Index(distance=3)
+    near.add("<b>", 1)
+    for index in (similar, near):
+        shown = index._repr_html_()
+        assert "<tr><th>documents</th><td>1</td></tr>" in shown
+        assert "&lt;" in shown
+        assert "<b>" not in shown

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import replace
+from html import escape
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
@@ -89,6 +90,15 @@ class Writing(Asking):
             scratch.query("a text to begin with")
             scratch.query_batch(["a text", "and another one"])
         return time.perf_counter() - begin
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what it holds, and its settings and sizes."""
+        cells = "".join(
+            f"<tr><th>{escape(key.replace('_', ' '))}</th><td>{escape(str(each))}</td></tr>"
+            for key, each in self.stats().items()
+            if isinstance(each, str | float | int)
+        )
+        return f"<p>{escape(repr(self))}</p><table>{cells}</table>"
 
     def stats(self) -> dict[str, Any]:
         """Documents, settings, segments, and counters since it was opened."""
