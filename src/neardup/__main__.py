@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import signal
 import sys
 from typing import TYPE_CHECKING, Final
 
-from neardup.runtime.signals import EXIT_CODE_OF, leave_at_once
+from neardup.runtime.signals import EXIT_CODE_OF, last_of_all, leave_at_once
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +34,7 @@ class _LeftOut:
 
 def main() -> None:
     """Run the command line; until it is loaded, an interrupt has nothing to put in order."""
+    atexit.register(last_of_all)
     for each in EXIT_CODE_OF:
         if signal.getsignal(each) != signal.SIG_IGN:
             signal.signal(each, leave_at_once)

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any, Final, Self
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["EXIT_CODE_OF", "Interrupts", "end_with", "leave_at_once", "uninterrupted"]
+__all__ = [
+    "EXIT_CODE_OF",
+    "Interrupts",
+    "end_with",
+    "last_of_all",
+    "leave_at_once",
+    "uninterrupted",
+]
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 EXIT_CODE_OF: Final = {each: 128 + each for each in SIGNALS}
@@ -31,6 +38,15 @@ def end_with(code: int) -> None:
         for each in SIGNALS:
             if signal.getsignal(each) != signal.SIG_IGN:
                 signal.signal(each, lambda *_: os._exit(code))
+
+
+def last_of_all() -> None:
+    """Let signals be: the interpreter, as it ends, would give them back to the system, which kills.
+
+    For `atexit`: by then the exit code is decided and threads are done.
+    """
+    for each in SIGNALS:
+        signal.signal(each, signal.SIG_IGN)
 
 
 class Interrupts:
