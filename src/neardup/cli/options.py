@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -15,11 +16,12 @@ from neardup.hamming.plans.names import JOIN_PLANS, listed_plans
 if TYPE_CHECKING:
     from neardup.pipeline import ReportOptions
 
-INPUT_PANEL = "Input"
-MATCH_PANEL = "What matches"
-KEEP_PANEL = "What is kept"
-RESULTS_PANEL = "Results"
-RUN_PANEL = "Running"
+# An option of each part of the help.
+input_option: Final = partial(typer.Option, rich_help_panel="Input")
+match_option: Final = partial(typer.Option, rich_help_panel="What matches")
+keep_option: Final = partial(typer.Option, rich_help_panel="What is kept")
+results_option: Final = partial(typer.Option, rich_help_panel="Results")
+run_option: Final = partial(typer.Option, rich_help_panel="Running")
 
 _HUNDRED: Final = 100
 
@@ -69,210 +71,159 @@ Inputs = Annotated[
 ]
 Distance = Annotated[
     int,
-    typer.Option(
+    match_option(
         "--distance",
         "-k",
         parser=whole(0),
         metavar="BITS",
         help="Fingerprint bits that may differ.",
-        rich_help_panel=MATCH_PANEL,
     ),
 ]
 ExactDistance = Annotated[
     int | None,
-    typer.Option(
+    match_option(
         "--distance",
         "-k",
         parser=whole(0),
         metavar="BITS",
         help="Match by fingerprint instead: bits that may differ.",
-        rich_help_panel=MATCH_PANEL,
     ),
 ]
 Similarity = Annotated[
     float | None,
-    typer.Option(
+    match_option(
         "--similarity",
         "-s",
         parser=number_to_one,
         metavar="S",
         help="Least similarity of a match. (default: 0.8)",
-        rich_help_panel=MATCH_PANEL,
     ),
 ]
 Verify = Annotated[
     float | None,
-    typer.Option(
+    match_option(
         "--verify",
         parser=number_to_one,
         metavar="S",
         help="With --distance: least similarity as well.",
-        rich_help_panel=MATCH_PANEL,
     ),
 ]
 Measure = Annotated[
     str,
-    typer.Option(
-        "--measure", help="Similarity: jaccard, cosine or containment.", rich_help_panel=MATCH_PANEL
-    ),
+    match_option("--measure", help="Similarity: jaccard, cosine or containment."),
 ]
 Recall = Annotated[
     float,
-    typer.Option(
+    match_option(
         "--recall",
         parser=number_to_one,
         metavar="R",
         help="Least share of the similar pairs to find; 1 is all.",
-        rich_help_panel=MATCH_PANEL,
     ),
 ]
 Memory = Annotated[
     str | None,
-    typer.Option("--memory", metavar="SIZE", help="Budget, such as 2G.", rich_help_panel=RUN_PANEL),
+    run_option("--memory", metavar="SIZE", help="Budget, such as 2G."),
 ]
 TextField = Annotated[
     str,
-    typer.Option(
+    input_option(
         "--text",
         metavar="FIELD[,FIELD]",
         help="Field with the text; doc.body is a field in a field.",
-        rich_help_panel=INPUT_PANEL,
     ),
 ]
 IdField = Annotated[
     str | None,
-    typer.Option(
-        "--id",
-        metavar="FIELD",
-        help="Field with the id; else file:row.",
-        rich_help_panel=INPUT_PANEL,
-    ),
+    input_option("--id", metavar="FIELD", help="Field with the id; else file:row."),
 ]
 Within = Annotated[
     str | None,
-    typer.Option(
-        "--within",
-        metavar="FIELD",
-        help="Compare only equal values of a field.",
-        rich_help_panel=MATCH_PANEL,
-    ),
+    match_option("--within", metavar="FIELD", help="Compare only equal values of a field."),
 ]
 Format = Annotated[
     str | None,
-    typer.Option(
+    input_option(
         "--format",
         help="Of all inputs: jsonl, json (an array), csv, tsv, parquet, arrow, excel (or"
         " excel:SHEET), or text (each file is a document).",
-        rich_help_panel=INPUT_PANEL,
     ),
 ]
 Delimiter = Annotated[
     str | None,
-    typer.Option(
+    input_option(
         "--delimiter",
         metavar="CHAR",
         help="Between the fields of CSV, such as ';' or tab; the first lines tell unless given.",
-        rich_help_panel=INPUT_PANEL,
     ),
 ]
 Encoding = Annotated[
     str | None,
-    typer.Option(
+    input_option(
         "--encoding",
         metavar="NAME",
         help="Of texts, JSON lines and CSV, such as cp1252 or utf-16; UTF-8 unless given.",
-        rich_help_panel=INPUT_PANEL,
     ),
 ]
 Extract = Annotated[
     str | None,
-    typer.Option(
+    input_option(
         "--extract",
         metavar="main|all|none",
         help="Of HTML compare the main content, all visible text or the markup too; main of .html"
         " files unless given.",
-        rich_help_panel=INPUT_PANEL,
     ),
 ]
 OnError = Annotated[
     str,
-    typer.Option(
-        "--on-error", help="Bad records: stop, or skip them.", rich_help_panel=INPUT_PANEL
-    ),
+    input_option("--on-error", help="Bad records: stop, or skip them."),
 ]
 RejectsFile = Annotated[
     str | None,
-    typer.Option(
-        "--rejects", metavar="FILE", help="Keep skipped records here.", rich_help_panel=INPUT_PANEL
-    ),
+    input_option("--rejects", metavar="FILE", help="Keep skipped records here."),
 ]
 Workers = Annotated[
     int | None,
-    typer.Option(
-        "--workers",
-        parser=whole(1),
-        metavar="N",
-        help="Threads; all processors unless given.",
-        rich_help_panel=RUN_PANEL,
+    run_option(
+        "--workers", parser=whole(1), metavar="N", help="Threads; all processors unless given."
     ),
 ]
 Tmp = Annotated[
     str | None,
-    typer.Option("--tmp", metavar="DIR", help="Folder for spill files.", rich_help_panel=RUN_PANEL),
+    run_option("--tmp", metavar="DIR", help="Folder for spill files."),
 ]
 CsvSafe = Annotated[
     bool, typer.Option("--csv-safe", help="Quote cells of CSV tables that begin as formulas.")
 ]
-Json = Annotated[
-    bool, typer.Option("--json", help="Print the summary as JSON.", rich_help_panel=RESULTS_PANEL)
-]
+Json = Annotated[bool, results_option("--json", help="Print the summary as JSON.")]
 Plan = Annotated[
     str,
-    typer.Option(
-        "--plan", help=f"Search: {listed_plans(JOIN_PLANS)}.", rich_help_panel=MATCH_PANEL
-    ),
+    match_option("--plan", help=f"Search: {listed_plans(JOIN_PLANS)}."),
 ]
 Keep = Annotated[
     str,
-    typer.Option(
-        help="Which to keep: first, last, longest, max:FIELD or min:FIELD.",
-        rich_help_panel=KEEP_PANEL,
-    ),
+    keep_option(help="Which to keep: first, last, longest, max:FIELD or min:FIELD."),
 ]
 Policy = Annotated[
     str,
-    typer.Option(
-        help="greedy: drop what matches a kept one. components: transitive.",
-        rich_help_panel=KEEP_PANEL,
-    ),
+    keep_option(help="greedy: drop what matches a kept one. components: transitive."),
 ]
 ReportFrom = Annotated[
     float | None,
-    typer.Option(
+    results_option(
         "--report-from",
         parser=number_to_one,
         metavar="S",
         help="Least similarity that the report looks at. (default: the threshold less 0.1)",
-        rich_help_panel=RESULTS_PANEL,
     ),
 ]
 SourceField = Annotated[
     str | None,
-    typer.Option(
-        "--source",
-        metavar="FIELD",
-        help="Field by which the report counts.",
-        rich_help_panel=RESULTS_PANEL,
-    ),
+    results_option("--source", metavar="FIELD", help="Field by which the report counts."),
 ]
 SummaryFile = Annotated[
     str | None,
-    typer.Option(
-        "--summary",
-        metavar="FILE.json",
-        help="Write the report's numbers here.",
-        rich_help_panel=RESULTS_PANEL,
-    ),
+    results_option("--summary", metavar="FILE.json", help="Write the report's numbers here."),
 ]
 
 

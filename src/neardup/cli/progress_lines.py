@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, get_type_hints
 
 import typer
 
-from neardup.cli.options import RUN_PANEL
+from neardup.cli.options import run_option
 
 __all__ = ["Lines", "lines_wanted", "tells_progress"]
 
@@ -19,10 +19,9 @@ _LINE_SECONDS: Final = 30.0
 lines_wanted: Final[ContextVar[bool]] = ContextVar("lines_wanted", default=False)
 _ProgressLines = Annotated[
     bool,
-    typer.Option(
+    run_option(
         "--progress",
         help="Print a line for each step and each half minute, also in a pipe or a log.",
-        rich_help_panel=RUN_PANEL,
         show_default=False,
     ),
 ]

@@ -21,57 +21,45 @@ if TYPE_CHECKING:
     from neardup.fingerprinting.recipe import Recipe
 
 __all__ = [
-    "RECIPE_PANEL",
     "IdfTable",
     "KeywordFolder",
     "load_words",
     "make_recipe",
+    "recipe_option",
     "takes_recipe",
 ]
 
-RECIPE_PANEL: Final = "Recipe"
+recipe_option: Final = functools.partial(typer.Option, rich_help_panel="Recipe")
 
 RecipeFile = Annotated[
     str | None,
-    typer.Option("--recipe", metavar="FILE", help="Recipe as JSON.", rich_help_panel=RECIPE_PANEL),
+    recipe_option("--recipe", metavar="FILE", help="Recipe as JSON."),
 ]
 Preset = Annotated[
     str | None,
-    typer.Option(
-        "--preset",
-        metavar="NAME",
-        help="Another library's fingerprints, such as pypi-simhash.",
-        rich_help_panel=RECIPE_PANEL,
+    recipe_option(
+        "--preset", metavar="NAME", help="Another library's fingerprints, such as pypi-simhash."
     ),
 ]
 Tokens = Annotated[
     str | None,
-    typer.Option(
-        help="words, chars, jieba, jieba-search, jieba-keywords or regex:PATTERN. (default: words)",
-        rich_help_panel=RECIPE_PANEL,
+    recipe_option(
+        help="words, chars, jieba, jieba-search, jieba-keywords or regex:PATTERN. (default: words)"
     ),
 ]
 Ngram = Annotated[
     int | None,
-    typer.Option(
-        parser=whole(1),
-        metavar="N",
-        help="Tokens a feature. (default: 3)",
-        rich_help_panel=RECIPE_PANEL,
-    ),
+    recipe_option(parser=whole(1), metavar="N", help="Tokens a feature. (default: 3)"),
 ]
 Weight = Annotated[
     str | None,
-    typer.Option(
-        help="set, count, log, tfidf or textrank. (default: set)", rich_help_panel=RECIPE_PANEL
-    ),
+    recipe_option(help="set, count, log, tfidf or textrank. (default: set)"),
 ]
 Idf = Annotated[
     str | None,
-    typer.Option(
+    recipe_option(
         metavar="FILE",
         help="For tfidf: a table of neardup idf, or one like jieba's; jieba is jieba's own.",
-        rich_help_panel=RECIPE_PANEL,
     ),
 ]
 IdfTable = Annotated[
@@ -82,76 +70,60 @@ IdfTable = Annotated[
 ]
 Missing = Annotated[
     str | None,
-    typer.Option(
+    recipe_option(
         help="For tfidf, a feature that is not in the table: default (its highest value; the median"
-        " of given values) or error. (default: default)",
-        rich_help_panel=RECIPE_PANEL,
+        " of given values) or error. (default: default)"
     ),
 ]
 Top = Annotated[
     int | None,
-    typer.Option(
-        parser=whole(1),
-        metavar="N",
-        help="Keep the N heaviest features only.",
-        rich_help_panel=RECIPE_PANEL,
-    ),
+    recipe_option(parser=whole(1), metavar="N", help="Keep the N heaviest features only."),
 ]
 Stopwords = Annotated[
     str | None,
-    typer.Option(
+    recipe_option(
         metavar="LANGUAGE|FILE",
         help="Tokens to remove: of a language, such as english, or of a file, one a line.",
-        rich_help_panel=RECIPE_PANEL,
     ),
 ]
 Language = Annotated[
     str | None,
-    typer.Option(help="tr or az: fold I and İ as Turkish does.", rich_help_panel=RECIPE_PANEL),
+    recipe_option(help="tr or az: fold I and İ as Turkish does."),
 ]
 FoldChinese = Annotated[
     str | None,
-    typer.Option(
-        "--fold-chinese",
-        help="simplified or traditional: one way of writing Chinese.",
-        rich_help_panel=RECIPE_PANEL,
-    ),
+    recipe_option("--fold-chinese", help="simplified or traditional: one way of writing Chinese."),
 ]
 Dictionary = Annotated[
     str | None,
-    typer.Option(
+    recipe_option(
         metavar="FILE|FOLDER",
         help="For jieba: words that its dictionary lacks, one a line, as in jieba's own. For the"
         " preset yanyiwu: the folder of cppjieba's files.",
-        rich_help_panel=RECIPE_PANEL,
     ),
 ]
 KeywordFolder = Annotated[
     str | None,
-    typer.Option(
+    recipe_option(
         "--dictionary",
         metavar="FOLDER",
         help="If the recipe has it (preset yanyiwu): the folder of cppjieba's files.",
-        rich_help_panel=RECIPE_PANEL,
     ),
 ]
 Hash = Annotated[
     str | None,
-    typer.Option("--hash", help="Feature hash. (default: xxh3)", rich_help_panel=RECIPE_PANEL),
+    recipe_option("--hash", help="Feature hash. (default: xxh3)"),
 ]
-Bits = Annotated[
-    str | None, typer.Option(help="Width, or auto. (default: auto)", rich_help_panel=RECIPE_PANEL)
-]
+Bits = Annotated[str | None, recipe_option(help="Width, or auto. (default: auto)")]
 Normalize = Annotated[
     str | None,
-    typer.Option(help="NFKC, NFC or none. (default: NFKC)", rich_help_panel=RECIPE_PANEL),
+    recipe_option(help="NFKC, NFC or none. (default: NFKC)"),
 ]
 Casefold = Annotated[
     bool | None,
-    typer.Option(
+    recipe_option(
         "--casefold/--no-casefold",
         help="Fold case. (default: casefold)",
-        rich_help_panel=RECIPE_PANEL,
         show_default=False,
     ),
 ]

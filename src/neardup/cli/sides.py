@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from neardup.cli import options as shared
-from neardup.cli.recipe_options import RECIPE_PANEL
+from neardup.cli.recipe_options import recipe_option
 from neardup.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,11 +23,10 @@ TextB = Annotated[
 ]
 Tops = Annotated[
     list[str] | None,
-    typer.Option(
+    recipe_option(
         "--top",
         metavar="N",
         help="Keep the N heaviest features only; given twice, of A and of B.",
-        rich_help_panel=RECIPE_PANEL,
         show_default=False,
     ),
 ]

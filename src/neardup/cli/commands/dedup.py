@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from neardup.cli import options as shared
 from neardup.cli.recipe_options import takes_recipe
 from neardup.errors import UsageError
@@ -22,12 +20,8 @@ def dedup(
     inputs: shared.Inputs,
     output: Annotated[
         str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="OUT",
-            help="Kept documents: a file, - or a folder/.",
-            rich_help_panel=shared.RESULTS_PANEL,
+        shared.results_option(
+            "--output", "-o", metavar="OUT", help="Kept documents: a file, - or a folder/."
         ),
     ] = None,
     similarity: shared.Similarity = None,
@@ -46,28 +40,18 @@ def dedup(
     policy: shared.Policy = "greedy",
     duplicates: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write dropped, kept, distance, similarity here.",
-            rich_help_panel=shared.RESULTS_PANEL,
+        shared.results_option(
+            metavar="FILE", help="Write dropped, kept, distance, similarity here."
         ),
     ] = None,
     clusters: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write every document's cluster here.",
-            rich_help_panel=shared.RESULTS_PANEL,
-        ),
+        shared.results_option(metavar="FILE", help="Write every document's cluster here."),
     ] = None,
     csv_safe: shared.CsvSafe = False,
     report: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE.html",
-            help="Write a page about the run here.",
-            rich_help_panel=shared.RESULTS_PANEL,
-        ),
+        shared.results_option(metavar="FILE.html", help="Write a page about the run here."),
     ] = None,
     report_from: shared.ReportFrom = None,
     source: shared.SourceField = None,
@@ -80,56 +64,41 @@ def dedup(
     tmp: shared.Tmp = None,
     resume: Annotated[
         str | None,
-        typer.Option(
-            metavar="DIR",
-            help="Keep the run's state here: killed, it goes on when run again.",
-            rich_help_panel=shared.RUN_PANEL,
+        shared.run_option(
+            metavar="DIR", help="Keep the run's state here: killed, it goes on when run again."
         ),
     ] = None,
     json: shared.Json = False,
     against: Annotated[
         str | None,
-        typer.Option(
+        shared.match_option(
             "--against",
             metavar="INDEX",
             help="Drop what matches a document of an index, made by neardup index.",
-            rich_help_panel=shared.MATCH_PANEL,
         ),
     ] = None,
     update: Annotated[
         bool,
-        typer.Option(
-            "--update",
-            help="With --against: add what is kept to the index.",
-            rich_help_panel=shared.KEEP_PANEL,
-        ),
+        shared.keep_option("--update", help="With --against: add what is kept to the index."),
     ] = False,
     decisions: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE.jsonl",
-            help="Answers of neardup review, taken as given.",
-            rich_help_panel=shared.MATCH_PANEL,
+        shared.match_option(
+            metavar="FILE.jsonl", help="Answers of neardup review, taken as given."
         ),
     ] = None,
     dry_run: Annotated[
         bool,
-        typer.Option(
-            "--dry-run",
-            help="Print the plan and its cost, from a sample.",
-            rich_help_panel=shared.RUN_PANEL,
-        ),
+        shared.run_option("--dry-run", help="Print the plan and its cost, from a sample."),
     ] = False,
     engine: Annotated[
         str,
-        typer.Option(help="local, or spark: the same result.", rich_help_panel=shared.RUN_PANEL),
+        shared.run_option(help="local, or spark: the same result."),
     ] = "local",
     master: Annotated[
         str | None,
-        typer.Option(
-            metavar="URL",
-            help="Of spark: sail, local[2], spark://..., sc://... (default: sail)",
-            rich_help_panel=shared.RUN_PANEL,
+        shared.run_option(
+            metavar="URL", help="Of spark: sail, local[2], spark://..., sc://... (default: sail)"
         ),
     ] = None,
     *,

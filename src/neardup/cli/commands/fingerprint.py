@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from neardup.cli import options as shared
 from neardup.cli.recipe_options import takes_recipe
 from neardup.errors import UsageError
@@ -21,13 +19,7 @@ def fingerprint(
     inputs: shared.Inputs,
     output: Annotated[
         str,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FPS.parquet",
-            help="Fingerprint file.",
-            rich_help_panel=shared.RESULTS_PANEL,
-        ),
+        shared.results_option("--output", "-o", metavar="FPS.parquet", help="Fingerprint file."),
     ],
     text: shared.TextField = "text",
     id_field: shared.IdField = None,

@@ -26,39 +26,29 @@ def pairs(
     ],
     output: Annotated[
         str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="PAIRS",
-            help=".parquet, .csv, .tsv or .jsonl.",
-            rich_help_panel=shared.RESULTS_PANEL,
+        shared.results_option(
+            "--output", "-o", metavar="PAIRS", help=".parquet, .csv, .tsv or .jsonl."
         ),
     ] = None,
     clusters: Annotated[
         str | None,
-        typer.Option(
+        shared.results_option(
             "--clusters",
             metavar="FILE",
             help="Instead of pairs: id, cluster and kept of every row; no pair is stored.",
-            rich_help_panel=shared.RESULTS_PANEL,
         ),
     ] = None,
     policy: Annotated[
         str | None,
-        typer.Option(
-            "--policy",
-            help="Of clusters: greedy (default) or components.",
-            rich_help_panel=shared.KEEP_PANEL,
-        ),
+        shared.keep_option("--policy", help="Of clusters: greedy (default) or components."),
     ] = None,
     against: Annotated[
         list[str] | None,
-        typer.Option(
+        shared.match_option(
             "--against",
             metavar="OLD.parquet",
             help="Pairs of the new FPS.parquet, held in memory, with these, which pass by once; may"
             " be given often.",
-            rich_help_panel=shared.MATCH_PANEL,
         ),
     ] = None,
     distance: shared.Distance = 3,

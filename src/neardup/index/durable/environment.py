@@ -40,12 +40,6 @@ MAP_SIZES: Final = (1 << 42, 1 << 36, 1 << 30, 1 << 26)
 MOST_READERS: Final = 2048
 TRIES: Final = 20
 LITTLE_ROOM: Final = 1 << 16
-DAMAGES: Final = (
-    lmdb.CorruptedError,
-    lmdb.InvalidError,
-    lmdb.NotFoundError,
-    lmdb.PageNotFoundError,
-)
 
 
 class TornReadError(FileError):

@@ -57,10 +57,8 @@ def calibrate(
     ] = 0,
     report: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE.html",
-            help="Write a page with curves and example pairs.",
-            rich_help_panel=shared.RESULTS_PANEL,
+        shared.results_option(
+            metavar="FILE.html", help="Write a page with curves and example pairs."
         ),
     ] = None,
     on_error: shared.OnError = "stop",

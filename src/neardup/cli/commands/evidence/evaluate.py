@@ -58,11 +58,7 @@ def evaluate(
     ] = 0,
     report: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE.html",
-            help="Write a page with curves.",
-            rich_help_panel=shared.RESULTS_PANEL,
-        ),
+        shared.results_option(metavar="FILE.html", help="Write a page with curves."),
     ] = None,
     workers: shared.Workers = None,
     memory: shared.Memory = None,
