@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import naive
 import neardup as nd
 from neardup.index.base import writing as base_writing
 from neardup.index.similar import related as similar_related
@@ -83,6 +84,26 @@ def test_equal_documents_come_by_insertion_and_removed_ones_not() -> None:
     assert index.nearest([1, 2, 7], 4) == [(i, 0.4) for i in (85, 86, 87, 88)]
     assert index.nearest([1, 2, 7], 7)[4:] == [(89, 0.4), (90, 0.2), (91, 0.2)]
     assert index.nearest([1, 2, 7], 0) == index.nearest([5], 3) == []
+
+
+@given(st.integers(0, 2**32), st.integers(1, 6), st.sampled_from(["jaccard", "cosine"]))
+@settings(max_examples=150 if JIT else 10)
+def test_where_the_most_similar_are_removed_the_next_ones_come(
+    seed: int, n: int, measure: str
+) -> None:
+    random = np.random.default_rng(seed)
+    sets = [
+        np.unique((random.pareto(0.8, size) * 3).astype(np.uint64))
+        for size in random.integers(1, 20, 50)
+    ]
+    index, oracle = nd.Index(similarity=1.0, measure=measure), naive.SimilarIndex(measure)
+    index.add(range(len(sets)), sets)
+    gone = random.permutation(len(sets))[: random.integers(1, 40)]
+    index.remove(gone.tolist())
+    for row in np.setdiff1d(np.arange(len(sets)), gone).tolist():
+        oracle.add(row, set(sets[row].tolist()), 0.0)
+    for query in sets[:12]:
+        assert index.nearest(query, n) == oracle.query(set(query.tolist()), 0.0)[:n]
 
 
 @pytest.mark.parametrize("by", ["similarity", "cosine"])

@@ -106,7 +106,7 @@ class RankedSets:
     def best(
         self, sets: Sets, features: Any, ranking: Ranking, n: int, floor: float
     ) -> tuple[Any, Any]:
-        """The n most similar sets, and others.
+        """The n most similar sets, and all that are as similar as the last of them.
 
         Args:
             sets: Of the segment, by size.
@@ -116,8 +116,8 @@ class RankedSets:
             floor: Less similar ones may be left out.
 
         Returns:
-            Sets, int64, and similarities, float64, above 0, in no order: no other set is more
-            similar than the n-th of these, or as similar.
+            Sets, int64, and similarities, float64, above 0, in no order: every other set is less
+            similar than each of these. Who leaves some out, for they are removed, relies on it.
         """
         from neardup.kernels.index.related import Compared
         from neardup.kernels.similarity.measures import CONTAINMENT

@@ -343,7 +343,7 @@ def rank_sets(
         scratch: Met, for these sets.
 
     Returns:
-        sets, int64; similarities, float64, in no order.
+        sets, int64; similarities, float64, in no order: all that are as similar as the least.
     """
     sums, met, size = scratch.sums, scratch.sets, asked.features.size
     order, costs = np.empty(size, np.int64), np.empty(size, np.float64)
@@ -397,4 +397,6 @@ def rank_sets(
         found += 1
     for i in range(used):
         sums[np.int64(met[i])] = np.float32(0)
-    return numbers[:found], scores[:found]
+    # Before the limit rose, sets were kept that now stand among others that were not.
+    wanted = scores[:found] >= limit
+    return numbers[:found][wanted], scores[:found][wanted]
