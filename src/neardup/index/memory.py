@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from abc import ABCMeta
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from neardup.errors import DataError, FileError
-from neardup.fingerprinting.recipe import Recipe
+from neardup.errors import DataError
 from neardup.index.base.payloads import Beside, beside_in, column_of
 from neardup.index.clock import Clock
 from neardup.index.ids import IdColumn
 from neardup.index.segments import Segment
-from neardup.index.settings import DEFAULT_DISTANCE, Settings, bits_of, check_kind, check_recipe
+from neardup.index.settings import (
+    DEFAULT_DISTANCE,
+    Settings,
+    bits_of,
+    check_kind,
+    check_recipe,
+    recipe_of,
+)
 from neardup.index.snapshot import Snapshot
 from neardup.index.writing import BaseIndex
 from neardup.runtime.arrays import frozen
 
 if TYPE_CHECKING:
     import os
+
+    from neardup.fingerprinting.recipe import Recipe
 
 __all__ = ["Index"]
 
@@ -116,10 +123,9 @@ class Index(BaseIndex, metaclass=ABCMeta):
         Raises:
             FileError: If it cannot be written.
         """
-        from neardup.index.segment_files import write_segment
+        from neardup.index.segment_files import file_to_save, write_segment
 
-        if Path(path).is_dir():
-            raise FileError(f"cannot write {path}: it is a folder; name a file in it")
+        target = file_to_save(path)
         held, beside = self._moment()
         whole = held.whole()
         kept = beside.of(whole.numbers.tolist())
@@ -127,7 +133,7 @@ class Index(BaseIndex, metaclass=ABCMeta):
         extra = {"index": self._settings.described(), "next": held.next}
         extra["clock"] = [numbers.tolist(), times.tolist()]
         more = column_of(kept) if kept else {}
-        write_segment(Path(path), whole, self._settings, extra, more)
+        write_segment(target, whole, self._settings, extra, more)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], recipe: Recipe | None = None) -> Self:
@@ -156,12 +162,9 @@ class Index(BaseIndex, metaclass=ABCMeta):
             >>> Index.load(file).query(0b1010)
             [('a', 1)]
         """
-        from neardup.index.segment_files import SegmentFile, StoredSegment, damaged
+        from neardup.index.segment_files import StoredSegment, saved_file
 
-        try:
-            file = SegmentFile(Path(path))
-        except FileNotFoundError:
-            raise FileError(f"cannot read {path}: there is no such file") from None
+        file = saved_file(path)
         if "similar" in file.header:
             from neardup.index.similar.memory import SimilarIndex
 
@@ -170,12 +173,10 @@ class Index(BaseIndex, metaclass=ABCMeta):
             return similar  # type: ignore[no-any-return]
         if "index" not in file.header:
             raise DataError(f"{path} is a part of a durable index: open its folder instead")
-        broken = file.broken_arrays()
-        if broken:
-            raise damaged(file.path, f"in {', '.join(broken)}")
+        file.verify()
         made = file.header["index"]
         check_recipe(str(path), made, recipe)
-        known = recipe or (Recipe.from_json(made["recipe"]) if made["recipe"] else None)
+        known = recipe_of(made, recipe)
         settings = Settings(made["distance"], made["bits"], known, made["plan"], None)
         segments = (StoredSegment(file),) if file.header["rows"] else ()
         clock = Clock(*file.header["clock"])

@@ -13,6 +13,7 @@ import mmap
 import os
 import struct
 import zlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -34,7 +35,6 @@ from neardup.runtime.threads import in_threads, stop_if_abandoned, worker_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
     from neardup.hamming.search.searchers import First, Neighbours, Searcher
     from neardup.index.settings import Settings
@@ -44,6 +44,8 @@ __all__ = [
     "SegmentFile",
     "StoredSegment",
     "damaged",
+    "file_to_save",
+    "saved_file",
     "write_arrays",
     "write_segment",
 ]
@@ -224,6 +226,26 @@ class SegmentFile:
         broken = self.broken_arrays(names)
         if broken:
             raise damaged(self.path, f"in {', '.join(broken)}")
+
+
+def saved_file(path: str | os.PathLike[str]) -> SegmentFile:
+    """The file of an index that was saved.
+
+    Raises:
+        FileError: If it cannot be read.
+        DataError: If it is something else.
+    """
+    try:
+        return SegmentFile(Path(path))
+    except FileNotFoundError:
+        raise FileError(f"cannot read {path}: there is no such file") from None
+
+
+def file_to_save(path: str | os.PathLike[str]) -> Path:
+    """Where an index is to be saved; FileError if that is a folder."""
+    if Path(path).is_dir():
+        raise FileError(f"cannot write {path}: it is a folder; name a file in it")
+    return Path(path)
 
 
 class _StoredIds(IdColumn):

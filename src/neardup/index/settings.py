@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from neardup.errors import RecipeError, UsageError
+from neardup.fingerprinting.recipe import Recipe
 from neardup.fingerprinting.values import check_distance
 from neardup.hamming.plans.checks import check_search_plan
 from neardup.runtime.memory import free_memory
 
-if TYPE_CHECKING:
-    from neardup.fingerprinting.recipe import Recipe
-
-__all__ = ["DEFAULT_DISTANCE", "Settings", "bits_of", "check_kind", "check_recipe"]
+__all__ = ["DEFAULT_DISTANCE", "Settings", "bits_of", "check_kind", "check_recipe", "recipe_of"]
 
 DEFAULT_DISTANCE: Final = 3
 
@@ -112,3 +110,8 @@ def check_recipe(path: str, made: dict[str, Any], recipe: Recipe | None) -> None
             f"the recipe is {recipe.digest}, but the index in {path} was made {there}:"
             " documents of two recipes cannot be compared; leave it out, or make another index"
         )
+
+
+def recipe_of(made: dict[str, Any], recipe: Recipe | None) -> Recipe | None:
+    """The recipe that is asked for, which `check_recipe` has seen, or that of the stored index."""
+    return recipe or (Recipe.from_json(made["recipe"]) if made["recipe"] else None)

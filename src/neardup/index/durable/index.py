@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from neardup.errors import FileError
-from neardup.fingerprinting.recipe import Recipe
 from neardup.index.durable.base import DurableBase
 from neardup.index.durable.checks import verify_folder
 from neardup.index.durable.contents import Contents
@@ -16,7 +15,7 @@ from neardup.index.durable.settings import check_settings, new_settings
 from neardup.index.durable.similar.index import DurableSimilarIndex, new_similar_settings
 from neardup.index.durable.store import Store
 from neardup.index.durable.view import DurableView, read_contents
-from neardup.index.settings import Settings
+from neardup.index.settings import Settings, recipe_of
 from neardup.index.snapshot import Snapshot
 from neardup.index.writing import BaseIndex
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
+    from neardup.fingerprinting.recipe import Recipe
     from neardup.index.base.types import Documents, Id, Ids
     from neardup.index.queries import IndexView
 
@@ -41,7 +41,7 @@ class DurableIndex(DurableBase, BaseIndex, metaclass=ABCMeta):
     def __init__(self, store: Store, distance: int | None, recipe: Recipe | None) -> None:
         """Read the folder; use `DurableIndex.open`."""
         made = store.settings
-        known = recipe or (Recipe.from_json(made["recipe"]) if made["recipe"] else None)
+        known = recipe_of(made, recipe)
         settings = Settings(made["distance"], made["bits"], known, made["plan"], None)
         self._contents = Contents(made["store"], known)
         BaseIndex.__init__(self, Snapshot.empty(settings), distance)

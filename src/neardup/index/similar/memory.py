@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
 
-from neardup.errors import DataError, FileError
-from neardup.fingerprinting.recipe import Recipe
+from neardup.errors import DataError
 from neardup.index.base.payloads import Beside, beside_in, column_of
 from neardup.index.clock import Clock
 from neardup.index.ids import ID_KINDS, IdColumn
-from neardup.index.settings import check_recipe
+from neardup.index.settings import check_recipe, recipe_of
 from neardup.index.similar.segment import Rows, Segment, merged
 from neardup.index.similar.sets import Sets
 from neardup.index.similar.settings import SimilarSettings
@@ -23,6 +21,8 @@ from neardup.index.similar.writing import SimilarWriting
 
 if TYPE_CHECKING:
     import os
+
+    from neardup.fingerprinting.recipe import Recipe
 
 __all__ = ["SimilarIndex"]
 
@@ -42,6 +42,7 @@ class SimilarIndex(SimilarWriting):
         UsageError: For a similarity or measure that cannot be.
 
     Example:
+        >>> from neardup import Recipe
         >>> index = SimilarIndex(0.5, recipe=Recipe(ngram=1))
         >>> index.add(["a", "b"], ["one two three four", "five six seven"])
         2
@@ -76,10 +77,10 @@ class SimilarIndex(SimilarWriting):
         Raises:
             FileError: If it cannot be written.
         """
+        from neardup.index.segment_files import file_to_save
         from neardup.index.similar.files import write_similar
 
-        if Path(path).is_dir():
-            raise FileError(f"cannot write {path}: it is a folder; name a file in it")
+        target = file_to_save(path)
         held, beside = self._moment()
         rows, end = held.living_parts(), held.next
         clock = held.clock.coarse(int(rows[0].numbers[0]) if rows else end, end)
@@ -88,7 +89,7 @@ class SimilarIndex(SimilarWriting):
         extra: dict[str, Any] = {"similar": self._settings.described(), "next": end}
         extra["clock"] = [numbers.tolist(), times.tolist()]
         kept = beside.of(segment.numbers.tolist())
-        write_similar(Path(path), segment, extra, column_of(kept) if kept else {})
+        write_similar(target, segment, extra, column_of(kept) if kept else {})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], recipe: Recipe | None = None) -> Self:
@@ -106,23 +107,18 @@ class SimilarIndex(SimilarWriting):
             DataError: If it is damaged, of a newer version or something else.
             RecipeError: If the index was made with another recipe.
         """
-        from neardup.index.segment_files import SegmentFile, damaged
+        from neardup.index.segment_files import saved_file
         from neardup.index.similar.files import StoredSimilarSegment
 
-        try:
-            file = SegmentFile(Path(path))
-        except FileNotFoundError:
-            raise FileError(f"cannot read {path}: there is no such file") from None
+        file = saved_file(path)
         if "similar" not in file.header:
             raise DataError(
                 f"{path} is no index by similarity: use neardup.Index.load, which reads every kind"
             )
-        broken = file.broken_arrays()
-        if broken:
-            raise damaged(file.path, f"in {', '.join(broken)}")
+        file.verify()
         made = file.header["similar"]
         check_recipe(str(path), made, recipe)
-        known = recipe or (Recipe.from_json(made["recipe"]) if made["recipe"] else None)
+        known = recipe_of(made, recipe)
         index = cls(made["similarity"], made["measure"], known)
         segments = (StoredSimilarSegment(file),) if file.header["rows"] else ()
         clock = Clock(*file.header["clock"])

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from neardup.errors import UsageError
-from neardup.fingerprinting.recipe import Recipe
 from neardup.index.durable.base import DurableBase
 from neardup.index.durable.store import FORMAT
 from neardup.index.durable.view import Committed
-from neardup.index.settings import check_kind, check_recipe
+from neardup.index.settings import check_kind, check_recipe, recipe_of
 from neardup.index.similar.queries import SimilarView
 from neardup.index.similar.settings import SimilarSettings
 from neardup.index.similar.writing import SimilarWriting
@@ -18,6 +17,7 @@ from neardup.runtime.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from neardup.fingerprinting.recipe import Recipe
     from neardup.index.durable.store import Reading, Store
     from neardup.index.similar.snapshot import SimilarSnapshot
 
@@ -50,7 +50,7 @@ class DurableSimilarIndex(DurableBase, SimilarWriting):
     ) -> None:
         """Read the folder; use `DurableIndex.open`."""
         made = store.settings
-        known = recipe or (Recipe.from_json(made["recipe"]) if made["recipe"] else None)
+        known = recipe_of(made, recipe)
         settings = SimilarSettings(made["similarity"], made["measure"], known)
         SimilarWriting.__init__(self, settings, similarity)
         self._begin(store)
