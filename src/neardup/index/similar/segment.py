@@ -17,13 +17,12 @@ from neardup.index.ids import IdColumn
 from neardup.index.similar.related import RankedSets
 from neardup.index.similar.sets import Sets, joined_sets
 from neardup.runtime.arrays import frozen
-from neardup.runtime.threads import in_threads, stop_if_abandoned
+from neardup.runtime.threads import stop_if_abandoned
 
 if TYPE_CHECKING:
     from neardup.index.similar.related import Ranking
     from neardup.index.similar.settings import SimilarSettings
     from neardup.kernels.index.sets import Order
-    from neardup.kernels.similarity.arguments import Condition
     from neardup.runtime.types import Flags
 
 __all__ = ["FoundRows", "Rows", "Segment", "arranged", "build", "due", "merged", "no_order"]
@@ -37,9 +36,6 @@ HEAVY: Final = 8
 LEAST_CELL_BITS, MOST_CELL_BITS = 10, 28
 ENTRIES_A_BUCKET: Final = 4
 MOST_ENTRIES: Final = 1 << 32
-RANGES_A_THREAD: Final = 4
-LIMITED_QUERIES: Final = 64
-"""Queries of which all that was found is held before a limit is applied to it."""
 _NONE: Final = np.empty(0, np.int64)
 
 
@@ -95,20 +91,14 @@ class Segment(MarkedRows):
 
     def __init__(self, arrays: dict[str, Any], ids: IdColumn, dead: Flags | None = None) -> None:
         """Take the arrays."""
-        from neardup.kernels.index.sets import Order, Postings
-        from neardup.kernels.index.similar import StoredSets
+        from neardup.kernels.index.sets import Order
+        from neardup.kernels.index.similar import stored_sets
 
         super().__init__(ids, arrays["numbers"], dead)
         self.arrays = {name: frozen(array) for name, array in arrays.items()}
         self.order = Order(self.arrays["order_keys"], self.arrays["order_ranks"])
-        parts = [
-            Postings(self.arrays[starts], self.arrays[entries], _bits(self.arrays[starts]))
-            for starts, entries in (("starts", "entries"), ("rest_starts", "rest_entries"))
-        ]
-        features, offsets, sizes, firsts = (
-            self.arrays[name] for name in ("features", "offsets", "sizes", "firsts")
-        )
-        self.stored = StoredSets(features, offsets, sizes, firsts, self.order, *parts)
+        self.places = stored_sets(self.arrays)
+        """Where the arrays are that are searched, as `search_sets` takes it."""
         self._ranked = RankedSets()
 
     def stats(self, settings: SimilarSettings) -> dict[str, Any]:
@@ -126,40 +116,6 @@ class Segment(MarkedRows):
     def contents(self, rows: Any) -> Sets:
         """The features of some rows (int64)."""
         return self.sets.take(self.arrays["set_of"][rows].astype(np.int64))
-
-    def search(
-        self,
-        queries: Sets,
-        condition: Condition,
-        workers: int,
-        most: int | None,
-        *,
-        by_age: bool = False,
-    ) -> FoundRows:
-        """The living rows that are similar enough to queries: see SimilarSnapshot.table."""
-        from neardup.kernels.index.similar import search_sets
-
-        def ask(first: int, last: int) -> FoundRows:
-            found = search_sets(*queries, first, last, self.stored, condition)
-            rows = self.rows(found, most)
-            return rows if most is None else rows.first(most, self.numbers, by_age=by_age)
-
-        count, ranges = queries.size, RANGES_A_THREAD * workers if workers > 1 else 1
-        if most is not None:
-            ranges = max(ranges, -(-count // LIMITED_QUERIES))
-        if ranges == 1 or count < 2:
-            return ask(0, count)
-        edges = np.unique(np.linspace(0, count, ranges + 1).astype(int)).tolist()
-        found: list[Any] = [None] * (len(edges) - 1)
-
-        def run(_: int, part: int) -> None:
-            found[part] = ask(edges[part], edges[part + 1])
-
-        in_threads(workers, run, range(len(found)))
-        queried, rows, scores, cuts = zip(*found, strict=True)
-        return FoundRows(
-            np.concatenate(queried), np.concatenate(rows), np.concatenate(scores), sum(cuts)
-        )
 
     def nearest(self, features: Any, ranking: Ranking, n: int, floor: float) -> FoundRows:
         """The n most similar living rows, and others; those below `floor` may be missing."""
@@ -353,7 +309,3 @@ def _postings(sets: Sets, order: Order, settings: SimilarSettings) -> dict[str, 
         "starts": starts[:-1], "entries": entries,
         "rest_starts": rest_starts[:-1], "rest_entries": rest_entries,
     }  # fmt: skip
-
-
-def _bits(starts: Any) -> Any:
-    return np.uint64((len(starts) - 1).bit_length() - 1)

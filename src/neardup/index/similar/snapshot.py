@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from neardup.index.base.held import Held
 from neardup.index.ids import ID_KINDS, IdColumn
+from neardup.index.similar.searching import search
 from neardup.index.similar.segment import Rows, Segment, arranged, build, due, merged, no_order
 from neardup.index.similar.sets import Sets, joined_sets
 from neardup.index.similar.tail import Tail, TailFeatures
@@ -152,10 +153,10 @@ class SimilarSnapshot(Held):
     ) -> Iterator[tuple[FoundRows, Any, Any]]:
         """For each part what was found in it, the numbers of these rows, and the part's ids."""
         condition = self.settings.condition(similarity)
-        for segment in self.segments:
-            rows = segment.search(queries, condition, workers, most, by_age=by_age)
-            if len(rows.rows) or rows.cut:
-                yield rows, segment.numbers[rows.rows], segment.ids
+        for segment, rows in search(
+            self.segments, queries, condition, workers, most, by_age=by_age
+        ):
+            yield rows, segment.numbers[rows.rows], segment.ids
         tail = self.tail
         if len(tail):
             rows = tail.search(queries, similarity)

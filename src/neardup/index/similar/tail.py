@@ -37,7 +37,7 @@ class TailFeatures(TailRows):
 
     def __init__(self, order: Order, settings: SimilarSettings) -> None:
         """No row."""
-        from neardup.kernels.index.similar import TailSets
+        from neardup.kernels.index.tail import TailSets, tail_sets
 
         super().__init__(TAIL_ROWS)
         self._order, self.settings = order, settings
@@ -49,16 +49,18 @@ class TailFeatures(TailRows):
             np.empty(FIRST_FEATURES, np.uint64), np.zeros(TAIL_ROWS + 1, np.int64),
             np.zeros(1 << HEAD_BITS, np.int32), *_entries(FIRST_FEATURES), order,
         )  # fmt: skip
+        self._places = tail_sets(self._sets)
+        """Where these arrays are."""
 
     def put(self, row: int, content: Any) -> None:
         """See TailRows.put."""
-        from neardup.kernels.index.similar import append_set
+        from neardup.kernels.index.tail import append_set
 
         with self._lock:
             self._make_room(int(self._sets.offsets[row]), len(content))
             condition = self.settings.condition()
             self._entries = int(
-                append_set(frozen(content), self._sets, row, self._entries, condition)
+                append_set(frozen(content), self._places, row, self._entries, condition)
             )
 
     def content(self, row: int) -> Any:
@@ -88,16 +90,18 @@ class TailFeatures(TailRows):
 
     def search(self, queries: Sets, count: int, similarity: float) -> tuple[Any, Any, Any]:
         """Queries, rows among the first `count`, and similarities; removed rows are among them."""
-        from neardup.kernels.index.similar import search_tail
+        from neardup.kernels.index.tail import search_tail
 
         condition = self.settings.condition(similarity)
         with self._lock:
             return search_tail(  # type: ignore[no-any-return]
-                *queries, 0, queries.size, self._sets, count, condition
+                *queries, 0, queries.size, self._places, count, condition
             )
 
     def _make_room(self, used: int, more: int) -> None:
         """Room for a row of so many features: in other arrays, readers may have these."""
+        from neardup.kernels.index.tail import tail_sets
+
         held = self._sets
         if used + more > len(held.features):
             features = np.empty(2 * (used + more), np.uint64)
@@ -111,7 +115,8 @@ class TailFeatures(TailRows):
                 new[: self._entries] = old[: self._entries]
             links, keys, rows, places = larger
             held = held._replace(links=links, keys=keys, rows=rows, places=places)
-        self._sets = held
+        if held is not self._sets:
+            self._sets, self._places = held, tail_sets(held)
 
 
 class Tail(BaseTail[TailFeatures]):

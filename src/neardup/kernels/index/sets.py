@@ -193,6 +193,43 @@ def rank_of(feature: Any, order: Any) -> int:
     return np.int64(order.ranks[slot]) if order.keys[slot] == key else np.int64(0)
 
 
+@inner
+def _count_cells(features: Any, cells: Any, shift: Any) -> None:
+    for i in range(features.size):
+        cell = np.int64((features[i] * SPREAD) >> shift)
+        if cells[cell] < 255:
+            cells[cell] += np.uint8(1)
+
+
+@inner
+def _count_keys(
+    features: Any, cells: Any, shift: Any, least: int, keys: Any, counts: Any, progress: Any
+) -> bool:
+    """Go on from feature progress[0]; False where the table of progress[1] keys is full."""
+    at, used = progress[0], progress[1]
+    while at < features.size:
+        if cells[np.int64((features[at] * SPREAD) >> shift)] >= least:
+            key = _key(features[at])
+            slot = _slot(keys, key)
+            if not keys[slot]:
+                if 2 * used > keys.size:
+                    break
+                keys[slot] = key
+                used += 1
+            counts[slot] += 1
+        at += 1
+    progress[0], progress[1] = at, used
+    return at == features.size
+
+
+@inner
+def _refill(keys: Any, counts: Any, larger: Any, larger_counts: Any) -> None:
+    for at in range(keys.size):
+        if keys[at]:
+            to = _slot(larger, keys[at])
+            larger[to], larger_counts[to] = keys[at], counts[at]
+
+
 @kernel
 def count_heavy(features: Any, cells: Any, shift: Any, least: int) -> Any:
     """Count the features that many sets have; O(features).
@@ -206,28 +243,16 @@ def count_heavy(features: Any, cells: Any, shift: Any, least: int) -> Any:
     Returns:
         keys, uint64, an open table; counts, int64.
     """
-    for i in range(features.size):
-        cell = np.int64((features[i] * SPREAD) >> shift)
-        if cells[cell] < 255:
-            cells[cell] += np.uint8(1)
-    keys, counts, used = np.zeros(1 << 10, np.uint64), np.zeros(1 << 10, np.int64), 0
-    for i in range(features.size):
-        if cells[np.int64((features[i] * SPREAD) >> shift)] >= least:
-            key = _key(features[i])
-            slot = _slot(keys, key)
-            if not keys[slot]:
-                if 2 * used > keys.size:
-                    more, theirs = np.zeros(2 * keys.size, np.uint64), counts
-                    counts = np.zeros(more.size, np.int64)
-                    for at in range(keys.size):
-                        if keys[at]:
-                            to = _slot(more, keys[at])
-                            more[to], counts[to] = keys[at], theirs[at]
-                    keys = more
-                    slot = _slot(keys, key)
-                keys[slot] = key
-                used += 1
-            counts[slot] += 1
+    _count_cells(features, cells, shift)
+    keys, counts = np.zeros(1 << 10, np.uint64), np.zeros(1 << 10, np.int64)
+    progress = np.zeros(2, np.int64)
+    while not _count_keys(features, cells, shift, least, keys, counts, progress):
+        larger, larger_counts = (
+            np.zeros(2 * keys.size, np.uint64),
+            np.zeros(2 * keys.size, np.int64),
+        )
+        _refill(keys, counts, larger, larger_counts)
+        keys, counts = larger, larger_counts
     return keys, counts
 
 

@@ -1,0 +1,92 @@
+"""Searching the segments of an index by similarity, all in one call of the kernel."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from neardup.index.similar.segment import FoundRows
+from neardup.runtime.threads import in_threads
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from neardup.index.similar.segment import Segment
+    from neardup.index.similar.sets import Sets
+    from neardup.kernels.similarity.arguments import Condition
+
+__all__ = ["search"]
+
+RANGES_A_THREAD: Final = 4
+LIMITED_QUERIES: Final = 64
+"""Queries of which all that was found is held before a limit is applied to it."""
+
+
+def search(
+    segments: Sequence[Segment], queries: Sets, condition: Condition, workers: int,
+    most: int | None, *, by_age: bool = False,
+) -> list[tuple[Segment, FoundRows]]:  # fmt: skip
+    """Find the living rows of segments that are similar enough: see SimilarSnapshot.table.
+
+    Returns:
+        Those segments in which there are some, in their order, and what was found.
+    """
+    count, ranges = queries.size, RANGES_A_THREAD * workers if workers > 1 else 1
+    if most is not None:
+        ranges = max(ranges, -(-count // LIMITED_QUERIES))
+    if not segments or not count:
+        return []
+    parts = np.concatenate([segment.places for segment in segments])
+    parts.shape = len(segments), -1
+
+    def ask(first: int, last: int) -> list[tuple[int, FoundRows]]:
+        return _found(segments, parts, queries, (first, last), condition, most, by_age=by_age)
+
+    if ranges == 1 or count == 1:
+        return [(segments[at], rows) for at, rows in ask(0, count)]
+    edges = np.unique(np.linspace(0, count, ranges + 1).astype(int)).tolist()
+    found: list[list[tuple[int, FoundRows]]] = [[]] * (len(edges) - 1)
+
+    def run(_: int, part: int) -> None:
+        found[part] = ask(edges[part], edges[part + 1])
+
+    in_threads(workers, run, range(len(found)))
+    by_segment: dict[int, list[FoundRows]] = {}
+    for at, rows in itertools.chain(*found):
+        by_segment.setdefault(at, []).append(rows)
+    return [(segments[at], _joined(by_segment[at])) for at in sorted(by_segment)]
+
+
+def _found(
+    segments: Sequence[Segment], parts: Any, queries: Sets, asked: tuple[int, int],
+    condition: Condition, most: int | None, *, by_age: bool,
+) -> list[tuple[int, FoundRows]]:  # fmt: skip
+    """What some of the queries find, by the place of the segment."""
+    from neardup.kernels.index.similar import search_sets
+
+    places, queried, numbers, scores = search_sets(*queries, *asked, parts, condition)
+    if not len(places):
+        return []
+    edges = np.searchsorted(places, np.arange(len(segments) + 1)).tolist()
+    found = []
+    for at in range(len(segments)):
+        begin, end = edges[at], edges[at + 1]
+        if begin < end:
+            those = queried[begin:end], numbers[begin:end], scores[begin:end]
+            rows = segments[at].rows(those, most)
+            if most is not None:
+                rows = rows.first(most, segments[at].numbers, by_age=by_age)
+            if len(rows.rows) or rows.cut:
+                found.append((at, rows))
+    return found
+
+
+def _joined(parts: list[FoundRows]) -> FoundRows:
+    if len(parts) == 1:
+        return parts[0]
+    queried, rows, scores, cuts = zip(*parts, strict=True)
+    return FoundRows(
+        np.concatenate(queried), np.concatenate(rows), np.concatenate(scores), sum(cuts)
+    )

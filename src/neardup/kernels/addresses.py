@@ -1,0 +1,88 @@
+"""Arrays by where they are: those of many segments in one argument, which costs one unboxing.
+
+Whoever passes an address keeps the array until the kernel returns.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+from numba.np.arrayobj import populate_array
+
+from neardup.kernels.bits import compiled_as
+
+
+def _array(kind: Any) -> Any:
+    @intrinsic
+    def array(typingctx: Any, address: Any, size: Any) -> Any:
+        made = types.Array(kind, 1, "C")
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            whole = context.make_array(made)(context, builder)
+            element = context.get_data_type(kind)
+            step = ir.Constant(ir.IntType(64), kind.bitwidth // 8)
+            fill: Any = populate_array
+            fill(
+                whole, data=builder.inttoptr(args[0], element.as_pointer()), shape=[args[1]],
+                strides=[step], itemsize=step, meminfo=None,
+            )  # fmt: skip
+            return whole._getvalue()  # noqa: SLF001 - as Numba's own carray does
+
+        return made(types.int64, types.int64), codegen
+
+    return array
+
+
+_int32s, _uint32s, _int64s, _uint64s = (
+    _array(kind) for kind in (types.int32, types.uint32, types.int64, types.uint64)
+)
+
+
+def _plain(address: int, size: int, kind: Any) -> Any:
+    held = (ctypes.c_char * (int(size) * np.dtype(kind).itemsize)).from_address(int(address))
+    return np.ndarray((int(size),), kind, held)
+
+
+@compiled_as(_int32s)
+def int32s(address: int, size: int) -> Any:
+    """The int32 array of this size at an address."""
+    return _plain(address, size, np.int32)
+
+
+@compiled_as(_uint32s)
+def uint32s(address: int, size: int) -> Any:
+    """The uint32 array of this size at an address."""
+    return _plain(address, size, np.uint32)
+
+
+@compiled_as(_int64s)
+def int64s(address: int, size: int) -> Any:
+    """The int64 array of this size at an address."""
+    return _plain(address, size, np.int64)
+
+
+@compiled_as(_uint64s)
+def uint64s(address: int, size: int) -> Any:
+    """The uint64 array of this size at an address."""
+    return _plain(address, size, np.uint64)
+
+
+def addresses_of(arrays: list[tuple[Any, Any]]) -> Any:
+    """Where arrays are, one after the other: int64, address and size of each.
+
+    Args:
+        arrays: Each, and the type that a kernel takes it for.
+
+    Raises:
+        TypeError: If one has another type, or is not contiguous.
+    """
+    for array, kind in arrays:
+        if array.dtype != kind or not array.flags.c_contiguous:
+            raise TypeError(f"{array.dtype} of strides {array.strides} is no {kind} array")
+    places = [(array.__array_interface__["data"][0], array.size) for array, _ in arrays]
+    return np.array(places, np.int64).reshape(-1)

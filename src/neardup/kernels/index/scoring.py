@@ -1,0 +1,189 @@
+"""Comparing a query with a stored set that shares a feature with it, and keeping what is found."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from neardup.kernels.index.sets import LOW, SPREAD, enlarged, prefix_of
+from neardup.kernels.jit import inner, making
+from neardup.kernels.similarity.measures import CONTAINMENT, needed_overlap, score
+
+MUCH_LARGER: Final = 24
+FIRST_SEEN: Final = 1 << 9
+FIRST_FOUND: Final = 64
+
+
+class Queries(NamedTuple):
+    """Sets that are asked for: of uint64 `features` and int64 `offsets`, those first..last-1."""
+
+    features: Any
+    offsets: Any
+    first: int
+    last: int
+
+
+class Query(NamedTuple):
+    """One of them: features[begin:begin + size], ascending."""
+
+    features: Any
+    begin: int
+    size: int
+
+
+class Scratch(NamedTuple):
+    """Room for what is looked up of a query: int64 `chosen`, uint64 `heavy` and `spreads`."""
+
+    chosen: Any
+    heavy: Any
+    spreads: Any
+
+
+class Found(NamedTuple):
+    """Room for what is found: int64 `parts`, `queries` and `numbers`, and float64 `scores`."""
+
+    parts: Any
+    queries: Any
+    numbers: Any
+    scores: Any
+
+
+@making
+def new_scratch(queries: Any) -> Any:
+    """Room for the longest one."""
+    longest = 0
+    for q in range(queries.first, queries.last):
+        longest = max(longest, queries.offsets[q + 1] - queries.offsets[q])
+    return Scratch(
+        np.empty(longest, np.int64), np.empty(longest, np.uint64), np.empty(longest, np.uint64)
+    )
+
+
+@inner
+def query_of(queries: Any, q: int) -> Any:
+    """One of several."""
+    begin = queries.offsets[q]
+    return Query(queries.features, begin, queries.offsets[q + 1] - begin)
+
+
+@making
+def new_found() -> Any:
+    """No hit yet."""
+    return Found(
+        np.empty(FIRST_FOUND, np.int64), np.empty(FIRST_FOUND, np.int64),
+        np.empty(FIRST_FOUND, np.int64), np.empty(FIRST_FOUND, np.float64),
+    )  # fmt: skip
+
+
+@making
+def larger_found(found: Any) -> Any:
+    """The same with twice the room."""
+    return Found(
+        enlarged(found.parts), enlarged(found.queries), enlarged(found.numbers),
+        enlarged(found.scores),
+    )  # fmt: skip
+
+
+@making
+def larger_seen(seen: Any, stamp: Any) -> Any:
+    """A table of twice the size, of the same sets with this stamp."""
+    larger = np.zeros(2 * seen.size, np.uint64)
+    for i in range(seen.size):
+        if seen[i] >> np.uint64(32) == stamp >> np.uint64(32):
+            larger[slot_of(larger, stamp, np.int64(seen[i] & LOW))] = seen[i]
+    return larger
+
+
+@inner
+def slot_of(seen: Any, stamp: Any, number: int) -> int:
+    """Where a set is, or would be put, among those of the query with this stamp."""
+    mask, value = np.uint64(seen.size - 1), stamp | np.uint64(number)
+    slot = np.int64((value * SPREAD) >> np.uint64(32) & mask)
+    while seen[slot] != value and seen[slot] >> np.uint64(32) == stamp >> np.uint64(32):
+        slot = np.int64(np.uint64(slot + 1) & mask)
+    return slot
+
+
+@inner
+def asked_of(size: int, condition: Any) -> int:
+    """How many features of a query are looked up among prefixes."""
+    return size if condition.measure == CONTAINMENT else prefix_of(size, condition)
+
+
+@inner
+def reached(query: Any, k: int, sets: Any, number: int, place: int, condition: Any) -> float:
+    """How similar a set is whose first shared feature may be the query's k-th, its place-th.
+
+    Args:
+        query: Query.
+        k: In the order, from 0.
+        sets: What has uint64 `features`, each set's ascending, and int64 `offsets`.
+        number: Of the set.
+        place: In the order, or less.
+        condition: Condition: the measure, and the least similarity that is asked for.
+
+    Returns:
+        -1.0 if too few features come after these, so that another may be the first shared one;
+        else the similarity, or less where that is below the condition's.
+    """
+    size, there = query.size, sets.offsets[number]
+    other = sets.offsets[number + 1] - there
+    needed = max(np.int64(1), needed_overlap(size, other, condition))
+    if min(size - k, other - place) < needed:
+        return -1.0
+    end = query.begin + size
+    count = _shared(query.features, query.begin, end, sets.features, there, there + other, needed)
+    return score(count, size, other, condition.measure) if count > 0 else 0.0
+
+
+@inner
+def _shared(a: Any, i: int, i_end: int, b: Any, j: int, j_end: int, needed: int) -> int:
+    """Features that two ascending sets share, or -1 once `needed` is out of reach."""
+    if j_end - j > MUCH_LARGER * (i_end - i) or i_end - i > MUCH_LARGER * (j_end - j):
+        return _shared_apart(a, i, i_end, b, j, j_end)
+    count, spare, other_spare = 0, i_end - i - needed, j_end - j - needed
+    while i < i_end and j < j_end:
+        x, y = a[i], b[j]
+        if x == y:
+            count += 1
+            i += 1
+            j += 1
+        elif x < y:
+            i += 1
+            spare -= 1
+            if spare < 0:
+                return -1
+        else:
+            j += 1
+            other_spare -= 1
+            if other_spare < 0:
+                return -1
+    return count
+
+
+@inner
+def _shared_apart(a: Any, i: int, i_end: int, b: Any, j: int, j_end: int) -> int:
+    """As `_shared`, by bisection, where one set is much larger."""
+    count = 0
+    if i_end - i > j_end - j:
+        for at in range(j, j_end):
+            i = first_from(a, i, i_end, b[at])
+            count += np.int64(i < i_end and a[i] == b[at])
+        return count
+    for at in range(i, i_end):
+        j = first_from(b, j, j_end, a[at])
+        count += np.int64(j < j_end and b[j] == a[at])
+    return count
+
+
+@inner
+def first_from(values: Any, low: int, high: int, value: Any) -> int:
+    """The first place from `low` to `high` whose value is not less; ascending values."""
+    while low < high:
+        middle = (low + high) >> 1
+        if values[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
