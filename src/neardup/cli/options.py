@@ -58,6 +58,9 @@ def _meant(text: str) -> float:
         return 0.0
 
 
+seed_option: Final = partial(typer.Option, "--seed", parser=whole(0), metavar="N")
+"""Its help says of what."""
+
 Inputs = Annotated[
     list[str],
     typer.Argument(
@@ -97,6 +100,12 @@ Similarity = Annotated[
         parser=number_to_one,
         metavar="S",
         help="Least similarity of a match. (default: 0.8)",
+    ),
+]
+Lowest = Annotated[
+    float,
+    typer.Option(
+        "--lowest", parser=number_to_one, metavar="S", help="Least similarity that is searched."
     ),
 ]
 Verify = Annotated[

@@ -36,42 +36,46 @@ class IndexStats:
     def __str__(self) -> str:
         """Lines for people."""
         held = self.held
-        if "similarity" in held:
-            return "\n".join(_similar_lines(held))
+        by_distance = "similarity" not in held
         lines = [
             f"documents    {held['documents']:,}, and {held['removed']:,} removed ones to compact",
-            f"fingerprints {held['bits']} bits, recipe {held['recipe'] or 'none'}",
-            f"queries      within {held['distance']} bits, plan {held['plan']}",
+            *(_by_distance(held) if by_distance else _by_similarity(held)),
             f"ids          {_IDS[held['ids']]}",
-            f"stored       {_STORED[held['store']]}",
+            *([f"stored       {_STORED[held['store']]}"] if by_distance else []),
             f"on disk      {held['bytes_on_disk']:,} bytes, {held['log_rows']:,} rows in the log",
         ]
         lines += [
-            f"part {i:<7} {part['rows']:,} rows, {part['removed']:,} removed: plan {part['plan']},"
-            f" {part['tables']} tables of {part['key_bits']} bits, {part['table_bytes']:,} bytes"
+            f"part {i:<7} {part['rows']:,} rows, {part['removed']:,} removed: {_made_of(part)}"
             for i, part in enumerate(held["segments"], 1)
         ]
         if held["tail_rows"]:
-            lines.append(f"newest       {held['tail_rows']:,} rows, which queries scan")
+            scanned = ", which queries scan" if by_distance else ""
+            lines.append(f"newest       {held['tail_rows']:,} rows{scanned}")
         return "\n".join([*lines, *(["", str(self.plans)] if self.plans else [])])
 
 
-def _similar_lines(held: dict[str, Any]) -> list[str]:
-    lines = [
-        f"documents    {held['documents']:,}, and {held['removed']:,} removed ones to compact",
+def _by_distance(held: dict[str, Any]) -> list[str]:
+    return [
+        f"fingerprints {held['bits']} bits, recipe {held['recipe'] or 'none'}",
+        f"queries      within {held['distance']} bits, plan {held['plan']}",
+    ]
+
+
+def _by_similarity(held: dict[str, Any]) -> list[str]:
+    return [
         f"features     recipe {held['recipe'] or 'none'}",
         f"queries      {held['measure']} from {held['similarity']}",
-        f"ids          {_IDS[held['ids']]}",
-        f"on disk      {held['bytes_on_disk']:,} bytes, {held['log_rows']:,} rows in the log",
     ]
-    lines += [
-        f"part {i:<7} {part['rows']:,} rows, {part['removed']:,} removed:"
-        f" {part['sets']:,} different documents, {part['features']:,} features"
-        for i, part in enumerate(held["segments"], 1)
-    ]
-    if held["tail_rows"]:
-        lines.append(f"newest       {held['tail_rows']:,} rows")
-    return lines
+
+
+def _made_of(part: dict[str, Any]) -> str:
+    """What a segment of either kind consists of."""
+    if "sets" in part:
+        return f"{part['sets']:,} different documents, {part['features']:,} features"
+    return (
+        f"plan {part['plan']}, {part['tables']} tables of {part['key_bits']} bits,"
+        f" {part['table_bytes']:,} bytes"
+    )
 
 
 _IDS: Final = {None: "none yet", "int": "whole numbers", "str": "strings"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -14,6 +13,7 @@ import pyarrow.compute as pc
 from neardup.errors import UsageError
 from neardup.pipeline.run.outputs import ReportOptions
 from neardup.pipeline.run.results import cluster_batches, clusters_schema
+from neardup.runtime.markup import html_table
 
 if TYPE_CHECKING:
     from neardup.documents import ReadOptions
@@ -257,13 +257,8 @@ def _least_similar(pairs: pa.Table) -> str:
     if not len(rows):
         return ""
     names = ("dropped", "kept", "distance", "similarity")
-    head = "".join(f"<th>{name}</th>" for name in names)
-    cells = (
-        "".join(f"<td>{escape(_cell(row[name]))}</td>" for name in names)
-        for row in rows.to_pylist()
-    )
-    body = "".join(f"<tr>{row}</tr>" for row in cells)
-    return f"<p>the least similar that were dropped</p><table><tr>{head}</tr>{body}</table>"
+    shown = ([_cell(row[name]) for name in names] for row in rows.to_pylist())
+    return f"<p>the least similar that were dropped</p>{html_table(shown, names)}"
 
 
 def _cell(value: Any) -> str:

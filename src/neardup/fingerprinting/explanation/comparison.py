@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 from neardup.errors import UsageError
@@ -17,6 +16,7 @@ from neardup.fingerprinting.fingerprints import fingerprint
 from neardup.fingerprinting.plain import weighted_features
 from neardup.fingerprinting.recipe import Recipe, recipe_of
 from neardup.fingerprinting.values import distance
+from neardup.runtime.markup import html_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,23 +70,15 @@ class Comparison:
 
     def __str__(self) -> str:
         """Lines for a terminal."""
-        heads = [
-            f"{name}  {value or '(no tokens)'}  {_plural(features, 'feature')}"
-            for name, value, features in zip("AB", self.fingerprints, self.features, strict=True)
-        ]
+        heads = ["  ".join(head) for head in self._heads()]
         return "\n".join([*heads, *(f"{name:<11}  {value}" for name, value in self._rows())])
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{name}</td><td><code>{value or 'no tokens'}</code></td>"
-            f"<td>{_plural(features, 'feature')}</td></tr>"
-            for name, value, features in zip("AB", self.fingerprints, self.features, strict=True)
-        )
-        rows += "".join(
-            f'<tr><td>{escape(name)}</td><td colspan="2">{escape(value)}</td></tr>'
-            for name, value in self._rows()
-        )
-        return f'<table class="neardup">{rows}</table>'
+        return html_table([*self._heads(), *self._rows()])
+
+    def _heads(self) -> Iterator[tuple[str, str, str]]:
+        for name, value, features in zip("AB", self.fingerprints, self.features, strict=True):
+            yield name, value or "(no tokens)", _plural(features, "feature")
 
     def _rows(self) -> Iterator[tuple[str, str]]:
         if self.distance is None or self.interval is None:

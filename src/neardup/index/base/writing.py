@@ -20,6 +20,7 @@ from neardup.index.base.payloads import Beside, encoded, joined
 from neardup.index.base.types import Answer
 from neardup.index.clock import runs_of
 from neardup.index.ids import ID_KINDS, IdColumn, id_array, id_kind, is_one_id
+from neardup.runtime.markup import html_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,12 +94,12 @@ class Writing(Asking):
 
     def _repr_html_(self) -> str:
         """For notebooks: what it holds, and its settings and sizes."""
-        cells = "".join(
-            f"<tr><th>{escape(key.replace('_', ' '))}</th><td>{escape(str(each))}</td></tr>"
+        rows = [
+            (key.replace("_", " "), each)
             for key, each in self.stats().items()
             if isinstance(each, str | float | int)
-        )
-        return f"<p>{escape(repr(self))}</p><table>{cells}</table>"
+        ]
+        return f"<p>{escape(repr(self))}</p>{html_table(rows)}"
 
     def stats(self) -> dict[str, Any]:
         """Documents, settings, segments, and counters since it was opened."""

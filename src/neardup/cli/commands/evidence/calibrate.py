@@ -22,12 +22,7 @@ def calibrate(
         int,
         typer.Option(parser=shared.whole(2), metavar="N", help="Documents to look at, at random."),
     ] = 20_000,
-    lowest: Annotated[
-        float,
-        typer.Option(
-            parser=shared.number_to_one, metavar="S", help="Least similarity that is searched."
-        ),
-    ] = 0.3,
+    lowest: shared.Lowest = 0.3,
     similarity: Annotated[
         float | None,
         typer.Option(
@@ -52,9 +47,7 @@ def calibrate(
     delimiter: shared.Delimiter = None,
     encoding: shared.Encoding = None,
     extract: shared.Extract = None,
-    seed: Annotated[
-        int, typer.Option(parser=shared.whole(0), metavar="N", help="Of the sample.")
-    ] = 0,
+    seed: Annotated[int, shared.seed_option(help="Of the sample.")] = 0,
     report: Annotated[
         str | None,
         shared.results_option(

@@ -37,12 +37,7 @@ def evaluate(
             help="Another recipe beside, such as chars:5 or one as JSON; may be given often.",
         ),
     ] = None,
-    lowest: Annotated[
-        float,
-        typer.Option(
-            parser=shared.number_to_one, metavar="S", help="Least similarity that is searched."
-        ),
-    ] = 0.5,
+    lowest: shared.Lowest = 0.5,
     measure: shared.Measure = "jaccard",
     policy: Annotated[str, typer.Option(help="Of groups: greedy or components.")] = "greedy",
     text: shared.TextField = "text",
@@ -53,9 +48,7 @@ def evaluate(
     delimiter: shared.Delimiter = None,
     encoding: shared.Encoding = None,
     extract: shared.Extract = None,
-    seed: Annotated[
-        int, typer.Option(parser=shared.whole(0), metavar="N", help="Of the intervals.")
-    ] = 0,
+    seed: Annotated[int, shared.seed_option(help="Of the intervals.")] = 0,
     report: Annotated[
         str | None,
         shared.results_option(metavar="FILE.html", help="Write a page with curves."),

@@ -58,9 +58,7 @@ def review(
     delimiter: shared.Delimiter = None,
     encoding: shared.Encoding = None,
     extract: shared.Extract = None,
-    seed: Annotated[
-        int, typer.Option(parser=shared.whole(0), metavar="N", help="Of the order.")
-    ] = 0,
+    seed: Annotated[int, shared.seed_option(help="Of the order.")] = 0,
     *,
     made: Recipe,
 ) -> None:
