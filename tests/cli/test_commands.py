@@ -328,6 +328,11 @@ work()
         assert done.stderr.count("neardup: compiling kernels") == expected
 
 
+@pytest.mark.parametrize("command", [[], ["dedup"], ["index"], ["index", "plan"], ["review"]])
+def test_a_flag_is_shown_without_a_type(here: Here, command: list[str]) -> None:
+    assert "bool" not in here(*command, "--help")[0].lower()
+
+
 def test_any_distance_at_the_width_is_refused(here: Here) -> None:
     here("fingerprint", "docs.jsonl", "-o", "f.parquet")
     wide = ("--distance", "64")
@@ -336,6 +341,7 @@ def test_any_distance_at_the_width_is_refused(here: Here) -> None:
         ("pairs", "f.parquet", "--clusters", "p.csv", *wide),
         ("pairs", "f.parquet", "--against", "f.parquet", "-o", "p.csv", *wide),
         ("index", "create", "i", *wide),
+        ("index", "plan", "1000", *wide),
         ("dedup", "docs.jsonl", "-o", "o.jsonl", *wide),
     ]
     for command in commands:

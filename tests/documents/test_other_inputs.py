@@ -380,7 +380,7 @@ def test_other_arrays_are_bad_records(tmp_path: Path, value: str, found: str) ->
 def test_a_missing_field_offers_the_nearest_or_the_one_with_text(
     tmp_path: Path, field: str, advice: str
 ) -> None:
-    row = {"id": "7", "content": "a longer text than any", "lang": "en"}
+    row = {"doc_id": "7" * 99, "content": "a longer text than any", "lang": "en"}
     frame = pa.table({name: [value] for name, value in row.items()})
     pq.write_table(frame, tmp_path / "in.parquet")
     put(tmp_path / "in.jsonl", orjson.dumps(row))

@@ -406,7 +406,7 @@ def test_what_is_wrong_with_a_csv_record_is_said(tmp_path: Path, record: bytes, 
 def test_a_missing_csv_column_stops_even_when_bad_records_are_skipped(tmp_path: Path) -> None:
     path = put(tmp_path, "in.csv", b"id,body\n1,a\n")
     assert refusal(path, SKIP).endswith(
-        '(it has "id", "body"); pass --text FIELD, such as --text id'
+        '(it has "id", "body"); pass --text FIELD, such as --text body'
     )
     path = put(tmp_path, "two.csv", b"text,text\n1,a\n")
     assert 'two columns "text"' in refusal(path, SKIP)

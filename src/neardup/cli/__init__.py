@@ -28,6 +28,7 @@ from neardup.cli.commands.index import app as index
 from neardup.cli.commands.nearest import nearest
 from neardup.cli.commands.pairs import pairs
 from neardup.cli.commands.show import show
+from neardup.cli.flags import Commands
 from neardup.cli.progress_lines import tells_progress
 from neardup.errors import NeardupError
 from neardup.runtime.progress import shown
@@ -52,7 +53,7 @@ _ALSO_CALLED: Final = {
 # Click's UsageError; where Typer keeps Click depends on its version.
 _USAGE_ERRORS: Final[Any] = typer.BadParameter.__bases__
 
-app = typer.Typer(
+app = Commands(
     name="neardup",
     help="Find and remove near-duplicate documents.",
     epilog="Try: neardup demo",

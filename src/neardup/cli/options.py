@@ -299,3 +299,16 @@ def check_folder(tmp: str | None) -> None:
     """
     if tmp is not None and not Path(tmp).is_dir():
         raise FileError(f"--tmp is {tmp!r}: there is no such folder; create it first")
+
+
+def check_reach(distance: int, bits: int) -> None:
+    """Refuse a distance within which any two fingerprints are.
+
+    Raises:
+        UsageError: If it is.
+    """
+    if distance >= bits:
+        raise UsageError(
+            f"--distance is {distance}, and fingerprints have {bits} bits, so that any two match:"
+            " use a few bits, such as 3"
+        )

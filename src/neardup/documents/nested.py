@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neardup.documents.files.problems import longest_field
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -77,17 +79,15 @@ def leaf_names(schema: pa.Schema) -> list[str]:
 
 def text_like(sample: pa.Table) -> str | None:
     """The column or field with the longest texts in some rows; None without any text."""
-    best, most = None, 0
+    sizes: dict[str, int] = {}
     for field in sample.schema:
         for name, kind in _leaves(field.name, field.type):
             if not any(test(kind) for test in _TEXTS):
                 continue
             if type_of(sample.schema, name) is None:
                 continue
-            size = pc.sum(pc.utf8_length(column_of(sample, name))).as_py() or 0
-            if size > most:
-                best, most = name, size
-    return best
+            sizes[name] = pc.sum(pc.utf8_length(column_of(sample, name))).as_py() or 0
+    return longest_field(sizes)
 
 
 def _leaves(name: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:

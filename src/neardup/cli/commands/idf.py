@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from neardup.cli import options as shared
+from neardup.cli.flags import Commands
 from neardup.cli.recipe_options import takes_recipe
 from neardup.cli.screen import echo
 from neardup.runtime.progress import shown
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "learn", "merge"]
 
-app = typer.Typer(name="idf", help="Tables of document frequencies.", no_args_is_help=True)
+app = Commands(name="idf", help="Tables of document frequencies.", no_args_is_help=True)
 
 _Output = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Table to write.")]
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from neardup.cli import options as shared
+from neardup.cli.flags import Commands
 from neardup.cli.progress_lines import tells_progress
 from neardup.cli.recipe_options import IdfTable, KeywordFolder, load_words, takes_recipe
 from neardup.cli.screen import echo
@@ -36,7 +37,7 @@ __all__ = [
     "stats",
 ]
 
-app = typer.Typer(
+app = Commands(
     name="index", help="Have I seen this? A durable index of fingerprints.", no_args_is_help=True
 )
 
@@ -126,11 +127,7 @@ def create(
         what = f"similarity {similarity} ({similarity_measure or 'jaccard'})"
     else:
         reach = 3 if distance is None else distance
-        if reach >= made.bits:
-            raise UsageError(
-                f"--distance is {reach}, and fingerprints have {made.bits} bits, so that any two"
-                " match: use a few bits, such as 3"
-            )
+        shared.check_reach(reach, made.bits)
         DurableIndex.create(folder, reach, made.bits, recipe, plan, store or "none").close()
         what = f"distance {reach}"
     told = "no recipe" if recipe is None else f"recipe {recipe.digest}"
@@ -464,6 +461,7 @@ def plan(
     from neardup.cli.screen import print_plans
     from neardup.hamming import plan as compare
 
+    shared.check_reach(distance, bits)
     print_plans(compare(documents, distance, bits, measure=measure), json)
 
 

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import difflib
+import re
 from typing import TYPE_CHECKING
 
 from neardup.runtime.storage.failures import file_failure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from neardup.errors import FileError
 
 
-__all__ = ["BadRecordError", "file_error", "missing_field", "nearest_name", "quoted"]
+__all__ = [
+    "BadRecordError",
+    "file_error",
+    "longest_field",
+    "missing_field",
+    "nearest_name",
+    "quoted",
+]
 
 _LISTED_NAMES = 20
 _SKIP = "pass --on-error skip"
+_NO_TEXT = re.compile(r"(^|[\W_])(id|key|uid|guid|uuid|hash|url|uri|path|file)$", re.IGNORECASE)
 
 
 class BadRecordError(Exception):
@@ -62,6 +71,16 @@ def missing_field(
     if option == "--text" and text_like is not None and text_like.isprintable():
         return BadRecordError(what, f"pass --text FIELD, such as --text {_shell(text_like)}")
     return BadRecordError(what, f"pass {option} FIELD")
+
+
+def longest_field(sizes: Mapping[str, int]) -> str | None:
+    """The field that most likely holds the text: with most in it, and not named as ids are.
+
+    Args:
+        sizes: Characters by field.
+    """
+    likely = {name: size for name, size in sizes.items() if size and not _NO_TEXT.search(name)}
+    return max(likely, key=likely.__getitem__, default=None)
 
 
 def nearest_name(name: str, present: Iterable[str]) -> str | None:

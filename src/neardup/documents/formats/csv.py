@@ -13,7 +13,7 @@ import numpy as np
 
 from neardup.documents.batch import Gathered, Joiner
 from neardup.documents.files.encodings import encoding_advice
-from neardup.documents.files.problems import BadRecordError, missing_field, quoted
+from neardup.documents.files.problems import BadRecordError, longest_field, missing_field, quoted
 from neardup.documents.formats.csv_fields import CsvFields
 from neardup.documents.formats.csv_layout import separator_line, sniffed_delimiter
 from neardup.documents.formats.fields import Fields
@@ -305,12 +305,11 @@ def _column(
     source: str, names: list[str], name: str, option: str, sample: Sequence[Sequence[str]] = ()
 ) -> int:
     if name not in names:
-        sizes = [
-            sum(len(row[i]) for row in sample if len(row) == len(names)) for i in range(len(names))
-        ]
-        longest = max(range(len(names)), key=sizes.__getitem__)
-        text_like = names[longest] if sizes[longest] else None
-        bad = missing_field(name, names, option, "column", text_like)
+        sizes = {
+            other: sum(len(row[i]) for row in sample if len(row) == len(names))
+            for i, other in enumerate(names)
+        }
+        bad = missing_field(name, names, option, "column", longest_field(sizes))
         raise DataError(f"{source}:1: {bad.problem}; {bad.advice}")
     if names.count(name) > 1:
         raise DataError(f'{source}:1: there are two columns "{name}"; rename one')

@@ -13,7 +13,7 @@ import pyarrow as pa
 from neardup.documents.batch import Columns, Gathered, Joiner, string_array
 from neardup.documents.extensions import ending_of
 from neardup.documents.files.encodings import encoding_advice
-from neardup.documents.files.problems import BadRecordError, missing_field, quoted
+from neardup.documents.files.problems import BadRecordError, longest_field, missing_field, quoted
 from neardup.documents.formats.fields import Fields
 from neardup.documents.formats.json_fields import JsonFields
 from neardup.documents.formats.lines import TextSource
@@ -279,12 +279,12 @@ def _picker(name: str) -> Callable[[dict[str, Any]], Any]:
 
 def _text_like(record: dict[str, Any]) -> str | None:
     """The field with the longest text, one level deep too; None if there is none."""
-    texts = {name: value for name, value in record.items() if isinstance(value, str)}
+    sizes = {name: len(value) for name, value in record.items() if isinstance(value, str)}
     for outer, inner in record.items():
         if isinstance(inner, dict):
-            found = {f"{outer}.{x}": v for x, v in inner.items() if isinstance(v, str)}
-            texts.update(found)
-    return max(texts, key=lambda name: len(texts[name]), default=None)
+            found = {f"{outer}.{x}": len(v) for x, v in inner.items() if isinstance(v, str)}
+            sizes.update(found)
+    return longest_field(sizes)
 
 
 def _object_error(name: str, value: dict[str, Any]) -> BadRecordError:
