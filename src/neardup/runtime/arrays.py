@@ -16,6 +16,8 @@ __all__ = ["check_arrow", "check_given", "cut", "frozen"]
 
 def frozen(words: Any) -> Any:
     """A read-only, contiguous view, so that kernels are compiled for one type only."""
+    if type(words) is np.ndarray and words.flags.c_contiguous and not words.flags.writeable:
+        return words
     view = np.ascontiguousarray(words).view()
     view.flags.writeable = False
     return view

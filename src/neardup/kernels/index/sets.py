@@ -18,6 +18,7 @@ SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 LOW: Final = np.uint64(0xFFFFFFFF)
 MOST_PLACE: Final = 4095
 """Of the place of a feature in the order, an entry holds up to this: a smaller one is safe."""
+MOST_BUCKETS: Final = 1 << 16
 _SMALL: Final = 24
 _MIX: Final = np.uint64(0xBF58476D1CE4E5B9)
 
@@ -110,7 +111,10 @@ def sort_sets(features: Any, offsets: Any) -> int:
     longest = 0
     for i in range(offsets.size - 1):
         longest = max(longest, offsets[i + 1] - offsets[i])
-    scratch, counts = np.empty(longest, np.uint64), np.empty((1 << 16) + 1, np.int64)
+    room = 2
+    while room < longest and room < MOST_BUCKETS:
+        room *= 2
+    scratch, counts = np.empty(longest, np.uint64), np.empty(room + 1, np.int64)
     used, begin = 0, offsets[0]
     for i in range(offsets.size - 1):
         end = offsets[i + 1]
