@@ -245,12 +245,8 @@ def fingerprint(text: str, recipe: Recipe, frequencies: Frequencies | None = Non
 
 
 def distance(a: int, b: int) -> int:
-    """How many bits differ: clear the lowest 1 bit until none is left."""
-    different, count = a ^ b, 0
-    while different:
-        different &= different - 1
-        count += 1
-    return count
+    """How many bits differ."""
+    return (a ^ b).bit_count()
 
 
 def matches(a: int | None, b: int | None, k: int) -> bool:

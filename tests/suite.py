@@ -8,12 +8,15 @@ from typing import Final
 
 import pytest
 
-__all__ = ["JIT", "ROOT", "SHARED", "TESTS", "needs_jit"]
+__all__ = ["ATTACKS", "JIT", "LONG", "ROOT", "SHARED", "TESTS", "needs_jit"]
 
 JIT: Final = os.environ.get("NUMBA_DISABLE_JIT", "0") in {"", "0"}
 TESTS: Final = Path(__file__).resolve().parent
 ROOT: Final = TESTS.parent
 SHARED: Final = ROOT.parent / "shared"
+ATTACKS: Final = int(os.environ.get("NEARDUP_ATTACK_ROUNDS", "12"))
+"""Damages of each kind; few are always the same, and many, of `make attack-rounds`, new ones."""
+LONG: Final = ATTACKS > 60
 needs_jit: Final = pytest.mark.skipif(
     not JIT, reason="plain kernels would be slow here, or show nothing that other tests do not"
 )

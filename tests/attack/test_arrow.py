@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import os
 import random
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +15,11 @@ import pytest
 import neardup as nd
 from damage import REFUSED, RIGHT, WRONG, in_victim
 from neardup.errors import NeardupError
+from suite import ATTACKS, LONG
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-ROUNDS = int(os.environ.get("NEARDUP_ATTACK_ROUNDS", "30"))
 SECRET = b"foreign memory"
 
 
@@ -189,12 +188,12 @@ def sample(folder: Path, name: str) -> Path:
     ],
 )
 def test_damaged_files_never_end_the_process(name: str, tmp_path: Path) -> None:
-    seed = random.SystemRandom().getrandbits(32) if ROUNDS > 60 else 1
+    seed = random.SystemRandom().getrandbits(32) if LONG else 1
     rng, path = random.Random(seed), sample(tmp_path, name)
     sound = path.read_bytes()
     assert deduplicated(path, tmp_path, b"" if name[0] in "cd" else sound) == RIGHT
     found: collections.Counter[int] = collections.Counter()
-    for _ in range(ROUNDS):
+    for _ in range(ATTACKS):
         data = bytearray(sound)
         for _ in range(rng.choice([1, 1, 3])):
             at = rng.randrange(len(data))

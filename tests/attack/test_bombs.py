@@ -14,11 +14,11 @@ import pytest
 
 import neardup as nd
 from damage import RIGHT, in_victim
+from suite import LONG
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-LONG = int(os.environ.get("NEARDUP_ATTACK_ROUNDS", "30")) > 60
 GIB = 1 << 30
 
 

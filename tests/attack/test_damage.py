@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-import os
+import functools
 import random
 import shutil
 from typing import TYPE_CHECKING, Any
@@ -26,12 +26,28 @@ from damage import (
     verdict,
 )
 from neardup.index.segment_files import SegmentFile
+from suite import ATTACKS, LONG
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-ROUNDS = int(os.environ.get("NEARDUP_ATTACK_ROUNDS", "30"))
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Path], Any]:
+    """What copies an index of a kind to a folder, and gives its answers."""
+
+    @functools.cache
+    def made(kind: str) -> tuple[Path, Any]:
+        folder = tmp_path_factory.mktemp("sound") / kind
+        return folder, make_index(folder, kind, random.Random(3))
+
+    def copied(kind: str, folder: Path) -> Any:
+        source, expected = made(kind)
+        shutil.copytree(source, folder)
+        return expected
+
+    return copied
 
 
 @pytest.mark.timeout(4 * 3600)
@@ -40,14 +56,14 @@ ROUNDS = int(os.environ.get("NEARDUP_ATTACK_ROUNDS", "30"))
 def test_a_damaged_file_is_refused_or_the_answers_are_right(
     kind: str, pattern: str, tmp_path: Path
 ) -> None:
-    seed = random.SystemRandom().getrandbits(32) if ROUNDS > 60 else 1
+    seed = random.SystemRandom().getrandbits(32) if LONG else 1
     rng, index, copy = random.Random(seed), tmp_path / "index", tmp_path / "copy"
     expected = make_index(index, kind, rng)
     shutil.copytree(index, copy)
     assert in_victim(lambda: verdict(copy, expected), tmp_path / "log") == 0
     compacted(copy)  # so that every kernel is compiled before the forks
     found: collections.Counter[int] = collections.Counter()
-    for _ in range(ROUNDS):
+    for _ in range(ATTACKS):
         what = damaged_copy(index, copy, pattern, rng)
         code = in_victim(lambda: verdict(copy, expected), tmp_path / "log")
         found[code] += 1
@@ -92,10 +108,10 @@ TOP = {"table_rows": 2**32 - 1, "table_starts": 2**32 - 1, "slots": 2**32 - 1, "
     ],
 )
 def test_arrays_full_of_the_worst_values_are_refused_or_found_by_check(
-    kind: str, name: str, value: int, change: Any, tmp_path: Path
+    kind: str, name: str, value: int, change: Any, tmp_path: Path, sound: Any
 ) -> None:
     index = tmp_path / "index"
-    expected = make_index(index, kind, random.Random(3))
+    expected = sound(kind, index)
     damaged_array(index, name, change(value))
     code = in_victim(lambda: verdict(index, expected), tmp_path / "log")
     assert 0 <= code < SILENT, (tmp_path / "log").read_text()

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from runs import KILLED, STATE, Run
-from suite import JIT
+from suite import JIT, LONG
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-LONG = int(os.environ.get("NEARDUP_ATTACK_ROUNDS", "60")) > 60
 needs_jit = pytest.mark.skipif(not JIT, reason="hundreds of processes: the compiled kernels only")
-STORIES = int(os.environ.get("NEARDUP_RESUME_ROUNDS", "8"))
-DAMAGES = 2000 if LONG else 30
+STORIES = int(os.environ.get("NEARDUP_RESUME_ROUNDS", "4"))
+DAMAGES = 2000 if LONG else 12
 REFUSED = (STATE, "out/ is not empty", "after this run's outputs were written, which stay")
 """What a damaged state is refused with, by what it still says was done."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import subprocess
@@ -15,11 +14,11 @@ import pytest
 from commands import DOCS, TIMEOUT, lines
 from neardup.documents import OutputSet
 from neardup.runtime.signals import Interrupts, uninterrupted
+from suite import ATTACKS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-ROUNDS = int(os.environ.get("NEARDUP_ATTACK_ROUNDS", "30"))
 PROGRAM = [sys.executable, "-m", "neardup"]
 
 
@@ -96,8 +95,8 @@ def test_at_any_moment_it_is_one_of_the_two_codes_or_done(tmp_path: Path) -> Non
     begun = time.monotonic()
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
     whole = time.monotonic() - begun
-    rng = random.Random(ROUNDS)
-    for _ in range(max(4, ROUNDS // 10)):
+    rng = random.Random(ATTACKS)
+    for _ in range(max(4, ATTACKS // 10)):
         (tmp_path / "out.jsonl").unlink(missing_ok=True)
         number = rng.choice([signal.SIGINT, signal.SIGTERM])
         with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE) as process:

@@ -16,12 +16,12 @@ from moments import Moments
 from neardup.documents import ReadOptions
 from neardup.pipeline import Against, Outputs, Resources, dedup_files
 from neardup.pipeline.run.matching import Matching
+from suite import LONG
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 RECIPE: Final = nd.Recipe(ngram=1)
-ROUNDS = int(os.environ.get("NEARDUP_ATTACK_ROUNDS", "30"))
 KINDS: Final = [
     (Matching(recipe=RECIPE, distance=3), "none"),
     (Matching(recipe=RECIPE, similarity=0.6), "text"),
@@ -91,7 +91,7 @@ def test_the_same_command_again_gives_the_same(
     other = Day(tmp_path / "other", matching, store, resume)
     expected, known = other.run(), other.known()
     assert whole.run() == expected  # after its end as well
-    for at in range(1, moments + 1, 1 if ROUNDS > 60 else 3):
+    for at in range(1, moments + 1, 1 if LONG else 5):
         day = Day(tmp_path / str(at), matching, store, resume)
         day.interrupted(at, kills)
         assert day.run() == expected, f"at {at} of {moments}"
