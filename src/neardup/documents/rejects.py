@@ -9,6 +9,7 @@ import orjson
 
 from neardup.documents.files.outputs import OutputSet
 from neardup.errors import DataError
+from neardup.runtime.storage.files import name_as_text
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -51,7 +52,7 @@ class Rejects:
         self.count += 1
         if self._file is None:
             return
-        line: dict[str, object] = {"file": source_name, "row": row, "reason": reason}
+        line: dict[str, object] = {"file": name_as_text(source_name), "row": row, "reason": reason}
         try:
             line["record"] = record.decode()
         except UnicodeDecodeError:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from neardup.documents.extraction import Extraction
 from neardup.errors import UsageError
+from neardup.runtime.storage.files import name_as_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -39,7 +40,7 @@ class Source(ABC):
     def __init__(self, origin: Input) -> None:
         """Take the input; nothing is read yet."""
         self._input = origin
-        self.name = origin.name
+        self.name = name_as_text(origin.name)
         self.path = origin.path
         self.nbytes = origin.nbytes
         self.relative = f"stdin.{self.format}" if self.path is None else Path(self.path).name

@@ -171,6 +171,8 @@ def _opening(path: str) -> Iterator[None]:
         if error.errno is None:  # Arrow's own, of a damaged file
             raise _damaged(path, error) from None
         raise FileError(f"cannot read {path}: {error}") from None
+    except UnicodeEncodeError:
+        raise FileError(f"cannot read {path}: its name is not UTF-8; rename it") from None
     except (pa.ArrowException, OverflowError, UnicodeDecodeError) as error:
         raise _damaged(path, error) from None
 

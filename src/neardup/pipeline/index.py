@@ -382,7 +382,7 @@ def _is_fingerprint_file(path: str) -> bool:
         return False
     try:
         return "fingerprint" in pq.read_schema(path).names
-    except (OSError, pa.ArrowException, OverflowError, UnicodeDecodeError):
+    except (OSError, pa.ArrowException, OverflowError, UnicodeError):
         return False  # reading it as documents will say what is wrong
 
 

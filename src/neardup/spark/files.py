@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -13,10 +14,13 @@ import pyarrow as pa
 
 from neardup import errors
 from neardup.documents import InputFormat, OutputSet, open_sources, plan_outputs, write_table
+from neardup.documents.files.problems import file_error
 from neardup.errors import NeardupError, UsageError
 from neardup.pipeline.run.against import Against, ReferenceIndex
 from neardup.pipeline.run.summary import Summary
 from neardup.runtime.progress import Quiet, Stopwatch
+from neardup.runtime.signals import uninterrupted
+from neardup.runtime.storage.files import name_as_text, sync_folder
 from neardup.similarity.feature_sets import Match
 from neardup.spark.engine import Engine, Settings
 from neardup.spark.past import past_of_file, write_past
@@ -47,6 +51,12 @@ __all__ = ["dedup_files", "settings_of"]
 BYTES_A_PART: Final = 1 << 25
 LEAST_PARTS: Final = 8
 MOST_PARTS: Final = 1 << 15
+
+
+_RAISED: Final = re.compile(
+    r"neardup\.errors\.(NeardupError|DataError|UsageError|RecipeError|FileError): ([^\n]+)"
+)
+"""An error of a worker in an engine's report."""
 
 
 def settings_of(matching: Matching) -> Settings:
@@ -184,6 +194,11 @@ def _staging(outputs: Outputs) -> Iterator[str]:
     """A folder beside the output, on the same disk, which goes with whatever is left in it."""
     beside = outputs.kept or outputs.tables[0]
     parent = Path(beside).absolute().parent
+    if name_as_text(str(parent)) != str(parent):
+        raise UsageError(
+            f"{beside} is in {parent}, whose name is not UTF-8, and engines take no other: name"
+            " another folder"
+        )
     if not parent.is_dir():
         raise errors.FileError(f"cannot write {beside}: there is no folder {parent}; create it")
     with tempfile.TemporaryDirectory(prefix=".neardup-", dir=parent) as folder:
@@ -196,8 +211,6 @@ def _bytes_of(sources: Sequence[Source]) -> int:
 
 def _parts(master: str, nbytes: int) -> int:
     """Partitions: of BYTES_A_PART of the inputs each; here two for each processor at least."""
-    import os
-
     least = 2 * (os.cpu_count() or 1) if master.startswith(("sail", "local")) else LEAST_PARTS
     return min(MOST_PARTS, max(least, -(-nbytes // BYTES_A_PART)))
 
@@ -257,15 +270,23 @@ def _publish(
         for rank in range(files):
             joined.write(Path(rejects_path(folder, rank)).read_bytes())
     if outputs.kept is not None:
+        os.sync()  # one call instead of one for each of many small files
+    with uninterrupted():
+        if outputs.kept is None:
+            written.commit()
+            return
         kept, target = Path(folder, "kept"), Path(outputs.kept.rstrip("/"))
-        kept.rename(target)
+        try:
+            kept.rename(target)
+        except OSError as error:
+            raise file_error(outputs.kept, "write", error) from None
         try:
             written.commit()
         except BaseException:
             target.rename(kept)
             raise
-        return
-    written.commit()
+        with suppress(OSError):
+            sync_folder(target.parent)
 
 
 def _parts_of(folder: str, kind: str, files: int) -> Iterator[pa.RecordBatch]:
@@ -302,12 +323,21 @@ def told() -> Iterator[None]:
     except NeardupError:
         raise
     except Exception as error:
+        _raise_interrupt(error)
         if not type(error).__module__.startswith(("pyspark", "py4j", "grpc")):
             raise
-        found = re.search(r"neardup\.errors\.(\w+): ([^\n]+)", str(error))
+        found = _RAISED.search(str(error))
         if found is None:
             raise NeardupError(f"the engine failed: {_line(str(error))}") from error
-        raise getattr(errors, found[1], NeardupError)(found[2]) from None
+        raise getattr(errors, found[1])(found[2]) from None
+
+
+def _raise_interrupt(error: BaseException | None) -> None:
+    """Raise the interrupt that an error followed: PySpark tells an engine of it that has ended."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            raise error
+        error = error.__context__
 
 
 def _line(message: str) -> str:

@@ -7,15 +7,16 @@ import socket
 import sys
 import warnings
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING, Any, Final
 
-from neardup.errors import NeardupError, UsageError
+from neardup.errors import DataError, FileError, NeardupError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 __all__ = ["check_master", "mapped", "open_session"]
 
@@ -26,6 +27,8 @@ _MODES: Final = (
 
 PATIENCE: Final = 10.0
 """Seconds until a server must answer."""
+TRIES_HERE: Final = 3
+"""In a second: Sail, in this process, ends as soon as the process is interrupted, and for good."""
 CONNECT_PORT: Final = 15002
 MASTER_PORT: Final = 7077
 
@@ -81,6 +84,7 @@ def open_session(master: str = "sail") -> Iterator[Any]:
     check_master(master)
     with warnings.catch_warnings(), _mode(is_client=master.startswith(("sail", "sc://"))):
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")
+        warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")
         server, session = _started(master)
         try:
             yield session
@@ -95,7 +99,18 @@ def mapped(frame: Any, step: Callable[[Any], Any], schema: Any) -> Any:
     """`frame.mapInArrow`, in the mode of the frame's own session where there are others beside."""
     is_client = type(frame).__module__.startswith("pyspark.sql.connect")
     with _mode(is_client=is_client):
-        return frame.mapInArrow(step, schema)
+        return frame.mapInArrow(partial(_in_one_line, step=step), schema)
+
+
+def _in_one_line(batches: Iterable[Any], step: Callable[[Any], Any]) -> Iterator[Any]:
+    """On the workers: let what goes wrong be one line, whatever names are in it.
+
+    The engines tell of an error in a report of many lines, of which we read its own again.
+    """
+    try:
+        yield from step(batches)
+    except (DataError, FileError, UsageError) as error:
+        raise type(error)(" ".join(str(error).split("\n"))) from None
 
 
 @contextmanager
@@ -126,7 +141,7 @@ def _started(master: str) -> tuple[Any, Any]:
         server = SparkConnectServer("127.0.0.1", 0)
         server.start(background=True)
         host, port = server.listening_address
-        return server, _connected(f"sc://{host}:{port}")
+        return server, _connected(f"sc://{host}:{port}", TRIES_HERE)
     if master.startswith(("sc://", "spark://")):
         _check_answer(master)
     if master.startswith("sc://"):
@@ -160,11 +175,16 @@ def _check_answer(url: str) -> None:
     raise NeardupError(f"{url} does not answer: {failed}; is it started, and is this its address?")
 
 
-def _connected(url: str) -> Any:
+def _connected(url: str, tries: int | None = None) -> Any:
+    """A session; `tries` is how often it tries again to reach its server, for minutes if None."""
     from pyspark.sql import SparkSession
 
     try:
         session = SparkSession.builder.remote(url).create()
+        if tries is not None:
+            from pyspark.sql.connect.client.retries import DefaultPolicy
+
+            session.client.set_retry_policies([DefaultPolicy(max_retries=tries)])
         session.range(1).count()
     except Exception as error:  # noqa: BLE001  # engines raise what they like
         raise NeardupError(f"{url} does not answer: {_line(error)}") from None

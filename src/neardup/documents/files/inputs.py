@@ -20,6 +20,7 @@ from neardup.documents.files.compression import (
 from neardup.documents.files.problems import file_error
 from neardup.documents.files.remote import RemoteInput, is_uri
 from neardup.errors import FileError, UsageError
+from neardup.runtime.storage.files import name_as_text
 from neardup.runtime.storage.temporary import temporary_file
 
 __all__ = ["STDIN_NAME", "Input", "RegularInput", "StreamInput", "find_input"]
@@ -70,7 +71,7 @@ class RegularInput:
 
     def open_raw(self) -> pa.NativeFile:
         """Open the file as it is, for reading anywhere in it."""
-        return pa.OSFile(self.name)
+        return pa.OSFile(os.fsencode(self.name))
 
     def check_unchanged(self) -> None:
         """Raise FileError if the file's size, time or identity changed."""
@@ -85,7 +86,7 @@ class RegularInput:
 
     def stamp(self) -> tuple[str, int, int | str]:
         """The file's path, size and time of change as they were when it was found."""
-        return self.name, self._state[2], self._state[3]
+        return name_as_text(self.name), self._state[2], self._state[3]
 
     def close(self) -> None:
         """Nothing to remove."""

@@ -24,6 +24,7 @@ from neardup.documents.markup import declared_encoding
 from neardup.documents.rejects import refuse
 from neardup.documents.source import BOM, DocumentFiles, check_flags
 from neardup.errors import FileError, UsageError
+from neardup.runtime.storage.files import name_as_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -49,7 +50,7 @@ class TextFilesSource(DocumentFiles):
 
     def __init__(self, files: Sequence[FoundFile], encoding: str | None = None) -> None:
         """Take files that were found; UsageError if two have the same relative path."""
-        self.name = files[0].path if len(files) == 1 else "text files"
+        self.name = name_as_text(files[0].path) if len(files) == 1 else "text files"
         self.path = None
         self.relative = ""
         self.nbytes = sum(file.nbytes for file in files)
@@ -103,7 +104,7 @@ class TextFilesSource(DocumentFiles):
                 self._accepted[i] = True
                 rows.append(i)
             if rows:
-                ids = string_array([_id(self._files[i].relative) for i in rows])
+                ids = string_array([name_as_text(self._files[i].relative) for i in rows])
                 nbytes = sum(self._files[i].nbytes for i in numbers)
                 yield Columns(string_array(texts), ids).batch(np.array(rows) + 1, nbytes)
 
@@ -156,7 +157,7 @@ class TextFilesSource(DocumentFiles):
                     changed = os.stat(file.path).st_mtime_ns  # noqa: PTH116
                 except OSError as error:
                     raise file_error(file.path, "read", error) from None
-            stamps.append((file.path, file.nbytes, changed))
+            stamps.append((name_as_text(file.path), file.nbytes, changed))
         return stamps
 
     def close(self) -> None:
@@ -225,11 +226,6 @@ def _check_options(options: ReadOptions) -> None:
     for option, name in asked.items():
         if name is not None:
             raise UsageError(f"{option} names the field {name}, but text files have no fields")
-
-
-def _id(relative: str) -> str:
-    """The path as text; bytes of a file's name that are not UTF-8 become escapes."""
-    return os.fsencode(relative).decode(errors="backslashreplace")
 
 
 def _protocol(path: str) -> str:

@@ -101,7 +101,7 @@ class Environment:
     def create(path: Path, values: dict[bytes, bytes]) -> None:
         """Make a file whose database `meta` has these values; it is there whole or not at all."""
         with lmdb_errors(path, "create"), written_aside(path) as aside:
-            env = lmdb.open(str(aside), map_size=MAP_SIZES[-1], subdir=False, lock=False,
+            env = lmdb.open(os.fsencode(aside), map_size=MAP_SIZES[-1], subdir=False, lock=False,
                             max_dbs=len(DATABASES))  # fmt: skip
             dbs = {name: env.open_db(name) for name in DATABASES}
             with env.begin(write=True, db=dbs[b"meta"]) as txn:
@@ -241,7 +241,7 @@ class Environment:
     def copy(self, target: Path) -> None:
         """Write a copy without free pages, and sync it."""
         with lmdb_errors(target, "write"):
-            self._env.copy(str(target), compact=True)
+            self._env.copy(os.fsencode(target), compact=True)
             with target.open("rb") as file:
                 os.fsync(file.fileno())
 
@@ -259,7 +259,7 @@ class Environment:
         for size in MAP_SIZES:
             try:
                 return lmdb.open(
-                    str(self.path), map_size=size, subdir=False, readonly=not writable,
+                    os.fsencode(self.path), map_size=size, subdir=False, readonly=not writable,
                     create=False, max_dbs=len(DATABASES), max_readers=MOST_READERS, lock=lock,
                 )  # fmt: skip
             except (lmdb.MemoryError, MemoryError):

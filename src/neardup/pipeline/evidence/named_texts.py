@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from neardup.documents import InputFormat, ReadOptions, format_of_path, open_sources
 from neardup.errors import DataError, FileError, UsageError
+from neardup.runtime.storage.files import name_as_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -46,14 +47,15 @@ def read_document(
     path = Path(name)
     address = _ADDRESS.fullmatch(name)
     if address and not path.exists():
-        found = texts_of([name], [address[1]], read, format_name=told)
-        if name not in found:
-            _check_record(name, address[1], read, told)
+        known = name_as_text(name)
+        found = texts_of([known], [address[1]], read, format_name=told)
+        if known not in found:
+            _check_record(known, address[1], read, told)
             raise DataError(
                 f"{address[1]}: no document at {address[2]}; result files name the line of JSON and"
                 " CSV, and the row of Parquet and Arrow"
             )
-        return found[name]
+        return found[known]
     if path.is_file() and format_of_path(name) is not None:
         raise UsageError(
             f"{name} holds records: name one, such as {name}:1; to take the whole file as one text,"

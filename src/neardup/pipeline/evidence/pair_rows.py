@@ -104,6 +104,8 @@ def table_rows(path: str) -> Iterator[Mapping[str, Any]]:
                     yield _record(line, path, number)
     except OSError as error:
         raise FileError(f"cannot read {path}: {reason(error)}") from None
+    except UnicodeEncodeError:
+        raise FileError(f"cannot read {path}: its name is not UTF-8; rename it") from None
     except (UnicodeDecodeError, csv.Error, pa.ArrowInvalid) as error:
         raise DataError(f"{path} is no table that can be read: {error}") from None
 

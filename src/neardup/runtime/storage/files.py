@@ -18,6 +18,7 @@ __all__ = [
     "LockHeldError",
     "is_held",
     "lock_file",
+    "name_as_text",
     "sync_folder",
     "unlock",
     "write_whole",
@@ -26,6 +27,19 @@ __all__ = [
 
 _locks: Final[set[int]] = set()
 """Descriptors of the locks that this process holds."""
+
+
+def name_as_text(path: str) -> str:
+    r"""A file's name as text that any output can hold: bytes that are not UTF-8 become escapes.
+
+    Example:
+        >>> name_as_text("caf\udce9.jsonl")
+        'caf\\xe9.jsonl'
+    """
+    try:
+        return os.fsencode(path).decode(errors="backslashreplace")
+    except UnicodeEncodeError:  # a lone surrogate that stands for no byte
+        return path.encode(errors="backslashreplace").decode()
 
 
 def write_whole(path: str, data: bytes) -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from neardup.documents import Rejects, open_sources
-from neardup.documents.files.below import check_relative
+from neardup.documents.files.below import path_below
 from neardup.documents.files.finding import FoundFile
+from neardup.documents.files.problems import file_error
 from neardup.documents.formats.text_files import TextFilesSource
 from neardup.features.frequencies import load_table
 from neardup.fingerprinting.recipe import Recipe
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["FILE", "Folder", "NamedRejects", "Shipped", "file_rows", "opened"]
 
 FILE: Final = "path string, name string, format string, relative string"
-"""Of text files the path is a list as JSON: path, relative path, size, path as it was named."""
+"""`path` and `relative` are JSON, which can hold names that are not UTF-8. Of text files `path` is
+a list: path, relative path, size, path as it was named."""
 
 TEXT: Final = "text"
 FILES_A_ROW: Final = 1 << 10
@@ -58,7 +60,8 @@ def file_rows(sources: Sequence[Source]) -> list[tuple[str, str, str, str]]:
     rows = []
     for source in sources:
         if source.format != TEXT:
-            rows.append((_whole(source.path or ""), source.name, source.format, source.relative))
+            path, relative = json.dumps(_whole(source.path or "")), json.dumps(source.relative)
+            rows.append((path, source.name, source.format, relative))
             continue
         found = cast("TextFilesSource", source).files
         files = [(_whole(x.path), x.relative, x.nbytes, x.path) for x in found]
@@ -72,8 +75,9 @@ def opened(file: dict[str, Any], told: InputFormat) -> Source:
     if file["format"] == TEXT:
         found = [FoundFile(*each[:3]) for each in json.loads(file["path"])]
         return TextFilesSource(found, told.encoding)
-    (source,) = open_sources([file["path"]], None, replace(told, name=file["format"]))
-    source.name, source.relative = file["name"], file["relative"]
+    path, relative = json.loads(file["path"]), json.loads(file["relative"])
+    (source,) = open_sources([path], None, replace(told, name=file["format"]))
+    source.name, source.relative = file["name"], relative
     return source
 
 
@@ -107,8 +111,10 @@ class Folder:
         self.path = path
 
     def add(self, relative: str, data: bytes) -> None:
-        """Write one file; DataError if its name leads out of the folder."""
-        check_relative(relative, self.path)
-        target = Path(self.path, relative)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(data)
+        """Write one file; DataError if its name leads out of the folder, FileError if it fails."""
+        target = Path(path_below(self.path, relative))
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
+        except OSError as error:
+            raise file_error(relative, "write", error) from None

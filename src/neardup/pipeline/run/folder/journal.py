@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import zlib
 from typing import TYPE_CHECKING, Any, Final
-
-import orjson
 
 from neardup.runtime.storage.append_file import AppendFile, append_failure, damaged
 from neardup.runtime.storage.files import sync_folder
@@ -83,7 +82,7 @@ class Journal:
 
 
 def _line(record: dict[str, Any]) -> bytes:
-    body = orjson.dumps(record)
+    body = json.dumps(record).encode()  # of any path, also one that is not UTF-8
     return b"%08x %s\n" % (zlib.crc32(body), body)
 
 
@@ -92,4 +91,4 @@ def _records(path: Path, data: bytes) -> Iterator[dict[str, Any]]:
         checksum, _, body = line.partition(b" ")
         if checksum != b"%08x" % zlib.crc32(body):
             raise damaged(path, f"line {number} has another checksum")
-        yield orjson.loads(body)
+        yield json.loads(body)

@@ -21,6 +21,7 @@ from neardup.errors import DataError, UsageError
 from neardup.pipeline.run.folder.decision import decision_of, write_decision
 from neardup.pipeline.run.folder.facts import run_facts
 from neardup.runtime.storage.failures import file_failure
+from neardup.runtime.storage.files import name_as_text
 from neardup.runtime.storage.sealed import checksum, sealed, unsealed
 
 if TYPE_CHECKING:
@@ -144,6 +145,9 @@ def asked_of(
             inputs += source.stamps()
         except UsageError:
             inputs.append(source.name)
-    paths = [None if path is None else os.path.abspath(path) for path in outputs]  # noqa: PTH100
+    paths = [
+        None if path is None else name_as_text(os.path.abspath(path))  # noqa: PTH100
+        for path in outputs
+    ]
     options = facts["digest"], facts["options"], read.skip_errors
     return checksum(orjson.dumps([*options, inputs, paths]))
