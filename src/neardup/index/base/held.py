@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from neardup.runtime.types import Flags, Rows
+
 __all__ = ["Held"]
 
 
@@ -59,7 +61,7 @@ class Held:
         raise NotImplementedError
 
     @classmethod
-    def new_segment(cls, settings: Any, ids: IdColumn, contents: Any, numbers: Any) -> Any:
+    def new_segment(cls, settings: Any, ids: IdColumn, contents: Any, numbers: Rows) -> Any:
         """Rows as a segment in memory."""
         raise NotImplementedError
 
@@ -91,7 +93,9 @@ class Held:
         raise NotImplementedError
 
     @classmethod
-    def stored(cls, file: Any, dead: Any = None, changed: frozenset[int] = frozenset()) -> Any:
+    def stored(
+        cls, file: Any, dead: Flags | None = None, changed: frozenset[int] = frozenset()
+    ) -> Any:
         """The segment of a SegmentFile."""
         raise NotImplementedError
 
@@ -115,7 +119,7 @@ class Held:
         raise NotImplementedError
 
     @staticmethod
-    def taken(contents: Any, rows: Any) -> Any:
+    def taken(contents: Any, rows: Rows) -> Any:
         """The contents of some of many rows."""
         raise NotImplementedError
 
@@ -194,8 +198,8 @@ class Held:
             raise KeyError(wanted[int(absent[0])].as_py())
         return places
 
-    def numbers_at(self, places: Places) -> Any:
-        """The numbers of stored documents, int64 (n,)."""
+    def numbers_at(self, places: Places) -> Rows:
+        """The numbers of stored documents."""
         numbers = np.empty(len(places.rows), np.int64)
         stored = [*(segment.numbers for segment in self.segments), self.tail.numbers]
         for i, part in enumerate(stored):
@@ -219,7 +223,47 @@ class Held:
             self.settings, self.segments, tail, self.kind or kind, self.next + 1, self.clock
         )
 
-    def without(self, places: Places) -> tuple[Self, Any]:
+    def replaced(self, identity: Any, content: Any) -> tuple[Self, int]:
+        """As `appended`, without the row that the id had; and that row's number, or -1."""
+        tail, segments, gone = self.tail, self.segments, -1
+        before = tail.find(identity)
+        if before >= 0:
+            gone = int(tail.numbers[before])
+            tail = tail.without(before)
+        else:
+            for i, segment in enumerate(segments):
+                row = segment.find(identity)
+                if row >= 0:
+                    gone = int(segment.numbers[row])
+                    changed = segment.without(np.array([row]))
+                    segments = (*segments[:i], changed, *segments[i + 1 :])
+                    break
+        tail = tail.appended(identity, content, self.next)
+        kind = self.kind or id_kind(identity)
+        return type(self)(self.settings, segments, tail, kind, self.next + 1, self.clock), gone
+
+    def expired(self, before: float) -> tuple[Self, Rows]:
+        """Without what was added before a time, and its numbers; the tail must be empty."""
+        segments, gone = list(self.segments), [_NONE]
+        old = self.clock.before(before, self.next)
+        for i, segment in enumerate(segments):
+            bounds = np.searchsorted(segment.numbers, old)
+            rows = np.concatenate([_NONE, *(np.arange(*each) for each in bounds.tolist())])
+            if segment.removed:
+                rows = rows[~segment.dead[rows]]
+            if len(rows):
+                segments[i] = segment.without(rows)
+                gone.append(segment.numbers[rows])
+        return replace(self, segments=tuple(segments)), np.concatenate(gone)
+
+    def compacted(self) -> Self:
+        """The same in one segment, without removed rows; the tail must be empty."""
+        if len(self.segments) <= 1 and not any(each.removed for each in self.segments):
+            return self
+        living = [each for each in self.segments if each.living]
+        return replace(self, segments=(self.joined(self.settings, living),) if living else ())
+
+    def without(self, places: Places) -> tuple[Self, Rows]:
         """Without what is stored at places, and the numbers of the rows that are gone."""
         segments, tail, gone = list(self.segments), self.tail, [_NONE]
         for i, segment in enumerate(segments):
@@ -233,7 +277,7 @@ class Held:
             tail = tail.without(rows)
         return replace(self, segments=tuple(segments), tail=tail), np.concatenate(gone)
 
-    def without_numbers(self, numbers: Any) -> Self:
+    def without_numbers(self, numbers: Rows) -> Self:
         """Without the rows of these numbers, where they are."""
         if not len(numbers):
             return self
@@ -254,8 +298,8 @@ class Held:
 _NONE = np.empty(0, np.int64)
 
 
-def _rows_of(stored: Any, numbers: Any) -> Any:
-    """The rows of ascending numbers that are among these: int64, each once."""
+def _rows_of(stored: Rows, numbers: Rows) -> Rows:
+    """The rows of ascending numbers that are among these, each once."""
     if not len(stored):
         return _NONE
     rows = np.minimum(np.searchsorted(stored, numbers), len(stored) - 1)

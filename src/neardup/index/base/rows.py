@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from neardup.index.ids import IdColumn
+    from neardup.runtime.types import Flags, Rows
 
 __all__ = ["CHUNK_ROWS", "MarkedRows", "StoredRows", "sound_from"]
 
@@ -35,11 +36,14 @@ class MarkedRows:
         dead: bool (n,), True for removed rows; taken over, and not changed.
     """
 
-    def __init__(self, ids: IdColumn, numbers: Any, dead: Any = None) -> None:
+    def __init__(self, ids: IdColumn, numbers: Rows, dead: Flags | None = None) -> None:
         """Take them."""
         self.ids, self.numbers = ids, numbers
         self.removed = 0 if dead is None else int(np.count_nonzero(dead))
-        self.gone: tuple[Any, frozenset[int]] = (dead if self.removed else None, frozenset())
+        self.gone: tuple[Flags | None, frozenset[int]] = (
+            dead if self.removed else None,
+            frozenset(),
+        )
         """Marks of removal, and removed rows without one: marks are copied for many at a time."""
 
     def __len__(self) -> int:
@@ -52,7 +56,7 @@ class MarkedRows:
         return len(self) - self.removed
 
     @property
-    def dead(self) -> Any:
+    def dead(self) -> Flags:
         """Which rows are removed: bool (n,), not to be changed."""
         marks, recent = self.gone
         if recent or marks is None:
@@ -60,12 +64,12 @@ class MarkedRows:
             self.gone = marks, frozenset()
         return marks
 
-    def live_rows(self) -> Any:
-        """The rows that are not removed, ascending: int64."""
+    def live_rows(self) -> Rows:
+        """The rows that are not removed, ascending."""
         return np.flatnonzero(~self.dead) if self.removed else np.arange(len(self))
 
-    def alive(self, rows: Any) -> Any:
-        """Which of these rows (int64) are not removed: bool."""
+    def alive(self, rows: Rows) -> Flags:
+        """Which of these rows are not removed."""
         marks, recent = self.gone
         if recent and len(rows) > FEW_ROWS:
             return ~self.dead[rows]
@@ -92,7 +96,7 @@ class MarkedRows:
     def verify(self) -> None:
         """Raise DataError if the rows are not as they were written; those in memory are."""
 
-    def without(self, rows: Any) -> Self:
+    def without(self, rows: Rows) -> Self:
         """The same rows, with more of them removed; these were living."""
         found = copy.copy(self)
         found.removed += len(rows)
@@ -105,7 +109,7 @@ class MarkedRows:
             found.gone = marks, frozenset()
         return found
 
-    def _marked(self) -> Any:
+    def _marked(self) -> Flags:
         """A copy of the marks, all of them."""
         marks, recent = self.gone
         copied = np.zeros(len(self), np.bool_) if marks is None else marks.copy()
@@ -124,7 +128,7 @@ class StoredRows(MarkedRows):
     file: Any
     changed: frozenset[int]
 
-    def without(self, rows: Any) -> Self:
+    def without(self, rows: Rows) -> Self:
         """See MarkedRows.without."""
         found = super().without(rows)
         found.changed = self.changed.union(np.unique(rows // CHUNK_ROWS).tolist())

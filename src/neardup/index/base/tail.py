@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from neardup.runtime.types import Flags, Rows
 
 __all__ = ["Tail", "TailRows"]
 
@@ -78,8 +81,8 @@ class Tail(Generic[R]):
         return len(self._rows.numbers) - self._count
 
     @property
-    def numbers(self) -> Any:
-        """int64 (rows,): the place of each in the order of all insertions."""
+    def numbers(self) -> Rows:
+        """The place of each in the order of all insertions."""
         return self._rows.numbers[: self._count]
 
     @property
@@ -88,16 +91,16 @@ class Tail(Generic[R]):
         return self._rows.ids
 
     @property
-    def dead(self) -> Any:
-        """Which rows are removed: bool (rows,)."""
+    def dead(self) -> Flags:
+        """Which rows are removed."""
         return self._rows.ended[: self._count] <= self._version
 
-    def live_rows(self) -> Any:
-        """The rows that are not removed, ascending: int64."""
+    def live_rows(self) -> Rows:
+        """The rows that are not removed, ascending."""
         return np.flatnonzero(~self.dead)
 
-    def alive(self, rows: Any) -> Any:
-        """Which of these rows (int64) are not removed: bool."""
+    def alive(self, rows: Rows) -> Flags:
+        """Which of these rows are not removed."""
         return self._rows.ended[rows] > self._version
 
     def find(self, identity: Any) -> int:
@@ -123,8 +126,8 @@ class Tail(Generic[R]):
         rows.version = self._version + 1
         return type(self)(rows, row + 1, rows.version, self.removed)
 
-    def without(self, chosen: Any) -> Self:
-        """This without rows that are living: one, or int64 of many, each once."""
+    def without(self, chosen: int | Rows) -> Self:
+        """This without rows that are living: one, or many, each once."""
         rows = self._own()
         rows.version = self._version + 1
         rows.ended[chosen] = rows.version

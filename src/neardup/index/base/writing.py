@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from neardup.index.base.held import Held
     from neardup.index.base.types import Documents, Ids
     from neardup.index.hits import Id
+    from neardup.runtime.types import Rows, Times
 
 __all__ = ["Writing"]
 
@@ -253,22 +254,11 @@ class Writing(Asking):
         with self._lock:
             self._writing()
             limit = as_time("before", before)
-            state, gone = self._settled(self._state), [_NONE]
-            old = state.clock.before(limit, state.next)
-            segments = list(state.segments)
-            for i, segment in enumerate(segments):
-                bounds = np.searchsorted(segment.numbers, old)
-                rows = np.concatenate([_NONE, *(np.arange(*each) for each in bounds.tolist())])
-                if segment.removed:
-                    rows = rows[~segment.dead[rows]]
-                if len(rows):
-                    segments[i] = segment.without(rows)
-                    gone.append(segment.numbers[rows])
-            numbers = np.concatenate(gone)
-            self._removed(numbers)
-            self._state = replace(state, segments=tuple(segments))
-            self._counters.removed += len(numbers)
-            return len(numbers)
+            state, gone = self._settled(self._state).expired(limit)
+            self._removed(gone)
+            self._state = state
+            self._counters.removed += len(gone)
+            return len(gone)
 
     def touch(self, ids: Ids) -> int:
         """Say that documents were seen again: for `expire` they were added now.
@@ -304,12 +294,7 @@ class Writing(Asking):
         """Bring everything into one segment and forget removed rows."""
         with self._lock:
             self._writing()
-            state = self._settled(self._state)
-            if len(state.segments) > 1 or any(each.removed for each in state.segments):
-                living = [each for each in state.segments if each.living]
-                whole = (state.joined(state.settings, living),) if living else ()
-                state = replace(state, segments=whole)
-            self._state = state
+            self._state = self._settled(self._state).compacted()
 
     def __enter__(self) -> Self:
         """Give itself."""
@@ -365,38 +350,22 @@ class Writing(Asking):
         kind = id_kind(identity)
         self._check_kind(kind)
         identity = str(identity) if kind == "str" else int(identity)
-        gone: list[int] = []
-        state = self._with_one(self._state, identity, one, gone)
+        state, replaced = self._replaced(self._state, identity, one)
         number = state.next - 1
         state.clock.note(number, time.time())
         self._added_one(number, identity, one, kept)
-        if gone:
-            self._removed(np.array(gone))
+        if replaced >= 0:
+            self._removed(np.array([replaced]))
         self._state = state
         self._counters.added += 1
 
-    def _with_one(self, state: Any, identity: Any, one: Any, gone: list[int]) -> Any:
-        """A state with a document more; the number of the one that it replaces goes to `gone`."""
-        if not state.tail.room:
-            state = self._settled(state)
-        tail, segments = state.tail, state.segments
-        before = tail.find(identity)
-        if before >= 0:
-            gone.append(int(tail.numbers[before]))
-            tail = tail.without(before)
-        else:
-            for i, segment in enumerate(segments):
-                row = segment.find(identity)
-                if row >= 0:
-                    gone.append(int(segment.numbers[row]))
-                    changed = segment.without(np.array([row]))
-                    segments = (*segments[:i], changed, *segments[i + 1 :])
-                    break
-        tail = tail.appended(identity, one, state.next)
-        kind = state.kind or id_kind(identity)
-        return type(state)(state.settings, segments, tail, kind, state.next + 1, state.clock)
+    def _replaced(self, state: Any, identity: Any, one: Any) -> Any:
+        """As Held.replaced, and the tail has room."""
+        return (state if state.tail.room else self._settled(state)).replaced(identity, one)
 
-    def _add_many(self, column: IdColumn, many: Any, kept: Any = None, times: Any = None) -> int:
+    def _add_many(
+        self, column: IdColumn, many: Any, kept: Any = None, times: Times | None = None
+    ) -> int:
         if not len(column):
             return 0
         self._check_kind(column.kind)
@@ -410,7 +379,8 @@ class Writing(Asking):
         first = state.next
         if len(column) <= SMALL_BATCH:
             for row, identity in enumerate(column.values.to_pylist()):
-                state = self._with_one(state, identity, state.row(many, row), removed)
+                state, number = self._replaced(state, identity, state.row(many, row))
+                removed += [number] if number >= 0 else []
             gone = np.array(removed, np.int64)
         else:
             state, gone = state.without(state.places(column))
@@ -440,7 +410,7 @@ class Writing(Asking):
         state = state.settled()
         return replace(state, segments=self._arranged(list(state.segments)))
 
-    def _merge_rows(self, ids: Any, many: Any, contents: Any, times: Any, payloads: Any) -> None:
+    def _merge_rows(self, ids: Any, many: Any, contents: Any, times: Times, payloads: Any) -> None:
         """Add what another index holds."""
         kept = self._kept(ids, None, contents, payloads)
         self._add_many(IdColumn(ids), many, kept, times)
@@ -466,7 +436,7 @@ class Writing(Asking):
         def _facts(self) -> dict[str, Any]:
             """What it is made for, for `stats`."""
 
-    def _many(self, documents: Any) -> tuple[Any, Any, int]:
+    def _many(self, documents: Any) -> tuple[Any, Rows, int]:
         """Contents of those documents that have tokens, their rows, and how many all are."""
         raise NotImplementedError
 
@@ -523,10 +493,7 @@ class Writing(Asking):
         if kept is not None:
             self._beside.put(number, [kept])
 
-    def _removed(self, numbers: Any) -> None:
+    def _removed(self, numbers: Rows) -> None:
         """Called with the numbers of rows that were removed or replaced."""
         if len(self._beside):
             self._beside = self._beside.without(numbers.tolist())
-
-
-_NONE: Final = np.empty(0, np.int64)

@@ -38,6 +38,7 @@ from neardup.runtime.threads import AbandonedError
 
 if TYPE_CHECKING:
     from neardup.index.durable.store import Reading, Store
+    from neardup.runtime.types import Rows
 
 __all__ = ["DurableBase"]
 
@@ -445,7 +446,7 @@ class DurableBase(Writing):
         if kept is not None:
             self._pending.contents[number] = kept
 
-    def _removed(self, numbers: Any) -> None:
+    def _removed(self, numbers: Rows) -> None:
         self._pending.remove(numbers)
         if self._keeps_contents():
             self._pending.contents.update(dict.fromkeys(numbers.tolist()))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from neardup.index.durable.manifest import FileEntry, Manifest
     from neardup.index.durable.records import Record
     from neardup.index.durable.store import Changes
+    from neardup.runtime.types import Rows
 
 __all__ = ["check_folder", "verify_folder"]
 
@@ -129,7 +130,7 @@ def _check_rows(
     return problems + _check_contents(store, numbers)
 
 
-def _check_contents(store: Store, numbers: Any) -> list[str]:
+def _check_contents(store: Store, numbers: Rows) -> list[str]:
     """Contents are as they were written, and belong to documents."""
     with contextlib.closing(store.pin()) as reading:
         kept, found = reading.check_contents()
@@ -139,9 +140,9 @@ def _check_contents(store: Store, numbers: Any) -> list[str]:
     return [f"{store.path}: {each}: {REMEDY}" for each in found]
 
 
-def _living(files: list[SegmentFile], changes: Changes) -> tuple[Any, Any]:
+def _living(files: list[SegmentFile], changes: Changes) -> tuple[Rows, Any]:
     """Numbers and ids of all rows that are not removed."""
-    numbers: list[Any] = [np.empty(0, np.int64)]
+    numbers: list[Rows] = [np.empty(0, np.int64)]
     ids: list[Any] = []
     for file in files:
         dead = changes.dead.get(file.path.name)

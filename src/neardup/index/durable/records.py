@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,9 @@ from neardup.index.ids import ID_KINDS, IdColumn
 from neardup.index.similar.sets import Sets, joined_sets
 from neardup.runtime.arrays import frozen
 from neardup.runtime.storage.sealed import sealed, unsealed
+
+if TYPE_CHECKING:
+    from neardup.runtime.types import Codes, Rows
 
 __all__ = ["Record", "joined_records"]
 
@@ -31,20 +34,20 @@ class Record:
         first: The number of the first row; the others follow without gaps.
         ids: Arrow array of int64 or large_string.
         codes: uint64 (n, width).
-        removed: int64: numbers of removed rows, of this record or older ones.
+        removed: Numbers of removed rows, of this record or older ones.
         clock: When the rows were added.
         sets: Of an index by similarity, whose codes have no words: the rows' features.
     """
 
     first: int
     ids: Any
-    codes: Any
-    removed: Any
+    codes: Codes
+    removed: Rows
     clock: Clock
     sets: Sets | None = None
 
     @classmethod
-    def of(cls, first: int, ids: Any, contents: Any, removed: Any, clock: Clock) -> Record:
+    def of(cls, first: int, ids: Any, contents: Any, removed: Rows, clock: Clock) -> Record:
         """A record of rows that hold fingerprints, uint64 (n, width), or Sets."""
         if isinstance(contents, Sets):
             return cls(first, ids, np.empty((len(ids), 0), np.uint64), removed, clock, contents)

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from neardup.runtime.types import Rows
+
 __all__ = [
     "FORMAT",
     "PAYLOADS",
@@ -411,15 +413,15 @@ class Reading:
         found = self._content(key, value)
         return found if self._has_payloads else joined(found)
 
-    def check_contents(self) -> tuple[Any, list[str]]:
+    def check_contents(self) -> tuple[Rows, list[str]]:
         """Read all contents.
 
         Returns:
-            The numbers of the rows that have one, int64, ascending; and problems, without remedies.
+            The numbers of the rows that have one, ascending; and problems, without remedies.
         """
         return self._pin.read(self._checked_contents)
 
-    def _checked_contents(self, txn: Transaction) -> tuple[Any, list[str]]:
+    def _checked_contents(self, txn: Transaction) -> tuple[Rows, list[str]]:
         found, keys, broken, lost = Ledger(), [], 0, 0
         for key, value in txn.items(b"content"):
             keys.append(key)

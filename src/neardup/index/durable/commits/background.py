@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from neardup.index.base.held import Held
     from neardup.index.durable.store import Store
+    from neardup.runtime.types import Rows
 
 __all__ = ["Job", "entries_of", "in_files", "rows_for_merging"]
 
@@ -168,7 +169,7 @@ class Job:
         return replace(known, next_file=next_file, next=end, covered=began.sequence, clock=clock)
 
 
-def _removed_since(before: tuple[Any, ...], after: tuple[Any, ...]) -> Any:
+def _removed_since(before: tuple[Any, ...], after: tuple[Any, ...]) -> Rows:
     """The numbers of rows that are removed from the same segments by now."""
     gone = [np.empty(0, np.int64)]
     for old, new in zip(before, after, strict=True):

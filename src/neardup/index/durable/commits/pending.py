@@ -12,6 +12,7 @@ from neardup.index.ids import ID_KINDS
 
 if TYPE_CHECKING:
     from neardup.index.base.held import Held
+    from neardup.runtime.types import Rows
 
 __all__ = ["Pending"]
 
@@ -31,7 +32,7 @@ class Pending:
         self._parts: list[tuple[Any, Any]] = []
         self._ids: list[Any] = []
         self._ones: list[Any] = []
-        self._removed: list[Any] = []
+        self._removed: list[Rows] = []
         self._rows = 0
 
     def __len__(self) -> int:
@@ -50,7 +51,7 @@ class Pending:
         self._parts.append((ids, many))
         self._rows += len(ids)
 
-    def remove(self, numbers: Any) -> None:
+    def remove(self, numbers: Rows) -> None:
         """Rows, pending or not, are removed."""
         self._removed.append(numbers)
         self._rows += len(numbers)
