@@ -207,6 +207,11 @@ def test_many_documents_under_few_keys_change_no_result(
     assert similar_components(sets, match).tolist() == labels
     in_parts = replace(sets, spill=Spill(1 << 12))
     assert similar_components(in_parts, match).tolist() == labels
+    for new in (0, count // 2):
+        whole, parts = (
+            similar_greedy(x, np.array(order), match, 2, None, new) for x in (sets, in_parts)
+        )
+        assert [x.tolist() for x in whole] == [x.tolist() for x in parts]
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 5, 16, 17, 64, 65, 200])

@@ -253,6 +253,8 @@ def dedup_files(
         values = collection.finish()
         watch.begin("match", collection.match_bytes)
         grouping, notes = _decided(collection, values, known, folder, last)
+        if not needs:
+            collection.drop_features()
         if not (was_publishing or (last is not None and last.first is not None)):
             check_outputs(sources, whole, written)  # nobody has published a folder that is there
         batch = None if known is None or last is None else NewDocuments(

@@ -115,6 +115,7 @@ def _match() -> None:
 
     for measure, policy in product(("jaccard", "cosine", "containment"), ("greedy", "components")):
         dedup_texts(_TEXTS, Matching(measure=measure, policy=policy), Resources())
+    dedup_texts(_TEXTS, Matching(), Resources(memory=1 << 8))  # an index in parts
     dedup_texts(_TEXTS, Matching(similarity=0.7, recall=0.9), Resources())
     dedup_texts(_TEXTS, Matching(distance=3), Resources())
     similar_pairs(_TEXTS)

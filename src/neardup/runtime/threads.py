@@ -6,8 +6,9 @@ import contextlib
 import functools
 import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from neardup.errors import UsageError
 from neardup.runtime.limits import allowed_processors
@@ -15,7 +16,17 @@ from neardup.runtime.limits import allowed_processors
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["AbandonedError", "abandonable", "in_threads", "stop_if_abandoned", "worker_count"]
+__all__ = [
+    "AbandonedError",
+    "abandonable",
+    "ahead",
+    "in_threads",
+    "stop_if_abandoned",
+    "worker_count",
+]
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class AbandonedError(Exception):
@@ -116,3 +127,20 @@ def in_threads(workers: int, work: Callable[[int, Any], None], tasks: Iterable[A
         except BaseException:
             stopped.set()
             raise
+
+
+def ahead(workers: int, work: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
+    """Do tasks on `workers` threads, as many ahead of the result that is taken; results in order.
+
+    Example:
+        >>> list(ahead(2, abs, [-1, 2, -3]))
+        [1, 2, 3]
+    """
+    running: deque[Future[R]] = deque()
+    with ThreadPoolExecutor(workers) as pool:
+        for task in tasks:
+            running.append(pool.submit(work, task))
+            if len(running) > workers:
+                yield running.popleft().result()
+        while running:
+            yield running.popleft().result()

@@ -9,21 +9,28 @@ the threshold is matched: recall and precision are 1 by construction.
 from __future__ import annotations
 
 import contextlib
-from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
+import itertools
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from neardup.errors import UsageError
-from neardup.runtime.threads import worker_count
+from neardup.runtime.threads import ahead, worker_count
 from neardup.similarity.feature_sets import MEASURES, FeatureSets, Match, Work, arguments
-from neardup.similarity.spilled import BYTES_A_KEY, KeyFile, batches_of_groups
+from neardup.similarity.spilled import (
+    KEYS_A_PART,
+    KeyFile,
+    batches_of_groups,
+    joined_parts,
+    small_groups,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
     from neardup.kernels.similarity.arguments import Keys
+    from neardup.similarity.spilled import Spill
 
 __all__ = ["nearest_before", "similar_components", "similar_greedy", "similar_sets"]
 
@@ -40,6 +47,14 @@ to a larger array would take it twice."""
 
 CELLS_A_FEATURE: Final = 2
 SAMPLE_STEP: Final = 16
+SAMPLE_RUN: Final = 64
+"""One document in SAMPLE_STEP is in the sample, so many neighbours at a time."""
+
+PARTS_A_CHUNK: Final = 512
+"""Keys of more parts are written for larger chunks, so that a part's own lie together."""
+
+MOST_DECIDED: Final = 32
+"""Documents of a group in which each is compared with those kept; larger ones get an index."""
 LEAST_CELL_BITS: Final = 10
 
 
@@ -69,7 +84,7 @@ def similar_greedy(
     from neardup.kernels.similarity.join import match_greedy
 
     run = _Run(sets, order, match, worker_count(workers), first_new)
-    for batch in run.batches_of_groups():
+    for batch in run.batches_of_groups(decide=True):
         run.restrict(batch)
         run.match_all(match_greedy)
     if work is not None:
@@ -88,9 +103,9 @@ def similar_components(
 
     documents = np.arange(len(sets)) if among is None else among
     run = _Run(sets, documents, match, worker_count(workers))
-    parts = run.parts()
-    if parts > 1:
-        run.unite_parts(parts)
+    parts, spill = run.parts(), sets.spill
+    if parts > 1 and spill is not None:
+        run.unite_parts(parts, spill)
     else:
         run.match_all(match_components)
     return _roots(run.walk.match)
@@ -158,7 +173,7 @@ class _Run:
     ) -> None:
         from neardup.kernels.similarity.arguments import Rarity, Walk
         from neardup.kernels.similarity.members import members_room
-        from neardup.kernels.similarity.postings import SKETCH_WORDS, USED
+        from neardup.kernels.similarity.postings import COLUMNS, SKETCH_WORDS, USED
 
         n, sizes = len(sets), np.diff(sets.offsets)
         self._input = sets
@@ -167,6 +182,7 @@ class _Run:
         self._workers = workers
         self._rarity = Rarity(*_count(sets, workers))
         self._used = np.zeros(USED, np.int64)
+        self._rows = np.empty((1 << 10, COLUMNS), np.uint32)
         self._empty_index()
         rank = np.empty(n, np.int64)
         rank[self._order] = np.arange(self._order.size)
@@ -203,7 +219,8 @@ class _Run:
         `kernel` is `match_greedy`, `match_components` or `match_pairs`; yields what it returns.
         """
         with ThreadPoolExecutor(1) as matcher:
-            for documents, keys in self._selected():
+            chosen = ahead(self._workers, self._keys_and_sketches, self._parts())
+            for documents, keys in chosen:
                 yield self._match(matcher, kernel, documents, keys)
 
     def restrict(self, order: Any) -> None:
@@ -216,37 +233,70 @@ class _Run:
         spill = self._input.spill
         if spill is None or spill.parts(int(self._prefixes()[self._order].sum())) == 1:
             return 1
-        sample = np.ascontiguousarray(self._order[::SAMPLE_STEP])
-        return spill.parts(SAMPLE_STEP * self._select(sample).keys.size)
+        places = np.arange(self._order.size)
+        sample = self._order[places // SAMPLE_RUN % SAMPLE_STEP == 0]
+        return spill.parts(self._select(sample).keys.size * self._order.size // sample.size)
 
-    def batches_of_groups(self) -> Iterator[Any]:
-        """All documents at once, or, where their index is too large, whole groups of them."""
+    def batches_of_groups(self, *, decide: bool = False) -> Iterator[Any]:
+        """All documents at once, or, where their index is too large, whole groups of them.
+
+        With `decide`, small groups are decided as by `match_greedy` instead of being given.
+        """
         parts, spill = self.parts(), self._input.spill
         if parts == 1 or spill is None:
             yield self._order
             return
-        self.unite_parts(parts)
+        self.unite_parts(parts, spill)
         labels, order = _roots(self.walk.match), self._order
         self.walk = self.walk._replace(match=np.arange(labels.size))
         self.walk.seen[:] = -1
-        yield from batches_of_groups(
-            labels, order, self._prefixes(), max(1, spill.limit // BYTES_A_KEY)
-        )
+        if decide:
+            order = self._decide_small_groups(labels)
+        yield from batches_of_groups(labels, order, self._prefixes(), spill.most_keys)
 
-    def unite_parts(self, parts: int) -> None:
+    def unite_parts(self, parts: int, spill: Spill) -> None:
         """Unite similar documents with a part of the index at a time."""
-        from neardup.kernels.similarity.arguments import Keys
         from neardup.kernels.similarity.join import match_components
 
-        tmp = None if self._input.spill is None else self._input.spill.tmp
-        with KeyFile(parts, tmp) as file, ThreadPoolExecutor(1) as matcher:
-            for documents, keys in self._selected():
-                file.add(documents, *keys)
+        with KeyFile(parts, spill.tmp) as file, ThreadPoolExecutor(1) as matcher:
+
+            def keys_by_part(documents: Any) -> tuple[Any, Any]:
+                return file.by_part(*self._keys_and_sketches(documents))
+
+            def useful(number: int) -> tuple[Any, Any, Any, Any]:
+                # Documents are united meanwhile; those not yet known to be are found again.
+                return file.part(number, self.walk.match)
+
+            chunks = self._parts(max(1, parts // PARTS_A_CHUNK))
+            for records, ends in ahead(self._workers, keys_by_part, chunks):
+                file.add(records, ends)
                 self._input.forget()
-            for number in range(parts):
+            sifted, most = ahead(self._workers, useful, range(parts)), spill.most_keys
+            for documents, keys in joined_parts(sifted, min(KEYS_A_PART, most), most):
                 self._empty_index()
-                documents, *part = file.part(number, self.walk.match)
-                self._match(matcher, match_components, documents, Keys(*part))
+                self._match(matcher, match_components, documents, keys)
+
+    def _decide_small_groups(self, labels: Any) -> Any:
+        """Decide the groups of few documents, many at a time; the documents of larger groups."""
+        from neardup.kernels.similarity.parts import decide_groups
+        from neardup.kernels.similarity.postings import VERIFIED
+
+        documents, begins, rest = small_groups(labels, self._order, MOST_DECIDED)
+        passed = np.append(0, np.cumsum(np.diff(self._sets.offsets)[documents]))[begins]
+        cuts = np.searchsorted(passed, np.arange(0, passed[-1], CHUNK_FEATURES))
+        cuts = np.append(np.unique(cuts), begins.size - 1)
+
+        arrays = self._sets, self._condition, self.walk
+
+        def decide(chunk: tuple[int, int]) -> int:
+            some = begins[chunk[0] : chunk[1] + 1]
+            verified: int = decide_groups(documents, some, *arrays, self.walk.members.size)
+            return verified
+
+        for verified in ahead(self._workers, decide, itertools.pairwise(cuts.tolist())):
+            self._used[VERIFIED] += verified
+            self._input.forget()
+        return rest
 
     def _match(self, matcher: ThreadPoolExecutor, kernel: Any, documents: Any, keys: Keys) -> Any:
         stop = np.zeros(1, np.uint8)
@@ -262,16 +312,12 @@ class _Run:
         self._input.forget()
         return found
 
-    def _selected(self) -> Iterator[tuple[Any, Keys]]:
-        running: deque[tuple[Any, Future[Keys]]] = deque()
-        with ThreadPoolExecutor(self._workers) as pool:
-            for documents in self._parts():
-                running.append((documents, pool.submit(self._select, documents)))
-                if len(running) > self._workers:
-                    done, selecting = running.popleft()
-                    yield done, selecting.result()
-            for documents, selecting in running:
-                yield documents, selecting.result()
+    def _keys_and_sketches(self, documents: Any) -> tuple[Any, Keys]:
+        from neardup.kernels.similarity.postings import write_sketches
+
+        keys = self._select(documents)
+        write_sketches(documents, self._sets, self.walk.sketches)
+        return documents, keys
 
     def _prefixes(self) -> Any:
         """How many keys each document has at most, about; int64 (n,)."""
@@ -284,16 +330,18 @@ class _Run:
 
     def _empty_index(self) -> None:
         from neardup.kernels.similarity.arguments import Postings
-        from neardup.kernels.similarity.postings import COLUMNS, VERIFIED
+        from neardup.kernels.similarity.postings import VERIFIED
 
         self._used[:VERIFIED] = 0
-        table, rows = np.zeros((1 << 10, 2), np.uint64), np.empty((1 << 10, COLUMNS), np.uint32)
-        self._postings = Postings(table, rows, self._used)
+        table = np.zeros((1 << 10, 2), np.uint64)
+        self._postings = Postings(table, self._rows, self._used)
 
-    def _parts(self) -> Iterator[Any]:
+    def _parts(self, chunks: int = 1) -> Iterator[Any]:
+        """The documents in order, those of about so many chunks at a time."""
+        features = chunks * CHUNK_FEATURES
         sizes = np.diff(self._sets.offsets)[self._order]
         bounds = np.searchsorted(
-            np.cumsum(sizes), np.arange(CHUNK_FEATURES, sizes.sum(), CHUNK_FEATURES), side="left"
+            np.cumsum(sizes), np.arange(features, sizes.sum(), features), side="left"
         )
         return (part for part in np.split(self._order, np.unique(bounds)) if part.size)
 
@@ -322,7 +370,7 @@ class _Run:
             room = min(most, at_once if needed <= at_once else needed + needed // 2)
             larger = np.empty((max(needed, room), rows.shape[1]), np.uint32)
             larger[:used] = rows[:used]
-            rows = larger
+            self._rows = rows = larger
         slots = int(self._used[SLOTS]) + keys
         if 2 * slots > len(table):
             larger = np.zeros((1 << (2 * slots).bit_length(), 2), np.uint64)

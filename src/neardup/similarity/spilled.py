@@ -1,10 +1,14 @@
 """Similarity mode in little memory: the index is cut in parts, which wait on disk for their turn.
 
 The flow: choose each document's keys and write them down by parts of the hash range; unite similar
-documents part by part, with the index of one part in memory; then decide within the groups, as many
-groups at once as fit. A pair of similar documents shares a key that is early enough in both, and
-that key is in one part: so every match is found, as with one index. Matches never leave a group: so
-greedy keep within the groups decides as it would over all.
+documents part by part, with the index of one part in memory; then decide within the groups. A pair
+of similar documents shares a key that is early enough in both, and that key is in one part: so
+every match is found, as with one index. Matches never leave a group: so greedy keep within the
+groups decides as it would over all.
+
+Of each part only the keys of documents that are not in one group yet are needed, and where there
+are duplicates the first parts unite most of them. So parts are many: they are read and sifted in
+threads, ahead of the one that unites.
 """
 
 from __future__ import annotations
@@ -15,19 +19,30 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 
 from neardup.runtime.arrays import frozen
-from neardup.runtime.storage.temporary import spill_error, temporary_file
+from neardup.runtime.storage.temporary import read_exactly, temporary_file, write_all
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["BYTES_A_KEY", "KeyFile", "Spill", "batches_of_groups"]
+    from neardup.kernels.similarity.arguments import Keys
+
+__all__ = [
+    "KEYS_A_PART",
+    "KeyFile",
+    "Spill",
+    "batches_of_groups",
+    "joined_parts",
+    "small_groups",
+]
 
 BYTES_A_KEY: Final = 180
-"""Of memory, for each key of the part in hand: the key twice, its order, posting and slots."""
+"""Of memory, for each key of an index: its posting, slots, and what it is sifted with."""
+
+KEYS_A_PART: Final = 1 << 17
+"""Of which the slots that sift them stay near the processor."""
 
 MOST_PARTS_LOG2: Final = 12
-_KEY: Final = np.dtype([("key", np.uint64), ("document", np.int64), ("before", np.int32)])
-_SPREAD: Final = np.uint64(0xD6E8FEB86659FD93)
+_RECORD_BYTES: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +57,11 @@ class Spill:
     limit: int
     tmp: str | None = None
 
+    @property
+    def most_keys(self) -> int:
+        """How many keys an index may have."""
+        return max(1, self.limit // BYTES_A_KEY)
+
     def parts(self, keys: int) -> int:
         """How many parts an index of so many keys is cut in; a power of two.
 
@@ -50,6 +70,8 @@ class Spill:
             (1, 32)
         """
         needed = -(-keys * BYTES_A_KEY // self.limit)
+        if needed > 1:
+            needed = max(needed, -(-keys // KEYS_A_PART))
         return 1 << min(MOST_PARTS_LOG2, max(0, needed - 1).bit_length())
 
 
@@ -61,48 +83,44 @@ class KeyFile:
         tmp: Folder for the file, which has no name; the system's own if None.
 
     Example:
+        >>> from neardup.kernels.similarity.arguments import Keys
+        >>> keys = np.array([7, 9, 7], np.uint64), np.array([3, 1, 0], np.int32)
         >>> with KeyFile(1) as file:
-        ...     keys = np.array([7, 9, 7], np.uint64), np.array([3, 1, 0], np.int32)
-        ...     file.add(np.array([0, 1]), *keys, np.array([0, 2, 3]))
+        ...     file.add(*file.by_part(np.array([0, 1]), Keys(*keys, np.array([0, 2, 3]))))
         ...     [part.tolist() for part in file.part(0, np.arange(2))]
         [[0, 1], [7, 7], [3, 0], [0, 1, 2]]
     """
 
     def __init__(self, parts: int, tmp: str | None = None) -> None:
         """Begin empty; FileError if there is no room for the file."""
-        self._shift = np.uint64(65 - parts.bit_length())
-        self._parts = parts
+        self._bits = parts.bit_length() - 1
         self._tmp = tmp
-        self._extents: list[Any] = []
+        self._extents: list[tuple[int, Any]] = []
         self._records = 0
-        self._file = temporary_file(tmp, "postings")
+        self._file = temporary_file(tmp, "postings", buffering=0)
 
-    def add(self, documents: Any, keys: Any, before: Any, key_offsets: Any) -> None:
-        """Write the keys of documents, as `select_keys` gives them; FileError if the disk is full.
+    def by_part(self, documents: Any, keys: Keys) -> tuple[Any, Any]:
+        """Bring the keys of documents (int64) in the order of their parts; for `add`."""
+        from neardup.kernels.similarity.parts import keys_by_part
 
-        Args:
-            documents: int64 (m,), none of which was added before.
-            keys: uint64.
-            before: int32, one for each key.
-            key_offsets: int64 (m + 1,): document i has keys[key_offsets[i]:key_offsets[i + 1]].
+        ends = np.zeros(1 << self._bits, np.int64)
+        return keys_by_part(documents, keys, self._bits, ends), ends
+
+    def add(self, records: Any, ends: Any) -> None:
+        """Write what `by_part` gave, of documents that were not added before.
+
+        Raises:
+            FileError: If the disk is full.
         """
-        records = np.empty(keys.size, _KEY)
-        records["key"], records["before"] = keys, before
-        records["document"] = np.repeat(documents, np.diff(key_offsets))
-        number = np.zeros(keys.size, np.int64)
-        if self._parts > 1:
-            number = ((keys * _SPREAD) >> self._shift).astype(np.int64)
-        ordered = records[np.argsort(number, kind="stable")]
-        ends = np.cumsum(np.bincount(number, minlength=self._parts))
-        self._extents.append(self._records + np.append(0, ends))
-        self._records += keys.size
-        try:
-            self._file.write(ordered.data)
-        except OSError as error:
-            raise spill_error(self._tmp, "postings", error) from None
+        if not records.size:
+            return
+        at = self._records * _RECORD_BYTES
+        write_all(self._file.fileno(), memoryview(records).cast("B"), at, self._tmp)
+        self._extents.append((self._records, np.append(0, ends).astype(np.uint32)))
+        self._records += len(records)
 
     def part(self, number: int, forest: Any) -> tuple[Any, Any, Any, Any]:
-        """The keys of a part that can still unite documents, in the order of `add`.
+        """The keys of a part that can still unite documents, in the order of `add`; in any thread.
 
         Args:
             number: Which part, from 0.
@@ -110,23 +128,27 @@ class KeyFile:
                 itself. A key whose documents are in one group is left out.
 
         Returns:
-            documents, keys, before, key_offsets, as for `add`.
+            documents, keys, before, key_offsets, as Keys has them.
+
+        Raises:
+            FileError: If the file cannot be read.
         """
-        self._file.flush()
-        pieces = [np.empty(0, _KEY)]
-        for extent in self._extents:
-            begin, end = int(extent[number]), int(extent[number + 1])
-            if end > begin:
-                self._file.seek(begin * _KEY.itemsize)
-                pieces.append(np.frombuffer(self._file.read((end - begin) * _KEY.itemsize), _KEY))
-        records = _useful(np.concatenate(pieces), forest)
-        firsts = np.flatnonzero(np.diff(records["document"], prepend=-1))
-        return (
-            np.ascontiguousarray(records["document"][firsts]),
-            np.ascontiguousarray(records["key"]),
-            np.ascontiguousarray(records["before"]),
-            np.append(firsts, len(records)),
+        from neardup.kernels.similarity.parts import useful_keys
+
+        places = [
+            (first + int(x[number]), first + int(x[number + 1])) for first, x in self._extents
+        ]
+        records = np.empty((sum(end - begin for begin, end in places), 2), np.uint64)
+        at = 0
+        for begin, end in places:
+            into = records[at : at + end - begin]
+            read_exactly(self._file.fileno(), into, begin * _RECORD_BYTES)
+            at += end - begin
+        table = np.zeros((1 << (2 * len(records)).bit_length(), 2), np.uint64)
+        found: tuple[Any, Any, Any, Any] = useful_keys(
+            records, forest, table, np.empty(len(records), np.int64)
         )
+        return found
 
     def __enter__(self) -> Self:
         """Give itself."""
@@ -137,20 +159,68 @@ class KeyFile:
         self._file.close()
 
 
-def _useful(records: Any, forest: Any) -> Any:
-    """Those whose key is also one of a document of another group, in the same order."""
-    if not records.size:
-        return records
-    order = np.argsort(records["key"], kind="stable")
-    ordered = records["key"][order]
-    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-    groups = records["document"][order]
-    while not np.array_equal(forest[groups], groups):
-        groups = forest[groups]
-    differ = np.minimum.reduceat(groups, starts) != np.maximum.reduceat(groups, starts)
-    useful = order[np.repeat(differ, np.diff(starts, append=order.size))]
-    useful.sort()
-    return records[useful]
+def joined_parts(parts: Iterable[Any], first: int, most: int) -> Iterator[tuple[Any, Keys]]:
+    """Put the keys of parts together, as many as were asked for: twice as many each time.
+
+    Small ones come first, so that what they unite is left out of those that are sifted later.
+
+    Args:
+        parts: What `KeyFile.part` gives.
+        first: How many keys the first ones have, at least; the last may have fewer.
+        most: How many are enough.
+
+    Returns:
+        Documents, int64, ascending, and their keys.
+
+    Example:
+        >>> one = np.array([2]), np.array([7], np.uint64), np.array([0]), np.array([0, 1])
+        >>> two = np.array([1, 2]), np.array([9, 9], np.uint64), np.zeros(2), np.array([0, 1, 2])
+        >>> for documents, keys in joined_parts([one, two], 2, 2):
+        ...     print(documents.tolist(), keys.keys.tolist(), keys.offsets.tolist())
+        [1, 2] [9, 7, 9] [0, 1, 3]
+    """
+    from neardup.kernels.similarity.arguments import Keys
+
+    waiting: list[Any] = []
+    for part in parts:
+        waiting.append((np.repeat(part[0], np.diff(part[3])), part[1], part[2]))
+        if sum(each[1].size for each in waiting) >= first:
+            yield _joined(waiting, Keys)
+            waiting, first = [], min(2 * first, most)
+    if waiting:
+        yield _joined(waiting, Keys)
+
+
+def _joined(parts: list[Any], make: Callable[..., Keys]) -> tuple[Any, Keys]:
+    documents, keys, before = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.argsort(documents, kind="stable")
+    documents = documents[order]
+    firsts = np.flatnonzero(np.diff(documents, prepend=-1))
+    return documents[firsts], make(keys[order], before[order], np.append(firsts, documents.size))
+
+
+def small_groups(labels: Any, order: Any, most: int) -> tuple[Any, Any, Any]:
+    """Tell the groups of two to `most` documents from larger ones.
+
+    Args:
+        labels: int64 (n,): the group of each document, named by one of its documents.
+        order: int64 (m,): documents from the highest priority to the lowest.
+        most: Documents of a small group.
+
+    Returns:
+        int64: the documents of small groups, one group after the other, each in order of priority;
+        int64: where each begins, and the end; int64: the documents of larger groups, in order.
+
+    Example:
+        >>> labels, order = np.array([0, 1, 0, 3, 3, 3]), np.arange(6)
+        >>> [found.tolist() for found in small_groups(labels, order, most=2)]
+        [[0, 2], [0, 2], [3, 4, 5]]
+    """
+    count = np.bincount(labels[order], minlength=labels.size)[labels[order]]
+    small = order[(count > 1) & (count <= most)]
+    small = small[np.argsort(labels[small], kind="stable")]
+    begins = np.flatnonzero(np.diff(labels[small], prepend=-1))
+    return small, np.append(begins, small.size), order[count > most]
 
 
 def batches_of_groups(labels: Any, order: Any, sizes: Any, limit: int) -> Iterator[Any]:

@@ -34,6 +34,7 @@ from neardup.kernels.similarity.postings import (
     block_end,
     copy_document,
     first_class,
+    folded_sketch,
     insert,
     is_near,
     join_rings,
@@ -41,7 +42,6 @@ from neardup.kernels.similarity.postings import (
     may_have_near,
     put_in_ring,
     room_in,
-    sketch,
     sketches_apart,
 )
 
@@ -64,9 +64,9 @@ def _root(parent: Any, row: int) -> int:
 
 @inner
 def _probe(x: int, j: int, sets: Sets, condition: Condition, keys: Keys, walk: Walk) -> Probe:
-    """Document x, the j-th of those that the keys are of; writes its sketch."""
+    """Document x, the j-th of those that the keys are of."""
     begin, end = sets.offsets[x], sets.offsets[x + 1]
-    folded = sketch(sets.features, begin, end, walk.sketches, x)
+    folded = folded_sketch(walk.sketches, x)
     smallest, largest = sizes_near(end - begin, condition)
     # Of all sizes the largest may differ most; rounding up makes a difference of two at most.
     size = end - begin
@@ -75,7 +75,7 @@ def _probe(x: int, j: int, sets: Sets, condition: Condition, keys: Keys, walk: W
 
 
 @inner
-def _may_match(x: int, y: int, sets: Sets, condition: Condition, walk: Walk) -> bool:
+def may_match(x: int, y: int, sets: Sets, condition: Condition, walk: Walk) -> bool:
     """Whether two documents may match, by their groups and sketches."""
     if sets.groups.size and sets.groups[x] != sets.groups[y]:
         return False
@@ -101,7 +101,7 @@ def _candidates(
                         y = link(rows, at, DOCUMENT)
                         if seen[y] != x:
                             seen[y] = x
-                            if _may_match(x, y, sets, condition, walk):
+                            if may_match(x, y, sets, condition, walk):
                                 walk.found[count] = y
                                 count += 1
                 block = block_after(rows, head, block)
@@ -116,7 +116,7 @@ def _is_new_match(x: int, y: int, sets: Sets, condition: Condition, used: Any, w
     if seen[y] == x:
         return False
     seen[y] = x
-    if not _may_match(x, y, sets, condition, walk):
+    if not may_match(x, y, sets, condition, walk):
         return False
     used[VERIFIED] += 1
     if not members[0]:

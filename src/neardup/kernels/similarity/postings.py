@@ -34,7 +34,7 @@ from neardup.kernels.jit import inner, kernel
 from neardup.kernels.similarity.measures import needed_overlap
 
 if TYPE_CHECKING:
-    from neardup.kernels.similarity.arguments import Condition, Keys, Postings, Probe
+    from neardup.kernels.similarity.arguments import Condition, Keys, Postings, Probe, Sets
 
 OCTAVE, CLASS, COUNT, NEXT, LAST, RINGS = range(6)
 ROOM: Final = 0
@@ -69,6 +69,28 @@ def sketch(features: Any, begin: int, end: int, sketches: Any, x: int) -> Any:
         sketches[x, np.int64(bit >> np.uint64(6))] ^= np.uint64(1) << (bit & np.uint64(63))
     folded = np.uint64(0)
     for word in range(SKETCH_WORDS):
+        folded ^= sketches[x, word]
+    return folded
+
+
+@kernel
+def write_sketches(documents: Any, sets: Sets, sketches: Any) -> None:
+    """Write the sketches of documents to their rows; O(features).
+
+    Args:
+        documents: int64 (m,): which.
+        sets: Sets.
+        sketches: uint64 (n, words), written.
+    """
+    for x in documents:
+        sketch(sets.features, sets.offsets[x], sets.offsets[x + 1], sketches, x)
+
+
+@inner
+def folded_sketch(sketches: Any, x: int) -> Any:
+    """A document's sketch folded to 64 bits, as `sketch` returned it."""
+    folded = np.uint64(0)
+    for word in range(sketches.shape[1]):
         folded ^= sketches[x, word]
     return folded
 

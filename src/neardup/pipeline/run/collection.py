@@ -193,6 +193,10 @@ class Collection:
             [np.zeros((0, self._matching.recipe.words), np.uint64), *self._references]
         )
 
+    def drop_features(self) -> None:
+        """Give the disk space of the features back, once all is decided."""
+        self._spool.close()
+
     def features_of(self, documents: Any) -> list[Any]:
         """The distinct feature hashes of each of some documents, after `finish`."""
         features, offsets = self._spool.finish(), self._offsets

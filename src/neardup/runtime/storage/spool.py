@@ -108,6 +108,7 @@ class FeatureSpool:
 
     def close(self) -> None:
         """Remove the temporary file; arrays from `finish` must not be used any more."""
+        self._map = None  # the disk's space comes back when the last array of it is gone
         if self._file is not None:
             self._file.close()
 
