@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from neardup.hamming.search.comparison import plan
     from neardup.index.durable import DurableIndex
     from neardup.index.memory import Index
+    from neardup.index.plans import plan_similar
     from neardup.pipeline import DedupResult, dedup, similar_pairs
 
 __all__ = [
@@ -91,6 +92,7 @@ __all__ = [
     "greedy",
     "pairs",
     "plan",
+    "plan_similar",
     "preset",
     "presets",
     "project",
@@ -140,6 +142,7 @@ _HOMES: Final = {
     "hamming.search.comparison": ("plan",),
     "index.durable": ("DurableIndex",),
     "index.memory": ("Index",),
+    "index.plans": ("plan_similar",),
     "pipeline": (
         "DedupResult",
         "dedup",

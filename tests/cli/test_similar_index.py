@@ -66,13 +66,25 @@ def test_remove_stats_check_and_compact(here: Here) -> None:
     assert "jaccard from 0.8" in out
     out, _ = here("index", "stats", "seen", "--json")
     assert json.loads(out)["documents"] == 2
+    assert [each["name"] for each in json.loads(out)["plans"]] == ["as it is", "compacted"]
     _, err = here("index", "check", "seen")
     assert err == "seen: 2 documents, all checksums right\n"
+
+
+def test_plan_says_what_an_index_to_come_costs(here: Here) -> None:
+    out, _ = here("index", "plan", "1000000", "--similarity", "0.8")
+    assert out.startswith("1,000,000 documents of 300 features, jaccard from 0.8\n")
+    asked = "-s", "0.9", "--similarity-measure", "cosine", "--features", "20"
+    plans = json.loads(here("index", "plan", "5000", *asked, "--json")[0])
+    assert [each["parts"] for each in plans] == [3, 1]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["plan", "5", "-s", "0.8", "-k", "3"], "an index has one of them"),
+        (["plan", "5", "--features", "3"], "belong to --similarity"),
+        (["plan", "5", "-s", "8"], "similarity is 8"),
         (["query", "seen", "--query-text", "x", "-k", "3"], "the index is by similarity, from 0.8"),
         (["query", "seen", "--query-text", "x", "-s", "0.5"], "the index was made for 0.8"),
         (["query", "seen", "--fingerprint", "5"], "the index is by similarity of features"),

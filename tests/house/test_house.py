@@ -77,6 +77,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"fingerprinting", "index.base", "index.clock", "index.hits", "index.ids", "index.incoming"}
     | {"index.segment_files", "index.settings", "kernels.index", "kernels.similarity"}
     | {"similarity"},
+    "index.plans": BASE | {"fingerprinting", "index.ids", "index.similar"},
     "index": BASE
     | {"fingerprinting", "fingerprinting.values", "hamming.plans", "hamming.search"}
     | {"index.base", "index.clock", "index.hits", "index.ids", "index.incoming"}
@@ -113,6 +114,7 @@ ALLOWED: dict[str, set[str]] = {
     "pipeline": BASE
     | {"documents", "documents.files", "features", "fingerprinting", "fingerprinting.values"}
     | {"hamming", "hamming.plans", "hamming.search", "hamming.spilled", "index", "index.durable"}
+    | {"index.plans"}
     | {"fingerprinting.explanation"}
     | {"pipeline.evidence", "pipeline.judgement", "pipeline.report", "pipeline.run", "similarity"},
     "spark": BASE
@@ -121,13 +123,13 @@ ALLOWED: dict[str, set[str]] = {
     | {"pipeline", "pipeline.run"},
     "cli": BASE
     | {"documents", "features", "fingerprinting", "fingerprinting.explanation"}
-    | {"hamming", "hamming.plans", "index", "pipeline", "pipeline.calibration"}
+    | {"hamming", "hamming.plans", "index", "index.plans", "pipeline", "pipeline.calibration"}
     | {"pipeline.evaluation", "pipeline.evidence", "pipeline.judgement", "pipeline.run", "spark"},
     "__main__": {"cli", "runtime"},
     "__init__": BASE
     | {"features", "fingerprinting", "fingerprinting.explanation"}
     | {"fingerprinting.majority", "fingerprinting.values", "hamming", "hamming.search"}
-    | {"index", "index.durable", "pipeline"},
+    | {"index", "index.durable", "index.plans", "pipeline"},
 }
 
 

@@ -27,6 +27,7 @@ from neardup.cli.commands.idf import app as idf
 from neardup.cli.commands.index import app as index
 from neardup.cli.commands.nearest import nearest
 from neardup.cli.commands.pairs import pairs
+from neardup.cli.commands.plan import plan
 from neardup.cli.commands.show import show
 from neardup.cli.flags import Commands
 from neardup.cli.progress_lines import tells_progress
@@ -68,6 +69,7 @@ for command in (review, show, compare, explain, demo):
 app.command(name="compile")(compile_kernels)
 app.add_typer(idf)
 index.command()(tells_progress(nearest))
+index.command()(plan)
 app.add_typer(index)
 
 

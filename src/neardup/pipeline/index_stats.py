@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from neardup.hamming.search.comparison import PlanTable
     from neardup.index.durable.index import DurableIndex
     from neardup.index.durable.similar.index import DurableSimilarIndex
+    from neardup.index.plans.similar import SimilarPlanTable
 
 __all__ = ["IndexStats", "index_stats"]
 
@@ -27,7 +28,7 @@ class IndexStats:
     """
 
     held: dict[str, Any]
-    plans: PlanTable | None
+    plans: PlanTable | SimilarPlanTable | None
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, for `--json`."""
@@ -91,15 +92,23 @@ def index_stats(index: DurableIndex | DurableSimilarIndex, *, measure: bool = Fa
 
     Args:
         index: Which.
-        measure: Of one by distance, build each plan for the stored fingerprints and measure
-            it; takes a while.
+        measure: Build each plan and measure it: for the stored fingerprints, or for as many
+            documents of as many features; takes a while.
     """
     from neardup.hamming.search.comparison import plan
     from neardup.index.durable.similar.index import DurableSimilarIndex
+    from neardup.index.plans.similar import FEATURES, plan_parts
 
     held, count = index.stats(), len(index)
-    if not count or isinstance(index, DurableSimilarIndex):
+    if not count:
         return IndexStats(held, None)
+    if isinstance(index, DurableSimilarIndex):
+        stored = held["segments"]
+        sets = sum(part["sets"] for part in stored)
+        features = sum(part["features"] for part in stored) / sets if sets else FEATURES
+        parts = [part["rows"] for part in stored] + [held["tail_rows"]] * bool(held["tail_rows"])
+        asked = features, float(index.similarity), index.measure
+        return IndexStats(held, plan_parts(parts, *asked, measured=measure))
     step = 1 if measure else max(1, count // SAMPLE_ROWS)
     codes = np.concatenate([codes[::step] for _, codes in index.batches()])
     reach = index.distance

@@ -30,7 +30,6 @@ __all__ = [
     "compact",
     "create",
     "expire",
-    "plan",
     "query",
     "remove",
     "restore",
@@ -441,28 +440,6 @@ def compact(folder: _Folder) -> None:
         index.compact()
         count = len(index)
     echo(f"{shown(folder)}: {count:,} documents", err=True)
-
-
-@app.command()
-def plan(
-    documents: Annotated[
-        int, typer.Argument(min=0, metavar="N", help="How many documents.", show_default=False)
-    ],
-    distance: shared.Distance = 3,
-    bits: Annotated[int, typer.Option(min=1, help="Width of the fingerprints.")] = 64,
-    measure: _Measure = False,
-    json: shared.Json = False,
-) -> None:
-    """Compare the ways to search so many documents: tables, memory, time and recall.
-
-    Example:
-    neardup index plan 50000000 --distance 3
-    """
-    from neardup.cli.screen import print_plans
-    from neardup.hamming import plan as compare
-
-    shared.check_reach(distance, bits)
-    print_plans(compare(documents, distance, bits, measure=measure), json)
 
 
 class _InterruptedError(NeardupError):

@@ -1,0 +1,69 @@
+"""`neardup index plan`: what an index will cost, before anything is built."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from neardup.cli import options as shared
+from neardup.errors import UsageError
+
+__all__ = ["plan"]
+
+
+def plan(
+    documents: Annotated[
+        int, typer.Argument(min=0, metavar="N", help="How many documents.", show_default=False)
+    ],
+    similarity: Annotated[
+        float | None,
+        typer.Option(
+            "--similarity", "-s", metavar="S", help="Plan an index by similarity: the least, 0.8."
+        ),
+    ] = None,
+    similarity_measure: Annotated[
+        str | None,
+        typer.Option(
+            "--similarity-measure",
+            help="Of similarity: jaccard (unless said), cosine or containment.",
+        ),
+    ] = None,
+    features: Annotated[
+        float | None,
+        typer.Option(
+            metavar="F", help="Of a document by similarity: 300 for 2 kB of text, unless said."
+        ),
+    ] = None,
+    distance: shared.ExactDistance = None,
+    bits: Annotated[int, typer.Option(min=1, help="Width of the fingerprints.")] = 64,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Build and measure each as well; takes a while.")
+    ] = False,
+    json: shared.Json = False,
+) -> None:
+    """Say what searching so many documents costs: memory, disk and time, plan by plan.
+
+    Examples:
+    neardup index plan 10000000 --similarity 0.8
+
+    neardup index plan 50000000 --distance 3
+    """
+    from neardup.cli.screen import print_plans
+    from neardup.hamming import plan as compare
+    from neardup.index.plans import plan_similar
+
+    if similarity is None:
+        if similarity_measure is not None or features is not None:
+            raise UsageError("--similarity-measure and --features belong to --similarity: give it")
+        reach = 3 if distance is None else distance
+        shared.check_reach(reach, bits)
+        print_plans(compare(documents, reach, bits, measure=measure), json)
+        return
+    if distance is not None:
+        raise UsageError(
+            f"--distance is {distance} and --similarity {similarity}: an index has one of them"
+        )
+    asked = similarity_measure or "jaccard"
+    table = plan_similar(documents, similarity, asked, features=features, measured=measure)
+    print_plans(table, json)

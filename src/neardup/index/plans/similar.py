@@ -1,0 +1,291 @@
+"""What an index by similarity costs: time of a query, memory and disk, by number of documents."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from neardup.errors import UsageError
+from neardup.index.plans.measured import Measured, measure_parts
+from neardup.index.similar.incoming import many_sets
+from neardup.index.similar.segment import ENTRIES_A_BUCKET, LEVEL_ROWS, SEGMENTS_A_LEVEL
+from neardup.index.similar.settings import SimilarSettings
+from neardup.runtime.memory import free_memory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from neardup.fingerprinting.recipe import Recipe
+
+__all__ = [
+    "FEATURES",
+    "SimilarPlan",
+    "SimilarPlanTable",
+    "parts_as_added",
+    "plan_parts",
+    "plan_similar",
+]
+
+FEATURES: Final = 300
+"""Of a document of 2 kB, with runs of three words."""
+LOGGED_ROWS: Final = 1 << 16
+"""Whose room the log of a folder keeps: twice those of a checkpoint."""
+ROW_BYTES: Final = 40
+"""Of a document besides its features: places, number, id."""
+FEATURE_BYTES, ENTRY_BYTES, START_BYTES = 8, 8, 4
+
+# Measured on a busy machine of two cores, see docs/decisions/0012: nanoseconds of one thread.
+LOOKUP, LOOKUP_A_DOUBLING = 25.0, 12.0
+"""To look a feature up, and more for each doubling of the tables beyond a mebibyte."""
+PART_NS, COMPARED_NS, TOKEN_NS, BUILT_NS = 500.0, 2.0, 40.0, 65.0
+"""To ask a part; of each feature: to compare it, to make it from text, to bring it into a part."""
+CALL_US: Final = 30.0
+"""What a call for one document takes besides, in microseconds."""
+COLUMNS: Final = (
+    ("form", "{}", "name"),
+    ("parts", "{:,}", "parts"),
+    ("look-ups", "{:,.0f}", "lookups"),
+    ("bytes/doc", "{:,.0f}", "bytes_per_document"),
+    ("on disk", "{:,.0f}", "disk_bytes_per_document"),
+    ("search us", "{:,.1f}", "search_microseconds"),
+    ("us/query", "{:,.1f}", "microseconds"),
+    ("single us", "{:,.0f}", "single_microseconds"),
+    ("build us", "{:,.0f}", "build_microseconds"),
+    ("measured us", "{:,.1f}", "measured_microseconds"),
+    ("measured bytes", "{:,.0f}", "measured_bytes_per_document"),
+)
+_MEASURED: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarPlan:
+    """One form of an index by similarity.
+
+    Args:
+        name: "as added", or "compacted": all in one part.
+        parts: How many.
+        lookups: Features that a query looks up, in all parts.
+        bytes_per_document: In memory, or mapped from files.
+        disk_bytes_per_document: Of a folder, its log included.
+        search_microseconds: Of a query of a batch on one thread, its features given.
+        microseconds: Of one whose features are made of text.
+        single_microseconds: Of a query that is asked alone.
+        build_microseconds: To add a document, on one thread, its features included.
+    """
+
+    name: str
+    parts: int
+    lookups: float
+    bytes_per_document: float
+    disk_bytes_per_document: float
+    search_microseconds: float
+    microseconds: float
+    single_microseconds: float
+    build_microseconds: float
+
+
+class SimilarPlanTable:
+    """The forms of an index by similarity and their cost; prints as a table.
+
+    Args:
+        n: Documents.
+        settings: Of the index.
+        features: Of a document, about.
+        plans: As it is after documents were added, and compacted.
+        measured: By name, what was measured.
+    """
+
+    def __init__(
+        self, n: int, settings: SimilarSettings, features: float, plans: list[SimilarPlan],
+        measured: dict[str, Measured],
+    ) -> None:  # fmt: skip
+        """Take what was estimated."""
+        self.n, self.settings, self.features = n, settings, features
+        self.plans, self.measured = plans, measured
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """One dict a form."""
+        return [self._row(each) for each in self.plans]
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """The rows of `to_pylist`."""
+        return iter(self.to_pylist())
+
+    def __len__(self) -> int:
+        """Forms."""
+        return len(self.plans)
+
+    def __str__(self) -> str:
+        """A table for people."""
+        columns = COLUMNS if self.measured else COLUMNS[:-_MEASURED]
+        lines = [[title for title, _, _ in columns]]
+        for row in self:
+            values = [(form, row.get(name)) for _, form, name in columns]
+            lines.append(["" if each is None else form.format(each) for form, each in values])
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        head = (
+            f"{self.n:,} documents of {self.features:,.0f} features, {self.settings.measure} from"
+            f" {self.settings.similarity}"
+        )
+        told = [
+            "  ".join([cells[0].ljust(widths[0]), *map(str.rjust, cells[1:], widths[1:])])
+            for cells in lines
+        ]
+        return "\n".join([head, *told])
+
+    __repr__ = __str__
+
+    def _row(self, each: SimilarPlan) -> dict[str, Any]:
+        row = asdict(each)
+        if each.name in self.measured:
+            row |= {f"measured_{name}": x for name, x in asdict(self.measured[each.name]).items()}
+        return row
+
+
+def plan_similar(
+    n: int,
+    similarity: float = 0.8,
+    measure: str = "jaccard",
+    *,
+    features: float | None = None,
+    documents: Any = None,
+    recipe: Recipe | None = None,
+    measured: bool = False,
+) -> SimilarPlanTable:
+    """Estimate what an index by similarity costs, before anything is built.
+
+    The time holds for documents most of whose features few others have. Near-duplicates of a query
+    come on top: each is compared, in a few nanoseconds a feature.
+
+    Args:
+        n: Documents.
+        similarity: The least that queries may ask for.
+        measure: As of `neardup.Index`.
+        features: Of a document, about; 300 (2 kB of text) unless `documents` tell.
+        documents: Some of them, as `neardup.Index.add` takes them.
+        recipe: Of the index, if they are texts.
+        measured: Build it for n documents of so many features at random, in memory, and measure
+            it on one thread. Takes a while.
+
+    Returns:
+        A table of two forms, as added one by one and compacted: their parts, the features that a
+        query looks up, bytes a document in memory and on disk, and expected microseconds: of a
+        query of a batch, with and without making its features, of one alone, and to add a document.
+
+    Raises:
+        UsageError: For a number, similarity, measure or documents that cannot be, or what does not
+            fit the free memory where it is to be measured.
+
+    Example:
+        >>> table = plan_similar(10_000_000, 0.8)
+        >>> [row["name"] for row in table]
+        ['as added', 'compacted']
+    """
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
+        raise UsageError(f"n is {n!r}: use a whole number from 0")
+    settings = SimilarSettings(similarity, measure, recipe)
+    if documents is not None:
+        sets = many_sets(documents, settings)
+        features = len(sets.features) / max(1, int(np.count_nonzero(np.diff(sets.offsets))))
+    size = FEATURES if features is None else features
+    if isinstance(size, bool) or not isinstance(size, (int, float)) or not size >= 1:
+        raise UsageError(f"features is {size!r}: use a number from 1")
+    forms = {"as added": parts_as_added(n), "compacted": [n] if n else []}
+    return _compared(settings, float(size), forms, measured=measured)
+
+
+def plan_parts(
+    parts: list[int], features: float, similarity: float, measure: str, *, measured: bool = False
+) -> SimilarPlanTable:
+    """As `plan_similar`, for parts that are there: as it is, and compacted.
+
+    Args:
+        parts: Documents of each part, the newest ones that queries follow among them.
+        features: Of a document, about.
+        similarity: As of `plan_similar`.
+        measure: As of `plan_similar`.
+        measured: As of `plan_similar`.
+    """
+    settings = SimilarSettings(similarity, measure, None)
+    forms = {"as it is": parts, "compacted": [sum(parts)]}
+    return _compared(settings, features, forms, measured=measured)
+
+
+def _compared(
+    settings: SimilarSettings, size: float, forms: dict[str, list[int]], *, measured: bool
+) -> SimilarPlanTable:
+    n = sum(next(iter(forms.values())))
+    plans = [_plan(name, parts, settings, size) for name, parts in forms.items()]
+    found: dict[str, Measured] = {}
+    if measured and n:
+        needed, free = 3 * n * plans[0].bytes_per_document, free_memory()
+        if needed > free:
+            raise UsageError(
+                f"measuring {n:,} documents takes {needed / 2**30:,.1f} GiB, and"
+                f" {free / 2**30:,.1f} are free: plan for fewer, or without measuring"
+            )
+        found = {
+            name: measure_parts(parts, settings, max(1, round(size)))
+            for name, parts in forms.items()
+        }
+    return SimilarPlanTable(n, settings, size, plans, found)
+
+
+def parts_as_added(n: int) -> list[int]:
+    """The documents of each part once n were added one by one, the largest first."""
+    parts: list[int] = []
+    size = LEVEL_ROWS
+    rest = n
+    while rest:
+        taken = rest % (size * SEGMENTS_A_LEVEL)
+        full, over = divmod(taken, size)
+        parts += [size] * full + ([over] if over else [])
+        rest -= taken
+        size *= SEGMENTS_A_LEVEL
+    return sorted(parts, reverse=True)
+
+
+def _plan(name: str, parts: list[int], settings: SimilarSettings, size: float) -> SimilarPlan:
+    """The cost of parts of so many documents, of so many features each."""
+    prefix, rest = _entries(settings, size)
+    asked = size if settings.measure == "containment" else prefix
+    lookups = asked + (prefix if rest else 0)
+    total, n = 0.0, sum(parts)
+    held = ROW_BYTES + FEATURE_BYTES * size
+    tables = 0.0
+    for rows in parts:
+        first, second = _table_bytes(rows * prefix), _table_bytes(rows * rest)
+        tables += first + second
+        ns = PART_NS + asked * _lookup_ns(first) + (prefix * _lookup_ns(second) if rest else 0.0)
+        total += ns / 1000
+    searched = total + size * COMPARED_NS / 1000
+    made = size * TOKEN_NS / 1000
+    held += tables / n if n else 0.0
+    levels = 1 if name == "compacted" else 1 + math.log(max(1, n / LEVEL_ROWS), SEGMENTS_A_LEVEL)
+    logged = min(n, LOGGED_ROWS) * FEATURE_BYTES * size / n if n else 0.0
+    return SimilarPlan(
+        name, len(parts), lookups * len(parts), held, held + logged, searched, made + searched,
+        CALL_US + 2 * (made + searched), made + levels * size * BUILT_NS / 1000,
+    )  # fmt: skip
+
+
+def _entries(settings: SimilarSettings, size: float) -> tuple[float, float]:
+    """Of a document: features by which it is found, and others that are in a table as well."""
+    share = settings.similarity**2 if settings.measure == "cosine" else settings.similarity
+    prefix = size - math.ceil(share * size * (1 - 1e-9)) + 1
+    return prefix, size - prefix if settings.measure == "containment" else 0.0
+
+
+def _table_bytes(entries: float) -> float:
+    """Of the table of so many entries: a power of two of buckets, and the entries."""
+    if not entries:
+        return 0.0
+    bits = max(1, (int(entries) // ENTRIES_A_BUCKET).bit_length())
+    return float(START_BYTES * (1 << bits) + ENTRY_BYTES * entries)
+
+
+def _lookup_ns(table_bytes: float) -> float:
+    return LOOKUP + LOOKUP_A_DOUBLING * math.log2(1 + table_bytes / 2**20)
