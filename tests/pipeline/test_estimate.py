@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import json
 from typing import TYPE_CHECKING
 
@@ -9,13 +11,17 @@ import pytest
 
 from neardup.documents import ReadOptions
 from neardup.errors import UsageError
-from neardup.pipeline.estimate import estimate_run
+from neardup.pipeline.estimate import _Input, _Read, estimate_run
 from neardup.pipeline.run.matching import Matching
 from neardup.pipeline.run.resources import Resources
 from suite import JIT
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from neardup.pipeline.run.collection import Collection
+
+TAKE = _Input.take
 
 
 def write(path: Path, count: int) -> Path:
@@ -85,6 +91,65 @@ def test_it_is_bounded_and_says_what_it_could_not_tell(
     assert "% of the input" in found.notes[0]
     assert "among 500 documents" in found.notes[1]
     assert f"note        {found.notes[1]}" in str(found)
+
+
+def long_ones_first(path: Path, scale: int) -> int:
+    """Write documents of which the later ones are short; how many there are."""
+    texts = [f"{'word ' * 400} {i}" for i in range(scale)]
+    texts += [f'short, "{i}"\nof two lines' for i in range(20 * scale)]
+    with path.open("w", encoding="utf8", newline="") as file:
+        if path.suffix == ".csv":
+            rows = csv.writer(file)
+            rows.writerow(["id", "text"])
+            rows.writerows([i, text] for i, text in enumerate(texts))
+        else:
+            file.writelines(json.dumps({"text": text}) + "\n" for text in texts)
+    return len(texts)
+
+
+@pytest.mark.skipif(not JIT, reason="large")
+@pytest.mark.parametrize("name", ["long.jsonl", "long.csv"])
+def test_a_long_file_is_sampled_at_places_spread_over_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr("neardup.pipeline.estimate.SAMPLE_BYTES", 4 << 20)
+    monkeypatch.setattr("neardup.pipeline.estimate.READ_SECONDS", 1e-9)
+    monkeypatch.setattr("neardup.pipeline.estimate._Input.take", all_but_the_front)
+    path = tmp_path / name
+    count = long_ones_first(path, 6_000)
+    found = estimate_run([str(path)], Matching(distance=3), ReadOptions(), Resources())
+    assert abs(found.documents - count) < count / 8
+    assert "places spread over it" in found.notes[0]
+    assert not any("only the beginning" in note for note in found.notes)
+
+
+def all_but_the_front(
+    self: _Input, collection: Collection, seen: _Read, seconds: float, *, every: bool
+) -> bool:
+    """All places, however slow the machine is; of the front one batch."""
+    return TAKE(self, collection, seen, 60.0 if every else seconds, every=every)
+
+
+def test_a_compressed_file_is_said_to_be_read_from_its_beginning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("neardup.pipeline.estimate.BATCH_BYTES", 1 << 16)
+    monkeypatch.setattr("neardup.pipeline.estimate.READ_SECONDS", 1e-9)
+    plain = write(tmp_path / "news.jsonl", 20_000)
+    packed = tmp_path / "news.jsonl.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    found = estimate_run([str(packed)], Matching(distance=3), ReadOptions(), Resources())
+    assert any("of " in note and "only the beginning" in note for note in found.notes)
+
+
+def test_of_very_many_inputs_some_stand_for_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("neardup.pipeline.estimate.READ_SECONDS", 1e-9)
+    paths = [str(write(tmp_path / f"{i}.jsonl", 100)) for i in range(50)]
+    found = estimate_run(paths, Matching(distance=3), ReadOptions(), Resources())
+    assert abs(found.documents - 5_000) < 500
+    assert any("inputs were not read" in note for note in found.notes)
 
 
 @pytest.mark.parametrize("matching", [Matching(), Matching(distance=3)])

@@ -1,6 +1,7 @@
 """What a run will take, told from a sample of its inputs: `neardup dedup --dry-run`.
 
-The inputs are read for some seconds, and batches spread over what is read are fingerprinted. Then
+The inputs are read for some seconds: from the beginning, and where that would take too long, at
+places spread over the rest. Batches spread over what is read are fingerprinted. Then
 matches are looked for among more and more of these documents, for some seconds as well; how the
 time grew says what all documents will take.
 """
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimate", "estimate_run"]
 
 SAMPLE_BYTES: Final = 32 << 20
+BATCH_BYTES: Final = 1 << 21
 READ_SECONDS: Final = 4.0
 MATCH_SECONDS: Final = 3.0
 FIRST_DOCUMENTS: Final = 500
@@ -78,9 +80,10 @@ class Estimate(Record):
     def __str__(self) -> str:
         """A few lines for people."""
         share = min(1.0, self.sampled_bytes / max(1, self.input_bytes))
+        digits = 0 if share > 0.1 else 1
         return "\n".join(
             [
-                f"sampled     {share:.0%} of {self.input_bytes / 1e6:,.1f} MB",
+                f"sampled     {share:.{digits}%} of {self.input_bytes / 1e6:,.1f} MB",
                 f"documents   about {self.documents:,}, {self.features:,} features",
                 f"width       {self.bits} bits",
                 f"search      {self.search}",
@@ -101,18 +104,31 @@ class _Read:
     Args:
         total: Bytes of all inputs.
         passed: Bytes of those that were read.
-        documents: Documents in these.
         reading: Seconds of reading alone.
         taking: Seconds of fingerprinting the sample.
-        counted: Documents expected in each input, from its own part.
+        spent: Seconds, less those for the first batch of all: kernels are compiled for it.
+        reached: Bytes of the inputs that were read in part, at least.
+        counted: Documents expected in these, each from its own part.
+        places: Inputs that were read at places spread over them.
+        fronts: The names of those of which only the beginning was read.
+        left: How many were not read at all.
     """
 
     total: int
     passed: int = 0
-    documents: int = 0
     reading: float = 0.0
     taking: float = 0.0
-    counted: list[float] = field(default_factory=list)
+    spent: float | None = None
+    reached: int = 0
+    counted: float = 0.0
+    places: int = 0
+    fronts: list[str] = field(default_factory=list)
+    left: int = 0
+
+    @property
+    def documents(self) -> int:
+        """Documents expected in all inputs."""
+        return round(self.counted * max(1.0, self.total / max(1, self.reached)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +169,9 @@ def estimate_run(
         names = [source.name for source in sources]
         collection = stack.enter_context(Collection(names, matching, resources))
         seen = _Read(sum(source.nbytes or 0 for source in sources))
-        for number, source in enumerate(sources):
-            _sample(number, source, collection, read, seen)
+        mixed = np.random.default_rng(0).permutation(len(sources)).tolist()
+        for number in mixed:
+            _sample(number, sources[number], collection, read, seen)
         begun = time.perf_counter()
         values = collection.finish()
         seen.taking += time.perf_counter() - begun
@@ -162,37 +179,84 @@ def estimate_run(
         return _extrapolate(collection, values, matching, resources, seen, tries)
 
 
+class _Input:
+    """An input that is being read for the sample.
+
+    Args:
+        number: Which.
+        source: Itself.
+        batches: Its batches, or those of its places.
+        passed: Bytes of those that were read.
+        documents: Documents in these.
+    """
+
+    def __init__(self, number: int, source: Source, read: ReadOptions, rejects: Rejects) -> None:
+        """Nothing is read yet."""
+        self.number, self.source = number, source
+        self.batches = source.batches(read, rejects)
+        self.passed = self.documents = self._taken = 0
+
+    def take(self, collection: Collection, seen: _Read, seconds: float, *, every: bool) -> bool:
+        """Read for some seconds, one batch at least; whether there is no more.
+
+        Of what is read the collection gets its share of SAMPLE_BYTES, or every batch.
+        """
+        begun = time.perf_counter()
+        while True:
+            before = time.perf_counter()
+            batch = next(self.batches, None)
+            seen.reading += time.perf_counter() - before
+            if batch is None:
+                return True
+            if every or self._taken * max(1, seen.total) <= SAMPLE_BYTES * self.passed:
+                adding = time.perf_counter()
+                collection.add(self.number, batch)
+                seen.taking += time.perf_counter() - adding
+                self._taken += batch.nbytes
+            self.passed += batch.nbytes
+            self.documents += len(batch.texts)
+            now = time.perf_counter()
+            if seen.spent is None:
+                seen.spent, begun = 0.0, now
+                continue
+            seen.spent += now - before
+            if now - begun > seconds:
+                return False
+
+
 def _sample(
     number: int, source: Source, collection: Collection, read: ReadOptions, seen: _Read
 ) -> None:
-    """Read an input for its share of the time; take batches spread evenly over what is read."""
+    """Read an input for its share of the time: its beginning, then places spread over the rest."""
     nbytes = source.nbytes or 0
-    share = nbytes / max(1, seen.total)
-    passed = documents = taken = 0
-    spent = 0.0
+    if (seen.spent or 0.0) > READ_SECONDS:
+        seen.left += 1
+        return
+    seconds = READ_SECONDS * nbytes / max(1, seen.total) / 2
     with Rejects() as rejects:
-        batches = source.batches(read, rejects)
-        while True:
-            begun = time.perf_counter()
-            batch = next(batches, None)
-            seen.reading += time.perf_counter() - begun
-            if batch is None:
-                passed = nbytes
-                break
-            if taken * max(1, seen.total) <= SAMPLE_BYTES * passed:
-                adding = time.perf_counter()
-                collection.add(number, batch)
-                seen.taking += time.perf_counter() - adding
-                taken += batch.nbytes
-            passed += batch.nbytes
-            # The first batch may have waited for kernels to be compiled.
-            spent += time.perf_counter() - begun if documents else 0.0
-            documents += len(batch.texts)
-            if spent > READ_SECONDS * share:
-                break
+        front = _Input(number, source, replace(read, batch_bytes=BATCH_BYTES), rejects)
+        is_whole = front.take(collection, seen, seconds, every=False)
+        places = None
+        if not is_whole and 2 * front.passed < nbytes:
+            wanted = SAMPLE_BYTES * (nbytes - front.passed) // seen.total
+            places = source.spread(front.passed, wanted)
+        if not is_whole and places is None:
+            is_whole = front.take(collection, seen, seconds, every=False)
+        counted, passed = float(front.documents), nbytes if is_whole else front.passed
+        if places is not None:
+            # Rows are numbered from the first place on: one that is bad cannot be named.
+            options = replace(read, batch_bytes=BATCH_BYTES, skip_errors=True)
+            rest = _Input(number, places, options, rejects)
+            rest.take(collection, seen, seconds, every=True)
+            counted += rest.documents * (nbytes - front.passed) / max(1, rest.passed)
+            passed += rest.passed
+            seen.places += 1
+        elif not is_whole:
+            counted *= nbytes / max(1, front.passed)
+            seen.fronts.append(source.name)
     seen.passed += passed
-    seen.documents += documents
-    seen.counted.append(documents * max(1.0, nbytes / max(1, passed)))
+    seen.reached += nbytes
+    seen.counted += counted
 
 
 def _match_more_and_more(
@@ -252,7 +316,7 @@ def _extrapolate(
     seen: _Read,
     tries: list[_Try],
 ) -> Estimate:
-    documents = round(sum(seen.counted))
+    documents = seen.documents
     scale = max(1.0, documents / max(1, len(values)))
     features = round(collection.feature_count * scale)
     bits = matching.recipe.bits
@@ -294,11 +358,19 @@ def _extrapolate(
 def _unsure(seen: _Read, tried: _Try, documents: int) -> list[str]:
     """What the sample cannot tell."""
     found = []
-    if seen.passed < seen.total:
+    if seen.places or seen.fronts or seen.left:
+        what = f"{READ_SECONDS:.0f} s were enough for {seen.passed / seen.total:.1%} of the input"
+        if seen.places:
+            what += ", places spread over it"
+        found.append(what)
+    if seen.fronts:
+        more = f" and {len(seen.fronts) - 1} more" if len(seen.fronts) > 1 else ""
         found.append(
-            f"{READ_SECONDS:.0f} s were enough for {seen.passed / seen.total:.0%} of the input,"
-            " the beginning of each file: what comes later may be unlike it"
+            f"of {seen.fronts[0]}{more} only the beginning was read, as only JSON lines and CSV"
+            " without compression can be read at any place: what comes later may be unlike it"
         )
+    if seen.left:
+        found.append(f"{seen.left:,} inputs were not read: they are taken to be like the others")
     if documents > UNSURE_TIMES * max(1, tried.documents):
         found.append(
             f"matches were looked for among {tried.documents:,} documents: with all"

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from neardup.kernels.similarity.arguments import Keys
 
 __all__ = [
+    "BYTES_A_KEY",
     "KEYS_A_PART",
     "KeyFile",
     "Spill",

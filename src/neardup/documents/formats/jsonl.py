@@ -14,6 +14,7 @@ from neardup.documents.batch import Columns, Gathered, Joiner, string_array
 from neardup.documents.extensions import ending_of
 from neardup.documents.files.encodings import encoding_advice
 from neardup.documents.files.problems import BadRecordError, longest_field, missing_field, quoted
+from neardup.documents.files.stretches import spread_input, whole_lines
 from neardup.documents.formats.fields import Fields
 from neardup.documents.formats.json_fields import JsonFields
 from neardup.documents.formats.lines import TextSource
@@ -86,6 +87,11 @@ class JsonlSource(TextSource):
                     start = self._spans.end
             yield from joiner.take(reader.consumed)
         self._input.check_unchanged()
+
+    def spread(self, begin: int, nbytes: int) -> JsonlSource | None:
+        """See Source.spread."""
+        sample = spread_input(self._input, begin, nbytes, b"", whole_lines)
+        return None if sample is None else JsonlSource(sample)
 
     def _begin(self, block: bytes) -> bytes:
         self._mark = b""

@@ -10,6 +10,7 @@ from neardup.errors import UsageError
 from neardup.runtime.threads import worker_count
 from neardup.similarity.band_plans import plan_bands, seconds_of
 from neardup.similarity.recall import LEAST_FEATURES
+from neardup.similarity.spilled import BYTES_A_KEY
 
 if TYPE_CHECKING:
     from neardup.pipeline.run.matching import Matching
@@ -20,6 +21,7 @@ __all__ = ["WRITE_BYTES_A_SECOND", "bands_instead", "memory_and_disk"]
 BYTES_A_DOCUMENT: Final = 128
 """Measured: counts, offsets, record positions, priorities, decisions and scratch of the search."""
 BYTES_A_POSTING: Final = 70
+BYTES_A_KEY_ON_DISK: Final = 16
 BYTES_AT_REST: Final = 350 << 20
 """Measured: libraries, kernels, and the texts on their way through."""
 WRITE_BYTES_A_SECOND: Final = 1e9
@@ -45,16 +47,19 @@ def memory_and_disk(
         postings: Entries of the search's index.
     """
     spool = 8 * features if matching.by_features else 0
-    on_disk = spool if spool > resources.memory // 8 else 0
+    in_memory = 0 if spool > resources.memory // 8 else spool
+    index, keys = postings * BYTES_A_POSTING, 0
+    if matching.by_features and postings * BYTES_A_KEY > resources.memory // 2:
+        index, keys = resources.memory // 2, postings * BYTES_A_KEY_ON_DISK
     counts = min(4 * features, resources.memory // 8) if matching.by_features else 0
     memory = (
         documents * (BYTES_A_DOCUMENT + 8 * matching.recipe.words)
-        + (0 if on_disk else spool)
+        + in_memory
         + counts
-        + postings * BYTES_A_POSTING
+        + index
         + BYTES_AT_REST
     )
-    return memory, on_disk
+    return memory, spool - in_memory + keys
 
 
 def bands_instead(
