@@ -158,6 +158,38 @@ def test_what_cannot_be_read_or_written_is_refused_in_one_line(
     assert not (tmp_path / "out.xlsx").exists()
 
 
+@pytest.mark.parametrize("last", [(1_048_575, 16_383), (1_048_575, 200), (20_000, 16_383)])
+def test_cells_far_apart_are_refused_before_room_is_made_for_those_between(
+    last: tuple[int, int], tmp_path: Path
+) -> None:
+    path = tmp_path / "far.xlsx"
+    with xlsxwriter.Workbook(path) as made:
+        sheet = made.add_worksheet()
+        sheet.write(0, 0, "text")
+        sheet.write(*last, "x")
+    told = f"its cells reach to row {last[0] + 1:,} and column [A-Z]+, and of 134,217,728 cells"
+    with pytest.raises(DataError, match=told):
+        nd.dedup(path, f"{tmp_path}/out.xlsx")
+
+
+def test_a_place_across_two_blocks_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "far.xlsx"
+    with xlsxwriter.Workbook(path) as made:
+        made.add_worksheet().write(1_048_575, 16_383, "x")
+    for size in (17, 18, 19, 23, 1000):
+        monkeypatch.setattr("neardup.documents.sheets._BLOCK_BYTES", size)
+        with pytest.raises(DataError, match="its cells reach to row 1,048,576 and column XFD"):
+            read_sheet("far.xlsx", path.read_bytes())
+
+
+def test_a_sheet_of_many_columns_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "wide.xlsx"
+    row = [SAME, *range(16_000)]
+    path.write_bytes(workbook(str(path), [f"c{i}" for i in range(16_001)], [row]))
+    found = read_sheet("wide.xlsx", path.read_bytes())
+    assert found.rows == [row]
+
+
 def test_a_damaged_workbook_is_an_error_or_read(tmp_path: Path) -> None:
     data = book(tmp_path / "in.xlsx", [HEADER, *ROWS]).read_bytes()
     random = np.random.default_rng(5)
