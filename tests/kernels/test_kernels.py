@@ -7,12 +7,14 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import xxhash
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 import naive
+from neardup.features.text import one_block, text_array, text_blocks
 from neardup.kernels import bits, counters
 from neardup.kernels.features.xxh3 import hasher_of, seeded_secret, xxh3_64, xxh3_runs
 from neardup.kernels.fingerprinting import fold
@@ -302,3 +304,21 @@ def test_a_full_table_of_colliding_hashes_is_searched_to_the_end() -> None:
     array, weights = uint64(colliding), np.ones(64, np.int64)
     assert made_distinct(array, 128, weights) == 32
     assert weights[:32].tolist() == [2] * 32
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
+def test_texts_of_any_origin_reach_kernels_as_one_type(kind: pa.DataType) -> None:
+    """A type more is a kernel compiled once more, for seconds."""
+    made = pa.array(["one", "two"], kind)
+    read = pa.ipc.open_stream(written(pa.table({"text": made}))).read_all()["text"]
+    for texts in (made, read, ["one", "two"]):
+        (block,) = text_blocks(text_array(texts).combine_chunks())
+        for array in (block.data, block.offsets, one_block("one").data, one_block("one").offsets):
+            assert not array.flags.writeable
+
+
+def written(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return bytes(sink.getvalue())

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.errors import UsageError
-from neardup.runtime.arrays import check_given
+from neardup.runtime.arrays import check_given, frozen
 
-__all__ = ["TextBlock", "arrow_texts", "text_array", "text_blocks", "text_bytes"]
+__all__ = ["TextBlock", "arrow_texts", "block_of", "text_array", "text_blocks", "text_bytes"]
 
 BLOCK_BYTES: Final = 1 << 20
 """A block ends with the document that passes this many bytes: what one thread takes at a time."""
@@ -34,7 +34,7 @@ class TextBlock:
     Attributes:
         first: Row of the first document in the array.
         data: uint8, read-only, UTF-8; shared with the Arrow buffer.
-        offsets: int64, shape (documents + 1,): document i is data[offsets[i]:offsets[i + 1]].
+        offsets: int64 (documents + 1,), read-only: document i is data[offsets[i]:offsets[i + 1]].
     """
 
     first: int
@@ -86,8 +86,12 @@ def one_block(text: str) -> TextBlock:
     Raises:
         UsageError: If it is no text.
     """
-    data = text_bytes(text)
-    return TextBlock(0, np.frombuffer(data, np.uint8), np.array((0, len(data)), np.int64))
+    return block_of(text_bytes(text))
+
+
+def block_of(data: bytes) -> TextBlock:
+    """The UTF-8 of one text as a block."""
+    return TextBlock(0, np.frombuffer(data, np.uint8), frozen(np.array((0, len(data)), np.int64)))
 
 
 def text_bytes(text: str) -> bytes:
@@ -169,5 +173,4 @@ def _buffers(chunk: pa.Array) -> tuple[Any, Any]:
         return np.zeros(0, np.uint8), np.zeros(1, np.int64)
     everything = np.frombuffer(offsets, np.int64)
     text = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    text.flags.writeable = False
-    return text, everything[chunk.offset : chunk.offset + len(chunk) + 1]
+    return frozen(text), frozen(everything[chunk.offset : chunk.offset + len(chunk) + 1])

@@ -9,7 +9,7 @@ import numpy as np
 from neardup.errors import UsageError
 from neardup.features.frequencies import table_of
 from neardup.features.hashes import find_hash
-from neardup.features.text import TextBlock, text_array, text_blocks
+from neardup.features.text import TextBlock, block_of, text_array, text_blocks
 from neardup.fingerprinting.fingerprints import fingerprint_block
 from neardup.runtime.threads import in_threads, worker_count
 
@@ -43,7 +43,7 @@ def feature_set(text: str, recipe: Recipe) -> Hashes:
         return feature_sets([text], recipe, 1)[0]
     if not data:
         return _NONE
-    block = TextBlock(0, np.frombuffer(data, np.uint8), np.array([0, len(data)], np.int64))
+    block = block_of(data)
     values, counts = np.zeros((1, recipe.words), np.uint64), np.zeros(1, np.int64)
     found: Hashes = fingerprint_block(block, recipe, values, counts, keep_features=True)
     return found

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.errors import UsageError
+from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import ahead, worker_count
 from neardup.similarity.feature_sets import MEASURES, FeatureSets, Match, Work, arguments
 from neardup.similarity.spilled import (
@@ -338,12 +339,12 @@ class _Run:
 
     def _parts(self, chunks: int = 1) -> Iterator[Any]:
         """The documents in order, those of about so many chunks at a time."""
-        features = chunks * CHUNK_FEATURES
-        sizes = np.diff(self._sets.offsets)[self._order]
+        features, order = chunks * CHUNK_FEATURES, frozen(self._order)
+        sizes = np.diff(self._sets.offsets)[order]
         bounds = np.searchsorted(
             np.cumsum(sizes), np.arange(features, sizes.sum(), features), side="left"
         )
-        return (part for part in np.split(self._order, np.unique(bounds)) if part.size)
+        return (part for part in np.split(order, np.unique(bounds)) if part.size)
 
     def _select(self, documents: Any) -> Keys:
         from neardup.kernels.similarity.arguments import Keys
@@ -404,7 +405,7 @@ def _count(sets: FeatureSets, workers: int) -> tuple[Any, Any]:
 
     with ThreadPoolExecutor(min(2, workers)) as pool:
         for begin in range(0, sets.features.size, COUNT_FEATURES):
-            part = sets.features[begin : begin + COUNT_FEATURES]
+            part = frozen(sets.features[begin : begin + COUNT_FEATURES])
             for _ in pool.map(count, (0, 1), (part, part)):
                 pass
             sets.forget()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from neardup.runtime.arrays import frozen
 from neardup.similarity.feature_sets import FeatureSets, Match, arguments
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def count_cells(features: Any, bits: int) -> Any:
     cells = np.zeros(1 << bits, np.uint8)
     beyond = np.zeros((beyond_slots(features.size), 2), np.int64)
     for half in (0, 1):
-        count_features(features, np.uint64(64 - bits), np.uint64(half), cells, beyond)
+        count_features(frozen(features), np.uint64(64 - bits), np.uint64(half), cells, beyond)
     return cells
 
 
@@ -68,7 +69,8 @@ def rare_keys(sets: FeatureSets, cells: Any, match: Match) -> tuple[Any, Any, An
     arrays, condition = arguments(sets, match)
     offsets = np.empty(len(sets) + 1, np.int64)
     rarity = Rarity(cells, np.uint64(64 - (cells.size.bit_length() - 1)))
-    keys, before = select_keys(np.arange(len(sets)), arrays, rarity, condition, offsets)
+    documents = frozen(np.arange(len(sets)))
+    keys, before = select_keys(documents, arrays, rarity, condition, offsets)
     return keys, before, offsets
 
 

@@ -55,7 +55,7 @@ def keep_within(codes: Any, labels: Any, rank: Any, engine: Engine) -> Any:
     large = np.zeros(len(starts), np.uint8)
     width = codes.shape[1]
     multipliers, none = multipliers_of(width), _tables(np.zeros((0, width), np.uint64), 0)
-    components = Components(codes, members, starts, engine.distance, multipliers)
+    components = Components(frozen(codes), members, starts, engine.distance, multipliers)
 
     def keep(_: int, chunk: tuple[int, int]) -> None:
         kept, rows = np.empty((LINEAR_KEPT, width), np.uint64), np.empty(LINEAR_KEPT, np.int64)
