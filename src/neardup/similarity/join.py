@@ -303,8 +303,9 @@ class _Run:
         stop = np.zeros(1, np.uint8)
         self._make_room(keys.keys.size)
         matching = matcher.submit(
-            kernel, documents, self._sets, self._condition, keys, self._postings, self.walk, stop
-        )
+            kernel, frozen(documents), self._sets, self._condition, keys, self._postings, self.walk,
+            stop,
+        )  # fmt: skip
         try:
             found = matching.result()
         except BaseException:  # an interrupt must not wait for the kernel
@@ -316,6 +317,7 @@ class _Run:
     def _keys_and_sketches(self, documents: Any) -> tuple[Any, Keys]:
         from neardup.kernels.similarity.postings import write_sketches
 
+        documents = frozen(documents)
         keys = self._select(documents)
         write_sketches(documents, self._sets, self.walk.sketches)
         return documents, keys
@@ -339,18 +341,19 @@ class _Run:
 
     def _parts(self, chunks: int = 1) -> Iterator[Any]:
         """The documents in order, those of about so many chunks at a time."""
-        features, order = chunks * CHUNK_FEATURES, frozen(self._order)
-        sizes = np.diff(self._sets.offsets)[order]
+        features = chunks * CHUNK_FEATURES
+        sizes = np.diff(self._sets.offsets)[self._order]
         bounds = np.searchsorted(
             np.cumsum(sizes), np.arange(features, sizes.sum(), features), side="left"
         )
-        return (part for part in np.split(order, np.unique(bounds)) if part.size)
+        return (part for part in np.split(self._order, np.unique(bounds)) if part.size)
 
     def _select(self, documents: Any) -> Keys:
         from neardup.kernels.similarity.arguments import Keys
         from neardup.kernels.similarity.rare_keys import select_keys
 
         offsets = np.empty(documents.size + 1, np.int64)
+        documents = frozen(documents)
         keys, before = select_keys(documents, self._sets, self._rarity, self._condition, offsets)
         return Keys(keys, before, offsets)
 
