@@ -8,10 +8,9 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
-from suite import JIT, SHARED
+from suite import JIT, ONCE, SHARED
 
-# Rooms that are about processes, pages and other programs: the JIT makes no difference to them.
-collect_ignore = [] if JIT else ["attack", "cli", "house", "spark"]
+collect_ignore = [] if JIT else ONCE
 
 settings.register_profile(
     "neardup",

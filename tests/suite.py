@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-__all__ = ["ATTACKS", "JIT", "LONG", "ROOT", "SHARED", "TESTS", "needs_jit"]
+__all__ = ["ATTACKS", "JIT", "LONG", "ONCE", "ROOT", "SHARED", "TESTS", "needs_jit"]
 
 JIT: Final = os.environ.get("NUMBA_DISABLE_JIT", "0") in {"", "0"}
 TESTS: Final = Path(__file__).resolve().parent
@@ -17,6 +17,23 @@ SHARED: Final = ROOT.parent / "shared"
 ATTACKS: Final = int(os.environ.get("NEARDUP_ATTACK_ROUNDS", "12"))
 """Damages of each kind; few are always the same, and many, of `make attack-rounds`, new ones."""
 LONG: Final = ATTACKS > 60
+ONCE: Final = [
+    *("attack", "cli", "house", "spark"),
+    *(f"documents/test_{name}.py" for name in ("excel", "other_inputs", "outputs")),
+    *(
+        f"index/test_{name}.py"
+        for name in ("backup", "durable_crash", "forks_and_folders", "torn_reads", "types")
+    ),
+    *(
+        f"pipeline/test_{name}.py"
+        for name in (
+            *("browser", "calibrate", "evaluate", "named_texts", "notebook", "page", "plots"),
+            *("progress", "proposals", "report", "review"),
+        )
+    ),
+]
+"""What runs with the JIT on only: it is about processes, files, pages and other programs, and what
+its kernels compute other tests compare with the oracle."""
 needs_jit: Final = pytest.mark.skipif(
     not JIT, reason="plain kernels would be slow here, or show nothing that other tests do not"
 )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import neardup as nd
-from suite import TESTS
+from suite import ONCE, TESTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -215,6 +215,10 @@ def crowded(package: Path) -> list[str]:
 
 def test_every_module_has_a_room() -> None:
     assert [name for name in modules(PACKAGE) if room_of(name) is None] == []
+
+
+def test_what_runs_with_the_jit_only_is_there() -> None:
+    assert [each for each in ONCE if not (TESTS / each).exists()] == []
 
 
 def test_the_table_itself_has_no_circle() -> None:
