@@ -545,7 +545,7 @@ def test_every_example_of_the_help_works(here: Here, example: str) -> None:
             own = ["--id", "id", "--similarity", "0.7"] if "--id" in example else []
             here("dedup", "news.jsonl", *files, *own)
     if "--against" in example:
-        here("index", "create", "seen.index")
+        here("index", "create", "seen.index", "--distance", "3")
     if example.startswith(("neardup evaluate", "neardup calibrate")):
         (tmp_path / "crawl").mkdir()
         write(tmp_path / "crawl" / "1.jsonl.gz", DOCS)

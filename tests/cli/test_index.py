@@ -88,6 +88,27 @@ def test_an_index_by_keywords_of_cppjieba_takes_its_folder(here: Here, tmp_path:
     assert "cannot read none/jieba.dict.utf8" in wrong
 
 
+@pytest.mark.parametrize(
+    ("options", "made"),
+    [
+        ("", "similarity 0.8 (jaccard)"),
+        ("--ngram 2", "similarity 0.8 (jaccard)"),
+        ("--measure cosine", "similarity 0.8 (cosine)"),
+        ("--similarity 0.7 --bits 128", "similarity 0.7 (jaccard)"),
+        ("--no-recipe", "distance 3"),
+        ("--bits 128", "distance 3"),
+        ("--preset pypi-simhash", "distance 3"),
+        ("--store text", "distance 3"),
+        ("--plan scan", "distance 3"),
+        ("--weight count", "distance 3"),
+    ],
+)
+def test_an_index_is_by_similarity_unless_fingerprints_are_asked_for(
+    here: Here, options: str, made: str
+) -> None:
+    assert here("index", "create", "i", *options.split())[1].startswith(f"made i: {made}, ")
+
+
 def test_create_makes_an_index_of_the_distance_recipe_and_store(here: Here) -> None:
     options = ["--distance", "7", "--tokens", "chars", "--ngram", "4", "--bits", "128"]
     _, err = here("index", "create", "other", *options, "--store", "text", "--plan", "scan")

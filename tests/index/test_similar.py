@@ -331,6 +331,10 @@ def refusals() -> Iterator[tuple[str, Any]]:
     yield "it takes feature hashes, not texts", lambda: index.add(["a"], ["a text"])
     yield "use a text, or an array", lambda: recipe.add("a", 5)
     yield "whole numbers from 0", lambda: index.query([-1])
+    yield "whole numbers from 0", lambda: index.add("a", [1.5])
+    yield "similarity is '0.9': use a number", lambda: index.query([1], "0.9")  # type: ignore[arg-type]
+    yield "recipe is 'x': pass", lambda: nd.Index(similarity=0.8, recipe="x")  # type: ignore[arg-type]
+    yield "recipe is 'x': pass", lambda: nd.Index(bits=64, recipe="x")  # type: ignore[arg-type]
     yield "texts and feature hashes are mixed", lambda: recipe.add(["a", "b"], ["x", [1]])
     yield "lists of double", lambda: index.query_batch(pa.array([[0.5]]))
     yield "2 ids for 1 documents", lambda: index.add(["a", "b"], [[1]])

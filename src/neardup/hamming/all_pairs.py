@@ -69,8 +69,8 @@ def pairs(
         check_search_plan(plan, distance, bits)
     else:
         check_join_plan(plan, distance, bits)
-    if limit is not None and limit < 0:
-        raise UsageError(f"limit is {limit}: use 0 or more")
+    if limit is not None and (not isinstance(limit, (int, np.integer)) or limit < 0):
+        raise UsageError(f"limit is {limit!r}: use a whole number from 0 up")
     found = PairCollector(limit if limit is not None else _rows_that_fit())
     engine = Engine(distance, bits, worker_count(workers), max(2, heavy))
     named = np.empty(0, np.uint32) if rows is None else rows

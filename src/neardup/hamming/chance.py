@@ -51,7 +51,9 @@ def chance_warning(
         ),
         None,
     )
-    better = "more bits" if least is None else f"--distance {least} or less"
+    better = "--distance 0" if least == 0 else f"--distance {least} or less"
+    if least is None:
+        better = "more bits"
     checked = ", or --verify 0.8 to check each match on the text" if verified else ""
     return (
         f"distance {distance} of {bits} bits matches unrelated documents: among {count:,}"

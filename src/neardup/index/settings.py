@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from neardup.errors import RecipeError, UsageError
 from neardup.fingerprinting.recipe import Recipe
+from neardup.fingerprinting.recipe import recipe_of as checked
 from neardup.fingerprinting.values import check_distance
 from neardup.hamming.plans.checks import check_search_plan
 from neardup.runtime.memory import free_memory
@@ -69,13 +70,10 @@ def bits_of(bits: int | None, recipe: Recipe | None) -> int:
     """The width that is asked for, by default the recipe's, or 64.
 
     Raises:
-        UsageError: If the recipe is none.
+        RecipeError: If the recipe is none.
     """
-    if recipe is not None and not hasattr(recipe, "digest"):
-        raise UsageError(
-            f"recipe is {recipe!r:.60}: use neardup.Recipe(...) or neardup.preset(name)"
-        )
-    return bits if bits is not None else recipe.bits if recipe else 64
+    width = checked(recipe).bits
+    return width if bits is None else bits
 
 
 def check_kind(similarity: float | None, **asked: Any) -> float:
@@ -104,7 +102,7 @@ def check_recipe(path: str, made: dict[str, Any], recipe: Recipe | None) -> None
     Raises:
         RecipeError: If they differ.
     """
-    if recipe is not None and recipe.digest != made["digest"]:
+    if recipe is not None and checked(recipe).digest != made["digest"]:
         there = f"with recipe {made['digest']}" if made["digest"] else "without a recipe"
         raise RecipeError(
             f"the recipe is {recipe.digest}, but the index in {path} was made {there}:"

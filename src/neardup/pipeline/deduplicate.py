@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from neardup.documents import InputFormat, ReadOptions, Rejects
 from neardup.errors import DoubtfulResultWarning, UsageError
-from neardup.fingerprinting.recipe import Recipe
+from neardup.fingerprinting.recipe import recipe_of
 from neardup.pipeline.evidence.decided import Decided
 from neardup.pipeline.evidence.write import check_report, with_source, write_report
 from neardup.pipeline.judgement.decisions import check_decisions, with_decisions
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from neardup.documents import Source
+    from neardup.fingerprinting.recipe import Recipe
     from neardup.pipeline.run.matching import Grouping
     from neardup.runtime.progress import Progress
 
@@ -155,7 +156,7 @@ def dedup(  # noqa: PLR0913
         measure,
         keep=keep,
         policy=policy,
-        recipe=recipe or Recipe(),
+        recipe=recipe_of(recipe),
         recall=recall,
         decisions=None if decisions is None else os.fspath(decisions),
     )
@@ -163,6 +164,8 @@ def dedup(  # noqa: PLR0913
     folder = None if resume is None else os.fspath(resume)
     resources = Resources(memory_bytes(memory), resume=folder, workers=workers)
     files = (output, duplicates, clusters, rejects)
+    if update and against is None:
+        raise UsageError("update belongs to against: name the index that kept documents go to")
     paths = _paths(source, output is not None)
     if paths is not None:
         _warn([matching.doubt()])

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from neardup.documents import ReadOptions
 from neardup.documents.nested import column_of
-from neardup.fingerprinting.recipe import Recipe
+from neardup.fingerprinting.recipe import recipe_of
 from neardup.fingerprinting.values import distance as hamming_distance
 from neardup.pipeline.run.collection import Collection
 from neardup.pipeline.run.in_memory import InMemory, as_arrow, check_documents, check_on_error
@@ -21,6 +21,8 @@ from neardup.similarity.join import similar_sets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from neardup.fingerprinting.recipe import Recipe
 
 __all__ = ["similar_pairs"]
 
@@ -66,7 +68,7 @@ def similar_pairs(  # noqa: PLR0913
         >>> similar_pairs(["a b c d e", "A, b, c, d, e!", "f"]).to_pylist()
         [{'left': 0, 'right': 1, 'distance': 0, 'similarity': 1.0}]
     """
-    chosen = recipe or Recipe()
+    chosen = recipe_of(recipe)
     matching = Matching(similarity, measure=measure, recipe=chosen, recall=recall)
     resources = Resources(memory_bytes(memory), workers=workers)
     with Collection([""], matching, resources) as collection:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from neardup.errors import DataError, UsageError
-from neardup.fingerprinting.recipe import Recipe
+from neardup.fingerprinting.recipe import recipe_of
 from neardup.pipeline.run.matching import Matching
 from neardup.spark.engine import Engine
 from neardup.spark.files import settings_of, told
@@ -27,6 +27,7 @@ from neardup.spark.workers.documents import (
 from neardup.spark.workers.inputs import Shipped
 
 if TYPE_CHECKING:
+    from neardup.fingerprinting.recipe import Recipe
     from neardup.spark.engine import Settings
 
 __all__ = ["dedup", "fingerprints", "pairs", "similar_pairs"]
@@ -48,7 +49,7 @@ def fingerprints(df: Any, text: str = "text", recipe: Recipe | None = None) -> A
         UsageError: For a missing column, one of that name that is there, or a wider recipe.
     """
     _check_columns(df, text)
-    chosen = recipe or Recipe()
+    chosen = recipe_of(recipe)
     if chosen.idf is not None and not chosen.idf.startswith("jieba:"):
         raise UsageError(f"idf is {chosen.idf}: the engine has no such table; use dedup, or jieba")
     if chosen.bits > 64 or "fingerprint" in df.columns:
@@ -128,7 +129,7 @@ def similar_pairs(
         UsageError: For a missing column or a value out of range.
         DataError: For ids that are null, or not unique.
     """
-    matching = Matching(similarity, measure=measure, recipe=recipe or Recipe())
+    matching = Matching(similarity, measure=measure, recipe=recipe_of(recipe))
     _check_columns(df, text, id)
     with told():
         engine = _engine(df, work, parts)
@@ -190,7 +191,7 @@ def dedup(  # noqa: PLR0913
         NeardupError: If the engine fails.
     """
     matching = Matching(
-        similarity, distance, verify, measure, recipe or Recipe(), keep=keep, policy=policy
+        similarity, distance, verify, measure, recipe_of(recipe), keep=keep, policy=policy
     )
     settings = settings_of(matching)
     _check_columns(df, text, id, *(x for x in (order_by, within, matching.number) if x))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -113,7 +114,7 @@ def _hashes(value: Any) -> Any:
         value = value.to_numpy(zero_copy_only=False)
     if isinstance(value, (list, tuple, set, frozenset)):
         try:
-            value = np.array(sorted(value), np.uint64)
+            value = np.array(sorted(map(operator.index, value)), np.uint64)
         except (TypeError, ValueError, OverflowError):
             raise UsageError(
                 f"features are {value!r:.60}: use whole numbers from 0 to 2**64 - 1"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from neardup.errors import UsageError
+from neardup.fingerprinting.recipe import recipe_of
 from neardup.similarity.feature_sets import ANY_DISTANCE, MEASURES, Match
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class SimilarSettings:
         recipe: How texts become features; None: feature hashes are given.
 
     Raises:
-        UsageError: If one is out of range, or the recipe has no features.
+        UsageError: If one is out of range, or the recipe has no features or is none.
     """
 
     similarity: float
@@ -35,10 +36,8 @@ class SimilarSettings:
 
     def __post_init__(self) -> None:
         """Check."""
-        if not isinstance(self.similarity, (int, float)) or isinstance(self.similarity, bool):
-            raise UsageError(f"similarity is {self.similarity!r}: use a number above 0, up to 1")
         Match(self.similarity, self.measure)
-        if self.recipe is not None and self.recipe.preset is not None:
+        if self.recipe is not None and recipe_of(self.recipe).preset is not None:
             raise UsageError(
                 f"the preset {self.recipe.preset} has no features to compare: use a recipe, or an"
                 " index by distance"

@@ -94,9 +94,10 @@ class Summary(ReadingRecord):
         """A few lines for people."""
         share = 100 * self.dropped / max(1, self.read)
         groups = "1 cluster" if self.clusters == 1 else f"{self.clusters:,} clusters"
+        noun = "document" if self.read == 1 else "documents"
         return _lines(
             self,
-            f"read      {self.read:>12,} documents, {_size(self.nbytes)}",
+            f"read      {self.read:>12,} {noun}, {_size(self.nbytes)}",
             f"kept      {self.kept:>12,}" + (f" ({self.empty:,} empty)" if self.empty else ""),
             f"dropped   {self.dropped:>12,} ({share:.1f}%) in {groups}",
             f"rejected  {self.rejected:>12,}",
