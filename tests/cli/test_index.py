@@ -364,7 +364,7 @@ def test_plan_compares_searches_of_an_index_to_come(here: Here) -> None:
     out, _ = here("index", "plan", "10000000", "--distance", "3")
     assert out.startswith("10,000,000 fingerprints of 64 bits, distance 3\n")
     assert re.search(r"^\* +multi:4 ", out, re.MULTILINE)
-    plans = json.loads(here("index", "plan", "1000", "-k", "70", "--json")[0])
+    plans = json.loads(here("index", "plan", "1000", "-k", "60", "--json")[0])
     assert [each["name"] for each in plans if each["chosen"]] == ["scan"]
 
 
