@@ -74,7 +74,7 @@ class JsonlSource(TextSource):
                 if row == 1:
                     block = self._begin(block)
                 found = None
-                if is_plain and JsonlSource.plainly_parsed > _KERNEL_PAYS:
+                if is_plain and JsonlSource.plainly_parsed + len(block) > _KERNEL_PAYS:
                     found = fields.find(block)
                 if found is None:
                     JsonlSource.plainly_parsed += len(block)
@@ -303,6 +303,8 @@ def _load(record: bytes) -> Any:
     try:
         return orjson.loads(record)
     except orjson.JSONDecodeError as error:
+        if "memory" in error.msg:  # it takes sixteen times the record; that is not bad for it
+            raise MemoryError from None
         try:
             record.decode()
         except UnicodeDecodeError as bad:
