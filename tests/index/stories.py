@@ -68,6 +68,8 @@ def agree(index: Any, oracle: naive.Index, queries: list[int], distance: int) ->
     """Compare every answer with the oracle's."""
     want = [oracle.query(query, distance) for query in queries]
     assert [index.query(query) for query in queries] == want
+    limited = index.query(queries[0], limit=2)
+    assert (list(limited), limited.total) == (want[0][:2], len(want[0]))
     rows = [(row, *hit) for row, hits in enumerate(want) for hit in hits]
     place = {identity: at for at, identity in enumerate(oracle.stored)}
     table = index.query_batch(queries)
@@ -139,6 +141,30 @@ class Story(RuleBasedStateMachine):
         assert self.index.remove(chosen) == len(chosen)
         for identity in chosen:
             del self.oracle.stored[identity]
+
+    @precondition(lambda self: self.oracle.stored)
+    @rule(data=st.data())
+    def touch(self, data: st.DataObject) -> None:
+        self.time += 1
+        stored = sorted(self.oracle.stored)
+        chosen = data.draw(st.lists(st.sampled_from(stored), min_size=1, max_size=9, unique=True))
+        assert self.index.touch(chosen) == len(chosen)
+        for identity in chosen:
+            self.oracle.add(identity, self.oracle.stored[identity][0], self.time)
+
+    @rule(first=st.integers(0, 60), smalls=st.lists(st.integers(0, 255), max_size=40))
+    def merge_one_with_removed_rows(self, first: int, smalls: list[int]) -> None:
+        self.time += 1
+        other, theirs = nd.Index(self.distance, bits=self.bits), naive.Index()
+        for i, small in enumerate(smalls):
+            other.add(self.name((first + i * i) % 61), self.value(small))
+            theirs.add(self.name((first + i * i) % 61), self.value(small), self.time)
+        for identity in sorted(theirs.stored)[::2]:
+            other.remove(identity)
+            del theirs.stored[identity]
+        self.index.merge(other)
+        for identity, (value, at) in theirs.stored.items():
+            self.oracle.add(identity, value, at)
 
     @rule(back=st.integers(0, 6))
     def expire(self, back: int) -> None:

@@ -92,6 +92,11 @@ def agree(index: Any, oracle: naive.SimilarIndex, queries: list[set[int]], least
     assert table_rows(limited) == [(row, *hits[0]) for row, hits in enumerate(want) if hits]
     cut = sum(max(0, len(hits) - 1) for hits in want)
     assert limited.schema.metadata[b"cut"] == str(cut).encode()
+    places = {identity: place for place, identity in enumerate(oracle.stored)}
+    oldest = [
+        (row, *min(hits, key=lambda hit: places[hit[0]])) for row, hits in enumerate(want) if hits
+    ]
+    assert table_rows(index.first_within(given_queries, least)) == oldest
     best = [oracle.query(query, 0.0)[:4] for query in queries]
     assert index.nearest(given_queries[0], 4) == best[0]
     nearest = table_rows(index.nearest_batch(given_queries, 4))
@@ -155,6 +160,37 @@ class Story(RuleBasedStateMachine):
         for identity in chosen:
             del self.oracle.stored[identity]
             assert identity not in self.index
+
+    @precondition(lambda self: self.oracle.stored)
+    @rule(data=st.data())
+    def touch(self, data: st.DataObject) -> None:
+        self.time += 1
+        stored = list(self.oracle.stored)
+        chosen = data.draw(st.lists(st.sampled_from(stored), min_size=1, max_size=9, unique=True))
+        assert self.index.touch(chosen) == len(chosen)
+        for identity in chosen:
+            self.oracle.add(identity, self.oracle.stored[identity][0], self.time)
+
+    @rule(first=st.integers(0, 40), batch=st.lists(documents, max_size=30), data=st.data())
+    def merge_one_with_removed_rows(
+        self, first: int, batch: list[set[int]], data: st.DataObject
+    ) -> None:
+        self.time += 1
+        other = memory(self.similarity, self.oracle.measure)
+        theirs = naive.SimilarIndex(self.oracle.measure)
+        ids = [self.name((first + i * i) % 41) for i in range(len(batch))]
+        other.add(ids, [sorted(each) for each in batch])
+        for identity, document in zip(ids, batch, strict=True):
+            theirs.add(identity, document, self.time)
+        if theirs.stored:
+            stored = list(theirs.stored)
+            gone = data.draw(st.lists(st.sampled_from(stored), unique=True))
+            other.remove(gone)
+            for identity in gone:
+                del theirs.stored[identity]
+        self.index.merge(other)
+        for identity, (document, at) in theirs.stored.items():
+            self.oracle.add(identity, document, at)
 
     @rule(back=st.integers(0, 6))
     def expire(self, back: int) -> None:
