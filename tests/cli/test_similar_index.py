@@ -90,7 +90,8 @@ def test_plan_says_what_an_index_to_come_costs(here: Here) -> None:
         (["query", "seen", "--fingerprint", "5"], "the index is by similarity of features"),
         (["create", "new", "-s", "0.8", "-k", "3"], "distance belongs to one by distance"),
         (["create", "new", "-s", "0.8", "--store", "text"], "keeps features"),
-        (["create", "new", "--measure", "cosine"], "give similarity=0.8"),
+        (["create", "new", "--measure", "cosine", "-k", "3"], "give similarity=0.8"),
+        (["create", "new", "--measure", "cosine", "--store", "text"], "keeps features"),
     ],
 )
 def test_what_belongs_to_the_other_kind_is_one_line(

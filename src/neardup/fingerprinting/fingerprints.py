@@ -56,6 +56,10 @@ def fingerprint(text: str, recipe: Recipe | None = None) -> int | None:
     Returns:
         An int below 2**bits, or None.
 
+    Raises:
+        UsageError: If it is not a str.
+        RecipeError: If the recipe is none, or its document frequencies are not loaded.
+
     Example:
         >>> from neardup import distance, fingerprint
         >>> one = fingerprint("the quick brown fox jumps over the lazy dog")

@@ -121,10 +121,7 @@ def create(
         if no_recipe:
             raise UsageError(f"--similarity {similarity} needs a recipe: leave --no-recipe out")
         if store not in {None, "features"}:
-            raise UsageError(
-                f"--store is {store!r} and --similarity {similarity}: an index by similarity keeps"
-                " features"
-            )
+            raise UsageError(f"--store is {store!r}: an index by similarity keeps features")
         asked: dict[str, Any] = {"similarity": similarity, "measure": similarity_measure}
         DurableIndex.create(folder, distance, None, made, plan, **asked).close()
         what = f"similarity {similarity} ({similarity_measure or 'jaccard'})"

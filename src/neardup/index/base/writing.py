@@ -225,6 +225,9 @@ class Writing(Asking):
     def remove(self, ids: Ids) -> int:
         """Remove one document by its id, or many.
 
+        Args:
+            ids: A str or int, or many of one kind, as of `add`.
+
         Returns:
             How many were removed.
 
