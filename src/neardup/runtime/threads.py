@@ -21,6 +21,7 @@ __all__ = [
     "abandonable",
     "ahead",
     "in_threads",
+    "read_ahead",
     "stop_if_abandoned",
     "worker_count",
 ]
@@ -144,3 +145,18 @@ def ahead(workers: int, work: Callable[[T], R], tasks: Iterable[T]) -> Iterator[
                 yield running.popleft().result()
         while running:
             yield running.popleft().result()
+
+
+def read_ahead(items: Iterator[T]) -> Iterator[T]:
+    """Take each item in a thread, while the caller works on the one before.
+
+    Example:
+        >>> list(read_ahead(iter([1, 2, 3])))
+        [1, 2, 3]
+    """
+    end = object()
+    with ThreadPoolExecutor(1) as pool:
+        coming: Future[Any] = pool.submit(next, items, end)
+        while (item := coming.result()) is not end:
+            coming = pool.submit(next, items, end)
+            yield item

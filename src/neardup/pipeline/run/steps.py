@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neardup.documents import OutputSet, open_sources
+from neardup.documents.files.remote import is_uri
 from neardup.errors import UsageError
 from neardup.pipeline.run.costs import bands_instead
 from neardup.pipeline.run.summary import Summary
+from neardup.runtime.threads import read_ahead
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,7 +102,10 @@ def read_all(
     has_number: bool = read.number is None
     for number, source in enumerate(sources):
         count = 0
-        for batch in source.batches(read, rejects):
+        batches = source.batches(read, rejects)
+        # A stream may never end: what waits for it is this thread, which an interrupt reaches.
+        is_here = source.nbytes is not None and not is_uri(source.name)
+        for batch in read_ahead(batches) if is_here else batches:
             collection.add(number, batch)
             count += len(batch.texts)
             if batch.numbers is not None and batch.numbers.null_count < len(batch.numbers):
