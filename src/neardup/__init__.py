@@ -20,12 +20,13 @@ the package costs nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
 from neardup.runtime.lazy import lazily
 from neardup.runtime.version import __version__
 
+TYPE_CHECKING = False  # as `typing` has it, which takes longer to load than all of this
 if TYPE_CHECKING:
+    from typing import Final
+
     from neardup.errors import (
         DataError,
         DoubtfulResultWarning,

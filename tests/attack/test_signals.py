@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import random
+import itertools
+import os
 import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from commands import DOCS, TIMEOUT, lines
+from commands import TIMEOUT
+from neardup import cli
 from neardup.documents import OutputSet
+from neardup.errors import DataError
 from neardup.runtime.signals import Interrupts, uninterrupted
-from suite import ATTACKS
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-PROGRAM = [sys.executable, "-m", "neardup"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -37,9 +37,9 @@ def test_an_interrupt_waits_until_outputs_have_their_names(
 
     with Interrupts() as interrupts:
         with pytest.raises(KeyboardInterrupt) as caught:
-            write()
-        assert interrupts.exit_code == 128 + number
-    assert caught.value.__notes__ == ["the outputs are written"]
+            interrupts.during(write)
+        assert interrupts.code == 128 + number
+    assert caught.value.__notes__ == interrupts.what_is_there == ["the outputs are written"]
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
@@ -68,46 +68,140 @@ def test_a_second_interrupt_ends_at_once() -> None:
         assert time.monotonic() - begun < 5
 
 
-DECIDED = """
-import atexit, os, signal, neardup.cli as c
-atexit.register(lambda: os.kill(os.getpid(), signal.SIGTERM))
-c.app = lambda **_: 0
-c.main()
-"""
-
-
-def test_a_signal_after_the_exit_code_is_decided_changes_nothing() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", DECIDED],
+def ended(app: str, *, before: str = "") -> subprocess.CompletedProcess[str]:
+    """A process of the command line whose app is the body of a function; `s` has the signals."""
+    program = (
+        f"import atexit, os, sys, time, signal as s\nimport neardup.cli as c\n{before}\n"
+        f"def app(**_):\n  me = os.getpid()\n  {app}\n"
+        "c.app = app\nfrom neardup.__main__ import main\nmain()"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", program],
         capture_output=True,
         text=True,
         timeout=TIMEOUT,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
 
 
-@pytest.mark.timeout(3600)
-def test_at_any_moment_it_is_one_of_the_two_codes_or_done(tmp_path: Path) -> None:
-    (tmp_path / "docs.jsonl").write_bytes(lines(DOCS) * 50)
-    command = [*PROGRAM, "dedup", "docs.jsonl", "-o", "out.jsonl"]
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_signal_after_the_exit_code_is_decided_changes_nothing(code: int, times: int) -> None:
+    done = ended(
+        f"for _ in range({times}): atexit.register(os.kill, me, s.SIGTERM)\n  return {code}"
+    )
+    assert (done.returncode, done.stderr) == (code, "")
+
+
+def test_what_was_printed_is_all_there() -> None:
+    done = ended("print('x' * 100_000, end='')\n  return 0")
+    assert (done.returncode, len(done.stdout)) == (0, 100_000)
+
+
+LEFT = "neardup: interrupted: no file was written\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "app",
+    [
+        "exec('os.kill(me, {n}); time.sleep(9)')",  # Python then kills itself, left to itself
+        "try: os.kill(me, {n}); time.sleep(9)\n  except KeyboardInterrupt: raise ImportError",
+        "try: os.kill(me, {n}); time.sleep(9)\n  except KeyboardInterrupt: raise OSError",
+    ],
+    ids=["exec", "bug", "failure"],
+)
+def test_whatever_an_interrupt_becomes_the_code_is_right(app: str, number: signal.Signals) -> None:
+    done = ended(app.format(n=int(number)))
+    assert (done.returncode, done.stderr) == (128 + number, LEFT)
+
+
+def test_an_interrupt_that_python_loses_comes_again() -> None:
+    lost = "class Lost:\n  def __del__(self): os.kill(os.getpid(), s.SIGINT); time.sleep(9)\n"
     begun = time.monotonic()
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
-    whole = time.monotonic() - begun
-    rng = random.Random(ATTACKS)
-    for _ in range(max(4, ATTACKS // 10)):
-        (tmp_path / "out.jsonl").unlink(missing_ok=True)
-        number = rng.choice([signal.SIGINT, signal.SIGTERM])
-        with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE) as process:
-            time.sleep(rng.uniform(0.1, whole))
-            process.send_signal(number)
-            _, err = process.communicate(timeout=TIMEOUT)
-        assert process.returncode in {0, 128 + number, -number}, err
-        if process.returncode == -number:  # Python itself had not begun
-            assert b"neardup" not in err
-        assert b"Traceback" not in err or process.returncode == -number
-        is_there = (tmp_path / "out.jsonl").exists()
-        assert is_there or process.returncode
-        assert not (is_there and b"no file was written" in err)
-        assert {path.name for path in tmp_path.iterdir()} <= {"docs.jsonl", "out.jsonl"}
+    done = ended("Lost()\n  time.sleep(60)", before=lost)
+    assert (done.returncode, done.stderr) == (130, LEFT)
+    assert time.monotonic() - begun < 50
+
+
+def test_an_import_is_not_interrupted_but_a_second_signal_ends_it(tmp_path: Path) -> None:
+    module = tmp_path / "slow.py"
+    here = f"sys.path.insert(0, {str(tmp_path)!r})"
+    module.write_text("import os, time\nos.kill(os.getpid(), 2)\ntime.sleep(.3)\nwhole = 1\n")
+    ask = "try: import slow; time.sleep(60)\n  finally: print(sys.modules['slow'].whole)"
+    done = ended(ask, before=here)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "1\n", LEFT)
+    module.write_text("import os\nos.kill(os.getpid(), 2)\nos.kill(os.getpid(), 15)\n")
+    done = ended("import slow", before=here)
+    assert (done.returncode, done.stderr) == (143, "")
+
+
+class _Bug(Exception):  # noqa: N818
+    """What no command raises on purpose."""
+
+
+class _AtOnce(BaseException):
+    """Instead of the end of this process."""
+
+
+class _Shell:
+    """Runs `neardup.cli.run` with a signal at its n-th line, those of what handles it included."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.lines = self.at = 0
+        self._files = {cli.__file__, sys.modules[Interrupts.__module__].__file__}
+        patch.setattr(os, "_exit", self._leave)
+
+    def run(self, at: int) -> tuple[int | None, bool]:
+        """The exit code, None for an error that nobody expected; whether it left at once."""
+        self.lines, self.at = 0, at
+        with Interrupts() as told:
+            sys.settrace(self._trace)
+            try:
+                return cli.run(told), False
+            except _Bug:
+                return None, False
+            except _AtOnce as left:
+                return left.args[0], True
+            finally:
+                sys.settrace(None)
+
+    def _trace(self, frame: Any, event: str, _: Any) -> Any:
+        if frame.f_code.co_filename not in self._files or frame.f_code.co_name == "_handle":
+            return None
+        if event == "line":
+            self.lines += 1
+            if self.lines == self.at:
+                signal.raise_signal(signal.SIGTERM)
+        return self._trace
+
+    def _leave(self, code: int) -> NoReturn:
+        raise _AtOnce(code)
+
+
+@pytest.mark.parametrize(
+    ("error", "own"), [(None, 0), (DataError("no"), 1), (_Bug(), None), (KeyboardInterrupt(), 130)]
+)
+def test_at_every_line_of_the_shell_a_signal_gives_one_of_two_codes(
+    error: BaseException | None,
+    own: int | None,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    def app(**_: Any) -> int:
+        if error is not None:
+            raise error
+        return 0
+
+    monkeypatch.setattr(cli, "app", app)
+    shell, codes = _Shell(monkeypatch), []
+    for at in itertools.count(1):
+        code, at_once = shell.run(at)
+        if shell.lines < at:
+            break
+        err = capfd.readouterr().err
+        codes.append((code, at_once))
+        assert code in {own, 143}, at
+        if code == 143:
+            assert err == ("" if at_once else LEFT), at
+    assert set(codes) == {(143, True), (143, False), (own, False)}

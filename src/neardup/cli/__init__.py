@@ -6,7 +6,6 @@ returns.
 
 from __future__ import annotations
 
-import atexit
 import os
 import sys
 from typing import Annotated, Any, Final, NoReturn
@@ -33,12 +32,11 @@ from neardup.cli.flags import Commands
 from neardup.cli.progress_lines import tells_progress
 from neardup.errors import NeardupError
 from neardup.runtime.progress import shown
-from neardup.runtime.signals import Interrupts, end_with
+from neardup.runtime.signals import INTERRUPTED, Interrupts
 from neardup.runtime.version import __version__
 
-__all__ = ["app", "main"]
+__all__ = ["app", "main", "run"]
 
-INTERRUPTED: Final = 130
 _FILE_ERROR: Final = 3
 _NO_READER: Final = 141
 _ALSO_CALLED: Final = {
@@ -88,70 +86,71 @@ def _root(
     pass
 
 
-def main() -> None:
-    """Run a command; every error that neardup raises becomes one line and an exit code.
-
-    A signal that comes when that is decided changes it no more.
-    """
-    try:
-        _run()
-    except SystemExit as end:
-        atexit.register(end_with, end.code if isinstance(end.code, int) else 0)
-        raise
-
-
-def _run() -> NoReturn:
+def main() -> NoReturn:
+    """Run a command; every error that neardup raises becomes one line and an exit code."""
     with Interrupts() as interrupts:
-        try:
-            code = app(standalone_mode=False, prog_name="neardup")
-            sys.stdout.flush()
-        except NeardupError as error:
-            if isinstance(error.__context__, BrokenPipeError):
-                _end_quietly()
-            is_ended = error.exit_code == INTERRUPTED
-            _fail(str(error), interrupts.exit_code if is_ended else error.exit_code)
-        except (KeyboardInterrupt, typer.Abort):
-            code = INTERRUPTED
-        except MemoryError:
-            _fail("out of memory: give it a smaller input or more memory", 1)
-        except BrokenPipeError:
-            _end_quietly()
-        except OSError as error:
-            _fail(f"a read or a write failed: {error}", _FILE_ERROR)
-        except _USAGE_ERRORS as error:
-            _fail_usage(error)
-        if code == INTERRUPTED:  # of Typer as well, which catches the exception
-            again = "; run the same command again to go on where it stopped"
-            resumes = any(each.partition("=")[0] == "--resume" for each in sys.argv)
-            left = f"interrupted: {_what_is_there(interrupts.error)}{again * resumes}"
-            _fail(left, interrupts.exit_code)
-        sys.exit(code if isinstance(code, int) else 0)
+        code = run(interrupts)
+    sys.exit(code)
 
 
-def _what_is_there(error: KeyboardInterrupt) -> str:
-    """What an interrupted run says that it left behind, in notes of the exception."""
-    notes: list[str] = getattr(error, "__notes__", [])
-    return notes[-1] if notes else "no file was written"
+def run(interrupts: Interrupts) -> int:
+    """Run a command as `main` does, whoever handles signals; give the exit code."""
+    try:
+        code, line = interrupts.during(_command), ""
+    except (KeyboardInterrupt, typer.Abort):
+        code, line = INTERRUPTED, ""
+    except Exception as error:
+        told = _told(error)
+        if interrupts.number is not None:  # whatever a library made of it
+            told = INTERRUPTED, ""
+        if told is None:
+            raise
+        code, line = told
+    if code == INTERRUPTED:  # of Typer as well, which catches the exception
+        code, line = interrupts.code, _what_is_left(interrupts)
+    if line:
+        line = " ".join(line.split("\n"))
+        typer.echo(f"neardup: {shown(line)}", err=True)
+    return interrupts.decide(code)
 
 
-def _fail_usage(error: Any) -> NoReturn:
+def _command() -> int:
+    code = app(standalone_mode=False, prog_name="neardup")
+    sys.stdout.flush()
+    return code if isinstance(code, int) else 0
+
+
+def _told(error: Exception) -> tuple[int, str] | None:
+    """Exit code and line of an error; None for one that nobody expected."""
+    if isinstance(error, BrokenPipeError) or (
+        isinstance(error, NeardupError) and isinstance(error.__context__, BrokenPipeError)
+    ):  # end as other filters do where nobody reads their output any more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _NO_READER, ""
+    if isinstance(error, NeardupError):
+        return error.exit_code, str(error)
+    if isinstance(error, MemoryError):
+        return 1, "out of memory: give it a smaller input or more memory"
+    if isinstance(error, OSError):
+        return _FILE_ERROR, f"a read or a write failed: {error}"
+    return _wrong_usage(error) if isinstance(error, _USAGE_ERRORS) else None
+
+
+def _wrong_usage(error: Any) -> tuple[int, str]:
     message, code = error.format_message(), error.exit_code
     if not message:  # no arguments at all: the help was shown
-        sys.exit(code)
+        return code, ""
     context = getattr(error, "ctx", None)
     page = context.command_path if context else "neardup"
     wanted = _ALSO_CALLED.get(getattr(error, "option_name", ""))
     hint = f"; did you mean {wanted}?" if wanted else ""
-    _fail(f"{message.rstrip('.')}{hint} (see {page} --help)", code)
+    return code, f"{message.rstrip('.')}{hint} (see {page} --help)"
 
 
-def _end_quietly() -> NoReturn:
-    """End as other filters do where nobody reads their output any more."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(_NO_READER)
-
-
-def _fail(message: str, code: int) -> NoReturn:
-    line = " ".join(message.split("\n"))
-    typer.echo(f"neardup: {shown(line)}", err=True)
-    sys.exit(code)
+def _what_is_left(interrupts: Interrupts) -> str:
+    """What an interrupted run says that it left behind, and how to go on."""
+    notes: list[str] = getattr(interrupts.error, "__notes__", [])[-1:]
+    there = "; ".join(notes or interrupts.what_is_there) or "no file was written"
+    resumes = any(each.partition("=")[0] == "--resume" for each in sys.argv)
+    again = "; run the same command again to go on where it stopped" * resumes
+    return f"interrupted: {there}{again}"

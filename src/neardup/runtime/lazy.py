@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # as `typing` has it, which takes longer to load than this
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Any
 
 __all__ = ["lazily"]
 
@@ -28,6 +28,8 @@ def lazily(package: str, homes: Mapping[str, tuple[str, ...]]) -> Callable[[str]
     def load(name: str) -> Any:
         if name not in home_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        import importlib
+
         value = getattr(importlib.import_module(f"{package}.{home_of[name]}"), name)
         setattr(sys.modules[package], name, value)
         return value

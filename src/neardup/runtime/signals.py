@@ -1,90 +1,178 @@
 """Interrupts: one ends a run in good order, a second one at once; a stretch can hold the first off.
 
-A process that is ended by SIGINT gives 130, by SIGTERM 143, as shells say of such a process.
+A process that is ended by SIGINT gives 130, by SIGTERM 143, as shells say of such a process. What
+is loaded before the first handler is there is kept small: until then a signal ends Python its way.
 """
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import os
 import signal
-import threading
-from typing import TYPE_CHECKING, Any, Final, Self
+import sys
+import time
 
+TYPE_CHECKING = False  # as `typing` has it, which takes longer to load than all of this
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from typing import Any, Final, Self, TypeVar
 
-__all__ = [
-    "EXIT_CODE_OF",
-    "Interrupts",
-    "end_with",
-    "last_of_all",
-    "leave_at_once",
-    "uninterrupted",
-]
+    T = TypeVar("T")
+
+__all__ = ["INTERRUPTED", "Interrupts", "note_what_is_there", "uninterrupted"]
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
-EXIT_CODE_OF: Final = {each: 128 + each for each in SIGNALS}
+INTERRUPTED: Final = 128 + signal.SIGINT
+AGAIN_SECONDS: Final = 0.01
+"""Until an interrupt that was put off, or was lost, comes again."""
+MOST_PUT_OFF: Final = 500
 
-
-def leave_at_once(number: int, _: Any = None) -> None:
-    """Handle a signal while there is nothing to put in order, or when nobody wants to wait."""
-    os._exit(128 + number)
-
-
-def end_with(code: int) -> None:
-    """From now on a first SIGINT or SIGTERM ends the process with this code, which is decided."""
-    if threading.current_thread() is threading.main_thread():
-        for each in SIGNALS:
-            if signal.getsignal(each) != signal.SIG_IGN:
-                signal.signal(each, lambda *_: os._exit(code))
-
-
-def last_of_all() -> None:
-    """Let signals be: the interpreter, as it ends, would give them back to the system, which kills.
-
-    For `atexit`: by then the exit code is decided and threads are done.
-    """
-    for each in SIGNALS:
-        signal.signal(each, signal.SIG_IGN)
+_at_work: list[Interrupts] = []
 
 
 class Interrupts:
-    """A context in which the first SIGINT or SIGTERM raises KeyboardInterrupt, and a second ends.
+    """What SIGINT and SIGTERM do in a process, from its first line to its last.
 
-    Signals that were ignored before, as those of a background job, stay so.
+    - First there is nothing to put in order: each ends the process at once.
+    - While `during` works, the first raises KeyboardInterrupt, but not within an import, which must
+      leave no module half made; a second ends the process at once.
+    - Then the exit code is decided, and a first one changes nothing; a second ends it at once.
+
+    As a context it puts back, at its end, what was handled before. Signals that were ignored
+    before, as those of a background job, stay so; so do all outside the main thread.
     """
 
     def __init__(self) -> None:
         """Handle nothing yet."""
-        self.exit_code = EXIT_CODE_OF[signal.SIGINT]
+        self.exit_code: int | None = None
+        """Once it is decided."""
         self.error = KeyboardInterrupt()
         """What is raised: notes of it say what the interrupted left behind."""
+        self.what_is_there: list[str] = []
+        """By now, whatever comes."""
+        self.number: int | None = None
+        """Of the signal that interrupted `during`."""
+        self._is_working = self._is_done = self._is_told = self._is_due = False
+        self._may_put_off = MOST_PUT_OFF
         self._before: dict[Any, Any] = {}
+        self._thread, self._unraisable = _thread.get_ident(), sys.unraisablehook
+
+    def begin(self) -> None:
+        """Handle them from now on."""
+        for each in SIGNALS:
+            if signal.getsignal(each) != signal.SIG_IGN:
+                try:
+                    self._before[each] = signal.signal(each, self._handle)
+                except ValueError:  # not the main thread
+                    return
+        self._unraisable = sys.unraisablehook
+        sys.unraisablehook = self._look_at_unraisable
 
     def __enter__(self) -> Self:
-        """Begin to handle them, in the main thread."""
-        if threading.current_thread() is threading.main_thread():
-            for each in SIGNALS:
-                if signal.getsignal(each) != signal.SIG_IGN:
-                    self._before[each] = signal.signal(each, self._first)
+        """Begin."""
+        self.begin()
         return self
 
     def __exit__(self, *_: object) -> None:
         """Handle them as before."""
         for each, handler in self._before.items():
             signal.signal(each, handler)
+        if self._before:
+            sys.unraisablehook = self._unraisable
 
-    def _first(self, number: int, _: Any) -> None:
-        self.exit_code = 128 + number
-        for each in self._before:
-            signal.signal(each, leave_at_once)
+    @property
+    def code(self) -> int:
+        """Of a process that ends by what came."""
+        return 128 + self.number if self.number else INTERRUPTED
+
+    def during(self, work: Callable[[], T]) -> T:
+        """Call, and raise KeyboardInterrupt if a signal comes; once it is left none is raised."""
+        _at_work.append(self)
+        try:
+            self._is_working = True
+            return work()
+        finally:
+            self._is_working, self._is_done = False, True
+            _at_work.remove(self)
+
+    def decide(self, code: int) -> int:
+        """From now on the process ends with this code, whatever comes."""
+        self.exit_code = code
+        return code
+
+    def leave(self) -> None:
+        """End the process, if its exit code is decided; the last step of `atexit`.
+
+        By then threads are done and temporary files are gone. What would follow no signal may meet:
+        Python gives signals back to the system, which kills; it kills itself where an interrupt
+        came within `exec` of a text, as of a dataclass, although it was handled long ago; and
+        libraries take down what an interrupt left half made.
+        """
+        if self.exit_code is None:
+            return
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(AttributeError, OSError, ValueError):  # none, or none any more
+                stream.flush()
+        os._exit(self.exit_code)
+
+    def _handle(self, number: int, frame: Any) -> None:
+        if self._is_due:
+            self._is_due = False
+        elif self._is_told or not (self._is_working or self._is_done):
+            os._exit(128 + number if self.exit_code is None else self.exit_code)
+        self._is_told = True
+        if not self._is_working or (_is_importing(frame) and self._put_off(number)):
+            return
+        self.number = number
         raise self.error
+
+    def _put_off(self, number: int) -> bool:
+        """Have a signal come again soon; whether that can be."""
+        self._may_put_off -= 1
+        if self._may_put_off < 0:
+            return False
+        try:
+            _thread.start_new_thread(self._send_again, (number,))
+        except RuntimeError:  # no more threads
+            return False
+        return True
+
+    def _send_again(self, number: int) -> None:
+        time.sleep(AGAIN_SECONDS)
+        if not self._is_working:
+            return
+        self._is_due = True
+        if hasattr(signal, "pthread_kill"):  # it ends a call of the system that waits
+            signal.pthread_kill(self._thread, number)
+        else:
+            signal.raise_signal(number)
+
+    def _look_at_unraisable(self, problem: Any) -> None:
+        """Where Python lets nothing through, as in a weak reference's callback, try again soon."""
+        if problem.exc_value is not self.error or not self._put_off(self.code - 128):
+            self._unraisable(problem)
+
+
+def _is_importing(frame: Any) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back
+    return False
+
+
+def note_what_is_there(what: str) -> None:
+    """Have the user told so if a signal ends this process' command from now on."""
+    for each in _at_work:
+        each.what_is_there.append(what)
 
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
     """Hold a first SIGINT or SIGTERM off until the body is done; a second one comes through."""
+    import threading
+
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -15,9 +15,10 @@ from neardup.cli.flags import Commands
 from neardup.cli.progress_lines import tells_progress
 from neardup.cli.recipe_options import IdfTable, KeywordFolder, load_words, takes_recipe
 from neardup.cli.screen import echo
-from neardup.errors import DataError, NeardupError, UsageError
+from neardup.errors import DataError, UsageError
 from neardup.hamming.plans.names import SEARCH_PLANS, listed_plans
 from neardup.runtime.progress import shown
+from neardup.runtime.signals import note_what_is_there
 
 if TYPE_CHECKING:
     from neardup.fingerprinting.recipe import Recipe
@@ -189,18 +190,14 @@ def add(
     fields = (fingerprint_field,) if fingerprint_field else shared.text_fields(text)
     read = ReadOptions(fields, id_field, skip, extract=extract)
     told = InputFormat(format_name, delimiter, encoding)
-    try:
-        opened = DurableIndex.open(folder, create=False, verify=verify)
-        with opened as index, progress() as shown:
-            summary = add_files(
-                index, inputs, read,
-                if_new=if_new, rejects_path=rejects, progress=shown, format_name=told,
-                numbers=Numbers(is_number, foreign),
-            )  # fmt: skip
-    except KeyboardInterrupt:
-        raise _InterruptedError(
-            f"interrupted: what {folder} had committed stays; run the same again for the rest"
-        ) from None
+    _note_what_stays(folder, "; run the same again for the rest")
+    opened = DurableIndex.open(folder, create=False, verify=verify)
+    with opened as index, progress() as shown:
+        summary = add_files(
+            index, inputs, read,
+            if_new=if_new, rejects_path=rejects, progress=shown, format_name=told,
+            numbers=Numbers(is_number, foreign),
+        )  # fmt: skip
     print_summary(summary, json)
 
 
@@ -326,6 +323,7 @@ def remove(
     """
     from neardup.index import DurableIndex
 
+    _note_what_stays(folder)
     with DurableIndex.open(folder, create=False) as index:
         try:
             count = index.remove([identity_of(each, index.id_kind) for each in ids])
@@ -346,6 +344,7 @@ def expire(folder: _Folder, max_age: _MaxAge) -> None:
     before = time.time() - _seconds(max_age)
     from neardup.index import DurableIndex
 
+    _note_what_stays(folder)
     with DurableIndex.open(folder, create=False) as index:
         count = index.expire(before)
         left = len(index)
@@ -437,14 +436,15 @@ def compact(folder: _Folder) -> None:
     """
     from neardup.index import DurableIndex
 
+    _note_what_stays(folder)
     with DurableIndex.open(folder, create=False) as index:
         index.compact()
         count = len(index)
     echo(f"{shown(folder)}: {count:,} documents", err=True)
 
 
-class _InterruptedError(NeardupError):
-    exit_code = 130
+def _note_what_stays(folder: str, how_to_go_on: str = "") -> None:
+    note_what_is_there(f"what {folder} had committed stays{how_to_go_on}")
 
 
 def identity_of(given: str, kind: str | None) -> str | int:

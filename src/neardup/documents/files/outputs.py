@@ -17,7 +17,7 @@ from neardup.documents.files.atomic import (
 from neardup.documents.files.problems import file_error
 from neardup.documents.files.remote import as_local, is_uri, locate, remote_errors
 from neardup.errors import FileError, UsageError
-from neardup.runtime.signals import uninterrupted
+from neardup.runtime.signals import note_what_is_there, uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -133,6 +133,8 @@ class OutputSet:
                 file.withdraw()
             raise
         self._committed = True
+        if self._files:
+            note_what_is_there("the outputs are written")
         for file in self._files:
             file.settle()
 
