@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 from commands import TIMEOUT
 from neardup import cli
 from neardup.documents import OutputSet
+from neardup.documents.files.atomic import AtomicFile
 from neardup.errors import DataError
 from neardup.runtime.signals import Interrupts, uninterrupted
 
@@ -147,9 +149,9 @@ class _AtOnce(BaseException):
 class _Shell:
     """Runs `neardup.cli.run` with a signal at its n-th line, those of what handles it included."""
 
-    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+    def __init__(self, patch: pytest.MonkeyPatch, *more: str) -> None:
         self.lines = self.at = 0
-        self._files = {cli.__file__, sys.modules[Interrupts.__module__].__file__}
+        self._files = {cli.__file__, sys.modules[Interrupts.__module__].__file__, *more}
         patch.setattr(os, "_exit", self._leave)
 
     def run(self, at: int) -> tuple[int | None, bool]:
@@ -205,3 +207,37 @@ def test_at_every_line_of_the_shell_a_signal_gives_one_of_two_codes(
         if code == 143:
             assert err == ("" if at_once else LEFT), at
     assert set(codes) == {(143, True), (143, False), (own, False)}
+
+
+@pytest.mark.filterwarnings("ignore:unclosed file", "ignore:Exception ignored")
+def test_at_every_line_of_writing_a_signal_leaves_outputs_whole_or_absent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "new"
+
+    def app(**_: Any) -> int:
+        with OutputSet() as outputs:
+            tree = outputs.create_tree(str(target / "tree"))
+            outputs.create(str(target / "a.jsonl")).write(b"whole")
+            tree.add("x/y", b"whole")
+            outputs.commit()
+        return 0
+
+    monkeypatch.setattr(cli, "app", app)
+    monkeypatch.setattr(os, "sync", lambda: None)  # of all disks, hundreds of times
+    modules = (OutputSet, AtomicFile)
+    shell = _Shell(monkeypatch, *(str(sys.modules[x.__module__].__file__) for x in modules))
+    seen = set()
+    for at in itertools.count(1):
+        code, at_once = shell.run(at)
+        if shell.lines < at:
+            break
+        found = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.glob("**/*"))
+        seen.add((code, at_once, bool(found)))
+        assert found in ([], ["new", "new/a.jsonl", "new/tree", "new/tree/x", "new/tree/x/y"]), at
+        assert code == 143 or found, at
+        said = "the outputs are written" if found else "no file was written"
+        assert at_once or not code or said in capfd.readouterr().err, at
+        capfd.readouterr()
+        shutil.rmtree(target, ignore_errors=True)
+    assert seen == {(143, True, False), (143, False, False), (143, False, True), (0, False, True)}

@@ -20,13 +20,27 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-__all__ = ["INTERRUPTED", "Interrupts", "note_what_is_there", "uninterrupted"]
+__all__ = [
+    "INTERRUPTED",
+    "Interrupts",
+    "note_what_is_there",
+    "removes_what_is_left",
+    "uninterrupted",
+]
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 INTERRUPTED: Final = 128 + signal.SIGINT
 AGAIN_SECONDS: Final = 0.01
 """Until an interrupt that was put off, or was lost, comes again."""
 MOST_PUT_OFF: Final = 500
+LOADERS: Final = (
+    "importlib._bootstrap",
+    "neardup.kernels.cache",
+    "numba.core.caching",
+    "numba.core.codegen",
+)
+"""Who must not be interrupted: a module would stay half made, and LLVM, whose callbacks let no
+exception through, would leave out a kernel's code, so that Numba writes to address 0."""
 
 _at_work: list[Interrupts] = []
 
@@ -35,8 +49,8 @@ class Interrupts:
     """What SIGINT and SIGTERM do in a process, from its first line to its last.
 
     - First there is nothing to put in order: each ends the process at once.
-    - While `during` works, the first raises KeyboardInterrupt, but not within an import, which must
-      leave no module half made; a second ends the process at once.
+    - While `during` works, the first raises KeyboardInterrupt, but not while a module or a kernel
+      is loaded, which is finished first; a second ends the process at once.
     - Then the exit code is decided, and a first one changes nothing; a second ends it at once.
 
     As a context it puts back, at its end, what was handled before. Signals that were ignored
@@ -51,6 +65,8 @@ class Interrupts:
         """What is raised: notes of it say what the interrupted left behind."""
         self.what_is_there: list[str] = []
         """By now, whatever comes."""
+        self.removals: list[Callable[[], None]] = []
+        """What is called when `during` ends, since the end of a context may be interrupted."""
         self.number: int | None = None
         """Of the signal that interrupted `during`."""
         self._is_working = self._is_done = self._is_told = self._is_due = False
@@ -90,11 +106,16 @@ class Interrupts:
         """Call, and raise KeyboardInterrupt if a signal comes; once it is left none is raised."""
         _at_work.append(self)
         try:
-            self._is_working = True
-            return work()
-        finally:
-            self._is_working, self._is_done = False, True
+            try:
+                self._is_working = True
+                return work()
+            finally:
+                self._is_done, self._is_working = True, False
+        finally:  # a signal may have come as the other began, but none is raised from here on
+            self._is_done, self._is_working = True, False
             _at_work.remove(self)
+            for remove in reversed(self.removals):
+                remove()
 
     def decide(self, code: int) -> int:
         """From now on the process ends with this code, whatever comes."""
@@ -122,7 +143,7 @@ class Interrupts:
         elif self._is_told or not (self._is_working or self._is_done):
             os._exit(128 + number if self.exit_code is None else self.exit_code)
         self._is_told = True
-        if not self._is_working or (_is_importing(frame) and self._put_off(number)):
+        if not self._is_working or (_is_loading(frame) and self._put_off(number)):
             return
         self.number = number
         raise self.error
@@ -154,9 +175,11 @@ class Interrupts:
             self._unraisable(problem)
 
 
-def _is_importing(frame: Any) -> bool:
+def _is_loading(frame: Any) -> bool:
+    """Whether a module or a kernel is."""
     while frame is not None:
-        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+        name = frame.f_globals.get("__name__", "")
+        if name in LOADERS or name.startswith("llvmlite."):
             return True
         frame = frame.f_back
     return False
@@ -166,6 +189,12 @@ def note_what_is_there(what: str) -> None:
     """Have the user told so if a signal ends this process' command from now on."""
     for each in _at_work:
         each.what_is_there.append(what)
+
+
+def removes_what_is_left(remove: Callable[[], None]) -> None:
+    """Have it called when this process' command ends; it may have been called by then."""
+    for each in _at_work:
+        each.removals.append(remove)
 
 
 @contextlib.contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from neardup.documents.files.atomic import (
     STANDARD_OUTPUT,
@@ -17,13 +17,15 @@ from neardup.documents.files.atomic import (
 from neardup.documents.files.problems import file_error
 from neardup.documents.files.remote import as_local, is_uri, locate, remote_errors
 from neardup.errors import FileError, UsageError
-from neardup.runtime.signals import note_what_is_there, uninterrupted
+from neardup.runtime.signals import note_what_is_there, removes_what_is_left, uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import TracebackType
 
 __all__ = ["OutputSet", "check_empty", "check_no_file", "is_folder"]
+
+T = TypeVar("T", bound=Output)
 
 
 class OutputSet:
@@ -57,6 +59,7 @@ class OutputSet:
         self._committed = False
         self.replaced: list[str] = []
         """Files that were there when their output began."""
+        removes_what_is_left(self._discard)  # where an interrupt keeps `__exit__` from it
 
     def create(self, path: str) -> AtomicFile:
         """Begin an output.
@@ -71,12 +74,12 @@ class OutputSet:
             self._take(path)
         if not is_uri(path) and not is_device(path) and Path(path).exists():
             self.replaced.append(path)
-        if is_uri(path):
-            file: AtomicFile = RemoteFile(path, self._tmp, *self._told)
-        else:
-            file = AtomicFile(path, *self._told)
-        self._files.append(file)
-        return file
+        if not is_uri(path) and is_device(path):  # which may wait for its reader
+            return self._begun(lambda: AtomicFile(path, *self._told))
+        with uninterrupted():
+            if is_uri(path):
+                return self._begun(lambda: RemoteFile(path, self._tmp, *self._told))
+            return self._begun(lambda: AtomicFile(path, *self._told))
 
     def create_tree(self, path: str) -> AtomicFolder:
         """Begin a folder of files, which must be empty or absent.
@@ -89,9 +92,13 @@ class OutputSet:
         check_empty(path)
         if not is_uri(path):
             self.create_folder(str(Path(path).resolve().parent))
-        folder = AtomicFolder(path, self._tmp, *self._told)
-        self._files.append(folder)
-        return folder
+        with uninterrupted():
+            return self._begun(lambda: AtomicFolder(path, self._tmp, *self._told))
+
+    def _begun(self, begin: Callable[[], T]) -> T:
+        file = begin()
+        self._files.append(file)
+        return file
 
     def create_folder(self, path: str) -> None:
         """Make a folder unless it is there; removed again without a commit."""
@@ -102,10 +109,11 @@ class OutputSet:
         missing = [x for x in (folder, *folder.parents) if not x.exists()]
         for parent in reversed(missing):
             try:
-                parent.mkdir()
+                with uninterrupted():
+                    parent.mkdir()
+                    self._folders.append(parent)
             except OSError as error:
                 raise file_error(path, "create the folder", error) from None
-            self._folders.append(parent)
 
     def commit(self) -> None:
         """Flush, sync and rename every output; an error leaves all as it was before.
@@ -172,12 +180,16 @@ class OutputSet:
         """Remove every temporary file, and, without a commit, the folders made."""
         if self._committed and isinstance(error, KeyboardInterrupt):
             error.add_note("the outputs are written")
+        self._discard()
+
+    def _discard(self) -> None:
         for file in self._files:
             file.discard()
         if not self._committed:
             for folder in reversed(self._folders):
                 with contextlib.suppress(OSError):
                     folder.rmdir()
+        self._files, self._folders = [], []
 
 
 def _is_there_as_folder(path: str) -> bool:
