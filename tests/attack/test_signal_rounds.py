@@ -18,12 +18,12 @@ import pytest
 
 import neardup as nd
 from commands import TIMEOUT
-from suite import needs_jit
+from suite import ATTACKS, needs_jit
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-ROUNDS = max(8, int(os.environ.get("NEARDUP_ATTACK_ROUNDS", "0")) // 2)
+ROUNDS = max(8, ATTACKS // 2)
 INPUTS = {"d.jsonl", "e.jsonl", "fps.parquet", "x"}
 COMMANDS = {
     "query": ("index query y d.jsonl --id id -o", "found.jsonl"),
