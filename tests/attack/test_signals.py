@@ -19,6 +19,7 @@ from neardup.documents import OutputSet
 from neardup.documents.files.atomic import AtomicFile
 from neardup.errors import DataError
 from neardup.runtime.signals import Interrupts, uninterrupted
+from suite import needs_jit
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -241,3 +242,23 @@ def test_at_every_line_of_writing_a_signal_leaves_outputs_whole_or_absent(
         capfd.readouterr()
         shutil.rmtree(target, ignore_errors=True)
     assert seen == {(143, True, False), (143, False, False), (143, False, True), (0, False, True)}
+
+
+CALLED_BACK = """
+from numba.core.codegen import CPUCodeLibrary as library
+give = library._object_getbuffer_hook.__func__
+def hook(cls, module):
+    if not os.path.exists('told'):
+        open('told', 'w').close()
+        os.kill(os.getpid(), s.SIGINT)
+    return give(cls, module)
+library._object_getbuffer_hook = classmethod(hook)
+"""
+
+
+@needs_jit
+def test_a_kernel_is_loaded_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = ended("import neardup as n; n.fingerprint('a b'); time.sleep(60)", before=CALLED_BACK)
+    assert (tmp_path / "told").exists()
+    assert (done.returncode, done.stderr) == (130, LEFT)
