@@ -549,3 +549,29 @@ def test_a_limit_bounds_what_a_batch_holds() -> None:
     hits = int(found.schema.metadata[b"cut"]) + len(found)
     assert len(found) == len(queries)
     assert peak < hits * 24 / 4
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("share", [0, 0.5, 1])
+def test_more_hits_than_there_is_room_for_at_first_are_all_found(
+    measure: str, share: float
+) -> None:
+    count, draw = 700 if JIT else 200, np.random.default_rng(7)
+    settled = int(share * count)
+    universe = draw.integers(0, 1 << 64, 24, np.uint64)
+    sets = [draw.choice(universe, draw.integers(14, 21), replace=False) for _ in range(count)]
+    index = nd.Index(similarity=0.5, measure=measure)
+    if settled:
+        index.add(list(range(settled)), sets[:settled])
+        index.compact()
+    for row in range(settled, count):
+        index.add(row, sets[row])
+    queries = [np.sort(each) for each in sets[:: count // 4]]
+    found = index.query_batch(queries, workers=1).to_pylist()
+    for at, query in enumerate(queries):
+        scores = [naive.similarity(set(query.tolist()), set(x.tolist()), measure) for x in sets]
+        due = {row: score for row, score in enumerate(scores) if score >= 0.5}
+        assert len(due) > (256 if JIT else 64)
+        assert {hit["id"]: hit["similarity"] for hit in found if hit["row"] == at} == due
+        assert dict(index.query(query)) == due
+        assert index.query(query, limit=5) == index.query(query)[:5]
