@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CORES := $(shell nproc)
 
-.PHONY: demo test lint bench accuracy memory-limit resume-rounds crash-rounds index-stress attack-rounds spark-rounds compat clean
+.PHONY: demo test lint bench accuracy memory-limit resume-rounds crash-rounds index-stress attack-rounds property-rounds spark-rounds compat clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -54,6 +54,9 @@ index-stress: $(VENV)/developed
 attack-rounds: $(VENV)/developed
 	NEARDUP_ATTACK_ROUNDS=2000 NEARDUP_RESUME_ROUNDS=300 $(BIN)/python -m pytest -s tests/attack \
 		tests/pipeline/test_resume.py -k 'attack or killed_at_random'
+
+property-rounds: $(VENV)/developed
+	NEARDUP_EXAMPLES=2000 $(BIN)/python -m pytest --timeout 3600
 
 spark-rounds: $(VENV)/developed
 	$(BIN)/python tests/spark/rounds.py --engines 'sail,local[2],cluster'

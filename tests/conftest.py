@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -11,12 +12,14 @@ from hypothesis import HealthCheck, settings
 from suite import JIT, ONCE, SHARED
 
 collect_ignore = [] if JIT else ONCE
+EXAMPLES = int(os.environ.get("NEARDUP_EXAMPLES", "60"))
+"""Of a property, where its test says no other number; `make property-rounds` takes many."""
 
 settings.register_profile(
     "neardup",
     deadline=None,
     print_blob=True,
-    max_examples=100 if JIT else 20,
+    max_examples=EXAMPLES if JIT else min(20, EXAMPLES),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("neardup")
@@ -27,6 +30,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
     They wrap modulo 2**64 on purpose, and NumPy scalars warn where compiled code does not.
     """
+    # A shell that starts this in the background lets it ignore Ctrl-C, and so its children.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     # Many tests start processes, and each would compile 300 modules to bytecode anew.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if not JIT:
