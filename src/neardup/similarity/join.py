@@ -19,6 +19,7 @@ from neardup.errors import UsageError
 from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import ahead, worker_count
 from neardup.similarity.feature_sets import MEASURES, FeatureSets, Match, Work, arguments
+from neardup.similarity.keys import is_one_key_cheaper, one_key, rare_keys
 from neardup.similarity.spilled import (
     KEYS_A_PART,
     KeyFile,
@@ -174,7 +175,8 @@ class _Run:
     ) -> None:
         from neardup.kernels.similarity.arguments import Rarity, Walk
         from neardup.kernels.similarity.members import members_room
-        from neardup.kernels.similarity.postings import COLUMNS, SKETCH_WORDS, USED
+        from neardup.kernels.similarity.postings import COLUMNS, PADDING, USED
+        from neardup.similarity.sketches import sketch_words
 
         n, sizes = len(sets), np.diff(sets.offsets)
         self._input = sets
@@ -182,14 +184,19 @@ class _Run:
         self._order = np.ascontiguousarray(order, np.int64)
         self._workers = workers
         self._rarity = Rarity(*_count(sets, workers))
+        self._has_one_key = is_one_key_cheaper(
+            self._order, self._sets, self._rarity, self._condition
+        )
         self._used = np.zeros(USED, np.int64)
         self._rows = np.empty((1 << 10, COLUMNS), np.uint32)
+        self._folds = np.empty((len(self._rows) + PADDING, 1), np.uint64)
         self._empty_index()
         rank = np.empty(n, np.int64)
         rank[self._order] = np.arange(self._order.size)
         members = np.empty(members_room(int(sizes.max(initial=0))), np.uint64)
         seen, found = np.full(n, -1, np.int64), np.empty(n, np.int64)
-        sketches = np.empty((n, SKETCH_WORDS), np.uint64)
+        words = sketch_words(sizes, match, sets.cell_limit)
+        sketches = np.empty((n, words), np.uint64)
         self.walk = Walk(rank, first_new, seen, found, sketches, members, np.arange(n), np.ones(n))
 
     def work(self) -> tuple[int, int]:
@@ -232,7 +239,11 @@ class _Run:
     def parts(self) -> int:
         """How many parts the index is to be cut in, from the keys of a sample of documents."""
         spill = self._input.spill
-        if spill is None or spill.parts(int(self._prefixes()[self._order].sum())) == 1:
+        if (
+            spill is None
+            or self._has_one_key
+            or spill.parts(int(self._prefixes()[self._order].sum())) == 1
+        ):
             return 1
         places = np.arange(self._order.size)
         sample = self._order[places // SAMPLE_RUN % SAMPLE_STEP == 0]
@@ -337,7 +348,7 @@ class _Run:
 
         self._used[:VERIFIED] = 0
         table = np.zeros((1 << 10, 2), np.uint64)
-        self._postings = Postings(table, self._rows, self._used)
+        self._postings = Postings(table, self._rows, self._folds, self._used)
 
     def _parts(self, chunks: int = 1) -> Iterator[Any]:
         """The documents in order, those of about so many chunks at a time."""
@@ -349,18 +360,21 @@ class _Run:
         return (part for part in np.split(self._order, np.unique(bounds)) if part.size)
 
     def _select(self, documents: Any) -> Keys:
-        from neardup.kernels.similarity.arguments import Keys
-        from neardup.kernels.similarity.rare_keys import select_keys
-
-        offsets = np.empty(documents.size + 1, np.int64)
-        documents = frozen(documents)
-        keys, before = select_keys(documents, self._sets, self._rarity, self._condition, offsets)
-        return Keys(keys, before, offsets)
+        if self._has_one_key:
+            return one_key(documents, self._sets)
+        return rare_keys(documents, self._sets, self._rarity, self._condition)
 
     def _make_room(self, keys: int) -> None:
-        from neardup.kernels.similarity.postings import KEYS, ROWS, ROWS_A_KEY, SLOTS, rehash
+        from neardup.kernels.similarity.postings import (
+            KEYS,
+            PADDING,
+            ROWS,
+            ROWS_A_KEY,
+            SLOTS,
+            rehash,
+        )
 
-        table, rows, _ = self._postings
+        table, rows, folds, _ = self._postings
         used, needed = int(self._used[ROWS]) + 1, ROWS_A_KEY * (int(self._used[KEYS]) + keys) + 1
         if max(needed, len(self._input)) > MOST_ROWS:
             raise UsageError(
@@ -369,18 +383,24 @@ class _Run:
             )
         if needed > len(rows):
             most = ROWS_A_KEY * int(self._prefixes()[self._order].sum()) + 1
-            spill, bytes_a_row = self._input.spill, rows.strides[0]
+            spill, bytes_a_row = self._input.spill, rows.strides[0] + folds.strides[0]
             at_once = (BYTES_AT_ONCE if spill is None else spill.limit) // bytes_a_row
             room = min(most, at_once if needed <= at_once else needed + needed // 2)
-            larger = np.empty((max(needed, room), rows.shape[1]), np.uint32)
-            larger[:used] = rows[:used]
-            self._rows = rows = larger
+            self._rows = rows = _longer(rows, used, max(needed, room))
+            self._folds = folds = _longer(folds, used, len(rows) + PADDING)
         slots = int(self._used[SLOTS]) + keys
         if 2 * slots > len(table):
             larger = np.zeros((1 << (2 * slots).bit_length(), 2), np.uint64)
             rehash(table, larger)
             table = larger
-        self._postings = self._postings._replace(table=table, rows=rows)
+        self._postings = self._postings._replace(table=table, rows=rows, folds=folds)
+
+
+def _longer(array: Any, used: int, length: int) -> Any:
+    """An array of `length` rows that begins with the first `used` of this one."""
+    longer = np.empty((length, array.shape[1]), array.dtype)
+    longer[:used] = array[:used]
+    return longer
 
 
 def _roots(forest: Any) -> Any:

@@ -36,7 +36,7 @@ __all__ = [
     "small_groups",
 ]
 
-BYTES_A_KEY: Final = 180
+BYTES_A_KEY: Final = 200
 """Of memory, for each key of an index: its posting, slots, and what it is sifted with."""
 
 KEYS_A_PART: Final = 1 << 17

@@ -44,6 +44,7 @@ class Postings(NamedTuple):
     table: Any  # uint64 (slots, 2): key and first class, 0 in free slots. A power of two, at least
     # twice as many slots as keys it will hold
     rows: Any  # uint32 (capacity, COLUMNS), with room for ROWS_A_KEY of each key, and one
+    folds: Any  # uint64 (capacity + PADDING, 1)
     used: Any  # int64 (USED,): how many ROWS, SLOTS, KEYS; VERIFIED
 
 
@@ -54,7 +55,7 @@ class Walk(NamedTuple):
     first_new: int  # greedy: documents of lower ranks are kept whatever they are similar to
     seen: Any  # int64 (n,), scratch, initially -1: the last document each was compared with
     found: Any  # int64 (n,), scratch
-    sketches: Any  # uint64 (n, SKETCH_WORDS), scratch: of the documents that the walk has reached
+    sketches: Any  # uint64 (n, words), scratch: of the documents that the walk has reached
     members: Any  # uint64, scratch, `members_room` of the longest document
     match: Any  # int64 (n,), initially 0 to n - 1
     score: Any  # float64 (n,), initially 1

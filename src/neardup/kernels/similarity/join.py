@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from neardup.kernels.bits import trailing_zeros
 from neardup.kernels.jit import inner, kernel, move
 from neardup.kernels.similarity.arguments import Probe
 from neardup.kernels.similarity.measures import needed_overlap, sizes_near
@@ -27,12 +28,15 @@ from neardup.kernels.similarity.postings import (
     LAST,
     NEXT,
     OTHER,
+    PADDING,
     RINGS,
     VERIFIED,
     any_near,
     block_after,
     block_end,
     copy_document,
+    fetch_block,
+    fetch_classes,
     first_class,
     folded_sketch,
     insert,
@@ -40,9 +44,10 @@ from neardup.kernels.similarity.postings import (
     join_rings,
     link,
     may_have_near,
+    near_rows,
     put_in_ring,
     room_in,
-    sketches_apart,
+    sketches_near,
 )
 
 if TYPE_CHECKING:
@@ -81,7 +86,7 @@ def may_match(x: int, y: int, sets: Sets, condition: Condition, walk: Walk) -> b
         return False
     size, other = sets.offsets[x + 1] - sets.offsets[x], sets.offsets[y + 1] - sets.offsets[y]
     most = size + other - 2 * needed_overlap(size, other, condition)
-    return sketches_apart(walk.sketches, x, y) <= most
+    return sketches_near(walk.sketches, x, y, most)
 
 
 @inner
@@ -89,23 +94,34 @@ def _candidates(
     probe: Probe, sets: Sets, condition: Condition, keys: Keys, postings: Postings, walk: Walk
 ) -> int:
     """List the indexed documents that share a key and may be similar enough, each once."""
-    rows, seen, x = postings.rows, walk.seen, probe.x
+    rows, folds, seen, x = postings.rows, postings.folds, walk.seen, probe.x
+    folds[0, 0] = probe.sketch
+    fetch_classes(probe, keys.keys, postings)
     count = 0
     for k in range(probe.first, probe.last):
         head = first_class(postings.table, keys.keys[k])
         while head:
+            next_head = link(rows, head, CLASS)
+            fetch_block(rows, folds, next_head)
             block = np.int64(head if may_have_near(rows, head, probe) else 0)
             while block:
-                for at in range(block + 1, block_end(rows, head, block)):
-                    if is_near(rows, at, probe, keys.before[k], condition):
+                end, after = block_end(rows, head, block), block_after(rows, head, block)
+                fetch_block(rows, folds, after)
+                for first in range(block + 1, end, PADDING):
+                    marked = near_rows(folds, first, end, probe.most_apart)
+                    while marked:
+                        at = first + trailing_zeros(marked)
+                        marked &= marked - np.uint64(1)
                         y = link(rows, at, DOCUMENT)
-                        if seen[y] != x:
+                        if seen[y] != x and is_near(
+                            postings, at, probe, keys.before[k], condition
+                        ):  # fmt: skip
                             seen[y] = x
                             if may_match(x, y, sets, condition, walk):
                                 walk.found[count] = y
                                 count += 1
-                block = block_after(rows, head, block)
-            head = link(rows, head, CLASS)
+                block = after
+            head = next_head
     return count
 
 
@@ -143,7 +159,7 @@ def _unite_rings(
         at = ring
         while root != own:
             y = link(rows, at, DOCUMENT)
-            if is_near(rows, at, probe, before, condition) and _is_new_match(
+            if is_near(postings, at, probe, before, condition) and _is_new_match(
                 x, y, sets, condition, postings.used, walk
             ):
                 parent[max(own, root)] = min(own, root)
@@ -180,7 +196,7 @@ def _unite_blocks(
     while block:
         after = block_after(rows, head, block)
         for at in range(block + 1, block_end(rows, head, block)):
-            near = is_near(rows, at, probe, before, condition)
+            near = is_near(postings, at, probe, before, condition)
             if near or (own != x and (at + x) % LOOKED_UP == 0):
                 y = link(rows, at, DOCUMENT)
                 root = _root(parent, y)
@@ -191,13 +207,13 @@ def _unite_blocks(
                     own = min(own, root)
                     root = own
                 if root == own:
-                    ring = put_in_ring(rows, at, head, ring, postings.used)
+                    ring = put_in_ring(postings, at, head, ring)
                     continue
             if to == room_in(rows, head, to_block):
                 to_block, to = link(rows, to_block, NEXT), np.int64(0)
             to += 1
             if to_block + to != at:
-                copy_document(rows, at, to_block + to)
+                copy_document(postings, at, to_block + to)
         block = after
     rows[head, LAST], rows[head, COUNT] = to_block, to
 
@@ -209,13 +225,14 @@ def _unite(
     """Unite a document with every component that has a match; one match for each is enough."""
     rows, x = postings.rows, probe.x
     walk.members[0] = np.uint64(0)  # filled for the first candidate
+    postings.folds[0, 0] = probe.sketch
     for k in range(probe.first, probe.last):
         head = first_class(postings.table, keys.keys[k])
         while head:
             if may_have_near(rows, head, probe):
                 before = keys.before[k]
                 ring = _unite_rings(head, before, probe, sets, condition, postings, walk)
-                if _root(walk.match, x) != x or any_near(rows, head, probe, before, condition):
+                if _root(walk.match, x) != x or any_near(postings, head, probe, before, condition):
                     _unite_blocks(head, before, ring, probe, sets, condition, postings, walk)
             head = link(rows, head, CLASS)
 

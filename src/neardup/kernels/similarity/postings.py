@@ -1,11 +1,14 @@
 """The index of the exact similarity join: the documents under each key, in classes by size.
 
 A class has the documents of an octave of sizes, so that one look passes over those that are too
-small or too large. How far two similar documents differ at most depends on their sizes. *Sketches*
-tell most of them apart: bit b of a sketch is the parity of the features that are hashed to b, so
-documents whose sketches differ in d bits differ in at least d features (Sandes, Teodoro and Melo,
-Bitmap filter, Information Systems 88, 2020). A row has the sketch folded to 64 bits; the whole one
-is asked before two documents are compared.
+small or too large.
+
+How far two similar documents differ at most depends on their sizes. *Sketches* tell most of them
+apart: bit b of a sketch is the parity of the features that are hashed to b, so documents whose
+sketches differ in d bits differ in at least d features (Sandes, Teodoro and Melo, Bitmap filter,
+Information Systems 88, 2020). A row has the sketch folded to 64 bits, in an array of its own, so
+that a look at eight of them reads one cache line; the whole one is asked before two documents are
+compared.
 
 The documents of a class lie in blocks, the first of one document, larger ones later: however many
 there are, memory is read in order. Where components are looked for, documents found to be of one
@@ -16,11 +19,13 @@ The index is an array of rows, uint32 (rows, COLUMNS), row 0 being none:
 - class: OCTAVE (of the sizes), CLASS (the next class of the key), COUNT (documents in the last
   block), NEXT (block), LAST (block), RINGS (the first one); it begins the first block;
 - beginning of another block: ROOM (for so many documents, which follow it) and NEXT;
-- document in a block: DOCUMENT, BEFORE (features before the key), LOW and HIGH (its sketch), SIZE;
+- document in a block: DOCUMENT, BEFORE (features before the key), SIZE;
 - document in a ring: the same, AROUND (the next of the ring) and OTHER (the first one of the next
   ring of the class).
 
-`used`, int64 (USED,), counts: ROWS, SLOTS of the table, KEYS put in, candidates VERIFIED.
+`folds`, uint64 (rows + PADDING, 1), has the folded sketch of each row of a document; folds[0, 0] is
+that of the document in hand. `used`, int64 (USED,), counts: ROWS, SLOTS of the table, KEYS put in,
+candidates VERIFIED.
 """
 
 from __future__ import annotations
@@ -29,7 +34,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from neardup.kernels.bits import popcount
+from neardup.kernels.bits import near8, popcount, prefetch, trailing_zeros
 from neardup.kernels.jit import inner, kernel
 from neardup.kernels.similarity.measures import needed_overlap
 
@@ -38,22 +43,36 @@ if TYPE_CHECKING:
 
 OCTAVE, CLASS, COUNT, NEXT, LAST, RINGS = range(6)
 ROOM: Final = 0
-DOCUMENT, BEFORE, LOW, HIGH, SIZE, AROUND, OTHER = range(7)
-COLUMNS: Final = 7
+DOCUMENT, BEFORE, SIZE, AROUND, OTHER = range(5)
+COLUMNS: Final = 6
+PADDING: Final = 8
+"""Folded sketches behind the last row, which are read with it."""
 ROWS, SLOTS, KEYS, VERIFIED = range(4)
 USED: Final = 4
 ROWS_A_KEY: Final = 5
 """No index has more rows than so many for each key that was put in: at most four in blocks, and one
 in a ring."""
 
-SECOND_BLOCK, BLOCK_TIMES, LARGEST_BLOCK = 3, 4, 48
+SECOND_BLOCK, BLOCK_TIMES, LARGEST_BLOCK = 3, 4, 192
 """Documents of a class's second block, of each later one over the one before, of the largest."""
 
 _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 _KEY, _HEAD = 0, 1
+_ONE_WORD: Final = (0,)
+
+LEAST_SKETCH_WORDS: Final = 4
+WORDS_AT_ONCE: Final = 16
+"""A sketch of more words has a multiple of these; after each so many, enough may differ."""
 
 
-SKETCH_WORDS: Final = 4
+@inner
+def octave_of(size: int) -> int:
+    """The class of documents of a size: those of up to twice as many features."""
+    octave, rest = np.int64(0), np.int64(size)
+    while rest > 1:
+        rest >>= 1
+        octave += 1
+    return octave
 
 
 @inner
@@ -62,13 +81,15 @@ def sketch(features: Any, begin: int, end: int, sketches: Any, x: int) -> Any:
 
     Parities of words that are folded are parities again: a sketch of fewer bits.
     """
-    for word in range(SKETCH_WORDS):
+    words = np.int64(sketches.shape[1])
+    shift = np.uint64(58 - octave_of(words))
+    for word in range(words):
         sketches[x, word] = np.uint64(0)
     for i in range(begin, end):
-        bit = (features[i] * _SPREAD) >> np.uint64(56)
+        bit = (features[i] * _SPREAD) >> shift
         sketches[x, np.int64(bit >> np.uint64(6))] ^= np.uint64(1) << (bit & np.uint64(63))
     folded = np.uint64(0)
-    for word in range(SKETCH_WORDS):
+    for word in range(words):
         folded ^= sketches[x, word]
     return folded
 
@@ -96,12 +117,19 @@ def folded_sketch(sketches: Any, x: int) -> Any:
 
 
 @inner
-def sketches_apart(sketches: Any, x: int, y: int) -> int:
-    """In how many bits two whole sketches differ: no more than the documents in features."""
+def sketches_near(sketches: Any, x: int, y: int, most: int) -> bool:
+    """Whether two whole sketches differ in up to `most` bits; documents differ in no less."""
     apart = np.int64(0)
-    for word in range(SKETCH_WORDS):
-        apart += popcount(sketches[x, word] ^ sketches[y, word])
-    return apart
+    if sketches.shape[1] < WORDS_AT_ONCE:
+        for word in range(LEAST_SKETCH_WORDS):
+            apart += popcount(sketches[x, word] ^ sketches[y, word])
+        return apart <= most
+    for first in range(0, sketches.shape[1], WORDS_AT_ONCE):
+        for word in range(WORDS_AT_ONCE):
+            apart += popcount(sketches[x, first + word] ^ sketches[y, first + word])
+        if apart > most:
+            return False
+    return True
 
 
 @inner
@@ -135,19 +163,29 @@ def first_class(table: Any, h: Any) -> int:
 
 
 @inner
-def link(rows: Any, at: int, column: int) -> int:
-    """What a row has in a column; int64."""
-    return np.int64(rows[at, column])
+def fetch_block(rows: Any, folds: Any, block: int) -> None:
+    """Begin to bring the beginning of a block."""
+    prefetch(rows, COLUMNS * block)
+    prefetch(folds, block + 1)
 
 
 @inner
-def octave_of(size: int) -> int:
-    """The class of documents of a size: those of up to twice as many features."""
-    octave, rest = np.int64(0), np.int64(size)
-    while rest > 1:
-        rest >>= 1
-        octave += 1
-    return octave
+def fetch_classes(probe: Probe, keys: Any, postings: Postings) -> None:
+    """Begin to bring the first class of each key of a document, all at once."""
+    table, rows, folds = postings.table, postings.rows, postings.folds
+    mask = np.uint64(len(table) - 1)
+    for k in range(probe.first, probe.last):
+        slot = np.int64((_key(keys[k]) * _SPREAD) >> np.uint64(20) & mask)
+        prefetch(table, 2 * slot)
+    for k in range(probe.first, probe.last):
+        head = first_class(table, keys[k])
+        fetch_block(rows, folds, head)
+
+
+@inner
+def link(rows: Any, at: int, column: int) -> int:
+    """What a row has in a column; int64."""
+    return np.int64(rows[at, column])
 
 
 @inner
@@ -158,13 +196,13 @@ def may_have_near(rows: Any, head: int, probe: Probe) -> bool:
 
 
 @inner
-def is_near(rows: Any, at: int, probe: Probe, before: int, condition: Condition) -> bool:
+def is_near(postings: Postings, at: int, probe: Probe, before: int, condition: Condition) -> bool:
     """Whether the document of a row may be similar to the probe, by sizes, key and sketches.
 
     `before` features of the probe are before the key.
     """
-    theirs = np.uint64(rows[at, LOW]) | np.uint64(rows[at, HIGH]) << np.uint64(32)
-    apart = popcount(probe.sketch ^ theirs)
+    rows = postings.rows
+    apart = popcount(probe.sketch ^ postings.folds[at, 0])
     if apart > probe.most_apart:
         return False
     other = link(rows, at, SIZE)
@@ -197,20 +235,38 @@ def block_after(rows: Any, head: int, block: int) -> int:
 
 
 @inner
-def any_near(rows: Any, head: int, probe: Probe, before: int, condition: Condition) -> bool:
+def near_rows(folds: Any, at: int, end: int, most: int) -> Any:
+    """Mark which of the rows at..at+7, up to end - 1, have a sketch near that of folds[0]."""
+    near = near8(folds, at, 0, most, _ONE_WORD)
+    if end - at < PADDING:
+        near &= (np.uint64(1) << np.uint64(end - at)) - np.uint64(1)
+    return near
+
+
+@inner
+def any_near(
+    postings: Postings, head: int, probe: Probe, before: int, condition: Condition
+) -> bool:
     """Whether a document in the blocks of a class may be similar to the probe; see `is_near`."""
+    rows, folds = postings.rows, postings.folds
     block = np.int64(head)
     while block:
-        for at in range(block + 1, block_end(rows, head, block)):
-            if is_near(rows, at, probe, before, condition):
-                return True
+        end = block_end(rows, head, block)
+        for first in range(block + 1, end, PADDING):
+            near = near_rows(folds, first, end, probe.most_apart)
+            while near:
+                if is_near(postings, first + trailing_zeros(near), probe, before, condition):
+                    return True
+                near &= near - np.uint64(1)
         block = block_after(rows, head, block)
     return False
 
 
 @inner
-def copy_document(rows: Any, at: int, to: int) -> None:
+def copy_document(postings: Postings, at: int, to: int) -> None:
     """Copy a document's row, but for rings."""
+    rows, folds = postings.rows, postings.folds
+    folds[to, 0] = folds[at, 0]
     for column in range(AROUND):
         rows[to, column] = rows[at, column]
 
@@ -237,6 +293,7 @@ def _new_place(rows: Any, head: int, used: Any) -> int:
 def insert(probe: Probe, keys: Keys, postings: Postings) -> None:
     """Put a document under its keys."""
     table, rows, used = postings.table, postings.rows, postings.used
+    folds = postings.folds
     size, octave = probe.size, octave_of(probe.size)
     used[KEYS] += probe.last - probe.first
     for k in range(probe.first, probe.last):
@@ -257,9 +314,8 @@ def insert(probe: Probe, keys: Keys, postings: Postings) -> None:
             table[slot, _HEAD] = head
         at = _new_place(rows, head, used)
         rows[at, DOCUMENT], rows[at, BEFORE] = probe.x, keys.before[k]
-        rows[at, LOW] = probe.sketch & np.uint64(0xFFFFFFFF)
-        rows[at, HIGH] = probe.sketch >> np.uint64(32)
         rows[at, SIZE] = size
+        folds[at, 0] = probe.sketch
 
 
 @inner
@@ -269,11 +325,12 @@ def join_rings(rows: Any, ring: int, other: int) -> None:
 
 
 @inner
-def put_in_ring(rows: Any, at: int, head: int, ring: int, used: Any) -> int:
+def put_in_ring(postings: Postings, at: int, head: int, ring: int) -> int:
     """Put a document in a ring of its class, a new one if `ring` is 0; returns the ring."""
+    rows, used = postings.rows, postings.used
     used[ROWS] += 1
     own = used[ROWS]
-    copy_document(rows, at, own)
+    copy_document(postings, at, own)
     rows[own, AROUND] = own
     if ring:
         join_rings(rows, ring, own)

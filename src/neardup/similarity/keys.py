@@ -1,0 +1,56 @@
+"""By which keys documents are found: their rare features, or one key for all where none is rare.
+
+With one key for all every document is compared with every other of a possible size, by sketches
+first. That is the least work where features are so common that two documents share several keys:
+each of these would be a look.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from neardup.runtime.arrays import frozen
+
+if TYPE_CHECKING:
+    from neardup.kernels.similarity.arguments import Condition, Keys, Rarity, Sets
+
+__all__ = ["is_one_key_cheaper", "one_key", "rare_keys"]
+
+SAMPLE: Final = 1024
+LEAST_DOCUMENTS: Final = 64
+KEYS_A_PAIR: Final = 1.5
+"""Looks by keys for each look by the one key, from which on the one key is cheaper. More than one:
+where a key is in a document excludes some pairs, which the one key cannot."""
+
+
+def rare_keys(documents: Any, sets: Sets, rarity: Rarity, condition: Condition) -> Keys:
+    """The rarest features of some documents: int64 (m,)."""
+    from neardup.kernels.similarity.arguments import Keys
+    from neardup.kernels.similarity.rare_keys import select_keys
+
+    offsets = np.empty(documents.size + 1, np.int64)
+    keys, before = select_keys(frozen(documents), sets, rarity, condition, offsets)
+    return Keys(keys, before, offsets)
+
+
+def one_key(documents: Any, sets: Sets) -> Keys:
+    """The same key for each of some documents, int64 (m,), that has features."""
+    from neardup.kernels.similarity.arguments import Keys
+
+    offsets = np.zeros(documents.size + 1, np.int64)
+    np.cumsum(sets.offsets[documents + 1] > sets.offsets[documents], out=offsets[1:])
+    return Keys(np.ones(offsets[-1], np.uint64), np.zeros(offsets[-1], np.int32), offsets)
+
+
+def is_one_key_cheaper(documents: Any, sets: Sets, rarity: Rarity, condition: Condition) -> bool:
+    """Whether pairs of the documents, int64 (m,), share more rare keys than one, on average.
+
+    Counted on a sample of them.
+    """
+    if documents.size < LEAST_DOCUMENTS:
+        return False
+    sample = np.ascontiguousarray(documents[:: -(-documents.size // SAMPLE)])
+    _, counts = np.unique(rare_keys(sample, sets, rarity, condition).keys, return_counts=True)
+    return bool((counts.astype(float) ** 2).sum() > KEYS_A_PAIR * sample.size**2)
