@@ -141,6 +141,24 @@ def test_a_command_loads_no_library_that_it_does_not_use() -> None:
     assert {"numba", "pyarrow"} == set(ast.literal_eval(loaded))
 
 
+def test_a_distance_loads_no_kernel() -> None:
+    code = "import sys, neardup as nd; print(nd.distance(1, 2), 'numba' in sys.modules)"
+    assert run_python(code) == "2 False"
+
+
+def test_a_run_over_json_lines_loads_nothing_for_parquet(tmp_path: Path) -> None:
+    lines = tmp_path / "in.jsonl"
+    lines.write_text('{"text": "a b c"}\n')
+    code = (
+        "import atexit, sys\n"
+        "heavy = {'pyarrow.parquet', 'ssl'}\n"
+        "atexit.register(lambda: print(sorted(heavy & set(sys.modules))))\n"
+        f"sys.argv = ['neardup', 'dedup', {str(lines)!r}, '-o', {str(tmp_path / 'out.jsonl')!r}]\n"
+        "from neardup.__main__ import main; main()"
+    )
+    assert run_python(code).splitlines()[-1] == "[]"
+
+
 def test_loading_a_step_compiles_nothing() -> None:
     code = (
         "import sys, neardup as nd\n"

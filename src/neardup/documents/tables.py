@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from neardup.documents.extensions import check_extension, format_of_path
 from neardup.documents.sheets import workbook
@@ -127,6 +126,8 @@ def _write_tsv(file: AtomicFile, schema: pa.Schema, batches: Iterable[pa.RecordB
 
 
 def _write_parquet(file: AtomicFile, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    import pyarrow.parquet as pq
+
     writer = pq.ParquetWriter(file, schema, compression="zstd")
     try:
         for batch in batches:

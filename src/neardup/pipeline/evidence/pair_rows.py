@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from neardup.documents import format_of_path
 from neardup.errors import DataError, FileError
@@ -92,6 +91,8 @@ def table_rows(path: str) -> Iterator[Mapping[str, Any]]:
     kind = format_of_path(path) or "jsonl"
     try:
         if kind == "parquet":
+            import pyarrow.parquet as pq
+
             for batch in pq.ParquetFile(path).iter_batches():
                 yield from batch.to_pylist()
             return

@@ -5,9 +5,6 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from neardup.documents.formats.columns.columnar import ColumnarSource
 from neardup.runtime.arrays import check_arrow
 
@@ -16,6 +13,8 @@ if TYPE_CHECKING:
 
     import numpy as np
     import numpy.typing as npt
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
     from neardup.documents.files.atomic import AtomicFile
 
@@ -31,6 +30,8 @@ class ParquetSource(ColumnarSource):
     @contextmanager
     def open_table(self) -> Iterator[_Reader]:
         """Open the file; see ColumnarSource.open_table."""
+        import pyarrow.parquet as pq
+
         with (
             self._input.open_raw() as raw,
             pq.ParquetFile(raw, page_checksum_verification=True) as file,
@@ -45,6 +46,8 @@ class ParquetSource(ColumnarSource):
         target: AtomicFile,
     ) -> None:
         """Write all columns of the kept rows, with the first input's schema and compression."""
+        import pyarrow.parquet as pq
+
         with sources[0]._reading() as file:  # noqa: SLF001
             schema, codec = file.schema, file.codec
         writer = pq.ParquetWriter(target, schema, compression=codec)
