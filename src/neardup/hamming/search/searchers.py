@@ -74,7 +74,7 @@ class First:
 
     def __init__(self, most: int, dead: Flags | None = None, *, by_age: bool = False) -> None:
         """Nothing is cut yet."""
-        self.most, self.dead, self._by_age = most, dead, by_age
+        self.most, self.dead, self.by_age = most, dead, by_age
         self._cuts: list[int] = []
 
     @property
@@ -88,13 +88,14 @@ class First:
 
     def of(self, found: Neighbours, count: int) -> Neighbours:
         """The first of these matches, each query's; the queries are 0 to count - 1."""
-        from neardup.kernels.hamming.first import first_of_each
+        from neardup.kernels.hamming.first import KEY_ROW_BITS, first_of_each
 
         if self.dead is not None:
             found = found.only(~self.dead[found.rows])
         if len(found.rows) <= self.most:
             return found
-        keys = found.rows if self._by_age else found.distances << np.int64(40) | found.rows
+        by_distance = found.distances << np.int64(KEY_ROW_BITS) | found.rows
+        keys = found.rows if self.by_age else by_distance
         chosen = first_of_each(frozen(found.queries), frozen(keys), count, self.most)
         first = found.only(chosen)
         self.note(len(found.rows) - len(first.rows))

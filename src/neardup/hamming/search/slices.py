@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["SlicesSearcher"]
 
 BLOCKS_PER_TASK: Final = 256
+QUERIES_AT_ONCE: Final = 256
+MOST_KEPT: Final = 4096
+"""Matches of one query of which the first are kept while others pass."""
 
 
 class SlicesSearcher:
@@ -56,6 +59,8 @@ class SlicesSearcher:
         """See Searcher."""
         from neardup.kernels.hamming.slices import search_slices
 
+        if first is not None and min(first.most, self._count) <= MOST_KEPT:
+            return self._first(queries, distance, workers, first)
         codes = frozen(queries)
         where = (self._slices, self._count, codes, self._order, self._places)
 
@@ -64,8 +69,43 @@ class SlicesSearcher:
 
         return in_parts(len(queries), workers, part, first, self._count)
 
+    def _first(self, queries: Codes, distance: int, workers: int, first: First) -> Neighbours:
+        """Keep the first matches of each query while the blocks pass; count the others."""
+        from neardup.kernels.hamming.first import KEY_ROW_BITS
+        from neardup.kernels.hamming.slices import Wanted, first_in_slices, turned_bits
+
+        codes, room = frozen(queries), min(first.most, self._count)
+        wanted = Wanted(first.by_age, _as_words(first.dead))
+        size = max(1, min(QUERIES_AT_ONCE, -(-len(queries) // (4 * workers))))
+        begins = range(0, len(queries), size)
+        parts: list[Any] = [None] * len(begins)
+
+        def run(_: int, begin: int) -> None:
+            end = min(begin + size, len(queries))
+            turned = turned_bits(codes, self._order, self._places, begin, end)
+            keys, sizes = np.empty((end - begin, room), np.int64), np.zeros(end - begin, np.int64)
+            where = (self._slices, self._count, turned, self._places)
+            first.note(first_in_slices(*where, distance, wanted, keys, sizes))
+            found, at = np.nonzero(np.arange(room) < sizes[:, None])
+            key = keys[found, at]
+            rows = key & np.int64((1 << KEY_ROW_BITS) - 1)
+            parts[begin // size] = Neighbours(found + begin, rows, key >> KEY_ROW_BITS)
+
+        in_threads(workers, run, begins)
+        return Neighbours.joined(parts)
+
     def search_once(
         self, query: Code, distance: int, most: int | None = None, dead: Flags | None = None
     ) -> tuple[list[tuple[int, int]], int]:
         """See Searcher."""
         return self.search(query[None, :], distance, 1).first(most, dead)
+
+
+def _as_words(flags: Flags | None) -> Any:
+    """Flags as bits, uint64 (n / 64, rounded up); none for None."""
+    if flags is None:
+        return frozen(np.empty(0, np.uint64))
+    words = np.zeros(-(-len(flags) // 64), np.uint64)
+    packed = np.packbits(flags, bitorder="little")
+    words.view(np.uint8)[: len(packed)] = packed
+    return frozen(words)

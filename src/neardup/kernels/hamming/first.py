@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from neardup.kernels.jit import inner, kernel
 
+KEY_ROW_BITS: Final = 40
+"""A match is ordered by distance, then by row: distance << KEY_ROW_BITS | row."""
+
 
 @inner
-def _sink(heap: Any, begin: int, size: int) -> None:
+def sink(heap: Any, begin: int, size: int) -> None:
     """Bring heap[begin] down to its place, of a heap of `size` with the largest on top."""
     at = np.int64(0)
     while 2 * at + 1 < size:
@@ -24,7 +27,7 @@ def _sink(heap: Any, begin: int, size: int) -> None:
 
 
 @inner
-def _rise(heap: Any, begin: int, at: int) -> None:
+def rise(heap: Any, begin: int, at: int) -> None:
     """Bring heap[begin + at] up to its place."""
     while at and heap[begin + (at - 1) // 2] < heap[begin + at]:
         parent = (at - 1) // 2
@@ -57,11 +60,11 @@ def first_of_each(queries: Any, keys: Any, count: int, most: int) -> Any:
         begin, size = starts[q], sizes[q]
         if size < starts[q + 1] - begin:
             heap[begin + size] = key
-            _rise(heap, begin, size)
+            rise(heap, begin, size)
             sizes[q] = size + 1
         elif key < heap[begin]:
             heap[begin] = key
-            _sink(heap, begin, size)
+            sink(heap, begin, size)
     chosen = np.empty(queries.size, np.bool_)
     for i in range(queries.size):
         chosen[i] = keys[i] <= heap[starts[queries[i]]]

@@ -8,12 +8,13 @@ far. Positions stand in an order of the caller's, best those first that vary mos
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from neardup.kernels.bits import trailing_zeros
+from neardup.kernels.bits import popcount, trailing_zeros
 from neardup.kernels.counters import GROUP, LANES, count4, count15
+from neardup.kernels.hamming.first import KEY_ROW_BITS, rise, sink
 from neardup.kernels.hamming.tables import FIRST_ROOM, HitBuffer, more_room
 from neardup.kernels.jit import fill, inner, kernel
 from neardup.kernels.squares import BLOCK_ROWS
@@ -115,3 +116,92 @@ def search_slices(
                     hits.distances[total] = held - start
                     total += 1
     return HitBuffer(hits.queries[:total], hits.rows[:total], hits.distances[:total])
+
+
+class Wanted(NamedTuple):
+    """Which matches are asked for."""
+
+    by_age: bool  # the first by row, not by distance and row
+    dead: Any  # uint64 (rows / 64, rounded up) or (0,), read-only: rows that are left out
+
+
+@inner
+def _counter(planes: Any, counters: int, lane: int, bit: Any) -> int:
+    held = np.int64(0)
+    for plane in range(counters):
+        held |= np.int64((planes[plane * LANES + lane] >> bit) & np.uint64(1)) << plane
+    return held
+
+
+@inner
+def _lower(planes: Any, counters: int, lane: int, most: int) -> Any:
+    """Which of a lane's counters are less than `most`, without their overflow."""
+    less, equal = np.uint64(0), ~np.uint64(0)
+    for plane in range(counters - 1, -1, -1):
+        ones = planes[plane * LANES + lane]
+        if (most >> plane) & 1:
+            less |= equal & ~ones
+            equal &= ones
+        else:
+            equal &= ~ones
+    return less
+
+
+@kernel
+def first_in_slices(
+    slices: Any, count: int, turned: Any, places: int, distance: int, wanted: Wanted, keys: Any,
+    sizes: Any,
+) -> int:  # fmt: skip
+    """Find the first rows within the distance of each query; the others are only counted.
+
+    Args:
+        slices: As of `search_slices`.
+        count: Rows.
+        turned: uint64 (q, P), from `turned_bits`.
+        places: P.
+        distance: Less than 2**15.
+        wanted: Wanted.
+        keys: int64 (q, most of each), written: distance << KEY_ROW_BITS | row of the matches.
+        sizes: int64 (q,), zeros; how many of each query, written.
+
+    Returns:
+        How many living rows within the distance of a query are not among the keys.
+    """
+    few = distance < 1 << FEW_PLANES
+    counters = np.int64(FEW_PLANES if few else MOST_PLANES)
+    start = (np.int64(1) << counters) - 1 - distance
+    planes = np.empty((counters + 1) * LANES, np.uint64)
+    heap, room, living = keys.reshape(-1), np.int64(keys.shape[1]), np.int64(0)
+    dead, by_age = wanted.dead, wanted.by_age
+    for low in range(0, count, BLOCK_ROWS):
+        at = low // BLOCK_ROWS * places * LANES
+        for q in range(len(turned)):
+            begin_block(planes, counters, start, count - low)
+            if not count_block(slices, at, turned[q], planes, few):
+                continue
+            begin = q * room
+            for lane in range(LANES):
+                near = ~planes[counters * LANES + lane]
+                if dead.size and low + 64 * lane < count:
+                    near &= ~dead[low // 64 + lane]
+                living += popcount(near)
+                if near and sizes[q] == room:
+                    # Of equal distance the rows before are first.
+                    worst = np.int64(0) if by_age else heap[begin] >> KEY_ROW_BITS
+                    near &= _lower(planes, counters, lane, start + worst)
+                while near:
+                    bit = np.uint64(trailing_zeros(near))
+                    near &= near - np.uint64(1)
+                    apart = _counter(planes, counters, lane, bit) - start
+                    key = apart << KEY_ROW_BITS | low + 64 * lane + np.int64(bit)
+                    size = sizes[q]
+                    if size < room:
+                        heap[begin + size] = key
+                        rise(heap, begin, size)
+                        sizes[q] = size + 1
+                    elif not by_age and key < heap[begin]:
+                        heap[begin] = key
+                        sink(heap, begin, size)
+    for q in range(len(turned)):
+        living -= sizes[q]
+    return living
