@@ -37,6 +37,9 @@ QUERIES_CUT_AT_ONCE: Final = 64
 MATCHES_AT_ONCE: Final = 1 << 22
 """so many matches, or one query's."""
 FEW_HITS: Final = 256
+QUERIES_KEPT_AT_ONCE: Final = 256
+MOST_KEPT: Final = 4096
+"""Matches of one query of which the first are kept while others pass."""
 
 
 class Neighbours(NamedTuple):
@@ -81,6 +84,10 @@ class First:
     def cut(self) -> int:
         """How many living matches were left out."""
         return sum(self._cuts)
+
+    def is_kept(self, count: int) -> bool:
+        """Whether the first are kept while `count` rows pass, which takes room for them."""
+        return min(self.most, count) <= MOST_KEPT
 
     def note(self, cut: int) -> None:
         """Count matches that a searcher left out by itself."""
@@ -147,9 +154,22 @@ class ScanSearcher:
         self, queries: Codes, distance: int, workers: int, first: First | None = None
     ) -> Neighbours:
         """See Searcher."""
+        from neardup.kernels.hamming.first import first_in_rows
         from neardup.kernels.hamming.tables import search_rows
 
         flat = frozen(queries).reshape(-1)
+        if first is not None and first.is_kept(self._count):
+            width = queries.shape[1]
+            where = (self._codes, self._count, self._multipliers, distance)
+            return kept_first(
+                len(queries),
+                workers,
+                lambda begin, end, *wanted: first_in_rows(
+                    flat[begin * width : end * width], *where, *wanted
+                ),
+                first,
+                self._count,
+            )
         return in_parts(
             len(queries),
             workers,
@@ -191,6 +211,47 @@ def in_parts(
 
     in_threads(workers, run, range(len(ranges)))
     return Neighbours.joined(parts)
+
+
+def kept_first(count: int, workers: int, search: Any, first: First, rows: int) -> Neighbours:
+    """Search ranges of the queries on threads, which keep the first matches and count the others.
+
+    Args:
+        count: Queries.
+        workers: Threads.
+        search: Called with the begin and end of a range, Wanted, keys and sizes (see
+            `first_in_rows`); returns how many matches it left out.
+        first: Told these.
+        rows: That are searched.
+    """
+    from neardup.kernels.hamming.first import KEY_ROW_BITS, Wanted
+
+    room, wanted = min(first.most, rows), Wanted(first.by_age, _as_words(first.dead))
+    size = max(1, min(QUERIES_KEPT_AT_ONCE, -(-count // (4 * workers))))
+    begins = range(0, count, size)
+    parts: list[Any] = [None] * len(begins)
+
+    def run(_: int, begin: int) -> None:
+        end = min(begin + size, count)
+        keys, sizes = np.empty((end - begin, room), np.int64), np.zeros(end - begin, np.int64)
+        first.note(search(begin, end, wanted, keys, sizes))
+        found, at = np.nonzero(np.arange(room) < sizes[:, None])
+        key = keys[found, at]
+        matched = key & np.int64((1 << KEY_ROW_BITS) - 1)
+        parts[begin // size] = Neighbours(found + begin, matched, key >> KEY_ROW_BITS)
+
+    in_threads(workers, run, begins)
+    return Neighbours.joined(parts)
+
+
+def _as_words(flags: Flags | None) -> Any:
+    """Flags as bits, uint64 (n / 64, rounded up); none for None."""
+    if flags is None:
+        return frozen(np.empty(0, np.uint64))
+    words = np.zeros(-(-len(flags) // 64), np.uint64)
+    packed = np.packbits(flags, bitorder="little")
+    words.view(np.uint8)[: len(packed)] = packed
+    return frozen(words)
 
 
 NOTHING: Final = frozen(np.empty((2, 0), np.int64))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.hamming.plans.blocks import SAMPLE_ROWS, agreement
-from neardup.hamming.search.searchers import First, Neighbours, in_parts
+from neardup.hamming.search.searchers import First, Neighbours, in_parts, kept_first
 from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import in_threads
 
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["SlicesSearcher"]
 
 BLOCKS_PER_TASK: Final = 256
-QUERIES_AT_ONCE: Final = 256
-MOST_KEPT: Final = 4096
-"""Matches of one query of which the first are kept while others pass."""
 
 
 class SlicesSearcher:
@@ -59,7 +56,7 @@ class SlicesSearcher:
         """See Searcher."""
         from neardup.kernels.hamming.slices import search_slices
 
-        if first is not None and min(first.most, self._count) <= MOST_KEPT:
+        if first is not None and first.is_kept(self._count):
             return self._first(queries, distance, workers, first)
         codes = frozen(queries)
         where = (self._slices, self._count, codes, self._order, self._places)
@@ -71,41 +68,20 @@ class SlicesSearcher:
 
     def _first(self, queries: Codes, distance: int, workers: int, first: First) -> Neighbours:
         """Keep the first matches of each query while the blocks pass; count the others."""
-        from neardup.kernels.hamming.first import KEY_ROW_BITS
-        from neardup.kernels.hamming.slices import Wanted, first_in_slices, turned_bits
+        from neardup.kernels.hamming.slices import first_in_slices, turned_bits
 
-        codes, room = frozen(queries), min(first.most, self._count)
-        wanted = Wanted(first.by_age, _as_words(first.dead))
-        size = max(1, min(QUERIES_AT_ONCE, -(-len(queries) // (4 * workers))))
-        begins = range(0, len(queries), size)
-        parts: list[Any] = [None] * len(begins)
+        codes = frozen(queries)
 
-        def run(_: int, begin: int) -> None:
-            end = min(begin + size, len(queries))
+        def find(begin: int, end: int, *wanted: Any) -> int:
             turned = turned_bits(codes, self._order, self._places, begin, end)
-            keys, sizes = np.empty((end - begin, room), np.int64), np.zeros(end - begin, np.int64)
             where = (self._slices, self._count, turned, self._places)
-            first.note(first_in_slices(*where, distance, wanted, keys, sizes))
-            found, at = np.nonzero(np.arange(room) < sizes[:, None])
-            key = keys[found, at]
-            rows = key & np.int64((1 << KEY_ROW_BITS) - 1)
-            parts[begin // size] = Neighbours(found + begin, rows, key >> KEY_ROW_BITS)
+            left_out: int = first_in_slices(*where, distance, *wanted)
+            return left_out
 
-        in_threads(workers, run, begins)
-        return Neighbours.joined(parts)
+        return kept_first(len(queries), workers, find, first, self._count)
 
     def search_once(
         self, query: Code, distance: int, most: int | None = None, dead: Flags | None = None
     ) -> tuple[list[tuple[int, int]], int]:
         """See Searcher."""
         return self.search(query[None, :], distance, 1).first(most, dead)
-
-
-def _as_words(flags: Flags | None) -> Any:
-    """Flags as bits, uint64 (n / 64, rounded up); none for None."""
-    if flags is None:
-        return frozen(np.empty(0, np.uint64))
-    words = np.zeros(-(-len(flags) // 64), np.uint64)
-    packed = np.packbits(flags, bitorder="little")
-    words.view(np.uint8)[: len(packed)] = packed
-    return frozen(words)

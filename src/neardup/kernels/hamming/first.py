@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from neardup.kernels.hamming.tables import RUN_ROWS, TILE_ROWS, apart, count_within
 from neardup.kernels.jit import inner, kernel
 
 KEY_ROW_BITS: Final = 40
 """A match is ordered by distance, then by row: distance << KEY_ROW_BITS | row."""
 
 
+class Wanted(NamedTuple):
+    """Which matches of a query are asked for; how many, the keys have room for."""
+
+    by_age: bool  # the first by row, not by distance and row
+    dead: Any  # uint64 (rows / 64, rounded up) or (0,), read-only: rows that are left out
+
+
 @inner
-def sink(heap: Any, begin: int, size: int) -> None:
+def _sink(heap: Any, begin: int, size: int) -> None:
     """Bring heap[begin] down to its place, of a heap of `size` with the largest on top."""
     at = np.int64(0)
     while 2 * at + 1 < size:
@@ -27,12 +35,82 @@ def sink(heap: Any, begin: int, size: int) -> None:
 
 
 @inner
-def rise(heap: Any, begin: int, at: int) -> None:
+def _rise(heap: Any, begin: int, at: int) -> None:
     """Bring heap[begin + at] up to its place."""
     while at and heap[begin + (at - 1) // 2] < heap[begin + at]:
         parent = (at - 1) // 2
         heap[begin + at], heap[begin + parent] = heap[begin + parent], heap[begin + at]
         at = parent
+
+
+@inner
+def keep_first(
+    heap: Any, begin: int, room: int, sizes: Any, q: int, key: int, by_age: bool
+) -> None:
+    """Put the key of a later row in the heap of query q, if it is among the first so far."""
+    size = sizes[q]
+    if size < room:
+        heap[begin + size] = key
+        _rise(heap, begin, size)
+        sizes[q] = size + 1
+    elif not by_age and key < heap[begin]:
+        heap[begin] = key
+        _sink(heap, begin, size)
+
+
+@inner
+def _is_marked(flags: Any, row: int) -> bool:
+    if not flags.size:
+        return False
+    return (flags[row >> 6] >> np.uint64(row & 63)) & np.uint64(1) != np.uint64(0)
+
+
+@kernel
+def first_in_rows(
+    queries: Any, codes: Any, count: int, multipliers: Any, distance: int, wanted: Wanted,
+    keys: Any, sizes: Any,
+) -> int:  # fmt: skip
+    """Find the first rows within the distance of each query; the others are only counted.
+
+    Args:
+        queries: uint64 (q * W,), may be read-only.
+        codes: uint64 (rows * W,), may be read-only.
+        count: Rows.
+        multipliers: A tuple of W.
+        distance: How far.
+        wanted: Wanted.
+        keys: int64 (q, most of each), written: distance << KEY_ROW_BITS | row of the matches.
+        sizes: int64 (q,), zeros; how many of each query, written.
+
+    Returns:
+        How many living rows within the distance of a query are not among the keys.
+    """
+    width, heap, room, living = len(multipliers), keys.reshape(-1), np.int64(keys.shape[1]), 0
+    dead, by_age = wanted.dead, wanted.by_age
+    for low in range(0, count, TILE_ROWS):
+        high = min(low + TILE_ROWS, count)
+        for q in range(len(sizes)):
+            begin = q * room
+            for first in range(low, high, RUN_ROWS):
+                last = min(first + RUN_ROWS, high)
+                reach = np.int64(distance)
+                near = count_within(queries, q * width, codes, first, last, reach, multipliers)
+                if near and not dead.size and sizes[q] == room:
+                    living += near
+                    # Of equal distance the rows before are first.
+                    reach = np.int64(-1) if by_age else (heap[begin] >> KEY_ROW_BITS) - 1
+                    near = count_within(queries, q * width, codes, first, last, reach, multipliers)
+                    living -= near
+                if near == 0:
+                    continue
+                for row in range(first, last):
+                    d = apart(queries, q * width, codes, row * width, multipliers)
+                    if d <= reach and not _is_marked(dead, row):
+                        living += 1
+                        keep_first(heap, begin, room, sizes, q, d << KEY_ROW_BITS | row, by_age)
+    for q in range(len(sizes)):
+        living -= sizes[q]
+    return living
 
 
 @kernel
@@ -60,11 +138,11 @@ def first_of_each(queries: Any, keys: Any, count: int, most: int) -> Any:
         begin, size = starts[q], sizes[q]
         if size < starts[q + 1] - begin:
             heap[begin + size] = key
-            rise(heap, begin, size)
+            _rise(heap, begin, size)
             sizes[q] = size + 1
         elif key < heap[begin]:
             heap[begin] = key
-            sink(heap, begin, size)
+            _sink(heap, begin, size)
     chosen = np.empty(queries.size, np.bool_)
     for i in range(queries.size):
         chosen[i] = keys[i] <= heap[starts[queries[i]]]

@@ -8,13 +8,13 @@ far. Positions stand in an order of the caller's, best those first that vary mos
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from neardup.kernels.bits import popcount, trailing_zeros
 from neardup.kernels.counters import GROUP, LANES, count4, count15
-from neardup.kernels.hamming.first import KEY_ROW_BITS, rise, sink
+from neardup.kernels.hamming.first import KEY_ROW_BITS, Wanted, keep_first
 from neardup.kernels.hamming.tables import FIRST_ROOM, HitBuffer, more_room
 from neardup.kernels.jit import fill, inner, kernel
 from neardup.kernels.squares import BLOCK_ROWS
@@ -118,13 +118,6 @@ def search_slices(
     return HitBuffer(hits.queries[:total], hits.rows[:total], hits.distances[:total])
 
 
-class Wanted(NamedTuple):
-    """Which matches are asked for."""
-
-    by_age: bool  # the first by row, not by distance and row
-    dead: Any  # uint64 (rows / 64, rounded up) or (0,), read-only: rows that are left out
-
-
 @inner
 def _counter(planes: Any, counters: int, lane: int, bit: Any) -> int:
     held = np.int64(0)
@@ -193,15 +186,8 @@ def first_in_slices(
                     bit = np.uint64(trailing_zeros(near))
                     near &= near - np.uint64(1)
                     apart = _counter(planes, counters, lane, bit) - start
-                    key = apart << KEY_ROW_BITS | low + 64 * lane + np.int64(bit)
-                    size = sizes[q]
-                    if size < room:
-                        heap[begin + size] = key
-                        rise(heap, begin, size)
-                        sizes[q] = size + 1
-                    elif not by_age and key < heap[begin]:
-                        heap[begin] = key
-                        sink(heap, begin, size)
+                    row = low + 64 * lane + np.int64(bit)
+                    keep_first(heap, begin, room, sizes, q, apart << KEY_ROW_BITS | row, by_age)
     for q in range(len(turned)):
         living -= sizes[q]
     return living
