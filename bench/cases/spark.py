@@ -5,8 +5,9 @@ Fingerprints are random 64-bit numbers, 1 in 64 planted near another one; docume
 what one machine finds ("exact"). The clock runs from the input as Parquet to the counted result, in
 a session that has started, after a small run that warms the workers. "shuffled" and "tasks" are
 from Spark's event log; "peak" is the sum of the resident sizes of all processes that belong to the
-run, the Java one too, and "cpu" that of their processor seconds. Larger sizes are
-run when they are asked for:
+run, the Java one too, and "cpu" that of their processor seconds; "worker" is the resident size of
+the largest executor with its Python workers, where executors are processes of their own. Larger
+sizes, and one and two executors, are run when they are asked for:
 
     NEARDUP_BENCH_SPARK=large python bench/run.py spark --rounds 1
 """
@@ -30,10 +31,12 @@ if TYPE_CHECKING:
 CASE = "spark"
 DISTANCE = 3
 PLANTED = 64
-MASTERS = ("here", "sail", "local[1]", "local[2]")
+MASTERS = ("here", "sail", "local[2]")
+EXECUTORS = ("local-cluster[1,1,2048]", "local-cluster[2,1,2048]")
 MOST_ROUNDS = 1
 GIB = 2**30
-SETTINGS = """spark.driver.memory 4g
+SETTINGS = """spark.driver.memory {1}
+spark.executor.memory 2g
 spark.ui.enabled false
 spark.eventLog.enabled true
 spark.eventLog.dir file://{0}
@@ -52,11 +55,12 @@ def rows(quick: bool) -> list[Row]:
     table = []
     for function, counts in sizes.items():
         for n in counts:
-            for master in MASTERS:
+            for master in MASTERS + (EXECUTORS if is_large else ()):
                 measured = Measurement.of(CASE, function, OURS, n=n, master=master)
                 name = f"{function}, n = {n:,}, {master}"
                 table.append(Row(name, measured, (), None, "lower", unit="s"))
-                units = {"cpu": "s", "shuffled_gb": "GB", "tasks": "", "peak_gib": "GiB"}
+                units = {"cpu": "s", "shuffled_gb": "GB", "tasks": "", "peak_gib": "GiB",
+                         "worker_gib": "GiB"}  # fmt: skip
                 for key, unit in units.items():
                     row = Row(f"{name}: {key}", measured, (), None, "lower", key, unit)
                     table.append(row)
@@ -140,7 +144,7 @@ def _measured(table: Any, master: str, here: Any, there: Any) -> dict[str, Any]:
                 seconds, cpu = time.perf_counter() - begin, _used(os.getpid()) - used
             told = {key: value - before.get(key, 0) for key, value in _told(folder).items()}
     known = {"value": seconds, "cpu": cpu, "exact": found == wanted, "peak_gib": peak[0] / GIB}
-    return known | told
+    return known | told | ({"worker_gib": peak[1] / GIB} if peak[1] else {})
 
 
 @contextmanager
@@ -149,7 +153,8 @@ def _session(master: str, folder: Path) -> Iterator[Any]:
 
     (folder / "conf").mkdir()
     (folder / "events").mkdir()
-    settings = SETTINGS.format(folder / "events")
+    memory = "1g" if master in EXECUTORS else "4g"
+    settings = SETTINGS.format(folder / "events", memory)
     (folder / "conf" / "spark-defaults.conf").write_text(settings, "utf-8")
     os.environ["SPARK_CONF_DIR"] = str(folder / "conf")
     with spark.open_session(master) as session:
@@ -170,12 +175,13 @@ def _told(folder: Path) -> dict[str, float]:
 
 @contextmanager
 def _peak() -> Iterator[list[int]]:
-    """The greatest sum of the resident bytes of this process and all below it."""
-    found, stop = [0], threading.Event()
+    """The greatest resident bytes of this process with all below it, and of one executor so."""
+    found, stop = [0, 0], threading.Event()
 
     def watch() -> None:
         while not stop.wait(0.2):
             found[0] = max(found[0], _resident(os.getpid()))
+            found[1] = max([found[1], *map(_resident, _executors(os.getpid()))])
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
@@ -184,6 +190,16 @@ def _peak() -> Iterator[list[int]]:
     finally:
         stop.set()
         watcher.join()
+
+
+def _executors(process: int) -> list[int]:
+    """The processes below this one that are executors."""
+    try:
+        below = _below(process)
+        own = [x for x in below if b"ExecutorBackend" in Path(f"/proc/{x}/cmdline").read_bytes()]
+    except OSError:
+        return []
+    return own + [found for x in below if x not in own for found in _executors(x)]
 
 
 def _below(process: int) -> list[int]:

@@ -1,14 +1,19 @@
 """Every corpus, on every engine: the files of one machine, byte for byte; also after a kill.
 
-`python tests/spark/rounds.py [--most N] [--cases N] [--engines sail,local[2],cluster] [CORPUS...]`;
-the long form is `make spark-rounds`. On the cluster each case also runs while a third worker is
-killed in the middle of it.
+`python tests/spark/rounds.py [--most N] [--engines sail,local[2],cluster] [--all] [CORPUS...]`; the
+long form is `make spark-rounds`. Sail takes every case of every corpus. Spark itself, ten times as
+slow, takes two cases of a corpus, others of the next, or all with `--all`. On the cluster the
+first of them also runs while a third worker is killed, at another step with each corpus.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gzip
+import io
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +26,8 @@ from typing import Final
 sys.path.insert(0, str(Path(__file__).parent))
 
 from cluster import Cluster, started
+from neardup.cli import app
+from neardup.errors import NeardupError
 
 DATA: Final = Path(__file__).parents[2] / ".." / "shared" / "data"
 CASES: Final = [
@@ -46,64 +53,96 @@ def prepare(corpus: str, folder: Path, most: int) -> int:
 
 def outputs(
     folder: Path, name: str, options: tuple[str, ...], environment: dict[str, str] | None = None
-) -> dict[str, bytes]:
-    """Run once, and give every file that comes out; they are removed."""
+) -> dict[str, bytes] | str:
+    """Run once, and give every file that comes out, which are removed; or what went wrong.
+
+    Args:
+        folder: With the inputs.
+        name: Of the run.
+        options: Of the command.
+        environment: Of a process of its own; None: in this one, which saves its start.
+    """
     inputs = sorted(str(x) for x in folder.glob("in*.jsonl"))
     out = folder / name
     out.mkdir()
-    command = [sys.executable, "-m", "neardup", "dedup", *inputs, "-o", f"{out}/kept/",
-               "--id", "id", "--duplicates", str(out / "dropped.jsonl"),
-               "--clusters", str(out / "groups.jsonl"), *options]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    if done.returncode:
-        raise SystemExit(f"{name} {options}: {done.stderr}")
+    command = ["dedup", *inputs, "-o", f"{out}/kept/", "--id", "id", "--duplicates",
+               str(out / "dropped.jsonl"), "--clusters", str(out / "groups.jsonl"),
+               *options]  # fmt: skip
+    failed = ""
+    if environment is None:
+        try:
+            with contextlib.redirect_stderr(io.StringIO()):
+                app(command, standalone_mode=False)
+        except NeardupError as error:
+            failed = f"{type(error).__name__}: {error}"
+    else:
+        neardup = [sys.executable, "-m", "neardup"]
+        done = subprocess.run(
+            [*neardup, *command], capture_output=True, text=True, check=False, env=environment
+        )
+        failed = f"code {done.returncode}: {done.stderr}" if done.returncode else ""
     files = {str(x.relative_to(out)): x.read_bytes() for x in out.rglob("*") if x.is_file()}
-    subprocess.run(["rm", "-r", str(out)], check=True)
-    return files
+    shutil.rmtree(out)
+    return failed or files
 
 
 def killed(
-    cluster: Cluster, folder: Path, options: tuple[str, ...], after: float
-) -> dict[str, bytes]:
-    """Run on the cluster, and kill one of its workers meanwhile."""
-    victim = cluster.add_worker()
-    time.sleep(5)
-    timer = threading.Timer(after, Cluster.kill, [victim])
-    timer.start()
+    cluster: Cluster, folder: Path, options: tuple[str, ...], tables: int
+) -> dict[str, bytes] | str:
+    """Run on the cluster, and kill one of its workers when so many tables are written."""
+    victim, done = cluster.add_worker(), threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.05):
+            if len(list(folder.glob("killed/.neardup-*/work/*"))) >= tables:
+                Cluster.kill(victim)
+                return
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
     found = outputs(folder, "killed", options, cluster.environment)
-    timer.join()
+    done.set()
+    watcher.join()
+    if victim.poll() is None:
+        Cluster.kill(victim)
+        return f"it was done before {tables} tables were written"
     return found
 
 
-def told(case: str, *, same: bool) -> list[str]:
+def told(case: str, here: dict[str, bytes] | str, found: dict[str, bytes] | str) -> list[str]:
     """Print how a run went; its name if it went wrong."""
-    print(f"{case}: {'same' if same else 'DIFFERENT'}", flush=True)
+    same = found == here and isinstance(here, dict)
+    reason = "" if same or isinstance(found, dict) else f": {found}"
+    print(f"{case}: {'same' if same else 'DIFFERENT'}{reason}", flush=True)
     return [] if same else [case]
 
 
 def compare(
-    corpus: str, engines: list[str], cluster: Cluster | None, most: int, cases: int
+    corpus: tuple[int, str], engines: list[str], cluster: Cluster | None, most: int, *, is_all: bool
 ) -> list[str]:
-    """Run every case on every engine; what differs."""
+    """Run the cases of a corpus on every engine; what differs."""
+    number, name = corpus
     wrong = []
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        count = prepare(corpus, folder, most)
-        for options in CASES[:cases]:
-            here = outputs(folder, "here", options)
-            lines = here["dropped.jsonl"].count(b"\n")
-            for engine in engines:
-                master = cluster.url if engine == "cluster" and cluster else engine
-                there = (*options, "--engine", "spark", "--master", master)
-                environment = cluster.environment if engine == "cluster" and cluster else None
-                case = f"{corpus} {count:,} {' '.join(options)}: {lines:,} dropped"
+    slow = range(len(CASES)) if is_all else {number % len(CASES), (number + 3) % len(CASES)}
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        count = prepare(name, folder, most)
+        for place, options in enumerate(CASES):
+            chosen = [x for x in engines if x == "sail" or place in slow]
+            here = outputs(folder, "here", options) if chosen else {}
+            lines = here["dropped.jsonl"].count(b"\n") if isinstance(here, dict) and here else 0
+            case = f"{name} {count:,} {' '.join(options)}: {lines:,} dropped"
+            for engine in chosen:
+                own = cluster if engine == "cluster" else None
+                there = (*options, "--engine", "spark", "--master", own.url if own else engine)
                 begin = time.monotonic()
-                found = outputs(folder, "there", there, environment)
+                environment = own.environment if own else dict(os.environ)
+                found = outputs(folder, "there", there, None if engine == "sail" else environment)
                 took = time.monotonic() - begin
-                wrong += told(f"{case}; {engine} {took:.0f} s", same=found == here)
-                if cluster is not None and engine == "cluster":
-                    found = killed(cluster, folder, there, took / 2)
-                    wrong += told(f"{case}; {engine}, a worker killed", same=found == here)
+                wrong += told(f"{case}; {engine} {took:.0f} s", here, found)
+                if own is not None and place == min(slow):
+                    found = killed(own, folder, there, 1 + number)
+                    wrong += told(f"{case}; {engine}, a worker killed", here, found)
     return wrong
 
 
@@ -112,21 +151,19 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("corpora", nargs="*")
     parser.add_argument("--most", type=int, default=1 << 40)
-    parser.add_argument("--cases", type=int, default=len(CASES))
+    parser.add_argument("--all", action="store_true")
     parser.add_argument("--engines", default="sail,cluster")
     asked = parser.parse_args()
     engines = asked.engines.split(",")
     corpora = asked.corpora or sorted(x.name for x in DATA.iterdir() if x.is_dir())
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # so that the cluster goes too
     wrong = []
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
+        cluster = None
         if "cluster" in engines:
-            with started(Path(name)) as cluster:
-                for corpus in corpora:
-                    wrong += compare(corpus, engines, cluster, asked.most, asked.cases)
-        else:
-            for corpus in corpora:
-                wrong += compare(corpus, engines, None, asked.most, asked.cases)
+            cluster = stack.enter_context(started(Path(name) / "cluster"))
+        for corpus in enumerate(corpora):
+            wrong += compare(corpus, engines, cluster, asked.most, is_all=asked.all)
     print(f"{len(wrong)} different: {wrong}")
     return bool(wrong)
 

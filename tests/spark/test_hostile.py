@@ -129,13 +129,13 @@ def test_an_output_that_appeared_meanwhile_is_left_alone(
     make: Callable[[Any], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("in/a.jsonl").write_bytes(RECORDS)
-    from neardup.spark.files import _counts as counts
+    from neardup.spark.files import _decided_counts as counts
 
     def late(*frames: Any) -> dict[str, int]:
         make(frames)
         return counts(*frames)
 
-    monkeypatch.setattr("neardup.spark.files._counts", late)
+    monkeypatch.setattr("neardup.spark.files._decided_counts", late)
     with pytest.raises(nd.FileError, match="cannot write out/"):
         there(Outputs("out/", "d.jsonl"))
     assert sorted(os.listdir()) == ["in", "out"]  # noqa: PTH208
@@ -160,7 +160,7 @@ def test_an_interrupt_as_the_outputs_appear_waits_until_all_are_there(
 
 def test_an_interrupt_ends_the_engine_and_the_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     Path("in/a.jsonl").write_bytes(RECORDS)
-    monkeypatch.setattr("neardup.spark.files._counts", lambda *_: signal.raise_signal(2))
+    monkeypatch.setattr("neardup.spark.files._decided_counts", lambda *_: signal.raise_signal(2))
     begun = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         there(Outputs("out/", "d.jsonl"))

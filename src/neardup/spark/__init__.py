@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Final
 from neardup.runtime.lazy import lazily
 
 if TYPE_CHECKING:
+    from neardup.spark.engine import Place
     from neardup.spark.files import dedup_files
     from neardup.spark.frames import dedup, fingerprints, pairs, similar_pairs
     from neardup.spark.past import export_index, import_index
     from neardup.spark.session import open_session
 
 __all__ = [
+    "Place",
     "dedup",
     "dedup_files",
     "export_index",
@@ -32,6 +34,7 @@ __all__ = [
 ]
 
 _HOMES: Final = {
+    "engine": ("Place",),
     "files": ("dedup_files",),
     "frames": ("dedup", "fingerprints", "pairs", "similar_pairs"),
     "past": ("export_index", "import_index"),

@@ -13,7 +13,26 @@ if TYPE_CHECKING:
     from neardup.fingerprinting.recipe import Recipe
     from neardup.similarity.feature_sets import Match
 
-__all__ = ["Engine", "Limits", "Settings"]
+__all__ = ["Engine", "Limits", "Place", "Settings"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a run over files happens.
+
+    Args:
+        master: As for `open_session`.
+        tmp: Folder on a disk that all workers see, for what is written between the steps; beside
+            the outputs unless given.
+    """
+
+    master: str = "sail"
+    tmp: str | None = None
+
+    @property
+    def is_here(self) -> bool:
+        """Whether all workers are on this machine."""
+        return self.master.startswith(("sail", "local"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,38 +5,35 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
-
 from neardup import errors
-from neardup.documents import InputFormat, OutputSet, open_sources, plan_outputs, write_table
-from neardup.documents.files.problems import file_error
+from neardup.documents import InputFormat, OutputSet, open_sources
 from neardup.errors import NeardupError, UsageError
 from neardup.pipeline.run.against import Against, ReferenceIndex
 from neardup.pipeline.run.summary import Summary
 from neardup.runtime.progress import Quiet, Stopwatch
-from neardup.runtime.signals import uninterrupted
-from neardup.runtime.storage.files import name_as_text, sync_folder
 from neardup.similarity.feature_sets import Match
-from neardup.spark.engine import Engine, Settings
+from neardup.spark.counts import counts_of, notes_of
+from neardup.spark.engine import Engine, Place, Settings
+from neardup.spark.java import line_of
 from neardup.spark.past import past_of_file, write_past
 from neardup.spark.plan import decide
-from neardup.spark.session import check_master, mapped, open_session
-from neardup.spark.workers.documents import DOCUMENTS, read_files, rejects_path
-from neardup.spark.workers.inputs import FILE, file_rows
-from neardup.spark.workers.outputs import (
-    CLUSTERS,
-    DUPLICATES,
-    VIA,
-    WRITTEN,
-    make_folders,
-    part_path,
-    write_files,
+from neardup.spark.publishing import (
+    check_outputs,
+    join_tables,
+    publish,
+    removed_unless,
+    staging,
 )
+from neardup.spark.session import check_master, mapped, open_session
+from neardup.spark.workers.documents import DOCUMENTS, read_files
+from neardup.spark.workers.inputs import FILE, file_rows
+from neardup.spark.workers.outputs import WRITTEN, make_folders, write_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -67,6 +64,8 @@ def settings_of(matching: Matching) -> Settings:
     """
     if matching.recall < 1:
         raise UsageError("--recall below 1 belongs to --engine local: on Spark every pair is found")
+    if matching.decisions is not None:
+        raise UsageError("--decisions belongs to --engine local: leave it out")
     if "custom" in matching.recipe.to_json():
         raise UsageError("the recipe has a function of this process: use --engine local")
     match = matching.match if matching.by_features else Match(distance=matching.distance or 0)
@@ -80,7 +79,7 @@ def dedup_files(
     outputs: Outputs,
     matching: Matching,
     read: ReadOptions,
-    master: str = "sail",
+    place: Place | None = None,
     *,
     progress: Progress | None = None,
     input_format: InputFormat | None = None,
@@ -90,10 +89,11 @@ def dedup_files(
 
     Args:
         paths: Files of records that all workers see; each is read by one task.
-        outputs: Where to write; `kept` is a folder that is not there yet, which all workers see.
+        outputs: Where to write; `kept` is a folder that is not there yet, on a disk that all
+            workers see, or behind a URI, to which they upload.
         matching: How to decide.
         read: Which fields to read.
-        master: As for `open_session`.
+        place: Where; Place() unless given.
         progress: Told where the run is.
         input_format: Of all inputs; their extensions and first lines tell unless given.
         against: Folder of a DurableIndex: what matches one of its documents is dropped.
@@ -104,23 +104,25 @@ def dedup_files(
         NeardupError: If the engine fails.
     """
     settings, given = settings_of(matching), input_format or InputFormat()
-    check_master(master)
+    place = place or Place()
+    check_master(place.master)
     watch = Stopwatch(progress or Quiet())
     with ExitStack() as stack:
         sources = open_sources(paths, None, given)
         for source in sources:
             stack.callback(source.close)
         written = stack.enter_context(OutputSet(x for source in sources for x in source.paths))
-        _check(sources, outputs, written)
-        folder = stack.enter_context(_staging(outputs))
+        _check_inputs(sources)
+        check_outputs(sources, outputs, written)
+        folder = stack.enter_context(staging(outputs, place))
+        stack.enter_context(removed_unless(outputs, written))
         if against is not None:
             _ship_index(against, matching, read, _past_path(folder))
         watch.begin("start")
-        session = stack.enter_context(open_session(master))
+        session = stack.enter_context(open_session(place.master))
         stack.enter_context(told())
-        engine = Engine(
-            session, f"{folder}/work", _parts(master, sum(x.nbytes or 0 for x in sources))
-        )
+        work = stack.enter_context(_work(folder, place))
+        engine = Engine(session, work, _parts(place, _bytes_of(sources)))
         kinds = _kinds(outputs, matching)
         make_folders(folder, kinds)
         watch.begin("read")
@@ -131,6 +133,7 @@ def dedup_files(
             rejects=folder if "rejects" in kinds else None,
         )  # fmt: skip
         documents = engine.keep(mapped(files, step, DOCUMENTS), "documents", DOCUMENTS)
+        total = counts_of(documents, matching)
         watch.begin("match")
         own = documents.where("number >= 0")
         names, past = own.select("number", "address"), None
@@ -142,9 +145,23 @@ def dedup_files(
         rows = _rows_to_write(files, names, decided)
         step = partial(write_files, folder=folder, read=read, told=given, kinds=kinds)
         engine.keep(mapped(engine.exchange(rows), step, WRITTEN), "written", WRITTEN)
-        total = _counts(documents, decided)
-        _publish(folder, count, outputs, written, matching)
-    return _summary(total, sources, outputs, matching, watch)
+        total |= _decided_counts(decided)
+        notes, warnings = notes_of(documents, sources)
+        join_tables(folder, count, outputs, written, with_via="via" in kinds)
+        publish(engine, folder, outputs, written)
+    notes += [f"{path} was replaced" for path in written.replaced]
+    summary = _summary(total, sources, outputs, matching, (notes, warnings))
+    return replace(summary, seconds=watch.stop())
+
+
+@contextmanager
+def _work(folder: str, place: Place) -> Iterator[str]:
+    """A folder for what is written between the steps."""
+    if place.tmp is None:
+        yield f"{folder}/work"
+        return
+    with tempfile.TemporaryDirectory(prefix=".neardup-", dir=place.tmp) as work:
+        yield str(Path(work).absolute())
 
 
 def _kinds(outputs: Outputs, matching: Matching) -> tuple[str, ...]:
@@ -167,51 +184,22 @@ def _ship_index(against: str, matching: Matching, read: ReadOptions, path: str) 
         known.close()
 
 
-def _check(sources: Sequence[Source], outputs: Outputs, written: OutputSet) -> None:
-    if outputs.report is not None:
-        raise UsageError("--report and --summary belong to --engine local: leave them out")
+def _check_inputs(sources: Sequence[Source]) -> None:
     for source in sources:
         if source.path is None and source.format != "text":
             raise UsageError(
                 f"{source.name}: --engine spark reads files, which are read twice, not a pipe;"
                 " use --engine local"
             )
-    kept = outputs.kept
-    if kept is not None:
-        if not kept.endswith("/") or "://" in kept:
-            raise UsageError(
-                f"-o is {kept!r}: with --engine spark name a folder/ on a disk that all workers see"
-            )
-        if Path(kept).exists():
-            raise UsageError(f"-o {kept} exists: name a new folder, or remove it")
-        plan_outputs(sources, kept)
-    for path in outputs.tables:
-        written.check(path)
-
-
-@contextmanager
-def _staging(outputs: Outputs) -> Iterator[str]:
-    """A folder beside the output, on the same disk, which goes with whatever is left in it."""
-    beside = outputs.kept or outputs.tables[0]
-    parent = Path(beside).absolute().parent
-    if name_as_text(str(parent)) != str(parent):
-        raise UsageError(
-            f"{beside} is in {parent}, whose name is not UTF-8, and engines take no other: name"
-            " another folder"
-        )
-    if not parent.is_dir():
-        raise errors.FileError(f"cannot write {beside}: there is no folder {parent}; create it")
-    with tempfile.TemporaryDirectory(prefix=".neardup-", dir=parent) as folder:
-        yield folder
 
 
 def _bytes_of(sources: Sequence[Source]) -> int:
     return sum(source.nbytes or 0 for source in sources)
 
 
-def _parts(master: str, nbytes: int) -> int:
+def _parts(place: Place, nbytes: int) -> int:
     """Partitions: of BYTES_A_PART of the inputs each; here two for each processor at least."""
-    least = 2 * (os.cpu_count() or 1) if master.startswith(("sail", "local")) else LEAST_PARTS
+    least = 2 * (os.cpu_count() or 1) if place.is_here else LEAST_PARTS
     return min(MOST_PARTS, max(least, -(-nbytes // BYTES_A_PART)))
 
 
@@ -242,65 +230,19 @@ def _rows_to_write(files: Any, names: Any, decided: Any) -> Any:
     return heads.unionByName(rows)
 
 
-def _counts(documents: Any, decided: Any) -> dict[str, int]:
-    (row,) = documents.selectExpr(
-        "count_if(number >= 0) AS documents",
-        "count_if(number >= 0 AND octet_length(codes) = 0) AS empty",
-        "coalesce(sum(rejected), 0) AS rejected",
-    ).collect()
-    (other,) = decided.where("number != kept_by").selectExpr(
+def _decided_counts(decided: Any) -> dict[str, int]:
+    (row,) = decided.where("number != kept_by").selectExpr(
         "count(*) AS dropped", "count(DISTINCT label) AS clusters"
     ).collect()  # fmt: skip
-    return {**row.asDict(), **other.asDict()}
-
-
-def _publish(
-    folder: str, files: int, outputs: Outputs, written: OutputSet, matching: Matching
-) -> None:
-    """Join the files' parts in order, and let all outputs appear, or none."""
-    duplicates = DUPLICATES.append(VIA) if matching.policy == "components" else DUPLICATES
-    for kind, schema in (("duplicates", duplicates), ("clusters", CLUSTERS)):
-        path = getattr(outputs, kind)
-        if path is not None:
-            write_table(
-                written, path, schema, _parts_of(folder, kind, files), csv_safe=outputs.csv_safe
-            )
-    if outputs.rejects is not None:
-        joined = written.create(outputs.rejects)
-        for rank in range(files):
-            joined.write(Path(rejects_path(folder, rank)).read_bytes())
-    if outputs.kept is not None:
-        os.sync()  # one call instead of one for each of many small files
-    with uninterrupted():
-        if outputs.kept is None:
-            written.commit()
-            return
-        kept, target = Path(folder, "kept"), Path(outputs.kept.rstrip("/"))
-        try:
-            kept.rename(target)
-        except OSError as error:
-            raise file_error(outputs.kept, "write", error) from None
-        try:
-            written.commit()
-        except BaseException:
-            target.rename(kept)
-            raise
-        with suppress(OSError):
-            sync_folder(target.parent)
-
-
-def _parts_of(folder: str, kind: str, files: int) -> Iterator[pa.RecordBatch]:
-    for rank in range(files):
-        with pa.OSFile(part_path(folder, kind, rank)) as file, pa.ipc.open_file(file) as part:
-            for number in range(part.num_record_batches):
-                yield part.get_batch(number)
+    return dict(row.asDict())
 
 
 def _summary(
     total: dict[str, int], sources: Sequence[Source], outputs: Outputs, matching: Matching,
-    watch: Stopwatch,
+    told: tuple[list[str], list[str]],
 ) -> Summary:  # fmt: skip
     documents, dropped = total["documents"], total["dropped"]
+    by_chance = matching.doubt(documents)
     return Summary(
         read=documents + total["rejected"],
         kept=documents - dropped,
@@ -309,9 +251,11 @@ def _summary(
         empty=total["empty"],
         clusters=total["clusters"],
         nbytes=_bytes_of(sources),
-        seconds=watch.stop(),
+        seconds={},
         outputs=([outputs.kept] if outputs.kept else []) + outputs.tables,
         settings=matching.settings(documents),
+        notes=told[0],
+        warnings=told[1] + ([] if by_chance is None else [by_chance]),
     )
 
 
@@ -326,9 +270,14 @@ def told() -> Iterator[None]:
         _raise_interrupt(error)
         if not type(error).__module__.startswith(("pyspark", "py4j", "grpc")):
             raise
+        gone = re.search(r'StatusCode\.UNAVAILABLE\s+details = "([^"\n]*)', str(error))
+        if gone is not None:
+            raise NeardupError(
+                f"the engine was lost: {gone[1]}; nothing was written: start it, and run this again"
+            ) from error
         found = _RAISED.search(str(error))
         if found is None:
-            raise NeardupError(f"the engine failed: {_line(str(error))}") from error
+            raise NeardupError(f"the engine failed: {line_of(error)}") from error
         raise getattr(errors, found[1])(found[2]) from None
 
 
@@ -338,10 +287,3 @@ def _raise_interrupt(error: BaseException | None) -> None:
         if isinstance(error, KeyboardInterrupt):
             raise error
         error = error.__context__
-
-
-def _line(message: str) -> str:
-    """What an engine's message says in one line: what a worker raised, if it is there."""
-    lines = [line.strip() for line in message.strip().splitlines() if line.strip()]
-    raised = [line for line in lines if re.match(r"(\w+\.)*\w*(Error|Exception)\b.*: .", line)]
-    return ([*raised[-1:], *lines] or ["no message"])[0]

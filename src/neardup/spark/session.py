@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import re
 import socket
 import sys
+import time
 import warnings
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -14,6 +17,7 @@ from shutil import which
 from typing import TYPE_CHECKING, Any, Final
 
 from neardup.errors import DataError, FileError, NeardupError, UsageError
+from neardup.spark.java import held, line_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -25,12 +29,20 @@ _MODES: Final = (
 )  # fmt: skip
 """What PySpark reads of the environment, and leaves there, to be a client or Spark itself."""
 
+LAST_WORDS: Final = 0.2
+"""Seconds in which what a process said before it ended arrives."""
 PATIENCE: Final = 10.0
 """Seconds until a server must answer."""
 TRIES_HERE: Final = 3
 """In a second: Sail, in this process, ends as soon as the process is interrupted, and for good."""
+RETRIES: Final = 5
+"""How often a client asks an engine that has gone: half a minute in all, not ten minutes."""
 CONNECT_PORT: Final = 15002
-MASTER_PORT: Final = 7077
+
+_MASTER: Final = re.compile(
+    r"sail|local(\[(\d+|\*)(, *\d+)?\])?|local-cluster\[\d+, *\d+, *\d+\]|yarn|k8s://.+|sc://.+"
+    r"|spark://[^/,]+:\d+(,[^/,]+:\d+)*"
+)
 
 HINT: Final = (
     "pip install 'neardup[spark]' for Sail and Spark Connect, or 'neardup[spark-java]' for all"
@@ -43,8 +55,7 @@ def check_master(master: str) -> None:
     Raises:
         UsageError: For an unknown master, a missing package, or missing Java.
     """
-    known = master == "sail" or master.startswith(("local", "spark://", "sc://", "yarn", "k8s://"))
-    if not known:
+    if _MASTER.fullmatch(master) is None:
         raise UsageError(
             f"--master is {master!r}: use sail, local[2], spark://HOST:PORT, sc://HOST:PORT, yarn"
         )
@@ -67,6 +78,11 @@ def check_master(master: str) -> None:
             f"--master {master} needs Java 17 or later, and there is no java: install it, set"
             " JAVA_HOME, or use --master sail, which needs none"
         )
+    if master == "yarn" and not any(map(os.environ.get, ("HADOOP_CONF_DIR", "YARN_CONF_DIR"))):
+        raise UsageError(
+            "--master yarn needs HADOOP_CONF_DIR or YARN_CONF_DIR, which name the folder with the"
+            " cluster's settings: set one"
+        )
 
 
 @contextmanager
@@ -84,7 +100,7 @@ def open_session(master: str = "sail") -> Iterator[Any]:
     check_master(master)
     with warnings.catch_warnings(), _mode(is_client=master.startswith(("sail", "sc://"))):
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")
-        warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")
+        warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")  # the error is told
         server, session = _started(master)
         try:
             yield session
@@ -145,7 +161,7 @@ def _started(master: str) -> tuple[Any, Any]:
     if master.startswith(("sc://", "spark://")):
         _check_answer(master)
     if master.startswith("sc://"):
-        return None, _connected(master)
+        return None, _connected(master, RETRIES)
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master(master).appName("neardup")
@@ -155,10 +171,20 @@ def _started(master: str) -> tuple[Any, Any]:
         "spark.log.level": "FATAL",  # what fails is told once, by us
     }.items():
         builder = builder.config(name, value)
-    try:
-        return None, builder.getOrCreate()
-    except Exception as error:  # noqa: BLE001  # engines raise what they like
-        raise NeardupError(f"--master {master} did not start: {_line(error)}") from None
+    logging.getLogger().addFilter(_no_traceback)
+    with held() as lines:
+        try:
+            return None, builder.getOrCreate()
+        except Exception as error:  # noqa: BLE001  # engines raise what they like
+            time.sleep(LAST_WORDS)
+            cause = "".join(lines) if "JAVA_GATEWAY_EXITED" in str(error) else str(error)
+            why = line_of(cause.strip() or error)
+    raise NeardupError(f"--master {master} did not start: {why}")
+
+
+def _no_traceback(record: logging.LogRecord) -> bool:
+    """Leave out how Ctrl-C looks from inside of py4j."""
+    return not record.getMessage().startswith("KeyboardInterrupt while sending command")
 
 
 def _check_answer(url: str) -> None:
@@ -166,31 +192,23 @@ def _check_answer(url: str) -> None:
     failed = None
     for each in url.partition("://")[2].partition("/")[0].split(","):
         host, _, port = each.rpartition(":") if ":" in each else (each, "", "")
-        default = CONNECT_PORT if url.startswith("sc://") else MASTER_PORT
         try:
-            with socket.create_connection((host, int(port or default)), PATIENCE):
+            with socket.create_connection((host, int(port or CONNECT_PORT)), PATIENCE):
                 return
         except (OSError, ValueError) as error:
             failed = error
     raise NeardupError(f"{url} does not answer: {failed}; is it started, and is this its address?")
 
 
-def _connected(url: str, tries: int | None = None) -> Any:
-    """A session; `tries` is how often it tries again to reach its server, for minutes if None."""
+def _connected(url: str, tries: int) -> Any:
+    """A session; `tries` is how often it tries again to reach its server."""
     from pyspark.sql import SparkSession
+    from pyspark.sql.connect.client.retries import DefaultPolicy
 
     try:
         session = SparkSession.builder.remote(url).create()
-        if tries is not None:
-            from pyspark.sql.connect.client.retries import DefaultPolicy
-
-            session.client.set_retry_policies([DefaultPolicy(max_retries=tries)])
+        session.client.set_retry_policies([DefaultPolicy(max_retries=tries)])
         session.range(1).count()
     except Exception as error:  # noqa: BLE001  # engines raise what they like
-        raise NeardupError(f"{url} does not answer: {_line(error)}") from None
+        raise NeardupError(f"{url} does not answer: {line_of(error)}") from None
     return session
-
-
-def _line(error: Exception) -> str:
-    """The first line of an engine's message; what follows are its own stack traces."""
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)

@@ -150,7 +150,7 @@ def dedup(
     skip = shared.skip_errors(on_error, rejects)
     local: dict[str, object] = {
         "--resume": resume, "--update": update, "--dry-run": dry_run, "--workers": workers,
-        "--memory": memory, "--tmp": tmp, "--plan": plan != "auto", "--decisions": decisions,
+        "--memory": memory, "--plan": plan != "auto", "--decisions": decisions,
     }  # fmt: skip
     _check_engine(engine, master, local)
 
@@ -184,9 +184,9 @@ def dedup(
         from neardup import spark
 
         with progress() as shown:
-            url = master or "sail"
+            place = spark.Place(master or "sail", tmp)
             done = spark.dedup_files(
-                inputs, outputs, matching, read, url, progress=shown, input_format=told,
+                inputs, outputs, matching, read, place, progress=shown, input_format=told,
                 against=against,
             )  # fmt: skip
         print_summary(done, json)

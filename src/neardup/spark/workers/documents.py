@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -17,7 +18,7 @@ from neardup.spark.workers.tables import arrays_of, binary
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from neardup.documents import InputFormat, ReadOptions, Rejects
+    from neardup.documents import InputFormat, ReadOptions, Rejects, Source
     from neardup.fingerprinting.recipe import Recipe
     from neardup.spark.workers.inputs import Shipped
 
@@ -39,7 +40,8 @@ DOCUMENTS: Final = (
     " rejected long"
 )
 """One row a document; codes are empty where it has no features. A file's last row is no document:
-its number is -1 - the file's place, and `rejected` says how many records it had beside."""
+its number is -1 - the file's place, `rejected` says how many records it had beside, and `address`
+what reading it has to say, as JSON, or null."""
 
 _TEXTS: Final = 1 << 12
 
@@ -93,8 +95,15 @@ def _read_file(
     finally:
         source.close()
     none = pa.array([b""], pa.binary())
-    yield _batch((np.array([-1 - file["rank"]]), pa.nulls(1), np.zeros(1), pa.nulls(1)), none, none,
-                 rejects.count)  # fmt: skip
+    columns = (np.array([-1 - file["rank"]]), _told(source), np.zeros(1), pa.nulls(1))
+    yield _batch(columns, none, none, rejects.count)
+
+
+def _told(source: Source) -> pa.Array:
+    if not source.notes and not source.warnings:
+        return pa.nulls(1)
+    told = {"name": source.name, "notes": source.notes, "warnings": source.warnings}
+    return pa.array([json.dumps(told)])
 
 
 def texts_to_documents(

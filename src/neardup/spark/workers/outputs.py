@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,6 +11,8 @@ import pyarrow as pa
 
 from neardup.documents import OutputSet, Rejects, write_outputs, write_table
 from neardup.documents.addresses import Addresses
+from neardup.documents.files.below import path_below
+from neardup.documents.files.remote import locate, remote_errors
 from neardup.documents.source import DocumentFiles
 from neardup.spark.workers.documents import ROW_BITS
 from neardup.spark.workers.inputs import FILE, Folder, opened
@@ -24,10 +27,12 @@ __all__ = [
     "CLUSTERS",
     "DECIDED",
     "DUPLICATES",
+    "UPLOADED",
     "VIA",
     "WRITTEN",
     "make_folders",
     "part_path",
+    "upload_files",
     "write_files",
 ]
 
@@ -38,6 +43,7 @@ DECIDED: Final = (
 """A row of a file (`path` is set), or of one of its documents that matches another."""
 
 WRITTEN: Final = "p long, kept long, dropped long"
+UPLOADED: Final = "p long, bytes long"
 
 DUPLICATES: Final = pa.schema(
     [
@@ -150,3 +156,16 @@ def make_folders(folder: str, kinds: tuple[str, ...]) -> None:
     """Make the folders that `write_files` writes to."""
     for kind in kinds:
         Path(folder, kind).mkdir(parents=True, exist_ok=True)
+
+
+def upload_files(batches: Iterable[pa.RecordBatch], target: str) -> Iterator[pa.RecordBatch]:
+    """Upload files, rows of `p`, `path` and `relative` (as JSON), below a URI; gives UPLOADED."""
+    for batch in batches:
+        sizes = []
+        for row in batch.to_pylist():
+            path, uri = json.loads(row["path"]), path_below(target, json.loads(row["relative"]))
+            with remote_errors(uri, "write"):
+                fs, key = locate(uri)
+                fs.put_file(path, key)
+            sizes.append(Path(path).stat().st_size)
+        yield pa.record_batch({"p": batch.column("p"), "bytes": pa.array(sizes, pa.int64())})

@@ -1,0 +1,72 @@
+"""Starting Java: what it says meanwhile is held back, and looked at only if it does not start."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["held", "line_of"]
+
+_MOST_LINES: Final = 1000
+_SETTLED: Final = 0.1
+"""Seconds in which the last lines of a start arrive."""
+_STANDARD_ERROR: Final = 2
+
+
+@contextmanager
+def held() -> Iterator[list[str]]:
+    """Hold back what processes that are started inside say on standard error.
+
+    What they say later goes where it always does.
+
+    Returns:
+        The lines until now, as they come.
+    """
+    lines: list[str] = []
+    try:
+        plain = os.dup(_STANDARD_ERROR)
+    except OSError:  # it is closed: nobody would see anything
+        yield lines
+        return
+    reading, writing = os.pipe()
+    is_holding = threading.Event()
+    is_holding.set()
+
+    def pump() -> None:
+        with open(reading, "rb") as said:  # noqa: PTH123  # a descriptor
+            for line in said:
+                if is_holding.is_set() and len(lines) < _MOST_LINES:
+                    lines.append(line.decode("utf-8", "replace"))
+                elif not is_holding.is_set():
+                    os.write(_STANDARD_ERROR, line)
+
+    threading.Thread(target=pump, daemon=True).start()
+    os.dup2(writing, _STANDARD_ERROR)
+    os.close(writing)
+    try:
+        yield lines
+    finally:
+        os.dup2(plain, _STANDARD_ERROR)
+        os.close(plain)
+        time.sleep(_SETTLED)
+        is_holding.clear()
+
+
+def line_of(message: object) -> str:
+    """An engine's message in one line: what a worker raised, if it is there, not who called it.
+
+    Example:
+        >>> line_of(RuntimeError(f"An error occurred while calling o1.go.{os.linesep}: no room"))
+        'no room'
+    """
+    lines = [line.strip().removeprefix(": ") for line in str(message).strip().splitlines()]
+    lines = [x for x in lines if x and not x.startswith("An error occurred while calling")]
+    raised = [x for x in lines if re.search(r"(^| )(\w+\.)*\w*(Error|Exception)\b.*: .", x)]
+    return ([*raised[-1:], *lines] or [type(message).__name__])[0]

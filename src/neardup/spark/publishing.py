@@ -1,0 +1,186 @@
+"""Where the workers of a run write until all is done, and the moment when all outputs appear."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from neardup.documents import plan_outputs, write_table
+from neardup.documents.extensions import check_extension
+from neardup.documents.files.outputs import check_empty, is_folder
+from neardup.documents.files.problems import file_error
+from neardup.documents.files.remote import as_local, is_uri, locate
+from neardup.errors import FileError, UsageError
+from neardup.runtime.signals import uninterrupted
+from neardup.runtime.storage.files import name_as_text, sync_folder
+from neardup.spark.session import mapped
+from neardup.spark.workers.documents import rejects_path
+from neardup.spark.workers.outputs import (
+    CLUSTERS,
+    DUPLICATES,
+    UPLOADED,
+    VIA,
+    part_path,
+    upload_files,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from neardup.documents import OutputSet, Source
+    from neardup.pipeline.run.outputs import Outputs
+    from neardup.spark.engine import Engine, Place
+
+__all__ = ["check_outputs", "join_tables", "publish", "removed_unless", "staging"]
+
+
+def check_outputs(sources: Sequence[Source], outputs: Outputs, written: OutputSet) -> None:
+    """Refuse what could not be written, before anything is read.
+
+    Raises:
+        UsageError: For outputs of one machine only, or a folder that is there.
+        FileError: If there is no place for one.
+    """
+    if outputs.report is not None:
+        raise UsageError("--report and --summary belong to --engine local: leave them out")
+    kept = outputs.kept
+    if kept is not None:
+        if kept == "-" or not is_folder(kept):
+            raise UsageError(
+                f"-o is {kept!r}: with --engine spark name a folder/, since each input gets an"
+                " output of its own"
+            )
+        if is_uri(kept):
+            check_empty(kept)
+        elif os.path.lexists(as_local(kept)):
+            raise UsageError(f"-o {kept} exists: name a new folder, or remove it")
+        plan_outputs(sources, kept)
+    for path in (outputs.duplicates, outputs.clusters):
+        if path is not None:
+            check_extension(path)
+    for path in outputs.tables:
+        written.check(path)
+
+
+@contextlib.contextmanager
+def staging(outputs: Outputs, place: Place) -> Iterator[str]:
+    """A folder that all workers see, which goes with whatever is left in it.
+
+    It is beside what is written on a disk, so that the kept files need one rename. What goes to
+    URIs waits in the place's own folder for its upload.
+
+    Raises:
+        UsageError: If a cluster has no place for what is uploaded.
+        FileError: If there is no folder for it.
+    """
+    beside = next(x for x in (outputs.kept, *outputs.tables) if x is not None)
+    if not is_uri(beside):
+        path = Path(as_local(beside).rstrip("/")).absolute()
+        parent, what = path.parent, beside
+    elif place.tmp is not None or place.is_here:
+        parent = Path(place.tmp or tempfile.gettempdir()).absolute()
+        what = f"to --tmp {parent}"
+    else:
+        raise UsageError(
+            f"{beside} is uploaded when all is done: name a folder on a disk that all workers of"
+            f" {place.master} see, where it waits: --tmp /shared/folder"
+        )
+    if name_as_text(str(parent)) != str(parent):
+        raise UsageError(
+            f"{beside} is in {parent}, whose name is not UTF-8, and engines take no other: name"
+            " another folder"
+        )
+    if not parent.is_dir():
+        raise FileError(f"cannot write {what}: there is no folder {parent}; create it")
+    with tempfile.TemporaryDirectory(prefix=".neardup-", dir=parent) as folder:
+        yield folder
+
+
+@contextlib.contextmanager
+def removed_unless(outputs: Outputs, written: OutputSet) -> Iterator[None]:
+    """Remove what was uploaded to the kept folder unless the tables are committed.
+
+    Enter it before the session: the engine has then stopped when it is left.
+    """
+    try:
+        yield
+    finally:
+        if outputs.kept is not None and is_uri(outputs.kept) and not written.is_committed:
+            with contextlib.suppress(Exception):  # the error that brought us here is the one told
+                fs, key = locate(outputs.kept)
+                if fs.exists(key):
+                    fs.rm(key, recursive=True)
+
+
+def publish(engine: Engine, folder: str, outputs: Outputs, written: OutputSet) -> None:
+    """Let the kept files of a folder appear at their place, and the tables: all, or none.
+
+    Raises:
+        FileError: If one of them cannot.
+    """
+    kept = outputs.kept
+    if kept is not None and is_uri(kept):
+        _upload(engine, Path(folder, "kept"), kept)
+    if kept is None or is_uri(kept):
+        written.commit()
+        return
+    os.sync()  # one call instead of one for each of many small files
+    waiting, target = Path(folder, "kept"), Path(as_local(kept).rstrip("/"))
+    with uninterrupted():
+        try:
+            waiting.rename(target)
+        except OSError as error:
+            raise file_error(kept, "write", error) from None
+        try:
+            written.commit()
+        except BaseException:
+            target.rename(waiting)
+            raise
+        with contextlib.suppress(OSError):
+            sync_folder(target.parent)
+
+
+def _upload(engine: Engine, kept: Path, target: str) -> None:
+    """Upload every file below a folder, on the workers.
+
+    Raises:
+        FileError: If the file system of the URI fails.
+    """
+    files = sorted(x for x in kept.rglob("*") if x.is_file())
+    names = [(str(x), x.relative_to(kept).as_posix()) for x in files]
+    rows = [(number, *map(json.dumps, pair)) for number, pair in enumerate(names)]
+    if rows:
+        frame = engine.session.createDataFrame(rows, "p long, path string, relative string")
+        frame = frame.repartition(max(1, min(engine.parts, len(rows))), "p")
+        made = mapped(frame, partial(upload_files, target=target), UPLOADED)
+        engine.keep(made, "uploaded", UPLOADED)
+
+
+def join_tables(
+    folder: str, files: int, outputs: Outputs, written: OutputSet, *, with_via: bool
+) -> None:
+    """Join the files' parts of each table in the order of the inputs."""
+    duplicates = DUPLICATES.append(VIA) if with_via else DUPLICATES
+    for kind, schema in (("duplicates", duplicates), ("clusters", CLUSTERS)):
+        path = getattr(outputs, kind)
+        if path is not None:
+            parts = _parts_of(folder, kind, files)
+            write_table(written, path, schema, parts, csv_safe=outputs.csv_safe)
+    if outputs.rejects is not None:
+        joined = written.create(outputs.rejects)
+        for rank in range(files):
+            joined.write(Path(rejects_path(folder, rank)).read_bytes())
+
+
+def _parts_of(folder: str, kind: str, files: int) -> Iterator[Any]:
+    for rank in range(files):
+        with pa.OSFile(part_path(folder, kind, rank)) as file, pa.ipc.open_file(file) as part:
+            for number in range(part.num_record_batches):
+                yield part.get_batch(number)

@@ -1,0 +1,295 @@
+"""Files on Sail come out as on one machine, byte for byte; what cannot be is told in one line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import fsspec
+import pyarrow.parquet as pq
+import pytest
+
+import neardup as nd
+from neardup import spark
+from neardup.spark.session import check_master
+from spark_cases import DOCUMENTS, WARNINGS, call, engine_or_skip, outputs, write_inputs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = WARNINGS
+
+
+def same_here_and_there(folder: Path, inputs: list[str], *options: str) -> dict[str, bytes]:
+    """Run on one machine and on Sail, and compare every byte that comes out; gives it."""
+    engine_or_skip("sail")
+    found = []
+    for name, engine in (("here", ()), ("there", ("--engine", "spark"))):
+        tables = ["--duplicates", f"{name}.jsonl", "--clusters", f"{name}.csv"]
+        if "--on-error" in options:
+            tables += ["--rejects", f"{name}.rejects.jsonl"]
+        call(folder, *inputs, "-o", f"{name}/", *tables, *options, *engine)
+        found.append(outputs(folder, name))
+    assert found[0] == found[1]
+    assert found[0][".jsonl"], "nothing is dropped at all"
+    assert not list(folder.glob(".neardup-*"))
+    return found[0]
+
+
+def test_files_come_out_byte_for_byte(tmp_path: Path) -> None:
+    write_inputs(tmp_path)
+    same_here_and_there(tmp_path, ["in*.jsonl"], "--similarity", "0.5", "--keep", "longest")
+
+
+def test_parquet_comes_out_byte_for_byte(tmp_path: Path) -> None:
+    for part in range(2):
+        pq.write_table(DOCUMENTS.slice(part * 41, 41), tmp_path / f"in{part}.parquet")
+    found = same_here_and_there(tmp_path, ["in0.parquet", "in1.parquet"], "--distance", "12")
+    assert {x for x in found if x.endswith(".parquet")} == {"/in0.parquet", "/in1.parquet"}
+
+
+def test_text_files_are_copied_as_on_one_machine(tmp_path: Path) -> None:
+    for number, row in enumerate(DOCUMENTS.to_pylist()):
+        file = tmp_path / "pages" / f"{number % 5}" / f"{number}.txt"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(row["text"], "utf-8")
+    (tmp_path / "pages" / "bad.txt").write_bytes(b"\xff\xfe\xff")
+    options = ("--on-error", "skip", "--similarity", "0.5", "--policy", "components")
+    same_here_and_there(tmp_path, ["pages"], *options)
+
+
+def test_bad_records_and_document_frequencies_travel(tmp_path: Path) -> None:
+    lines = [json.dumps(row) for row in DOCUMENTS.to_pylist()]
+    (tmp_path / "a.jsonl").write_text("\n".join([*lines[:40], "{", *lines[40:]]), "utf-8")
+    (tmp_path / "b.jsonl").write_text('{"id": 3}\n' + lines[7] + "\n", "utf-8")
+    (tmp_path / "c.jsonl").write_text('{"text": "like no other text here"}\n', "utf-8")
+    table = nd.DocumentFrequencies.learn(DOCUMENTS["text"], nd.Recipe(ngram=1))
+    table.save(str(tmp_path / "words.idf"))
+    recipe = ("--ngram", "1", "--weight", "tfidf", "--idf", "words.idf", "--distance", "9")
+    inputs = ["a.jsonl", "b.jsonl", "c.jsonl"]
+    same_here_and_there(tmp_path, inputs, "--on-error", "skip", *recipe)
+
+
+def test_an_index_drops_what_it_holds(tmp_path: Path) -> None:
+    lines = [json.dumps(row) + "\n" for row in DOCUMENTS.to_pylist()]
+    (tmp_path / "new.jsonl").write_text("".join(lines[40:]), "utf-8")
+    old = DOCUMENTS.slice(0, 40)
+    with nd.DurableIndex.create(tmp_path / "seen", 12, recipe=nd.Recipe(), store="text") as made:
+        texts = old["text"].to_pylist()
+        made.add(old["id"].combine_chunks(), nd.fingerprints(old["text"]), texts)
+        made.commit()
+    options = ("--id", "id", "--against", "seen", "--similarity", "0.5", "--keep", "longest")
+    same_here_and_there(tmp_path, ["new.jsonl"], *options)
+
+
+@pytest.fixture
+def memory() -> Iterator[Any]:
+    """The file system behind memory://, which Sail's tasks in this process share."""
+    fs = fsspec.filesystem("memory")
+    fs.store.clear()
+    fs.pseudo_dirs[:] = [""]
+    yield fs
+    fs.store.clear()
+
+
+@pytest.mark.parametrize("tmp", [(), ("--tmp", "waiting")])
+def test_what_goes_to_uris_is_what_goes_to_a_disk(
+    memory: Any, tmp: tuple[str, ...], tmp_path: Path
+) -> None:
+    engine_or_skip("sail")
+    write_inputs(tmp_path)
+    for file in tmp_path.glob("in*.jsonl"):
+        memory.pipe_file(f"/news/{file.name}", file.read_bytes())
+    (tmp_path / "waiting").mkdir()
+    written = []
+    for out, engine in (("here", ()), ("there", ("--engine", "spark", *tmp))):
+        call(tmp_path, "memory://news/*.jsonl", "-o", f"memory://{out}/kept/", "--duplicates",
+             f"memory://{out}/dropped.jsonl", "--similarity", "0.5", *engine)  # fmt: skip
+        written.append({x.removeprefix(f"/{out}"): memory.cat_file(x) for x in memory.find(out)})
+    assert written[0] == written[1]
+    assert len(written[0]) == 4
+    assert not list(tmp_path.glob("**/.neardup-*"))
+    with pytest.raises(nd.UsageError, match="memory://there/kept/ is not empty"):
+        call(tmp_path, "in*.jsonl", "-o", "memory://there/kept/", "--engine", "spark")
+
+
+def test_an_upload_that_fails_leaves_nothing(
+    memory: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine_or_skip("sail")
+    write_inputs(tmp_path)
+    plain = type(memory).put_file
+
+    def put(self: Any, local: str, remote: str, **more: Any) -> None:
+        if remote.endswith("in2.jsonl"):
+            raise OSError("no room")
+        plain(self, local, remote, **more)
+
+    monkeypatch.setattr(type(memory), "put_file", put)
+    with pytest.raises(nd.FileError, match=r"cannot write memory://out/in2\.jsonl: no room"):
+        call(tmp_path, "in*.jsonl", "-o", "memory://out/", "--clusters", "groups.csv", "--engine",
+             "spark")  # fmt: skip
+    assert memory.find("/") == []
+    assert sorted(x.name for x in tmp_path.iterdir()) == ["in0.jsonl", "in1.jsonl", "in2.jsonl"]
+
+
+def test_the_summary_is_that_of_one_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine_or_skip("sail")
+    monkeypatch.setattr("neardup.spark.workers.inputs.FILES_A_ROW", 4)
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    for number, text in enumerate(DOCUMENTS["text"].to_pylist()[:12]):
+        page = f"<html><body><p>{text}</p><p>caf\xe9</p></body></html>"
+        if number % 3:
+            (pages / f"{number}.html").write_text(page, "cp1252")
+        else:
+            (pages / f"{number}.txt").write_bytes(text.encode())
+    write_inputs(tmp_path)
+    marked = [json.dumps({"text": f"<p>{x}</p>"}) for x in DOCUMENTS["text"].to_pylist()]
+    (tmp_path / "marked.jsonl").write_text("\n".join(marked), "utf-8")
+    (tmp_path / "old.csv").write_bytes(b"text;n\ncaf\xe9 au lait;1\ncaf\xe9 au lait;2\n")
+    for inputs, options in (
+        (["pages"], ("--extract", "all", "--encoding", "cp1252")),
+        (["in0.jsonl", "marked.jsonl"], ("--keep", "max:stars", "--distance", "20")),
+        (["old.csv"], ("--encoding", "cp1252", "--delimiter", ";")),
+    ):
+        told = []
+        for engine in ((), ("--engine", "spark")):
+            (tmp_path / "groups.csv").touch()
+            out = f"out-{inputs[0]}{len(engine)}/"
+            call(tmp_path, *inputs, "-o", out, "--clusters", "groups.csv", "--json", *options,
+                 *engine)  # fmt: skip
+            told.append(json.loads(capsys.readouterr().out))
+        names = set(told[0]) - {"seconds", "megabytes_per_second", "outputs"}
+        assert {x: told[0][x] for x in names} == {x: told[1][x] for x in names}
+        assert told[0]["notes"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--engine", "sparks"), "--engine is 'sparks': use local or spark"),
+        (("--master", "sail"), "--master belongs to --engine spark"),
+        (("--engine", "spark", "--resume", "state"), "--resume belongs to --engine local"),
+        (("--engine", "spark", "--report", "r.html"), "--report and --summary belong to --engine"),
+        (("--engine", "spark", "--memory", "2G"), "--memory belongs to --engine local"),
+        (("--engine", "spark", "--plan", "scan", "--distance", "3"), "--plan belongs to --engine"),
+        (("--engine", "spark", "--recall", "0.9"), "--recall below 1 belongs to --engine local"),
+        (("--engine", "spark", "--master", "moon"), "--master is 'moon': use sail, local"),
+        (("--engine", "spark", "--master", "local[x]"), "--master is 'local[x]': use sail, local"),
+        (("--engine", "spark", "--master", "spark://head"), "--master is 'spark://head': use sail"),
+        (("--engine", "spark", "-o", "one.jsonl"), "-o is 'one.jsonl': with --engine spark name"),
+        (("--engine", "spark", "-o", "-"), "-o is '-': with --engine spark name a folder"),
+        (("--engine", "spark", "-o", "."), "-o . exists: name a new folder, or remove it"),
+        (("--engine", "spark", "-o", "no/out/"), "cannot write no/out/: there is no folder"),
+        (("--engine", "spark", "--clusters", "x.doc"), "x.doc: unknown extension .doc"),
+        (("--engine", "spark", "--keep", "max:size"), "no record has a number in the field size"),
+        (("--engine", "spark", "--text", "body"), 'no field "body" (it has "id"'),
+        (("--engine", "spark", "--tmp", "absent"), "--tmp"),
+    ],
+)
+def test_wrong_use_is_one_line(options: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    if "spark" in options:
+        engine_or_skip("sail")
+    write_inputs(tmp_path)
+    with pytest.raises(nd.NeardupError) as told:
+        call(tmp_path, "in*.jsonl", "-o", "out/", *options)
+    assert message in str(told.value)
+    assert "\n" not in str(told.value)
+    assert sorted(x.name for x in tmp_path.iterdir()) == ["in0.jsonl", "in1.jsonl", "in2.jsonl"]
+
+
+def test_what_a_cluster_uploads_needs_a_place_to_wait(memory: Any, tmp_path: Path) -> None:
+    del memory
+    engine_or_skip("spark://127.0.0.1:9")
+    write_inputs(tmp_path)
+    with pytest.raises(nd.UsageError, match=r"all workers of spark://127\.0\.0\.1:9 see.*--tmp"):
+        call(tmp_path, "in*.jsonl", "-o", "memory://out/", "--engine", "spark", "--master",
+             "spark://127.0.0.1:9")  # fmt: skip
+
+
+@pytest.mark.parametrize("master", ["sc://127.0.0.1:9", "spark://127.0.0.1:9", "sc://localhost:x"])
+def test_an_engine_that_does_not_answer_is_told_at_once(master: str, tmp_path: Path) -> None:
+    engine_or_skip(master)
+    write_inputs(tmp_path)
+    with pytest.raises(nd.NeardupError, match=f"{master} does not answer"):
+        call(tmp_path, "in*.jsonl", "-o", "out/", "--engine", "spark", "--master", master)
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+SERVER = """
+import time
+from pysail.spark import SparkConnectServer
+server = SparkConnectServer("127.0.0.1", 0)
+server.start(background=True)
+print(server.listening_address[1], flush=True)
+time.sleep(500)
+"""
+
+
+def test_an_engine_that_is_lost_is_told_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine_or_skip("sail")
+    monkeypatch.setattr("neardup.spark.session.RETRIES", 1)
+    write_inputs(tmp_path)
+    with subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        master = f"sc://127.0.0.1:{int(server.stdout.readline())}"
+
+        def lose() -> None:
+            while not list(tmp_path.glob(".neardup-*/work/0002-*")):
+                time.sleep(0.01)
+            server.kill()
+
+        thread = threading.Thread(target=lose, daemon=True)
+        thread.start()
+        with pytest.raises(nd.NeardupError, match=r"the engine was lost: .*nothing was written"):
+            call(tmp_path, "in*.jsonl", "-o", "out/", "--engine", "spark", "--master", master)
+        thread.join()
+    assert sorted(x.name for x in tmp_path.iterdir()) == ["in0.jsonl", "in1.jsonl", "in2.jsonl"]
+
+
+def test_a_bad_record_is_told_as_on_one_machine(tmp_path: Path) -> None:
+    engine_or_skip("sail")
+    write_inputs(tmp_path)
+    (tmp_path / "in9.jsonl").write_text('{"id": "x"}\n', "utf-8")
+    told = []
+    for engine in ((), ("--engine", "spark")):
+        with pytest.raises(nd.DataError) as error:
+            call(tmp_path, "in*.jsonl", "-o", "out/", *engine)
+        told.append(str(error.value))
+        assert len(list(tmp_path.iterdir())) == 4
+    assert told[0] == told[1]
+
+
+def test_what_runs_on_workers_loads_no_pipeline() -> None:
+    folder = Path(spark.__file__).parent / "workers"
+    modules = ", ".join(f"neardup.spark.workers.{x.stem}" for x in folder.glob("[a-z]*.py"))
+    code = f"import sys, {modules}; print([x for x in sys.modules if 'pipeline' in x])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_missing_packages_and_java_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("neardup.spark.session.find_spec", lambda _: None)
+        with pytest.raises(nd.UsageError, match=r"pip install 'neardup\[spark\]'"):
+            check_master("sail")
+    monkeypatch.setattr("neardup.spark.session.find_spec", lambda _: object())
+    monkeypatch.setattr("neardup.spark.session.which", lambda _: None)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(nd.UsageError, match="there is no java"):
+        check_master("local[2]")
+    monkeypatch.setattr("neardup.spark.session.which", str)
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    monkeypatch.delenv("YARN_CONF_DIR", raising=False)
+    with pytest.raises(nd.UsageError, match="yarn needs HADOOP_CONF_DIR"):
+        check_master("yarn")
