@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neardup.documents import OutputSet, open_sources
-from neardup.documents.files.remote import is_uri
+from neardup.documents import OutputSet, is_uri, open_sources
 from neardup.errors import UsageError
 from neardup.pipeline.run.costs import bands_instead
 from neardup.pipeline.run.summary import Summary
