@@ -91,14 +91,19 @@ def test_an_index_by_keywords_of_cppjieba_takes_its_folder(here: Here, tmp_path:
 @pytest.mark.parametrize(
     ("options", "made"),
     [
-        ("", "distance 3"),
-        ("--bits 128", "distance 3"),
-        ("--no-recipe", "distance 3"),
+        ("", "similarity 0.8 (jaccard)"),
+        ("--ngram 2", "similarity 0.8 (jaccard)"),
+        ("--measure cosine", "similarity 0.8 (cosine)"),
         ("--similarity 0.7 --bits 128", "similarity 0.7 (jaccard)"),
-        ("--similarity 0.9 --measure cosine", "similarity 0.9 (cosine)"),
+        ("--no-recipe", "distance 3"),
+        ("--bits 128", "distance 3"),
+        ("--preset pypi-simhash", "distance 3"),
+        ("--store text", "distance 3"),
+        ("--plan scan", "distance 3"),
+        ("--weight count", "distance 3"),
     ],
 )
-def test_an_index_is_by_distance_unless_a_similarity_is_said(
+def test_an_index_is_by_similarity_unless_fingerprints_are_asked_for(
     here: Here, options: str, made: str
 ) -> None:
     assert here("index", "create", "i", *options.split())[1].startswith(f"made i: {made}, ")

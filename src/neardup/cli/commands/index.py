@@ -65,7 +65,8 @@ _Least = Annotated[
         "--similarity",
         "-s",
         metavar="S",
-        help="Least similarity that a query may ask for, exactly measured: 0.8, say.",
+        help="Least similarity that a query may ask for, exactly measured.",
+        show_default="0.8",
     ),
 ]
 _SimilarityMeasure = Annotated[
@@ -78,6 +79,7 @@ _Measure = Annotated[
 _Verify = Annotated[
     bool, typer.Option("--verify", help="Verify every checksum of the index first, as check does.")
 ]
+_DEFAULT_SIMILARITY: Final = 0.8
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
@@ -104,7 +106,8 @@ def create(
 ) -> None:
     """Make an empty index; what it is made for and its recipe stay as they are.
 
-    Without --similarity it is by distance, 3 unless said.
+    It is by similarity, from 0.8 on, unless an option belongs to fingerprints: --distance, --plan,
+    --store, --preset, --bits, --weight or --no-recipe.
 
     Examples:
     neardup index create seen.index --similarity 0.8
@@ -118,6 +121,9 @@ def create(
     recipe = None if no_recipe else made
     if no_recipe and store not in {None, "none"}:
         raise UsageError(f"--store {store} needs a recipe: leave --no-recipe out")
+    asked_for = (distance, store, made.preset, plan, made.bits, made.weight, no_recipe)
+    if similarity is None and asked_for == (None, None, None, "auto", 64, "set", False):
+        similarity = _DEFAULT_SIMILARITY
     if similarity is not None or similarity_measure is not None:
         if no_recipe:
             raise UsageError(f"--similarity {similarity} needs a recipe: leave --no-recipe out")
