@@ -9,7 +9,6 @@ from neardup.documents.extensions import EXTENSIONS, InputFormat, check_extensio
 from neardup.documents.extraction import Extraction
 from neardup.documents.files.atomic import AtomicFile
 from neardup.documents.files.outputs import OutputSet, is_folder
-from neardup.documents.files.remote import is_uri
 from neardup.documents.formats.open import FORMATS, open_sources
 from neardup.documents.rejects import Rejects
 from neardup.documents.source import Source
@@ -31,7 +30,6 @@ __all__ = [
     "check_extension",
     "format_of_path",
     "is_folder",
-    "is_uri",
     "open_sources",
     "plan_outputs",
     "write_outputs",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from neardup.documents.extraction import Extraction
+from neardup.documents.files.remote import is_uri
 from neardup.errors import UsageError
 from neardup.runtime.storage.files import name_as_text
 
@@ -72,6 +73,11 @@ class Source(ABC):
     def encoding(self) -> str | None:
         """The encoding of its text, None for UTF-8 and for what is no text."""
         return getattr(self._input, "encoding", None)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is files of this machine: reading them never waits for others."""
+        return self.nbytes is not None and not is_uri(self.name)
 
     def noted(self) -> list[str]:
         """What reading found out about the input, a line each."""

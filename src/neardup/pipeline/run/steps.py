@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neardup.documents import OutputSet, is_uri, open_sources
+from neardup.documents import OutputSet, open_sources
 from neardup.errors import UsageError
 from neardup.pipeline.run.costs import bands_instead
 from neardup.pipeline.run.summary import Summary
@@ -103,8 +103,7 @@ def read_all(
         count = 0
         batches = source.batches(read, rejects)
         # A stream may never end: what waits for it is this thread, which an interrupt reaches.
-        is_here = source.nbytes is not None and not is_uri(source.name)
-        for batch in read_ahead(batches) if is_here else batches:
+        for batch in read_ahead(batches) if source.is_here else batches:
             collection.add(number, batch)
             count += len(batch.texts)
             if batch.numbers is not None and batch.numbers.null_count < len(batch.numbers):
