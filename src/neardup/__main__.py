@@ -57,7 +57,9 @@ def main() -> NoReturn:
     """Run the command line, in a process that ends with it."""
     interrupts = Interrupts()
     interrupts.begin()
-    atexit.register(interrupts.leave)  # the first to register is the last to be called
+    # The first to register is the last to be called: who was there before, as coverage, goes on.
+    if not atexit._ncallbacks():  # noqa: SLF001
+        atexit.register(interrupts.leave)
     if not _is_on_spark(sys.argv):
         sys.meta_path.insert(0, _LeftOut)
     from neardup.cli import run
