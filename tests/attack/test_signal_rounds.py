@@ -61,7 +61,7 @@ class Place:
             records = [{"id": f"{name}{i}", "text": rng.choice(texts)} for i in range(400)]
             lines = b"\n".join(orjson.dumps(record) for record in records)
             (folder / f"{name}.jsonl").write_bytes(lines)
-        for made in ("index create x", "index add x e.jsonl --id id"):
+        for made in ("index create x --distance 3", "index add x e.jsonl --id id"):
             self.run(made.split())
         self.run(["fingerprint", "d.jsonl", "-o", "fps.parquet"])
         self.whole: dict[str, dict[str, bytes]] = {}

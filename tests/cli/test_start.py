@@ -5,15 +5,18 @@ from __future__ import annotations
 import subprocess
 import sys
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.main import get_command
 
+import neardup
 from neardup.__main__ import _is_on_spark, _LeftOut
 from neardup.cli import app
 
+COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
 WORDS = ["spark", "local", "spark.jsonl", "--engine", "--engine=spark", "--engine=local", "-o"]
 WORDS += ["out/", "--master", "sail", "--", "--json", "--json=spark", "--text"]
 
@@ -23,9 +26,8 @@ WORDS += ["out/", "--master", "sail", "--", "--json", "--json=spark", "--text"]
 def test_a_command_line_that_asks_for_spark_is_known_before_it_is_taken_apart(
     words: list[str],
 ) -> None:
-    root = get_command(app)
     with suppress(Exception):  # wrong usage runs nowhere
-        context = root.commands["dedup"].make_context("dedup", words.copy())  # type: ignore[attr-defined]
+        context = COMMANDS["dedup"].make_context("dedup", words.copy())
         if context.params["engine"] == "spark":
             assert _is_on_spark(["neardup", "dedup", *words])
 
@@ -53,7 +55,9 @@ def test_the_first_handler_is_there_before_anything_slow_is_loaded() -> None:
         "import neardup.__main__\n"
         "print(len(slow & set(sys.modules)))"
     )
+    source = str(Path(neardup.__file__).parents[1])  # which -S, without site-packages, needs named
     done = subprocess.run(
-        [sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True, timeout=60
-    )
+        [sys.executable, "-S", "-c", code],
+        env={"PYTHONPATH": source}, capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
     assert done.stdout == "0\n"
