@@ -9,11 +9,9 @@ import signal
 import pytest
 from hypothesis import HealthCheck, settings
 
-from suite import JIT, ONCE, SHARED
+from suite import EXAMPLES, JIT, ONCE, SHARED
 
 collect_ignore = [] if JIT else ONCE
-EXAMPLES = int(os.environ.get("NEARDUP_EXAMPLES", "60"))
-"""Of a property, where its test says no other number; `make property-rounds` takes many."""
 
 settings.register_profile(
     "neardup",

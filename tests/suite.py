@@ -8,7 +8,18 @@ from typing import Final
 
 import pytest
 
-__all__ = ["ATTACKS", "JIT", "LONG", "ONCE", "ROOT", "SHARED", "TESTS", "needs_jit"]
+__all__ = [
+    "ATTACKS",
+    "EXAMPLES",
+    "JIT",
+    "LONG",
+    "ONCE",
+    "ROOT",
+    "SHARED",
+    "TESTS",
+    "examples",
+    "needs_jit",
+]
 
 JIT: Final = os.environ.get("NUMBA_DISABLE_JIT", "0") in {"", "0"}
 TESTS: Final = Path(__file__).resolve().parent
@@ -17,6 +28,8 @@ SHARED: Final = ROOT.parent / "shared"
 ATTACKS: Final = int(os.environ.get("NEARDUP_ATTACK_ROUNDS", "12"))
 """Damages of each kind; few are always the same, and many, of `make attack-rounds`, new ones."""
 LONG: Final = ATTACKS > 60
+EXAMPLES: Final = int(os.environ.get("NEARDUP_EXAMPLES", "60"))
+"""Of a property where its test says no other number; `make property-rounds` takes many."""
 ONCE: Final = [
     *("attack", "cli", "house", "spark"),
     *(f"documents/test_{name}.py" for name in ("excel", "other_inputs", "outputs")),
@@ -38,3 +51,8 @@ needs_jit: Final = pytest.mark.skipif(
     not JIT, reason="plain kernels would be slow here, or show nothing that other tests do not"
 )
 """For what starts processes, reads megabytes, or is about files, signals and other programs."""
+
+
+def examples(compiled: int, plain: int) -> int:
+    """How many examples a property takes with the JIT on and off; many more in the long form."""
+    return max(1, EXAMPLES // 60) * (compiled if JIT else plain)

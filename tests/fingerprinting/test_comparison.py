@@ -16,12 +16,12 @@ from neardup.fingerprinting.explanation.comparison import compare, cosine_interv
 from neardup.fingerprinting.presets import preset
 from neardup.fingerprinting.recipe import Recipe
 from strategies import texts
-from suite import JIT
+from suite import examples
 
 short = st.lists(st.sampled_from(["to", "be", "or", "not"]), max_size=8).map(" ".join)
 
 
-@settings(max_examples=50 if JIT else 10)
+@settings(max_examples=examples(50, 10))
 @given(a=short | texts(), b=short | texts(), ngram=st.integers(1, 3), bits=st.sampled_from([6, 64]))
 def test_a_comparison_is_that_of_the_feature_sets(a: str, b: str, ngram: int, bits: int) -> None:
     recipe: Any = Recipe(ngram=ngram, bits=bits)
@@ -59,7 +59,7 @@ def weights(text: str, recipe: Recipe) -> dict[str, float]:
     ]
 
 
-@settings(max_examples=50 if JIT else 10)
+@settings(max_examples=examples(50, 10))
 @given(a=short, b=short, weight=st.sampled_from(["set", "count"]))
 def test_the_exact_cosine_is_that_of_the_weights(a: str, b: str, weight: str) -> None:
     recipe = Recipe(ngram=1, weight=weight)

@@ -24,7 +24,7 @@ from commands import NEARDUP, Here
 from neardup.errors import UnfitHashWarning, UsageError
 from neardup.features.hashes import HASHES
 from strategies import texts
-from suite import JIT, needs_jit
+from suite import JIT, examples, needs_jit
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -136,7 +136,7 @@ def test_features_counts_and_weights_are_those_of_the_oracle(
 
 
 @pytest.mark.parametrize("name", sorted(nd.presets().keys() - {"keywords"}))
-@settings(max_examples=8 if JIT else 2)
+@settings(max_examples=examples(8, 2))
 @given(text=texts() | st.just("How are you? I am fine. 你好世界, blar blar."))
 def test_presets_are_explained(name: str, text: str) -> None:
     text = text.encode("utf-8", "replace").decode()

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import naive
 import neardup as nd
 from neardup.errors import UsageError
-from suite import JIT
+from suite import JIT, examples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,7 +90,7 @@ def matrices(draw: st.DrawFn) -> list[list[float]]:
     return draw(st.lists(row | st.just([0.0] * columns), min_size=1, max_size=4))
 
 
-@settings(max_examples=60 if JIT else 10)
+@settings(max_examples=examples(60, 10))
 @given(
     matrices(),
     st.sampled_from(WIDTHS),
@@ -105,7 +105,7 @@ def test_a_projection_equals_its_definition(
     assert as_ints(found) == [projected(row, bits, method, seed) for row in rows]
 
 
-@settings(max_examples=40 if JIT else 8)
+@settings(max_examples=examples(40, 8))
 @given(matrices(), st.sampled_from(METHODS), st.sampled_from([6, 64, 130]))
 def test_every_form_gives_the_same_bits(rows: list[list[float]], method: str, bits: int) -> None:
     array = np.array(rows)

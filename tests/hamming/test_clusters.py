@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from neardup.errors import UsageError
 from neardup.hamming.clusters import components, greedy
 from neardup.hamming.join.collectors import merge
-from suite import JIT, needs_jit
+from suite import JIT, examples, needs_jit
 
 
 def near(fps: Any, distance: int) -> Any:
@@ -82,7 +82,7 @@ def test_both_equal_their_definitions(bits: int, heavy: int) -> None:
         assert in_order == greedy_by_definition(close, range(len(fps)))
 
 
-@settings(max_examples=60 if JIT else 10, deadline=None)
+@settings(max_examples=examples(60, 10), deadline=None)
 @given(
     values=st.lists(st.integers(0, 2**10 - 1) | st.sampled_from([2**63, 2**64 - 1]), max_size=40),
     distance=st.integers(0, 11),
@@ -200,7 +200,7 @@ def test_no_rows_give_no_labels() -> None:
     assert greedy(np.zeros(1, np.uint64)).tolist() == [0]
 
 
-@settings(max_examples=40 if JIT else 10, deadline=None)
+@settings(max_examples=examples(40, 10), deadline=None)
 @given(
     values=st.lists(st.integers(0, 40), max_size=80),
     distance=st.integers(0, 3),

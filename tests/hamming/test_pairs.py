@@ -15,7 +15,7 @@ from neardup.hamming.all_pairs import pairs
 from neardup.hamming.join.partition import group_equal
 from neardup.hamming.plans.join import plan_pairs
 from planted import JIT, ROWS, brute, planted
-from suite import needs_jit
+from suite import examples, needs_jit
 
 
 def rows_of(table: Any) -> list[tuple[int, int, int]]:
@@ -70,7 +70,7 @@ def test_heavy_buckets_change_nothing(heavy: int) -> None:
                 assert rows_of(pairs(data, distance, bits, plan, heavy=heavy)) == want, plan
 
 
-@settings(max_examples=60 if JIT else 10, deadline=None)
+@settings(max_examples=examples(60, 10), deadline=None)
 @given(
     values=st.lists(
         st.integers(0, 2**12 - 1) | st.sampled_from([0, 2**63, 2**64 - 1]), max_size=40

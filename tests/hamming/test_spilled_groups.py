@@ -24,7 +24,7 @@ from neardup.hamming.spilled.groups import keep_greedily, label_ranges, spilled_
 from neardup.hamming.spilled.join import Budget
 from neardup.hamming.spilled.sources import open_rows
 from shapes import SPLIT_AGAIN, shapes
-from suite import JIT
+from suite import examples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,7 +40,7 @@ def test_greedy_keep_is_that_of_the_join_in_memory(shape: str) -> None:
             assert spilled_greedy(fps, distance, bits, "blocks", limits).tolist() == want
 
 
-@settings(max_examples=60 if JIT else 10, deadline=None)
+@settings(max_examples=examples(60, 10), deadline=None)
 @given(
     values=st.lists(st.integers(0, 2**8 - 1), max_size=60),
     distance=st.integers(0, 3),

@@ -28,7 +28,7 @@ from neardup.runtime.arrays import cut
 from neardup.runtime.storage.temporary import TemporaryRows
 from planted import brute, planted
 from shapes import SPLIT_AGAIN, shapes
-from suite import JIT
+from suite import JIT, examples
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc")
 MANY_SLABS = Budget(slab_rows=70, whole_rows=40, pairs_at_once=50, pair_bytes=1 << 14)
@@ -54,7 +54,7 @@ def test_many_slabs_and_splits_find_what_comparing_all_finds(bits: int, shape: s
                 assert found(fps, distance, bits, budget=SPLIT_AGAIN, plan=plan) == want, plan
 
 
-@settings(max_examples=40 if JIT else 5, deadline=None)
+@settings(max_examples=examples(40, 5), deadline=None)
 @given(
     values=st.lists(
         st.integers(0, 2**10 - 1) | st.sampled_from([0, 2**63, 2**64 - 1]), max_size=60

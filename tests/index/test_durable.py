@@ -21,7 +21,7 @@ import naive
 import neardup as nd
 from neardup.index.durable import environment
 from stories import KINDS, Story, agree, durable, quiet, small_segments
-from suite import JIT
+from suite import JIT, examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,7 +98,7 @@ def test_any_sequence_of_calls_with_readers(monkeypatch: pytest.MonkeyPatch) -> 
             monkeypatch.setattr("neardup.index.base.writing.time", clock)
 
     run_state_machine_as_test(
-        Timed, settings=settings(max_examples=50 if JIT else 5, stateful_step_count=30)
+        Timed, settings=settings(max_examples=examples(50, 5), stateful_step_count=30)
     )
 
 

@@ -34,7 +34,7 @@ from stories import (
     reopened,
     small_segments,
 )
-from suite import JIT
+from suite import JIT, examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -249,7 +249,7 @@ def words_of(value: int, bits: int) -> list[int]:
     bits=st.sampled_from([64, 70, 128]),
     values=st.lists(st.none() | st.integers(0, 2**64 - 1), max_size=30),
 )
-@settings(max_examples=25 if JIT else 5)
+@settings(max_examples=examples(25, 5))
 def test_what_is_missing_moves_no_other_document(
     form: str, bits: int, values: list[int | None]
 ) -> None:
@@ -265,7 +265,7 @@ def test_what_is_missing_moves_no_other_document(
 
 
 @given(st.lists(st.text() | st.sampled_from(["", "a\0b", "\ud800", "x" * 70_000]), max_size=12))
-@settings(max_examples=60 if JIT else 15)
+@settings(max_examples=examples(60, 15))
 def test_any_text_is_an_id_or_refused(ids: list[str]) -> None:
     """What UTF-8 cannot hold is refused before anything is stored, singly and in lists."""
     index, oracle = nd.Index(0), {}
@@ -571,5 +571,5 @@ def test_any_sequence_of_calls(name: str, monkeypatch: pytest.MonkeyPatch) -> No
             monkeypatch.setattr("neardup.index.base.writing.time", clock)
 
     run_state_machine_as_test(
-        Timed, settings=settings(max_examples=60 if JIT else 6, stateful_step_count=25)
+        Timed, settings=settings(max_examples=examples(60, 6), stateful_step_count=25)
     )

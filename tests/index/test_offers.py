@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import neardup as nd
 from neardup.errors import UsageError
 from stories import FOLDERS
-from suite import JIT
+from suite import examples
 
 RECIPE = nd.Recipe(ngram=1)
 MAKERS = {
@@ -39,7 +39,7 @@ def make(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.mark.parametrize("kind", MAKERS)
-@settings(max_examples=30 if JIT else 6)
+@settings(max_examples=examples(30, 6))
 @given(
     batches=st.lists(texts_of_a_batch, max_size=3),
     ids=st.lists(st.integers(0, 9), min_size=12, max_size=12),

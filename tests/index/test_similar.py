@@ -35,7 +35,7 @@ from neardup.index.similar import related as similar_related
 from neardup.index.similar import segment as similar_segment
 from neardup.index.similar import tail as similar_tail
 from neardup.kernels.index import related as related_kernels
-from suite import JIT, needs_jit
+from suite import JIT, examples, needs_jit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -262,7 +262,7 @@ def test_any_story_ends_as_the_oracle_says(
             monkeypatch.setattr("neardup.index.base.writing.time", clock)
 
     run_state_machine_as_test(
-        Timed, settings=settings(max_examples=40 if JIT else 6, stateful_step_count=25)
+        Timed, settings=settings(max_examples=examples(40, 6), stateful_step_count=25)
     )
 
 
@@ -270,7 +270,7 @@ def test_any_story_ends_as_the_oracle_says(
     st.integers(1, 400), st.integers(1, 60), st.integers(1, 60), st.sampled_from(MEASURES),
     st.integers(0, 2**32),
 )  # fmt: skip
-@settings(max_examples=60 if JIT else 10)
+@settings(max_examples=examples(60, 10))
 def test_a_pair_exactly_at_the_threshold_is_found_and_one_below_is_not(
     common: int, mine: int, theirs: int, measure: str, seed: int
 ) -> None:

@@ -24,7 +24,7 @@ from neardup.documents import ReadOptions
 from neardup.errors import FileError, RecipeError, UsageError
 from neardup.pipeline import Against, Outputs, Resources, dedup_files
 from neardup.pipeline.run.matching import Matching
-from suite import JIT
+from suite import JIT, examples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -133,7 +133,7 @@ class Crawl:
 
 
 @pytest.mark.parametrize(("matching", "store"), MATCHINGS)
-@settings(max_examples=25 if JIT else 5)
+@settings(max_examples=examples(25, 5))
 @given(batches=texts_of_batches)
 @example([TEXTS[:4], TEXTS[4:7], TEXTS[7:]])
 @example([[], ["a"], ["a"]])

@@ -33,7 +33,7 @@ from neardup.pipeline import (
     pairs_file,
 )
 from neardup.pipeline.run.matching import Matching
-from suite import JIT
+from suite import JIT, examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -180,7 +180,7 @@ def check(result: DedupResult, texts: list[str], matching: Matching, address: An
     assert summary.clusters == len({x for x in label if label.count(x) > 1})
 
 
-@settings(max_examples=300 if JIT else 30)
+@settings(max_examples=examples(300, 30))
 @given(texts=documents, matching=matchings(), workers=st.sampled_from([1, 3]))
 @example([], Matching(distance=3, keep="longest", policy="components"), 1)
 @example([], Matching(keep="longest", policy="components"), 1)
@@ -194,7 +194,7 @@ def test_a_run_in_memory_equals_the_oracle(
     check(nd.dedup(texts, **options, workers=workers), texts, matching)
 
 
-@settings(max_examples=60 if JIT else 12)
+@settings(max_examples=examples(60, 12))
 @given(
     texts=documents,
     matching=matchings(),
@@ -623,7 +623,7 @@ def test_parts_of_a_fingerprint_file_are_in_the_order_of_the_input(
     assert found.values.tolist() == nd.fingerprints(texts).tolist()
 
 
-@settings(max_examples=40 if JIT else 8)
+@settings(max_examples=examples(40, 8))
 @given(texts=documents, recipe=small_recipes, k=st.integers(0, 10))
 def test_fingerprints_and_pairs_of_files_equal_the_oracle(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str], recipe: Any, k: int

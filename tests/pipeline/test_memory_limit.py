@@ -23,7 +23,7 @@ from neardup.pipeline.run.matching import Matching
 from neardup.similarity.feature_sets import FeatureSets, Match
 from neardup.similarity.join import similar_components, similar_greedy
 from neardup.similarity.spilled import Spill
-from suite import JIT, needs_jit
+from suite import JIT, examples, needs_jit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +45,7 @@ def sets_of(documents: list[set[int]], spill: Spill | None, groups: Any = None) 
     )
 
 
-@settings(max_examples=80 if JIT else 20)
+@settings(max_examples=examples(80, 20))
 @given(
     documents=feature_sets,
     similarity=st.sampled_from([0.2, 0.5, 0.8, 1.0]),

@@ -32,7 +32,7 @@ from neardup.pipeline import Outputs, Resources, dedup_files
 from neardup.pipeline.run.folder.decision import decision_of, write_decision
 from neardup.pipeline.run.folder.state import RunFolder
 from neardup.pipeline.run.matching import Grouping, Matching, References
-from suite import JIT, needs_jit
+from suite import JIT, examples, needs_jit
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -117,7 +117,7 @@ class Case:
 TEXTS = ["a b c", "a b c", "the a", "", "c c é", "é c", "b the é", "a b c é"]
 
 
-@settings(max_examples=60 if JIT else 10)
+@settings(max_examples=examples(60, 10))
 @given(
     texts=documents,
     matching=matchings,
@@ -177,7 +177,7 @@ def test_a_finished_matching_is_not_done_again(
     assert case.run() == expected
 
 
-@settings(max_examples=60 if JIT else 10)
+@settings(max_examples=examples(60, 10))
 @given(
     kill=st.integers(20, 110),
     name=st.sampled_from(["journal", "features", "fingerprints", "counts", "grouping"]),
