@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import time
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ class Kind:
 
     make: Callable[..., Any]
     reopened: Callable[[Any], Any] = lambda index: index
+    end: Callable[[Any], None] = lambda _: None
 
 
 MEMORY_DISK: Final = Path("/dev/shm")  # noqa: S108  # syncs cost nothing there
@@ -45,7 +47,13 @@ def reopened(index: nd.DurableIndex) -> nd.DurableIndex:
     return nd.DurableIndex.open(index.path)
 
 
-KINDS: Final = {"memory": Kind(nd.Index), "durable": Kind(durable, reopened)}
+def end(index: nd.DurableIndex) -> None:
+    """Close it and remove its folder, so that many lives need no more room than one."""
+    index.close()
+    shutil.rmtree(index.path)
+
+
+KINDS: Final = {"memory": Kind(nd.Index), "durable": Kind(durable, reopened, end)}
 
 
 def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,6 +113,11 @@ class Story(RuleBasedStateMachine):
         self.oracle, self.bits, self.distance = naive.Index(), bits, distance
         self.name: Callable[[int], Any] = str if strings else int
         self.time = 100.0
+
+    def teardown(self) -> None:
+        """Let it go: what patches the clock keeps the machine."""
+        if hasattr(self, "index"):
+            self.kind.end(self.index)
 
     def value(self, small: int) -> int:
         """A fingerprint with a few bits set, the top one too."""

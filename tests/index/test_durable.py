@@ -89,6 +89,12 @@ class DurableStory(Story):
     def check(self) -> None:
         assert self.index.check() == []
 
+    def teardown(self) -> None:
+        """Close the reader too."""
+        if hasattr(self, "reader"):
+            self.reader.close()
+        super().teardown()
+
 
 def test_any_sequence_of_calls_with_readers(monkeypatch: pytest.MonkeyPatch) -> None:
     class Timed(DurableStory):
