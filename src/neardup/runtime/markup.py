@@ -1,14 +1,61 @@
-"""A table as HTML, for notebooks."""
+"""Tables for people: as text, and as HTML for notebooks."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["html_table"]
+__all__ = ["PrintedPlans", "cells_of", "html_table", "text_table"]
+
+
+class PrintedPlans(ABC):
+    """Plans beside each other; each is a row of the table as which they print."""
+
+    plans: list[Any]
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """One dict a plan."""
+        return [self._row(each) for each in self.plans]
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """The rows of `to_pylist`."""
+        return iter(self.to_pylist())
+
+    def __len__(self) -> int:
+        """Plans."""
+        return len(self.plans)
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """A table for people."""
+
+    def __repr__(self) -> str:
+        """As it prints."""
+        return str(self)
+
+    @abstractmethod
+    def _row(self, each: Any) -> dict[str, Any]:
+        """What is said of a plan, by name."""
+
+
+def cells_of(row: dict[str, Any], columns: Iterable[tuple[str, str, str]]) -> list[str]:
+    """What a row has in columns of a title, a format and a name; nothing where it has None."""
+    values = [(form, row.get(name)) for _, form, name in columns]
+    return ["" if value is None else form.format(value) for form, value in values]
+
+
+def text_table(lines: Sequence[Sequence[str]], names: int = 1) -> str:
+    """Lines of cells below each other: the first are names, the others numbers."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    padded = (
+        [*map(str.ljust, cells[:names], widths), *map(str.rjust, cells[names:], widths[names:])]
+        for cells in lines
+    )
+    return "\n".join("  ".join(cells).rstrip() for cells in padded)
 
 
 def html_table(rows: Iterable[Sequence[object]], head: Sequence[str] = ()) -> str:

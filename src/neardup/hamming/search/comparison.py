@@ -18,10 +18,9 @@ from neardup.hamming.plans.choose import (
 )
 from neardup.hamming.plans.names import DEFAULT_PERMUTATIONS, DEFAULT_RECALL
 from neardup.runtime.arrays import frozen
+from neardup.runtime.markup import PrintedPlans, cells_of, text_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from neardup.hamming.plans.search import SearchPlan
     from neardup.runtime.types import Codes
 
@@ -63,7 +62,7 @@ class Measured:
     recall: float
 
 
-class PlanTable:
+class PlanTable(PrintedPlans):
     """The plans for one question, the chosen one marked; prints as a table.
 
     Args:
@@ -88,30 +87,13 @@ class PlanTable:
         self.n, self.distance, self.bits = n, distance, bits
         self.chosen, self.plans, self.measured = chosen, plans, measured
 
-    def to_pylist(self) -> list[dict[str, Any]]:
-        """One dict a plan."""
-        return [self._row(each) for each in self.plans]
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        """The rows of `to_pylist`."""
-        return iter(self.to_pylist())
-
-    def __len__(self) -> int:
-        """Plans."""
-        return len(self.plans)
-
     def __str__(self) -> str:
         """A table for people."""
         columns = COLUMNS if self.measured else COLUMNS[:-2]
         lines = [["", *(title for title, _, _ in columns)]]
-        for row in self.to_pylist():
-            cells = [_cell(form, row.get(name)) for _, form, name in columns]
-            lines.append(["*" if row["chosen"] else "", *cells])
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        lines += [["*" if row["chosen"] else "", *cells_of(row, columns)] for row in self]
         head = f"{self.n:,} fingerprints of {self.bits} bits, distance {self.distance}"
-        return "\n".join([head, *(_line(cells, widths) for cells in lines)])
-
-    __repr__ = __str__
+        return f"{head}\n{text_table(lines, names=2)}"
 
     def _row(self, each: SearchPlan) -> dict[str, Any]:
         row = {
@@ -272,14 +254,3 @@ def _queries(codes: Codes, count: int, distance: int, bits: int) -> Codes:
         queries[at] ^= (queries[at] ^ codes[other, bit >> 6]) & mask
     made: Codes = frozen(queries)
     return made
-
-
-def _cell(form: str, value: Any) -> str:
-    return "" if value is None else form.format(value)
-
-
-def _line(cells: list[str], widths: list[int]) -> str:
-    mark, name, *others = cells
-    padded = [mark.ljust(widths[0]), name.ljust(widths[1])]
-    padded += [cell.rjust(width) for cell, width in zip(others, widths[2:], strict=True)]
-    return "  ".join(padded).rstrip()

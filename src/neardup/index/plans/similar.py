@@ -13,11 +13,10 @@ from neardup.index.plans.measured import Measured, measure_parts
 from neardup.index.similar.incoming import many_sets
 from neardup.index.similar.segment import ENTRIES_A_BUCKET, LEVEL_ROWS, SEGMENTS_A_LEVEL
 from neardup.index.similar.settings import SimilarSettings
+from neardup.runtime.markup import PrintedPlans, cells_of, text_table
 from neardup.runtime.memory import free_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from neardup.fingerprinting.recipe import Recipe
 
 __all__ = [
@@ -87,7 +86,7 @@ class SimilarPlan:
     build_microseconds: float
 
 
-class SimilarPlanTable:
+class SimilarPlanTable(PrintedPlans):
     """The forms of an index by similarity and their cost; prints as a table.
 
     Args:
@@ -106,37 +105,16 @@ class SimilarPlanTable:
         self.n, self.settings, self.features = n, settings, features
         self.plans, self.measured = plans, measured
 
-    def to_pylist(self) -> list[dict[str, Any]]:
-        """One dict a form."""
-        return [self._row(each) for each in self.plans]
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        """The rows of `to_pylist`."""
-        return iter(self.to_pylist())
-
-    def __len__(self) -> int:
-        """Forms."""
-        return len(self.plans)
-
     def __str__(self) -> str:
         """A table for people."""
         columns = COLUMNS if self.measured else COLUMNS[:-_MEASURED]
         lines = [[title for title, _, _ in columns]]
-        for row in self:
-            values = [(form, row.get(name)) for _, form, name in columns]
-            lines.append(["" if each is None else form.format(each) for form, each in values])
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        lines += [cells_of(row, columns) for row in self]
         head = (
             f"{self.n:,} documents of {self.features:,.0f} features, {self.settings.measure} from"
             f" {self.settings.similarity}"
         )
-        told = [
-            "  ".join([cells[0].ljust(widths[0]), *map(str.rjust, cells[1:], widths[1:])])
-            for cells in lines
-        ]
-        return "\n".join([head, *told])
-
-    __repr__ = __str__
+        return f"{head}\n{text_table(lines)}"
 
     def _row(self, each: SimilarPlan) -> dict[str, Any]:
         row = asdict(each)
