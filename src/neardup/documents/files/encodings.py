@@ -9,11 +9,10 @@ import zlib
 from typing import TYPE_CHECKING, Any, Final
 
 from neardup.documents.files.compression import ByteReader
+from neardup.documents.files.inputs import WrappedInput
 from neardup.errors import DataError
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from neardup.documents.files.atomic import AtomicFile
     from neardup.documents.files.inputs import Input
 
@@ -94,7 +93,7 @@ def encoding_advice(data: bytes) -> tuple[str, str] | None:
     return f", it looks like {name}", f"pass --encoding {name}"
 
 
-class DecodedInput:
+class DecodedInput(WrappedInput):
     """An input in another encoding, read as UTF-8.
 
     Args:
@@ -105,29 +104,12 @@ class DecodedInput:
 
     def __init__(self, origin: Input, encoding: str) -> None:
         """Wrap it; nothing is read."""
-        self._origin = origin
+        super().__init__(origin)
         self.encoding = encoding
-        self.name, self.path, self.nbytes = origin.name, origin.path, origin.nbytes
 
     def open(self) -> ByteReader:
         """Start reading from the first byte, decompressed and as UTF-8."""
         return _Reader(self.name, self._origin.open(), self.encoding)
-
-    def open_raw(self) -> pa.NativeFile:
-        """See Input.open_raw."""
-        return self._origin.open_raw()
-
-    def check_unchanged(self) -> None:
-        """See Input.check_unchanged."""
-        self._origin.check_unchanged()
-
-    def stamp(self) -> tuple[str, int, int | str]:
-        """See Input.stamp."""
-        return self._origin.stamp()
-
-    def close(self) -> None:
-        """See Input.close."""
-        self._origin.close()
 
 
 class _Reader(ByteReader):

@@ -23,7 +23,7 @@ from neardup.errors import FileError, UsageError
 from neardup.runtime.storage.files import name_as_text
 from neardup.runtime.storage.temporary import temporary_file
 
-__all__ = ["STDIN_NAME", "Input", "RegularInput", "StreamInput", "find_input"]
+__all__ = ["STDIN_NAME", "Input", "RegularInput", "StreamInput", "WrappedInput", "find_input"]
 
 STDIN_NAME = "<stdin>"
 
@@ -49,6 +49,31 @@ class Input(Protocol):
 
     def close(self) -> None:
         """Remove the copy, if there is one."""
+
+
+class WrappedInput:
+    """What an input that is read in another way leaves to the input itself."""
+
+    def __init__(self, origin: Input) -> None:
+        """Wrap it; nothing is read."""
+        self._origin = origin
+        self.name, self.path, self.nbytes = origin.name, origin.path, origin.nbytes
+
+    def open_raw(self) -> pa.NativeFile:
+        """See Input.open_raw."""
+        return self._origin.open_raw()
+
+    def check_unchanged(self) -> None:
+        """See Input.check_unchanged."""
+        self._origin.check_unchanged()
+
+    def stamp(self) -> tuple[str, int, int | str]:
+        """See Input.stamp."""
+        return self._origin.stamp()
+
+    def close(self) -> None:
+        """See Input.close."""
+        self._origin.close()
 
 
 class RegularInput:

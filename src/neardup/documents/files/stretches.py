@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from neardup.documents.files.compression import ByteReader, codec_of_path
-from neardup.documents.files.inputs import RegularInput
+from neardup.documents.files.inputs import RegularInput, WrappedInput
 from neardup.documents.files.problems import file_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import pyarrow as pa
 
     from neardup.documents.files.inputs import Input
 
@@ -49,7 +47,7 @@ def spread_input(
     return SpreadInput(origin, begin, nbytes, head, whole)
 
 
-class SpreadInput:
+class SpreadInput(WrappedInput):
     """An Input of whole records at PLACES places of a file, in random order: always the same ones.
 
     One place is in each of PLACES parts of equal length, so that however few are read, they are
@@ -65,8 +63,8 @@ class SpreadInput:
         whole: Callable[[bytes], bytes],
     ) -> None:
         """Choose the places; nothing is read yet."""
-        self.name, self.path, self.nbytes = origin.name, origin.path, origin.nbytes
-        self._origin, self._head, self._whole = origin, head, whole
+        super().__init__(origin)
+        self._head, self._whole = head, whole
         part = ((origin.nbytes or 0) - begin) // PLACES
         self._length = min(part, max(LEAST_BYTES, nbytes // PLACES))
         random = np.random.default_rng(_SEED)
@@ -84,21 +82,6 @@ class SpreadInput:
         return ByteReader(
             self.name, _Stretches(file, self._places, self._length, self._head, self._whole)
         )
-
-    def open_raw(self) -> pa.NativeFile:
-        """As that of the file."""
-        return self._origin.open_raw()
-
-    def check_unchanged(self) -> None:
-        """As that of the file."""
-        self._origin.check_unchanged()
-
-    def stamp(self) -> tuple[str, int, int | str]:
-        """As that of the file."""
-        return self._origin.stamp()
-
-    def close(self) -> None:
-        """Nothing to remove."""
 
 
 class _Stretches(io.RawIOBase):
