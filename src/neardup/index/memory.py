@@ -17,7 +17,7 @@ from neardup.index.settings import (
     bits_of,
     check_kind,
     check_recipe,
-    recipe_of,
+    stored_recipe,
 )
 from neardup.index.snapshot import Snapshot
 from neardup.index.writing import BaseIndex
@@ -176,7 +176,7 @@ class Index(BaseIndex, metaclass=ABCMeta):
         file.verify()
         made = file.header["index"]
         check_recipe(str(path), made, recipe)
-        known = recipe_of(made, recipe)
+        known = stored_recipe(made, recipe)
         settings = Settings(made["distance"], made["bits"], known, made["plan"], None)
         segments = (StoredSegment(file),) if file.header["rows"] else ()
         clock = Clock(*file.header["clock"])

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from neardup.errors import RecipeError, UsageError
-from neardup.fingerprinting.recipe import Recipe
-from neardup.fingerprinting.recipe import recipe_of as checked
+from neardup.fingerprinting.recipe import Recipe, recipe_of
 from neardup.fingerprinting.values import check_distance
 from neardup.hamming.plans.checks import check_search_plan
 from neardup.runtime.memory import free_memory
 
-__all__ = ["DEFAULT_DISTANCE", "Settings", "bits_of", "check_kind", "check_recipe", "recipe_of"]
+__all__ = ["DEFAULT_DISTANCE", "Settings", "bits_of", "check_kind", "check_recipe", "stored_recipe"]
 
 DEFAULT_DISTANCE: Final = 3
 
@@ -72,7 +71,7 @@ def bits_of(bits: int | None, recipe: Recipe | None) -> int:
     Raises:
         RecipeError: If the recipe is none.
     """
-    width = checked(recipe).bits
+    width = recipe_of(recipe).bits
     return width if bits is None else bits
 
 
@@ -102,7 +101,7 @@ def check_recipe(path: str, made: dict[str, Any], recipe: Recipe | None) -> None
     Raises:
         RecipeError: If they differ.
     """
-    if recipe is not None and checked(recipe).digest != made["digest"]:
+    if recipe is not None and recipe_of(recipe).digest != made["digest"]:
         there = f"with recipe {made['digest']}" if made["digest"] else "without a recipe"
         raise RecipeError(
             f"the recipe is {recipe.digest}, but the index in {path} was made {there}:"
@@ -110,6 +109,6 @@ def check_recipe(path: str, made: dict[str, Any], recipe: Recipe | None) -> None
         )
 
 
-def recipe_of(made: dict[str, Any], recipe: Recipe | None) -> Recipe | None:
+def stored_recipe(made: dict[str, Any], recipe: Recipe | None) -> Recipe | None:
     """The recipe that is asked for, which `check_recipe` has seen, or that of the stored index."""
     return recipe or (Recipe.from_json(made["recipe"]) if made["recipe"] else None)

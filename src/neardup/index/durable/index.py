@@ -15,7 +15,7 @@ from neardup.index.durable.settings import check_settings, new_settings
 from neardup.index.durable.similar.index import DurableSimilarIndex, new_similar_settings
 from neardup.index.durable.store import Store
 from neardup.index.durable.view import DurableView, read_contents
-from neardup.index.settings import Settings, recipe_of
+from neardup.index.settings import Settings, stored_recipe
 from neardup.index.snapshot import Snapshot
 from neardup.index.writing import BaseIndex
 
@@ -41,7 +41,7 @@ class DurableIndex(DurableBase, BaseIndex, metaclass=ABCMeta):
     def __init__(self, store: Store, distance: int | None, recipe: Recipe | None) -> None:
         """Read the folder; use `DurableIndex.open`."""
         made = store.settings
-        known = recipe_of(made, recipe)
+        known = stored_recipe(made, recipe)
         settings = Settings(made["distance"], made["bits"], known, made["plan"], None)
         self._contents = Contents(made["store"], known)
         BaseIndex.__init__(self, Snapshot.empty(settings), distance)

@@ -12,7 +12,7 @@ from neardup.errors import DataError
 from neardup.index.base.payloads import Beside, beside_in, column_of
 from neardup.index.clock import Clock
 from neardup.index.ids import ID_KINDS, IdColumn
-from neardup.index.settings import check_recipe, recipe_of
+from neardup.index.settings import check_recipe, stored_recipe
 from neardup.index.similar.segment import Rows, Segment, merged
 from neardup.index.similar.sets import Sets
 from neardup.index.similar.settings import SimilarSettings
@@ -118,7 +118,7 @@ class SimilarIndex(SimilarWriting):
         file.verify()
         made = file.header["similar"]
         check_recipe(str(path), made, recipe)
-        known = recipe_of(made, recipe)
+        known = stored_recipe(made, recipe)
         index = cls(made["similarity"], made["measure"], known)
         segments = (StoredSimilarSegment(file),) if file.header["rows"] else ()
         clock = Clock(*file.header["clock"])

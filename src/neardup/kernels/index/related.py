@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from neardup.kernels.features.lookup import find
+from neardup.kernels.index.scoring import first_from
 from neardup.kernels.index.sets import SPREAD, bucket_of, enlarged
 from neardup.kernels.jit import inner, kernel
 from neardup.kernels.similarity.measures import CONTAINMENT, JACCARD
@@ -181,14 +182,7 @@ def _unmet(rest: float, own: float, limit: float, measure: int) -> Any:
 @inner
 def _from_sum(ranks: Any, total: float) -> int:
     """How many sets are lighter."""
-    low, high = 0, ranks.sums.size
-    while low < high:
-        middle = (low + high) >> 1
-        if ranks.sums[middle] < total:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    return first_from(ranks.sums, 0, ranks.sums.size, total)
 
 
 @inner
@@ -199,18 +193,6 @@ def _left(rest: float, asked: Any, limit: float, measure: int, ranks: Any) -> An
     least, most = _unmet(rest, asked.own, limit, measure)
     begin = _from_sum(ranks, least)
     return begin, max(begin, _from_sum(ranks, most))
-
-
-@inner
-def _place(features: Any, feature: Any) -> int:
-    low, high = 0, features.size
-    while low < high:
-        middle = (low + high) >> 1
-        if features[middle] < feature:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 @inner
@@ -227,7 +209,7 @@ def _shared_weight(asked: Any, flags: Any, sets: Any, number: int) -> float:
     for at in range(sets.offsets[number], sets.offsets[number + 1]):
         feature = sets.features[at]
         if flags[np.int64((feature * SPREAD) >> shift)]:
-            place = _place(asked.features, feature)
+            place = first_from(asked.features, 0, asked.features.size, feature)
             if place < asked.features.size and asked.features[place] == feature:
                 total += asked.weights[place]
     return total

@@ -8,7 +8,7 @@ from neardup.errors import UsageError
 from neardup.index.durable.base import DurableBase
 from neardup.index.durable.store import FORMAT
 from neardup.index.durable.view import Committed
-from neardup.index.settings import check_kind, check_recipe, recipe_of
+from neardup.index.settings import check_kind, check_recipe, stored_recipe
 from neardup.index.similar.queries import SimilarView
 from neardup.index.similar.settings import SimilarSettings
 from neardup.index.similar.writing import SimilarWriting
@@ -50,7 +50,7 @@ class DurableSimilarIndex(DurableBase, SimilarWriting):
     ) -> None:
         """Read the folder; use `DurableIndex.open`."""
         made = store.settings
-        known = recipe_of(made, recipe)
+        known = stored_recipe(made, recipe)
         settings = SimilarSettings(made["similarity"], made["measure"], known)
         SimilarWriting.__init__(self, settings, similarity)
         self._begin(store)
