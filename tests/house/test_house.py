@@ -89,9 +89,12 @@ ALLOWED: dict[str, set[str]] = {
         "kernels.hamming",
         "kernels.index",
     },
+    "index.durable.log": BASE
+    | {"index.base", "index.clock", "index.ids", "index.segment_files", "index.similar"},
     "index.durable": BASE
     | {"fingerprinting", "fingerprinting.values", "index", "index.base", "index.clock"}
-    | {"index.ids", "index.segment_files", "index.segments", "index.settings", "index.similar"},
+    | {"index.durable.log", "index.ids", "index.segment_files", "index.segments"}
+    | {"index.settings", "index.similar"},
     "compat": BASE
     | {"features", "fingerprinting", "fingerprinting.libraries", "fingerprinting.majority"}
     | {"fingerprinting.md5_windows", "fingerprinting.values", "kernels.fingerprinting"},

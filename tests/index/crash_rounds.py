@@ -27,7 +27,7 @@ import neardup as nd
 from neardup.index import segments
 from neardup.index.base import writing
 from neardup.index.durable import base as durable
-from neardup.index.durable import store
+from neardup.index.durable.log import store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -34,9 +34,9 @@ ROWS = 600 if JIT else 60
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few rows make a segment, a joined record, a chunk of removals and a checkpoint."""
     small_segments(monkeypatch)
-    monkeypatch.setattr("neardup.index.durable.store.MOST_SMALL", 4)
-    monkeypatch.setattr("neardup.index.durable.store.SMALL_ROWS", 12)
-    for name in ("durable.store", "base.rows", "durable.commits.background"):
+    monkeypatch.setattr("neardup.index.durable.log.store.MOST_SMALL", 4)
+    monkeypatch.setattr("neardup.index.durable.log.store.SMALL_ROWS", 12)
+    for name in ("durable.log.store", "base.rows", "durable.commits.background"):
         monkeypatch.setattr(f"neardup.index.{name}.CHUNK_ROWS", 16)
 
 

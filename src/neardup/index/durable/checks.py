@@ -9,18 +9,18 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.errors import DataError, NeardupError
-from neardup.index.durable.environment import is_sound
-from neardup.index.durable.records import joined_records
-from neardup.index.durable.store import Store, is_locked
+from neardup.index.durable.log.environment import is_sound
+from neardup.index.durable.log.records import joined_records
+from neardup.index.durable.log.store import Store, is_locked
 from neardup.index.ids import IdColumn
 from neardup.index.segment_files import SegmentFile
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from neardup.index.durable.manifest import FileEntry, Manifest
-    from neardup.index.durable.records import Record
-    from neardup.index.durable.store import Changes
+    from neardup.index.durable.log.manifest import FileEntry, Manifest
+    from neardup.index.durable.log.records import Record
+    from neardup.index.durable.log.store import Changes
     from neardup.runtime.types import Rows
 
 __all__ = ["check_folder", "verify_folder"]

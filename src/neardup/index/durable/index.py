@@ -11,9 +11,9 @@ from neardup.errors import FileError
 from neardup.index.durable.base import DurableBase
 from neardup.index.durable.checks import verify_folder
 from neardup.index.durable.contents import Contents
+from neardup.index.durable.log.store import Store
 from neardup.index.durable.settings import check_settings, new_settings
 from neardup.index.durable.similar.index import DurableSimilarIndex, new_similar_settings
-from neardup.index.durable.store import Store
 from neardup.index.durable.view import DurableView, read_contents
 from neardup.index.settings import Settings, stored_recipe
 from neardup.index.snapshot import Snapshot

@@ -26,8 +26,8 @@ import numpy as np
 from neardup.index.base.rows import CHUNK_ROWS, StoredRows, sound_from
 from neardup.index.clock import Clock
 from neardup.index.durable.commits.follower import Commit
-from neardup.index.durable.manifest import FileEntry, Manifest
-from neardup.index.durable.store import remove_files
+from neardup.index.durable.log.manifest import FileEntry, Manifest
+from neardup.index.durable.log.store import remove_files
 from neardup.index.segment_files import SegmentFile
 from neardup.runtime.memory import free_memory
 from neardup.runtime.threads import abandonable
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from neardup.index.base.held import Held
-    from neardup.index.durable.store import Store
+    from neardup.index.durable.log.store import Store
     from neardup.runtime.types import Rows
 
 __all__ = ["Job", "entries_of", "in_files", "rows_for_merging"]

@@ -9,15 +9,15 @@ import numpy as np
 
 from neardup.index.base.rows import StoredRows
 from neardup.index.clock import Clock
-from neardup.index.durable.manifest import Manifest
-from neardup.index.durable.records import joined_records
+from neardup.index.durable.log.manifest import Manifest
+from neardup.index.durable.log.records import joined_records
 from neardup.index.ids import IdColumn
 from neardup.index.segment_files import SegmentFile, damaged
 
 if TYPE_CHECKING:
     from neardup.index.base.held import Held
-    from neardup.index.durable.records import Record
-    from neardup.index.durable.store import Reading
+    from neardup.index.durable.log.records import Record
+    from neardup.index.durable.log.store import Reading
 
 __all__ = ["Commit", "arranged", "first_commit", "following"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from neardup.index.durable.records import Record
+from neardup.index.durable.log.records import Record
 from neardup.index.ids import ID_KINDS
 
 if TYPE_CHECKING:

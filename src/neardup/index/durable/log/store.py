@@ -25,10 +25,10 @@ import numpy as np
 from neardup.errors import DataError, FileError, UsageError
 from neardup.index.base.payloads import content_in, joined
 from neardup.index.base.rows import CHUNK_ROWS
-from neardup.index.durable.environment import Environment, Pin, Transaction
-from neardup.index.durable.ledger import Head, Ledger
-from neardup.index.durable.manifest import Manifest
-from neardup.index.durable.records import Record, joined_records
+from neardup.index.durable.log.environment import Environment, Pin, Transaction
+from neardup.index.durable.log.ledger import Head, Ledger
+from neardup.index.durable.log.manifest import Manifest
+from neardup.index.durable.log.records import Record, joined_records
 from neardup.index.segment_files import damaged
 from neardup.runtime.storage.failures import file_failure
 from neardup.runtime.storage.files import LockHeldError, is_held, lock_file, unlock, written_aside
