@@ -19,7 +19,7 @@ from hypothesis.stateful import initialize, rule, run_state_machine_as_test
 
 import naive
 import neardup as nd
-from neardup.index.durable import environment
+from neardup.index.durable.log import environment
 from stories import KINDS, Story, agree, durable, quiet, small_segments
 from suite import JIT, examples
 
@@ -36,7 +36,12 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     small_segments(monkeypatch)
     monkeypatch.setattr("neardup.index.durable.log.store.MOST_SMALL", 4)
     monkeypatch.setattr("neardup.index.durable.log.store.SMALL_ROWS", 12)
-    for name in ("durable.log.store", "base.rows", "durable.commits.background"):
+    for name in (
+        "durable.log.reading",
+        "durable.log.store",
+        "base.rows",
+        "durable.commits.background",
+    ):
         monkeypatch.setattr(f"neardup.index.{name}.CHUNK_ROWS", 16)
 
 

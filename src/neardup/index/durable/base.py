@@ -28,16 +28,18 @@ from neardup.index.durable.commits.background import (
 )
 from neardup.index.durable.commits.follower import Commit, arranged, first_commit, following
 from neardup.index.durable.commits.pending import Pending
-from neardup.index.durable.log.environment import TornReadError
+from neardup.index.durable.log.failures import TornReadError
+from neardup.index.durable.log.folder import remove_files
+from neardup.index.durable.log.keys import PAYLOADS
 from neardup.index.durable.log.manifest import Manifest
-from neardup.index.durable.log.store import PAYLOADS, remove_files
 from neardup.index.durable.view import stored_beside
 from neardup.index.segment_files import damaged
 from neardup.runtime.memory import free_memory
 from neardup.runtime.threads import AbandonedError
 
 if TYPE_CHECKING:
-    from neardup.index.durable.log.store import Reading, Store
+    from neardup.index.durable.log.reading import Reading
+    from neardup.index.durable.log.store import Store
     from neardup.runtime.types import Rows
 
 __all__ = ["DurableBase"]

@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.errors import DataError, NeardupError
-from neardup.index.durable.log.environment import is_sound
+from neardup.index.durable.log.failures import is_sound
+from neardup.index.durable.log.folder import is_locked
 from neardup.index.durable.log.records import joined_records
-from neardup.index.durable.log.store import Store, is_locked
+from neardup.index.durable.log.store import Store
 from neardup.index.ids import IdColumn
 from neardup.index.segment_files import SegmentFile
 
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from neardup.index.durable.log.manifest import FileEntry, Manifest
+    from neardup.index.durable.log.reading import Changes
     from neardup.index.durable.log.records import Record
-    from neardup.index.durable.log.store import Changes
     from neardup.runtime.types import Rows
 
 __all__ = ["check_folder", "verify_folder"]

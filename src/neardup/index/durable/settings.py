@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from neardup.errors import UsageError
 from neardup.fingerprinting.values import check_distance
 from neardup.index.durable.contents import STORES
-from neardup.index.durable.log.store import FORMAT
+from neardup.index.durable.log.keys import FORMAT
 from neardup.index.settings import DEFAULT_DISTANCE, Settings, bits_of, check_recipe
 from neardup.runtime.version import __version__
 

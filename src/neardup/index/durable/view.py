@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from neardup.index.durable.contents import Contents
-    from neardup.index.durable.log.store import Reading, Store
+    from neardup.index.durable.log.reading import Reading
+    from neardup.index.durable.log.store import Store
     from neardup.index.snapshot import Snapshot
 
 __all__ = ["Committed", "DurableView", "read_contents", "stored_beside"]

@@ -26,8 +26,8 @@ import numpy as np
 from neardup.index.base.rows import CHUNK_ROWS, StoredRows, sound_from
 from neardup.index.clock import Clock
 from neardup.index.durable.commits.follower import Commit
+from neardup.index.durable.log.folder import remove_files
 from neardup.index.durable.log.manifest import FileEntry, Manifest
-from neardup.index.durable.log.store import remove_files
 from neardup.index.segment_files import SegmentFile
 from neardup.runtime.memory import free_memory
 from neardup.runtime.threads import abandonable

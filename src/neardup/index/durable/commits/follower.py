@@ -16,8 +16,8 @@ from neardup.index.segment_files import SegmentFile, damaged
 
 if TYPE_CHECKING:
     from neardup.index.base.held import Held
+    from neardup.index.durable.log.reading import Reading
     from neardup.index.durable.log.records import Record
-    from neardup.index.durable.log.store import Reading
 
 __all__ = ["Commit", "arranged", "first_commit", "following"]
 

@@ -14,23 +14,16 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import lmdb
 
 from neardup.errors import DataError, FileError, UsageError
+from neardup.index.durable.log.failures import TornReadError, is_sound, lmdb_errors
+from neardup.index.durable.log.transaction import Transaction
 from neardup.index.segment_files import damaged
-from neardup.runtime.storage.failures import disk_full, file_failure
 from neardup.runtime.storage.files import written_aside
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
-__all__ = [
-    "DATABASES",
-    "Environment",
-    "Pin",
-    "TornReadError",
-    "Transaction",
-    "is_sound",
-    "lmdb_errors",
-]
+__all__ = ["DATABASES", "Environment", "Pin"]
 
 T = TypeVar("T")
 
@@ -39,11 +32,6 @@ MAP_SIZES: Final = (1 << 42, 1 << 36, 1 << 30, 1 << 26)
 """Address space to ask for, the first that there is; the file has only what is written."""
 MOST_READERS: Final = 2048
 TRIES: Final = 20
-LITTLE_ROOM: Final = 1 << 16
-
-
-class TornReadError(FileError):
-    """A file changed while it was read by one who has no place among its readers."""
 
 
 _open: dict[tuple[int, int, int], Environment] = {}
@@ -292,51 +280,6 @@ class Environment:
         raise damaged(self.path, f"it has {size:,} bytes, not {expected:,}")
 
 
-class Transaction:
-    """What the store does in a transaction: databases by name."""
-
-    def __init__(self, txn: Any, dbs: dict[bytes, Any]) -> None:
-        self._txn, self._dbs = txn, dbs
-
-    @property
-    def number(self) -> int:
-        """Of the snapshot."""
-        return int(self._txn.id())
-
-    def get(self, name: bytes, key: bytes) -> bytes | None:
-        """The value of a key."""
-        value = self._txn.get(key, db=self._dbs[name])
-        return None if value is None else bytes(value)
-
-    def put(self, name: bytes, key: bytes, value: bytes) -> None:
-        """Set the value of a key."""
-        self._txn.put(key, value, db=self._dbs[name])
-
-    def put_new(self, name: bytes, items: list[tuple[bytes, bytes]]) -> bool:
-        """Set the values of keys that have none; whether they had none."""
-        _, added = self._txn.cursor(self._dbs[name]).putmulti(items, overwrite=False)
-        return bool(added == len(items))
-
-    def pop(self, name: bytes, key: bytes) -> bytes | None:
-        """Remove a key; the value that it had."""
-        value = self._txn.pop(key, db=self._dbs[name])
-        return None if value is None else bytes(value)
-
-    def items(self, name: bytes, first: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        """Keys from `first` on with their values, in order."""
-        cursor = self._txn.cursor(self._dbs[name])
-        if cursor.set_range(first):
-            yield from cursor.iternext()
-
-    def has(self, name: bytes) -> bool:
-        """Whether there is any entry."""
-        return bool(self._txn.cursor(self._dbs[name]).first())
-
-    def keys(self, name: bytes) -> list[bytes]:
-        """All keys, in order."""
-        return [bytes(key) for key in self._txn.cursor(self._dbs[name]).iternext(values=False)]
-
-
 class Pin:
     """A snapshot of a file, for any thread; `close` lets it go, and so does the garbage collector.
 
@@ -400,43 +343,6 @@ def _unpin(environment: Environment, txn: Any, process: int) -> None:
     environment.unpin()
 
 
-@contextlib.contextmanager
-def lmdb_errors(path: Path, action: str) -> Iterator[None]:
-    """Word what LMDB and the system raise.
-
-    Raises:
-        FileError: For a failed call.
-        DataError: For a damaged or foreign file.
-        UsageError: For an index that is used after a fork.
-    """
-    try:
-        yield
-    except (
-        lmdb.CorruptedError,
-        lmdb.PageNotFoundError,
-        lmdb.InvalidError,
-        lmdb.NotFoundError,
-    ) as e:
-        raise damaged(path, str(e)) from None
-    except lmdb.VersionMismatchError as error:
-        raise DataError(f"{path} was written by another version of LMDB: {error}") from None
-    except lmdb.BadRslotError as error:
-        raise UsageError(
-            f"{path} was opened before a fork: open it in the child: {error}"
-        ) from None
-    except lmdb.Error as error:
-        if isinstance(error, lmdb.DiskError) or _is_full(path):
-            then = " and commit again: what was committed is safe"
-            raise disk_full(action, path, then) from None
-        raise FileError(f"cannot {action} {path}: {error}; what was committed is safe") from None
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        if isinstance(error, FileError):
-            raise
-        raise file_failure(action, path, error) from None
-
-
 def _close_unused() -> None:
     """Do what `release` asked for, unless somebody holds the lock, who does it afterwards."""
     while _released and _opening.acquire(blocking=False):
@@ -474,23 +380,3 @@ if hasattr(os, "register_at_fork"):
         after_in_parent=_after_fork_in_parent,
         after_in_child=_after_fork_in_child,
     )
-
-
-def _is_full(path: Path) -> bool:
-    """Whether there is next to no room: LMDB calls a write that was cut short an I/O error."""
-    with contextlib.suppress(OSError):
-        room = os.statvfs(path.parent)
-        return room.f_bavail * room.f_frsize < LITTLE_ROOM
-    return False
-
-
-def is_sound(path: Path) -> bool:
-    """Whether every page that the file refers to is there and right."""
-    try:
-        from lmdb.verify import verify
-    except ImportError:
-        return True
-    try:
-        return not verify(str(path), subdir=False)  # type: ignore[no-untyped-call]
-    except Exception:  # noqa: BLE001  # whatever it stumbles over
-        return False

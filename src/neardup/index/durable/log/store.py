@@ -17,21 +17,39 @@ import contextlib
 import json
 import os
 import weakref
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
 from neardup.errors import DataError, FileError, UsageError
-from neardup.index.base.payloads import content_in, joined
+from neardup.index.base.payloads import content_in
 from neardup.index.base.rows import CHUNK_ROWS
-from neardup.index.durable.log.environment import Environment, Pin, Transaction
+from neardup.index.durable.log.environment import Environment
+from neardup.index.durable.log.folder import (
+    ENVIRONMENTS,
+    current_environment,
+    locked,
+    remove_environment,
+    remove_files,
+)
+from neardup.index.durable.log.keys import (
+    FORMAT,
+    LEDGER,
+    PAYLOADS,
+    RESTORE,
+    SEALED_CONTENTS,
+    chunk_key,
+    chunk_of,
+    last_sequence,
+    row_key,
+)
 from neardup.index.durable.log.ledger import Head, Ledger
 from neardup.index.durable.log.manifest import Manifest
+from neardup.index.durable.log.reading import Changes, Reading
 from neardup.index.durable.log.records import Record, joined_records
 from neardup.index.segment_files import damaged
 from neardup.runtime.storage.failures import file_failure
-from neardup.runtime.storage.files import LockHeldError, is_held, lock_file, unlock, written_aside
+from neardup.runtime.storage.files import unlock, written_aside
 from neardup.runtime.storage.sealed import CHECKSUM_BYTES, sealed, unsealed
 from neardup.runtime.version import __version__
 
@@ -39,52 +57,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from neardup.runtime.types import Rows
+    from neardup.index.durable.log.transaction import Transaction
 
-__all__ = [
-    "FORMAT",
-    "PAYLOADS",
-    "Changes",
-    "Reading",
-    "Store",
-    "current_environment",
-    "is_locked",
-    "remove_files",
-]
+
+__all__ = ["Store"]
 
 T = TypeVar("T")
 
-FORMAT: Final = 4
-"""From 2 on contents have checksums, from 3 on there is a ledger, from 4 on payloads; indexes of
-older formats are read and written as they are."""
-SEALED_CONTENTS: Final = 2
-LEDGER: Final = 3
-PAYLOADS: Final = 4
 MOST_SMALL: Final = 512
 """Records of few rows at the end of the log; one more, and all become one."""
 SMALL_ROWS: Final = 256
-ENVIRONMENTS: Final = "log-*.mdb"
 SEGMENTS: Final = "segment-*.nds"
-RESTORE: Final = "restore the index from a copy, or make it anew from the documents"
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """What a snapshot holds beyond what the reader knows.
-
-    Args:
-        transaction: Of the snapshot.
-        manifest: If it is another than the reader's; then `dead` holds too.
-        dead: For each file: bool (rows,), or None if none is removed.
-        records: New ones of the log, in order.
-        sequence: Of the last record.
-    """
-
-    transaction: tuple[str, int]
-    manifest: Manifest | None
-    dead: dict[str, Any]
-    records: list[Record]
-    sequence: int
 
 
 class Store:
@@ -111,7 +94,7 @@ class Store:
         """Let go of the LMDB file and the lock; so does the garbage collector."""
         try:
             if not readonly:
-                held.callback(unlock, _locked(path))
+                held.callback(unlock, locked(path))
             self._environment = Environment.of(current_environment(path))
             self._user = held.enter_context(contextlib.closing(_User(self._environment)))
             self.settings = self._environment.read(self._read_settings)
@@ -142,7 +125,7 @@ class Store:
             raise DataError(
                 f"{path} is no index, and not empty ({min(others)} is in it): use a new folder"
             )
-        lock = _locked(path)
+        lock = locked(path)
         try:
             if not list(path.glob(ENVIRONMENTS)):
                 manifest = Manifest().to_bytes()
@@ -201,9 +184,9 @@ class Store:
                 older = [self._record(txn, each) for each in self._small]
                 written = joined_records([*older, record])
                 for each in self._small:
-                    ledger.delete(txn, b"log", _key(each))
+                    ledger.delete(txn, b"log", row_key(each))
             ledger.sequence += 1
-            ledger.put(txn, b"log", _key(ledger.sequence), written.to_bytes())
+            ledger.put(txn, b"log", row_key(ledger.sequence), written.to_bytes())
             self._put_contents(txn, ledger, contents)
             return ledger.sequence
 
@@ -230,13 +213,13 @@ class Store:
                 if int.from_bytes(key, "big") <= manifest.covered:
                     ledger.delete(txn, b"log", key)
             for key in txn.keys(b"removed"):
-                if _chunk(key)[0] not in names:
+                if chunk_of(key)[0] not in names:
                     ledger.delete(txn, b"removed", key)
             for name, segment in zip(names, segments, strict=True):
                 for chunk in segment.changed:
                     rows = segment.dead[chunk * CHUNK_ROWS : (chunk + 1) * CHUNK_ROWS]
                     bitmap = sealed(np.packbits(rows).tobytes())
-                    ledger.put(txn, b"removed", _chunk_key(name, chunk), bitmap)
+                    ledger.put(txn, b"removed", chunk_key(name, chunk), bitmap)
             value = manifest.to_bytes()
             txn.put(b"meta", b"manifest", value)
             ledger.manifest = value[:CHECKSUM_BYTES]
@@ -252,7 +235,7 @@ class Store:
         form = self.settings["format"]
         added = []
         for number, value in contents.items():
-            key = _key(number)
+            key = row_key(number)
             if value is None:
                 ledger.delete(txn, b"content", key)
             else:
@@ -278,7 +261,7 @@ class Store:
         newer = Environment.of(target)
         self._write(lambda txn: txn.put(b"meta", b"moved", target.name.encode()))
         self._use(newer)
-        _remove_environment(before.path)
+        remove_environment(before.path)
 
     def _committed(self, work: Callable[[Transaction, Ledger], T]) -> T:
         """Do work in one transaction, with what the ledger then says, and tell its number."""
@@ -286,13 +269,13 @@ class Store:
 
         def whole(txn: Transaction) -> tuple[T, int]:
             path = str(self._environment.path)
-            ledger = Ledger.read(txn, path) if has_ledger else Ledger(sequence=_last_sequence(txn))
+            ledger = Ledger.read(txn, path) if has_ledger else Ledger(sequence=last_sequence(txn))
             result = work(txn, ledger)
             ledger.commits += 1
             if has_ledger:
                 ledger.write(txn)
             else:
-                txn.put(b"meta", b"sequence", _key(ledger.sequence))
+                txn.put(b"meta", b"sequence", row_key(ledger.sequence))
             return result, ledger.commits
 
         result, commits = self._write(whole)
@@ -326,7 +309,7 @@ class Store:
 
     def _record(self, txn: Transaction, sequence: int) -> Record:
         name = f"record {sequence} in {self._environment.path}"
-        value = txn.get(b"log", _key(sequence))
+        value = txn.get(b"log", row_key(sequence))
         if value is None:
             raise DataError(f"{name} is not there: {RESTORE}")
         return Record.from_bytes(value, name)
@@ -357,134 +340,12 @@ class Store:
                     lambda txn: txn.put(b"meta", b"moved", self._environment.path.name.encode())
                 )
                 older.release()
-                _remove_environment(path)
+                remove_environment(path)
         manifest = self.changes(-1, 0).manifest or Manifest()
         remove_files(self._stray_files([each.name for each in manifest.files]))
 
     def _stray_files(self, names: list[str]) -> list[Path]:
         return [path for path in self.path.glob(SEGMENTS) if path.name not in names]
-
-
-class Reading:
-    """One commit of a folder, while it is read.
-
-    Args:
-        path: The folder.
-        pin: Of its LMDB file.
-        form: The index's format.
-        commits: At least so many there were when the pin was set.
-    """
-
-    def __init__(self, path: Path, pin: Pin, form: int, commits: int) -> None:
-        """Take the pin over."""
-        self._path, self._pin, self._commits = path, pin, commits
-        self._is_sealed, self._has_ledger = form >= SEALED_CONTENTS, form >= LEDGER
-        self._has_payloads = form >= PAYLOADS
-        self.transaction = pin.environment.path.name, pin.number
-
-    def close(self) -> None:
-        """Let go of the commit."""
-        self._pin.close()
-
-    @property
-    def environment(self) -> Environment:
-        """The LMDB file that is read."""
-        return self._pin.environment
-
-    def file(self, name: str) -> Path:
-        """The path of a file in the folder."""
-        return self._path / name
-
-    def changes(self, generation: int, sequence: int, seal: bytes = b"") -> Changes:
-        """What is new to one who knows this generation and this record of the log.
-
-        A manifest behind a known seal is not read again.
-        """
-        return self._pin.read(lambda txn: self._changes(txn, generation, sequence, seal))
-
-    def contents(self, numbers: list[int]) -> list[bytes | None]:
-        """What is kept beside each of many rows; DataError if it is damaged."""
-        keys = [_key(number) for number in numbers]
-        return self._pin.read(
-            lambda txn: [self._beside(key, txn.get(b"content", key)) for key in keys]
-        )
-
-    def _beside(self, key: bytes, value: bytes | None) -> bytes | None:
-        found = self._content(key, value)
-        return found if self._has_payloads else joined(found)
-
-    def check_contents(self) -> tuple[Rows, list[str]]:
-        """Read all contents.
-
-        Returns:
-            The numbers of the rows that have one, ascending; and problems, without remedies.
-        """
-        return self._pin.read(self._checked_contents)
-
-    def _checked_contents(self, txn: Transaction) -> tuple[Rows, list[str]]:
-        found, keys, broken, lost = Ledger(), [], 0, 0
-        for key, value in txn.items(b"content"):
-            keys.append(key)
-            found.add(b"content", key, value)
-            try:
-                self._content(key, value)
-            except DataError:
-                broken += 1
-            lost += txn.get(b"content", key) != value
-        problems = [f"{broken:,} contents are damaged"] if broken else []
-        if lost:
-            problems.append(f"{lost:,} contents are not found by their numbers")
-        if self._has_ledger:
-            ledger = Ledger.read(txn, str(self._pin.environment.path))
-            problems += filter(None, [ledger.differs(found, [b"content"])])
-        wrong = {len(key) for key in keys} - {8}
-        if wrong:
-            return np.empty(0, np.int64), [f"a content has a key of {wrong.pop()} bytes"]
-        return np.frombuffer(b"".join(keys), ">i8").astype(np.int64), problems
-
-    def _content(self, key: bytes, value: bytes | None) -> bytes | None:
-        if value is None or not self._is_sealed:
-            return value
-        place = self._pin.environment.path
-        return unsealed(value, f"content of row {int.from_bytes(key, 'big')} in {place}", key)
-
-    def _changes(self, txn: Transaction, generation: int, sequence: int, seal: bytes) -> Changes:
-        path = self._pin.environment.path
-        value = txn.get(b"meta", b"manifest")
-        if value is None:
-            raise damaged(path, "it has no manifest")
-        manifest, dead, found = None, {}, Ledger()
-        if not seal or not value.startswith(seal):
-            manifest = Manifest.from_bytes(value, f"manifest in {path}")
-        if manifest is not None and manifest.generation == generation:
-            manifest = None
-        if manifest is not None:
-            sequence, dead = manifest.covered, _dead_rows(txn, manifest, str(path), found)
-        records = []
-        for key, entry in txn.items(b"log", b"" if manifest else _key(sequence + 1)):
-            found.add(b"log", key, entry)
-            number = int.from_bytes(key, "big")
-            records.append(Record.from_bytes(entry, f"record {number} in {path}"))
-        if not self._has_ledger:
-            return Changes(self.transaction, manifest, dead, records, _last_sequence(txn))
-        ledger = Ledger.read(txn, str(path))
-        self._check_ledger(ledger, value, found if manifest else None)
-        return Changes(self.transaction, manifest, dead, records, ledger.sequence)
-
-    def _check_ledger(self, ledger: Ledger, manifest: bytes, found: Ledger | None) -> None:
-        """Compare a ledger with its commit: the manifest, and what was read if all was."""
-        path = self._pin.environment.path
-        if ledger.commits < self._commits:
-            raise DataError(
-                f"{path} is damaged (it has commit {ledger.commits:,}, and there was commit"
-                f" {self._commits:,}): {RESTORE}; to go on without what was lost, remove"
-                f" {self._path / 'head'}"
-            )
-        if not manifest.startswith(ledger.manifest):
-            raise damaged(path, "its manifest is not that of its last commit")
-        fault = ledger.differs(found, [b"log", b"removed"]) if found else ""
-        if fault:
-            raise damaged(path, fault)
 
 
 class _User:
@@ -500,86 +361,3 @@ class _User:
 
     def close(self) -> None:
         self._environment.release()
-
-
-def current_environment(path: Path) -> Path:
-    """The LMDB file that counts.
-
-    Raises:
-        FileNotFoundError: If there is no folder or it is empty.
-        DataError: If it is no index.
-    """
-    if path.exists() and not path.is_dir():
-        raise DataError(f"{path} is a file, so it is no index: an index is a folder")
-    found = sorted(path.glob(ENVIRONMENTS), key=lambda x: int(x.stem.partition("-")[2]))
-    if found:
-        return found[-1]
-    raise FileNotFoundError(path)
-
-
-def is_locked(path: Path) -> bool:
-    """Whether a process has the index open for writing."""
-    return is_held(path / "lock")
-
-
-def _locked(path: Path) -> int:
-    """Take the writer's lock; the descriptor holds it until it is closed."""
-    try:
-        return lock_file(path / "lock")
-    except OSError as error:
-        raise FileError(
-            f"cannot write {path}: {error.strerror or error}; open it with readonly=True"
-        ) from None
-    except LockHeldError as error:
-        raise FileError(
-            f"{path} is open for writing in process {error.holder}: wait until it closes the index,"
-            " or open it with readonly=True"
-        ) from None
-
-
-def remove_files(paths: list[Path]) -> None:
-    """Remove files, as far as that can be done."""
-    for path in paths:
-        with contextlib.suppress(OSError):
-            path.unlink()
-
-
-def _remove_environment(path: Path) -> None:
-    for each in (path, path.with_name(path.name + "-lock")):
-        with contextlib.suppress(OSError):
-            each.unlink()
-
-
-def _dead_rows(txn: Transaction, manifest: Manifest, where: str, found: Ledger) -> dict[str, Any]:
-    """The removed rows of each file; they are counted in `found`."""
-    rows = {each.name: each.rows for each in manifest.files}
-    dead: dict[str, Any] = {}
-    for key, value in txn.items(b"removed"):
-        found.add(b"removed", key, value)
-        name, chunk = _chunk(key)
-        if not 0 <= chunk * CHUNK_ROWS < rows.get(name, 0):
-            raise DataError(f"{where} has removed rows of {name!r}, which has none: {RESTORE}")
-        if name not in dead:
-            dead[name] = np.zeros(rows[name], np.bool_)
-        part = dead[name][chunk * CHUNK_ROWS : (chunk + 1) * CHUNK_ROWS]
-        bitmap = unsealed(value, f"removed rows of {name} in {where}")
-        part[:] = np.unpackbits(np.frombuffer(bitmap, np.uint8), count=len(part))
-    return dead
-
-
-def _last_sequence(txn: Transaction) -> int:
-    return int.from_bytes(txn.get(b"meta", b"sequence") or b"", "big")
-
-
-def _key(number: int) -> bytes:
-    if number < 0:
-        raise DataError(f"row {number} of the index has no place: {RESTORE}")
-    return number.to_bytes(8, "big")
-
-
-def _chunk_key(name: str, chunk: int) -> bytes:
-    return name.encode() + b"\0" + chunk.to_bytes(4, "big")
-
-
-def _chunk(key: bytes) -> tuple[str, int]:
-    return key[:-5].decode(errors="replace"), int.from_bytes(key[-4:], "big")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from neardup.errors import UsageError
 from neardup.index.durable.base import DurableBase
-from neardup.index.durable.log.store import FORMAT
+from neardup.index.durable.log.keys import FORMAT
 from neardup.index.durable.view import Committed
 from neardup.index.settings import check_kind, check_recipe, stored_recipe
 from neardup.index.similar.queries import SimilarView
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from neardup.fingerprinting.recipe import Recipe
-    from neardup.index.durable.log.store import Reading, Store
+    from neardup.index.durable.log.reading import Reading
+    from neardup.index.durable.log.store import Store
     from neardup.index.similar.snapshot import SimilarSnapshot
 
 __all__ = ["DurableSimilarIndex", "DurableSimilarView", "new_similar_settings"]
