@@ -38,8 +38,8 @@ def _array(kind: Any) -> Any:
     return array
 
 
-_int32s, _uint32s, _int64s, _uint64s = (
-    _array(kind) for kind in (types.int32, types.uint32, types.int64, types.uint64)
+_int32s, _uint32s, _int64s, _uint64s, _float64s = (
+    _array(kind) for kind in (types.int32, types.uint32, types.int64, types.uint64, types.float64)
 )
 
 
@@ -70,6 +70,12 @@ def int64s(address: int, size: int) -> Any:
 def uint64s(address: int, size: int) -> Any:
     """The uint64 array of this size at an address."""
     return _plain(address, size, np.uint64)
+
+
+@compiled_as(_float64s)
+def float64s(address: int, size: int) -> Any:
+    """The float64 array of this size at an address."""
+    return _plain(address, size, np.float64)
 
 
 def addresses_of(arrays: list[tuple[Any, Any]]) -> Any:

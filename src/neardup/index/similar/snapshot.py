@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from neardup.index.base.held import Held
 from neardup.index.ids import ID_KINDS, IdColumn
-from neardup.index.similar.searching import search
+from neardup.index.similar.searching import search, seek
 from neardup.index.similar.segment import Rows, Segment, arranged, build, due, merged, no_order
 from neardup.index.similar.sets import Sets, joined_sets
 from neardup.index.similar.tail import Tail, TailFeatures
@@ -131,10 +131,17 @@ class SimilarSnapshot(Held):
         """The first (id, similarity), sorted, and how many there are."""
         if not len(features):
             return [], 0
-        queries = Sets(features, _one_offsets(len(features)))
+        quickly = seek(self.segments, self.tail, features, similarity, most)
+        if quickly is None:
+            queries = Sets(features, _one_offsets(len(features)))
+            parts = list(self.found(queries, similarity, 1, most))
+        elif not quickly:
+            return [], 0
+        else:
+            parts = [(rows, part.numbers[rows.rows], part.ids) for part, rows in quickly]
         found: list[tuple[float, int, Any, int]] = []
         total = 0
-        for rows, numbers, ids in self.found(queries, similarity, 1, most):
+        for rows, numbers, ids in parts:
             total += len(rows.rows) + rows.cut
             found += zip(
                 (-rows.scores).tolist(), numbers.tolist(), itertools.repeat(ids), rows.rows.tolist()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["TAIL_ROWS", "Tail", "TailFeatures"]
 
 TAIL_ROWS: Final = 2048
-HEAD_BITS: Final = 16
+HEAD_BITS: Final = 17
 FIRST_FEATURES: Final = 1 << 12
 
 
@@ -41,13 +41,14 @@ class TailFeatures(TailRows):
 
         super().__init__(TAIL_ROWS)
         self._order, self.settings = order, settings
-        self._entries = 0
+        self._made_for = settings.code, float(settings.similarity)
+        self._entries, self._room = 0, FIRST_FEATURES
         self._sums = np.empty(0, np.float64)
         self._lock = threading.Lock()
         """Held while the chains are changed or followed."""
         self._sets: Any = TailSets(
             np.empty(FIRST_FEATURES, np.uint64), np.zeros(TAIL_ROWS + 1, np.int64),
-            np.zeros(1 << HEAD_BITS, np.int32), *_entries(FIRST_FEATURES), order,
+            np.zeros(1 << HEAD_BITS, np.uint32), np.empty(2 * FIRST_FEATURES, np.uint64), order,
         )  # fmt: skip
         self._places = tail_sets(self._sets)
         """Where these arrays are."""
@@ -57,10 +58,12 @@ class TailFeatures(TailRows):
         from neardup.kernels.index.tail import append_set
 
         with self._lock:
-            self._make_room(int(self._sets.offsets[row]), len(content))
-            condition = self.settings.condition()
-            self._entries = int(
-                append_set(frozen(content), self._places, row, self._entries, condition)
+            used = int(self._sets.offsets[row])
+            most = max(used, self._entries) + len(content)
+            if most > self._room:
+                self._make_room(used, most)
+            self._entries = append_set(
+                frozen(content), self._places, row, self._entries, *self._made_for
             )
 
     def content(self, row: int) -> Any:
@@ -98,25 +101,28 @@ class TailFeatures(TailRows):
                 *queries, 0, queries.size, self._places, count, condition
             )
 
-    def _make_room(self, used: int, more: int) -> None:
-        """Room for a row of so many features: in other arrays, readers may have these."""
+    def seek(
+        self, features: Any, parts: Any, count: int, similarity: float, room: Any
+    ) -> int:
+        """What is similar to a query in segments and the first `count` rows: see the kernel."""
+        from neardup.kernels.index.seeking import seek
+
+        with self._lock:
+            return seek(  # type: ignore[no-any-return]
+                features, parts, self._places, count, self._made_for[0], similarity, room
+            )
+
+    def _make_room(self, used: int, most: int) -> None:
+        """Room for so many features: in other arrays, readers may have these."""
         from neardup.kernels.index.tail import tail_sets
 
-        held = self._sets
-        if used + more > len(held.features):
-            features = np.empty(2 * (used + more), np.uint64)
-            features[:used] = held.features[:used]
-            held = held._replace(features=features)
-        if self._entries + more > len(held.links):
-            larger = _entries(2 * (self._entries + more))
-            for new, old in zip(
-                larger, (held.links, held.keys, held.rows, held.places), strict=True
-            ):
-                new[: self._entries] = old[: self._entries]
-            links, keys, rows, places = larger
-            held = held._replace(links=links, keys=keys, rows=rows, places=places)
-        if held is not self._sets:
-            self._sets, self._places = held, tail_sets(held)
+        held, self._room = self._sets, 2 * most
+        features = np.empty(self._room, np.uint64)
+        entries = np.empty(2 * self._room, np.uint64)
+        features[:used] = held.features[:used]
+        entries[: 2 * self._entries] = held.entries[: 2 * self._entries]
+        self._sets = held._replace(features=features, entries=entries)
+        self._places = tail_sets(self._sets)
 
 
 class Tail(BaseTail[TailFeatures]):
@@ -131,11 +137,18 @@ class Tail(BaseTail[TailFeatures]):
 
     def search(self, queries: Sets, similarity: float) -> FoundRows:
         """Living rows that are so similar to queries."""
-        asked, rows, scores = self._rows.search(queries, self._count, similarity)
+        return self.found(*self._rows.search(queries, self._count, similarity))
+
+    def found(self, asked: Any, rows: Any, scores: Any) -> FoundRows:
+        """The living ones of rows that were found."""
         if self.removed and len(rows):
             keep = self.alive(rows)
             return FoundRows(asked[keep], rows[keep], scores[keep], 0)
         return FoundRows(asked, rows, scores, 0)
+
+    def seek(self, features: Any, parts: Any, similarity: float, room: Any) -> int:
+        """What is similar to a query in segments and here: see TailFeatures.seek."""
+        return self._rows.seek(features, parts, self._count, similarity, room)
 
     def nearest(self, features: Any, ranking: Ranking) -> FoundRows:
         """Living rows that share a feature, and how similar they are."""
@@ -162,13 +175,3 @@ class Tail(BaseTail[TailFeatures]):
     def segment(self, kind: str | None) -> Segment:
         """See BaseTail.segment."""
         return merged([self.living_rows(kind)], self._rows.settings)
-
-
-def _entries(count: int) -> tuple[Any, Any, Any, Any]:
-    """Room for so many entries: links, keys, rows, places."""
-    return (
-        np.empty(count, np.int32),
-        np.empty(count, np.uint64),
-        np.empty(count, np.int32),
-        np.empty(count, np.int32),
-    )

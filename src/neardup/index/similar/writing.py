@@ -128,4 +128,4 @@ class SimilarWriting(Writing, SimilarQueries):
 
     def _near(self, one: Any, but: Any) -> tuple[Any, float] | None:
         hits, _ = self._state.hits(one, self.similarity, 1 if but is None else 2)
-        return next((hit for hit in hits if hit[0] != but), None)
+        return next((hit for hit in hits if hit[0] != but), None) if hits else None

@@ -13,6 +13,9 @@ from neardup.kernels.similarity.measures import CONTAINMENT, needed_overlap, sco
 MUCH_LARGER: Final = 24
 FIRST_SEEN: Final = 1 << 9
 FIRST_FOUND: Final = 64
+PART, QUERY, STEP, ENTRY, HELD, FOUND, STAMP, STATES = range(8)
+"""Where a search is: in what it goes through, how much it has, which stamp it is at. It stops where
+there is no room for more, and goes on from there."""
 
 
 class Queries(NamedTuple):
@@ -77,8 +80,23 @@ def new_found() -> Any:
 
 
 @making
-def larger_found(found: Any) -> Any:
-    """The same with twice the room."""
+def new_state(first: int) -> Any:
+    """A search that begins with this query."""
+    state = np.zeros(STATES, np.int64)
+    state[QUERY], state[ENTRY], state[STAMP] = first, -1, 1
+    return state
+
+
+@making
+def more_room(found: Any, seen: Any, state: Any) -> Any:
+    """Both, with more room in that which a search has filled."""
+    if state[FOUND] == found.numbers.size:
+        return _larger_found(found), seen
+    return found, _larger_seen(seen, np.uint64(state[STAMP]) << np.uint64(32))
+
+
+@making
+def _larger_found(found: Any) -> Any:
     return Found(
         enlarged(found.parts), enlarged(found.queries), enlarged(found.numbers),
         enlarged(found.scores),
@@ -86,13 +104,21 @@ def larger_found(found: Any) -> Any:
 
 
 @making
-def larger_seen(seen: Any, stamp: Any) -> Any:
+def _larger_seen(seen: Any, stamp: Any) -> Any:
     """A table of twice the size, of the same sets with this stamp."""
     larger = np.zeros(2 * seen.size, np.uint64)
     for i in range(seen.size):
         if seen[i] >> np.uint64(32) == stamp >> np.uint64(32):
             larger[slot_of(larger, stamp, np.int64(seen[i] & LOW))] = seen[i]
     return larger
+
+
+@inner
+def next_query(state: Any) -> None:
+    """Go on with the next query."""
+    state[STAMP] += 1
+    state[QUERY] += 1
+    state[STEP], state[ENTRY], state[HELD] = 0, -1, 0
 
 
 @inner

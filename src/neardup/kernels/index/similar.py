@@ -15,14 +15,22 @@ import numpy as np
 from neardup.kernels.addresses import addresses_of, int64s, uint32s, uint64s
 from neardup.kernels.bits import prefetch
 from neardup.kernels.index.scoring import (
+    ENTRY,
     FIRST_SEEN,
+    FOUND,
+    HELD,
+    PART,
+    QUERY,
+    STAMP,
+    STEP,
     Queries,
     asked_of,
     first_from,
-    larger_found,
-    larger_seen,
+    more_room,
     new_found,
     new_scratch,
+    new_state,
+    next_query,
     query_of,
     reached,
     slot_of,
@@ -42,8 +50,6 @@ from neardup.kernels.similarity.measures import CONTAINMENT, least_overlap
 
 LONG_BUCKET: Final = 32
 _PLACE: Final = np.uint64(0xFFF)
-PART, QUERY, STEP, ENTRY, HELD, FOUND, STAMP, STATES = range(8)
-"""Where a search is: of what it goes through, how much it has, which stamp it is at."""
 
 
 class StoredSets(NamedTuple):
@@ -180,7 +186,7 @@ def _look_up(
 
 
 @inner
-def _search(
+def search_parts(
     queries: Any, parts: Any, condition: Any, scratch: Any, seen: Any, found: Any, state: Any
 ) -> bool:
     """Go on from `state` until all is done, or there is no room: then False."""
@@ -190,9 +196,7 @@ def _search(
             query = query_of(queries, state[QUERY])
             if query.size and not _look_up(query, sets, condition, scratch, seen, found, state):
                 return False
-            state[STAMP] += 1
-            state[QUERY] += 1
-            state[STEP], state[ENTRY], state[HELD] = 0, -1, 0
+            next_query(state)
         state[QUERY] = queries.first
         state[PART] += 1
     return True
@@ -219,13 +223,9 @@ def search_sets(
     """
     queries = Queries(features, offsets, first, last)
     scratch, seen, found = new_scratch(queries), np.zeros(FIRST_SEEN, np.uint64), new_found()
-    state = np.zeros(STATES, np.int64)
-    state[QUERY], state[ENTRY], state[STAMP] = first, -1, 1
-    while not _search(queries, parts, condition, scratch, seen, found, state):
-        if state[FOUND] == found.numbers.size:
-            found = larger_found(found)
-        else:
-            seen = larger_seen(seen, np.uint64(state[STAMP]) << np.uint64(32))
+    state = new_state(first)
+    while not search_parts(queries, parts, condition, scratch, seen, found, state):
+        found, seen = more_room(found, seen, state)
     count = state[FOUND]
     return (
         found.parts[:count], found.queries[:count], found.numbers[:count], found.scores[:count],

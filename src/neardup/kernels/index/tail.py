@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from neardup.kernels.addresses import addresses_of, int32s, int64s, uint32s, uint64s
+from neardup.kernels.addresses import addresses_of, int64s, uint32s, uint64s
 from neardup.kernels.bits import prefetch
 from neardup.kernels.index.scoring import (
+    ENTRY,
     FIRST_SEEN,
+    FOUND,
+    HELD,
+    PART,
+    QUERY,
+    STAMP,
+    STEP,
     Queries,
     asked_of,
-    larger_found,
-    larger_seen,
+    more_room,
     new_found,
     new_scratch,
+    new_state,
+    next_query,
     query_of,
     reached,
     slot_of,
 )
-from neardup.kernels.index.sets import SPREAD, Order, first_places
+from neardup.kernels.index.sets import LOW, MOST_PLACE, SPREAD, Order, first_places
 from neardup.kernels.jit import inner, kernel
+from neardup.kernels.similarity.arguments import Condition
 
-QUERY, STEP, LINK, HELD, FOUND, STATES = range(6)
+MOST_TAIL: Final = 1 << 16
+"""Rows of a tail."""
+_ROW: Final = np.uint64(MOST_TAIL - 1)
+_PLACE: Final = np.uint64(0xFFFF)
 
 
 class TailSets(NamedTuple):
@@ -32,38 +44,33 @@ class TailSets(NamedTuple):
     Args:
         features: uint64; only what offsets say is set.
         offsets: int64 (rows + 1,).
-        heads: int32 (2**b,): the last entry of each bucket plus 1.
-        links: int32: the entry before, plus 1.
-        keys: uint64: the feature of each entry.
-        rows: int32, likewise.
-        places: int32, in the order.
+        heads: uint32 (2**b,): the last entry of each bucket plus 1.
+        entries: uint64, two of each: the feature; the entry before plus 1 (32 bits), the place in
+            the order (16), the row (16).
         order: Order.
     """
 
     features: Any
     offsets: Any
     heads: Any
-    links: Any
-    keys: Any
-    rows: Any
-    places: Any
+    entries: Any
     order: Any
 
 
 def tail_sets(tail: TailSets) -> Any:
     """A tail as kernels take it: int64."""
-    kinds = np.uint64, np.int64, np.int32, np.int32, np.uint64, np.int32, np.int32
+    kinds = np.uint64, np.int64, np.uint32, np.uint64
     arrays = [*zip(tail[:-1], kinds, strict=True)]
     order = [(tail.order.keys, np.uint64), (tail.order.ranks, np.uint32)]
     return addresses_of([*arrays, *order])
 
 
 @inner
-def _stored(row: Any) -> Any:
+def tail_at(row: Any) -> Any:
+    """The tail of which `tail_sets` gave this."""
     return TailSets(
-        uint64s(row[0], row[1]), int64s(row[2], row[3]), int32s(row[4], row[5]),
-        int32s(row[6], row[7]), uint64s(row[8], row[9]), int32s(row[10], row[11]),
-        int32s(row[12], row[13]), Order(uint64s(row[14], row[15]), uint32s(row[16], row[17])),
+        uint64s(row[0], row[1]), int64s(row[2], row[3]), uint32s(row[4], row[5]),
+        uint64s(row[6], row[7]), Order(uint64s(row[8], row[9]), uint32s(row[10], row[11])),
     )  # fmt: skip
 
 
@@ -73,49 +80,52 @@ def _bucket(heads: Any, key: Any) -> int:
 
 
 @inner
-def _search(
+def search_rows(
     queries: Any, tail: Any, rows: int, condition: Any, scratch: Any, seen: Any, found: Any,
     state: Any,
 ) -> bool:  # fmt: skip
     """Go on from `state` until all is done, or there is no room: then False."""
+    chosen, heads, entries = scratch.chosen, tail.heads, tail.entries
     while state[QUERY] < queries.last:
-        query, stamp = query_of(queries, state[QUERY]), np.uint64(state[QUERY] + 1) << np.uint64(32)
+        query, stamp = query_of(queries, state[QUERY]), np.uint64(state[STAMP]) << np.uint64(32)
         asked = asked_of(query.size, condition) if query.size else np.int64(0)
         first_places(
             query.features, query.begin, query.begin + query.size, asked, tail.order,
-            scratch.chosen, scratch.heavy,
+            chosen, scratch.heavy,
         )  # fmt: skip
         for k in range(asked):
-            key = query.features[query.begin + scratch.chosen[k]]
-            prefetch(tail.heads, _bucket(tail.heads, key))
+            prefetch(heads, _bucket(heads, query.features[query.begin + chosen[k]]))
+        for k in range(asked):
+            link = heads[_bucket(heads, query.features[query.begin + chosen[k]])]
+            if link:
+                prefetch(entries, 2 * np.int64(link) - 2)
         for k in range(state[STEP], asked):
-            key = query.features[query.begin + scratch.chosen[k]]
-            link = state[LINK]
+            key = query.features[query.begin + chosen[k]]
+            link = state[ENTRY]
             if link < 0:
-                link = np.int64(tail.heads[_bucket(tail.heads, key)])
+                link = np.int64(heads[_bucket(heads, key)])
             while link:
-                at = link - 1
-                number = np.int64(tail.rows[at])
-                if tail.keys[at] == key and number < rows:
+                packed = entries[2 * link - 1]
+                number = np.int64(packed & _ROW)
+                if entries[2 * link - 2] == key and number < rows:
                     slot = slot_of(seen, stamp, number)
                     if seen[slot] != stamp | np.uint64(number):
                         if 2 * state[HELD] >= seen.size or state[FOUND] == found.numbers.size:
-                            state[STEP], state[LINK] = k, link
+                            state[STEP], state[ENTRY] = k, link
                             return False
-                        place = np.int64(tail.places[at])
+                        place = np.int64(packed >> np.uint64(16) & _PLACE)
                         similarity = reached(query, k, tail, number, place, condition)
                         if similarity >= 0.0:
                             seen[slot] = stamp | np.uint64(number)
                             state[HELD] += 1
                             if similarity >= condition.similarity:
                                 count = state[FOUND]
-                                found.queries[count], found.numbers[count] = state[QUERY], number
-                                found.scores[count] = similarity
+                                found.parts[count], found.queries[count] = state[PART], state[QUERY]
+                                found.numbers[count], found.scores[count] = number, similarity
                                 state[FOUND] += 1
-                link = np.int64(tail.links[at])
-            state[LINK] = -1
-        state[QUERY] += 1
-        state[STEP], state[HELD] = 0, 0
+                link = np.int64(packed >> np.uint64(32))
+            state[ENTRY] = -1
+        next_query(state)
     return True
 
 
@@ -139,13 +149,9 @@ def search_tail(
     """
     queries = Queries(features, offsets, first, last)
     scratch, seen, found = new_scratch(queries), np.zeros(FIRST_SEEN, np.uint64), new_found()
-    state, sets = np.zeros(STATES, np.int64), _stored(tail)
-    state[QUERY], state[LINK] = first, -1
-    while not _search(queries, sets, rows, condition, scratch, seen, found, state):
-        if state[FOUND] == found.numbers.size:
-            found = larger_found(found)
-        else:
-            seen = larger_seen(seen, np.uint64(state[QUERY] + 1) << np.uint64(32))
+    state, sets = new_state(first), tail_at(tail)
+    while not search_rows(queries, sets, rows, condition, scratch, seen, found, state):
+        found, seen = more_room(found, seen, state)
     count = state[FOUND]
     return found.queries[:count], found.numbers[:count], found.scores[:count]
 
@@ -161,17 +167,23 @@ def _append(
     wanted = asked_of(size, condition)
     first_places(features, 0, size, wanted, tail.order, chosen, heavy)
     for k in range(wanted):
+        prefetch(tail.heads, _bucket(tail.heads, features[chosen[k]]))
+    for k in range(wanted):
         key = features[chosen[k]]
         bucket = _bucket(tail.heads, key)
-        tail.keys[used], tail.rows[used], tail.places[used] = key, number, k
-        tail.links[used] = tail.heads[bucket]
+        before = np.uint64(tail.heads[bucket]) << np.uint64(32)
+        place = np.uint64(min(k, MOST_PLACE)) << np.uint64(16)
+        tail.entries[2 * used] = key
+        tail.entries[2 * used + 1] = before | place | np.uint64(number)
         used += 1
-        tail.heads[bucket] = used
+        tail.heads[bucket] = np.uint32(np.uint64(used) & LOW)
     return used
 
 
 @kernel
-def append_set(features: Any, tail: Any, number: int, used: int, condition: Any) -> int:
+def append_set(
+    features: Any, tail: Any, number: int, used: int, measure: int, similarity: float
+) -> int:
     """Put one more row into a tail that has room for it.
 
     Args:
@@ -179,10 +191,12 @@ def append_set(features: Any, tail: Any, number: int, used: int, condition: Any)
         tail: int64: what `tail_sets` gives.
         number: Of the row.
         used: Entries that the tail has.
-        condition: Condition: the measure, and the least similarity that is asked for.
+        measure: See Condition.
+        similarity: The least that will be asked for.
 
     Returns:
         Entries that the tail has then.
     """
     chosen, heavy = np.empty(features.size, np.int64), np.empty(features.size, np.uint64)
-    return _append(features, _stored(tail), number, used, condition, chosen, heavy)
+    condition = Condition(measure, similarity, np.int64(0))
+    return _append(features, tail_at(tail), number, used, condition, chosen, heavy)
