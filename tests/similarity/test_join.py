@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 import neardup as nd
 from neardup.errors import UsageError
-from neardup.kernels.similarity.rare_keys import beyond_slots, count_features, rank_cells
 from neardup.runtime.storage.spool import FeatureSpool
 from neardup.similarity import join as module
 from neardup.similarity.feature_sets import FeatureSets, Match, Work, similarities
@@ -371,24 +370,6 @@ def test_the_nearest_earlier_document_is_the_definitions(
     for x, y in enumerate(nearest.tolist()):
         assert (x == y) == (expected[x] == 0)
         assert x == y or order.index(y) < order.index(x)
-
-
-@given(st.dictionaries(st.integers(0, 2**64 - 1), st.integers(1, 900), max_size=9))
-def test_counts_become_ranks_exact_to_128_and_in_order_above(counts: dict[int, int]) -> None:
-    features = np.repeat(np.array([*counts], np.uint64), [*counts.values()])
-    cells = np.zeros(1 << 10, np.uint8)
-    in_cells: dict[int, int] = {}
-    for half in (0, 1):
-        beyond = np.zeros((beyond_slots(features.size), 2), np.int64)
-        count_features(features, np.uint64(54), np.uint64(half), cells, beyond)
-        rank_cells(cells[512 * half : 512 * (half + 1)], 512 * half, beyond)
-    for feature, count in counts.items():
-        in_cells[feature >> 54] = in_cells.get(feature >> 54, 0) + count
-    for cell, rank in enumerate(cells.tolist()):
-        count = in_cells.get(cell, 0)
-        octave = max(0, count.bit_length() - 8)
-        eighth = (count >> octave + 4) - 8
-        assert rank == (count if count <= 128 else 128 + 8 * octave + eighth)
 
 
 def test_a_search_for_the_nearest_may_stop_early(monkeypatch: pytest.MonkeyPatch) -> None:

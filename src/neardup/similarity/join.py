@@ -19,6 +19,7 @@ from neardup.errors import UsageError
 from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import ahead, worker_count
 from neardup.similarity.feature_sets import MEASURES, FeatureSets, Match, Work, arguments
+from neardup.similarity.frequencies import rarity
 from neardup.similarity.keys import is_one_key_cheaper, one_key, rare_keys
 from neardup.similarity.spilled import (
     KEYS_A_PART,
@@ -39,15 +40,11 @@ __all__ = ["nearest_before", "similar_components", "similar_greedy", "similar_se
 CHUNK_FEATURES: Final = 1 << 20
 """Documents are matched in chunks of about this many features."""
 
-COUNT_FEATURES: Final = 1 << 24
-"""Features are counted in slices of this many, so that those on disk need little memory."""
-
 MOST_ROWS: Final = 1 << 32
 BYTES_AT_ONCE: Final = 1 << 29
 """The index is asked for at once, up to so much: memory is taken when it is written to, and copying
 to a larger array would take it twice."""
 
-CELLS_A_FEATURE: Final = 2
 SAMPLE_STEP: Final = 16
 SAMPLE_RUN: Final = 64
 """One document in SAMPLE_STEP is in the sample, so many neighbours at a time."""
@@ -57,7 +54,6 @@ PARTS_A_CHUNK: Final = 512
 
 MOST_DECIDED: Final = 32
 """Documents of a group in which each is compared with those kept; larger ones get an index."""
-LEAST_CELL_BITS: Final = 10
 
 
 def similar_greedy(
@@ -183,7 +179,7 @@ class _Run:
         self._sets, self._condition = arguments(sets, match)
         self._order = np.ascontiguousarray(order, np.int64)
         self._workers = workers
-        self._rarity = Rarity(*_count(sets, workers))
+        self._rarity = Rarity(*rarity(sets, workers))
         self._has_one_key = is_one_key_cheaper(
             self._order, self._sets, self._rarity, self._condition
         )
@@ -408,30 +404,3 @@ def _roots(forest: Any) -> Any:
     while not np.array_equal(forest, forest[forest]):
         forest = forest[forest]
     return forest
-
-
-def _count(sets: FeatureSets, workers: int) -> tuple[Any, Any]:
-    """In how many documents the features of each cell are, as ranks; and the shift to a cell."""
-    from neardup.kernels.similarity.rare_keys import beyond_slots, count_features, rank_cells
-
-    wanted = CELLS_A_FEATURE * max(1, sets.features.size)
-    bits = max(LEAST_CELL_BITS, min((wanted - 1).bit_length(), sets.cell_limit.bit_length() - 1))
-    cells = np.zeros(1 << bits, np.uint8)
-    shift, half_cells = np.uint64(64 - bits), cells.size // 2
-    beyond = [np.zeros((beyond_slots(sets.features.size), 2), np.int64) for _ in range(2)]
-
-    def count(half: int, part: Any) -> None:
-        count_features(part, shift, np.uint64(half), cells, beyond[half])
-
-    def rank(half: int, first: int) -> None:
-        rank_cells(cells[first : first + half_cells], first, beyond[half])
-
-    with ThreadPoolExecutor(min(2, workers)) as pool:
-        for begin in range(0, sets.features.size, COUNT_FEATURES):
-            part = frozen(sets.features[begin : begin + COUNT_FEATURES])
-            for _ in pool.map(count, (0, 1), (part, part)):
-                pass
-            sets.forget()
-        for _ in pool.map(rank, (0, 1), (0, half_cells)):
-            pass
-    return cells, shift

@@ -17,23 +17,7 @@ from neardup.similarity.feature_sets import FeatureSets, Match, arguments
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["count_cells", "least_ratio", "least_shared", "merge_cells", "rare_keys"]
-
-
-def count_cells(features: Any, bits: int) -> Any:
-    """Count in how many documents features are, in 2**bits hashed cells; uint8 (2**bits,).
-
-    Args:
-        features: uint64: those of some documents, each at most once a document.
-        bits: From 1 to 63; the same for all parts.
-    """
-    from neardup.kernels.similarity.rare_keys import beyond_slots, count_features
-
-    cells = np.zeros(1 << bits, np.uint8)
-    beyond = np.zeros((beyond_slots(features.size), 2), np.int64)
-    for half in (0, 1):
-        count_features(frozen(features), np.uint64(64 - bits), np.uint64(half), cells, beyond)
-    return cells
+__all__ = ["least_ratio", "least_shared", "merge_cells", "rare_keys"]
 
 
 def merge_cells(parts: Iterable[Any], bits: int) -> Any:

@@ -50,22 +50,62 @@ def _slot(beyond: Any, cell: int) -> int:
 
 
 @kernel
-def count_features(features: Any, shift: Any, half: Any, cells: Any, beyond: Any) -> None:
-    """Count features in cells of their own half of the hash range; O(features).
+def count_bins(features: Any, first: int, last: int, shift: Any, counts: Any) -> None:
+    """Count features[first:last] by their upper bits: counts[h >> shift] += 1; O(features).
 
     Args:
-        features: uint64, hashes, each at most once a document.
-        shift: uint64; the cell of hash h is h >> shift.
-        half: uint64, 0 or 1: only hashes with this top bit are counted, so that two threads
-            never write to the same cell.
-        cells: uint8, added to, up to MOST.
-        beyond: int64 (slots, 2), zeros at first: an open table of the cells at MOST and how many
-            features more they have; a power of two, at least `beyond_slots`.
+        features: uint64, hashes.
+        first: See above.
+        last: See above.
+        shift: uint64.
+        counts: int64 (bins,), added to.
     """
-    for i in range(features.size):
-        h = features[i]
-        if h >> np.uint64(63) == half:
-            cell = np.int64(h >> shift)
+    for i in range(first, last):
+        counts[np.int64(features[i] >> shift)] += 1
+
+
+@kernel
+def cells_by_bin(
+    features: Any, first: int, last: int, shift: Any, bin_shift: Any, places: Any, cells: Any
+) -> None:
+    """Put the cells of features[first:last] where those of their bins belong; O(features).
+
+    Args:
+        features: uint64, hashes.
+        first: See above.
+        last: See above.
+        shift: uint64; the cell of hash h is h >> shift.
+        bin_shift: uint64; its bin, a range of cells, is h >> bin_shift.
+        places: int64 (bins,): where the next cell of each bin goes; advanced.
+        cells: uint32, written: numbers of cells, counted from the first one of the bin.
+    """
+    mask = (np.uint64(1) << (bin_shift - shift)) - np.uint64(1)
+    for i in range(first, last):
+        own = np.int64(features[i] >> bin_shift)
+        at = places[own]
+        places[own] = at + 1
+        cells[at] = np.uint32((features[i] >> shift) & mask)
+
+
+@kernel
+def count_cells(numbers: Any, starts: Any, first: int, last: int, cells: Any, beyond: Any) -> None:
+    """Count what `cells_by_bin` put in the bins first..last-1; O(features).
+
+    A bin is so short that its cells stay near the processor.
+
+    Args:
+        numbers: uint32.
+        starts: int64 (bins + 1,): where the numbers of each bin begin.
+        first: See above.
+        last: See above.
+        cells: uint8, all of them, added to, up to MOST.
+        beyond: int64 (slots, 2), zeros at first: an open table of the cells at MOST and how many
+            features more they have; a power of two, at least `beyond_slots`. For these bins only.
+    """
+    width = cells.size // (starts.size - 1)
+    for bin_ in range(first, last):
+        for i in range(starts[bin_], starts[bin_ + 1]):
+            cell = bin_ * width + np.int64(numbers[i])
             if cells[cell] < MOST:
                 cells[cell] += np.uint8(1)
             else:
@@ -97,9 +137,9 @@ def rank_cells(cells: Any, first: int, beyond: Any) -> None:
     """Replace counts by ranks: exact up to EXACT, above in eighths of an octave; O(cells).
 
     Args:
-        cells: uint8, from `count_features`: those of one half.
-        first: The number of cells[0] among the cells of both halves.
-        beyond: Of the same half.
+        cells: uint8, from `count_cells`: those of some bins.
+        first: The number of cells[0] among the cells of all bins.
+        beyond: Of the same bins.
     """
     for i in range(cells.size):
         count = np.int64(cells[i])

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from neardup.similarity.shared_order import count_cells, merge_cells, rare_keys
+from neardup.similarity.frequencies import count_features
+from neardup.similarity.shared_order import merge_cells, rare_keys
 from neardup.spark.workers.tables import arrays_of, batches_of, flat, mixed, part_of, sets_of
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class Heavy:
 
 def cells_of(batches: Iterable[pa.RecordBatch], bits: int) -> Iterator[pa.RecordBatch]:
     """Count the features of a partition's documents; gives CELLS, one row."""
-    parts = (count_cells(flat(batch.column("features"))[0], bits) for batch in batches)
+    parts = (count_features(flat(batch.column("features"))[0], bits) for batch in batches)
     yield _cells(merge_cells(parts, bits))
 
 
