@@ -63,6 +63,20 @@ def test_a_record_for_which_memory_is_short_is_not_called_bad(tmp_path: Path) ->
     assert in_victim(parse, tmp_path / "log") == RIGHT, (tmp_path / "log").read_text()
 
 
+def test_a_long_text_takes_room_for_what_it_is_and_not_for_what_it_could_be(tmp_path: Path) -> None:
+    words = "größere Wörter, e\u0301te\u0301 漢字 ﷺ and plain ones "
+    expected, text = nd.fingerprint(words * 3), words * 400_000  # with the same set of features
+    nd.fingerprints([words])  # so that every kernel is loaded before
+
+    def run() -> int:
+        limit = 3 * GIB // 2 + _address_space()
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        found = nd.fingerprint(text), int(nd.fingerprints([text], workers=1)[0, 0])
+        return RIGHT if found == (expected, expected) else 2
+
+    assert in_victim(run, tmp_path / "log") == RIGHT, (tmp_path / "log").read_text()
+
+
 def test_a_long_line_is_a_record_like_any_other(tmp_path: Path) -> None:
     path, words = tmp_path / "in.jsonl", (200_000_000 if LONG else 200_000)
     record = json.dumps({"text": "w " * words})

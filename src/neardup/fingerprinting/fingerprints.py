@@ -15,7 +15,14 @@ import numpy as np
 from neardup.errors import UsageError
 from neardup.features.hashes import expanded, find_hash, spread
 from neardup.features.rewrite import rewritten
-from neardup.features.text import TextBlock, one_block, text_array, text_blocks, text_bytes
+from neardup.features.text import (
+    TextBlock,
+    block_of,
+    one_block,
+    text_array,
+    text_blocks,
+    text_bytes,
+)
 from neardup.features.tokens import KERNEL_TOKENS, NO_TABLE, cutting, stop_table
 from neardup.fingerprinting.recipe import Recipe, recipe_of
 from neardup.runtime.threads import worker_count
@@ -38,6 +45,10 @@ __all__ = [
 
 WAITING_BYTES: Final = 32 << 20
 """Text that may wait for a thread: enough to keep all busy, little enough to stay small."""
+
+ONE_TEXT_BYTES: Final = 1 << 20
+"""Above this a text is no matter of microseconds, but of the room that it takes: a block counts it
+before."""
 
 PREPARED_RECIPES: Final = 64
 _PREPARED: Final[dict[int, _Prepared]] = {}
@@ -81,14 +92,13 @@ def fingerprint_one(text: str, recipe: Recipe) -> Any:
         UsageError: If it is no text.
     """
     prepared = _PREPARED.get(id(recipe)) or _prepare(recipe)
-    if prepared.view is None:
+    text_data = text_bytes(text)
+    if prepared.view is None or len(text_data) > ONE_TEXT_BYTES:
         values, counts = np.zeros((1, recipe.words), np.uint64), np.zeros(1, np.int64)
-        fingerprint_block(one_block(text), recipe, values, counts)
+        fingerprint_block(block_of(text_data), recipe, values, counts)
         return values[0] if counts[0] else None
-    data, out = (
-        np.frombuffer(text_bytes(text) + prepared.padding, np.uint8),
-        np.empty(prepared.words, np.uint64),
-    )
+    data = np.frombuffer(text_data + prepared.padding, np.uint8)
+    out = np.empty(prepared.words, np.uint64)
     return out if prepared.kernel(data, prepared.view, out) else None
 
 

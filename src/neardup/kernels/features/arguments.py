@@ -14,8 +14,16 @@ class Cutting(NamedTuple):
     ngram: int  # tokens of a feature
 
 
+class Room(NamedTuple):
+    """What the tokens of a text take, at most."""
+
+    tokens: int
+    nbytes: int  # of normalised text, joiners included
+    points: int  # twice the decomposed code points of its longest slow segment
+
+
 class Tokens(NamedTuple):
-    """The tokens of a text, joined, and what cutting them takes; from `token_room`.
+    """The tokens of a text, joined, and what cutting them takes; from `made_tokens`.
 
     Words are followed by one space each (gap 1), characters by nothing (gap 0): token i is
     buffer[starts[i] : starts[i + 1] - gap], and tokens i to i + n - 1, joined, are

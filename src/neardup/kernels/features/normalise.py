@@ -29,6 +29,15 @@ def _look_up(index: Any, blocks: Any, cp: int) -> int:
 
 
 @inner
+def decomposed_size(cp: int, tables: Any) -> int:
+    """Code points of the full decomposition of `cp`, or more."""
+    if 0 <= cp - _S_BASE < _S_COUNT:
+        return np.int64(3)
+    offset = _look_up(tables.dindex, tables.dblocks, cp)
+    return np.int64(tables.dpool[offset]) if offset else np.int64(1)
+
+
+@inner
 def decompose(cp: int, tables: Any, points: Any, size: int) -> int:
     """Append the full decomposition of `cp` to points[:size]; returns the new size."""
     syllable = cp - _S_BASE

@@ -21,7 +21,7 @@ from neardup.kernels.bits import (
     trailing_zeros,
     word_mask64,
 )
-from neardup.kernels.features.arguments import Tokens
+from neardup.kernels.features.arguments import Room, Tokens
 from neardup.kernels.features.classes import (
     CLASS_MASK,
     CLASS_SHIFT,
@@ -37,7 +37,7 @@ from neardup.kernels.features.classes import (
 )
 from neardup.kernels.features.normalise import decompose, order_and_compose
 from neardup.kernels.jit import inlined, inner, making
-from neardup.kernels.utf8 import encode
+from neardup.kernels.utf8 import decode, encode
 
 if TYPE_CHECKING:
     from neardup.kernels.features.arguments import Cutting
@@ -53,7 +53,6 @@ SLACK: Final = 128
 
 _LANES: Final = 64
 _OVERREAD: Final = 80
-_REPLACEMENT: Final = 0xFFFD
 _BLANK: Final = 0x20
 _PLAIN_UNSPACED: Final = UNSPACED << CLASS_SHIFT
 _ALL: Final = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -63,31 +62,20 @@ _UNKNOWN: Final = np.int64(-1)
 
 @making
 def token_room(longest: int) -> Tokens:
-    """Room for the tokens of texts of up to `longest` bytes."""
-    points = np.empty(SEGMENT_RATIO * longest + SLACK, np.uint32)
+    """Room for the tokens of any texts of up to `longest` bytes."""
+    return made_tokens(Room(TOKEN_RATIO * longest, BUFFER_RATIO * longest, SEGMENT_RATIO * longest))
+
+
+@making
+def made_tokens(room: Room) -> Tokens:
+    """Make what the tokens of a text take that needs so much."""
+    points = np.empty(room.points + SLACK, np.uint32)
     return Tokens(
-        np.empty(BUFFER_RATIO * longest + SLACK, np.uint8),
-        np.empty(TOKEN_RATIO * longest + SLACK, np.int64),
+        np.empty(room.nbytes + SLACK, np.uint8),
+        np.empty(room.tokens + SLACK, np.int64),
         points,
         np.empty(points.size, np.uint8),
     )
-
-
-@inlined
-def _decode(data: Any, at: int, end: int) -> tuple[int, int]:
-    lead = np.int64(data[at])
-    if lead < 0x80:
-        return lead, 1
-    if 0xC2 <= lead < 0xE0 and at + 1 < end:
-        return (lead & 0x1F) << 6 | (np.int64(data[at + 1]) & 0x3F), 2
-    if 0xE0 <= lead < 0xF0 and at + 2 < end:
-        middle = (np.int64(data[at + 1]) & 0x3F) << 6
-        return (lead & 0x0F) << 12 | middle | (np.int64(data[at + 2]) & 0x3F), 3
-    if 0xF0 <= lead < 0xF5 and at + 3 < end:
-        high = (lead & 0x07) << 18 | (np.int64(data[at + 1]) & 0x3F) << 12
-        low = (np.int64(data[at + 2]) & 0x3F) << 6 | (np.int64(data[at + 3]) & 0x3F)
-        return min(high | low, 0x10FFFF), 4
-    return _REPLACEMENT, 1
 
 
 @inlined
@@ -195,7 +183,7 @@ def _mark_letters(
     index, blocks, chunk_at = tables.index, tables.blocks, buffer.size - _LANES
     while high:
         place = trailing_zeros(high)
-        cp, width = _decode(data, at + place, end)
+        cp, width = decode(data, at + place, end)
         entry = np.int64(blocks[np.uint64(index[np.uint64(cp >> 8)]) << _U8 | np.uint64(cp & 255)])
         kind = entry >> CLASS_SHIFT
         if place + width > size:
@@ -267,7 +255,7 @@ def _emit_segment(
     size = np.int64(0)
     first = True
     while at < end:
-        cp, width = _decode(data, at, end)
+        cp, width = decode(data, at, end)
         entry = np.int64(tables.blocks[np.int64(tables.index[cp >> 8]) * 256 + (cp & 255)])
         if not (first or entry & SLOW):
             break
@@ -320,7 +308,7 @@ def tokenise(data: Any, begin: int, end: int, cutting: Cutting, tokens: Tokens) 
                 )
                 at, last = at + size, _UNKNOWN
                 continue
-        cp, width = _decode(data, at, end)
+        cp, width = decode(data, at, end)
         entry = np.int64(blocks[np.int64(index[cp >> 8]) * 256 + (cp & 255)])
         if entry & SLOW:
             if last == _UNKNOWN:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from neardup.kernels.features.room import room_of
 from neardup.kernels.features.runs import hash_features
-from neardup.kernels.features.tokenise import SLACK, TOKEN_RATIO, token_room, tokenise
+from neardup.kernels.features.tokenise import SLACK, made_tokens, tokenise
 from neardup.kernels.features.xxh3 import hasher_of
 from neardup.kernels.fingerprinting.arguments import Work
 from neardup.kernels.fingerprinting.fold import PLANES, distinct, fold_equal
@@ -15,17 +16,8 @@ from neardup.kernels.fingerprinting.weighing import COUNT, fold_weighed
 from neardup.kernels.jit import fill, inlined, inner, kernel, making, move
 
 if TYPE_CHECKING:
-    from neardup.kernels.features.arguments import Cutting
+    from neardup.kernels.features.arguments import Cutting, Room
     from neardup.kernels.fingerprinting.arguments import Folding
-
-
-@inner
-def longest_text(offsets: Any) -> int:
-    """Bytes of the longest document."""
-    longest = 0
-    for i in range(offsets.size - 1):
-        longest = max(longest, offsets[i + 1] - offsets[i])
-    return longest
 
 
 @inner
@@ -38,14 +30,14 @@ def table_size(items: int) -> int:
 
 
 @making
-def _work_for(longest: int, folding: Folding, weighing: Any, kind: Any) -> Work:
-    """Working memory for texts of up to `longest` bytes."""
-    most = TOKEN_RATIO * longest + SLACK
+def _work_for(room: Room, folding: Folding, weighing: Any, kind: Any) -> Work:
+    """Working memory for texts that take so much."""
+    most = room.tokens + SLACK
     all_count = weighing is None and folding.weight == COUNT and not folding.keep_features
     weighed = 0 if weighing is None else most
     hasher, hashes = hasher_of(folding.seed), np.empty(most, np.uint64)
     return Work(
-        token_room(longest),
+        made_tokens(room),
         hasher,
         hashes,
         np.empty(1 if all_count else table_size(most), np.uint64),
@@ -88,7 +80,7 @@ def fingerprint_block(
 ) -> Any:  # fmt: skip
     """Fingerprint documents data[offsets[i]:offsets[i + 1]]; writes out[i] and counts[i].
 
-    O(bytes + features * words); scratch is that of the longest document.
+    O(bytes + features * words); scratch is that of the document that takes most: see `room_of`.
 
     Args:
         data: uint8, valid UTF-8, may be read-only.
@@ -109,7 +101,7 @@ def fingerprint_block(
     """
     # Taken out of the tuples once: an access in the loop would count references each time.
     keep_features = folding.keep_features
-    work = _work_for(longest_text(offsets), folding, weighing, kind)
+    work = _work_for(room_of(data, offsets, cutting), folding, weighing, kind)
     room, hashes = work.tokens, work.hashes
     features = np.empty((offsets[-1] - offsets[0]) // 4 if keep_features else 0, np.uint64)
     used = 0
