@@ -2,8 +2,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CORES := $(shell nproc)
+# One more than cores: tests wait, for other programs, disks and kernels that others compile.
+WORKERS := $(shell expr $(CORES) + 1)
 
-.PHONY: demo test lint bench accuracy memory-limit resume-rounds crash-rounds index-stress attack-rounds property-rounds spark-rounds compat clean
+.PHONY: demo test test-plain lint bench accuracy memory-limit resume-rounds crash-rounds index-stress attack-rounds property-rounds spark-rounds compat clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -18,9 +20,12 @@ $(VENV)/developed: $(VENV)/installed
 demo: $(VENV)/installed
 	$(BIN)/neardup demo --output demo-output
 
-test: lint
-	$(BIN)/python -m pytest --numprocesses $(CORES) --dist worksteal
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --numprocesses $(CORES) --dist worksteal
+test: $(VENV)/developed
+	$(MAKE) --jobs 2 --output-sync=target lint test-plain
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
+
+test-plain: $(VENV)/developed
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 lint: $(VENV)/developed
 	$(BIN)/ruff check .

@@ -9,7 +9,7 @@ import signal
 import pytest
 from hypothesis import HealthCheck, settings
 
-from suite import EXAMPLES, JIT, ONCE, SHARED
+from suite import EXAMPLES, FIRST, JIT, ONCE, SHARED, TESTS
 
 collect_ignore = [] if JIT else ONCE
 
@@ -43,7 +43,8 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what needs ../shared where it is not there."""
+    """Begin with what takes longest; skip what needs ../shared where it is not there."""
+    items.sort(key=lambda item: item.path.relative_to(TESTS).as_posix() not in FIRST)
     if SHARED.is_dir():
         return
     for item in items:

@@ -11,6 +11,7 @@ import pytest
 __all__ = [
     "ATTACKS",
     "EXAMPLES",
+    "FIRST",
     "JIT",
     "LONG",
     "ONCE",
@@ -32,27 +33,36 @@ EXAMPLES: Final = int(os.environ.get("NEARDUP_EXAMPLES", "60"))
 """Of a property where its test says no other number; `make property-rounds` takes many."""
 ONCE: Final = [
     *("attack", "cli", "house", "spark"),
-    *(f"documents/test_{name}.py" for name in ("excel", "other_inputs", "outputs")),
+    *(f"documents/test_{name}.py" for name in ("excel", "inputs", "other_inputs", "outputs")),
+    "features/test_tokens.py",
     *(
         f"index/test_{name}.py"
-        for name in ("backup", "durable_crash", "forks_and_folders", "torn_reads", "types")
+        for name in (
+            *("background", "backup", "clock", "durable_crash", "forks_and_folders"),
+            *("torn_reads", "types"),
+        )
     ),
     *(
         f"pipeline/test_{name}.py"
         for name in (
-            *("browser", "calibrate", "evaluate", "named_texts", "notebook", "page", "plots"),
-            *("progress", "proposals", "report", "review"),
+            *("against", "browser", "calibrate", "estimate", "evaluate", "named_texts"),
+            *("notebook", "page", "plots", "progress", "proposals", "report", "resume", "review"),
         )
     ),
 ]
 """What runs with the JIT on only: it is about processes, files, pages and other programs, and what
 its kernels compute other tests compare with the oracle."""
+FIRST: Final = ("spark/test_spark_java.py",)
+"""What waits for other programs so long that at the end one process would work on it alone."""
 needs_jit: Final = pytest.mark.skipif(
     not JIT, reason="plain kernels would be slow here, or show nothing that other tests do not"
 )
 """For what starts processes, reads megabytes, or is about files, signals and other programs."""
 
 
-def examples(compiled: int, plain: int) -> int:
-    """How many examples a property takes with the JIT on and off; many more in the long form."""
+def examples(compiled: int, plain: int = 0) -> int:
+    """How many examples a property takes with the JIT on and off; many more in the long form.
+
+    Of what runs with the JIT on only, the second number is left out.
+    """
     return max(1, EXAMPLES // 60) * (compiled if JIT else plain)

@@ -15,7 +15,6 @@ from neardup.index.segments import Segment
 from neardup.index.settings import Settings
 from neardup.index.snapshot import Snapshot
 from stories import durable
-from suite import needs_jit
 
 DAY = 86400.0
 
@@ -49,7 +48,6 @@ def test_a_year_of_seconds_takes_few_runs_and_none_is_early() -> None:
     assert np.all(told - true <= np.maximum(1, age / 1024))
 
 
-@needs_jit
 def test_a_refresh_costs_what_is_new_at_any_age() -> None:
     """Processor time of a reader's first query after a commit."""
     best = []

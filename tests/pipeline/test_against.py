@@ -24,13 +24,13 @@ from neardup.documents import ReadOptions
 from neardup.errors import FileError, RecipeError, UsageError
 from neardup.pipeline import Against, Outputs, Resources, dedup_files
 from neardup.pipeline.run.matching import Matching
-from suite import JIT, examples
+from suite import examples
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 RECIPE = nd.Recipe(ngram=1)
-ROUNDS = int(os.environ.get("NEARDUP_AGAINST_ROUNDS", "10" if JIT else "3"))
+ROUNDS = int(os.environ.get("NEARDUP_AGAINST_ROUNDS", "10"))
 SIMILAR = "similar"
 """In the place of what an index by distance keeps: one by similarity."""
 OUTPUTS = ("out.jsonl", "dups.jsonl", "clusters.jsonl")
@@ -133,7 +133,7 @@ class Crawl:
 
 
 @pytest.mark.parametrize(("matching", "store"), MATCHINGS)
-@settings(max_examples=examples(25, 5))
+@settings(max_examples=examples(25))
 @given(batches=texts_of_batches)
 @example([TEXTS[:4], TEXTS[4:7], TEXTS[7:]])
 @example([[], ["a"], ["a"]])
@@ -215,7 +215,7 @@ def test_a_run_killed_anywhere_goes_on_and_adds_each_document_once(
     unharmed, path = crawl("unharmed")
     before = len(unharmed.known())
     expected = unharmed.run([path])
-    for at in range(1, calls + 1, 2 if JIT else 11):
+    for at in range(1, calls + 1, 2):
         killed, path = crawl(str(at))
         run_killed(killed, path, at)
         begun, done = (killed.folder / "state" / "journal").exists(), len(killed.known()) > before

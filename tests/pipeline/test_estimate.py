@@ -14,7 +14,6 @@ from neardup.errors import UsageError
 from neardup.pipeline.estimate import _Input, _Read, estimate_run
 from neardup.pipeline.run.matching import Matching
 from neardup.pipeline.run.resources import Resources
-from suite import JIT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,7 +54,6 @@ def test_exact_mode_names_its_plan(corpus: Path) -> None:
     assert found["tables"] == 10
 
 
-@pytest.mark.skipif(not JIT, reason="large")
 def test_a_sample_stands_for_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     large = write(tmp_path / "large.jsonl", 400_000)
     monkeypatch.setattr("neardup.pipeline.estimate.SAMPLE_BYTES", 1)
@@ -70,7 +68,7 @@ def test_the_sample_is_spread_over_an_input_that_changes(
     """Long documents come first: their number does not stand for that of the short ones."""
     monkeypatch.setattr("neardup.pipeline.estimate.SAMPLE_BYTES", 1 << 20)
     path, long = tmp_path / "mixed.jsonl", "word " * 400
-    count = 10_000 if JIT else 2_000
+    count = 10_000
     lines = [json.dumps({"text": f"{long} {i}"}) for i in range(count // 10)]
     lines += [json.dumps({"text": f"short {i}"}) for i in range(count)]
     path.write_text("\n".join(lines) + "\n")
@@ -79,7 +77,6 @@ def test_the_sample_is_spread_over_an_input_that_changes(
     assert found.notes == ()
 
 
-@pytest.mark.skipif(not JIT, reason="slow")
 def test_it_is_bounded_and_says_what_it_could_not_tell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,7 +104,6 @@ def long_ones_first(path: Path, scale: int) -> int:
     return len(texts)
 
 
-@pytest.mark.skipif(not JIT, reason="large")
 @pytest.mark.parametrize("name", ["long.jsonl", "long.csv"])
 def test_a_long_file_is_sampled_at_places_spread_over_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str

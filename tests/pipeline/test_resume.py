@@ -32,7 +32,7 @@ from neardup.pipeline import Outputs, Resources, dedup_files
 from neardup.pipeline.run.folder.decision import decision_of, write_decision
 from neardup.pipeline.run.folder.state import RunFolder
 from neardup.pipeline.run.matching import Grouping, Matching, References
-from suite import JIT, examples, needs_jit
+from suite import examples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -117,7 +117,7 @@ class Case:
 TEXTS = ["a b c", "a b c", "the a", "", "c c é", "é c", "b the é", "a b c é"]
 
 
-@settings(max_examples=examples(60, 10))
+@settings(max_examples=examples(60))
 @given(
     texts=documents,
     matching=matchings,
@@ -140,7 +140,7 @@ def test_every_single_kill_point_is_survived(tmp_path: Path) -> None:
     expected = case.run(resume=False)
     whole = case.run_killed(10**9)
     assert whole > 40
-    for at in range(1, whole + 1, 1 if JIT else 9):
+    for at in range(1, whole + 1):
         case.run_killed(at)
         assert case.run() == expected, f"killed at call {at} of {whole}"
 
@@ -177,7 +177,7 @@ def test_a_finished_matching_is_not_done_again(
     assert case.run() == expected
 
 
-@settings(max_examples=examples(60, 10))
+@settings(max_examples=examples(60))
 @given(
     kill=st.integers(20, 110),
     name=st.sampled_from(["journal", "features", "fingerprints", "counts", "grouping"]),
@@ -428,14 +428,13 @@ class Process:
             time.sleep(0.002)
 
 
-@needs_jit
 def test_a_process_killed_at_random_moments_goes_on_with_the_same_result(tmp_path: Path) -> None:
     rounds = 0
     kills = 0
     for seed in range(-(-ROUNDS // 10)):
         folder = tmp_path / str(seed)
         folder.mkdir()
-        process = Process(folder, (4000 if ROUNDS < 10 else 20000) if JIT else 40, seed)
+        process = Process(folder, 4000 if ROUNDS < 10 else 20_000, seed)
         expected = process.finish(resume=False)
         whole = process.time_with_state()
         rng = random.Random(seed)

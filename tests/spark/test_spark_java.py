@@ -1,7 +1,7 @@
-"""Spark itself: two sessions in a process, `local[2]`, and a cluster that loses a worker.
+"""Spark itself: `local[2]` beside Sail, and a cluster that loses a worker, in one process.
 
-Java is slow to start and to warm up, so there are two tests, each of as many things as one process
-can show; `make spark-rounds` has more.
+Java is slow to start and to warm up, so there is one test, of as many things as one process can
+show; `make spark-rounds` has more.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Final
 
-from cluster import Cluster, light, started
+from cluster import Cluster, started
 from spark_cases import WARNINGS, call, engine_or_skip, outputs, write_inputs
 
 if TYPE_CHECKING:
@@ -37,41 +37,29 @@ with spark.open_session("sail"):
 """
 
 
-def test_spark_beside_sail_in_one_process_writes_the_files_of_one_machine(tmp_path: Path) -> None:
-    engine_or_skip("local[2]")
-    write_inputs(tmp_path)
-    call(tmp_path, "in*.jsonl", "-o", "here/", *OPTIONS, "here.csv")
-    command = ["dedup", "in*.jsonl", "-o", "there/", *OPTIONS, "there.csv"]
-    done = subprocess.run(
-        [sys.executable, "-c", SESSIONS, *command, "--engine", "spark", "--master", "local[2]"],
-        cwd=tmp_path, env=light(tmp_path / "java"), capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.startswith("read "), "Java speaks of its start"
-    assert outputs(tmp_path, "there") == outputs(tmp_path, "here")
-
-
-def test_a_cluster_that_loses_a_worker_writes_the_files_of_one_machine(
+def test_beside_sail_a_cluster_that_loses_a_worker_writes_the_files_of_one_machine(
     tmp_path: Path, record_property: pytest.RecordProperty
 ) -> None:
-    engine_or_skip("spark://127.0.0.1:7077")
+    engine_or_skip("local[2]")
     folder = tmp_path / "files"
     folder.mkdir()
     write_inputs(folder)
     call(folder, "in*.jsonl", "-o", "here/", *OPTIONS, "here.csv")
     with started(tmp_path / "cluster") as cluster:
-        command = [sys.executable, "-m", "neardup", "dedup", "in*.jsonl", "-o", "there/", *OPTIONS,
-                   "there.csv", "--engine", "spark", "--master", cluster.url]  # fmt: skip
+        command = ["dedup", "in*.jsonl", "-o", "there/", *OPTIONS, "there.csv", "--engine", "spark",
+                   "--master", cluster.url]  # fmt: skip
         running = subprocess.Popen(
-            command, cwd=folder, env=cluster.environment, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True,
+            [sys.executable, "-c", SESSIONS, *command],
+            cwd=folder, env=cluster.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True,
         )  # fmt: skip
         while running.poll() is None and len(list(folder.glob(".neardup-*/work/*"))) < 4:
             time.sleep(0.05)
-        assert running.poll() is None, running.stdout.read() if running.stdout else ""
+        assert running.poll() is None, running.stderr.read() if running.stderr else ""
         record_property("killed after", [x.name for x in folder.glob(".neardup-*/work/*")])
         Cluster.kill(cluster.workers[0])
-        told, _ = running.communicate(timeout=500)
+        _, told = running.communicate(timeout=500)
     assert running.returncode == 0, told
+    assert told.startswith("read "), "Java speaks of its start, or of its loss"
     assert outputs(folder, "there") == outputs(folder, "here")
     assert not list(folder.glob(".neardup-*"))
