@@ -34,7 +34,7 @@ EXAMPLES: Final = int(os.environ.get("NEARDUP_EXAMPLES", "60"))
 ONCE: Final = [
     *("attack", "cli", "house", "spark"),
     *(f"documents/test_{name}.py" for name in ("excel", "inputs", "other_inputs", "outputs")),
-    "features/test_tokens.py",
+    *(f"features/test_{name}.py" for name in ("tokens", "unicode")),
     *(
         f"index/test_{name}.py"
         for name in (

@@ -28,7 +28,6 @@ from neardup.features.unicode import (
     tables,
 )
 from strategies import normalisation_texts, texts
-from suite import needs_jit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -174,7 +173,6 @@ def test_tables_normalise_and_fold_as_the_oracle(form: str, casefold: bool, text
     assert kernel_like(tables(form, casefold), valid) == expected
 
 
-@needs_jit
 @pytest.mark.parametrize("casefold", [True, False])
 @pytest.mark.parametrize("form", NORMAL_FORMS)
 def test_every_code_point_alone_gives_the_oracles_result_and_classes(

@@ -170,8 +170,9 @@ def test_plans_print_as_a_table_with_the_chosen_one_marked() -> None:
 
 
 @needs_jit
-def test_measuring_adds_what_was_measured() -> None:
+def test_measuring_adds_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """For every plan that fits the memory."""
+    monkeypatch.setattr("neardup.hamming.search.comparison.SECONDS_EACH", 0.005)
     codes = np.random.default_rng(1).integers(0, 2**64, 3000, dtype=np.uint64)
     table = nd.plan(len(codes), 3, fingerprints=codes, measure=True, memory=3000 * 60)
     measured = {row["name"] for row in table if "measured_microseconds" in row}

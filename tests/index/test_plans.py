@@ -71,7 +71,8 @@ def test_a_query_costs_more_the_lower_the_similarity_and_the_larger_the_index() 
     assert cost(10**4, 0.8) < cost(10**6, 0.8) < cost(10**7, 0.8) < 2 * cost(10**6, 0.8)
 
 
-def test_what_is_measured_stands_beside_what_was_expected() -> None:
+def test_what_is_measured_stands_beside_what_was_expected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("neardup.index.plans.measured.QUERIES", 200)
     table = plan_similar(500, features=20, measured=True)
     assert "measured us" in str(table)
     for row in table:
