@@ -2,22 +2,52 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
+from neardup.documents.files.problems import BadRecordError
 from neardup.errors import UsageError
+from neardup.runtime.memory import default_memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
 
-__all__ = ["EXTRACTS", "Batch", "Columns", "Gathered", "Joiner", "ReadOptions", "string_array"]
+__all__ = [
+    "EXTRACTS",
+    "Batch",
+    "Columns",
+    "Gathered",
+    "Joiner",
+    "ReadOptions",
+    "longest_record",
+    "string_array",
+    "too_long",
+]
 
 EXTRACTS: Final = ("main", "all", "none")
+_MEMORY_SHARE: Final = 16
+"""Reading a text of plain words and fingerprinting it takes some 13 times its bytes."""
+_LEAST_RECORD: Final = 16 << 20
+_MEGA: Final = 10**6
+
+
+def longest_record(memory: int) -> int:
+    """How many bytes one record may have where so many are the budget: a 16th; 16 MiB at least."""
+    return max(memory // _MEMORY_SHARE, _LEAST_RECORD)
+
+
+def too_long(nbytes: int | None, longest: int) -> BadRecordError:
+    """Word a record above the limit, of so many bytes or of more than were looked at."""
+    size = "" if nbytes is None else f" of {nbytes / _MEGA:,.1f} MB"
+    return BadRecordError(
+        f"a record{size} is too long: at most {longest / _MEGA:,.1f} MB fit in memory",
+        "cut it into parts, or pass --on-error skip or a larger --memory",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +64,8 @@ class ReadOptions:
         number: Field with the number that a document's priority depends on, or None.
         extract: What of a text that is HTML is compared: "main" (its main content), "all" (what is
             visible), "none" (the markup too); None: "main" of files that are named as HTML.
+        record_bytes: Bytes that one record may have: a line, a row of CSV, a text file. Longer ones
+            are bad records; a 16th of the default budget unless given.
 
     Example:
         >>> ReadOptions(text=("title", "body")).fields
@@ -47,6 +79,7 @@ class ReadOptions:
     within: str | None = None
     number: str | None = None
     extract: str | None = None
+    record_bytes: int = field(default_factory=lambda: longest_record(default_memory()))
 
     def __post_init__(self) -> None:
         """Refuse options without a text field or with empty batches."""

@@ -160,9 +160,12 @@ def dedup(  # noqa: PLR0913
         recall=recall,
         decisions=None if decisions is None else os.fspath(decisions),
     )
-    read = ReadOptions(fields, id, skip, within=within, number=matching.number, extract=extract)
     folder = None if resume is None else os.fspath(resume)
     resources = Resources(memory_bytes(memory), resume=folder, workers=workers)
+    read = ReadOptions(
+        fields, id, skip, within=within, number=matching.number, extract=extract,
+        record_bytes=resources.record_bytes,
+    )  # fmt: skip
     files = (output, duplicates, clusters, rejects)
     if update and against is None:
         raise UsageError("update belongs to against: name the index that kept documents go to")

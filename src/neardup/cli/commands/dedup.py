@@ -165,13 +165,14 @@ def dedup(
         similarity, distance, verify, measure, made, policy, keep, recall, decisions
     )
     fields = shared.text_fields(text)
+    resources = Resources(memory_bytes(memory), tmp, resume, workers, plan)
     read = ReadOptions(
-        fields, id_field, skip, within=within, number=matching.number, extract=extract
-    )
+        fields, id_field, skip, within=within, number=matching.number, extract=extract,
+        record_bytes=resources.record_bytes,
+    )  # fmt: skip
     told = InputFormat(format_name, delimiter, encoding)
     about = shared.report_options(report, report_from, source, summary)
     outputs = Outputs(output, duplicates, clusters, rejects, csv_safe, about)
-    resources = Resources(memory_bytes(memory), tmp, resume, workers, plan)
     print_warning(matching.doubt(), json)
     warm_up(
         lambda: dedup_texts(["one", "one"], replace(matching, keep="first"), resources),

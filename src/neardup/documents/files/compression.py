@@ -7,7 +7,7 @@ import io
 import zlib
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, Protocol, Self
 
 import pyarrow as pa
 
@@ -19,7 +19,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import TracebackType
 
-__all__ = ["CODECS", "MAGIC_BYTES", "ByteReader", "codec_of_bytes", "codec_of_path", "encoder"]
+__all__ = [
+    "CODECS",
+    "MAGIC_BYTES",
+    "SHOWN_BYTES",
+    "ByteReader",
+    "LongLine",
+    "codec_of_bytes",
+    "codec_of_path",
+    "encoder",
+]
 
 CODECS: Final = {".gz": "gzip", ".zst": "zstd"}
 MAGIC: Final = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
@@ -27,6 +36,8 @@ MAGIC_BYTES: Final = 4
 _BUFFER_BYTES: Final = 1 << 20
 _GZIP_LEVEL: Final = 6
 _COMPRESSED_BYTES: Final = 1 << 20  # of a member or frame, before compression
+SHOWN_BYTES: Final = 1000
+"""Of a record that is too long."""
 _DECODED_BYTES: Final = 1 << 15  # Arrow drops this much of what precedes a broken place
 
 
@@ -38,6 +49,14 @@ def codec_of_path(path: str) -> str | None:
 def codec_of_bytes(head: bytes) -> str | None:
     """Name the compression that the first bytes of a stream stand for, or None."""
     return next((codec for codec, magic in MAGIC.items() if head.startswith(magic)), None)
+
+
+class LongLine(NamedTuple):
+    """A line that was passed over, since it is longer than what was asked for."""
+
+    nbytes: int  # its end included
+    begin: bytes  # its first SHOWN_BYTES
+    quotes: int  # how many " are in it
 
 
 class ByteReader:
@@ -64,6 +83,7 @@ class ByteReader:
         self._codec = codec
         self._counted = _Counted(file, head)
         self._decoded: _Decoded | None = None
+        self.long_line: LongLine | None = None
         raw: io.RawIOBase = self._counted
         if codec is not None:
             raw = self._decoded = _Decoded(self._counted, codec)
@@ -77,28 +97,59 @@ class ByteReader:
         """Bytes of the input, compressed as it is, taken so far."""
         return self._counted.count
 
-    def block(self, nbytes: int, row: int) -> bytes:
+    def block(self, nbytes: int, row: int, longest: int | None = None) -> bytes:
         """Read whole lines, ends included, of at least `nbytes` together; b"" at the end.
+
+        A line above `longest` ends the block, which may then be empty, and is passed over:
+        `long_line` tells of it, and is None if there was none.
 
         Args:
             nbytes: When to stop.
             row: How many lines were read before, for messages.
+            longest: Bytes that a line may have without its end; None: any number.
 
         Raises:
             DataError: If the compressed stream is broken; names the line reached.
             FileError: If the read fails.
         """
         with self._named_errors():
+            self.long_line = None
+            nbytes = nbytes if longest is None else min(nbytes, longest)
             block = self._buffered.read(nbytes)
             if len(block) == nbytes and not block.endswith(b"\n"):
-                block += self._buffered.readline()
+                block = self._to_line_end(block, longest)
+        self._check_stream(block, row)
+        return block
+
+    def piece(self, nbytes: int, row: int) -> bytes:
+        """As `block`, but the last line may go on."""
+        block = self.read(nbytes)
+        self._check_stream(block, row)
+        return block
+
+    def _to_line_end(self, block: bytes, longest: int | None) -> bytes:
+        if longest is None:
+            return block + self._buffered.readline()
+        begin = block.rfind(b"\n") + 1
+        room = longest + 1 - (len(block) - begin)
+        rest = self._buffered.readline(room)
+        if len(rest) < room or rest.endswith(b"\n"):
+            return block + rest
+        line = block[begin:] + rest
+        nbytes, quotes = len(line), line.count(b'"')
+        while not rest.endswith(b"\n") and (rest := self._buffered.readline(_BUFFER_BYTES)):
+            nbytes += len(rest)
+            quotes += rest.count(b'"')
+        self.long_line = LongLine(nbytes, line[:SHOWN_BYTES], quotes)
+        return block[:begin]
+
+    def _check_stream(self, block: bytes, row: int) -> None:
         if self._decoded is not None and self._decoded.failure is not None:
             reached = row + max(block.count(b"\n"), 1)
             raise DataError(
                 f"{self._name}:{reached}: the {self._codec} stream is broken near here:"
                 f" {self._decoded.failure}; fetch or compress the file again"
             )
-        return block
 
     def read(self, nbytes: int) -> bytes:
         """Read `nbytes`, fewer only at the end."""

@@ -142,7 +142,7 @@ class _Utf8(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         while not self._waiting:
-            block = self._inner.block(_BLOCK_BYTES, self._lines)
+            block = self._inner.piece(_BLOCK_BYTES, self._lines)
             try:
                 text = self._decoder.decode(block, final=not block)
             except UnicodeDecodeError as error:

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
-from neardup.documents.batch import Gathered, Joiner
+from neardup.documents.batch import Gathered, Joiner, ReadOptions
 from neardup.documents.files.encodings import encoding_advice
 from neardup.documents.files.problems import BadRecordError, longest_field, missing_field, quoted
 from neardup.documents.files.stretches import spread_input, whole_rows
 from neardup.documents.formats.csv_fields import CsvFields
 from neardup.documents.formats.csv_layout import separator_line, sniffed_delimiter
+from neardup.documents.formats.csv_lines import PART_BYTES, CsvLines
 from neardup.documents.formats.fields import Fields
 from neardup.documents.formats.lines import TextSource
 from neardup.documents.formats.spans import Spans
@@ -28,8 +29,7 @@ from neardup.errors import DataError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from neardup.documents.batch import Batch, ReadOptions
-    from neardup.documents.files.compression import ByteReader
+    from neardup.documents.batch import Batch
     from neardup.documents.rejects import Rejects
 
 __all__ = ["CsvSource", "TsvSource"]
@@ -37,7 +37,6 @@ __all__ = ["CsvSource", "TsvSource"]
 _FIELD_LIMIT: Final = (1 << 31) - 1
 _SNIFFED_BYTES: Final = 1 << 15
 _SAMPLED_ROWS: Final = 20
-_PART_BYTES: Final = 1 << 19  # what is parsed at a time stays in the cache
 _KERNEL_PAYS: Final = 4 << 20  # bytes parsed in the time that loading the kernel takes
 
 
@@ -61,29 +60,35 @@ class CsvSource(TextSource):
         """The header row without byte-order mark and line end; None if there is none yet."""
         if not self._header and self._input.nbytes is not None:
             with self._input.open() as reader:
-                lines = _Lines(reader)
-                self._read_header(self._begin(lines), lines)
+                lines = CsvLines(reader, ReadOptions().record_bytes)
+                self._begin(lines)
+                self._read_header(lines)
         return self._header.removeprefix(BOM).rstrip(b"\r\n") or None
 
     def records(self, options: ReadOptions, rejects: Rejects | None = None) -> Iterator[Batch]:
         """Read the documents; see Source.records."""
         joiner = Joiner()
         with self._input.open() as reader:
-            lines = _Lines(reader)
-            rows = self._begin(lines)
-            names = self._read_header(rows, lines)
+            lines = CsvLines(reader, options.record_bytes)
+            self._begin(lines)
+            names = self._read_header(lines)
             self._spans = Spans(lines.offset)
             if names:
                 start = lines.offset
                 sample = self._sample(lines.block(_SNIFFED_BYTES))
                 records = _Records(self.name, options, names, rejects, sample)
                 fields = records.fields(self.delimiter)
-                while block := lines.block(min(options.batch_bytes, _PART_BYTES)):
-                    first = lines.number + 1
-                    found = fields.find(block) if CsvSource.plainly_parsed > _KERNEL_PAYS else None
+                part = min(options.batch_bytes, PART_BYTES)
+                while (block := lines.block(part)) or lines.is_long:
+                    first, found = lines.number + 1, None
+                    if (
+                        CsvSource.plainly_parsed > _KERNEL_PAYS
+                        and len(block) <= options.record_bytes
+                    ):
+                        found = fields.find(block)
                     if found is None:
                         CsvSource.plainly_parsed += len(block)
-                        found = records.read(rows, lines, len(block))
+                        found = records.read(lines, max(1, len(block)))
                     else:
                         lines.skip(int(found.lengths.sum()), found.lines)
                     self._spans.add(found.lengths, found.accepted)
@@ -115,7 +120,7 @@ class CsvSource(TextSource):
             notes.append(f"{self.name} is separated by {self.delimiter!r}, not {usual!r}")
         return notes
 
-    def _begin(self, lines: _Lines) -> Iterator[list[str]]:
+    def _begin(self, lines: CsvLines) -> None:
         """Tell how the file is laid out, and begin to parse it."""
         csv.field_size_limit(_FIELD_LIMIT)
         head = lines.block(_SNIFFED_BYTES).decode(errors="replace")
@@ -127,7 +132,7 @@ class CsvSource(TextSource):
             self.delimiter = sniffed_delimiter(head.removeprefix("\ufeff"))
         else:
             self.delimiter = self.delimiter_given or told or self.delimiter
-        return csv.reader(lines.feed(), delimiter=self.delimiter, strict=True)
+        lines.delimiter = self.delimiter
 
     def _sample(self, head: bytes) -> list[list[str]]:
         """The first records, if they can be parsed, to tell the columns with text."""
@@ -137,14 +142,15 @@ class CsvSource(TextSource):
             return list(islice(rows, _SAMPLED_ROWS))
         return []
 
-    def _read_header(self, rows: Iterator[list[str]], lines: _Lines) -> list[str]:
+    def _read_header(self, lines: CsvLines) -> list[str]:
         names: list[str] = []
         while not names:
-            lines.begin_record()
             try:
-                names = next(rows)
+                names = lines.row()
             except StopIteration:
                 return []
+            except BadRecordError as bad:
+                raise DataError(f"{self.name}:1: the header row: {bad.problem}") from None
             except csv.Error as error:
                 what, advice = encoding_advice(b"".join(lines.record)) or (None, "fix it")
                 why = str(error).partition(" - ")[0] if what is None else f"not UTF-8{what}"
@@ -164,67 +170,6 @@ class TsvSource(CsvSource):
 
     format = "tsv"
     delimiter = "\t"
-
-
-class _Lines:
-    """Feeds physical lines to csv.reader and remembers those of the record in hand.
-
-    Between two records a whole block can be taken instead.
-    """
-
-    def __init__(self, reader: ByteReader) -> None:
-        self._reader = reader
-        self._block = b""
-        self._at = 0
-        self.offset = 0
-        self.number = 0
-        self.record: list[bytes] = []
-        self.undecodable = False
-
-    def begin_record(self) -> None:
-        self.record = []
-        self.undecodable = False
-
-    def feed(self) -> Iterator[str]:
-        while line := self._next():
-            self.number += 1
-            self.offset += len(line)
-            self.record.append(line)
-            try:
-                text = line.decode()
-            except UnicodeDecodeError:
-                self.undecodable = True
-                text = line.decode(errors="surrogateescape")
-            yield text.removeprefix("\ufeff") if self.number == 1 else text
-
-    def line(self) -> bytes:
-        """Take the next line, which is no part of a record."""
-        line = self._next()
-        self.number += 1
-        self.offset += len(line)
-        return line
-
-    def block(self, nbytes: int) -> bytes:
-        """Whole lines that are yet to come, about `nbytes`; they stay to come."""
-        if len(self._block) - self._at < nbytes:
-            known = self.number + self._block.count(b"\n", self._at)
-            self._block = self._block[self._at :] + self._reader.block(nbytes, known)
-            self._at = 0
-        return self._block[self._at :]
-
-    def skip(self, nbytes: int, lines: int) -> None:
-        """Pass over so much of the block."""
-        self.number += lines
-        self.offset += nbytes
-        self._at += nbytes
-
-    def _next(self) -> bytes:
-        if self._at == len(self._block):
-            self._block, self._at = self._reader.block(_PART_BYTES, self.number), 0
-        end = self._block.find(b"\n", self._at) + 1 or len(self._block)
-        line = self._block[self._at : end]
-        self._at = end
-        return line
 
 
 class _Records:
@@ -259,16 +204,15 @@ class _Records:
         wanted = self._text + [column for column in others if column is not None]
         return CsvFields(self._options, delimiter, self._width, wanted, self._parsed)
 
-    def read(self, rows: Iterator[list[str]], lines: _Lines, nbytes: int) -> Fields:
+    def read(self, lines: CsvLines, nbytes: int) -> Fields:
         """Read records of at least `nbytes`, or up to the end of the file."""
         self._gathered = Gathered(self._options)
         lengths, accepted, begins = [], [], []
         stop, before = lines.offset + nbytes, lines.number
         while lines.offset < stop:
             start, number = lines.offset, lines.number
-            lines.begin_record()
             try:
-                is_record = self._take(next(rows), lines)
+                is_record = self._take(lines.row(), lines)
             except StopIteration:
                 break
             except (csv.Error, BadRecordError) as error:
@@ -288,7 +232,7 @@ class _Records:
             lines.number - before,
         )
 
-    def _take(self, fields: list[str], lines: _Lines) -> bool:
+    def _take(self, fields: list[str], lines: CsvLines) -> bool:
         if not fields:
             return False
         if lines.undecodable:

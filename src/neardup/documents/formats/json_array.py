@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from array import array
+from collections import deque
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -31,6 +33,8 @@ __all__ = ["JsonArraySource", "begins_array"]
 _BLANK: Final = re.compile(r"[ \t\r\n]*")
 _READ_BYTES: Final = 1 << 24
 _HEAD_BYTES: Final = 1 << 12
+_RECORDS: Final = 4
+"""An array may have as many bytes as so many of the longest records."""
 
 
 def begins_array(origin: Input) -> bool:
@@ -49,6 +53,7 @@ class JsonArraySource(Source):
         """Take the input; nothing is read yet."""
         super().__init__(origin)
         self._spans = np.zeros((0, 2), np.int64)
+        self._longest = 0
 
     def layout(self) -> None:
         """Any array may follow any other."""
@@ -56,9 +61,10 @@ class JsonArraySource(Source):
     def records(self, options: ReadOptions, rejects: Rejects | None = None) -> Iterator[Batch]:
         """Read the documents; see Source.records. Their row is their place in the array, from 1."""
         parser = RecordParser(options)
+        self._longest = _RECORDS * options.record_bytes
         text = self._text()
         gathered, rows, size, done = Gathered(options), [], 0, 0
-        spans: list[tuple[int, int]] = []
+        spans = array("q")
         nbytes = self.nbytes or len(text)
         for row, (start, stop) in enumerate(_elements(self.name, text), 1):
             record = text[start:stop].encode()
@@ -67,7 +73,7 @@ class JsonArraySource(Source):
             except BadRecordError as bad:
                 refuse(self.name, row, bad, record, options, rejects)
                 continue
-            spans.append((start, stop))
+            spans.extend((start, stop))
             rows.append(row)
             size += len(record)
             if size >= options.batch_bytes:
@@ -110,9 +116,16 @@ class JsonArraySource(Source):
 
     def _text(self) -> str:
         with self._input.open() as reader:
-            parts = []
-            while block := reader.block(_READ_BYTES, 0):
+            parts, size = [], 0
+            while block := reader.piece(_READ_BYTES, 0):
                 parts.append(block)
+                size += len(block)
+                if size > self._longest:
+                    raise DataError(
+                        f"{self.name}: a JSON array is held in memory, and more than"
+                        f" {self._longest / 10**6:,.1f} MB do not fit: pass a larger --memory, or"
+                        " write one object a line: jq -c '.[]'"
+                    )
         data = b"".join(parts)
         try:
             return data.decode()
@@ -168,11 +181,14 @@ def _broken(name: str, text: str, at: int, what: str) -> DataError:
 
 def _frame(text: str) -> tuple[str, str, str]:
     """What stands before the first element, between the first two, and after the last."""
-    spans = list(_elements("", text))
-    if not spans:
+    spans = _elements("", text)
+    if (first := next(spans, None)) is None:
         return "[", ", ", "]\n"
-    between = text[spans[0][1] : spans[1][0]] if len(spans) > 1 else ", "
-    return text[: spans[0][0]], between, text[spans[-1][1] :]
+    second = next(spans, None)
+    rest = deque(spans, maxlen=1)
+    last = rest[0] if rest else second or first
+    between = ", " if second is None else text[first[1] : second[0]]
+    return text[: first[0]], between, text[last[1] :]
 
 
 def _after_blank(text: str, at: int) -> int:

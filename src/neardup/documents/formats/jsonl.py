@@ -10,7 +10,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from neardup.documents.batch import Columns, Gathered, Joiner, string_array
+from neardup.documents.batch import Columns, Gathered, Joiner, string_array, too_long
 from neardup.documents.extensions import ending_of
 from neardup.documents.files.encodings import encoding_advice
 from neardup.documents.files.problems import BadRecordError, longest_field, missing_field, quoted
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from neardup.documents.batch import Batch, ReadOptions
+    from neardup.documents.files.compression import LongLine
     from neardup.documents.rejects import Rejects
 
 __all__ = ["JsonlSource", "RecordParser"]
@@ -43,6 +44,7 @@ _KINDS = {
 }
 _PART_BYTES = 1 << 19  # lines, objects and texts of a part stay in the cache; 1.5 times as fast
 _KERNEL_PAYS: Final = 4 << 20  # bytes parsed in the time that loading the kernel takes
+_KERNEL_TAKES: Final = 16 << 20  # its scratch is six times the block
 _FIX = "fix the line or pass --on-error skip"
 
 
@@ -70,11 +72,13 @@ class JsonlSource(TextSource):
         self._spans = Spans()
         start = 0
         with self._input.open() as reader:
-            while block := reader.block(min(options.batch_bytes, _PART_BYTES), row - 1):
+            part, longest = min(options.batch_bytes, _PART_BYTES), options.record_bytes
+            while (block := reader.block(part, row - 1, longest)) or reader.long_line:
                 if row == 1:
                     block = self._begin(block)
                 found = None
-                if is_plain and JsonlSource.plainly_parsed + len(block) > _KERNEL_PAYS:
+                can_pay = JsonlSource.plainly_parsed + len(block) > _KERNEL_PAYS
+                if is_plain and can_pay and len(block) <= _KERNEL_TAKES:
                     found = fields.find(block)
                 if found is None:
                     JsonlSource.plainly_parsed += len(block)
@@ -82,11 +86,24 @@ class JsonlSource(TextSource):
                 self._spans.add(found.lengths, found.accepted)
                 joiner.add(found.columns, found.rows + row)
                 row += found.lines
+                if reader.long_line is not None:
+                    self._pass_over(reader.long_line, row, options, rejects)
+                    row += 1
                 if self._spans.end - start >= options.batch_bytes:
                     yield from joiner.take(reader.consumed)
                     start = self._spans.end
             yield from joiner.take(reader.consumed)
         self._input.check_unchanged()
+
+    def _pass_over(
+        self, line: LongLine, row: int, options: ReadOptions, rejects: Rejects | None
+    ) -> None:
+        nbytes = line.nbytes
+        if row == 1:
+            nbytes -= len(line.begin) - len(self._begin(line.begin))
+        self._spans.add(np.array([nbytes]), np.zeros(1, np.bool_))
+        bad = too_long(line.nbytes, options.record_bytes)
+        refuse(self.name, row, bad, line.begin, options, rejects)
 
     def spread(self, begin: int, nbytes: int) -> JsonlSource | None:
         """See Source.spread."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import io
 import os
+import sys
 import zlib
 from collections import Counter
 from itertools import groupby
@@ -14,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from neardup.documents.batch import Columns, string_array
+from neardup.documents.batch import Columns, string_array, too_long
 from neardup.documents.extensions import is_page
-from neardup.documents.files.compression import codec_of_path
+from neardup.documents.files.compression import SHOWN_BYTES, codec_of_path
 from neardup.documents.files.encodings import UTF8, encoding_advice, encoding_of_bom
 from neardup.documents.files.problems import BadRecordError, file_error
 from neardup.documents.files.remote import is_uri, locate, remote_errors
@@ -93,13 +95,17 @@ class TextFilesSource(DocumentFiles):
         for numbers in self._parts(np.arange(len(self._files)), options.batch_bytes):
             texts: list[str] = []
             rows = []
-            for i, data in zip(numbers, self._read(numbers), strict=True):
-                self._sums[i] = zlib.crc32(data)
+            longest = options.record_bytes
+            for i, data in zip(numbers, self._read(numbers, longest), strict=True):
                 file = self._files[i]
                 try:
-                    texts.append(self._decoded(file.path, data))
+                    if data is None:
+                        raise _LongTextError(longest)
+                    self._sums[i] = zlib.crc32(data)
+                    texts.append(self._decoded(file.path, data, longest))
                 except _BrokenTextError as bad:
-                    refuse(file.path, bad.line, bad, data, options, rejects)
+                    shown = (data or b"")[: SHOWN_BYTES if bad.is_long else None]
+                    refuse(file.path, bad.line, bad, shown, options, rejects)
                     continue
                 self._accepted[i] = True
                 rows.append(i)
@@ -136,9 +142,9 @@ class TextFilesSource(DocumentFiles):
         kept = np.flatnonzero(self._accepted)[keep]
         done = 0
         for numbers in self._parts(kept, _COPY_BYTES):
-            for i, data in zip(numbers, self._read(numbers), strict=True):
+            for i, data in zip(numbers, self._read(numbers, sys.maxsize), strict=True):
                 file = self._files[i]
-                if zlib.crc32(data) != self._sums[i]:
+                if data is None or zlib.crc32(data) != self._sums[i]:
                     raise FileError(
                         f"{file.path} changed while it was being read;"
                         " run again when it is complete"
@@ -163,9 +169,9 @@ class TextFilesSource(DocumentFiles):
     def close(self) -> None:
         """Nothing to remove."""
 
-    def _decoded(self, path: str, data: bytes) -> str:
+    def _decoded(self, path: str, data: bytes, longest: int) -> str:
         """The text of a file, in the encoding given, declared or seen."""
-        data = _unpacked(path, data)
+        data = _unpacked(path, data, longest)
         encoding = encoding_of_bom(data)
         try:
             if encoding is None and self._encoding is None:
@@ -193,17 +199,31 @@ class TextFilesSource(DocumentFiles):
         if part:
             yield part
 
-    def _read(self, numbers: list[int]) -> Iterator[bytes]:
-        paths = [self._files[i].path for i in numbers]
-        for protocol, group in groupby(paths, _protocol):
-            same = list(group)
-            yield from _read_remote(same) if protocol else map(_read_local, same)
+    def _read(self, numbers: list[int], longest: int) -> Iterator[bytes | None]:
+        """The bytes of files; None for one that has more than `longest`."""
+        files = [self._files[i] for i in numbers]
+        for protocol, group in groupby(files, lambda file: _protocol(file, longest)):
+            paths = [file.path for file in group]
+            if protocol is None:
+                yield from (None for _ in paths)
+            else:
+                yield from _read_remote(paths) if protocol else _read_local(paths, longest)
 
 
 class _BrokenTextError(BadRecordError):
+    is_long = False
+
     def __init__(self, problem: str, line: int, advice: str = _FIX) -> None:
         super().__init__(problem, advice)
         self.line = line
+
+
+class _LongTextError(_BrokenTextError):
+    is_long = True
+
+    def __init__(self, longest: int) -> None:
+        bad = too_long(None, longest)
+        super().__init__(bad.problem, 1, bad.advice)
 
 
 def _undecodable(data: bytes, error: UnicodeDecodeError) -> _BrokenTextError:
@@ -228,15 +248,22 @@ def _check_options(options: ReadOptions) -> None:
             raise UsageError(f"{option} names the field {name}, but text files have no fields")
 
 
-def _protocol(path: str) -> str:
-    return path.partition("://")[0] if is_uri(path) else ""
+def _protocol(file: FoundFile, longest: int) -> str | None:
+    """How a file is reached; "" for one of this machine, None for one that is not fetched."""
+    if not is_uri(file.path):
+        return ""
+    return None if file.nbytes > longest else file.path.partition("://")[0]
 
 
-def _read_local(path: str) -> bytes:
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise file_error(path, "read", error) from None
+def _read_local(paths: list[str], longest: int) -> Iterator[bytes | None]:
+    for path in paths:
+        try:
+            with Path(path).open("rb", buffering=0) as file:
+                is_long = os.fstat(file.fileno()).st_size > longest
+                data = None if is_long else file.readall()
+        except OSError as error:
+            raise file_error(path, "read", error) from None
+        yield data
 
 
 def _read_remote(uris: list[str]) -> Iterator[bytes]:
@@ -249,16 +276,18 @@ def _read_remote(uris: list[str]) -> Iterator[bytes]:
     yield from data
 
 
-def _unpacked(path: str, data: bytes) -> bytes:
+def _unpacked(path: str, data: bytes, longest: int) -> bytes:
     codec = codec_of_path(path)
     try:
         if codec == "gzip":
-            return gzip.decompress(data)
-        if codec is not None:
-            unpacked: bytes = pa.CompressedInputStream(pa.BufferReader(data), codec).read()
-            return unpacked
+            with gzip.GzipFile(fileobj=io.BytesIO(data)) as unpacking:
+                data = unpacking.read(longest + 1)
+        elif codec is not None:
+            data = pa.CompressedInputStream(pa.BufferReader(data), codec).read(longest + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise _BrokenTextError(f"the {codec} stream is broken: {error}", 1) from None
+    if len(data) > longest:
+        raise _LongTextError(longest)
     return data
 
 

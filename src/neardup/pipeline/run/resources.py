@@ -1,9 +1,13 @@
-"""What a run may use, and how it goes about its work; nothing here changes a result."""
+"""What a run may use, and how it goes about its work; nothing here changes a result.
+
+But for records that do not fit in memory: they are bad ones.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from neardup.documents.batch import longest_record
 from neardup.runtime.memory import memory_bytes
 
 __all__ = ["Resources"]
@@ -27,3 +31,8 @@ class Resources:
     resume: str | None = None
     workers: int | None = None
     plan: str = "auto"
+
+    @property
+    def record_bytes(self) -> int:
+        """How long one record of the input may be."""
+        return longest_record(self.memory)

@@ -84,8 +84,11 @@ def calibrate(
 
     asked = Asked(sample, lowest, similarity, recall, measure, seed, report)
     skip = shared.skip_errors(on_error, None)
-    read = ReadOptions(shared.text_fields(text), id_field, skip, extract=extract)
     resources = Resources(memory_bytes(memory), tmp, None, workers)
+    read = ReadOptions(
+        shared.text_fields(text), id_field, skip, extract=extract,
+        record_bytes=resources.record_bytes,
+    )  # fmt: skip
     told = InputFormat(format_name, delimiter, encoding)
     warm_up(lambda: dedup_texts(["one", "one"], Matching(recipe=made), resources), by_features=True)
     with progress() as shown:

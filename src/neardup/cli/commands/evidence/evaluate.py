@@ -79,9 +79,12 @@ def evaluate(
 
     recipes = [_titled(made), *(_titled(_recipe(each)) for each in also or ())]
     asked = Asked(labels, recipes, lowest, measure, policy, seed, report)
-    read = ReadOptions(shared.text_fields(text), id_field, extract=extract)
-    told = InputFormat(format_name, delimiter, encoding)
     resources = Resources(memory_bytes(memory), tmp, None, workers)
+    read = ReadOptions(
+        shared.text_fields(text), id_field, extract=extract,
+        record_bytes=resources.record_bytes,
+    )  # fmt: skip
+    told = InputFormat(format_name, delimiter, encoding)
     with progress() as shown:
         found = evaluate_files(docs, asked, read, resources, shown, told)
     echo(dumps(found.to_dict()) if json else str(found))

@@ -74,12 +74,13 @@ def report(
     matching = Matching(similarity, distance, verify, measure, made, policy, keep)
     skip = shared.skip_errors(on_error, None)
     fields = shared.text_fields(text)
+    resources = Resources(memory_bytes(memory), tmp, None, workers)
     read = ReadOptions(
-        fields, id_field, skip, within=within, number=matching.number, extract=extract
-    )
+        fields, id_field, skip, within=within, number=matching.number, extract=extract,
+        record_bytes=resources.record_bytes,
+    )  # fmt: skip
     about = shared.report_options(output, report_from, source, summary)
     assert about is not None  # noqa: S101  # there is a path
-    resources = Resources(memory_bytes(memory), tmp, None, workers)
     files = (duplicates, clusters)
     told = Inputs(inputs, InputFormat(format_name, delimiter, encoding))
     with progress() as shown:
