@@ -15,7 +15,7 @@ KINDS: Final = {
     "table_words": "<u8", "table_rows": "<u4", "table_starts": "<u4", "table_factors": "<u8",
     "features": "<u8", "offsets": "<i8", "set_of": "<u4", "members": "<u4", "member_starts": "<i8",
     "sizes": "<i8", "firsts": "<i8", "order_keys": "<u8", "order_ranks": "<u4", "starts": "<u4",
-    "entries": "<u8", "rest_starts": "<u4", "rest_entries": "<u8",
+    "entries": "<u8", "rest_starts": "<u4", "rest_entries": "<u8", "sketches": "<u8",
     "beside": "|u1", "beside_ends": "<i8",
 }  # fmt: skip
 NAMES: Final = {"ends": "ids", "beside_ends": "payloads"}
@@ -82,6 +82,7 @@ def _shapes_of_sets(rows: int, found: dict[str, Any]) -> dict[str, Any]:
         "offsets": (max(places, 1),), "set_of": (rows,), "members": (rows,),
         "member_starts": (places,), "firsts": (sizes + 1,),
         "order_keys": (1 << (keys - 1).bit_length(),), "order_ranks": (keys,),
+        "sketches": (places - 1, min(max(1, found["sketches"][-1]), 4)),
         "starts": (buckets[0] + 1,), "rest_starts": (buckets[1] + 1,),
     }  # fmt: skip
 

@@ -11,7 +11,12 @@ import numpy as np
 from neardup.errors import UsageError
 from neardup.index.plans.measured import Measured, measure_parts
 from neardup.index.similar.incoming import many_sets
-from neardup.index.similar.segment import ENTRIES_A_BUCKET, LEVEL_ROWS, SEGMENTS_A_LEVEL
+from neardup.index.similar.segment import (
+    ENTRIES_A_BUCKET,
+    LEVEL_ROWS,
+    SEGMENTS_A_LEVEL,
+    sketch_words,
+)
 from neardup.index.similar.settings import SimilarSettings
 from neardup.runtime.markup import PrintedPlans, cells_of, text_table
 from neardup.runtime.memory import free_memory
@@ -232,7 +237,7 @@ def _plan(name: str, parts: list[int], settings: SimilarSettings, size: float) -
     asked = size if settings.measure == "containment" else prefix
     lookups = asked + (prefix if rest else 0)
     total, n = 0.0, sum(parts)
-    held = ROW_BYTES + FEATURE_BYTES * size
+    held = ROW_BYTES + FEATURE_BYTES * (size + sketch_words(size))
     tables = 0.0
     for rows in parts:
         first, second = _table_bytes(rows * prefix), _table_bytes(rows * rest)

@@ -18,7 +18,7 @@ __all__ = ["StoredSimilarSegment", "write_similar"]
 
 ARRAYS = (
     "features", "offsets", "set_of", "members", "member_starts", "sizes", "firsts", "order_keys",
-    "order_ranks", "starts", "entries", "rest_starts", "rest_entries", "numbers",
+    "order_ranks", "starts", "entries", "rest_starts", "rest_entries", "numbers", "sketches",
 )  # fmt: skip
 
 

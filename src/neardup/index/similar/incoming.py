@@ -27,13 +27,19 @@ def one_set(value: Any, settings: SimilarSettings) -> Any:
     Raises:
         UsageError: For something else, or a text where there is no recipe.
     """
+    from neardup.kernels.index.sets import sort_set
+
     if isinstance(value, str):
         features = feature_set(value, _recipe(settings))
     elif value is None:
         features = np.empty(0, np.uint64)
     else:
         features = _hashes(value)
-    return sorted_sets(features, np.array([0, len(features)], np.int64)).features
+    if not features.flags.writeable:
+        features = features.copy()
+    features = features[: sort_set(features)]
+    features.flags.writeable = False
+    return features
 
 
 def many_sets(values: Any, settings: SimilarSettings, workers: int | None = None) -> Sets:

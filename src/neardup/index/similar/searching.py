@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["search", "seek"]
 
 RANGES_A_THREAD: Final = 4
-PARTS: Final = 22
+PARTS: Final = 25
 """Numbers of a segment, as `search_sets` takes it."""
 SEEKER_FEATURES: Final = 1 << 12
 """Of a query, in a room: longer ones are searched for as many are."""

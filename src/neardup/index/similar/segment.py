@@ -25,14 +25,31 @@ if TYPE_CHECKING:
     from neardup.kernels.index.sets import Order
     from neardup.runtime.types import Flags
 
-__all__ = ["FoundRows", "Rows", "Segment", "arranged", "build", "due", "merged", "no_order"]
+__all__ = [
+    "FoundRows",
+    "Rows",
+    "Segment",
+    "arranged",
+    "build",
+    "due",
+    "merged",
+    "no_order",
+    "sketch_words",
+]
 
 SEGMENTS_A_LEVEL: Final = 4
-LEVEL_ROWS: Final = 2048
+LEVEL_ROWS: Final = 4096
 """Of a segment of the lowest level, at most."""
-HEAVY: Final = 8
+HEAVY: Final = 4
 """A feature that so many sets have comes last in the order."""
+SAMPLED_SETS: Final = 1 << 11
+"""Where there are so many sets or more, only every fourth is looked at for that."""
+SAMPLE_STEP: Final = 4
+SAMPLED_HEAVY: Final = 3
+"""A feature that so many of these have comes last in the order: about twelve of all have it."""
 
+SKETCHED: Final = 48
+"""Sets of fewer features have sketches of one word, of twice as many those of four."""
 LEAST_CELL_BITS, MOST_CELL_BITS = 10, 28
 ENTRIES_A_BUCKET: Final = 4
 MOST_ENTRIES: Final = 1 << 32
@@ -84,7 +101,7 @@ class Segment(MarkedRows):
 
     Args:
         arrays: By name: features, offsets, set_of, members, member_starts, sizes, firsts,
-            order_keys, order_ranks, starts, entries, rest_starts, rest_entries, numbers.
+            order_keys, order_ranks, starts, entries, rest_starts, rest_entries, sketches, numbers.
         ids: Of the rows.
         dead: bool (n,), True for removed rows; taken over, and not changed.
     """
@@ -249,6 +266,7 @@ def build(rows: Rows, settings: SimilarSettings) -> Segment:
         "members": members.astype(np.uint32), "member_starts": member_starts,
         "sizes": sizes.astype(np.int64), "firsts": np.append(firsts, count).astype(np.int64),
         "order_keys": order.keys, "order_ranks": order.ranks, "numbers": rows.numbers,
+        "sketches": _sketches(sets),
     }  # fmt: skip
     stop_if_abandoned()
     return Segment(arrays | _postings(sets, order, settings), rows.ids)
@@ -279,14 +297,32 @@ def _order(sets: Sets) -> Order:
     """Heavy features by how many sets have them, then by hash."""
     from neardup.kernels.index.sets import Order, count_heavy
 
+    least = HEAVY
+    if sets.size >= SAMPLED_SETS:
+        sets, least = sets.take(np.arange(0, sets.size, SAMPLE_STEP)), SAMPLED_HEAVY
     features = frozen(sets.features)
-    bits = min(max(LEAST_CELL_BITS, len(features).bit_length()), MOST_CELL_BITS)
+    bits = min(max(LEAST_CELL_BITS, len(features).bit_length() + 1), MOST_CELL_BITS)
     cells = np.zeros(1 << bits, np.uint8)
-    keys, counts = count_heavy(features, cells, np.uint64(64 - bits), HEAVY)
+    keys, counts = count_heavy(features, cells, np.uint64(64 - bits), least)
     slots = np.flatnonzero(keys)
     ranks = np.zeros(len(keys), np.uint32)
     ranks[slots[np.lexsort((keys[slots], counts[slots]))]] = np.arange(1, len(slots) + 1)
     return Order(frozen(keys), frozen(ranks))
+
+
+def sketch_words(features: float) -> int:
+    """Words of a set's sketch, where a set has so many features: 1, 2 or 4."""
+    return 1 if features < SKETCHED else 2 if features < 2 * SKETCHED else 4
+
+
+def _sketches(sets: Sets) -> Any:
+    """By which sets are told apart, as kernels take it: uint64 (m, words)."""
+    from neardup.kernels.index.similar import make_sketches
+
+    words = sketch_words(len(sets.features) / max(1, sets.size))
+    sketches = np.empty((sets.size, words), np.uint64)
+    make_sketches(frozen(sets.features), frozen(sets.offsets), sketches.reshape(-1), words)
+    return sketches
 
 
 def _postings(sets: Sets, order: Order, settings: SimilarSettings) -> dict[str, Any]:

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 
 __all__ = ["TAIL_ROWS", "Tail", "TailFeatures"]
 
-TAIL_ROWS: Final = 2048
-HEAD_BITS: Final = 17
+TAIL_ROWS: Final = 4096
+FIRST_ROWS: Final = 1024
+"""Of a tail that does not know yet which features are heavy: following their chains takes long."""
+FIRST_ENTRIES: Final = 1 << 10
 FIRST_FEATURES: Final = 1 << 12
 
 
@@ -37,18 +39,21 @@ class TailFeatures(TailRows):
 
     def __init__(self, order: Order, settings: SimilarSettings) -> None:
         """No row."""
+        from neardup.kernels.index.scoring import SKETCH_WORDS
         from neardup.kernels.index.tail import TailSets, tail_sets
 
-        super().__init__(TAIL_ROWS)
+        super().__init__(TAIL_ROWS if len(order.keys) > 1 else min(TAIL_ROWS, FIRST_ROWS))
         self._order, self.settings = order, settings
         self._made_for = settings.code, float(settings.similarity)
-        self._entries, self._room = 0, FIRST_FEATURES
+        self._entries = 0
+        self._room = FIRST_FEATURES, FIRST_ENTRIES
         self._sums = np.empty(0, np.float64)
         self._lock = threading.Lock()
         """Held while the chains are changed or followed."""
         self._sets: Any = TailSets(
-            np.empty(FIRST_FEATURES, np.uint64), np.zeros(TAIL_ROWS + 1, np.int64),
-            np.zeros(1 << HEAD_BITS, np.uint32), np.empty(2 * FIRST_FEATURES, np.uint64), order,
+            np.empty(FIRST_FEATURES, np.uint64), np.zeros(len(self.numbers) + 1, np.int64),
+            np.zeros(FIRST_ENTRIES, np.uint32), np.empty(2 * FIRST_ENTRIES, np.uint64),
+            np.empty(SKETCH_WORDS * len(self.numbers), np.uint64), order, SKETCH_WORDS,
         )  # fmt: skip
         self._places = tail_sets(self._sets)
         """Where these arrays are."""
@@ -58,10 +63,9 @@ class TailFeatures(TailRows):
         from neardup.kernels.index.tail import append_set
 
         with self._lock:
-            used = int(self._sets.offsets[row])
-            most = max(used, self._entries) + len(content)
-            if most > self._room:
-                self._make_room(used, most)
+            used, more = int(self._sets.offsets[row]), len(content)
+            if used + more > self._room[0] or self._entries + more > self._room[1]:
+                self._make_room(used, more)
             self._entries = append_set(
                 frozen(content), self._places, row, self._entries, *self._made_for
             )
@@ -101,9 +105,7 @@ class TailFeatures(TailRows):
                 *queries, 0, queries.size, self._places, count, condition
             )
 
-    def seek(
-        self, features: Any, parts: Any, count: int, similarity: float, room: Any
-    ) -> int:
+    def seek(self, features: Any, parts: Any, count: int, similarity: float, room: Any) -> int:
         """What is similar to a query in segments and the first `count` rows: see the kernel."""
         from neardup.kernels.index.seeking import seek
 
@@ -112,17 +114,23 @@ class TailFeatures(TailRows):
                 features, parts, self._places, count, self._made_for[0], similarity, room
             )
 
-    def _make_room(self, used: int, most: int) -> None:
-        """Room for so many features: in other arrays, readers may have these."""
-        from neardup.kernels.index.tail import tail_sets
+    def _make_room(self, used: int, more: int) -> None:
+        """Room for a row of so many features: in other arrays, readers may have these."""
+        from neardup.kernels.index.tail import link_entries, tail_sets
 
-        held, self._room = self._sets, 2 * most
-        features = np.empty(self._room, np.uint64)
-        entries = np.empty(2 * self._room, np.uint64)
-        features[:used] = held.features[:used]
-        entries[: 2 * self._entries] = held.entries[: 2 * self._entries]
-        self._sets = held._replace(features=features, entries=entries)
-        self._places = tail_sets(self._sets)
+        held, count = self._sets, self._entries
+        if used + more > self._room[0]:
+            features = np.empty(2 * (used + more), np.uint64)
+            features[:used] = held.features[:used]
+            held = held._replace(features=features)
+        if count + more > self._room[1]:
+            room = 1 << (count + more).bit_length()
+            entries, heads = np.empty(2 * room, np.uint64), np.zeros(room, np.uint32)
+            entries[: 2 * count] = held.entries[: 2 * count]
+            link_entries(entries, count, heads)
+            held = held._replace(entries=entries, heads=heads)
+        self._room = len(held.features), len(held.heads)
+        self._sets, self._places = held, tail_sets(held)
 
 
 class Tail(BaseTail[TailFeatures]):

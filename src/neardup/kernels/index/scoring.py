@@ -6,11 +6,13 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from neardup.kernels.bits import popcount
 from neardup.kernels.index.sets import LOW, SPREAD, enlarged, prefix_of
 from neardup.kernels.jit import inner, making
 from neardup.kernels.similarity.measures import CONTAINMENT, needed_overlap, score
 
 MUCH_LARGER: Final = 24
+SKETCH_WORDS: Final = 4
 FIRST_SEEN: Final = 1 << 9
 FIRST_FOUND: Final = 64
 PART, QUERY, STEP, ENTRY, HELD, FOUND, STAMP, STATES = range(8)
@@ -28,19 +30,24 @@ class Queries(NamedTuple):
 
 
 class Query(NamedTuple):
-    """One of them: features[begin:begin + size], ascending."""
+    """One of them: features[begin:begin + size], ascending, and room for its sketch."""
 
     features: Any
     begin: int
     size: int
+    sketch: Any
 
 
 class Scratch(NamedTuple):
-    """Room for what is looked up of a query: int64 `chosen`, uint64 `heavy` and `spreads`."""
+    """Room for what is looked up of a query: int64 `chosen`, uint64 `heavy` and `spreads`.
+
+    And uint64 `sketch`, zeros at first: SKETCH_WORDS, and whose it is, as `_apart` says.
+    """
 
     chosen: Any
     heavy: Any
     spreads: Any
+    sketch: Any
 
 
 class Found(NamedTuple):
@@ -59,15 +66,16 @@ def new_scratch(queries: Any) -> Any:
     for q in range(queries.first, queries.last):
         longest = max(longest, queries.offsets[q + 1] - queries.offsets[q])
     return Scratch(
-        np.empty(longest, np.int64), np.empty(longest, np.uint64), np.empty(longest, np.uint64)
-    )
+        np.empty(longest, np.int64), np.empty(longest, np.uint64), np.empty(longest, np.uint64),
+        np.zeros(SKETCH_WORDS + 1, np.uint64),
+    )  # fmt: skip
 
 
 @inner
-def query_of(queries: Any, q: int) -> Any:
+def query_of(queries: Any, q: int, scratch: Any) -> Any:
     """One of several."""
     begin = queries.offsets[q]
-    return Query(queries.features, begin, queries.offsets[q + 1] - begin)
+    return Query(queries.features, begin, queries.offsets[q + 1] - begin, scratch.sketch)
 
 
 @making
@@ -144,7 +152,8 @@ def reached(query: Any, k: int, sets: Any, number: int, place: int, condition: A
     Args:
         query: Query.
         k: In the order, from 0.
-        sets: What has uint64 `features`, each set's ascending, and int64 `offsets`.
+        sets: What has uint64 `features`, each set's ascending, int64 `offsets`, and uint64
+            `sketches` of `words` each: see `sketch_of`.
         number: Of the set.
         place: In the order, or less.
         condition: Condition: the measure, and the least similarity that is asked for.
@@ -158,9 +167,44 @@ def reached(query: Any, k: int, sets: Any, number: int, place: int, condition: A
     needed = max(np.int64(1), needed_overlap(size, other, condition))
     if min(size - k, other - place) < needed:
         return -1.0
+    if sets.words and _apart(query, sets, number) > size + other - 2 * needed:
+        return 0.0
     end = query.begin + size
     count = _shared(query.features, query.begin, end, sets.features, there, there + other, needed)
     return score(count, size, other, condition.measure) if count > 0 else 0.0
+
+
+@inner
+def sketch_of(features: Any, begin: int, end: int, out: Any, at: int, words: int) -> None:
+    """Write to out[at:at + words] of how many features, even or odd, each bit is.
+
+    Sets that differ in d features differ in d bits or fewer: so most sets are told apart without a
+    look at their features.
+    """
+    for word in range(words):
+        out[at + word] = 0
+    mask = np.uint64(words - 1)
+    for i in range(begin, end):
+        spread = features[i] * SPREAD
+        word = np.int64(spread >> np.uint64(56) & mask)
+        out[at + word] ^= np.uint64(1) << (spread >> np.uint64(58))
+
+
+@inner
+def _apart(query: Any, sets: Any, number: int) -> int:
+    """In how many features or more a query and a set differ."""
+    sketch, words, owner = query.sketch, sets.words, np.uint64(query.begin + 1)
+    if sketch[SKETCH_WORDS] != owner:
+        begin = query.begin
+        sketch_of(query.features, begin, begin + query.size, sketch, 0, SKETCH_WORDS)
+        sketch[SKETCH_WORDS] = owner
+    apart = 0
+    for word in range(words):
+        mine = sketch[word]
+        for other in range(word + words, SKETCH_WORDS, words):
+            mine ^= sketch[other]
+        apart += popcount(mine ^ sets.sketches[number * words + word])
+    return apart
 
 
 @inner

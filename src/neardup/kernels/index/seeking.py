@@ -10,6 +10,7 @@ from neardup.kernels.addresses import addresses_of, float64s, int64s, uint64s
 from neardup.kernels.index.scoring import (
     ENTRY,
     FOUND,
+    SKETCH_WORDS,
     STAMP,
     STATES,
     Found,
@@ -34,6 +35,7 @@ class Room(NamedTuple):
         chosen: int64, as long as the longest query, at least.
         heavy: uint64, likewise.
         spreads: uint64, likewise.
+        sketch: uint64 (SKETCH_WORDS + 1,).
         seen: uint64 (2**b,), zeros at first.
         parts: int64: of what was found the place of the segment, behind the last that of the tail.
         queries: int64, likewise: 0.
@@ -46,6 +48,7 @@ class Room(NamedTuple):
     chosen: Any
     heavy: Any
     spreads: Any
+    sketch: Any
     seen: Any
     parts: Any
     queries: Any
@@ -59,9 +62,9 @@ def new_room(longest: int) -> Room:
     """Room for queries of so many features."""
     return Room(
         np.empty(longest, np.int64), np.empty(longest, np.uint64), np.empty(longest, np.uint64),
-        np.zeros(_SEEN, np.uint64), np.empty(_FOUND, np.int64), np.empty(_FOUND, np.int64),
-        np.empty(_FOUND, np.int64), np.empty(_FOUND, np.float64), np.zeros(STATES, np.int64),
-        np.zeros(2, np.int64),
+        np.zeros(SKETCH_WORDS + 1, np.uint64), np.zeros(_SEEN, np.uint64),
+        np.empty(_FOUND, np.int64), np.empty(_FOUND, np.int64), np.empty(_FOUND, np.int64),
+        np.empty(_FOUND, np.float64), np.zeros(STATES, np.int64), np.zeros(2, np.int64),
     )  # fmt: skip
 
 
@@ -74,9 +77,9 @@ def room_places(room: Room) -> Any:
 def _room_at(row: Any) -> Any:
     return Room(
         int64s(row[0], row[1]), uint64s(row[2], row[3]), uint64s(row[4], row[5]),
-        uint64s(row[6], row[7]), int64s(row[8], row[9]), int64s(row[10], row[11]),
-        int64s(row[12], row[13]), float64s(row[14], row[15]), int64s(row[16], row[17]),
-        int64s(row[18], row[19]),
+        uint64s(row[6], row[7]), uint64s(row[8], row[9]), int64s(row[10], row[11]),
+        int64s(row[12], row[13]), int64s(row[14], row[15]), float64s(row[16], row[17]),
+        int64s(row[18], row[19]), int64s(row[20], row[21]),
     )  # fmt: skip
 
 
@@ -84,8 +87,9 @@ def _room_at(row: Any) -> Any:
 def _seek(features: Any, parts: Any, tail: Any, rows: int, condition: Any, room: Any) -> int:
     state, seen = room.state, room.seen
     room.offsets[1] = features.size
+    room.sketch[SKETCH_WORDS] = 0
     queries = Queries(features, room.offsets, np.int64(0), np.int64(1))
-    scratch = Scratch(room.chosen, room.heavy, room.spreads)
+    scratch = Scratch(room.chosen, room.heavy, room.spreads, room.sketch)
     found = Found(room.parts, room.queries, room.numbers, room.scores)
     fill(state, 0, STAMP, 0)
     state[ENTRY] = -1

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from neardup.kernels.bits import prefetch
 from neardup.kernels.jit import fill, inner, kernel, making, move
 from neardup.kernels.similarity.measures import CONTAINMENT, least_overlap
 
@@ -20,6 +21,8 @@ MOST_PLACE: Final = 4095
 """Of the place of a feature in the order, an entry holds up to this: a smaller one is safe."""
 MOST_BUCKETS: Final = 1 << 16
 _SMALL: Final = 24
+_AHEAD: Final = 16
+"""A feature's rank is fetched so many features before it is looked at."""
 _MIX: Final = np.uint64(0xBF58476D1CE4E5B9)
 
 
@@ -131,6 +134,33 @@ def sort_sets(features: Any, offsets: Any) -> int:
 
 
 @kernel
+def sort_set(features: Any) -> int:
+    """As `sort_sets`, for one set.
+
+    Args:
+        features: uint64, changed.
+
+    Returns:
+        How many of them are its features then: the first ones.
+    """
+    size, at = features.size, 1
+    while at < size and features[at - 1] < features[at]:
+        at += 1
+    if at >= size:
+        return np.int64(size)
+    room = 2
+    while room < size and room < MOST_BUCKETS:
+        room *= 2
+    _sort(features, 0, size, np.empty(size, np.uint64), np.empty(room + 1, np.int64))
+    used = 1
+    for at in range(1, size):
+        if features[at] != features[used - 1]:
+            features[used] = features[at]
+            used += 1
+    return np.int64(used)
+
+
+@kernel
 def digests(features: Any, offsets: Any, out: Any) -> None:
     """Write a hash of each set to `out`, uint64 (n,); O(features)."""
     for i in range(out.size):
@@ -181,9 +211,13 @@ def _key(feature: Any) -> Any:
 
 
 @inner
+def _first_slot(keys: Any, key: Any) -> int:
+    return np.int64((key * SPREAD) >> np.uint64(20) & np.uint64(keys.size - 1))
+
+
+@inner
 def _slot(keys: Any, key: Any) -> int:
-    mask = np.uint64(keys.size - 1)
-    slot = np.int64((key * SPREAD) >> np.uint64(20) & mask)
+    mask, slot = np.uint64(keys.size - 1), _first_slot(keys, key)
     while keys[slot] != key and keys[slot]:
         slot = np.int64(np.uint64(slot + 1) & mask)
     return slot
@@ -227,11 +261,12 @@ def _count_keys(
 
 
 @inner
-def _refill(keys: Any, counts: Any, larger: Any, larger_counts: Any) -> None:
+def _refill(keys: Any, counts: Any, least: int, other: Any, other_counts: Any) -> None:
+    """Put the keys of such a count into another table, which has room."""
     for at in range(keys.size):
-        if keys[at]:
-            to = _slot(larger, keys[at])
-            larger[to], larger_counts[to] = keys[at], counts[at]
+        if keys[at] and counts[at] >= least:
+            to = _slot(other, keys[at])
+            other[to], other_counts[to] = keys[at], counts[at]
 
 
 @kernel
@@ -242,7 +277,7 @@ def count_heavy(features: Any, cells: Any, shift: Any, least: int) -> Any:
         features: uint64.
         cells: uint8 (2**b,), zeros; written.
         shift: uint64, 64 - b.
-        least: A feature is heavy if its cell counts so many or more, up to 255.
+        least: A feature is heavy if so many have it or more, up to 255.
 
     Returns:
         keys, uint64, an open table; counts, int64.
@@ -255,9 +290,16 @@ def count_heavy(features: Any, cells: Any, shift: Any, least: int) -> Any:
             np.zeros(2 * keys.size, np.uint64),
             np.zeros(2 * keys.size, np.int64),
         )
-        _refill(keys, counts, larger, larger_counts)
+        _refill(keys, counts, 1, larger, larger_counts)
         keys, counts = larger, larger_counts
-    return keys, counts
+    room, heavy = 2, 0
+    for at in range(keys.size):
+        heavy += counts[at] >= least
+    while room < 2 * heavy:
+        room *= 2
+    packed, packed_counts = np.zeros(room, np.uint64), np.zeros(room, np.int64)
+    _refill(keys, counts, least, packed, packed_counts)
+    return packed, packed_counts
 
 
 @inner
@@ -268,8 +310,12 @@ def first_places(
 
     `heavy` is scratch, uint64 (end - begin,).
     """
-    count, heavies = 0, 0
-    for i in range(end - begin):
+    count, heavies, size = 0, 0, end - begin
+    for i in range(min(_AHEAD, size)):
+        prefetch(order.keys, _first_slot(order.keys, _key(features[begin + i])))
+    for i in range(size):
+        if i + _AHEAD < size:
+            prefetch(order.keys, _first_slot(order.keys, _key(features[begin + i + _AHEAD])))
         rank = rank_of(features[begin + i], order)
         if rank:
             heavy[heavies] = np.uint64(rank) << np.uint64(32) | np.uint64(i)

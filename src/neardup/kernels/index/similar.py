@@ -33,6 +33,7 @@ from neardup.kernels.index.scoring import (
     next_query,
     query_of,
     reached,
+    sketch_of,
     slot_of,
 )
 from neardup.kernels.index.sets import (
@@ -63,6 +64,8 @@ class StoredSets(NamedTuple):
         order: Order.
         prefixes: Postings of each set's prefix.
         rest: Postings of the other features, for containment.
+        sketches: uint64, `words` of each set: see `sketch_of`.
+        words: Or 0, where there are no sketches.
     """
 
     features: Any
@@ -72,6 +75,8 @@ class StoredSets(NamedTuple):
     order: Any
     prefixes: Any
     rest: Any
+    sketches: Any
+    words: int
 
 
 def stored_sets(arrays: dict[str, Any]) -> Any:
@@ -80,20 +85,21 @@ def stored_sets(arrays: dict[str, Any]) -> Any:
         "features": np.uint64, "offsets": np.int64, "sizes": np.int64, "firsts": np.int64,
         "order_keys": np.uint64, "order_ranks": np.uint32, "starts": np.uint32,
         "entries": np.uint64, "rest_starts": np.uint32, "rest_entries": np.uint64,
+        "sketches": np.uint64,
     }  # fmt: skip
     bits = [(len(arrays[name]) - 1).bit_length() - 1 for name in ("starts", "rest_starts")]
     places = addresses_of([(arrays[name], kind) for name, kind in kinds.items()])
-    return np.concatenate([places, np.array(bits)])
+    return np.array([*places.tolist(), *bits, arrays["sketches"].shape[1]], np.int64)
 
 
 @inner
 def _stored(row: Any) -> Any:
     order = Order(uint64s(row[8], row[9]), uint32s(row[10], row[11]))
-    prefixes = Postings(uint32s(row[12], row[13]), uint64s(row[14], row[15]), np.uint64(row[20]))
-    rest = Postings(uint32s(row[16], row[17]), uint64s(row[18], row[19]), np.uint64(row[21]))
+    prefixes = Postings(uint32s(row[12], row[13]), uint64s(row[14], row[15]), np.uint64(row[22]))
+    rest = Postings(uint32s(row[16], row[17]), uint64s(row[18], row[19]), np.uint64(row[23]))
     return StoredSets(
         uint64s(row[0], row[1]), int64s(row[2], row[3]), int64s(row[4], row[5]),
-        int64s(row[6], row[7]), order, prefixes, rest,
+        int64s(row[6], row[7]), order, prefixes, rest, uint64s(row[20], row[21]), row[24],
     )  # fmt: skip
 
 
@@ -117,13 +123,12 @@ def _size_range(size: int, sets: Any, condition: Any) -> Any:
 @inner
 def _first_entry(postings: Any, begin: int, end: int, number: int) -> int:
     """The first entry of a bucket whose set is `number` or later."""
-    if end - begin > LONG_BUCKET:
-        while begin < end:
-            middle = (begin + end) >> 1
-            if np.int64(postings.entries[middle] & LOW) < number:
-                begin = middle + 1
-            else:
-                end = middle
+    while begin < end:
+        middle = (begin + end) >> 1
+        if np.int64(postings.entries[middle] & LOW) < number:
+            begin = middle + 1
+        else:
+            end = middle
     return begin
 
 
@@ -147,6 +152,7 @@ def _look_up(
     for k in range(asked):
         bucket = bucket_of(spreads[k], sets.prefixes.bits)
         prefetch(sets.prefixes.entries, np.int64(sets.prefixes.starts[bucket]))
+        prefetch(sets.prefixes.entries, np.int64(sets.prefixes.starts[bucket + 1]) - 1)
     if condition.measure == CONTAINMENT:
         contained = contained_prefix(query.size, condition)
     for step in range(state[STEP], asked + contained):
@@ -155,15 +161,15 @@ def _look_up(
             k, postings = step - asked, sets.rest
         bucket = bucket_of(spreads[k], postings.bits)
         check = check_of(spreads[k], postings.bits)
-        end, at = np.int64(postings.starts[bucket + 1]), state[ENTRY]
-        if at < 0:
-            at = _first_entry(postings, np.int64(postings.starts[bucket]), end, low)
+        begin, end = np.int64(postings.starts[bucket]), np.int64(postings.starts[bucket + 1])
+        if end - begin > LONG_BUCKET:
+            begin = _first_entry(postings, begin, end, low)
+            end = _first_entry(postings, begin, end, high)
+        at = max(begin, state[ENTRY])
         while at < end:
             entry = postings.entries[at]
             number = np.int64(entry & LOW)
-            if number >= high:
-                break
-            if number >= low and entry >> np.uint64(44) == check:
+            if entry >> np.uint64(44) == check and low <= number < high:
                 slot = slot_of(seen, stamp, number)
                 if seen[slot] != stamp | np.uint64(number):
                     if 2 * held >= seen.size or count == found.numbers.size:
@@ -193,13 +199,20 @@ def search_parts(
     while state[PART] < parts.shape[0]:
         sets = _stored(parts[state[PART]])
         while state[QUERY] < queries.last:
-            query = query_of(queries, state[QUERY])
+            query = query_of(queries, state[QUERY], scratch)
             if query.size and not _look_up(query, sets, condition, scratch, seen, found, state):
                 return False
             next_query(state)
         state[QUERY] = queries.first
         state[PART] += 1
     return True
+
+
+@kernel
+def make_sketches(features: Any, offsets: Any, out: Any, words: int) -> None:
+    """Write the sketch of each set to `out`, uint64 (m * words,); O(features)."""
+    for i in range(offsets.size - 1):
+        sketch_of(features, offsets[i], offsets[i + 1], out, i * words, words)
 
 
 @kernel
@@ -213,7 +226,7 @@ def search_sets(
         offsets: int64 (q + 1,).
         first: First query.
         last: Last query + 1.
-        parts: int64 (p, 22): of each segment what `stored_sets` gives, made for this similarity
+        parts: int64 (p, 25): of each segment what `stored_sets` gives, made for this similarity
             or a smaller one.
         condition: Condition: the measure, and the least similarity that is asked for.
 

@@ -15,6 +15,7 @@ from neardup.kernels.index.scoring import (
     HELD,
     PART,
     QUERY,
+    SKETCH_WORDS,
     STAMP,
     STEP,
     Queries,
@@ -26,6 +27,7 @@ from neardup.kernels.index.scoring import (
     next_query,
     query_of,
     reached,
+    sketch_of,
     slot_of,
 )
 from neardup.kernels.index.sets import LOW, MOST_PLACE, SPREAD, Order, first_places
@@ -47,20 +49,24 @@ class TailSets(NamedTuple):
         heads: uint32 (2**b,): the last entry of each bucket plus 1.
         entries: uint64, two of each: the feature; the entry before plus 1 (32 bits), the place in
             the order (16), the row (16).
+        sketches: uint64 (rows * words,): see `sketch_of`.
         order: Order.
+        words: SKETCH_WORDS.
     """
 
     features: Any
     offsets: Any
     heads: Any
     entries: Any
+    sketches: Any
     order: Any
+    words: int
 
 
 def tail_sets(tail: TailSets) -> Any:
     """A tail as kernels take it: int64."""
-    kinds = np.uint64, np.int64, np.uint32, np.uint64
-    arrays = [*zip(tail[:-1], kinds, strict=True)]
+    kinds = np.uint64, np.int64, np.uint32, np.uint64, np.uint64
+    arrays = [*zip(tail[: len(kinds)], kinds, strict=True)]
     order = [(tail.order.keys, np.uint64), (tail.order.ranks, np.uint32)]
     return addresses_of([*arrays, *order])
 
@@ -70,7 +76,8 @@ def tail_at(row: Any) -> Any:
     """The tail of which `tail_sets` gave this."""
     return TailSets(
         uint64s(row[0], row[1]), int64s(row[2], row[3]), uint32s(row[4], row[5]),
-        uint64s(row[6], row[7]), Order(uint64s(row[8], row[9]), uint32s(row[10], row[11])),
+        uint64s(row[6], row[7]), uint64s(row[8], row[9]),
+        Order(uint64s(row[10], row[11]), uint32s(row[12], row[13])), np.int64(SKETCH_WORDS),
     )  # fmt: skip
 
 
@@ -87,7 +94,8 @@ def search_rows(
     """Go on from `state` until all is done, or there is no room: then False."""
     chosen, heads, entries = scratch.chosen, tail.heads, tail.entries
     while state[QUERY] < queries.last:
-        query, stamp = query_of(queries, state[QUERY]), np.uint64(state[STAMP]) << np.uint64(32)
+        query = query_of(queries, state[QUERY], scratch)
+        stamp = np.uint64(state[STAMP]) << np.uint64(32)
         asked = asked_of(query.size, condition) if query.size else np.int64(0)
         first_places(
             query.features, query.begin, query.begin + query.size, asked, tail.order,
@@ -156,6 +164,16 @@ def search_tail(
     return found.queries[:count], found.numbers[:count], found.scores[:count]
 
 
+@kernel
+def link_entries(entries: Any, count: int, heads: Any) -> None:
+    """Chain the first `count` entries anew, from `heads` (uint32, zeros); see TailSets."""
+    for at in range(count):
+        bucket = _bucket(heads, entries[2 * at])
+        before = np.uint64(heads[bucket]) << np.uint64(32)
+        entries[2 * at + 1] = before | entries[2 * at + 1] & LOW
+        heads[bucket] = at + 1
+
+
 @inner
 def _append(
     features: Any, tail: Any, number: int, used: int, condition: Any, chosen: Any, heavy: Any
@@ -164,6 +182,7 @@ def _append(
     for i in range(size):
         tail.features[begin + i] = features[i]
     tail.offsets[number + 1] = begin + size
+    sketch_of(features, 0, size, tail.sketches, number * SKETCH_WORDS, SKETCH_WORDS)
     wanted = asked_of(size, condition)
     first_places(features, 0, size, wanted, tail.order, chosen, heavy)
     for k in range(wanted):
@@ -176,7 +195,7 @@ def _append(
         tail.entries[2 * used] = key
         tail.entries[2 * used + 1] = before | place | np.uint64(number)
         used += 1
-        tail.heads[bucket] = np.uint32(np.uint64(used) & LOW)
+        tail.heads[bucket] = used
     return used
 
 
