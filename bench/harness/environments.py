@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HOME = ROOT / "bench" / ".peers"
 PEERS = {
     "datasketch": ("datasketch==2.0.0", "numpy", "orjson"),
-    "faiss": ("faiss-cpu==1.15.1", "numpy"),
+    "faiss": ("faiss-cpu==1.15.1", "numpy", "rensa==0.5.0", "orjson"),
     "gaoya": ("gaoya==0.2.2", "numpy"),
     "rensa": ("rensa==0.5.0", "numpy", "orjson"),
     "simhash": ("simhash==2.1.2", "numpy<2"),

@@ -30,6 +30,11 @@ class Measurement:
         """A measurement of keyword arguments."""
         return cls(case, function, environment, json.dumps(options, sort_keys=True))
 
+    def has(self, wanted: dict[str, str]) -> bool:
+        """Whether its options are these, as they are written; its function may be asked for too."""
+        mine = {"function": self.function} | json.loads(self.options)
+        return all(str(mine.get(name)) in value.split("|") for name, value in wanted.items())
+
 
 @dataclass(frozen=True)
 class Row:

@@ -20,6 +20,8 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from harness.model import Measurement
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -45,6 +47,12 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "libraries": {name: version(name) for name in LIBRARIES},
     }
+
+
+def when() -> dict[str, Any]:
+    """What a single measurement keeps of this, for a record may be made in parts."""
+    date = datetime.now(UTC).isoformat(timespec="seconds")
+    return {"at": {"commit": commit(), "date": date, "load": round(os.getloadavg()[0], 2)}}
 
 
 def version(name: str) -> str:
@@ -117,6 +125,21 @@ def keep(case: str, facts: dict[str, Any], found: dict[str, Any], results: Path 
     value = {"case": case, "machine": facts} | found
     path.write_text(json.dumps(value, indent=1) + "\n", encoding="utf8")
     return path
+
+
+def outcomes(
+    case: str, facts: dict[str, Any], results: Path = RESULTS
+) -> dict[Measurement, list[dict[str, Any]]]:
+    """The measurements of a case's record on a machine; none without a record."""
+    path = path_of(case, facts, results)
+    if not path.exists():
+        return {}
+    return {
+        Measurement(*(each[name] for name in ("case", "function", "environment", "options"))): each[
+            "results"
+        ]
+        for each in read(path).value["measurements"]
+    }
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,9 @@ def notes(row: Row, outcomes: Outcomes) -> Iterable[str]:
             name = f"{measurement.case}, {measurement.environment} {measurement.function}"
             if "error" in result:
                 yield f"{name} failed: {result['error']}"
-            if not result.get("exact", True):
+            if "over" in result:
+                yield f"{name} {measurement.options}: stopped after {result['over']:g} s"
+            elif not result.get("exact", True):
                 yield f"{name} {measurement.options}: recall {result['recall']:.4f}, not compared"
             if queries := result.get("extrapolated_from_queries"):
                 yield f"{name}: extrapolated from {queries:,} queries"

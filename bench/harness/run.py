@@ -1,7 +1,8 @@
 """Measure neardup side by side with its peers: `python bench/run.py [--quick] [NAME...]`.
 
 Run it with the interpreter that neardup is installed for. Every measurement is a process of its
-own; the measurements of a case take turns, A B A B, and medians are compared.
+own; the measurements of a case take turns, A B A B, and medians are compared. With `--where` or
+`--minutes` a part of a case is measured, and the rest stays as the record has it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import importlib
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from harness.model import OURS, Measurement, Row
 HERE = Path(__file__).resolve().parent
 CASES = tuple(sorted(path.stem for path in (HERE.parent / "cases").glob("[a-z]*.py")))
 LIMIT_SECONDS = 1_800
+"""Unless a case has a LIMIT_SECONDS of its own."""
 
 
 def main() -> int:
@@ -36,7 +39,8 @@ def main() -> int:
     lines: list[report.Line] = []
     failed = False
     for name in names:
-        found, outcomes = measured(name, arguments)
+        known = records.outcomes(name, facts) if kept and partial(arguments) else {}
+        found, outcomes = measured(name, arguments, known)
         lines += found
         failed = failed or any("error" in result for x in outcomes.values() for result in x)
         if kept:
@@ -54,6 +58,10 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="small sizes, one round, not kept")
     parser.add_argument("--rounds", type=int, default=None, help="rounds of each case (3)")
     parser.add_argument("--check", action="store_true", help="exit 1 where a target is missed")
+    parser.add_argument(
+        "--where", default="", metavar="NAME=VALUE,...", help="only measurements with these options"
+    )
+    parser.add_argument("--minutes", type=float, help="begin no measurement after that")
     parser.add_argument("--only", choices=("ours", "peers"), help="one side, not kept")
     parser.add_argument(
         "--peer-python", default=sys.executable, help="interpreter for the peers' environments"
@@ -63,38 +71,54 @@ def parse() -> argparse.Namespace:
     if unknown := sorted(set(arguments.names) - set(CASES)):
         parser.error(f"no such case: {', '.join(unknown)}; there are {', '.join(CASES)}")
     arguments.rounds = arguments.rounds or (1 if arguments.quick else 3)
+    arguments.end = time.monotonic() + 60 * (arguments.minutes or float("inf"))
+    arguments.wanted = dict(each.split("=", 1) for each in arguments.where.split(",") if each)
     return arguments
 
 
-def measured(name: str, arguments: argparse.Namespace) -> tuple[list[report.Line], report.Outcomes]:
-    """The lines of a case, and each single measurement."""
+def partial(arguments: argparse.Namespace) -> bool:
+    """Whether the rest of a case stays as its record has it."""
+    return bool(arguments.wanted or arguments.minutes)
+
+
+def measured(
+    name: str, arguments: argparse.Namespace, known: report.Outcomes
+) -> tuple[list[report.Line], report.Outcomes]:
+    """The lines of a case, and each single measurement; what is known is not measured again."""
     module = importlib.import_module(f"cases.{name}")
     rows: list[Row] = module.rows(arguments.quick)
     rounds = min(arguments.rounds, getattr(module, "MOST_ROUNDS", arguments.rounds))
-    outcomes: report.Outcomes = {}
-    measure(rows, arguments, outcomes, rounds)
+    limit = getattr(module, "LIMIT_SECONDS", LIMIT_SECONDS)
+    outcomes = measure(rows, arguments, rounds, limit)
+    for measurement, results in outcomes.items():
+        outcomes[measurement] = results or known.get(measurement, [])
     return [report.line_of(row, outcomes, not arguments.quick) for row in rows], outcomes
 
 
 def measure(
-    rows: list[Row], arguments: argparse.Namespace, outcomes: report.Outcomes, rounds: int
-) -> None:
-    """Run every measurement that the rows need, in turn; one that failed is not tried again."""
+    rows: list[Row], arguments: argparse.Namespace, rounds: int, limit: float
+) -> report.Outcomes:
+    """Run the measurements that are asked for, in turn; one that failed is not tried again."""
     wanted = dict.fromkeys(side for row in rows for side in (row.ours, *row.against))
-    for measurement in wanted:
-        outcomes.setdefault(measurement, [])
+    outcomes: report.Outcomes = {measurement: [] for measurement in wanted}
     left_out = {None: (), "ours": (False,), "peers": (True,)}[arguments.only]
     for round_ in range(rounds):
-        for measurement in wanted:
-            results = outcomes[measurement]
-            if (measurement.environment == OURS) in left_out or any("error" in r for r in results):
+        for measurement, results in outcomes.items():
+            if (measurement.environment == OURS) in left_out or any(
+                "value" not in r for r in results
+            ):
+                continue
+            if time.monotonic() > arguments.end or not measurement.has(arguments.wanted):
                 continue
             progress(f"{round_ + 1}/{rounds} {measurement.case} {measurement.function}")
-            results.append(run(measurement, arguments.peer_python))
+            results.append(run(measurement, arguments.peer_python, limit) | records.when())
             progress(f" {measurement.options}: {shown(results[-1])}\n")
+    return outcomes
 
 
 def shown(result: dict[str, Any]) -> str:
+    if "over" in result:
+        return f"stopped after {result['over']:g} s"
     value = result.get("value")
     return result["error"] if value is None else f"{value:.4g}"
 
@@ -104,8 +128,8 @@ def progress(text: str) -> None:
     sys.stderr.flush()
 
 
-def run(measurement: Measurement, peer_python: str) -> dict[str, Any]:
-    """The dict that a worker printed, or {"error": its last line}."""
+def run(measurement: Measurement, peer_python: str, limit: float) -> dict[str, Any]:
+    """The dict that a worker printed, {"error": its last line}, or {"over": the limit}."""
     try:
         python = environments.python_of(measurement.environment, peer_python)
     except RuntimeError as error:
@@ -114,10 +138,10 @@ def run(measurement: Measurement, peer_python: str) -> dict[str, Any]:
     command = [python, str(HERE / "worker.py"), *worker]
     try:
         done = subprocess.run(  # noqa: S603
-            command, capture_output=True, text=True, check=False, timeout=LIMIT_SECONDS
+            command, capture_output=True, text=True, check=False, timeout=limit
         )
     except subprocess.TimeoutExpired:
-        return {"error": f"took more than {LIMIT_SECONDS} s"}
+        return {"over": limit}
     if done.returncode:
         return {"error": (done.stderr.strip().splitlines() or [f"exit {done.returncode}"])[-1]}
     return dict(json.loads(done.stdout.strip().splitlines()[-1]))

@@ -8,6 +8,7 @@ import importlib.util
 import json
 import subprocess
 import sys
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.parquet as pq
@@ -181,3 +182,55 @@ def test_what_bench_and_tools_import_of_neardup_exists() -> None:
 def test_every_case_is_listed() -> None:
     listed = (BENCH / "README.md").read_text("utf-8")
     assert [case for case in CASES if f"`{case}`" not in listed] == []
+
+
+def test_texts_are_planted_at_exact_similarities(records: Any) -> None:
+    assert records
+    near = importlib.import_module("harness.near_texts")
+    texts = near.make(300, seed=1)
+    assert texts[:20] == near.make(20, seed=1)
+    assert {len(set(near.shingles(text))) for text in texts} == {near.FEATURES}
+    for how, least, most in (
+        (near.ABOVE, Fraction(8, 10), Fraction(283, 315)),
+        (near.AT, Fraction(8, 10), Fraction(8, 10)),
+        (near.BELOW, Fraction(221, 315), Fraction(251, 315)),
+    ):
+        planted = near.plant(texts, 400, 3, how)
+        pairs = zip(planted.texts, planted.rows, strict=True)
+        found = [Fraction(*near.similarity(text, texts[row])) for text, row in pairs]
+        assert (min(found), max(found)) == (least, most)
+        assert [
+            near.similar(t, texts[r]) for t, r in zip(planted.texts, planted.rows, strict=True)
+        ] == [x >= Fraction(8, 10) for x in found]
+
+
+def test_a_part_of_a_case_is_measured_and_the_rest_stays_as_it_was(
+    records: Any, monkeypatch: pytest.MonkeyPatch, results: Path
+) -> None:
+    assert records
+    runs, model = (importlib.import_module(f"harness.{name}") for name in ("run", "model"))
+    few, many = (model.Measurement.of("pairs", "ours", "ours", n=n) for n in (10, 200))
+    assert few.has({"n": "10|20"})
+    assert few.has({"function": "ours"})
+    assert not many.has({"n": "10|20"})
+    asked = []
+
+    def run(measurement: Any, _python: str, limit: float) -> dict[str, Any]:
+        asked.append(measurement)
+        return {"over": limit} if measurement == many else {"value": 2.0}
+
+    monkeypatch.setattr(runs, "run", run)
+    monkeypatch.setattr(sys, "argv", ["run.py", "pairs", "--where", "n=200", "--rounds", "2"])
+    arguments = runs.parse()
+    assert runs.partial(arguments)
+    rows = [model.Row("few", few), model.Row("many", many)]
+    found = runs.measure(rows, arguments, 2, 7.0)
+    assert asked == [many]
+    assert found[few] == []
+    assert {"over": 7.0}.items() <= found[many][0].items()
+    notes = list(runs.report.notes(rows[1], found))
+    assert notes == ['pairs, ours ours {"n": 200}: stopped after 7 s']
+    raw = runs.report.recorded([], {few: [{"value": 1.0}]}, [])
+    records.keep("index", FACTS, raw, results)
+    assert records.outcomes("index", FACTS, results) == {few: [{"value": 1.0}]}
+    assert records.outcomes("durable", FACTS, results) == {}
