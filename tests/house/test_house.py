@@ -122,7 +122,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"pipeline.evidence", "pipeline.judgement", "pipeline.report", "pipeline.run", "similarity"},
     "spark": BASE
     | {"documents", "fingerprinting", "fingerprinting.values", "hamming", "kernels", "similarity"}
-    | {"documents.files", "documents.formats", "features", "index.durable"}
+    | {"documents.files", "documents.formats", "features", "index.durable", "kernels.index"}
     | {"pipeline", "pipeline.run"},
     "cli": BASE
     | {"documents", "features", "fingerprinting", "fingerprinting.explanation"}

@@ -2,7 +2,7 @@
 
 The shelves: `plans` chooses blocks of bits and says what they cost, `join` finds all pairs of rows
 in memory, `search` finds the neighbours of a query, `spilled` joins what does not fit in memory.
-`all_pairs` and `clusters` are the calls.
+`all_pairs` and `clusters` are the calls; `shares` is a part of the first, for many machines.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from neardup.hamming.new_pairs import cross_pairs
     from neardup.hamming.plans.join import plan_pairs
     from neardup.hamming.search.comparison import plan
+    from neardup.hamming.shares import pairs_of_block
     from neardup.hamming.spilled.batches import Limits, pair_batches
     from neardup.hamming.spilled.groups import spilled_components, spilled_greedy
 
@@ -27,6 +28,7 @@ __all__ = [
     "greedy",
     "pair_batches",
     "pairs",
+    "pairs_of_block",
     "plan",
     "plan_pairs",
     "spilled_components",
@@ -42,6 +44,7 @@ _HOMES: Final = {
     "new_pairs": ("cross_pairs",),
     "plans.join": ("plan_pairs",),
     "search.comparison": ("plan",),
+    "shares": ("pairs_of_block",),
     "spilled.batches": (
         "Limits",
         "pair_batches",

@@ -43,12 +43,15 @@ class Limits:
         edges: Matches of a component, 100 bytes each.
         of_key: Documents of a key.
         of_block: Fingerprints of a block.
+        blocks: Blocks of fingerprints that are sent at once, 40 bytes each: an engine in this
+            process holds them all.
         candidates: Pairs of heavy keys, for each document, beyond which there are waves.
     """
 
     edges: int = 1 << 22
     of_key: int = 1 << 14
     of_block: int = 1 << 20
+    blocks: int = 1 << 25
     candidates: int = 1 << 8
 
 
@@ -62,6 +65,7 @@ class Settings:
         bits: Width of a fingerprint.
         keep: As for `Matching`.
         policy: "greedy" or "components".
+        has_within: Whether documents must have a field in common.
     """
 
     match: Match
@@ -69,6 +73,12 @@ class Settings:
     bits: int
     keep: str
     policy: str
+    has_within: bool = False
+
+    @property
+    def has_scores(self) -> bool:
+        """Whether documents have scores, or only numbers."""
+        return self.keep not in {"first", "last"}
 
     @property
     def measure(self) -> str:

@@ -56,8 +56,8 @@ _RAISED: Final = re.compile(
 """An error of a worker in an engine's report."""
 
 
-def settings_of(matching: Matching) -> Settings:
-    """What workers need of a matching.
+def settings_of(matching: Matching, within: str | None = None) -> Settings:
+    """What workers need of a matching, and of the field that documents must have in common.
 
     Raises:
         UsageError: For what only one machine does.
@@ -70,8 +70,9 @@ def settings_of(matching: Matching) -> Settings:
         raise UsageError("the recipe has a function of this process: use --engine local")
     match = matching.match if matching.by_features else Match(distance=matching.distance or 0)
     return Settings(
-        match, matching.by_features, matching.recipe.bits, matching.keep, matching.policy
-    )
+        match, matching.by_features, matching.recipe.bits, matching.keep, matching.policy,
+        has_within=within is not None,
+    )  # fmt: skip
 
 
 def dedup_files(
@@ -103,7 +104,7 @@ def dedup_files(
         DataError, FileError: As one machine.
         NeardupError: If the engine fails.
     """
-    settings, given = settings_of(matching), input_format or InputFormat()
+    settings, given = settings_of(matching, read.within), input_format or InputFormat()
     place = place or Place()
     check_master(place.master)
     watch = Stopwatch(progress or Quiet())

@@ -193,7 +193,7 @@ def dedup(  # noqa: PLR0913
     matching = Matching(
         similarity, distance, verify, measure, recipe_of(recipe), keep=keep, policy=policy
     )
-    settings = settings_of(matching)
+    settings = settings_of(matching, within)
     _check_columns(df, text, id, *(x for x in (order_by, within, matching.number) if x))
     with told():
         engine = _engine(df, work, parts)

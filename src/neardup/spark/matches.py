@@ -8,7 +8,7 @@ that many have, every two pieces meet in a task of their own.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -94,13 +94,29 @@ class Matches:
             )
             pairs = engine.keep(listed.distinct(), "pairs", candidates.PAIRS)
             return measured(engine, pairs, self.documents, settings.match, settings.measure)
-        near_by: dict[str, Any] = {"distance": settings.match.distance or 0, "bits": settings.bits}
-        schema = near.BLOCKS + (", leads boolean" if leads else "")
-        blocks = mapped(rows, partial(near.blocks_of, **near_by), schema)
-        plan = _heavy(blocks, engine.limits.of_block)
-        step = partial(keys.routed, heavy=plan, parts=engine.parts, carried=near.CARRIED)
-        sent = engine.exchange(mapped(blocks, step, near.ROUTED))
-        return mapped(sent, partial(near.near_pairs, leads=leads, **near_by), measuring.EDGES)
+        return self._near(rows, leads=leads)
+
+    def _near(self, rows: Any, *, leads: bool) -> Any:
+        settings, engine = self.settings, self.engine
+        carried = near.carried_of(settings)
+        schema, passes = near.blocks_schema(carried), (settings.match.distance or 0) + 1
+        count = self.documents.count()
+        at_once = max(1, min(passes, engine.limits.blocks // max(1, count)))
+        found = []
+        for first in range(0, passes, at_once):
+            chosen = range(first, min(first + at_once, passes))
+            step = partial(near.blocks_of, settings=settings, blocks=chosen)
+            blocks = mapped(rows, step, schema + (", leads boolean" if leads else ""))
+            plan = keys.NONE_HEAVY
+            if count > engine.limits.of_block:
+                plan = _heavy(blocks, engine.limits.of_block)
+            routed = partial(keys.routed, heavy=plan, parts=engine.parts, carried=carried)
+            sent = engine.exchange(mapped(blocks, routed, f"p int, side int, {schema}"))
+            step = partial(near.near_pairs, settings=settings, leads=leads)
+            found.append(mapped(sent, step, measuring.EDGES))
+            if at_once < passes:
+                found[-1] = engine.keep(found[-1], "near", measuring.EDGES)
+        return reduce(lambda one, other: one.unionByName(other), found)
 
 
 def measured(engine: Engine, pairs: Any, documents: Any, match: Match | None, measure: str) -> Any:

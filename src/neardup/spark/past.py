@@ -21,7 +21,7 @@ from neardup.pipeline.run.matching import Matching
 from neardup.spark.session import mapped
 from neardup.spark.workers.classes import PAST
 from neardup.spark.workers.documents import DOCUMENTS
-from neardup.spark.workers.tables import binary, flat
+from neardup.spark.workers.tables import binary, flat, sorted_sets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -158,14 +158,13 @@ def past_to_documents(batches: Any) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         count = len(batch)
         features, ends = flat(batch.column("features").fill_null(b""))
-        owner = np.repeat(np.arange(count), np.diff(ends))
         columns = {
             "number": batch.column("place").to_numpy() + PAST,
             "address": pa.nulls(count, pa.string()),
             "score": np.zeros(count),
             "within": pa.nulls(count, pa.string()),
             "codes": batch.column("codes"),
-            "features": binary(features[np.lexsort((features, owner))], ends),
+            "features": binary(sorted_sets(features, ends), ends),
             "rejected": np.zeros(count, np.int64),
         }
         yield pa.record_batch(columns)

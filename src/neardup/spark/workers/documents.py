@@ -13,7 +13,7 @@ from neardup.documents.addresses import Addresses
 from neardup.fingerprinting.fingerprints import Fingerprinter
 from neardup.runtime.storage.spool import FeatureSpool
 from neardup.spark.workers.inputs import NamedRejects, opened
-from neardup.spark.workers.tables import arrays_of, binary
+from neardup.spark.workers.tables import arrays_of, binary, sorted_sets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -168,17 +168,11 @@ def _documents(
         values, ends = fingerprinter.finish(), fingerprinter.feature_offsets()
     features = binary(np.zeros(0, np.uint64), np.zeros(len(texts) + 1, np.int64))
     if spool is not None:
-        features = _sorted_cells(spool.finish(), ends)
+        features = binary(sorted_sets(spool.finish(), ends), ends)
         spool.close()
     used = np.diff(ends) > 0
     words = np.append(0, np.cumsum(used * recipe.words))
     return _batch(columns, binary(np.ma.getdata(values)[used].reshape(-1), words), features, 0)
-
-
-def _sorted_cells(features: Any, ends: Any) -> pa.Array:
-    """Feature sets, each in ascending order: equal sets have equal bytes."""
-    owner = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
-    return binary(features[np.lexsort((features, owner))], ends)
 
 
 def _batch(

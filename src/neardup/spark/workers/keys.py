@@ -28,6 +28,7 @@ __all__ = [
     "CELLS",
     "KEYS",
     "LOADS",
+    "NONE_HEAVY",
     "POSTINGS",
     "Heavy",
     "cells_of",
@@ -68,6 +69,9 @@ class Heavy:
             is_heavy = self.cells[places] == cells
             found[is_heavy] = self.pieces[places[is_heavy]]
         return found
+
+
+NONE_HEAVY: Final = Heavy(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 def cells_of(batches: Iterable[pa.RecordBatch], bits: int) -> Iterator[pa.RecordBatch]:

@@ -13,54 +13,67 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from neardup.hamming import cross_pairs, pairs
+from neardup.hamming import cross_pairs, pairs_of_block
 from neardup.spark.workers.tables import arrays_of, batches_of, flat, mixed, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["BLOCKS", "CARRIED", "ROUTED", "blocks_of", "near_pairs"]
+    from neardup.spark.engine import Settings
 
-BLOCKS: Final = "key long, block int, number long, score double, within string, codes binary"
-ROUTED: Final = f"p int, side int, {BLOCKS}"
-CARRIED: Final = ("block", "number", "score", "within", "codes")
+__all__ = ["blocks_of", "blocks_schema", "carried_of", "near_pairs"]
+
+_KINDS: Final = {"block": "int", "number": "long", "score": "double", "within": "string"}
 
 
-def _masks(distance: int, bits: int) -> list[int]:
-    """The blocks as masks: distance + 1 runs of bits, as equal as can be; some may be empty."""
+def carried_of(settings: Settings) -> tuple[str, ...]:
+    """What is sent with each block of a fingerprint: its words, and no column that says nothing."""
+    names = ["block", "number"]
+    names += ["score"] * settings.has_scores + ["within"] * settings.has_within
+    return (*names, *(f"word{w}" for w in range(-(-settings.bits // 64))))
+
+
+def blocks_schema(carried: tuple[str, ...]) -> str:
+    """The schema of `blocks_of`."""
+    return ", ".join(["key long", *(f"{name} {_KINDS.get(name, 'long')}" for name in carried)])
+
+
+def _masks(distance: int, bits: int) -> Any:
+    """The blocks as masks, uint64 (distance + 1, width): runs of bits, as equal as can be.
+
+    Where there are more of them than bits, some are empty.
+    """
     cuts = [bits * i // (distance + 1) for i in range(distance + 2)]
-    return [(1 << end) - (1 << begin) for begin, end in pairwise(cuts)]
-
-
-def _words(mask: int, width: int) -> Any:
-    return np.array([mask >> 64 * i & (1 << 64) - 1 for i in range(width)], np.uint64)
+    masks = [(1 << end) - (1 << begin) for begin, end in pairwise(cuts)]
+    words = [[mask >> 64 * w & (1 << 64) - 1 for w in range(-(-bits // 64))] for mask in masks]
+    return np.array(words, np.uint64)
 
 
 def blocks_of(
-    batches: Iterable[pa.RecordBatch], distance: int, bits: int
+    batches: Iterable[pa.RecordBatch], settings: Settings, blocks: range
 ) -> Iterator[pa.RecordBatch]:
-    """List the blocks of each document; DOCUMENTS (and `leads`, if there) to BLOCKS."""
+    """List these blocks of each document; DOCUMENTS (and `leads`, if there) to `blocks_schema`."""
+    masks = _masks(settings.match.distance or 0, settings.bits)
+    names = [x for x in (*carried_of(settings), "leads") if x != "block"]
     for batch in batches:
-        codes = _codes(batch)
-        carried = [x for x in (*CARRIED, "leads") if x in batch.schema.names and x != "block"]
-        for block, mask in enumerate(_masks(distance, bits)):
+        codes = flat(batch.column("codes"))[0].reshape(len(batch), -1)
+        held = {f"word{w}": pa.array(word.view(np.int64)) for w, word in enumerate(codes.T.copy())}
+        held |= {x: batch.column(x) for x in names if x in batch.schema.names}
+        carried = {x: held[x] for x in names if x in held}
+        for block in blocks:
             found = np.full(len(codes), block, np.uint64)
-            for word in (codes & _words(mask, codes.shape[1])).T:
+            for word in (codes & masks[block]).T:
                 found = mixed(found ^ word)
-            columns = {
-                "key": pa.array(found.view(np.int64)),
-                "block": pa.array(np.full(len(codes), block, np.int32)),
-                **{x: batch.column(x) for x in carried},
-            }
-            yield pa.record_batch(columns)
+            own = {"key": found.view(np.int64), "block": np.full(len(codes), block, np.int32)}
+            yield pa.record_batch(own | carried)
 
 
 def near_pairs(
-    batches: Iterable[pa.RecordBatch], distance: int, bits: int, leads: bool
+    batches: Iterable[pa.RecordBatch], settings: Settings, *, leads: bool
 ) -> Iterator[pa.RecordBatch]:
-    """Find the pairs within the distance among routed BLOCKS; gives EDGES, each once.
+    """Find the pairs within the distance among routed blocks; gives EDGES, each once.
 
-    Holds the partition's rows, 60 bytes each, and search tables. With `leads` the left one is of
+    Holds the partition's rows, 40 bytes each, and search tables. With `leads` the left one is of
     side 1, else of the lower number.
     """
     table = whole(batches)
@@ -71,49 +84,51 @@ def near_pairs(
         for is_cross in (False, True):
             mine = (blocks == block) & ((sides > 0) == is_cross)
             if mine.any():
-                part = table.filter(pa.array(mine))
-                found = _of_block(part, block, distance, bits)
-                yield from _edges(part, *found, leads)
+                part = table if mine.all() else table.filter(pa.array(mine))
+                yield from _edges(part, *_of_block(part, block, settings), leads)
 
 
-def _of_block(part: pa.Table, block: int, distance: int, bits: int) -> tuple[Any, Any, Any]:
+def _of_block(part: pa.Table, block: int, settings: Settings) -> tuple[Any, Any, Any]:
     """The pairs that agree in this block first: rows of both, and distances."""
-    codes, masks = _codes(part), _masks(distance, bits)
-    left, right, apart = _joined(codes, arrays_of(part, "side")[0], distance, bits)
-    differ = codes[left] ^ codes[right]
-    (keys,) = arrays_of(part, "key")
+    codes = np.stack(arrays_of(part, *(x for x in part.column_names if x.startswith("word"))), 1)
+    keys, sides = arrays_of(part, "key", "side")
+    left, right, apart = _joined(codes.view(np.uint64), sides, block, settings)
     mine = keys[left] == keys[right]
-    for earlier in masks[:block]:
-        mine &= (differ & _words(earlier, codes.shape[1])).any(axis=1)
-    mine &= ~(differ & _words(masks[block], codes.shape[1])).any(axis=1)
-    within = part.column("within").cast(pa.string()).combine_chunks()
-    groups = within.dictionary_encode(null_encoding="encode").indices.to_numpy()
-    mine &= groups[left] == groups[right]
+    if settings.has_within:
+        within = part.column("within").cast(pa.string()).combine_chunks()
+        groups = within.dictionary_encode(null_encoding="encode").indices.to_numpy()
+        mine &= groups[left] == groups[right]
     return left[mine], right[mine], apart[mine]
 
 
-def _joined(codes: Any, sides: Any, distance: int, bits: int) -> tuple[Any, Any, Any]:
+def _joined(codes: Any, sides: Any, block: int, settings: Settings) -> tuple[Any, Any, Any]:
     """Rows of the pairs, and their distances: among all, or of side 1 with side 2."""
+    distance, bits = settings.match.distance or 0, settings.bits
+    masks = _masks(distance, bits)
     if not sides.any():
-        found = pairs(codes, distance, bits, workers=1)
-        left, right, apart = arrays_of(found, "left", "right", "distance")
-        return left, right, apart
+        return pairs_of_block(codes, masks[: block + 1], distance, bits)
     ones, twos = np.flatnonzero(sides == 1), np.flatnonzero(sides == 2)
-    if not (ones.size and twos.size):
-        return ones[:0], ones[:0], ones[:0]
     batches = list(cross_pairs(codes[ones], [codes[twos]], distance, bits, workers=1))
     if not batches:
         return ones[:0], ones[:0], ones[:0]
     left, right, apart = arrays_of(pa.Table.from_batches(batches), "left", "right", "distance")
-    return ones[left], twos[right], apart
+    left, right = ones[left], twos[right]
+    differ = codes[left] ^ codes[right]
+    mine = ~(differ & masks[block]).any(axis=1)
+    for earlier in masks[:block]:
+        mine &= (differ & earlier).any(axis=1)
+    return left[mine], right[mine], apart[mine]
 
 
 def _edges(
     part: pa.Table, left: Any, right: Any, apart: Any, leads: bool
 ) -> Iterator[pa.RecordBatch]:
-    numbers, score = arrays_of(part, "number", "score")
+    (numbers,) = arrays_of(part, "number")
     swapped = (numbers[left] > numbers[right]) & (not leads)
     low, high = np.where(swapped, right, left), np.where(swapped, left, right)
+    score = np.zeros(len(numbers))
+    if "score" in part.column_names:
+        (score,) = arrays_of(part, "score")
     columns = {
         "left": numbers[low],
         "right": numbers[high],
@@ -123,8 +138,3 @@ def _edges(
         "similarity": pa.nulls(len(low), pa.float64()),
     }
     yield from batches_of(pa.table(columns))
-
-
-def _codes(rows: pa.Table | pa.RecordBatch) -> Any:
-    codes = flat(rows.column("codes"))[0]
-    return codes.reshape(len(rows), -1) if len(rows) else np.zeros((0, 1), np.uint64)

@@ -21,6 +21,7 @@ __all__ = [
     "mixed",
     "part_of",
     "sets_of",
+    "sorted_sets",
     "whole",
 ]
 
@@ -95,6 +96,20 @@ def flat(column: Any) -> tuple[Any, Any]:
         return np.zeros(0, np.uint64), np.zeros(len(cells) + 1, np.int64)
     held = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]].tobytes()
     return np.frombuffer(held, "<u8"), (ends - ends[0]) // 8
+
+
+def sorted_sets(features: Any, ends: Any) -> Any:
+    """Feature sets, each in ascending order: equal ones have equal bytes.
+
+    Args:
+        features: uint64: the sets, each of distinct features.
+        ends: int64 (n + 1,): where each begins.
+    """
+    from neardup.kernels.index.sets import sort_sets
+
+    found = np.array(features, np.uint64)
+    sort_sets(found, np.array(ends, np.int64))
+    return found
 
 
 def sets_of(documents: pa.Table | pa.RecordBatch) -> tuple[Any, FeatureSets, Any]:
