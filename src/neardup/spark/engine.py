@@ -51,7 +51,7 @@ class Limits:
     edges: int = 1 << 22
     of_key: int = 1 << 14
     of_block: int = 1 << 20
-    blocks: int = 1 << 25
+    blocks: int = 1 << 22
     candidates: int = 1 << 8
 
 
@@ -98,7 +98,7 @@ class Engine:
         """Write a frame to the work folder, and read it from there from now on."""
         self._kept += 1
         path = f"{self._work}/{self._kept:04}-{name}"
-        frame.write.mode("overwrite").parquet(path)
+        frame.write.mode("overwrite").option("compression", "snappy").parquet(path)
         return self.session.read.schema(schema).parquet(path)
 
     def ship(self, recipe: Recipe) -> Shipped:

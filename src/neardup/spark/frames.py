@@ -94,9 +94,9 @@ def pairs(
     with told():
         engine = _engine(df, work, parts)
         columns = f"CAST({_quoted(fingerprint)} AS long) AS fingerprint"
-        numbered = _numbered(engine, df, id, None, [columns], "fingerprint long")
-        documents = mapped(numbered, codes_to_documents, DOCUMENTS)
-        return _named_pairs(engine, documents, numbered, settings).drop("similarity")
+        numbers, rows = _numbered(engine, df, id, None, [columns])
+        documents = mapped(rows.drop("id"), codes_to_documents, DOCUMENTS)
+        return _named_pairs(engine, documents, numbers, settings).drop("similarity")
 
 
 def similar_pairs(
@@ -133,9 +133,8 @@ def similar_pairs(
     _check_columns(df, text, id)
     with told():
         engine = _engine(df, work, parts)
-        numbered = _numbered_texts(engine, df, matching, (text, id, None, None))
-        documents = _documents(engine, numbered, matching)
-        return _named_pairs(engine, documents, numbered, settings_of(matching))
+        numbers, documents = _documents(engine, df, matching, (text, id, None, None))
+        return _named_pairs(engine, documents, numbers, settings_of(matching))
 
 
 def dedup(  # noqa: PLR0913
@@ -197,13 +196,12 @@ def dedup(  # noqa: PLR0913
     _check_columns(df, text, id, *(x for x in (order_by, within, matching.number) if x))
     with told():
         engine = _engine(df, work, parts)
-        numbered = _numbered_texts(engine, df, matching, (text, id, order_by, within))
-        documents = engine.keep(_documents(engine, numbered, matching), "documents", DOCUMENTS)
+        ids, documents = _documents(engine, df, matching, (text, id, order_by, within))
+        documents = engine.keep(documents, "documents", DOCUMENTS)
         past = None
         if against is not None:
             past = _past(engine, against, matching, (text, id, None, within))
         decided = decide(engine, documents, settings, None if past is None else past[1]).decided
-        ids = numbered.select("number", "id")
         names = ids if past is None else ids.unionByName(past[0])
         kept = names.selectExpr("number AS kept_by", "id AS kept_id")
         cluster = names.selectExpr("number AS label", "id AS cluster")
@@ -230,9 +228,8 @@ def _past(
         return past_of_file(engine, os.fspath(against), matching)
     _check_columns(against, names[0], names[1], *(x for x in names[3:] if x))
     same = replace(matching, keep="first")
-    numbered = _numbered_texts(engine, against, same, names)
-    documents = engine.keep(_documents(engine, numbered, same), "past", DOCUMENTS)
-    return numbered_past(numbered, documents)
+    numbers, documents = _documents(engine, against, same, names)
+    return numbered_past(numbers, engine.keep(documents, "past", DOCUMENTS))
 
 
 def _engine(df: Any, work: str | None, parts: int | None) -> Engine:
@@ -257,9 +254,9 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _numbered_texts(
+def _documents(
     engine: Engine, df: Any, matching: Matching, names: tuple[str, str, str | None, str | None]
-) -> Any:
+) -> tuple[Any, Any]:
     text, id_, order_by, within = names
     columns = [f"CAST({_quoted(text)} AS string) AS text"]
     for name, alias, kind in (
@@ -268,14 +265,20 @@ def _numbered_texts(
     ):
         value = "NULL" if name is None else _quoted(name)
         columns.append(f"CAST({value} AS {kind}) AS {alias}")
-    schema = "text string, measured double, within string"
-    return _numbered(engine, df, id_, order_by, columns, schema)
+    numbers, rows = _numbered(engine, df, id_, order_by, columns)
+    step = partial(
+        texts_to_documents,
+        recipe=engine.ship(matching.recipe),
+        keep=matching.keep,
+        by_features=matching.by_features,
+    )
+    return numbers, mapped(rows.drop("id"), step, DOCUMENTS)
 
 
 def _numbered(
-    engine: Engine, df: Any, id_: str, order_by: str | None, columns: list[str], schema: str
-) -> Any:
-    """The rows with their numbers, written down: an order must not be found twice."""
+    engine: Engine, df: Any, id_: str, order_by: str | None, columns: list[str]
+) -> tuple[Any, Any]:
+    """The rows with their numbers, which are written down: an order must not be found twice."""
     name = _quoted(id_)
     (row,) = df.selectExpr(
         "count(*) AS rows", f"count({name}) AS ids", f"count(DISTINCT {name}) AS distinct"
@@ -294,29 +297,15 @@ def _numbered(
     kind = next(x.dataType.simpleString() for x in df.schema.fields if x.name == id_)
     keys = {id_, order_by} - {None}
     ranked = df.selectExpr(*(_quoted(key) for key in sorted(map(str, keys)))).selectExpr(
-        f"{name} AS id", f"row_number() OVER (ORDER BY {order}) AS number"
+        f"{name} AS id", f"CAST(row_number() OVER (ORDER BY {order}) AS long) AS number"
     )
-    taken = df.selectExpr(f"{name} AS id", *columns)
-    found = taken.join(ranked, "id").selectExpr(
-        "id", "CAST(number AS long) AS number", "CAST(NULL AS string) AS address",
-        *(column.split()[0] for column in schema.split(", ")),
-    )  # fmt: skip
-    return engine.keep(found, "rows", f"id {kind}, number long, address string, {schema}")
+    numbers = engine.keep(ranked, "numbers", f"id {kind}, number long")
+    rows = df.selectExpr(f"{name} AS id", "CAST(NULL AS string) AS address", *columns)
+    return numbers, rows.join(numbers, "id")
 
 
-def _documents(engine: Engine, numbered: Any, matching: Matching) -> Any:
-    step = partial(
-        texts_to_documents,
-        recipe=engine.ship(matching.recipe),
-        keep=matching.keep,
-        by_features=matching.by_features,
-    )
-    return mapped(numbered.drop("id"), step, DOCUMENTS)
-
-
-def _named_pairs(engine: Engine, documents: Any, numbered: Any, settings: Settings) -> Any:
-    found = edges_of(engine, engine.keep(documents, "documents", DOCUMENTS), settings)
-    ids = numbered.select("number", "id")
+def _named_pairs(engine: Engine, documents: Any, ids: Any, settings: Settings) -> Any:
+    found = edges_of(engine, documents, settings)
     left = ids.selectExpr("number AS left", "id AS left_id")
     right = ids.selectExpr("number AS right", "id AS right_id")
     return found.join(left, "left").join(right, "right").selectExpr(

@@ -38,6 +38,8 @@ def candidates(
     if table is None:
         return
     table = _in_order(table)
+    if not len(table):
+        return
     begins, ends = _ranges(table, least_ratio(match))
     counts = np.maximum(ends - begins, 0)
     columns = arrays_of(table, "number", "size", "before", "sketch")
@@ -60,8 +62,13 @@ def candidates(
 
 
 def _in_order(table: pa.Table) -> pa.Table:
+    """The postings of keys that are there twice, those of a key by side, size and number."""
     keys, side, size, number = arrays_of(table, "key", "side", "size", "number")
-    return table.take(pa.array(np.lexsort((number, size, side, keys))))
+    order = np.argsort(keys)
+    same = np.diff(keys[order]) == 0
+    shared = order[np.append(same, False) | np.append(False, same)]
+    ordered = np.lexsort((number[shared], size[shared], side[shared], keys[shared]))
+    return table.take(pa.array(shared[ordered]))
 
 
 def _ranges(table: pa.Table, ratio: float) -> tuple[Any, Any]:

@@ -80,7 +80,7 @@ def near_pairs(
     if table is None:
         return
     blocks, sides = arrays_of(table, "block", "side")
-    for block in np.unique(blocks).tolist():
+    for block in np.flatnonzero(np.bincount(blocks)).tolist():
         for is_cross in (False, True):
             mine = (blocks == block) & ((sides > 0) == is_cross)
             if mine.any():
