@@ -38,8 +38,8 @@ ONCE: Final = [
     *(
         f"index/test_{name}.py"
         for name in (
-            *("background", "backup", "clock", "durable_crash", "forks_and_folders"),
-            *("torn_reads", "types"),
+            *("background", "backup", "clock", "durable_crash", "forks_and_folders", "offers"),
+            *("payloads", "plans", "torn_reads", "types"),
         )
     ),
     *(

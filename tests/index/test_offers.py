@@ -39,7 +39,7 @@ def make(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.mark.parametrize("kind", MAKERS)
-@settings(max_examples=examples(30, 6))
+@settings(max_examples=examples(30))
 @given(
     batches=st.lists(texts_of_a_batch, max_size=3),
     ids=st.lists(st.integers(0, 9), min_size=12, max_size=12),
