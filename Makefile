@@ -25,7 +25,7 @@ test: $(VENV)/developed
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 test-plain: $(VENV)/developed
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --numprocesses $(CORES) --dist worksteal
 
 lint: $(VENV)/developed
 	$(BIN)/ruff check .

@@ -29,7 +29,7 @@ SHARED: Final = ROOT.parent / "shared"
 ATTACKS: Final = int(os.environ.get("NEARDUP_ATTACK_ROUNDS", "12"))
 """Damages of each kind; few are always the same, and many, of `make attack-rounds`, new ones."""
 LONG: Final = ATTACKS > 60
-EXAMPLES: Final = int(os.environ.get("NEARDUP_EXAMPLES", "60"))
+EXAMPLES: Final = int(os.environ.get("NEARDUP_EXAMPLES", "40"))
 """Of a property where its test says no other number; `make property-rounds` takes many."""
 ONCE: Final = [
     *("attack", "cli", "house", "spark"),

@@ -133,7 +133,7 @@ class Crawl:
 
 
 @pytest.mark.parametrize(("matching", "store"), MATCHINGS)
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(12))
 @given(batches=texts_of_batches)
 @example([TEXTS[:4], TEXTS[4:7], TEXTS[7:]])
 @example([[], ["a"], ["a"]])
