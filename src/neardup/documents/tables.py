@@ -128,7 +128,7 @@ def _write_tsv(file: AtomicFile, schema: pa.Schema, batches: Iterable[pa.RecordB
 def _write_parquet(file: AtomicFile, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
     import pyarrow.parquet as pq
 
-    writer = pq.ParquetWriter(file, schema, compression="zstd")
+    writer = pq.ParquetWriter(file, schema, compression="zstd", write_page_checksum=True)
     try:
         for batch in batches:
             writer.write_batch(batch)
