@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.model import OURS, Measurement, Row
+from harness.model import OURS_SPARK, Measurement, Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,7 +56,7 @@ def rows(quick: bool) -> list[Row]:
     for function, counts in sizes.items():
         for n in counts:
             for master in MASTERS + (EXECUTORS if is_large else ()):
-                measured = Measurement.of(CASE, function, OURS, n=n, master=master)
+                measured = Measurement.of(CASE, function, OURS_SPARK, n=n, master=master)
                 name = f"{function}, n = {n:,}, {master}"
                 table.append(Row(name, measured, (), None, "lower", unit="s"))
                 units = {"cpu": "s", "shuffled_gb": "GB", "tasks": "", "peak_gib": "GiB",
@@ -179,9 +179,11 @@ def _peak() -> Iterator[list[int]]:
     found, stop = [0, 0], threading.Event()
 
     def watch() -> None:
-        while not stop.wait(0.2):
+        while True:
             found[0] = max(found[0], _resident(os.getpid()))
             found[1] = max([found[1], *map(_resident, _executors(os.getpid()))])
+            if stop.wait(0.2):
+                break
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()

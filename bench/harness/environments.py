@@ -1,7 +1,7 @@
-"""One virtual environment a peer, and one for neardup itself, under bench/.peers/NAME.
+"""One virtual environment a peer, and two for neardup itself, under bench/.peers/NAME.
 
-Peers come from the package index; neardup is installed from this checkout without its extras, as a
-user would have it: what else a developer has installed slows the start of any program.
+Peers come from the package index; neardup is installed from this checkout with one extra, as a user
+would have it: what else a developer has installed slows the start of any program.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def python_of(name: str, base: str = sys.executable) -> str:
     home = HOME / name
     ready = home / "ready"
     python = home / "bin" / "python"
-    if name == model.OURS:
-        return _install_ours(home, ready, python)
+    if name in model.EXTRAS:
+        return _install_ours(model.EXTRAS[name], ready, python)
     wanted = " ".join(PEERS[name])
     if not ready.exists() or ready.read_text(encoding="utf8") != wanted:
         run([base, "-m", "venv", "--clear", str(home)])
@@ -46,14 +46,14 @@ def python_of(name: str, base: str = sys.executable) -> str:
     return str(python)
 
 
-def _install_ours(home: Path, ready: Path, python: Path) -> str:
-    state = run(["git", "-C", str(ROOT), "rev-parse", "HEAD"]) + run(
-        ["git", "-C", str(ROOT), "diff", "HEAD", "--", "src", "pyproject.toml"]
-    )
+def _install_ours(extra: str, ready: Path, python: Path) -> str:
+    git = ["git", "-C", str(ROOT)]
+    state = run([*git, "rev-parse", "HEAD:src", "HEAD:pyproject.toml"])
+    state += run([*git, "diff", "HEAD", "--", "src", "pyproject.toml"])
     if not ready.exists() or ready.read_text(encoding="utf8") != state:
         if not python.exists():
-            run([sys.executable, "-m", "venv", str(home)])
-        run([str(python), "-m", "pip", "install", "--quiet", f"{ROOT}[jieba]"])
+            run([sys.executable, "-m", "venv", str(ready.parent)])
+        run([str(python), "-m", "pip", "install", "--quiet", f"{ROOT}[{extra}]"])
         ready.write_text(state, encoding="utf8")
     return str(python)
 

@@ -6,7 +6,9 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-OURS = "ours"
+OURS, OURS_SPARK = "ours", "ours-spark"
+EXTRAS = {OURS: "jieba", OURS_SPARK: "spark-java"}
+"""Environments that hold neardup itself, and the extra that each has."""
 
 
 @dataclass(frozen=True)
@@ -16,7 +18,7 @@ class Measurement:
     Args:
         case: Module in bench/cases.
         function: Its function; it returns a dict with a number under "value", or other keys.
-        environment: "ours" or a name in `environments.PEERS`.
+        environment: One of `EXTRAS`, or a name in `environments.PEERS`.
         options: The function's keyword arguments, as JSON so that equal measurements are equal.
     """
 

@@ -138,7 +138,7 @@ def spread(figure: float | None, least: float | None, most: float | None, unit: 
 
 def recorded(lines: list[Line], outcomes: Outcomes, texts: list[dict[str, Any]]) -> dict[str, Any]:
     """What a record holds beside the machine: lines, texts, and each single measurement."""
-    raw = [asdict(measurement) | {"results": found} for measurement, found in outcomes.items()]
+    raw = [asdict(each) | {"results": found} for each, found in outcomes.items() if found]
     return {"texts": texts, "lines": [asdict(line) for line in lines], "measurements": raw}
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import corpora, environments, records, report
-from harness.model import OURS, Measurement, Row
+from harness.model import EXTRAS, Measurement, Row
 
 HERE = Path(__file__).resolve().parent
 CASES = tuple(sorted(path.stem for path in (HERE.parent / "cases").glob("[a-z]*.py")))
@@ -92,7 +92,9 @@ def measured(
     outcomes = measure(rows, arguments, rounds, limit)
     for measurement, results in outcomes.items():
         outcomes[measurement] = results or known.get(measurement, [])
-    return [report.line_of(row, outcomes, not arguments.quick) for row in rows], outcomes
+    judge = not arguments.quick
+    known_rows = (row for row in rows if any(outcomes[x] for x in (row.ours, *row.against)))
+    return [report.line_of(row, outcomes, judge) for row in known_rows], outcomes
 
 
 def measure(
@@ -104,7 +106,7 @@ def measure(
     left_out = {None: (), "ours": (False,), "peers": (True,)}[arguments.only]
     for round_ in range(rounds):
         for measurement, results in outcomes.items():
-            if (measurement.environment == OURS) in left_out or any(
+            if (measurement.environment in EXTRAS) in left_out or any(
                 "value" not in r for r in results
             ):
                 continue
@@ -149,7 +151,9 @@ def run(measurement: Measurement, peer_python: str, limit: float) -> dict[str, A
 
 def peer_versions(outcomes: report.Outcomes) -> dict[str, str]:
     """What was installed in each environment that was used."""
-    used = {measurement.environment for measurement, found in outcomes.items() if found} - {OURS}
+    used = {measurement.environment for measurement, found in outcomes.items() if found} - set(
+        EXTRAS
+    )
     return {
         name: ", ".join(
             f"{library} {version}"
