@@ -363,6 +363,13 @@ def test_the_garbage_collector_may_close_an_index_while_another_is_opened(
     nd.DurableIndex.open(tmp_path / "a", distance=3).close()
 
 
+@pytest.mark.parametrize("path", [None, 5, b"folder"])
+def test_what_is_no_path_is_refused(path: Any) -> None:
+    for call in (nd.DurableIndex.open, nd.Index.load, nd.Index(distance=1).save):
+        with pytest.raises(nd.UsageError, match="use a string or a pathlib"):
+            call(path)
+
+
 def test_what_is_no_index_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     for path, error in ((tmp_path, nd.DataError), (tmp_path / "file", nd.DataError)):

@@ -35,6 +35,7 @@ from neardup.index.similar import related as similar_related
 from neardup.index.similar import segment as similar_segment
 from neardup.index.similar import tail as similar_tail
 from neardup.kernels.index import related as related_kernels
+from neardup.kernels.index.similar import make_sketches
 from suite import JIT, examples, needs_jit
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few rows fill a tail, a batch, a level and the log."""
     monkeypatch.setattr(similar_tail, "TAIL_ROWS", 12)
     monkeypatch.setattr(similar_segment, "LEVEL_ROWS", 12)
+    monkeypatch.setattr(similar_segment, "SAMPLED_SETS", 10)
     monkeypatch.setattr(base_writing, "SMALL_BATCH", 6)
     monkeypatch.setattr(durable_follower, "SMALL_RECORD", 6)
     monkeypatch.setattr(durable_similar, "CHECKPOINT_ROWS", 40)
@@ -575,3 +577,46 @@ def test_more_hits_than_there_is_room_for_at_first_are_all_found(
         assert {hit["id"]: hit["similarity"] for hit in found if hit["row"] == at} == due
         assert dict(index.query(query)) == due
         assert index.query(query, limit=5) == index.query(query)[:5]
+
+
+@pytest.mark.parametrize("rows", [1, 700], ids=["one by one", "a batch"])
+def test_one_query_with_more_hits_than_its_room_holds_finds_all(
+    rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(similar_tail, "FIRST_ROWS", 2048)
+    monkeypatch.setattr(similar_tail, "TAIL_ROWS", 2048)
+    count, size = 700 if JIT else 300, 40
+    page = np.arange(1, size + 1, dtype=np.uint64) << np.uint64(50)
+    variants = np.repeat(page[None], count, axis=0)
+    variants[np.arange(count), np.arange(count) % size] += np.arange(1, count + 1, dtype=np.uint64)
+    index = nd.Index(similarity=0.8)
+    for first in range(0, count, rows):
+        index.add(np.arange(first, min(count, first + rows)), variants[first : first + rows])
+    hits = index.query(page)
+    assert (list(hits), hits.total) == ([(row, 39 / 41) for row in range(count)], count)
+    limited = index.query(page, limit=3)
+    assert (list(limited), limited.total) == (list(hits)[:3], count)
+    assert index.query(page, 0.96) == []
+
+
+def test_one_query_of_more_features_than_its_room_holds_is_answered() -> None:
+    index = nd.Index(similarity=0.8)
+    long = np.arange(5000, dtype=np.uint64) << np.uint64(40)
+    assert index.add_if_new("a", long) is None
+    assert index.add_if_new("b", long[:4500]) == ("a", 0.9)
+    assert index.query(long[:4000]) == [("a", 0.8)]
+
+
+@settings(max_examples=examples(60, 20), deadline=None)
+@given(st.sets(st.integers(0, 2**64 - 1), min_size=1), st.sets(st.integers(0, 2**64 - 1)))
+def test_sketches_differ_in_no_more_bits_than_sets_in_features(
+    some: set[int], others: set[int]
+) -> None:
+    sets = [np.array(sorted(each), np.uint64) for each in (some, some ^ others)]
+    offsets = np.array([0, len(sets[0]), len(sets[0]) + len(sets[1])])
+    for words in (1, 2, 4):
+        sketches = np.empty(2 * words, np.uint64)
+        make_sketches(np.concatenate(sets), offsets, sketches, words)
+        apart = sum(int(x ^ y).bit_count() for x, y in zip(*sketches.reshape(2, -1), strict=True))
+        assert apart <= len(others)
+        assert (apart - len(others)) % 2 == 0

@@ -13,7 +13,6 @@ import mmap
 import os
 import struct
 import zlib
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -29,12 +28,13 @@ from neardup.index.ids import ID_KINDS, IdColumn
 from neardup.index.segment_layout import PAGE, layout_fault
 from neardup.index.segments import Segment
 from neardup.runtime.storage.failures import file_failure
-from neardup.runtime.storage.files import written_aside
+from neardup.runtime.storage.files import path_of, written_aside
 from neardup.runtime.storage.sealed import checksum
 from neardup.runtime.threads import in_threads, stop_if_abandoned, worker_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from neardup.hamming.search.searchers import First, Neighbours, Searcher
     from neardup.index.settings import Settings
@@ -236,16 +236,16 @@ def saved_file(path: str | os.PathLike[str]) -> SegmentFile:
         DataError: If it is something else.
     """
     try:
-        return SegmentFile(Path(path))
+        return SegmentFile(path_of(path))
     except FileNotFoundError:
         raise FileError(f"cannot read {path}: there is no such file") from None
 
 
 def file_to_save(path: str | os.PathLike[str]) -> Path:
     """Where an index is to be saved; FileError if that is a folder."""
-    if Path(path).is_dir():
+    if path_of(path).is_dir():
         raise FileError(f"cannot write {path}: it is a folder; name a file in it")
-    return Path(path)
+    return path_of(path)
 
 
 class _StoredIds(IdColumn):

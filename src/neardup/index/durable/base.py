@@ -35,6 +35,7 @@ from neardup.index.durable.log.manifest import Manifest
 from neardup.index.durable.view import stored_beside
 from neardup.index.segment_files import damaged
 from neardup.runtime.memory import free_memory
+from neardup.runtime.storage.files import path_of
 from neardup.runtime.threads import AbandonedError
 
 if TYPE_CHECKING:
@@ -199,7 +200,7 @@ class DurableBase(Writing):
             [('a', 0)]
         """
         self._check_open()
-        back_up(self._store, Path(path).absolute())
+        back_up(self._store, path_of(path).absolute())
 
     def check(self) -> list[str]:
         """Verify every checksum, and that ids, numbers and the log agree; see docs.

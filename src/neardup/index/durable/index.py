@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABCMeta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from neardup.errors import FileError
@@ -18,10 +17,12 @@ from neardup.index.durable.view import DurableView, read_contents
 from neardup.index.settings import Settings, stored_recipe
 from neardup.index.snapshot import Snapshot
 from neardup.index.writing import BaseIndex
+from neardup.runtime.storage.files import path_of
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
+    from pathlib import Path
 
     from neardup.fingerprinting.recipe import Recipe
     from neardup.index.base.types import Documents, Id, Ids
@@ -99,7 +100,7 @@ class DurableIndex(DurableBase, BaseIndex, metaclass=ABCMeta):
             >>> DurableIndex.open(folder, readonly=True).query(0b1111)
             [('a', 1)]
         """
-        folder = Path(path)
+        folder = path_of(path)
         whole = folder.absolute()  # the process may change its folder later
         if verify and _exists(folder):
             verify_folder(folder)
@@ -147,7 +148,7 @@ class DurableIndex(DurableBase, BaseIndex, metaclass=ABCMeta):
         Raises:
             FileError: If it exists, or cannot be made.
         """
-        folder = Path(path)
+        folder = path_of(path)
         if _exists(folder):
             raise FileError(f"{folder} exists: add to it, or use a new folder")
         return cls.open(folder, distance, bits, recipe, plan, store, **similar)

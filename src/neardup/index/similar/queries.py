@@ -72,6 +72,9 @@ class SimilarQueries(Asking):
     def features(self, identity: Id) -> npt.NDArray[np.uint64]:
         """The features of a stored document: uint64, ascending.
 
+        Args:
+            identity: Its id.
+
         Raises:
             KeyError: If the id is not present.
         """
@@ -80,6 +83,9 @@ class SimilarQueries(Asking):
 
     def contents(self, ids: Ids) -> list[Any]:
         """What is kept of each of many documents: its features, uint64, ascending.
+
+        Args:
+            ids: As of `add`.
 
         Raises:
             KeyError: If an id is not present.
@@ -241,6 +247,13 @@ class SimilarQueries(Asking):
 
     def sets_of(self, documents: Any, workers: int | None = None) -> Sets:
         """The features of many texts, or hashes made distinct, as `add` and `query_batch` take.
+
+        Args:
+            documents: As of `query_batch`.
+            workers: Threads; one per core unless said.
+
+        Returns:
+            Sets: of each document its features, uint64, ascending.
 
         Raises:
             UsageError: As `query_batch`.

@@ -64,6 +64,12 @@ class SimilarWriting(Writing, SimilarQueries):
     ) -> tuple[Id, float] | None:
         """Store a document unless a similar one is stored; no other add comes between.
 
+        Args:
+            identity: A str or int; one that is present is replaced if the document is stored.
+            document: As one of `add`.
+            ignore_self: What is stored under this id is not asked: see `offer`.
+            payload: A small value kept beside it, as of `add`.
+
         Returns:
             None if it was stored (or has no features: `offer` tells which), else the most similar
             stored (id, similarity), the first added of equally similar ones; with `ignore_self`
@@ -79,6 +85,9 @@ class SimilarWriting(Writing, SimilarQueries):
         """Add all documents of another index, in its order; ids that both have are replaced.
 
         They keep the times at which they were added, and their payloads.
+
+        Args:
+            other: An index by similarity, in memory or in a folder; it is not changed.
 
         Raises:
             UsageError: If the other is no index by similarity.

@@ -167,7 +167,7 @@ def reached(query: Any, k: int, sets: Any, number: int, place: int, condition: A
     needed = max(np.int64(1), needed_overlap(size, other, condition))
     if min(size - k, other - place) < needed:
         return -1.0
-    if sets.words and _apart(query, sets, number) > size + other - 2 * needed:
+    if _apart(query, sets, number) > size + other - 2 * needed:
         return 0.0
     end = query.begin + size
     count = _shared(query.features, query.begin, end, sets.features, there, there + other, needed)

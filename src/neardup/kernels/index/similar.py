@@ -65,7 +65,7 @@ class StoredSets(NamedTuple):
         prefixes: Postings of each set's prefix.
         rest: Postings of the other features, for containment.
         sketches: uint64, `words` of each set: see `sketch_of`.
-        words: Or 0, where there are no sketches.
+        words: 1, 2 or 4.
     """
 
     features: Any

@@ -6,7 +6,7 @@ import contextlib
 import os
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from neardup.errors import UsageError
 from neardup.runtime.storage.failures import file_failure
@@ -19,6 +19,7 @@ __all__ = [
     "is_held",
     "lock_file",
     "name_as_text",
+    "path_of",
     "sync_folder",
     "unlock",
     "write_whole",
@@ -40,6 +41,25 @@ def name_as_text(path: str) -> str:
         return os.fsencode(path).decode(errors="backslashreplace")
     except UnicodeEncodeError:  # a lone surrogate that stands for no byte
         return path.encode(errors="backslashreplace").decode()
+
+
+def path_of(path: Any) -> Path:
+    """The path that a caller names.
+
+    Raises:
+        UsageError: If it is none.
+
+    Example:
+        >>> path_of(None)
+        Traceback (most recent call last):
+        neardup.errors.UsageError: path is NoneType: None: use a string or a pathlib.Path
+    """
+    try:
+        return Path(path)
+    except TypeError:
+        raise UsageError(
+            f"path is {type(path).__name__}: {path!r:.60}: use a string or a pathlib.Path"
+        ) from None
 
 
 def write_whole(path: str, data: bytes) -> None:
