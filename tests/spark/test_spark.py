@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import neardup as nd
@@ -121,36 +122,43 @@ def test_pieces_list_the_pairs_of_one_task(
 
 SKEWED: Final = int(os.environ.get("NEARDUP_SPARK_SKEW", "2000"))
 """Documents of the tests of skew; `make spark-rounds` has a million."""
+MOST_DENSE: Final = 100_000
+"""Of one component by components, which lists every match: 13 million with a tenth of so many."""
 
 
-def skewed(kind: str) -> pa.Table:
+def skewed(kind: str, count: int) -> pa.Table:
     """Documents of which very many are equal, share a few words, or are one component."""
     random = np.random.default_rng(3)
-    words = np.array([f"w{i}" for i in range(SKEWED)])
-    rows = words[random.integers(0, SKEWED, (SKEWED, 18))]
+    words = np.array([f"w{i}" for i in range(count)])
+    rows = words[random.integers(0, count, (count, 18))]
     if kind == "equal":
-        rows[SKEWED // 100 :] = rows[0]
+        rows[count // 100 :] = rows[0]
     elif kind == "a key in 30%":
-        rows[random.random(SKEWED) < 0.3, 4:9] = rows[0, :5]
+        rows[random.random(count) < 0.3, 4:9] = rows[0, :5]
         rows[-9:] = rows[:9]
     else:
-        near = np.flatnonzero(random.random(SKEWED) < 0.1)
+        near = np.flatnonzero(random.random(count) < 0.1)
         rows[near] = rows[0]
-        rows[near, random.integers(0, 18, len(near))] = words[random.integers(0, SKEWED, len(near))]
-    ids = [f"{i:09}" for i in range(SKEWED)]
+        rows[near, random.integers(0, 18, len(near))] = words[random.integers(0, count, len(near))]
+    ids = [f"{i:09}" for i in range(count)]
     return pa.table({"id": ids, "text": [" ".join(row) for row in rows]})
 
 
 @pytest.mark.parametrize("kind", ["equal", "a key in 30%", "a component of a tenth"])
 @pytest.mark.parametrize("policy", ["greedy", "components"])
 def test_skew_is_decided_as_on_one_machine(
-    session: Any, limited: Callable[[Limits], None], kind: str, policy: str
+    session: Any, limited: Callable[[Limits], None], kind: str, policy: str, tmp_path: Path
 ) -> None:
-    scale = max(1, SKEWED // 10_000)
+    count = SKEWED
+    if (policy, kind) == ("components", "a component of a tenth"):
+        count = min(count, MOST_DENSE)
+    scale = max(1, count // 10_000)
     limited(Limits(edges=500 * scale, of_key=50 * scale, of_block=100 * scale, candidates=4))
-    documents = skewed(kind)
+    documents = skewed(kind, count)
+    pq.write_table(documents, tmp_path / "in.parquet", row_group_size=1 << 17)
     options: dict[str, Any] = {"similarity": 0.5, "policy": policy}
-    found = spark.dedup(session.createDataFrame(documents), parts=7, **options)
+    frame = session.read.parquet(str(tmp_path / "in.parquet"))
+    found = spark.dedup(frame, parts=7, **options)
     assert decided(found) == decided_here(options, documents)
 
 
@@ -193,6 +201,46 @@ def test_the_past_drops_what_matches_it(
     assert spark.import_index(file, again, 20) == 40
     with nd.DurableIndex.open(again, readonly=True) as one, nd.DurableIndex.open(index) as other:
         assert one.query_batch(values, 20).equals(other.query_batch(values, 20))
+
+
+@pytest.mark.parametrize("measure", ["jaccard", "containment"])
+def test_a_past_by_similarity_goes_to_the_engine_and_back(
+    session: Any, tmp_path: Path, measure: str
+) -> None:
+    past, batch = DOCUMENTS.slice(0, 40), DOCUMENTS.slice(40)
+    index, file, again = tmp_path / "index", tmp_path / "past.parquet", tmp_path / "again"
+    kind: dict[str, Any] = {"similarity": 0.5, "measure": measure}
+    with nd.DurableIndex.create(index, recipe=nd.Recipe(), **kind) as made:
+        made.add(["none", *past["id"].to_pylist()], ["", *past["text"].to_pylist()])
+        made.commit()
+    (tmp_path / "in.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in batch.to_pylist()), "utf-8"
+    )
+    names = {"id": "id", "against": index, "similarity": 0.6, "measure": measure}
+    wanted = nd.dedup(tmp_path / "in.jsonl", duplicates=tmp_path / "dropped.jsonl", **names)
+    rows = [tuple(x.values())[:5] for x in wanted.duplicates.to_pylist()]
+    assert any(row[1] < "040" for row in rows), "the past drops nothing"
+    assert spark.export_index(index, file) == 40
+    found = spark.dedup(session.createDataFrame(batch), against=str(file), parts=3,
+                        similarity=0.6, measure=measure)  # fmt: skip
+    assert [(x[0], *x[2:6]) for x in decided(found) if not x[1]] == sorted(rows)
+    assert spark.import_index(file, again) == 40
+    texts = batch["text"].to_pylist()
+    with nd.DurableIndex.open(again, readonly=True) as one, nd.DurableIndex.open(index) as other:
+        assert one.query_batch(texts, 0.5).equals(other.query_batch(texts, 0.5))
+
+
+def test_an_index_that_an_engine_cannot_take_is_one_line(tmp_path: Path) -> None:
+    wide: dict[str, Any] = {"similarity": 0.8, "recipe": nd.Recipe(bits=128)}
+    with nd.DurableIndex.create(tmp_path / "wide", **wide) as made:
+        made.add(["a"], ["one two three four"])
+        made.commit()
+    with pytest.raises(nd.UsageError, match=r"cannot be told from the features .* --engine local"):
+        spark.export_index(tmp_path / "wide", tmp_path / "past.parquet")
+    nd.DurableIndex.create(tmp_path / "bare", distance=3).close()
+    with pytest.raises(nd.UsageError, match="bare has no recipe: export an index"):
+        spark.export_index(tmp_path / "bare", tmp_path / "past.parquet")
+    assert sorted(x.name for x in tmp_path.iterdir()) == ["bare", "wide"]
 
 
 @pytest.mark.parametrize("parts", [1, 7])

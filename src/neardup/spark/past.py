@@ -1,11 +1,13 @@
 """Documents that came before: a DataFrame of texts, or an index as a Parquet file.
 
 The file has `place` (long, from the first that was added), `id`, `codes` and `features` (uint64s as
-bytes, little-endian; features are null where the index keeps none), and the recipe in its metadata.
+bytes, little-endian; features are null where the index keeps none), and the recipe in its metadata,
+with the similarity and the measure of an index by similarity.
 """
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -14,6 +16,7 @@ import pyarrow.parquet as pq
 
 from neardup.documents import OutputSet, ReadOptions
 from neardup.errors import DataError, FileError, RecipeError, UsageError
+from neardup.fingerprinting.feature_sets import fingerprints_of_sets
 from neardup.fingerprinting.recipe import Recipe
 from neardup.index.durable.index import DurableIndex
 from neardup.pipeline.run.against import Against, ReferenceIndex
@@ -37,10 +40,12 @@ SCHEMA: Final = pa.schema(
 _COLUMNS: Final = "place long, id string, codes binary, features binary"
 _RECIPE: Final = b"neardup:recipe"
 _BITS: Final = b"neardup:bits"
+_SIMILARITY: Final = b"neardup:similarity"
+_MEASURE: Final = b"neardup:measure"
 
 
 def export_index(index: str | PathLike[str], path: str | PathLike[str]) -> int:
-    """Write a durable index by distance as a Parquet file, for `dedup(against=)` on Spark.
+    """Write a durable index as a Parquet file, for `dedup(against=)` on Spark.
 
     Args:
         index: Its folder.
@@ -50,17 +55,19 @@ def export_index(index: str | PathLike[str], path: str | PathLike[str]) -> int:
         How many documents it has.
 
     Raises:
-        UsageError: If it has no recipe, or is by similarity.
+        UsageError: If it has no recipe, or is by similarity and its recipe's fingerprints cannot be
+            told from features alone.
         FileError, DataError: As `DurableIndex.open`.
     """
     with DurableIndex.open(index, create=False, readonly=True) as opened:
-        if opened.recipe is None or hasattr(opened, "similarity"):
-            raise UsageError(
-                f"{index} has no recipe or is by similarity: export one of fingerprints that was"
-                " made with a recipe"
-            )
-        recipe, distance = opened.recipe, opened.distance
-    matching = Matching(distance=min(distance, recipe.bits - 1), recipe=recipe)
+        kind: Any = opened
+        recipe = opened.recipe
+        if recipe is None:
+            raise UsageError(f"{index} has no recipe: export an index that was made with one")
+        if hasattr(kind, "similarity"):
+            matching = Matching(kind.similarity, measure=kind.measure, recipe=recipe)
+        else:
+            matching = Matching(distance=min(kind.distance, recipe.bits - 1), recipe=recipe)
     known = ReferenceIndex(Against(str(index)), matching, ReadOptions())
     try:
         return write_past(known, recipe, str(path))
@@ -69,15 +76,21 @@ def export_index(index: str | PathLike[str], path: str | PathLike[str]) -> int:
 
 
 def write_past(known: ReferenceIndex, recipe: Recipe, path: str) -> int:
-    """Write the documents of an index as SCHEMA; some are held at a time."""
+    """Write the documents of an index as SCHEMA; some are held at a time.
+
+    Raises:
+        UsageError: As `export_index`.
+    """
     told = {_RECIPE: recipe.to_json().encode(), _BITS: str(recipe.bits).encode()}
+    if known.is_similar:
+        index: Any = known.index
+        told |= {_SIMILARITY: repr(index.similarity).encode(), _MEASURE: index.measure.encode()}
     schema, place = SCHEMA.with_metadata(told), 0
     with OutputSet() as outputs:
         file = outputs.create(path)
         with pq.ParquetWriter(pa.PythonFile(file, "w"), schema) as writer:
             for names, codes, features in known.documents():
                 count = len(names)
-                width = codes.shape[1]
                 data = pa.nulls(count, pa.binary())
                 if features is not None:
                     ends = np.append(0, np.cumsum([len(each) for each in features]))
@@ -86,7 +99,7 @@ def write_past(known: ReferenceIndex, recipe: Recipe, path: str) -> int:
                 columns = [
                     pa.array(np.arange(place, place + count)),
                     names.cast(pa.string()),
-                    binary(codes.reshape(-1), np.arange(count + 1) * width),
+                    _codes_of(codes, recipe),
                     data,
                 ]
                 writer.write_table(pa.table(columns, schema=schema))
@@ -95,13 +108,28 @@ def write_past(known: ReferenceIndex, recipe: Recipe, path: str) -> int:
     return place
 
 
+def _codes_of(documents: Any, recipe: Recipe) -> pa.Array:
+    """The fingerprints of documents, uint64 (n, width), or of their Sets, none of them empty."""
+    codes = documents
+    if not isinstance(documents, np.ndarray):
+        codes = fingerprints_of_sets(documents.features, documents.offsets, recipe)
+    count, width = codes.shape
+    if not width:
+        raise UsageError(
+            f"the recipe's fingerprints ({recipe.digest}) cannot be told from the features that an"
+            " index by similarity keeps, and on Spark they are needed: use --engine local, or an"
+            " index made with --distance and --store features"
+        )
+    return binary(codes.reshape(-1), np.arange(count + 1) * width)
+
+
 def import_index(path: str | PathLike[str], index: str | PathLike[str], distance: int = 3) -> int:
     """Make a durable index of a file that `export_index` wrote.
 
     Args:
         path: The file.
         index: Folder that is not there yet.
-        distance: Largest distance of a query.
+        distance: Largest distance of a query, for one by distance.
 
     Returns:
         How many documents it has.
@@ -110,21 +138,28 @@ def import_index(path: str | PathLike[str], index: str | PathLike[str], distance
         DataError: If the file is none of these.
         FileError: If the file cannot be read, or the folder exists.
     """
-    recipe = _recipe_of(str(path))
+    told = _told(str(path))
+    recipe = Recipe.from_json(told[_RECIPE])
     with pq.ParquetFile(path) as file:
-        tables = file.iter_batches()
-        first = next(tables, None)
-        store = "none" if first is None or first.column("features").null_count else "features"
-        with DurableIndex.create(index, distance, recipe=recipe, store=store) as made:
-            batch = first
-            while batch is not None:
-                codes = flat(batch.column("codes"))[0].reshape(len(batch), -1)
-                if store == "none":
-                    made.add(batch.column("id"), codes)
-                else:
+        batches = file.iter_batches()
+        first = next(batches, None)
+        is_similar = _SIMILARITY in told
+        kind: dict[str, Any] = {"distance": distance, "store": "features"}
+        if is_similar:
+            kind = {"similarity": float(told[_SIMILARITY]), "measure": told[_MEASURE].decode()}
+        elif first is None or first.column("features").null_count:
+            kind["store"] = "none"
+        with DurableIndex.create(index, recipe=recipe, **kind) as made:
+            for batch in chain([] if first is None else [first], batches):
+                features: list[Any] = []
+                if is_similar or kind["store"] == "features":
                     values, ends = flat(batch.column("features"))
-                    made.add(batch.column("id"), codes, np.split(values, ends[1:-1]))
-                batch = next(tables, None)
+                    features = np.split(values, ends[1:-1])
+                if is_similar:
+                    made.add(batch.column("id"), features)
+                    continue
+                codes = flat(batch.column("codes"))[0].reshape(len(batch), -1)
+                made.add(batch.column("id"), codes, *([features] if features else []))
             made.commit()
             return len(made)
 
@@ -181,6 +216,11 @@ def numbered_past(numbered: Any, documents: Any) -> tuple[Any, Any]:
 
 
 def _recipe_of(path: str) -> Recipe:
+    return Recipe.from_json(_told(path)[_RECIPE])
+
+
+def _told(path: str) -> dict[bytes, bytes]:
+    """What a file of `export_index` says of itself."""
     try:
         told = pq.read_schema(path).metadata or {}
     except OSError as error:
@@ -189,4 +229,4 @@ def _recipe_of(path: str) -> Recipe:
         raise DataError(f"{path} is no Parquet file: {error}") from None
     if _RECIPE not in told:
         raise DataError(f"{path} was not written by export_index: it names no recipe")
-    return Recipe.from_json(told[_RECIPE])
+    return dict(told)

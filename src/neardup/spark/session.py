@@ -101,6 +101,7 @@ def open_session(master: str = "sail") -> Iterator[Any]:
     with warnings.catch_warnings(), _mode(is_client=master.startswith(("sail", "sc://"))):
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")
         warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")  # the error is told
+        warnings.filterwarnings("ignore", "Unable to cleanly shutdown Spark JVM")  # it is gone
         server, session = _started(master)
         try:
             yield session
