@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-ROWS: Final = 150 if JIT else 24
+ROWS: Final = 105 if JIT else 24
 MOST_LOOKUPS: Final = 3_000 if JIT else 100
 
 
