@@ -11,17 +11,19 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from tables import table, told
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
 from harness import report
 from harness.records import RESULTS, Record, every_record, medians, newest
 from harness.report import rounded
 from neardup.hamming.plans.join import spilled_seconds
+from similarity_tables import similar_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,27 +38,6 @@ MARKED: Final = re.compile(
     re.DOTALL,
 )
 GRAMS: Final = {2**26: "67 million (2^26)"}
-
-
-def table(head: str, rows: list[list[str]], sides: str) -> str:
-    """A Markdown table; `sides` has l or r for each column."""
-    rule = "|" + "|".join("---:" if side == "r" else "---" for side in sides) + "|"
-    return "\n".join([f"| {head} |", rule, *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
-
-
-def told(page: Path, *sources: Record) -> str:
-    """Where the figures above are from, below a table: a line for each machine and day."""
-    groups: dict[str, list[str]] = {}
-    for record in sources:
-        facts = record.machine
-        load = facts["load_at_start"]
-        link = Path(os.path.relpath(record.path, page.parent)).as_posix()
-        busy = "not noted" if load is None else f"{load:.1f}"
-        cpu = re.sub(r"\(R\)| Processor", "", facts["cpu"])
-        machine = f"{facts['date'][:10]}, {cpu}, {facts['cores']} cores"
-        about = f"[{record.path.parent.name}]({link}) (commit {facts['commit']}, load {busy})"
-        groups.setdefault(machine, []).append(about)
-    return "".join(f"\n{machine}:\n" + ",\n".join(each) + ".\n" for machine, each in groups.items())
 
 
 def dedup_similarity(page: Path) -> str:
@@ -396,6 +377,7 @@ TABLES: Final[dict[str, Callable[[Path], str]]] = {
     "durable": durable,
     "scale": scale,
     "scale-larger": scale_larger,
+    "similar-index": similar_index,
 }
 
 

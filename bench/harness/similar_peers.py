@@ -130,10 +130,12 @@ SETTINGS: dict[str, list[Setting]] = {
     "rensa": [{"bands": b, "hashes": h} for b, h in BANDS],
     "gaoya": [{"bands": b, "hashes": h, **LOOSE} for b, h in BANDS],
     "faiss": [
-        {"radius": 25, "tables": tables, "bits": 16, "flips": flips}
-        for tables, flips in ((0, 0), (8, 1), (4, 2), (5, 2), (6, 2), (3, 3))
+        {"radius": 25, "tables": tables, "bits": bits, "flips": flips}
+        for tables, bits, flips in ((0, 0, 0), (8, 16, 1), (9, 14, 1), (4, 16, 2))
     ],
 }
+FLAT_ROWS = 25_000
+"""faiss without tables reads every row: beyond that many they are quicker."""
 DOCUMENTED: dict[str, Setting] = {
     "datasketch": {"bands": 9, "hashes": 13},
     "rensa": {"bands": 16, "hashes": 8},
@@ -151,8 +153,12 @@ def filled(name: str, setting: Setting, texts: list[str]) -> Peer:
     return peer
 
 
-def cheapest(name: str) -> tuple[Setting, float]:
+def cheapest(name: str, n: int) -> tuple[Setting, float]:
     """The setting that asks quickest of those that find enough; else the one that finds most.
+
+    Args:
+        name: Which peer.
+        n: How many texts will be stored.
 
     Returns:
         The setting, and its recall in this half.
@@ -161,6 +167,8 @@ def cheapest(name: str) -> tuple[Setting, float]:
     planted = near_texts.plant(texts, CALIBRATED_QUERIES, seed=11)
     tried = []
     for setting in SETTINGS[name]:
+        if n > FLAT_ROWS and not setting.get("tables", True):
+            continue
         peer = filled(name, setting, texts)
         start = time.process_time()
         answers = list(peer.ask(peer.sketch(planted.texts)))
@@ -205,7 +213,7 @@ def measured(
         (the first two), value (all three); build_us and bytes_per_row; the setting;
         `near_texts.quality`; whether it is exact enough to be compared.
     """
-    setting, calibrated = (DOCUMENTED[name], None) if documented else cheapest(name)
+    setting, calibrated = (DOCUMENTED[name], None) if documented else cheapest(name, len(texts))
     before, start = resident(), time.process_time()
     peer = filled(name, setting, texts)
     built, size = time.process_time() - start, resident() - before
