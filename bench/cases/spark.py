@@ -10,6 +10,11 @@ the largest executor with its Python workers, where executors are processes of t
 sizes, and one and two executors, are run when they are asked for:
 
     NEARDUP_BENCH_SPARK=large python bench/run.py spark --rounds 1
+
+and the largest, 2^26 fingerprints and 10^7 short documents (12 words, a third of them copies, half
+of these with another last word), on one machine and on Sail:
+
+    NEARDUP_BENCH_SPARK=huge python bench/run.py spark --rounds 1
 """
 
 from __future__ import annotations
@@ -47,15 +52,19 @@ spark.eventLog.compress false
 
 def rows(quick: bool) -> list[Row]:
     """Time, bytes and tasks of each engine at each size."""
-    is_large = os.environ.get("NEARDUP_BENCH_SPARK") == "large"
+    asked = os.environ.get("NEARDUP_BENCH_SPARK")
     sizes = {"near": [1 << 14 if quick else 1 << 20], "alike": [1000 if quick else 10**5]}
-    if is_large:
+    masters = MASTERS
+    if asked == "large":
         sizes["near"].append(1 << 23)
         sizes["alike"].append(10**6)
+        masters += EXECUTORS
+    elif asked == "huge":
+        sizes, masters = {"near": [1 << 26], "short": [10**7]}, MASTERS[:2]
     table = []
     for function, counts in sizes.items():
         for n in counts:
-            for master in MASTERS + (EXECUTORS if is_large else ()):
+            for master in masters:
                 measured = Measurement.of(CASE, function, OURS_SPARK, n=n, master=master)
                 name = f"{function}, n = {n:,}, {master}"
                 table.append(Row(name, measured, (), None, "lower", unit="s"))
@@ -89,7 +98,7 @@ def near(n: int, master: str) -> dict[str, Any]:
     def there(frame: Any) -> int:
         from neardup import spark
 
-        return int(spark.pairs(frame, DISTANCE, parts=8).count())
+        return int(spark.pairs(frame, DISTANCE, parts=_parts(n)).count())
 
     return _measured(table, master, here, there)
 
@@ -106,8 +115,29 @@ def alike(n: int, master: str) -> dict[str, Any]:
         chosen[row] = chosen[random.integers(0, row)]
         chosen[row, random.integers(0, 60, random.integers(0, 5))] = random.integers(0, 50_000)
     texts = [" ".join(words[row]) for row in chosen]
-    table = pa.table({"id": np.arange(n), "text": texts})
+    return _decided(pa.table({"id": np.arange(n), "text": texts}), master)
 
+
+def short(n: int, master: str) -> dict[str, Any]:
+    """Seconds to decide about n documents of 12 words at similarity 0.8."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    random = np.random.default_rng(5)
+    words = pa.array([f"{x:x}" for x in random.integers(0, 2**32, 50_000)])
+    chosen = random.integers(0, len(words), (n, 12), dtype=np.uint16)
+    copies = np.flatnonzero(random.random(n) < 1 / 3)[1:]
+    chosen[copies] = chosen[(random.random(len(copies)) * copies).astype(np.int64)]
+    chosen[copies[::2], -1] = random.integers(0, len(words), len(copies[::2]))
+    texts = [
+        pc.binary_join_element_wise(*(words.take(pa.array(x)) for x in part.T.copy()), " ")
+        for part in np.array_split(chosen, max(1, n >> 18))
+    ]
+    return _decided(pa.table({"id": np.arange(n), "text": pa.chunked_array(texts)}), master)
+
+
+def _decided(table: Any, master: str) -> dict[str, Any]:
     def here(table: Any) -> int:
         import neardup as nd
 
@@ -116,9 +146,16 @@ def alike(n: int, master: str) -> dict[str, Any]:
     def there(frame: Any) -> int:
         from neardup import spark
 
-        return int(spark.dedup(frame, similarity=0.8, parts=8).where("kept").count())
+        return int(
+            spark.dedup(frame, similarity=0.8, parts=_parts(len(table))).where("kept").count()
+        )
 
     return _measured(table, master, here, there)
+
+
+def _parts(n: int) -> int:
+    """A million rows each, and eight at least."""
+    return max(8, n >> 20)
 
 
 def _measured(table: Any, master: str, here: Any, there: Any) -> dict[str, Any]:
