@@ -273,5 +273,7 @@ def test_wrong_columns_and_ids_are_named(frame: Any) -> None:
         spark.dedup(frame, id="language")
     with pytest.raises(nd.DataError, match="'id' has 1 values for 82 rows"):
         spark.dedup(frame.selectExpr("1 AS id", "text"))
+    with pytest.raises(nd.UsageError, match="column 'text' is string: give fingerprints as longs"):
+        spark.pairs(frame, fingerprint="text")
     with pytest.raises(nd.UsageError, match="recall"):
         spark.files.settings_of(nd.pipeline.run.matching.Matching(0.8, recall=0.9))

@@ -288,6 +288,10 @@ def test_missing_packages_and_java_are_named(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.delenv("JAVA_HOME", raising=False)
     with pytest.raises(nd.UsageError, match="there is no java"):
         check_master("local[2]")
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    with pytest.raises(nd.UsageError, match="JAVA_HOME is /nowhere, where there is no bin/java"):
+        check_master("local[2]")
+    monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setattr("neardup.spark.session.which", str)
     monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
     monkeypatch.delenv("YARN_CONF_DIR", raising=False)

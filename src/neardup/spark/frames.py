@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from neardup.errors import DataError, UsageError
 from neardup.fingerprinting.recipe import recipe_of
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from neardup.spark.engine import Settings
 
 __all__ = ["dedup", "fingerprints", "pairs", "similar_pairs"]
+
+_INTEGERS: Final = {"tinyint", "smallint", "int", "bigint"}
 
 
 def fingerprints(df: Any, text: str = "text", recipe: Recipe | None = None) -> Any:
@@ -86,11 +88,17 @@ def pairs(
         DataFrame of left, right (ids, the lower first) and distance.
 
     Raises:
-        UsageError: For a missing column or a distance out of range.
+        UsageError: For a missing column, one of another type, or a distance out of range.
         DataError: For ids that are null, or not unique.
     """
     settings = replace(settings_of(Matching(distance=distance)), bits=bits)
     _check_columns(df, fingerprint, id)
+    kind = _kind_of(df, fingerprint)
+    if kind not in _INTEGERS:
+        raise UsageError(
+            f"column {fingerprint!r} is {kind}: give fingerprints as longs, as `fingerprints` makes"
+            " them"
+        )
     with told():
         engine = _engine(df, work, parts)
         columns = f"CAST({_quoted(fingerprint)} AS long) AS fingerprint"
@@ -250,6 +258,11 @@ def _check_columns(df: Any, *names: str) -> None:
             raise UsageError(f"no column {name!r}: there are {', '.join(df.columns)}")
 
 
+def _kind_of(df: Any, name: str) -> str:
+    kind: str = next(x.dataType.simpleString() for x in df.schema.fields if x.name == name)
+    return kind
+
+
 def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
@@ -294,7 +307,7 @@ def _numbered(
             " unique, or drop the repeated rows first"
         )
     order = name if order_by is None else f"{_quoted(order_by)}, {name}"
-    kind = next(x.dataType.simpleString() for x in df.schema.fields if x.name == id_)
+    kind = _kind_of(df, id_)
     keys = {id_, order_by} - {None}
     ranked = df.selectExpr(*(_quoted(key) for key in sorted(map(str, keys)))).selectExpr(
         f"{name} AS id", f"CAST(row_number() OVER (ORDER BY {order}) AS long) AS number"

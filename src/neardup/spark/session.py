@@ -72,8 +72,13 @@ def check_master(master: str) -> None:
             f"--master {master} needs Spark itself, and pyspark-client is only its client: pip"
             " uninstall pyspark-client, then pip install 'neardup[spark-java]'"
         )
-    java = Path(os.environ.get("JAVA_HOME", ""), "bin/java")
-    if which("java") is None and not (os.environ.get("JAVA_HOME") and java.exists()):
+    home = os.environ.get("JAVA_HOME")
+    if home and not Path(home, "bin/java").exists():
+        raise UsageError(
+            f"JAVA_HOME is {home}, where there is no bin/java: set it to a Java 17 or later, unset"
+            " it, or use --master sail, which needs none"
+        )
+    if not home and which("java") is None:
         raise UsageError(
             f"--master {master} needs Java 17 or later, and there is no java: install it, set"
             " JAVA_HOME, or use --master sail, which needs none"
