@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import orjson
 import pytest
 from hypothesis import given
@@ -16,6 +17,7 @@ from neardup.documents.batch import ReadOptions
 from neardup.documents.formats.json_fields import JsonFields
 from neardup.documents.formats.open import open_sources
 from neardup.documents.rejects import Rejects
+from neardup.errors import DataError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -173,18 +175,47 @@ def test_files_are_read_alike_with_the_kernel_and_without(
     written[200] = ""
     path = tmp_path / "in.jsonl"
     path.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(written).encode())
-    options = ReadOptions(id="id", skip_errors=True, batch_bytes=5_000)
+    monkeypatch.setattr("neardup.documents.formats.jsonl._PART_BYTES", 1_000)
     read = []
-    for pays in (-1, 1 << 60):
+    for pays, workers in ((-1, 1), (-1, 3), (1 << 60, 1), (1 << 60, 3)):
         monkeypatch.setattr("neardup.documents.formats.jsonl._KERNEL_PAYS", pays)
+        options = ReadOptions(id="id", skip_errors=True, batch_bytes=5_000, workers=workers)
         (source,) = open_sources([str(path)])
-        batches = list(source.batches(options))
-        rows = np.concatenate([batch.rows for batch in batches]).tolist()
         read.append(
-            (rows, [b.texts.to_pylist() for b in batches], [b.ids.to_pylist() for b in batches])
+            [
+                (b.rows.tolist(), b.texts.to_pylist(), b.ids.to_pylist(), b.nbytes)
+                for b in source.batches(options)
+            ]
         )
         source.close()
-    assert read[0] == read[1]
+    assert len(read[0]) > 3
+    assert read[0] == read[1] == read[2] == read[3]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_threads_tell_what_is_wrong_first_and_where(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    monkeypatch.setattr("neardup.documents.formats.jsonl._KERNEL_PAYS", -1)
+    monkeypatch.setattr("neardup.documents.formats.jsonl._PART_BYTES", 100)
+    lines = [b'{"text": "%d"}\n' % i for i in range(50_000)]
+    path = tmp_path / "in.jsonl.gz"
+    options = ReadOptions(workers=workers)
+
+    def failure() -> str:
+        (source,) = open_sources([str(path)])
+        with pytest.raises(DataError) as caught:
+            list(source.batches(options))
+        source.close()
+        return str(caught.value)
+
+    path.write_bytes(gzip.compress(b"".join(lines))[:-9_000])
+    found = re.match(r".*in\.jsonl\.gz:(\d+): the gzip stream is broken near here", failure())
+    assert found is not None
+    assert 1_000 < int(found[1]) < 50_000
+    lines[int(found[1]) - 20] = b"bad\n"
+    path.write_bytes(gzip.compress(b"".join(lines))[:-9_000])
+    assert f"in.jsonl.gz:{int(found[1]) - 19}: not valid JSON" in failure()
 
 
 def test_bad_lines_behind_found_ones_are_written_down(

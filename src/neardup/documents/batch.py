@@ -66,6 +66,7 @@ class ReadOptions:
             visible), "none" (the markup too); None: "main" of files that are named as HTML.
         record_bytes: Bytes that one record may have: a line, a row of CSV, a text file. Longer ones
             are bad records; a 16th of the default budget unless given.
+        workers: Threads that parse; nothing else depends on how many.
 
     Example:
         >>> ReadOptions(text=("title", "body")).fields
@@ -80,6 +81,7 @@ class ReadOptions:
     number: str | None = None
     extract: str | None = None
     record_bytes: int = field(default_factory=lambda: longest_record(default_memory()))
+    workers: int = 1
 
     def __post_init__(self) -> None:
         """Refuse options without a text field or with empty batches."""

@@ -7,6 +7,7 @@ two parts are in memory.
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -20,6 +21,7 @@ from neardup.pipeline.run.resources import Resources
 from neardup.pipeline.run.steps import begin_reading, open_inputs, output_set, told
 from neardup.pipeline.run.summary import FingerprintSummary
 from neardup.runtime.progress import Quiet, Stopwatch
+from neardup.runtime.threads import worker_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -111,6 +113,7 @@ class Parts:
     ) -> Iterator[pa.RecordBatch]:
         """The rows of a fingerprint file."""
         part = self._begin()
+        read = replace(read, workers=worker_count(self._workers))
         for number, source in enumerate(self._sources):
             for batch in source.batches(read, rejects):
                 part.add(number, batch)

@@ -130,21 +130,51 @@ def in_threads(workers: int, work: Callable[[int, Any], None], tasks: Iterable[A
             raise
 
 
-def ahead(workers: int, work: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
+def ahead(
+    workers: int,
+    work: Callable[[T], R],
+    tasks: Iterable[T],
+    size: Callable[[T], int] = lambda _: 0,
+    most: int = 0,
+) -> Iterator[R]:
     """Do tasks on `workers` threads, as many ahead of the result that is taken; results in order.
+
+    An error of `tasks` is raised in its place too: after the results of the tasks before it.
+
+    Args:
+        workers: Threads.
+        work: What to do with a task.
+        tasks: Taken in the thread that takes the results.
+        size: Of a task; no task is taken while those ahead are larger than `most` together.
+        most: See `size`.
 
     Example:
         >>> list(ahead(2, abs, [-1, 2, -3]))
         [1, 2, 3]
     """
-    running: deque[Future[R]] = deque()
+    running: deque[tuple[Future[R], int]] = deque()
+    failure: Exception | None = None
+    held, todo = 0, iter(tasks)
     with ThreadPoolExecutor(workers) as pool:
-        for task in tasks:
-            running.append(pool.submit(work, task))
-            if len(running) > workers:
-                yield running.popleft().result()
+        while True:
+            try:
+                task = next(todo)
+            except StopIteration:
+                break
+            except Exception as error:  # noqa: BLE001 - raised below, in its place
+                failure = error
+                break
+            running.append((pool.submit(work, task), size(task)))
+            held += running[-1][1]
+            del task
+            while len(running) > workers or held > most:
+                done, nbytes = running.popleft()
+                held -= nbytes
+                yield done.result()
         while running:
-            yield running.popleft().result()
+            yield running.popleft()[0].result()
+    if failure is not None:
+        raise failure
 
 
 def read_ahead(items: Iterator[T]) -> Iterator[T]:

@@ -93,6 +93,11 @@ class ByteReader:
         )
 
     @property
+    def codec(self) -> str | None:
+        """How the input is compressed; None if it is not."""
+        return self._codec
+
+    @property
     def consumed(self) -> int:
         """Bytes of the input, compressed as it is, taken so far."""
         return self._counted.count

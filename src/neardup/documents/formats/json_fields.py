@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -16,12 +16,34 @@ if TYPE_CHECKING:
 
 __all__ = ["JsonFields"]
 
+_KEPT_BYTES: Final = 4 << 20
+"""The memory that a block of up to so many was looked at in is used again: six times as much."""
+
 
 class JsonFields:
-    """Finds the wanted fields of blocks of whole lines."""
+    """Finds the wanted fields of blocks of whole lines, in any number of threads."""
 
     def __init__(self, options: ReadOptions) -> None:
         """Take the fields; nothing is compiled yet."""
+        self._options = options
+        self._idle: list[_Finder] = []
+
+    def find(self, block: bytes) -> Fields | None:
+        """Find the fields of every record, or None where a complete parser is needed."""
+        try:
+            finder = self._idle.pop()
+        except IndexError:
+            finder = _Finder(self._options)
+        found = finder.find(block)
+        if len(block) <= _KEPT_BYTES:
+            self._idle.append(finder)
+        return found
+
+
+class _Finder:
+    """Finds fields in one thread at a time, in memory that is used again for the next block."""
+
+    def __init__(self, options: ReadOptions) -> None:
         self._options = options
         names = [name.encode("utf-8", "surrogatepass") for name in options.fields]
         self._names = np.frombuffer(b"".join(names), np.uint8)
@@ -32,7 +54,6 @@ class JsonFields:
         self._scratch = np.empty(0, np.uint8)
 
     def find(self, block: bytes) -> Fields | None:
-        """Find the fields of every record, or None where a complete parser is needed."""
         from neardup.kernels.documents.json_lines import Records, Wanted, find_marks, walk_marks
 
         if len(block) >= 2**31 or not is_utf8(block):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
+from contextlib import closing
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 import orjson
@@ -22,12 +23,13 @@ from neardup.documents.formats.spans import Spans
 from neardup.documents.rejects import refuse
 from neardup.documents.source import BOM
 from neardup.errors import DataError
+from neardup.runtime.threads import ahead
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
     from neardup.documents.batch import Batch, ReadOptions
-    from neardup.documents.files.compression import LongLine
+    from neardup.documents.files.compression import ByteReader, LongLine
     from neardup.documents.rejects import Rejects
 
 __all__ = ["JsonlSource", "RecordParser"]
@@ -44,8 +46,18 @@ _KINDS = {
 }
 _PART_BYTES = 1 << 19  # lines, objects and texts of a part stay in the cache; 1.5 times as fast
 _KERNEL_PAYS: Final = 4 << 20  # bytes parsed in the time that loading the kernel takes
+_BYTES_A_THREAD: Final = 2 << 20  # read ahead; longer lines are parsed alone
 _KERNEL_TAKES: Final = 16 << 20  # its scratch is six times the block
 _FIX = "fix the line or pass --on-error skip"
+
+
+class _Part(NamedTuple):
+    """Whole lines of an input."""
+
+    data: bytes
+    consumed: int  # bytes of the input, compressed as it is, when they were read
+    long_line: LongLine | None  # that was passed over behind them
+    by_kernel: bool  # whether it is to look at them
 
 
 class JsonlSource(TextSource):
@@ -65,32 +77,22 @@ class JsonlSource(TextSource):
 
     def records(self, options: ReadOptions, rejects: Rejects | None = None) -> Iterator[Batch]:
         """Read the documents; see Source.records."""
-        parser, fields = RecordParser(options), JsonFields(options)
-        is_plain = not any("." in name for name in options.fields)
+        parser = RecordParser(options)
         row = 1
         joiner = Joiner()
         self._spans = Spans()
         start = 0
-        with self._input.open() as reader:
-            part, longest = min(options.batch_bytes, _PART_BYTES), options.record_bytes
-            while (block := reader.block(part, row - 1, longest)) or reader.long_line:
-                if row == 1:
-                    block = self._begin(block)
-                found = None
-                can_pay = JsonlSource.plainly_parsed + len(block) > _KERNEL_PAYS
-                if is_plain and can_pay and len(block) <= _KERNEL_TAKES:
-                    found = fields.find(block)
-                if found is None:
-                    JsonlSource.plainly_parsed += len(block)
-                    found = self._parse(parser, block, row, rejects)
+        with self._input.open() as reader, closing(self._parts(reader, options)) as parts:
+            for part, fields in parts:
+                found = self._parse(parser, part.data, row, rejects) if fields is None else fields
                 self._spans.add(found.lengths, found.accepted)
                 joiner.add(found.columns, found.rows + row)
                 row += found.lines
-                if reader.long_line is not None:
-                    self._pass_over(reader.long_line, row, options, rejects)
+                if part.long_line is not None:
+                    self._pass_over(part.long_line, row, options, rejects)
                     row += 1
                 if self._spans.end - start >= options.batch_bytes:
-                    yield from joiner.take(reader.consumed)
+                    yield from joiner.take(part.consumed)
                     start = self._spans.end
             yield from joiner.take(reader.consumed)
         self._input.check_unchanged()
@@ -104,6 +106,39 @@ class JsonlSource(TextSource):
         self._spans.add(np.array([nbytes]), np.zeros(1, np.bool_))
         bad = too_long(line.nbytes, options.record_bytes)
         refuse(self.name, row, bad, line.begin, options, rejects)
+
+    def _parts(
+        self, reader: ByteReader, options: ReadOptions
+    ) -> Generator[tuple[_Part, Fields | None]]:
+        """The parts of the input in order, and their fields where the kernel finds them.
+
+        A long file's are found in threads, ahead of the one that is taken.
+        """
+        fields = JsonFields(options)
+
+        def found(part: _Part) -> tuple[_Part, Fields | None]:
+            return part, fields.find(part.data) if part.by_kernel else None
+
+        parts, threads = self._blocks(reader, options), options.workers
+        if threads == 1 or not self.is_here or (self.nbytes or 0) <= _PART_BYTES:
+            yield from map(found, parts)
+        else:
+            most = _BYTES_A_THREAD * threads
+            yield from ahead(threads, found, parts, lambda part: len(part.data), most)
+
+    def _blocks(self, reader: ByteReader, options: ReadOptions) -> Iterator[_Part]:
+        has_kernel = not any("." in name for name in options.fields)
+        nbytes, lines, is_first = min(options.batch_bytes, _PART_BYTES), 0, True
+        while (block := reader.block(nbytes, lines, options.record_bytes)) or reader.long_line:
+            if is_first:
+                block, is_first = self._begin(block), False
+            if reader.codec is not None:  # a broken stream is told with the line it reached
+                lines += block.count(b"\n") + (reader.long_line is not None)
+            can_pay = JsonlSource.plainly_parsed + len(block) > _KERNEL_PAYS
+            by_kernel = has_kernel and can_pay and len(block) <= _KERNEL_TAKES
+            if not by_kernel:
+                JsonlSource.plainly_parsed += len(block)
+            yield _Part(block, reader.consumed, reader.long_line, by_kernel)
 
     def spread(self, begin: int, nbytes: int) -> JsonlSource | None:
         """See Source.spread."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from neardup.documents import OutputSet, open_sources
 from neardup.errors import UsageError
 from neardup.pipeline.run.costs import bands_instead
 from neardup.pipeline.run.summary import Summary
-from neardup.runtime.threads import read_ahead
+from neardup.runtime.threads import read_ahead, worker_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,6 +99,7 @@ def read_all(
     begin_reading(sources, watch)
     counts = []
     has_number: bool = read.number is None
+    read = replace(read, workers=worker_count(collection.workers))
     for number, source in enumerate(sources):
         count = 0
         batches = source.batches(read, rejects)
