@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from neardup.errors import UsageError
 from neardup.runtime.arrays import frozen
-from neardup.runtime.threads import ahead, worker_count
+from neardup.runtime.threads import ahead, read_ahead, worker_count
 from neardup.similarity.feature_sets import MEASURES, FeatureSets, Match, Work, arguments
 from neardup.similarity.frequencies import rarity
+from neardup.similarity.key_index import KeyIndex
 from neardup.similarity.keys import is_one_key_cheaper, one_key, rare_keys
 from neardup.similarity.spilled import (
     KEYS_A_PART,
@@ -39,11 +39,6 @@ __all__ = ["nearest_before", "similar_components", "similar_greedy", "similar_se
 
 CHUNK_FEATURES: Final = 1 << 20
 """Documents are matched in chunks of about this many features."""
-
-MOST_ROWS: Final = 1 << 32
-BYTES_AT_ONCE: Final = 1 << 29
-"""The index is asked for at once, up to so much: memory is taken when it is written to, and copying
-to a larger array would take it twice."""
 
 SAMPLE_STEP: Final = 16
 SAMPLE_RUN: Final = 64
@@ -171,7 +166,6 @@ class _Run:
     ) -> None:
         from neardup.kernels.similarity.arguments import Rarity, Walk
         from neardup.kernels.similarity.members import members_room
-        from neardup.kernels.similarity.postings import COLUMNS, PADDING, USED
         from neardup.similarity.sketches import sketch_words
 
         n, sizes = len(sets), np.diff(sets.offsets)
@@ -183,10 +177,7 @@ class _Run:
         self._has_one_key = is_one_key_cheaper(
             self._order, self._sets, self._rarity, self._condition
         )
-        self._used = np.zeros(USED, np.int64)
-        self._rows = np.empty((1 << 10, COLUMNS), np.uint32)
-        self._folds = np.empty((len(self._rows) + PADDING, 1), np.uint64)
-        self._empty_index()
+        self._index = KeyIndex(n, sets.spill)
         rank = np.empty(n, np.int64)
         rank[self._order] = np.arange(self._order.size)
         members = np.empty(members_room(int(sizes.max(initial=0))), np.uint64)
@@ -197,9 +188,7 @@ class _Run:
 
     def work(self) -> tuple[int, int]:
         """How many keys were put in the index, and how many candidates were verified."""
-        from neardup.kernels.similarity.postings import KEYS, VERIFIED
-
-        return int(self._used[KEYS]), int(self._used[VERIFIED])
+        return self._index.keys, self._index.verified
 
     def match_all(self, kernel: Any) -> None:
         """Match all documents, for what is found in `walk`."""
@@ -230,16 +219,12 @@ class _Run:
     def restrict(self, order: Any) -> None:
         """Begin again with an empty index, for some of the documents in their order of priority."""
         self._order = order
-        self._empty_index()
+        self._index.clear()
 
     def parts(self) -> int:
         """How many parts the index is to be cut in, from the keys of a sample of documents."""
         spill = self._input.spill
-        if (
-            spill is None
-            or self._has_one_key
-            or spill.parts(int(self._prefixes()[self._order].sum())) == 1
-        ):
+        if spill is None or self._has_one_key or spill.parts(self._most_keys()) == 1:
             return 1
         places = np.arange(self._order.size)
         sample = self._order[places // SAMPLE_RUN % SAMPLE_STEP == 0]
@@ -279,15 +264,16 @@ class _Run:
             for records, ends in ahead(self._workers, keys_by_part, chunks):
                 file.add(records, ends)
                 self._input.forget()
-            sifted, most = ahead(self._workers, useful, range(parts)), spill.most_keys
-            for documents, keys in joined_parts(sifted, min(KEYS_A_PART, most), most):
-                self._empty_index()
+            # Half of the index at a time: the next half is put together while one is united.
+            most = max(1, spill.most_keys // 2)
+            sifted = ahead(self._workers, useful, range(parts))
+            for documents, keys in read_ahead(joined_parts(sifted, min(KEYS_A_PART, most), most)):
+                self._index.clear()
                 self._match(matcher, match_components, documents, keys)
 
     def _decide_small_groups(self, labels: Any) -> Any:
         """Decide the groups of few documents, many at a time; the documents of larger groups."""
         from neardup.kernels.similarity.parts import decide_groups
-        from neardup.kernels.similarity.postings import VERIFIED
 
         documents, begins, rest = small_groups(labels, self._order, MOST_DECIDED)
         passed = np.append(0, np.cumsum(np.diff(self._sets.offsets)[documents]))[begins]
@@ -302,16 +288,16 @@ class _Run:
             return verified
 
         for verified in ahead(self._workers, decide, itertools.pairwise(cuts.tolist())):
-            self._used[VERIFIED] += verified
+            self._index.add_verified(verified)
             self._input.forget()
         return rest
 
     def _match(self, matcher: ThreadPoolExecutor, kernel: Any, documents: Any, keys: Keys) -> Any:
         stop = np.zeros(1, np.uint8)
-        self._make_room(keys.keys.size)
+        self._index.make_room(keys.keys.size, self._most_keys)
         matching = matcher.submit(
-            kernel, frozen(documents), self._sets, self._condition, keys, self._postings, self.walk,
-            stop,
+            kernel, frozen(documents), self._sets, self._condition, keys, self._index.postings,
+            self.walk, stop,
         )  # fmt: skip
         try:
             found = matching.result()
@@ -338,13 +324,9 @@ class _Run:
         power = 2 if measure == MEASURES.index("cosine") else 1
         return sizes - np.ceil(similarity**power * sizes).astype(np.int64) + (sizes > 0)
 
-    def _empty_index(self) -> None:
-        from neardup.kernels.similarity.arguments import Postings
-        from neardup.kernels.similarity.postings import VERIFIED
-
-        self._used[:VERIFIED] = 0
-        table = np.zeros((1 << 10, 2), np.uint64)
-        self._postings = Postings(table, self._rows, self._folds, self._used)
+    def _most_keys(self) -> int:
+        """How many keys the documents have at most, about."""
+        return int(self._prefixes()[self._order].sum())
 
     def _parts(self, chunks: int = 1) -> Iterator[Any]:
         """The documents in order, those of about so many chunks at a time."""
@@ -359,44 +341,6 @@ class _Run:
         if self._has_one_key:
             return one_key(documents, self._sets)
         return rare_keys(documents, self._sets, self._rarity, self._condition)
-
-    def _make_room(self, keys: int) -> None:
-        from neardup.kernels.similarity.postings import (
-            KEYS,
-            PADDING,
-            ROWS,
-            ROWS_A_KEY,
-            SLOTS,
-            rehash,
-        )
-
-        table, rows, folds, _ = self._postings
-        used, needed = int(self._used[ROWS]) + 1, ROWS_A_KEY * (int(self._used[KEYS]) + keys) + 1
-        if max(needed, len(self._input)) > MOST_ROWS:
-            raise UsageError(
-                f"the index would have {needed:,} rows, and {MOST_ROWS:,} is the most: give"
-                " less --memory, so that a part of it is held at a time"
-            )
-        if needed > len(rows):
-            most = ROWS_A_KEY * int(self._prefixes()[self._order].sum()) + 1
-            spill, bytes_a_row = self._input.spill, rows.strides[0] + folds.strides[0]
-            at_once = (BYTES_AT_ONCE if spill is None else spill.limit) // bytes_a_row
-            room = min(most, at_once if needed <= at_once else needed + needed // 2)
-            self._rows = rows = _longer(rows, used, max(needed, room))
-            self._folds = folds = _longer(folds, used, len(rows) + PADDING)
-        slots = int(self._used[SLOTS]) + keys
-        if 2 * slots > len(table):
-            larger = np.zeros((1 << (2 * slots).bit_length(), 2), np.uint64)
-            rehash(table, larger)
-            table = larger
-        self._postings = self._postings._replace(table=table, rows=rows, folds=folds)
-
-
-def _longer(array: Any, used: int, length: int) -> Any:
-    """An array of `length` rows that begins with the first `used` of this one."""
-    longer = np.empty((length, array.shape[1]), array.dtype)
-    longer[:used] = array[:used]
-    return longer
 
 
 def _roots(forest: Any) -> Any:
