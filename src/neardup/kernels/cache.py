@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numba
 import numba.core.caching
+from numba.core.runtime import rtsys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -76,6 +77,15 @@ class KernelCache(caching.FunctionCache):  # type: ignore[misc]
         """Forget what is kept in the folder that is written."""
         if self.cache_path is not None:
             self._file(Path(self.cache_path)).flush()
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """As Numba's, without loading what is for compiling only: a quarter of a start.
+
+        What compiles (after this has given None) loads it itself.
+        """
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
 
     def _load_overload(self, sig: Any, target_context: Any) -> Any:
         if not self._enabled:
@@ -248,8 +258,11 @@ def _enabled(features: str) -> set[str]:
 
 @functools.cache
 def digest(module: str) -> str:
-    """Stands for the source of a kernel module and of all kernel modules that it imports."""
-    sources: dict[str, bytes] = {}
+    """Stands for the source of a kernel module and of all kernel modules that it imports.
+
+    This one is not among them: it keeps what is compiled, and changes none of it.
+    """
+    sources: dict[str, bytes] = {"cache": b""}
     waiting = [module]
     while waiting:
         name = waiting.pop()
