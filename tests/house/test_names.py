@@ -170,6 +170,6 @@ def test_loading_a_step_compiles_nothing() -> None:
 
 def run_python(code: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=400, check=True
     )
     return done.stdout.strip()
