@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -178,3 +179,30 @@ def test_the_budget_says_how_long_a_record_may_be(tmp_path: Path) -> None:
     found = nd.dedup([str(tmp_path / "in.jsonl")], out, memory="64M", on_error="skip").summary
     assert (found.kept, found.rejected) == (1, 1)
     assert nd.dedup([str(tmp_path / "in.jsonl")], out, memory="1G").summary.kept == 2
+
+
+def test_rows_of_parquet_above_the_limit_are_rejected(tmp_path: Path) -> None:
+    texts = ["x" * n for n in (LONGEST, LONGEST + 1, 1, 5000)]
+    for name, column in (("a", pa.array(texts)), ("b", pa.array(texts).dictionary_encode())):
+        pq.write_table(pa.table({"text": column}), tmp_path / f"{name}.parquet")
+        options = ReadOptions(skip_errors=True, record_bytes=LONGEST)
+        (source,) = open_sources([str(tmp_path / f"{name}.parquet")])
+        rows = [row for batch in source.batches(options) for row in batch.rows.tolist()]
+        assert rows == [1, 3]
+        with pytest.raises(nd.DataError, match=r"parquet:2: a record of .* is too long"):
+            list(source.batches(ReadOptions(record_bytes=LONGEST)))
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_few_bytes_of_parquet_that_name_a_long_value_often_are_read_in_small_parts(
+    nested: bool, tmp_path: Path
+) -> None:
+    rows = 150
+    texts = pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), ["y z " * (1 << 18)])
+    column = pa.StructArray.from_arrays([texts], ["body"]) if nested else texts
+    path = tmp_path / "in.parquet"
+    pq.write_table(pa.table({"doc": column}), path)
+    assert path.stat().st_size < 1 << 17
+    (source,) = open_sources([str(path)])
+    batches = source.batches(ReadOptions(text=("doc.body" if nested else "doc",)))
+    assert [len(batch.texts) for batch in batches] == [64, 64, 22]

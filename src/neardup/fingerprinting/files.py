@@ -225,7 +225,7 @@ def _recipe(path: str, metadata: dict[bytes, bytes]) -> Recipe | None:
     if RECIPE_KEY not in metadata:
         return None
     recipe = Recipe.from_json(metadata[RECIPE_KEY])
-    stored = metadata.get(DIGEST_KEY, b"").decode()
+    stored = metadata.get(DIGEST_KEY, b"").decode(errors="replace")
     if stored != recipe.digest:
         raise DataError(
             f"{path}: its recipe has digest {recipe.digest}, but the file says {stored}"

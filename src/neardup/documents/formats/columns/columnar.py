@@ -11,7 +11,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.documents.batch import Columns
+from neardup.documents.batch import Columns, too_long
 from neardup.documents.files.problems import BadRecordError, file_error, missing_field
 from neardup.documents.nested import (
     column_of,
@@ -186,11 +186,15 @@ class ColumnarSource(Source):
         if options.within is not None:
             column = part.column(options.within)
             good &= _usable(column) | ~_valid(column)
-        for i in np.flatnonzero(~good).tolist():
-            bad, record = _explain(part.slice(i, 1), options)
+        lengths = _lengths(part, options)
+        fits = lengths <= options.record_bytes
+        for i in np.flatnonzero(~(good & fits)).tolist():
+            bad, record = too_long(int(lengths[i]), options.record_bytes), b""
+            if fits[i]:
+                bad, record = _explain(part.slice(i, 1), options)
             row = int(self.row_numbers(np.array([done + i]))[0])
             refuse(self.name, row, bad, record, options, rejects)
-        return good
+        return good & fits
 
 
 def _leaves(part: pa.RecordBatch, options: ReadOptions) -> pa.RecordBatch:
@@ -199,6 +203,19 @@ def _leaves(part: pa.RecordBatch, options: ReadOptions) -> pa.RecordBatch:
     columns = [column_of(part, name) for name in names]
     columns = [join_lists(x) if is_list_of_text(x.type) else x for x in columns]
     return pa.RecordBatch.from_arrays(columns, names)
+
+
+def _lengths(part: pa.RecordBatch, options: ReadOptions) -> npt.NDArray[np.int64]:
+    """Bytes of each row's text; none where all of them together are few enough for one."""
+    lengths = np.zeros(len(part), np.int64)
+    if part.nbytes > options.record_bytes:
+        for name in options.text:
+            column = part.column(name)
+            if pa.types.is_dictionary(column.type):
+                column = column.dictionary_decode()
+            if not pa.types.is_null(column.type):
+                lengths += pc.fill_null(pc.binary_length(column), 0).to_numpy(zero_copy_only=False)
+    return lengths
 
 
 def _required(options: ReadOptions) -> list[str]:

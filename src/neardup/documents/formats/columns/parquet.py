@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from neardup.documents.formats.columns.columnar import ColumnarSource
 from neardup.runtime.arrays import check_arrow
@@ -13,12 +16,15 @@ if TYPE_CHECKING:
 
     import numpy as np
     import numpy.typing as npt
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     from neardup.documents.files.atomic import AtomicFile
 
 __all__ = ["ParquetSource"]
+
+_UNPACKED_BYTES: Final = 64 << 20
+"""What the rows of a part may become if each is the longest value of its column's dictionary: a
+page of a few bytes can name one long value a million times."""
 
 
 class ParquetSource(ColumnarSource):
@@ -36,7 +42,7 @@ class ParquetSource(ColumnarSource):
             self._input.open_raw() as raw,
             pq.ParquetFile(raw, page_checksum_verification=True) as file,
         ):
-            yield _Reader(file)
+            yield _Reader(file, raw)
 
     @classmethod
     def write_joined(
@@ -61,8 +67,9 @@ class ParquetSource(ColumnarSource):
 
 
 class _Reader:
-    def __init__(self, file: pq.ParquetFile) -> None:
+    def __init__(self, file: pq.ParquetFile, raw: pa.NativeFile) -> None:
         self._file = file
+        self._raw = raw
         self.schema = file.schema_arrow
 
     @property
@@ -84,11 +91,48 @@ class _Reader:
     ) -> Iterator[tuple[pa.RecordBatch, float]]:
         rows = max(_bytes_per_row(self._file.metadata, columns), 1)
         size = int(min(max(nbytes // rows, 1), 1 << 20))
+        size = max(1, min(size, _UNPACKED_BYTES // self._widest(columns, size)))
         done, total = 0, max(self._file.metadata.num_rows, 1)
         for part in self._file.iter_batches(size, columns=columns):
             check_arrow(part)
             done += len(part)
             yield part, done / total
+
+    def _widest(self, columns: list[str] | None, rows: int) -> int:
+        """Bytes of a row of the longest values that dictionaries have; 1 if it does not matter."""
+        import pyarrow.parquet as pq
+
+        metadata, widest = self._file.metadata, 1
+        wanted = set(self.schema.names if columns is None else columns)
+        for i in range(metadata.num_row_groups):
+            group = metadata.row_group(i)
+            chunks = [group.column(j) for j in range(group.num_columns)]
+            packed = [
+                chunk.path_in_schema
+                for chunk in chunks
+                if chunk.has_dictionary_page
+                and chunk.physical_type == "BYTE_ARRAY"
+                and chunk.path_in_schema.partition(".")[0] in wanted
+                and rows * chunk.total_uncompressed_size > _UNPACKED_BYTES
+            ]
+            if packed:
+                file = pq.ParquetFile(self._raw, metadata=metadata, read_dictionary=packed)
+                names = list({path.partition(".")[0] for path in packed})
+                first = next(file.iter_batches(1, row_groups=[i], columns=names), None)
+                longest = map(_longest_value, [] if first is None else first.columns)
+                widest = max(widest, sum(longest))
+        return widest
+
+
+def _longest_value(column: pa.Array) -> int:
+    """Bytes of the longest value of the dictionaries in a column."""
+    if pa.types.is_dictionary(column.type):
+        return pc.max(pc.binary_length(column.dictionary)).as_py() or 0
+    if pa.types.is_struct(column.type):
+        return sum(map(_longest_value, column.flatten()))
+    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+        return _longest_value(column.values)
+    return 0
 
 
 def _bytes_per_row(metadata: Any, columns: list[str] | None) -> int:
