@@ -22,11 +22,25 @@ def told(page: Path, *sources: Record) -> str:
     groups: dict[str, list[str]] = {}
     for record in sources:
         facts = record.machine
-        load = facts["load_at_start"]
         link = Path(os.path.relpath(record.path, page.parent)).as_posix()
-        busy = "not noted" if load is None else f"{load:.1f}"
         cpu = re.sub(r"\(R\)| Processor", "", facts["cpu"])
         machine = f"{facts['date'][:10]}, {cpu}, {facts['cores']} cores"
-        about = f"[{record.path.parent.name}]({link}) (commit {facts['commit']}, load {busy})"
+        about = (
+            f"[{record.path.parent.name}]({link}) (commit {facts['commit']}, load {busy(record)})"
+        )
         groups.setdefault(machine, []).append(about)
     return "".join(f"\n{machine}:\n" + ",\n".join(each) + ".\n" for machine, each in groups.items())
+
+
+def busy(record: Record) -> str:
+    """The load of the machine: at the start, or the least and most of parts that were measured."""
+    parts = [
+        x["at"]["load"]
+        for m in record.value.get("measurements", [])
+        for x in m["results"]
+        if "at" in x
+    ]
+    load = record.machine["load_at_start"]
+    if parts:
+        return f"{min(parts):.1f} to {max(parts):.1f}"
+    return "not noted" if load is None else f"{load:.1f}"
