@@ -23,7 +23,7 @@ from harness import report
 from harness.records import RESULTS, Record, every_record, medians, newest
 from harness.report import rounded
 from neardup.hamming.plans.join import spilled_seconds
-from similarity_tables import similar_index
+from similarity_tables import short_texts, similar_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -378,6 +378,7 @@ TABLES: Final[dict[str, Callable[[Path], str]]] = {
     "scale": scale,
     "scale-larger": scale_larger,
     "similar-index": similar_index,
+    "short-texts": short_texts,
 }
 
 

@@ -1,8 +1,9 @@
-"""The table of the index by similarity, beside its peers."""
+"""The tables of the index by similarity and of short texts, beside their peers."""
 
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Any
 
 from harness.records import medians, newest
@@ -64,3 +65,58 @@ def similar_row(options: dict[str, Any], name: str, found: dict[str, Any]) -> li
         *shares,
         f"{round(found['bytes_per_row'], -1):,.0f}",
     ]
+
+
+def short_texts(page: Path) -> str:
+    """Processor seconds of short texts by runs of characters, by number, with growth, and peers."""
+    record = newest("short_texts")
+    rows = []
+    for chars in (3, 4, 5):
+        for similarity in (0.9, 0.8, 0.7, 0.5, 0.3):
+            point = {"chars": chars, "similarity": similarity}
+            sizes = (100_000, 200_000, 1_000_000)
+            found = {n: record.find("ours", n=n, **point) for n in sizes}
+            peers = [record.find(name, name, **point) for name in ("datasketch", "rensa")]
+            if not any((*found.values(), *peers)):
+                continue
+            rows.append(
+                [
+                    str(chars),
+                    f"{similarity:g}",
+                    *(seconds(x, n) for n, x in found.items()),
+                    power(found),
+                    *(peer_cell(x) for x in peers),
+                ]
+            )
+    head = (
+        "chars | similarity | 10^5: cpu s (search) | 2 x 10^5 | 10^6 | power of the search"
+        " | datasketch, 10^5 (recall) | rensa, 10^5 (recall)"
+    )
+    return table(head, rows, "rrrrrrrr") + told(page, record)
+
+
+def seconds(found: dict[str, Any], n: int) -> str:
+    """Processor seconds of all of it, and of the search."""
+    if "over" in found:
+        return f"> {found['over']:g} s"
+    if "value" not in found:
+        return ""
+    return f"{rounded(found['value'] * n / 1e6)} ({rounded(found['matching'])})"
+
+
+def power(found: dict[int, dict[str, Any]]) -> str:
+    """The power by which the search grows, between the least and the largest number measured."""
+    known = {n: x["matching"] for n, x in found.items() if "matching" in x}
+    if len(known) < 2:
+        return ""
+    least, most = min(known), max(known)
+    return f"{math.log(known[most] / known[least]) / math.log(most / least):.1f}"
+
+
+def peer_cell(found: dict[str, Any]) -> str:
+    """Seconds for 10^5 texts, in proportion, and the recall."""
+    if "over" in found:
+        return f"> {found['over']:g} s for 20,000"
+    if "value" not in found:
+        return ""
+    return f"{rounded(found['value'] / 10)} ({found['recall']:.2f})"

@@ -176,7 +176,9 @@ class Record:
 
 
 def medians(results: list[dict[str, Any]]) -> dict[str, Any]:
-    """One dict of several rounds."""
+    """One dict of several rounds; an empty one of none."""
+    if not results:
+        return {}
     return {
         name: median(each[name] for each in results)
         if isinstance(last, int | float) and not isinstance(last, bool)
