@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 import naive
 import neardup as nd
 from neardup.errors import RecipeError, UsageError
-from neardup.fingerprinting.fingerprints import PREPARED_RECIPES
+from neardup.fingerprinting.feature_sets import feature_sets
+from neardup.fingerprinting.fingerprints import PREPARED_RECIPES, feature_hashes
 from strategies import texts
 from suite import JIT, needs_jit
 
@@ -63,6 +65,37 @@ def test_fingerprints_equal_the_oracle(documents: list[str], recipe: nd.Recipe) 
 @example("你好\uff0c世界。再见" * 9 + " 2008年e\u0301你", nd.Recipe(ngram=1, normalize="none"))
 def test_one_text_equals_the_oracle(text: str, recipe: nd.Recipe) -> None:
     assert nd.fingerprint(text, recipe) == naive.fingerprint(text, recipe)
+
+
+@given(texts(), recipes())
+@example("a lone surrogate \ud800 in a text", nd.Recipe())
+@example("a b a b a b c", nd.Recipe(ngram=1, weight="count"))
+def test_the_features_of_one_text_are_those_of_many_texts(text: str, recipe: nd.Recipe) -> None:
+    several, _ = feature_sets([text], recipe, 1)
+    assert feature_hashes(text, recipe).tolist() == sorted(several.tolist())
+
+
+@needs_jit
+@pytest.mark.parametrize("letter", ["a", "é", "\u0142", "\ufdfa", "\U0001f600"])
+@pytest.mark.parametrize("size", [(1 << 14) - 1, 1 << 14, (1 << 14) + 1, 1 << 16, (1 << 16) + 1])
+def test_texts_about_as_long_as_a_workplace_have_room(letter: str, size: int) -> None:
+    rows = "".join(f"{letter * 3} {i} " for i in range(size // 5))
+    text = rows[: size - 1] + letter
+    for recipe in (nd.Recipe(ngram=2), nd.Recipe(tokens="chars", ngram=4, bits=100)):
+        assert as_ints(nd.fingerprints([text], recipe)) == [nd.fingerprint(text, recipe)]
+        features, _ = feature_sets([text], recipe, 1)
+        assert np.array_equal(feature_hashes(text, recipe), np.sort(features))
+
+
+@needs_jit
+def test_threads_that_fingerprint_one_text_each_share_nothing() -> None:
+    recipe = nd.Recipe(bits=128)
+    several = [" ".join(f"w{i * j % 97}" for j in range(i % 60 + 1)) for i in range(200)]
+    expected = [nd.fingerprint(text, recipe) for text in several]
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(20):
+            found = pool.map(nd.fingerprint, several, [recipe] * len(several))
+            assert list(found) == expected
 
 
 def test_more_recipes_than_are_kept_prepared_give_their_own_fingerprints() -> None:

@@ -110,6 +110,12 @@ def made_distinct(hashes: Any, table_size: int, weights: Any) -> Any:
     return fold.distinct(hashes, hashes.size, table, weights)
 
 
+@kernel
+def in_order(hashes: Any) -> None:
+    scratch = np.empty((2, 2 * hashes.size), np.uint64)
+    fold.sort_distinct(hashes, hashes.size, scratch[0], scratch[1])
+
+
 def uint64(values: list[int]) -> Any:
     return np.array(values, np.uint64)
 
@@ -304,6 +310,14 @@ def test_a_full_table_of_colliding_hashes_is_searched_to_the_end() -> None:
     array, weights = uint64(colliding), np.ones(64, np.int64)
     assert made_distinct(array, 128, weights) == 32
     assert weights[:32].tolist() == [2] * 32
+
+
+@given(st.lists(st.one_of(words, st.integers(0, 5)), min_size=1, max_size=300, unique=True))
+@example([i << 50 for i in range(200, 0, -1)])
+def test_hashes_are_sorted_however_they_are_spread(hashes: list[int]) -> None:
+    array = uint64(hashes)
+    in_order(array)
+    assert array.tolist() == sorted(hashes)
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from neardup.errors import UsageError
 from neardup.runtime.arrays import check_given, frozen
 
-__all__ = ["TextBlock", "arrow_texts", "block_of", "text_array", "text_blocks", "text_bytes"]
+__all__ = ["TextBlock", "arrow_texts", "one_block", "text_array", "text_blocks"]
 
 BLOCK_BYTES: Final = 1 << 20
 """A block ends with the document that passes this many bytes: what one thread takes at a time."""
@@ -86,15 +86,11 @@ def one_block(text: str) -> TextBlock:
     Raises:
         UsageError: If it is no text.
     """
-    return block_of(text_bytes(text))
-
-
-def block_of(data: bytes) -> TextBlock:
-    """The UTF-8 of one text as a block."""
+    data = _text_bytes(text)
     return TextBlock(0, np.frombuffer(data, np.uint8), frozen(np.array((0, len(data)), np.int64)))
 
 
-def text_bytes(text: str) -> bytes:
+def _text_bytes(text: str) -> bytes:
     """One text as UTF-8; a lone surrogate becomes U+FFFD.
 
     Raises:

@@ -9,7 +9,7 @@ import numpy as np
 from neardup.errors import UsageError
 from neardup.features.frequencies import table_of
 from neardup.features.hashes import find_hash
-from neardup.features.text import TextBlock, block_of, text_array, text_blocks
+from neardup.features.text import TextBlock, text_array, text_blocks
 from neardup.fingerprinting.fingerprints import fingerprint_block
 from neardup.runtime.threads import in_threads, worker_count
 
@@ -17,36 +17,11 @@ if TYPE_CHECKING:
     from neardup.fingerprinting.recipe import Recipe
     from neardup.runtime.types import Codes, Hashes, Offsets
 
-__all__ = ["feature_set", "feature_sets", "fingerprints_of_sets", "set_weights"]
+__all__ = ["feature_sets", "fingerprints_of_sets", "set_weights"]
 
 BLOCK_BYTES: Final = 1 << 18
 FEATURES_A_STEP: Final = 1 << 18
 _NONE: Final = np.empty(0, np.uint64)
-
-
-def feature_set(text: str, recipe: Recipe) -> Hashes:
-    """The distinct feature hashes of one text, uint64, in no order; empty without tokens.
-
-    Raises:
-        UsageError: If it is no text, or the recipe has no features.
-
-    Example:
-        >>> from neardup import Recipe
-        >>> len(feature_set("one two three four", Recipe()))
-        2
-    """
-    if not isinstance(text, str):
-        raise UsageError(f"text is {type(text).__name__}, not str: {text!r:.60}")
-    try:
-        data = text.encode()
-    except UnicodeEncodeError:
-        return feature_sets([text], recipe, 1)[0]
-    if not data:
-        return _NONE
-    block = block_of(data)
-    values, counts = np.zeros((1, recipe.words), np.uint64), np.zeros(1, np.int64)
-    found: Hashes = fingerprint_block(block, recipe, values, counts, keep_features=True)
-    return found
 
 
 def feature_sets(texts: Any, recipe: Recipe, workers: int | None = None) -> tuple[Hashes, Offsets]:
@@ -62,7 +37,7 @@ def feature_sets(texts: Any, recipe: Recipe, workers: int | None = None) -> tupl
         where each text's begin.
 
     Raises:
-        UsageError: As `feature_set`.
+        UsageError: If something in it is no text, or the recipe has no features.
     """
     counts: list[Offsets] = [np.zeros(0, np.int64)]
     parts: list[Hashes] = []

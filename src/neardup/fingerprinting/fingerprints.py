@@ -8,21 +8,14 @@ from __future__ import annotations
 
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 import numpy as np
 
 from neardup.errors import UsageError
 from neardup.features.hashes import expanded, find_hash, spread
 from neardup.features.rewrite import rewritten
-from neardup.features.text import (
-    TextBlock,
-    block_of,
-    one_block,
-    text_array,
-    text_blocks,
-    text_bytes,
-)
+from neardup.features.text import TextBlock, one_block, text_array, text_blocks
 from neardup.features.tokens import KERNEL_TOKENS, NO_TABLE, cutting, stop_table
 from neardup.fingerprinting.recipe import Recipe, recipe_of
 from neardup.runtime.threads import worker_count
@@ -46,13 +39,11 @@ __all__ = [
 WAITING_BYTES: Final = 32 << 20
 """Text that may wait for a thread: enough to keep all busy, little enough to stay small."""
 
-ONE_TEXT_BYTES: Final = 1 << 20
-"""Above this a text is no matter of microseconds, but of the room that it takes: a block counts it
-before."""
-
 PREPARED_RECIPES: Final = 64
-_PREPARED: Final[dict[int, _Prepared]] = {}
-"""What was prepared for recipes, by their id: to hash a recipe takes as long as a short text."""
+_FOR_FINGERPRINTS: Final[dict[int, _Prepared]] = {}
+_FOR_FEATURES: Final[dict[int, _Prepared]] = {}
+"""What was prepared for recipes, by their id: to hash a recipe takes as long as a short text. Each
+holds its recipe, so that no other gets its id."""
 
 _WEIGHT_CODES: Final = {"set": 0, "count": 1, "log": 2, "tfidf": 3}
 
@@ -77,12 +68,20 @@ def fingerprint(text: str, recipe: Recipe | None = None) -> int | None:
         >>> distance(one, fingerprint("The quick brown fox -- jumps over the lazy dog!"))
         0
     """
-    codes = fingerprint_one(text, recipe_of(recipe))
-    if codes is None:
-        return None
-    if codes.size == 1:
-        return int(codes[0])
-    return int.from_bytes(codes.astype("<u8", copy=False).tobytes(), "little")
+    try:  # As `_Prepared.place_for`: for six words a call of it is a tenth of the time.
+        prepared = _FOR_FINGERPRINTS[id(recipe)]
+        place = prepared.places.pop()
+    except LookupError:
+        prepared = _prepare(recipe)
+        place = prepared.make()
+    if not isinstance(text, str) or (len(text) > prepared.most and not prepared.is_short(text)):
+        prepared.places.append(place)
+        return _as_int(_fingerprint_as_block(text, prepared.recipe))
+    value: int | None = prepared.kernel(text, place[0])
+    if value is not None and prepared.is_wide:
+        value = _as_int(place[1])
+    prepared.places.append(place)
+    return value
 
 
 def fingerprint_one(text: str, recipe: Recipe) -> Any:
@@ -91,49 +90,95 @@ def fingerprint_one(text: str, recipe: Recipe) -> Any:
     Raises:
         UsageError: If it is no text.
     """
-    prepared = _PREPARED.get(id(recipe)) or _prepare(recipe)
-    text_data = text_bytes(text)
-    if prepared.view is None or len(text_data) > ONE_TEXT_BYTES:
+    prepared = _prepare(recipe)
+    place = prepared.place_for(text)
+    if place is None:
+        return _fingerprint_as_block(text, recipe)
+    address, words, _, _ = place
+    codes = None if prepared.kernel(text, address) is None else words.copy()
+    prepared.places.append(place)
+    return codes
+
+
+def feature_hashes(text: str, recipe: Recipe) -> Any:
+    """The distinct feature hashes of one text; uint64, ascending; empty without tokens.
+
+    Raises:
+        UsageError: If it is no text, or the recipe has no features.
+
+    Example:
+        >>> len(feature_hashes("one two three four", Recipe()))
+        2
+    """
+    prepared = _prepare(recipe, keep_features=True)
+    place = prepared.place_for(text)
+    if place is None:
         values, counts = np.zeros((1, recipe.words), np.uint64), np.zeros(1, np.int64)
-        fingerprint_block(block_of(text_data), recipe, values, counts)
-        return values[0] if counts[0] else None
-    data = np.frombuffer(text_data + prepared.padding, np.uint8)
-    out = np.empty(prepared.words, np.uint64)
-    return out if prepared.kernel(data, prepared.view, out) else None
+        return np.unique(fingerprint_block(one_block(text), recipe, values, counts, True))
+    address, _, hashes, _ = place
+    count = prepared.kernel(text, address) or 0
+    features = hashes[:count].copy()
+    prepared.places.append(place)
+    return features
 
 
-class _Prepared(NamedTuple):
-    """What the fingerprint of one text takes, and what does not change with the text."""
-
-    recipe: Recipe
-    """Held, so that no other recipe gets its id."""
-    words: int = 0
-    kernel: Any = None
-    view: Any = None
-    """None where there is no kernel for one text; `fingerprint_block` is for all recipes."""
-    held: Any = None
-    padding: bytes = b""
+def _fingerprint_as_block(text: str, recipe: Recipe) -> Any:
+    values, counts = np.zeros((1, recipe.words), np.uint64), np.zeros(1, np.int64)
+    fingerprint_block(one_block(text), recipe, values, counts)
+    return values[0] if counts[0] else None
 
 
-def _prepare(recipe: Recipe) -> _Prepared:
-    if len(_PREPARED) >= PREPARED_RECIPES:
-        _PREPARED.clear()
-    prepared = _PREPARED[id(recipe)] = _prepared(recipe)
+def _as_int(codes: Any) -> int | None:
+    return None if codes is None else int.from_bytes(codes.astype("<u8").tobytes(), "little")
+
+
+class _Prepared:
+    """What one text takes, and what does not change with the text."""
+
+    __slots__ = ("is_wide", "kernel", "make", "most", "places", "recipe")
+
+    def __init__(self, recipe: Recipe, keep_features: bool) -> None:
+        self.recipe, self.is_wide = recipe, recipe.bits > 64
+        self.kernel: Any = None
+        self.make: Callable[[], Any] = lambda: None
+        self.most = -1
+        # Taken from and put back, so that nothing is shared: not by threads, nor by a signal's
+        # handler with what it interrupts.
+        self.places: list[Any] = []
+        rewrites = recipe.language is not None or recipe.fold_chinese is not None
+        if rewrites or not _has_kernel(recipe) or recipe.hash != "xxh3" or _weighing(recipe):
+            return
+        from neardup.kernels.fingerprinting.arguments import Folding
+        from neardup.kernels.fingerprinting.one import MOST_BYTES, fingerprint_text, workplace
+
+        weight, seed = _WEIGHT_CODES[recipe.weight], np.uint64(recipe.seed)
+        folding = Folding(weight, seed, recipe.tie == "one", keep_features)
+        cut = cutting(recipe, recipe.tokens == "chars", recipe.ngram)
+        self.kernel, self.make = fingerprint_text(), lambda: workplace(cut, folding, recipe.bits)
+        self.most = MOST_BYTES // 4
+
+    def is_short(self, text: str) -> bool:
+        """Whether a workplace has room for a text: of `most` characters, or four times of ASCII."""
+        return len(text) <= self.most or (len(text) <= 4 * self.most and text.isascii())
+
+    def place_for(self, text: str) -> Any:
+        """A workplace of the caller's own, until it is put back; None for `fingerprint_block`."""
+        if not isinstance(text, str) or not self.is_short(text):
+            return None
+        try:
+            return self.places.pop()
+        except IndexError:
+            return self.make()
+
+
+def _prepare(recipe: Recipe | None, *, keep_features: bool = False) -> _Prepared:
+    known = _FOR_FEATURES if keep_features else _FOR_FINGERPRINTS
+    if (found := known.get(id(recipe))) is not None:
+        return found
+    if len(known) >= PREPARED_RECIPES:
+        known.clear()
+    prepared = known[id(recipe)] = _Prepared(recipe_of(recipe), keep_features)
     return prepared
-
-
-def _prepared(recipe: Recipe) -> _Prepared:
-    rewrites = recipe.language is not None or recipe.fold_chinese is not None
-    if rewrites or not _has_kernel(recipe) or recipe.hash != "xxh3" or _weighing(recipe):
-        return _Prepared(recipe)
-    from neardup.kernels.fingerprinting.arguments import Folding
-    from neardup.kernels.fingerprinting.one import PADDING, fingerprint_text, view_of
-
-    weight, seed = _WEIGHT_CODES[recipe.weight], np.uint64(recipe.seed)
-    cut = cutting(recipe, recipe.tokens == "chars", recipe.ngram)
-    last = (1 << 64) - 1 >> -recipe.bits % 64
-    view, held = view_of(cut, Folding(weight, seed, recipe.tie == "one", False), last)
-    return _Prepared(recipe, recipe.words, fingerprint_text, view, held, bytes(PADDING))
 
 
 def fingerprints(
@@ -363,9 +408,3 @@ def _preset_value(text: bytes, recipe: Recipe, keep_features: bool) -> int | Non
             f"the preset {recipe.preset} has no features to compare: pass --distance, or a recipe"
         )
     return fingerprint_text(text.decode(), recipe)
-
-
-def feature_hashes(text: str, recipe: Recipe) -> Any:
-    """Hash the distinct features of one text; uint64, sorted."""
-    values, counts = np.zeros((1, recipe.words), np.uint64), np.zeros(1, np.int64)
-    return np.unique(fingerprint_block(one_block(text), recipe, values, counts, keep_features=True))

@@ -38,14 +38,35 @@ def _array(kind: Any) -> Any:
     return array
 
 
-_int32s, _uint32s, _int64s, _uint64s, _float64s = (
-    _array(kind) for kind in (types.int32, types.uint32, types.int64, types.uint64, types.float64)
+_bytes, _uint16s, _int32s, _uint32s, _int64s, _uint64s, _float64s = map(
+    _array,
+    (
+        types.uint8,
+        types.uint16,
+        types.int32,
+        types.uint32,
+        types.int64,
+        types.uint64,
+        types.float64,
+    ),
 )
 
 
 def _plain(address: int, size: int, kind: Any) -> Any:
     held = (ctypes.c_char * (int(size) * np.dtype(kind).itemsize)).from_address(int(address))
     return np.ndarray((int(size),), kind, held)
+
+
+@compiled_as(_bytes)
+def bytes_at(address: int, size: int) -> Any:
+    """The uint8 array of this size at an address."""
+    return _plain(address, size, np.uint8)
+
+
+@compiled_as(_uint16s)
+def uint16s(address: int, size: int) -> Any:
+    """The uint16 array of this size at an address."""
+    return _plain(address, size, np.uint16)
 
 
 @compiled_as(_int32s)

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numba
 import numba.core.caching
-from numba.core.runtime import rtsys
+from numba.core.runtime import rtsys  # type: ignore[attr-defined]
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.errors import UsageError
-from neardup.fingerprinting.feature_sets import feature_set, feature_sets
+from neardup.fingerprinting.feature_sets import feature_sets
+from neardup.fingerprinting.fingerprints import feature_hashes
 from neardup.index.similar.sets import Sets
 from neardup.runtime.arrays import frozen
 
@@ -30,11 +31,8 @@ def one_set(value: Any, settings: SimilarSettings) -> Any:
     from neardup.kernels.index.sets import sort_set
 
     if isinstance(value, str):
-        features = feature_set(value, _recipe(settings))
-    elif value is None:
-        features = np.empty(0, np.uint64)
-    else:
-        features = _hashes(value)
+        return frozen(feature_hashes(value, _recipe(settings)))
+    features = np.empty(0, np.uint64) if value is None else _hashes(value)
     if not features.flags.writeable:
         features = features.copy()
     features = features[: sort_set(features)]

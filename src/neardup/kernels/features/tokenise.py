@@ -60,15 +60,8 @@ _NONE, _ONE, _U8 = np.uint64(0), np.uint64(1), np.uint64(8)
 _UNKNOWN: Final = np.int64(-1)
 
 
-@making
-def token_room(longest: int) -> Tokens:
-    """Room for the tokens of any texts of up to `longest` bytes."""
-    return made_tokens(Room(TOKEN_RATIO * longest, BUFFER_RATIO * longest, SEGMENT_RATIO * longest))
-
-
-@making
-def made_tokens(room: Room) -> Tokens:
-    """Make what the tokens of a text take that needs so much."""
+def plain_tokens(room: Room) -> Tokens:
+    """Make what the tokens of a text take that needs so much; for Python."""
     points = np.empty(room.points + SLACK, np.uint32)
     return Tokens(
         np.empty(room.nbytes + SLACK, np.uint8),
@@ -76,6 +69,16 @@ def made_tokens(room: Room) -> Tokens:
         points,
         np.empty(points.size, np.uint8),
     )
+
+
+made_tokens: Final[Any] = making(plain_tokens)
+"""As `plain_tokens`, for kernels."""
+
+
+@making
+def token_room(longest: int) -> Tokens:
+    """Make what the tokens of any texts of up to `longest` bytes take."""
+    return made_tokens(Room(TOKEN_RATIO * longest, BUFFER_RATIO * longest, SEGMENT_RATIO * longest))
 
 
 @inlined

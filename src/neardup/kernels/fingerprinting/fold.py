@@ -30,6 +30,7 @@ PLANES: Final = _LANES_SIZE + 48
 WEIGHT_ONE: Final = 1 << 16
 """The integer that stands for weight 1: weights are multiples of 2**-16."""
 
+_FEW_LEVELS: Final = 4
 _SPARSE: Final = 4
 _GOLDEN: Final = np.uint64(SPLITMIX[0])
 _ZERO: Final = np.uint64(0)
@@ -78,11 +79,26 @@ def _majority(scratch: Any, levels: int, total: int, ties: Any) -> Any:
 
 
 @inner
+def _count_few(hashes: Any, count: int, word: int, scratch: Any) -> None:
+    """Count the bits of fewer than 2**_FEW_LEVELS hashes; the totals stay in registers."""
+    ones = twos = fours = eights = _ZERO
+    for i in range(count):
+        bits = widened(hashes[i], word)
+        ones, bits = ones ^ bits, ones & bits
+        twos, bits = twos ^ bits, twos & bits
+        fours, bits = fours ^ bits, fours & bits
+        eights ^= bits
+    for level, total in enumerate((ones, twos, fours, eights)):
+        scratch[_TOTALS_AT + np.uint64(level)] = total
+
+
+@inner
 def fold_equal(hashes: Any, count: int, tie_one: bool, scratch: Any, out: Any) -> None:
     """Fold `count` hashes of weight 1 each; writes out[word].
 
     Vertical counters: bit i of plane p is bit p of the number of hashes that have bit i set. 64
-    hashes at a time are added, 8 in each of 8 lanes (see kernels/counters.py), and the lanes last.
+    hashes at a time are added, 8 in each of 8 lanes (see kernels/counters.py), and the lanes last;
+    for a few that takes longer than one after the other.
 
     Args:
         hashes: uint64 (at least count,), read only.
@@ -92,6 +108,11 @@ def fold_equal(hashes: Any, count: int, tie_one: bool, scratch: Any, out: Any) -
         out: uint64 (words,), written.
     """
     ties = ~_ZERO if tie_one else _ZERO
+    if count >> _FEW_LEVELS == 0:
+        for word in range(out.size):
+            _count_few(hashes, count, word, scratch)
+            out[word] = _majority(scratch, _FEW_LEVELS, count, ties)
+        return
     levels = np.int64(SUM_BITS)
     while count >> levels:
         levels += 1
@@ -181,3 +202,39 @@ def distinct(hashes: Any, count: int, table: Any, weights: Any) -> int:
             weights[place] += weight
         found += np.uint64(place == found)
     return np.int64(found)
+
+
+@inner
+def sort_distinct(hashes: Any, count: int, places: Any, spare: Any) -> None:
+    """Sort `count` hashes: each to a place by its first bits, then past its larger neighbours.
+
+    O(count) for hashes that are evenly spread, as those of features are.
+
+    Args:
+        hashes: uint64 (at least count,), sorted in place.
+        count: Number of hashes.
+        places: uint64, scratch, at least 2 * count long.
+        spare: uint64 (at least count,), scratch.
+    """
+    bits = 1
+    while 1 << bits < count:
+        bits += 1
+    shift = np.uint64(64 - bits)
+    fill(places, 0, 1 << bits, _ZERO)
+    for i in range(count):
+        places[hashes[i] >> shift] += _ONE
+    begin = _ZERO
+    for place in range(1 << bits):
+        size = places[place]
+        places[place] = begin
+        begin += size
+    for i in range(count):
+        h = hashes[i]
+        spare[places[h >> shift]] = h
+        places[h >> shift] += _ONE
+    for i in range(count):
+        h, to = spare[i], i
+        while to > 0 and hashes[to - 1] > h:
+            hashes[to] = hashes[to - 1]
+            to -= 1
+        hashes[to] = h

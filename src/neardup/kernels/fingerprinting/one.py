@@ -1,28 +1,53 @@
-"""Fingerprint one text: what does not change with the text comes as addresses.
+"""Fingerprint one text: what does not change with the text comes as one address.
 
-To hand a kernel the thirteen tables of a recipe as arrays takes longer than six words.
+To hand a kernel the thirteen tables of a recipe as arrays takes longer than six words, and so does
+to make its working memory.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from numba import carray, config  # type: ignore[attr-defined]
+from numba import carray, types  # type: ignore[attr-defined]
 
-from neardup.kernels.bits import words_at
-from neardup.kernels.features.arguments import Cutting, Hasher
+from neardup.kernels.addresses import addresses_of, bytes_at, int64s, uint16s, uint32s, uint64s
+from neardup.kernels.bits import compiled_as
+from neardup.kernels.entry import entry_point, short_kernel
+from neardup.kernels.features.arguments import Cutting, Hasher, Room, Tokens
 from neardup.kernels.features.runs import hash_features
-from neardup.kernels.features.tokenise import SLACK, TOKEN_RATIO, token_room, tokenise
+from neardup.kernels.features.tokenise import (
+    BUFFER_RATIO,
+    SEGMENT_RATIO,
+    SLACK,
+    TOKEN_RATIO,
+    plain_tokens,
+    tokenise,
+)
 from neardup.kernels.features.xxh3 import SCRATCH, seeded_secret
 from neardup.kernels.fingerprinting.arguments import Folding
-from neardup.kernels.fingerprinting.fold import PLANES, distinct, fold_equal
+from neardup.kernels.fingerprinting.fold import PLANES, distinct, fold_equal, sort_distinct
 from neardup.kernels.fingerprinting.weighing import COUNT
-from neardup.kernels.jit import fill, kernel, making
+from neardup.kernels.jit import inlined, inner, making, move
+from neardup.kernels.utf8 import encode
 
-PADDING: Final = 80
-"""Bytes that follow the text: as many as cutting may read behind it, so that it reads whole vectors
-from the first byte to the last."""
+MOST_BYTES: Final = 1 << 16
+"""Of a text in UTF-8 that a workplace has room for."""
+
+_PADDING: Final = 80
+"""Bytes behind a text: as many as cutting may read there, so that it reads whole vectors from the
+first byte to the last."""
+_CELLS: Final = 1 << 20
+"""A power of two, at least twice the features of a text."""
+
+_KINDS: Final = (
+    *(np.uint16, np.uint32, np.uint32) * 3,
+    *(np.uint16, np.uint8, np.uint64, np.uint32),
+    *(np.uint8, np.uint64, np.uint8, np.uint8, np.int64, np.uint32, np.uint8),
+    *(np.uint64,) * 5,
+)
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 class _Tables(NamedTuple):
@@ -43,101 +68,172 @@ class _Tables(NamedTuple):
     comp_values: Any
 
 
-class Given(NamedTuple):
-    """What is the same for all texts of a recipe."""
+class _Given(NamedTuple):
+    """What a workplace stands for."""
 
     cutting: Cutting
-    folding: Folding  # of weight SET or COUNT; no features are kept
-    secret: Any  # seeded_secret(folding.seed)
+    folding: Folding  # of weight SET or COUNT
     last: Any  # uint64, the bits of the last word that are used
+    data: Any  # uint8, where the text is written
+    tokens: Tokens
+    hasher: Hasher
+    hashes: Any  # uint64
+    cells: Any  # uint64, for `distinct`
+    spare: Any  # uint64, where the tokens' starts were
+    planes: Any  # uint64 (PLANES,)
+    out: Any  # uint64 (words,)
 
 
-def view_of(cutting: Cutting, folding: Folding, last: int) -> tuple[Any, Any]:
-    """What stands for a recipe in a call for one text, and what must live as long.
+def workplace(cutting: Cutting, folding: Folding, bits: int) -> tuple[int, Any, Any, Any]:
+    """Make what `fingerprint_text` takes for a recipe; one call at a time may use it.
+
+    Memory is taken up as far as texts reach into it.
 
     Returns:
-        uint64 (35,): addresses and sizes of the tables and of the secret, and single values; with
-        the JIT off the values themselves. Behind it what it points to.
+        Its address; uint64 (words,), where the fingerprint of a text will be; uint64, where its
+        features will be if they are kept; what must live as long as the address is used. (A tuple
+        without names is read in half the time.)
+
+    Args:
+        cutting: Cutting.
+        folding: Folding, of weight SET or COUNT.
+        bits: Width of the fingerprints.
     """
-    given = Given(cutting, folding, seeded_secret(folding.seed), np.uint64(last))
-    if config.DISABLE_JIT:  # type: ignore[attr-defined]
-        return given, given
-    arrays = (*cutting.tables, given.secret)
-    values = (cutting.case_bit, cutting.chars, cutting.ngram)
-    values += (folding.weight, folding.seed, folding.tie_one, given.last)
-    places = [int(x) for each in arrays for x in (each.ctypes.data, each.size)]
-    return np.array([*places, *map(int, values)], np.uint64), given
+    last = (1 << 64) - 1 >> -bits % 64
+    numbers = (cutting.case_bit, cutting.chars, cutting.ngram, folding.weight, folding.seed)
+    numbers += (folding.tie_one, folding.keep_features, last)
+    ratios = (TOKEN_RATIO, BUFFER_RATIO, SEGMENT_RATIO)
+    most = TOKEN_RATIO * MOST_BYTES + SLACK
+    sizes = (most, _CELLS, PLANES, -(-bits // 64))
+    room = [np.empty(size, np.uint64) for size in (SCRATCH, *sizes)]
+    arrays = (
+        *cutting.tables,
+        seeded_secret(folding.seed),
+        np.array([int(each) for each in numbers], np.uint64),
+        np.zeros(MOST_BYTES + _PADDING, np.uint8),
+        *plain_tokens(Room(*(ratio * MOST_BYTES for ratio in ratios))),
+        *room,
+    )
+    places = addresses_of(list(zip(arrays, _KINDS, strict=True)))
+    return places.ctypes.data, room[-1], room[1], (places, arrays)
+
+
+@inlined
+def _given_at(address: int) -> _Given:
+    at = int64s(address, 2 * len(_KINDS))
+    tables = _Tables(
+        uint16s(at[0], at[1]),
+        uint32s(at[2], at[3]),
+        uint32s(at[4], at[5]),
+        uint16s(at[6], at[7]),
+        uint32s(at[8], at[9]),
+        uint32s(at[10], at[11]),
+        uint16s(at[12], at[13]),
+        uint32s(at[14], at[15]),
+        uint32s(at[16], at[17]),
+        uint16s(at[18], at[19]),
+        bytes_at(at[20], at[21]),
+        uint64s(at[22], at[23]),
+        uint32s(at[24], at[25]),
+    )
+    numbers = uint64s(at[28], at[29])
+    weight, seed = np.int64(numbers[3]), numbers[4]
+    tie_one, keep_features = numbers[5] != np.uint64(0), numbers[6] != np.uint64(0)
+    tokens = Tokens(
+        bytes_at(at[32], at[33]),
+        int64s(at[34], at[35]),
+        uint32s(at[36], at[37]),
+        bytes_at(at[38], at[39]),
+    )
+    return _Given(
+        Cutting(tables, np.uint8(numbers[0]), numbers[1] != np.uint64(0), np.int64(numbers[2])),
+        Folding(weight, seed, tie_one, keep_features),
+        numbers[7],
+        bytes_at(at[30], at[31]),
+        tokens,
+        Hasher(seed, bytes_at(at[26], at[27]), uint64s(at[40], at[41])),
+        uint64s(at[42], at[43]),
+        uint64s(at[44], at[45]),
+        uint64s(at[34], at[35]),
+        uint64s(at[46], at[47]),
+        uint64s(at[48], at[49]),
+    )
+
+
+@inner
+def _encode_all(points: Any, out: Any) -> int:
+    to = np.int64(0)
+    for i in range(points.size):
+        point = np.int64(points[i])
+        to = encode(0xFFFD if 0xD800 <= point < 0xE000 else point, out, to)
+    return to
 
 
 @making
-def _bytes_at(view: Any, number: int, item_bytes: int) -> Any:
-    """Array `number` of a view; uint64, as many as hold all of its items."""
-    words = (np.int64(view[2 * number + 1]) * item_bytes + 7) // 8
-    return carray(words_at(view[2 * number]), words)
+def _write_utf8(text: Any, out: Any) -> int:
+    place, size = text._data, text._length  # noqa: SLF001 - as Numba names what a str consists of
+    kind = text._kind  # noqa: SLF001
+    if text._is_ascii:  # noqa: SLF001
+        move(carray(place, size, np.uint8), size, out)
+        return size
+    if kind == 1:
+        return _encode_all(carray(place, size, np.uint8), out)
+    if kind == 2:
+        return _encode_all(carray(place, size, np.uint16), out)
+    return _encode_all(carray(place, size, np.uint32), out)
 
 
-def _given_at(view: Any) -> Given:
-    tables = _Tables(
-        _bytes_at(view, 0, 2).view(np.uint16),
-        _bytes_at(view, 1, 4).view(np.uint32),
-        _bytes_at(view, 2, 4).view(np.uint32),
-        _bytes_at(view, 3, 2).view(np.uint16),
-        _bytes_at(view, 4, 4).view(np.uint32),
-        _bytes_at(view, 5, 4).view(np.uint32),
-        _bytes_at(view, 6, 2).view(np.uint16),
-        _bytes_at(view, 7, 4).view(np.uint32),
-        _bytes_at(view, 8, 4).view(np.uint32),
-        _bytes_at(view, 9, 2).view(np.uint16),
-        _bytes_at(view, 10, 1).view(np.uint8),
-        _bytes_at(view, 11, 8),
-        _bytes_at(view, 12, 4).view(np.uint32),
-    )
-    case_bit, chars, ngram = np.uint8(view[28]), view[29] != np.uint64(0), np.int64(view[30])
-    weight, tie_one = np.int64(view[31]), view[33] != np.uint64(0)
-    return Given(
-        Cutting(tables, case_bit, chars, ngram),
-        Folding(weight, view[32], tie_one, False),
-        _bytes_at(view, 13, 1).view(np.uint8),
-        view[34],
-    )
-
-
-given_at: Any = (lambda view: view) if config.DISABLE_JIT else making(_given_at)  # type: ignore[attr-defined]
-"""What a view stands for."""
-
-
-@kernel
-def fingerprint_text(data: Any, view: Any, out: Any) -> int:
-    """Fingerprint one text by XXH3, its features of weight 1 each or as often as they occur.
-
-    O(bytes + features * words). The same as `fingerprint_block` without `Weighing`.
+@compiled_as(_write_utf8)
+def write_utf8(text: str, out: Any) -> int:
+    """Write a text as UTF-8, a lone surrogate as U+FFFD; returns the bytes.
 
     Args:
-        data: uint8, valid UTF-8, then PADDING bytes of any value; may be read-only.
-        view: The recipe, from `view_of`.
-        out: uint64 (words,), written; 0 for a text without features.
-
-    Returns:
-        How many features it has, distinct ones unless they count as often as they occur.
+        text: A str.
+        out: uint8, long enough, written.
     """
-    given = given_at(view)
-    cutting, folding = given.cutting, given.folding
-    size = data.size - PADDING
-    most = TOKEN_RATIO * size + SLACK
-    tokens = token_room(size)
-    found = tokenise(data, np.int64(0), size, cutting, tokens)
+    data = _SURROGATE.sub("\ufffd", text).encode()
+    out[: len(data)] = np.frombuffer(data, np.uint8)
+    return len(data)
+
+
+@inner
+def _fold_text(address: int, size: int) -> tuple[int, Any]:
+    """Features of the text that was written, and what `fingerprint_text` gives if there are any."""
+    given = _given_at(address)
+    cutting, folding, tokens, hashes = given.cutting, given.folding, given.tokens, given.hashes
+    found = tokenise(given.data, np.int64(0), size, cutting, tokens)
     if found == 0:
-        fill(out, 0, out.size, np.uint64(0))
-        return 0
-    hashes = np.empty(most, np.uint64)
-    hasher = Hasher(folding.seed, given.secret, np.empty(SCRATCH, np.uint64))
+        return 0, np.uint64(0)
     gap = 0 if cutting.chars else 1
-    count = hash_features(tokens, found, cutting.ngram, gap, hasher, hashes, None)
-    if folding.weight != COUNT:
-        slots = np.int64(2)
-        while slots < 4 * count:
-            slots *= 2
-        count = distinct(hashes, count, np.empty(slots, np.uint64), np.empty(0, np.int64))
-    fold_equal(hashes, count, folding.tie_one, np.empty(PLANES, np.uint64), out)
+    count = hash_features(tokens, found, cutting.ngram, gap, given.hasher, hashes, None)
+    if folding.weight != COUNT or folding.keep_features:
+        count = distinct(hashes, count, given.cells, int64s(address, 0))
+    if folding.keep_features:
+        sort_distinct(hashes, count, given.cells, given.spare)
+        return count, np.uint64(count)
+    out = given.out
+    fold_equal(hashes, count, folding.tie_one, given.planes, out)
     out[out.size - 1] &= given.last
-    return count
+    return count, out[0]
+
+
+@short_kernel
+def _fingerprint_text(text: str, address: int) -> Any:
+    at = int64s(address, 2 * len(_KINDS))
+    count, value = _fold_text(address, write_utf8(text, bytes_at(at[30], at[31])))
+    return value if count else None
+
+
+def fingerprint_text() -> Any:
+    """The kernel that fingerprints one text, by XXH3, its features of equal weight or counted.
+
+    O(bytes + features * words). The same as `fingerprint_block` without `Weighing`. It takes:
+
+        text: A str of at most MOST_BYTES in UTF-8.
+        address: Of a workplace, which no other call uses.
+
+    It returns a uint64, None for a text without features. The first word of the fingerprint, all of
+    which is in the workplace; or, where `Folding` keeps features, how many distinct ones
+    there are, ascending and in the workplace, and no fingerprint is made.
+    """
+    return entry_point(_fingerprint_text, types.unicode_type, types.int64)

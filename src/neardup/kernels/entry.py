@@ -1,0 +1,40 @@
+"""Call a kernel for a microsecond of work: its types are said once, not found out in each call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from numba import config, njit
+
+from neardup.kernels.cache import KernelCache
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["entry_point", "short_kernel"]
+
+
+def short_kernel(function: Callable[..., Any]) -> Any:
+    """As `kernel`, for work of microseconds: other threads of Python wait for it.
+
+    A thread that lets them go on waits in its turn, up to 5 ms, for each of them that does not.
+    """
+    compiled: Any = njit(function)
+    if not config.DISABLE_JIT:  # type: ignore[attr-defined]
+        compiled._cache = KernelCache(function)  # noqa: SLF001 - as its enable_caching does
+    return compiled
+
+
+def entry_point(compiled: Any, *kinds: Any) -> Any:
+    """The compiled code of a kernel for arguments of these types; with the JIT off the function.
+
+    It does not look at the types of what it is given: whoever calls it does.
+
+    Args:
+        compiled: A `short_kernel` or `kernel`.
+        kinds: Numba's types of its arguments, such as `types.int64`.
+    """
+    if config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return compiled
+    compiled.compile(kinds)
+    return compiled.get_overload(kinds)
