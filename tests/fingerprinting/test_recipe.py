@@ -115,13 +115,14 @@ def test_a_bad_value_is_refused_with_the_value_and_the_limits(
         (b"\xff", "not valid JSON"),
         ("[]", "JSON object, not list"),
         ("3", "JSON object, not int"),
+        (5, "a recipe is int: 5: pass JSON"),
         ('{"bit": 64}', r"unknown recipe fields \['bit'\]: known are \['bits', "),
         ('{"version": 2}', "recipe version 2: this neardup computes 1 only"),
         ('{"unicode": "15.1.0"}', "Unicode version '15.1.0': this neardup computes '16.0.0' only"),
         ('{"bits": null}', "bits is None"),
     ],
 )
-def test_bad_json_is_refused(text: str | bytes, message: str) -> None:
+def test_bad_json_is_refused(text: Any, message: str) -> None:
     with pytest.raises(RecipeError, match=message):
         Recipe.from_json(text)
 

@@ -541,6 +541,7 @@ def test_numbers_of_threads_do_not_change_a_larger_run() -> None:
         ({"measure": "dice"}, "measure is 'dice': use one of jaccard, cosine, containment"),
         ({"similarity": 0.8, "distance": 3}, "similarity and distance exclude each other"),
         ({"verify": 0.8}, "verify belongs to distance"),
+        ({"distance": 3, "measure": "cosine"}, "measure is 'cosine', and belongs to similarity"),
         ({"distance": 3, "verify": 2}, "use a number above 0, up to 1"),
         ({"memory": "much"}, "memory is 'much'|much"),
         ({"on_error": "ignore"}, "on_error is 'ignore': use stop or skip"),

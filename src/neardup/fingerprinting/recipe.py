@@ -148,9 +148,13 @@ class Recipe:
         """Read a recipe from JSON; fields that are absent take their defaults.
 
         Raises:
-            RecipeError: If it is not a JSON object, names an unknown field, or was written for
+            RecipeError: If it is no text, is not a JSON object, names an unknown field, or was written for
                 another recipe version or Unicode version.
         """
+        if not isinstance(text, str | bytes | bytearray):
+            raise RecipeError(
+                f"a recipe is {type(text).__name__}: {text!r:.60}: pass JSON, as to_json writes it"
+            )
         try:
             value = json.loads(text)
         except ValueError as error:

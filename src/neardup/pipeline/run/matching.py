@@ -70,8 +70,8 @@ class Matching:
             for the policy "greedy".
 
     Raises:
-        UsageError: For an unknown policy or keep, values out of range, or similarity together with
-            distance.
+        UsageError: For an unknown policy or keep, values out of range, similarity together with
+            distance, or a measure with a distance alone.
     """
 
     similarity: float | None = None
@@ -103,6 +103,11 @@ class Matching:
             )
         if self.verify is not None and self.distance is None:
             raise UsageError("verify belongs to distance: similarity is always verified")
+        if self.measure != "jaccard" and not self.by_features:
+            raise UsageError(
+                f"measure is {self.measure!r}, and belongs to similarity: a distance compares"
+                " fingerprints; leave it out, or use similarity, or distance with verify"
+            )
         if check_recall(self.recall) < 1 and not self.by_features:
             raise UsageError("recall belongs to similarity: a distance finds every pair")
         if self.by_features:
