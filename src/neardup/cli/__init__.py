@@ -24,9 +24,7 @@ from neardup.cli.commands.explain import explain
 from neardup.cli.commands.fingerprint import fingerprint
 from neardup.cli.commands.idf import app as idf
 from neardup.cli.commands.index import app as index
-from neardup.cli.commands.nearest import nearest
 from neardup.cli.commands.pairs import pairs
-from neardup.cli.commands.plan import plan
 from neardup.cli.commands.show import show
 from neardup.cli.flags import Commands
 from neardup.cli.progress_lines import tells_progress
@@ -66,8 +64,6 @@ for command in (review, show, compare, explain, demo):
     app.command()(command)
 app.command(name="compile")(compile_kernels)
 app.add_typer(idf)
-index.command()(tells_progress(nearest))
-index.command()(plan)
 app.add_typer(index)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from neardup.cli import options as shared
-from neardup.cli.commands.index import identity_of
+from neardup.cli.commands.index.given import Folder, identity_of
 from neardup.cli.recipe_options import IdfTable, KeywordFolder, load_words
 from neardup.cli.screen import echo
 from neardup.errors import UsageError
@@ -16,9 +16,7 @@ __all__ = ["nearest"]
 
 
 def nearest(
-    folder: Annotated[
-        str, typer.Argument(metavar="DIR", help="Folder of the index.", show_default=False)
-    ],
+    folder: Folder,
     inputs: Annotated[
         list[str] | None,
         typer.Argument(metavar="[IN...]", help="Documents to ask about.", show_default=False),

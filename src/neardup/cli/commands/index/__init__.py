@@ -1,0 +1,32 @@
+"""`neardup index`: make, fill, ask and look after a durable index."""
+
+from __future__ import annotations
+
+from neardup.cli.commands.index.care import (
+    backup,
+    check,
+    compact,
+    expire,
+    remove,
+    restore,
+    stats,
+)
+from neardup.cli.commands.index.fill import add, create
+from neardup.cli.commands.index.nearest import nearest
+from neardup.cli.commands.index.plan import plan
+from neardup.cli.commands.index.query import query
+from neardup.cli.flags import Commands
+from neardup.cli.progress_lines import tells_progress
+
+__all__ = ["app"]
+
+app = Commands(
+    name="index",
+    help="Have I seen this? A durable index of documents or fingerprints.",
+    no_args_is_help=True,
+)
+app.command()(create)
+for long in (add, query, nearest):
+    app.command()(tells_progress(long))
+for command in (remove, expire, stats, check, backup, restore, compact, plan):
+    app.command()(command)

@@ -1,0 +1,164 @@
+"""`neardup index create` and `add`: an index begins, and is filled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from neardup.cli import options as shared
+from neardup.cli.commands.index.given import Folder, Verify, note_what_stays
+from neardup.cli.recipe_options import IdfTable, KeywordFolder, load_words, takes_recipe
+from neardup.cli.screen import echo
+from neardup.errors import UsageError
+from neardup.hamming.plans.names import SEARCH_PLANS, listed_plans
+from neardup.runtime.progress import shown
+
+if TYPE_CHECKING:
+    from neardup.fingerprinting.recipe import Recipe
+
+__all__ = ["add", "create"]
+
+_SearchPlan = Annotated[
+    str,
+    typer.Option(
+        "--plan",
+        help=f"Search: {listed_plans(SEARCH_PLANS)}.",
+    ),
+]
+_Least = Annotated[
+    float | None,
+    typer.Option(
+        "--similarity",
+        "-s",
+        metavar="S",
+        help="Least similarity that a query may ask for, exactly measured.",
+        show_default="0.8",
+    ),
+]
+_SimilarityMeasure = Annotated[
+    str | None,
+    typer.Option("--measure", help="Of similarity: jaccard (unless said), cosine or containment."),
+]
+_DEFAULT_SIMILARITY: Final = 0.8
+
+
+@takes_recipe()
+def create(
+    folder: Folder,
+    similarity: _Least = None,
+    similarity_measure: _SimilarityMeasure = None,
+    distance: shared.ExactDistance = None,
+    plan: _SearchPlan = "auto",
+    store: Annotated[
+        str | None,
+        typer.Option(
+            help="Kept beside fingerprints: none; features, for verification by similarity; text.",
+            show_default="none",
+        ),
+    ] = None,
+    no_recipe: Annotated[
+        bool, typer.Option("--no-recipe", help="Take ready-made fingerprints of --bits only.")
+    ] = False,
+    *,
+    made: Recipe,
+) -> None:
+    """Make an empty index; what it is made for and its recipe stay as they are.
+
+    It is by similarity, from 0.8 on, unless an option belongs to fingerprints: --distance, --plan,
+    --store, --preset, --bits, --weight or --no-recipe.
+
+    Examples:
+    neardup index create seen.index --similarity 0.8
+
+    neardup index create prints.index --distance 3
+
+    neardup index create hashes.index --bits 64 --no-recipe
+    """  # fmt: skip
+    from neardup.index import DurableIndex
+
+    recipe = None if no_recipe else made
+    if no_recipe and store not in {None, "none"}:
+        raise UsageError(f"--store {store} needs a recipe: leave --no-recipe out")
+    asked_for = (distance, store, made.preset, plan, made.bits, made.weight, no_recipe)
+    if similarity is None and asked_for == (None, None, None, "auto", 64, "set", False):
+        similarity = _DEFAULT_SIMILARITY
+    if similarity is not None or similarity_measure is not None:
+        if no_recipe:
+            raise UsageError(f"--similarity {similarity} needs a recipe: leave --no-recipe out")
+        if store not in {None, "features"}:
+            raise UsageError(f"--store is {store!r}: an index by similarity keeps features")
+        asked: dict[str, Any] = {"similarity": similarity, "measure": similarity_measure}
+        DurableIndex.create(folder, distance, None, made, plan, **asked).close()
+        what = f"similarity {similarity} ({similarity_measure or 'jaccard'})"
+    else:
+        reach = 3 if distance is None else distance
+        shared.check_reach(reach, made.bits)
+        DurableIndex.create(folder, reach, made.bits, recipe, plan, store or "none").close()
+        what = f"distance {reach}"
+    told = "no recipe" if recipe is None else f"recipe {recipe.digest}"
+    echo(f"made {shown(folder)}: {what}, {told}", err=True)
+
+
+def add(
+    folder: Folder,
+    inputs: shared.Inputs,
+    if_new: Annotated[
+        bool, typer.Option("--if-new", help="Leave out what a stored document is near to.")
+    ] = False,
+    text: shared.TextField = "text",
+    id_field: shared.IdField = None,
+    format_name: shared.Format = None,
+    delimiter: shared.Delimiter = None,
+    encoding: shared.Encoding = None,
+    extract: shared.Extract = None,
+    on_error: shared.OnError = "stop",
+    rejects: shared.RejectsFile = None,
+    fingerprint_field: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIELD", help="Store this field's whole numbers, in place of texts: 123, -42."
+        ),
+    ] = None,
+    foreign: Annotated[
+        bool,
+        typer.Option("--foreign", help="Take fingerprints of no known recipe as the index's."),
+    ] = False,
+    verify: Verify = False,
+    idf: IdfTable = None,
+    dictionary: KeywordFolder = None,
+    json: shared.Json = False,
+) -> None:
+    """Store the documents of files, or of fingerprint files; an id that is stored is replaced.
+
+    After an error or a kill, what was stored so far stays: run the same again.
+
+    Examples:
+    neardup index add seen.index news.jsonl --id id
+
+    neardup index add prints.index news-fingerprints.parquet
+
+    neardup index add hashes.index pages.csv --id url --fingerprint-field simhash
+    """
+    shared.check_json(json, rejects)
+    skip = shared.skip_errors(on_error, rejects)
+
+    from neardup.cli.screen import print_summary, progress
+    from neardup.documents import InputFormat, ReadOptions
+    from neardup.index import DurableIndex
+    from neardup.pipeline.index import Numbers, add_files
+
+    load_words(idf, dictionary)
+    is_number = fingerprint_field is not None
+    fields = (fingerprint_field,) if fingerprint_field else shared.text_fields(text)
+    read = ReadOptions(fields, id_field, skip, extract=extract)
+    told = InputFormat(format_name, delimiter, encoding)
+    note_what_stays(folder, "; run the same again for the rest")
+    opened = DurableIndex.open(folder, create=False, verify=verify)
+    with opened as index, progress() as shown:
+        summary = add_files(
+            index, inputs, read,
+            if_new=if_new, rejects_path=rejects, progress=shown, format_name=told,
+            numbers=Numbers(is_number, foreign),
+        )  # fmt: skip
+    print_summary(summary, json)

@@ -1,0 +1,138 @@
+"""`neardup index query`: what is stored near a text, a fingerprint, or documents of files."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from neardup.cli import options as shared
+from neardup.cli.commands.index.given import Folder, Verify
+from neardup.cli.recipe_options import IdfTable, KeywordFolder, load_words
+from neardup.cli.screen import echo
+from neardup.errors import DataError, UsageError
+
+__all__ = ["query"]
+
+
+def query(
+    folder: Folder,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[IN...]",
+            help="Documents or fingerprint files.",
+            show_default=False,
+        ),
+    ] = None,
+    query_text: Annotated[
+        str | None, typer.Option("--query-text", metavar="TEXT", help="One text; - is the input.")
+    ] = None,
+    fingerprint: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="One fingerprint: 123, or 0x7b.")
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="HITS",
+            help="For IN...: .parquet, .csv, .tsv or .jsonl; JSON lines are printed unless given.",
+        ),
+    ] = None,
+    distance: Annotated[
+        int | None,
+        typer.Option("--distance", "-k", min=0, metavar="BITS", help="The index's or less."),
+    ] = None,
+    similarity: Annotated[
+        float | None,
+        typer.Option(
+            "--similarity", "-s", metavar="S", help="The index's or more, if it is by similarity."
+        ),
+    ] = None,
+    nearest: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="The N closest, however far, to --query-text or --fingerprint."
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="N", help="The most hits for one query; it says what was cut."),
+    ] = None,
+    text: shared.TextField = "text",
+    id_field: shared.IdField = None,
+    format_name: shared.Format = None,
+    delimiter: shared.Delimiter = None,
+    encoding: shared.Encoding = None,
+    extract: shared.Extract = None,
+    on_error: shared.OnError = "stop",
+    rejects: shared.RejectsFile = None,
+    verify: Verify = False,
+    idf: IdfTable = None,
+    dictionary: KeywordFolder = None,
+    csv_safe: shared.CsvSafe = False,
+    json: shared.Json = False,
+) -> None:
+    """Find what is stored near a text, a fingerprint, or each document of files.
+
+    Examples:
+    neardup index query seen.index --query-text "the quick brown fox jumps over the lazy dog"
+
+    neardup index query seen.index new.jsonl -o hits.parquet
+    """
+    single = [x for x in (query_text, fingerprint) if x is not None]
+    if len(single) + bool(inputs) != 1:
+        raise UsageError("give one of IN..., --query-text and --fingerprint")
+    if single and output is not None:
+        raise UsageError("--output belongs to IN...: the answer to one query is printed")
+    if nearest is not None and not single:
+        raise UsageError("--nearest belongs to --query-text or --fingerprint")
+    if nearest is not None and any(x is not None for x in (distance, similarity, limit)):
+        raise UsageError(
+            "--nearest is a number of hits: leave --distance, --similarity and --limit out"
+        )
+    target = output or "-"
+    shared.check_json(json and not single, target, rejects)
+
+    from neardup.cli.screen import print_hits, print_summary, progress
+    from neardup.documents import InputFormat, ReadOptions
+    from neardup.index import DurableIndex
+    from neardup.pipeline.index import ask_files
+    from neardup.pipeline.run.similar_index import Reach, ask_one
+
+    load_words(idf, dictionary)
+    reach = Reach(distance, limit, similarity, csv_safe)
+    with DurableIndex.open(folder, readonly=True, verify=verify) as index:
+        if single:
+            answer = ask_one(index, _asked(query_text, fingerprint), reach, nearest)
+            if answer.is_empty:
+                echo("the text has no tokens, so it is near to nothing", err=True)
+            print_hits(answer.hits, answer.total, answer.what, json)
+            return
+        skip = shared.skip_errors(on_error, rejects)
+        read = ReadOptions(shared.text_fields(text), id_field, skip, extract=extract)
+        with progress() as shown:
+            summary = ask_files(
+                index, inputs or [], target, read,
+                reach=reach, rejects_path=rejects, progress=shown,
+                format_name=InputFormat(format_name, delimiter, encoding),
+            )  # fmt: skip
+    print_summary(summary, json)
+
+
+def _asked(text: str | None, fingerprint: str | None) -> str | int:
+    if text == "-":
+        try:
+            return sys.stdin.buffer.read().decode()
+        except UnicodeDecodeError as error:
+            raise DataError(f"the standard input is not UTF-8 (byte {error.start + 1})") from None
+    if text is not None:
+        return text
+    try:
+        return int(fingerprint or "", 0)
+    except ValueError:
+        raise UsageError(
+            f"--fingerprint is {fingerprint!r}: use a whole number such as 123 or 0x7b"
+        ) from None
