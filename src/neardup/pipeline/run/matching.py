@@ -96,18 +96,7 @@ class Matching:
             raise UsageError(
                 f"decisions need the policy greedy: {self.policy} joins all that match"
             )
-        if self.similarity is not None and self.distance is not None:
-            raise UsageError(
-                "similarity and distance exclude each other: to check the distance's matches on the"
-                " text, use distance with verify"
-            )
-        if self.verify is not None and self.distance is None:
-            raise UsageError("verify belongs to distance: similarity is always verified")
-        if self.measure != "jaccard" and not self.by_features:
-            raise UsageError(
-                f"measure is {self.measure!r}, and belongs to similarity: a distance compares"
-                " fingerprints; leave it out, or use similarity, or distance with verify"
-            )
+        self._check_kind()
         if check_recall(self.recall) < 1 and not self.by_features:
             raise UsageError("recall belongs to similarity: a distance finds every pair")
         if self.by_features:
@@ -119,6 +108,20 @@ class Matching:
             raise UsageError(
                 f"distance is {self.distance}, and fingerprints have {self.recipe.bits} bits, so"
                 " that any two documents match: use a few bits, such as 3"
+            )
+
+    def _check_kind(self) -> None:
+        if self.similarity is not None and self.distance is not None:
+            raise UsageError(
+                "similarity and distance exclude each other: to check the distance's matches on the"
+                " text, use distance with verify"
+            )
+        if self.verify is not None and self.distance is None:
+            raise UsageError("verify belongs to distance: similarity is always verified")
+        if self.measure != "jaccard" and not self.by_features:
+            raise UsageError(
+                f"measure is {self.measure!r}, and belongs to similarity: a distance compares"
+                " fingerprints; leave it out, or use similarity, or distance with verify"
             )
 
     @property
