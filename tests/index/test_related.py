@@ -59,7 +59,7 @@ def agree(found: list[tuple[Any, float]], want: dict[Any, float], n: int) -> Non
 
 
 @given(st.lists(texts, min_size=1, max_size=60), texts, st.integers(1, 12), st.data())
-@settings(max_examples=examples(80, 15))
+@settings(max_examples=examples(80, 5))
 def test_nearest_by_cosine_is_exact_for_tfidf(
     documents: list[str], query: str, n: int, data: st.DataObject
 ) -> None:
@@ -87,7 +87,7 @@ def test_equal_documents_come_by_insertion_and_removed_ones_not() -> None:
 
 
 @given(st.integers(0, 2**32), st.integers(1, 6), st.sampled_from(["jaccard", "cosine"]))
-@settings(max_examples=examples(150, 10))
+@settings(max_examples=examples(150, 5))
 def test_where_the_most_similar_are_removed_the_next_ones_come(
     seed: int, n: int, measure: str
 ) -> None:

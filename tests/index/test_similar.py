@@ -272,7 +272,7 @@ def test_any_story_ends_as_the_oracle_says(
     st.integers(1, 400), st.integers(1, 60), st.integers(1, 60), st.sampled_from(MEASURES),
     st.integers(0, 2**32),
 )  # fmt: skip
-@settings(max_examples=examples(60, 10))
+@settings(max_examples=examples(60, 6))
 def test_a_pair_exactly_at_the_threshold_is_found_and_one_below_is_not(
     common: int, mine: int, theirs: int, measure: str, seed: int
 ) -> None:
