@@ -157,7 +157,7 @@ class Recipe:
             )
         try:
             value = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise RecipeError(f"a recipe is not valid JSON: {error}") from None
         if not isinstance(value, dict):
             raise RecipeError(f"a recipe is a JSON object, not {type(value).__name__}")
