@@ -9,18 +9,23 @@ import resource
 import shutil
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import neardup as nd
 from damage import RIGHT, in_victim
-from neardup.documents import ReadOptions
+from neardup.documents import OutputSet, ReadOptions, open_sources, write_table
 from neardup.documents.formats.jsonl import RecordParser
 from suite import LONG
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
+
+    from neardup.documents import Source
 
 GIB = 1 << 30
 
@@ -154,3 +159,41 @@ def test_a_file_that_grows_while_it_is_read_is_an_error(ending: str, tmp_path: P
         stop.set()
         grower.join()
     assert not (tmp_path / "out").exists()
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "cut": lambda path: os.truncate(path, path.stat().st_size // 2),
+    "emptied": lambda path: path.write_bytes(b""),
+    "replaced": lambda path: Path(shutil.copy(path, path.with_name("new"))).replace(path),
+    "removed": lambda path: path.unlink(),
+}  # fmt: skip
+
+
+def write_all(source: Source, count: int, kept: Path) -> None:
+    with OutputSet() as outputs:
+        source.write_kept(np.ones(count, np.bool_), outputs.create(str(kept)))
+        outputs.commit()
+
+
+@pytest.mark.parametrize("change", list(CHANGES))
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "json", "parquet", "arrow", "jsonl.gz"])
+def test_a_file_that_is_changed_between_reading_and_writing_is_an_error(
+    ending: str, change: str, tmp_path: Path
+) -> None:
+    path, kept = tmp_path / f"in.{ending}", tmp_path / f"out.{ending}"
+    rows = [{"text": f"one two {i}"} for i in range(500)]
+    if ending == "json":
+        path.write_text(json.dumps(rows))
+    else:
+        with OutputSet() as outputs:
+            table = pa.Table.from_pylist(rows)
+            write_table(outputs, str(path), table.schema, table.to_batches())
+            outputs.commit()
+    (source,) = open_sources([str(path)])
+    count = sum(len(batch.texts) for batch in source.batches(ReadOptions()))
+    time.sleep(0.01)
+    CHANGES[change](path)
+    with pytest.raises((nd.FileError, nd.DataError), match=r"in\.") as caught:
+        write_all(source, count, kept)
+    assert "\n" not in str(caught.value)
+    assert not kept.exists()

@@ -95,8 +95,7 @@ class JsonArraySource(Source):
         """Write one array of the kept elements, with what is between the first input's elements."""
         encoding = sources[0].encoding
         written = target if encoding is None else EncodedFile(target, encoding)
-        first = sources[0]._text()  # noqa: SLF001
-        begin, between, end = _frame(first)
+        begin, between, end = sources[0].frame()
         written.write(begin.encode())
         count = 0
         for source, keep in zip(sources, keeps, strict=True):
@@ -104,6 +103,11 @@ class JsonArraySource(Source):
                 written.write(((between if count else "") + element).encode())
                 count += 1
         written.write(end.encode())
+
+    def frame(self) -> tuple[str, str, str]:
+        """What stands before the first element, between the first two, and after the last."""
+        self._input.check_unchanged()
+        return _frame(self.name, self._text())
 
     def kept_elements(self, keep: npt.NDArray[np.bool_]) -> Iterator[str]:
         """Read the kept elements a second time, as they stand in the file."""
@@ -179,9 +183,8 @@ def _broken(name: str, text: str, at: int, what: str) -> DataError:
     return DataError(f"{name}:{line}: not valid JSON: {what} (column {column}); fix the file")
 
 
-def _frame(text: str) -> tuple[str, str, str]:
-    """What stands before the first element, between the first two, and after the last."""
-    spans = _elements("", text)
+def _frame(name: str, text: str) -> tuple[str, str, str]:
+    spans = _elements(name, text)
     if (first := next(spans, None)) is None:
         return "[", ", ", "]\n"
     second = next(spans, None)
