@@ -15,7 +15,7 @@ from neardup.errors import UsageError
 from neardup.index.base.rows import MarkedRows, sound_from
 from neardup.index.ids import IdColumn
 from neardup.index.similar.related import RankedSets
-from neardup.index.similar.sets import Sets, joined_sets
+from neardup.index.similar.sets import Sets
 from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import stop_if_abandoned
 
@@ -233,28 +233,37 @@ def _level(segment: Segment) -> int:
 
 
 def merged(parts: list[Rows], settings: SimilarSettings) -> Segment:
-    """One segment of documents that stand one after the other; sets of none are left out."""
-    sets, set_of = [], []
+    """One segment of documents that stand one after the other; none may be empty.
+
+    Sets of no document are left out. Each set that stays is copied once, from where it is.
+    """
+    stop_if_abandoned()
+    places, set_of = [], []
     before = 0
     for part in parts:
         used = np.zeros(part.sets.size, np.bool_)
         used[part.set_of] = True
-        places = np.cumsum(used) - 1 + before
-        all_used = bool(used.all())
-        sets.append(part.sets if all_used else part.sets.take(np.flatnonzero(used)))
-        set_of.append(places[part.set_of])
+        set_of.append((np.cumsum(used) - 1 + before)[part.set_of])
         before += int(used.sum())
+        places.append(_Places.of(part.sets, used))
+    sets, place_of = _collapsed(
+        _Places(*(np.concatenate(each) for each in zip(*places, strict=True)))
+    )
+    stop_if_abandoned()
     ids = IdColumn(pa.concat_arrays([part.ids.values for part in parts]))
     numbers = np.concatenate([part.numbers for part in parts])
-    return build(Rows(joined_sets(sets), np.concatenate(set_of), ids, numbers), settings)
+    return _found_by(sets, place_of[np.concatenate(set_of)], ids, numbers, settings)
 
 
 def build(rows: Rows, settings: SimilarSettings) -> Segment:
-    """Make what finds documents; none may be empty, and every set must be of one."""
-    stop_if_abandoned()
-    sets, place_of = _collapsed(rows.sets)
-    stop_if_abandoned()
-    set_of = place_of[rows.set_of]
+    """Make what finds documents; none may be empty."""
+    return merged([rows], settings)
+
+
+def _found_by(
+    sets: Sets, set_of: Any, ids: IdColumn, numbers: Any, settings: SimilarSettings
+) -> Segment:
+    """The segment of different sets, by size, and of documents, each of one of them."""
     count = sets.size
     members = np.argsort(set_of, kind="stable")
     member_starts = np.zeros(count + 1, np.int64)
@@ -265,11 +274,35 @@ def build(rows: Rows, settings: SimilarSettings) -> Segment:
         "features": sets.features, "offsets": sets.offsets, "set_of": set_of.astype(np.uint32),
         "members": members.astype(np.uint32), "member_starts": member_starts,
         "sizes": sizes.astype(np.int64), "firsts": np.append(firsts, count).astype(np.int64),
-        "order_keys": order.keys, "order_ranks": order.ranks, "numbers": rows.numbers,
+        "order_keys": order.keys, "order_ranks": order.ranks, "numbers": numbers,
         "sketches": _sketches(sets),
     }  # fmt: skip
     stop_if_abandoned()
-    return Segment(arrays | _postings(sets, order, settings), rows.ids)
+    return Segment(arrays | _postings(sets, order, settings), ids)
+
+
+class _Places(NamedTuple):
+    """Sets where they are, which whoever has this keeps there.
+
+    Args:
+        at: int64 (n,): the address of the features of each.
+        sizes: int64 (n,).
+        sums: uint64 (n,): a hash of each.
+    """
+
+    at: Any
+    sizes: Any
+    sums: Any
+
+    @classmethod
+    def of(cls, sets: Sets, used: Any) -> _Places:
+        """The used ones of some sets, whose features stand one after the other."""
+        from neardup.kernels.index.sets import digests
+
+        sums, offsets = np.empty(sets.size, np.uint64), sets.offsets
+        digests(frozen(sets.features), frozen(offsets), sums)
+        at = sets.features.__array_interface__["data"][0] + sets.features.itemsize * offsets[:-1]
+        return cls(at[used], np.diff(offsets)[used], sums[used])
 
 
 def no_order() -> Order:
@@ -279,18 +312,21 @@ def no_order() -> Order:
     return Order(frozen(np.zeros(1, np.uint64)), frozen(np.zeros(1, np.uint32)))
 
 
-def _collapsed(sets: Sets) -> tuple[Sets, Any]:
+def _collapsed(places: _Places) -> tuple[Sets, Any]:
     """The different sets by size; and where each of the given ones is among them, int64."""
-    from neardup.kernels.index.sets import digests, mark_fresh
+    from neardup.kernels.index.sets import gather_at, mark_fresh
 
-    features, offsets = frozen(sets.features), frozen(sets.offsets)
-    sums, fresh = np.empty(sets.size, np.uint64), np.empty(sets.size, np.bool_)
-    digests(features, offsets, sums)
-    order = np.lexsort((sums, np.diff(offsets)))
-    mark_fresh(features, offsets, order, sums, fresh)
-    places = np.empty(sets.size, np.int64)
-    places[order] = np.cumsum(fresh) - 1
-    return sets.take(order[fresh]), places
+    at, sizes, sums = places
+    fresh = np.empty(len(at), np.bool_)
+    order = np.lexsort((sums, sizes))
+    mark_fresh(at, sizes, order, sums, fresh)
+    place_of, chosen = np.empty(len(at), np.int64), order[fresh]
+    place_of[order] = np.cumsum(fresh) - 1
+    offsets = np.zeros(len(chosen) + 1, np.int64)
+    np.cumsum(sizes[chosen], out=offsets[1:])
+    features = np.empty(int(offsets[-1]), np.uint64)
+    gather_at(at, sizes, chosen, features, offsets)
+    return Sets(features, offsets), place_of
 
 
 def _order(sets: Sets) -> Order:

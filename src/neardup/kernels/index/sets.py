@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from neardup.kernels.addresses import uint64s
 from neardup.kernels.bits import prefetch
 from neardup.kernels.jit import fill, inner, kernel, making, move
 from neardup.kernels.similarity.measures import CONTAINMENT, least_overlap
@@ -172,12 +173,12 @@ def digests(features: Any, offsets: Any, out: Any) -> None:
 
 
 @kernel
-def mark_fresh(features: Any, offsets: Any, order: Any, sums: Any, fresh: Any) -> None:
+def mark_fresh(at: Any, sizes: Any, order: Any, sums: Any, fresh: Any) -> None:
     """Mark the sets that are not equal to the one before in `order`.
 
     Args:
-        features: uint64.
-        offsets: int64 (n + 1,).
+        at: int64 (n,): the address of each set's features, uint64.
+        sizes: int64 (n,).
         order: int64 (n,), so that equal sets stand together.
         sums: uint64 (n,), from `digests`.
         fresh: bool (n,), written, by the place in `order`.
@@ -186,14 +187,31 @@ def mark_fresh(features: Any, offsets: Any, order: Any, sums: Any, fresh: Any) -
         x, equal = order[i], i > 0
         if equal:
             y = order[i - 1]
-            size = offsets[x + 1] - offsets[x]
-            equal = sums[x] == sums[y] and offsets[y + 1] - offsets[y] == size
+            equal = sums[x] == sums[y] and sizes[x] == sizes[y]
             if equal:
-                for at in range(size):
-                    if features[offsets[x] + at] != features[offsets[y] + at]:
-                        equal = False
-                        break
+                equal = _equal(uint64s(at[x], sizes[x]), uint64s(at[y], sizes[y]))
         fresh[i] = not equal
+
+
+@inner
+def _equal(one: Any, other: Any) -> bool:
+    i = 0
+    while i < one.size and one[i] == other[i]:
+        i += 1
+    return i == one.size
+
+
+@inner
+def _copy(features: Any, out: Any, to: int) -> None:
+    for i in range(features.size):
+        out[to + i] = features[i]
+
+
+@kernel
+def gather_at(at: Any, sizes: Any, chosen: Any, out: Any, out_offsets: Any) -> None:
+    """As `gather_sets`, of sets as `mark_fresh` takes them."""
+    for i in range(chosen.size):
+        _copy(uint64s(at[chosen[i]], sizes[chosen[i]]), out, out_offsets[i])
 
 
 @kernel
