@@ -20,10 +20,11 @@ from harness import corpora
 from neardup.features.text import text_array, text_blocks
 from neardup.features.unicode import tables
 from neardup.kernels.features.arguments import Cutting
+from neardup.kernels.features.room import room_of
 from neardup.kernels.features.runs import hash_features
-from neardup.kernels.features.tokenise import SLACK, TOKEN_RATIO, token_room, tokenise
+from neardup.kernels.features.tokenise import SLACK, made_tokens, tokenise
 from neardup.kernels.features.xxh3 import hasher_of, xxh3_64
-from neardup.kernels.fingerprinting.block import longest_text, table_size
+from neardup.kernels.fingerprinting.block import table_size
 from neardup.kernels.fingerprinting.fold import PLANES, distinct, fold_equal
 from neardup.kernels.jit import inner, kernel, move
 
@@ -77,8 +78,8 @@ def hash_block(
         features: uint64, the distinct feature hashes are written here.
         counts: int64 (n,), written.
     """
-    longest = longest_text(offsets)
-    most, room = TOKEN_RATIO * longest + SLACK, token_room(longest)
+    needed = room_of(data, offsets, cutting)
+    most, room = needed.tokens + SLACK, made_tokens(needed)
     hashes = np.empty(most, np.uint64)
     octets = np.empty(HASH_BYTES * most if way == COMBINED else HASH_BYTES, np.uint8)
     token_hashes = octets.view(np.uint64)
