@@ -232,6 +232,9 @@ def test_every_option_that_is_named_exists() -> None:
         "--peer-python",
         "--quick",
         "--check",
+        "--where",
+        "--rounds",
+        "--minutes",
         "--install-completion",
         "--no-cache-dir",
         "--strict",  # mypy's
