@@ -20,6 +20,7 @@ __all__ = ["PAIRS", "candidates"]
 PAIRS: Final = "left long, right long"
 PAIRS_AT_ONCE: Final = 1 << 20
 _LARGEST: Final = (1 << 32) - 1
+_HALF: Final = np.uint64(32)
 _SIDE: Final = 1 << 32
 _GROUP: Final = 1 << 34
 
@@ -43,7 +44,8 @@ def candidates(
     begins, ends = _ranges(table, least_ratio(match))
     counts = np.maximum(ends - begins, 0)
     columns = arrays_of(table, "number", "size", "before", "sketch")
-    begin = 0
+    names, places = np.unique(columns[0], return_inverse=True)
+    places, begin = places.astype(np.uint64), 0
     while begin < len(counts):
         total = np.cumsum(counts[begin : begin + PAIRS_AT_ONCE])
         end = begin + max(1, int(np.searchsorted(total, PAIRS_AT_ONCE)))
@@ -53,11 +55,13 @@ def candidates(
         right = begins[left] + within
         good = _possible(columns, left, right, match)
         if good.any():
-            one, other = columns[0][left[good]], columns[0][right[good]]
+            one, other = places[left[good]], places[right[good]]
             if not leads:
                 one, other = np.minimum(one, other), np.maximum(one, other)
-            pairs = np.unique(np.stack([one, other]), axis=1)
-            yield from batches_of(pa.table({"left": pairs[0], "right": pairs[1]}))
+            packed = np.sort(one << _HALF | other)
+            packed = packed[np.append(True, packed[1:] != packed[:-1])]
+            pairs = names[packed >> _HALF], names[packed & np.uint64(_LARGEST)]
+            yield from batches_of(pa.table(dict(zip(("left", "right"), pairs, strict=True))))
         begin += len(some)
 
 
