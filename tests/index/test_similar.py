@@ -329,6 +329,14 @@ def test_features_come_as_arrow_lists(kind: Any) -> None:
     assert index.features("a").tolist() == [1, 2, 3]
 
 
+def test_a_format_that_is_not_read_any_more_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(durable_similar, "FORMAT", 4)
+    with pytest.raises(nd.errors.DataError, match="index format 4, .* make it anew"):
+        nd.DurableIndex.open(tmp_path / "old", similarity=0.8)
+
+
 def test_what_was_saved_comes_back(tmp_path: Path) -> None:
     index = nd.Index(similarity=0.8, measure="cosine", recipe=nd.Recipe())
     index.add([f"d{i}" for i in range(40)], [f"text of number {i} in the file" for i in range(40)])

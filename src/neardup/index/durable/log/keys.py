@@ -15,18 +15,20 @@ __all__ = [
     "PAYLOADS",
     "RESTORE",
     "SEALED_CONTENTS",
+    "SKETCHES",
     "chunk_key",
     "chunk_of",
     "last_sequence",
     "row_key",
 ]
 
-FORMAT: Final = 4
-"""From 2 on contents have checksums, from 3 on there is a ledger, from 4 on payloads; indexes of
-older formats are read and written as they are."""
+FORMAT: Final = 5
+"""From 2 on contents have checksums, from 3 on there is a ledger, from 4 on payloads, from 5 on
+feature sets have sketches. Indexes by distance of older formats are read and written as they are."""
 SEALED_CONTENTS: Final = 2
 LEDGER: Final = 3
 PAYLOADS: Final = 4
+SKETCHES: Final = 5
 RESTORE: Final = "restore the index from a copy, or make it anew from the documents"
 
 
