@@ -24,7 +24,8 @@ __all__ = [
 
 FORMAT: Final = 5
 """From 2 on contents have checksums, from 3 on there is a ledger, from 4 on payloads, from 5 on
-feature sets have sketches. Indexes by distance of older formats are read and written as they are."""
+feature sets have sketches. Indexes by distance of older formats are read and written as they
+are."""
 SEALED_CONTENTS: Final = 2
 LEDGER: Final = 3
 PAYLOADS: Final = 4
