@@ -18,6 +18,7 @@ from neardup.documents.formats.json_fields import JsonFields
 from neardup.documents.formats.open import open_sources
 from neardup.documents.rejects import Rejects
 from neardup.errors import DataError
+from suite import needs_jit
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -192,6 +193,7 @@ def test_files_are_read_alike_with_the_kernel_and_without(
     assert read[0] == read[1] == read[2] == read[3]
 
 
+@needs_jit
 @pytest.mark.parametrize("workers", [1, 3])
 def test_threads_tell_what_is_wrong_first_and_where(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int

@@ -23,6 +23,7 @@ from neardup.documents.files.outputs import OutputSet
 from neardup.documents.formats.csv import CsvSource
 from neardup.documents.formats.jsonl import JsonlSource
 from neardup.documents.rejects import Rejects
+from suite import needs_jit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -168,6 +169,7 @@ def test_an_array_is_held_in_memory_and_may_be_four_records_long(tmp_path: Path)
                 list(source.batches(options))
 
 
+@needs_jit
 def test_the_budget_says_how_long_a_record_may_be(tmp_path: Path) -> None:
     assert longest_record(4 << 30) == 256 << 20
     assert longest_record(64 << 20) == 16 << 20

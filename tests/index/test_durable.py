@@ -474,8 +474,8 @@ def test_a_segment_of_another_index_is_noticed() -> None:
 
 
 def test_a_newer_format_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neardup.index.durable.settings.FORMAT", 5)
-    with pytest.raises(nd.DataError, match=r"format 5.*install a newer"):
+    monkeypatch.setattr("neardup.index.durable.settings.FORMAT", 99)
+    with pytest.raises(nd.DataError, match=r"format 99.*install a newer"):
         durable()
 
 

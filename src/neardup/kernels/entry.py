@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numba import config, njit
 
 from neardup.kernels.cache import KernelCache
@@ -28,13 +29,22 @@ def short_kernel(function: Callable[..., Any]) -> Any:
 def entry_point(compiled: Any, *kinds: Any) -> Any:
     """The compiled code of a kernel for arguments of these types; with the JIT off the function.
 
-    It does not look at the types of what it is given: whoever calls it does.
+    It does not look at the types of what it is given: whoever calls it does. Numbers that it
+    returns are Python's.
 
     Args:
         compiled: A `short_kernel` or `kernel`.
         kinds: Numba's types of its arguments, such as `types.int64`.
     """
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
-        return compiled
+        return _with_numbers_of_python(compiled)
     compiled.compile(kinds)
     return compiled.get_overload(kinds)
+
+
+def _with_numbers_of_python(function: Callable[..., Any]) -> Callable[..., Any]:
+    def called(*arguments: Any) -> Any:
+        value = function(*arguments)
+        return value.item() if isinstance(value, np.generic) else value
+
+    return called
