@@ -165,6 +165,7 @@ class _Run:
         self, sets: FeatureSets, order: Any, match: Match, workers: int, first_new: int = 0
     ) -> None:
         from neardup.kernels.similarity.arguments import Rarity, Walk
+        from neardup.kernels.similarity.candidates import QUEUE, QUEUE_COLUMNS
         from neardup.kernels.similarity.members import members_room
         from neardup.similarity.sketches import sketch_words
 
@@ -184,7 +185,10 @@ class _Run:
         seen, found = np.full(n, -1, np.int64), np.empty(n, np.int64)
         words = sketch_words(sizes, match, sets.cell_limit)
         sketches = np.empty((n, words), np.uint64)
-        self.walk = Walk(rank, first_new, seen, found, sketches, members, np.arange(n), np.ones(n))
+        queue = np.empty((QUEUE, QUEUE_COLUMNS), np.int64)
+        self.walk = Walk(
+            rank, first_new, seen, found, queue, sketches, members, np.arange(n), np.ones(n)
+        )
 
     def work(self) -> tuple[int, int]:
         """How many keys were put in the index, and how many candidates were verified."""

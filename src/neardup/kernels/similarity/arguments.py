@@ -55,6 +55,7 @@ class Walk(NamedTuple):
     first_new: int  # greedy: documents of lower ranks are kept whatever they are similar to
     seen: Any  # int64 (n,), scratch, initially -1: the last document each was compared with
     found: Any  # int64 (n,), scratch
+    queue: Any  # int64 (QUEUE, QUEUE_COLUMNS), scratch
     sketches: Any  # uint64 (n, words), scratch: of the documents that the walk has reached
     members: Any  # uint64, scratch, `members_room` of the longest document
     match: Any  # int64 (n,), initially 0 to n - 1

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from neardup.kernels.bits import trailing_zeros
 from neardup.kernels.jit import inner, kernel, move
 from neardup.kernels.similarity.arguments import Probe
+from neardup.kernels.similarity.candidates import candidates, may_match
 from neardup.kernels.similarity.measures import needed_overlap, sizes_near
 from neardup.kernels.similarity.members import fill_members, is_match
 from neardup.kernels.similarity.postings import (
@@ -28,15 +28,12 @@ from neardup.kernels.similarity.postings import (
     LAST,
     NEXT,
     OTHER,
-    PADDING,
     RINGS,
     VERIFIED,
     any_near,
     block_after,
     block_end,
     copy_document,
-    fetch_block,
-    fetch_classes,
     first_class,
     folded_sketch,
     insert,
@@ -44,10 +41,8 @@ from neardup.kernels.similarity.postings import (
     join_rings,
     link,
     may_have_near,
-    near_rows,
     put_in_ring,
     room_in,
-    sketches_near,
 )
 
 if TYPE_CHECKING:
@@ -77,52 +72,6 @@ def _probe(x: int, j: int, sets: Sets, condition: Condition, keys: Keys, walk: W
     size = end - begin
     apart = size + largest - 2 * needed_overlap(size, largest, condition) + 2
     return Probe(x, size, smallest, largest, apart, folded, keys.offsets[j], keys.offsets[j + 1])
-
-
-@inner
-def may_match(x: int, y: int, sets: Sets, condition: Condition, walk: Walk) -> bool:
-    """Whether two documents may match, by their groups and sketches."""
-    if sets.groups.size and sets.groups[x] != sets.groups[y]:
-        return False
-    size, other = sets.offsets[x + 1] - sets.offsets[x], sets.offsets[y + 1] - sets.offsets[y]
-    most = size + other - 2 * needed_overlap(size, other, condition)
-    return sketches_near(walk.sketches, x, y, most)
-
-
-@inner
-def _candidates(
-    probe: Probe, sets: Sets, condition: Condition, keys: Keys, postings: Postings, walk: Walk
-) -> int:
-    """List the indexed documents that share a key and may be similar enough, each once."""
-    rows, folds, seen, x = postings.rows, postings.folds, walk.seen, probe.x
-    folds[0, 0] = probe.sketch
-    fetch_classes(probe, keys.keys, postings)
-    count = 0
-    for k in range(probe.first, probe.last):
-        head = first_class(postings.table, keys.keys[k])
-        while head:
-            next_head = link(rows, head, CLASS)
-            fetch_block(rows, folds, next_head)
-            block = np.int64(head if may_have_near(rows, head, probe) else 0)
-            while block:
-                end, after = block_end(rows, head, block), block_after(rows, head, block)
-                fetch_block(rows, folds, after)
-                for first in range(block + 1, end, PADDING):
-                    marked = near_rows(folds, first, end, probe.most_apart)
-                    while marked:
-                        at = first + trailing_zeros(marked)
-                        marked &= marked - np.uint64(1)
-                        y = link(rows, at, DOCUMENT)
-                        if seen[y] != x and is_near(
-                            postings, at, probe, keys.before[k], condition
-                        ):  # fmt: skip
-                            seen[y] = x
-                            if may_match(x, y, sets, condition, walk):
-                                walk.found[count] = y
-                                count += 1
-                block = after
-            head = next_head
-    return count
 
 
 @inner
@@ -243,7 +192,7 @@ def _best_match(
 ) -> int:
     """The similar indexed document of the lowest rank, or the document itself; writes its score."""
     x, rank, best = probe.x, walk.rank, probe.x
-    count = _candidates(probe, sets, condition, keys, postings, walk)
+    count = candidates(probe, sets, condition, keys, postings, walk)
     if count:
         fill_members(sets.features, sets.offsets[x], sets.offsets[x + 1], walk.members)
     for c in range(count):
@@ -266,7 +215,7 @@ def _nearest(
     Writes the similarity to walk.score.
     """
     x, rank, best, most = probe.x, walk.rank, probe.x, -1.0
-    count = _candidates(probe, sets, condition, keys, postings, walk)
+    count = candidates(probe, sets, condition, keys, postings, walk)
     if count:
         fill_members(sets.features, sets.offsets[x], sets.offsets[x + 1], walk.members)
     postings.used[VERIFIED] += count
@@ -286,7 +235,7 @@ def _all_matches(
 ) -> int:
     """List the similar indexed documents in walk.found; returns how many there are."""
     x, found, kept = probe.x, walk.found, 0
-    count = _candidates(probe, sets, condition, keys, postings, walk)
+    count = candidates(probe, sets, condition, keys, postings, walk)
     if count:
         fill_members(sets.features, sets.offsets[x], sets.offsets[x + 1], walk.members)
     postings.used[VERIFIED] += count

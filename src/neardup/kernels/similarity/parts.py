@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.kernels.jit import inner, kernel
-from neardup.kernels.similarity.join import may_match
+from neardup.kernels.similarity.candidates import may_match
 from neardup.kernels.similarity.members import fill_members, is_match
 
 if TYPE_CHECKING:

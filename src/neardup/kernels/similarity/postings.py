@@ -196,22 +196,45 @@ def may_have_near(rows: Any, head: int, probe: Probe) -> bool:
 
 
 @inner
+def _is_near(
+    rows: Any, at: int, apart: int, probe: Probe, before: int, condition: Condition
+) -> bool:
+    """See `is_near`; the sketches differ in `apart` bits. Without branches: none is predictable."""
+    other = link(rows, at, SIZE)
+    needed = needed_overlap(probe.size, other, condition)
+    return (
+        (apart <= probe.size + other - 2 * needed)
+        & (link(rows, at, BEFORE) <= other - needed)
+        & (before <= probe.size - needed)
+    )
+
+
+@inner
 def is_near(postings: Postings, at: int, probe: Probe, before: int, condition: Condition) -> bool:
     """Whether the document of a row may be similar to the probe, by sizes, key and sketches.
 
     `before` features of the probe are before the key.
     """
-    rows = postings.rows
     apart = popcount(probe.sketch ^ postings.folds[at, 0])
     if apart > probe.most_apart:
         return False
-    other = link(rows, at, SIZE)
-    needed = needed_overlap(probe.size, other, condition)
-    return (
-        apart <= probe.size + other - 2 * needed
-        and np.int64(rows[at, BEFORE]) <= other - needed
-        and before <= probe.size - needed
-    )
+    return _is_near(postings.rows, at, apart, probe, before, condition)
+
+
+@inner
+def only_near(
+    postings: Postings, first: int, marked: Any, probe: Probe, before: int, condition: Condition
+) -> Any:
+    """Those of the rows first..first+7 marked in `marked` that `is_near`; O(the last of them)."""
+    rows, folds = postings.rows, postings.folds
+    near, rest, i = np.uint64(0), marked, np.int64(0)
+    while rest:
+        apart = popcount(probe.sketch ^ folds[first + i, 0])
+        is_one = _is_near(rows, first + i, apart, probe, before, condition)
+        near |= np.uint64(is_one) << np.uint64(i)
+        rest >>= np.uint64(1)
+        i += 1
+    return near & marked
 
 
 @inner

@@ -1,0 +1,140 @@
+"""Which indexed documents may match that in hand: those under its keys with a near sketch.
+
+An entry of the index tells by sizes, the place of the key and a folded sketch; then whole sketches
+are compared.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from neardup.kernels.bits import prefetch, trailing_zeros
+from neardup.kernels.jit import inner
+from neardup.kernels.similarity.measures import needed_overlap
+from neardup.kernels.similarity.postings import (
+    CLASS,
+    DOCUMENT,
+    PADDING,
+    block_after,
+    block_end,
+    fetch_block,
+    fetch_classes,
+    first_class,
+    link,
+    may_have_near,
+    near_rows,
+    only_near,
+    sketches_near,
+)
+
+if TYPE_CHECKING:
+    from neardup.kernels.similarity.arguments import Condition, Keys, Postings, Probe, Sets, Walk
+
+QUEUE: Final = 64
+"""Blocks that wait, so that they are at hand when they are read; a power of two."""
+BLOCK, HEAD, EARLIER = range(3)
+"""Columns of the queue: a block, its class, and the features of the probe before the key."""
+QUEUE_COLUMNS: Final = 3
+WORDS_A_LINE: Final = 8
+
+
+@inner
+def may_match(x: int, y: int, sets: Sets, condition: Condition, walk: Walk) -> bool:
+    """Whether two documents may match, by their groups and sketches."""
+    if sets.groups.size and sets.groups[x] != sets.groups[y]:
+        return False
+    size, other = sets.offsets[x + 1] - sets.offsets[x], sets.offsets[y + 1] - sets.offsets[y]
+    most = size + other - 2 * needed_overlap(size, other, condition)
+    return sketches_near(walk.sketches, x, y, most)
+
+
+@inner
+def _note_near(
+    begin: int, end: int, before: int, count: int, probe: Probe, condition: Condition,
+    postings: Postings, walk: Walk,
+) -> int:  # fmt: skip
+    """Add documents of the rows begin..end - 1 that may be similar and are new to walk.found.
+
+    They are `count` so far; returns how many there are then.
+    """
+    x, seen, found, sketches = probe.x, walk.seen, walk.found, walk.sketches
+    words = np.int64(sketches.shape[1])
+    for first in range(begin, end, PADDING):
+        marked = near_rows(postings.folds, first, end, probe.most_apart)
+        if marked:
+            marked = only_near(postings, first, marked, probe, before, condition)
+        while marked:
+            y = link(postings.rows, first + trailing_zeros(marked), DOCUMENT)
+            marked &= marked - np.uint64(1)
+            if seen[y] != x:
+                seen[y] = x
+                prefetch(sketches, y * words)
+                found[count] = y
+                count += 1
+    return count
+
+
+@inner
+def _queue_up(queue: Any, back: int, block: int, head: int, before: int) -> int:
+    """Put a block at the back of the queue; returns where its back is then."""
+    place = back & (QUEUE - 1)
+    queue[place, BLOCK], queue[place, HEAD], queue[place, EARLIER] = block, head, before
+    return back + 1
+
+
+@inner
+def _meet(probe: Probe, condition: Condition, keys: Keys, postings: Postings, walk: Walk) -> int:
+    """List the indexed documents that share a key and are near by their entries, each once.
+
+    Blocks wait in a queue for a while after they began to be fetched: each lies somewhere else in
+    memory, and the next one of a class is known only from the one before.
+    """
+    rows, folds, queue = postings.rows, postings.folds, walk.queue
+    fetch_classes(probe, keys.keys, postings)
+    count, k, front, back = 0, probe.first, 0, 0
+    while k < probe.last or front < back:
+        if k < probe.last and back - front < QUEUE // 2:
+            head = first_class(postings.table, keys.keys[k])
+            if head:
+                back = _queue_up(queue, back, head, head, keys.before[k])
+            k += 1
+            continue
+        place = front & (QUEUE - 1)
+        block, head, before = queue[place, BLOCK], queue[place, HEAD], queue[place, EARLIER]
+        front += 1
+        if block == head:
+            after = link(rows, head, CLASS)
+            if after:
+                fetch_block(rows, folds, after)
+                back = _queue_up(queue, back, after, after, before)
+            if not may_have_near(rows, head, probe):
+                continue
+        while block:
+            after = block_after(rows, head, block)
+            fetch_block(rows, folds, after)
+            end = block_end(rows, head, block)
+            count = _note_near(block + 1, end, before, count, probe, condition, postings, walk)
+            if after and back - front < QUEUE:
+                back = _queue_up(queue, back, after, head, before)
+                break
+            block = after
+    return count
+
+
+@inner
+def candidates(
+    probe: Probe, sets: Sets, condition: Condition, keys: Keys, postings: Postings, walk: Walk
+) -> int:
+    """List the indexed documents that share a key and may be similar enough, each once."""
+    found, count = walk.found, 0
+    postings.folds[0, 0] = probe.sketch
+    for c in range(_meet(probe, condition, keys, postings, walk)):
+        y = found[c]
+        if may_match(probe.x, y, sets, condition, walk):
+            for at in range(sets.offsets[y], sets.offsets[y + 1], WORDS_A_LINE):
+                prefetch(sets.features, at)
+            found[count] = y
+            count += 1
+    return count
