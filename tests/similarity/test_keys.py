@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.similarity import join
+from neardup.similarity import sketches
 from neardup.similarity.feature_sets import Match, Work
 from neardup.similarity.join import nearest_before, similar_components, similar_greedy
-from neardup.similarity.sketches import sketch_words
+from neardup.similarity.keys import KeySample
+from neardup.similarity.sketches import entry_words, sketch_words
 from similarity.test_join import (
     MEASURES,
     all_pairs,
@@ -53,16 +54,20 @@ matches = st.builds(
 )
 
 
-@given(collections, matches, st.booleans(), st.randoms(use_true_random=False))
+@given(
+    collections, matches, st.booleans(), st.sampled_from([1, 4]),
+    st.randoms(use_true_random=False),
+)  # fmt: skip
 def test_both_ways_and_every_length_of_a_sketch_find_the_same(
-    documents: list[set[int]], match: Match, is_one: bool, draw: random.Random
+    documents: list[set[int]], match: Match, is_one: bool, words: int, draw: random.Random
 ) -> None:
     expected = brute_force(documents, match)
     order = list(range(len(documents)))
     draw.shuffle(order)
     sets = feature_sets(documents)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(join, "is_one_key_cheaper", lambda *_: is_one)
+        patch.setattr(KeySample, "is_one_key_cheaper", is_one)
+        patch.setattr(sketches, "entry_words", lambda *_: words)
         found = all_pairs(sets, match)
         kept_of = similar_greedy(sets, np.array(order, np.int64), match)[0]
         labels = similar_components(sets, match)
@@ -102,3 +107,13 @@ def test_a_sketch_is_as_long_as_documents_and_threshold_ask_for_and_memory_allow
     assert sketch_words(long, Match(0.3), 1 << 30) == 128
     assert sketch_words(long, Match(0.3), 100 * 8 * 40) == 32
     assert sketch_words(np.zeros(3, np.int64), Match(), 1 << 30) == 4
+
+
+def test_entries_are_wide_where_one_word_tells_nothing_four_do_and_looks_are_many() -> None:
+    short, long = np.full(100, 48), np.full(100, 1000)
+    assert entry_words(short, Match(0.5), looks=50) == 4
+    assert entry_words(short, Match(0.5), looks=5) == 1
+    assert entry_words(short, Match(0.8), looks=50) == 1
+    assert entry_words(short, Match(0.2), looks=50) == 1
+    assert entry_words(long, Match(0.5), looks=50) == 1
+    assert entry_words(np.zeros(3, np.int64), Match(0.5), looks=50) == 1

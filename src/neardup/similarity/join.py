@@ -20,7 +20,7 @@ from neardup.runtime.threads import ahead, read_ahead, worker_count
 from neardup.similarity.feature_sets import MEASURES, FeatureSets, Match, Work, arguments
 from neardup.similarity.frequencies import rarity
 from neardup.similarity.key_index import KeyIndex
-from neardup.similarity.keys import is_one_key_cheaper, one_key, rare_keys
+from neardup.similarity.keys import one_key, rare_keys, sample_keys
 from neardup.similarity.spilled import (
     KEYS_A_PART,
     KeyFile,
@@ -167,7 +167,7 @@ class _Run:
         from neardup.kernels.similarity.arguments import Rarity, Walk
         from neardup.kernels.similarity.candidates import QUEUE, QUEUE_COLUMNS
         from neardup.kernels.similarity.members import members_room
-        from neardup.similarity.sketches import sketch_words
+        from neardup.similarity.sketches import entry_words, sketch_words
 
         n, sizes = len(sets), np.diff(sets.offsets)
         self._input = sets
@@ -175,10 +175,9 @@ class _Run:
         self._order = np.ascontiguousarray(order, np.int64)
         self._workers = workers
         self._rarity = Rarity(*rarity(sets, workers))
-        self._has_one_key = is_one_key_cheaper(
-            self._order, self._sets, self._rarity, self._condition
-        )
-        self._index = KeyIndex(n, sets.spill)
+        sample = sample_keys(self._order, self._sets, self._rarity, self._condition)
+        self._has_one_key = sample.is_one_key_cheaper
+        self._index = KeyIndex(n, entry_words(sizes, match, sample.looks), sets.spill)
         rank = np.empty(n, np.int64)
         rank[self._order] = np.arange(self._order.size)
         members = np.empty(members_room(int(sizes.max(initial=0))), np.uint64)

@@ -29,17 +29,18 @@ class KeyIndex:
 
     Args:
         documents: How many there are in all.
+        entry_words: Of a folded sketch: 1 or WIDE_WORDS.
         spill: How large the index may become; None: BYTES_AT_ONCE, and more where it must.
     """
 
-    def __init__(self, documents: int, spill: Spill | None) -> None:
+    def __init__(self, documents: int, entry_words: int, spill: Spill | None) -> None:
         """Begin empty."""
         from neardup.kernels.similarity.postings import COLUMNS, PADDING, USED
 
         self._documents, self._spill = documents, spill
         self._used = np.zeros(USED, np.int64)
         self._rows = np.empty((FIRST_ROOM, COLUMNS), np.uint32)
-        self._folds = np.empty((FIRST_ROOM + PADDING, 1), np.uint64)
+        self._folds = np.empty((FIRST_ROOM + PADDING, entry_words), np.uint64)
         self.clear()
 
     def clear(self) -> None:

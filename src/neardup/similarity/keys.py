@@ -7,6 +7,7 @@ each of these would be a look.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -16,7 +17,7 @@ from neardup.runtime.arrays import frozen
 if TYPE_CHECKING:
     from neardup.kernels.similarity.arguments import Condition, Keys, Rarity, Sets
 
-__all__ = ["is_one_key_cheaper", "one_key", "rare_keys"]
+__all__ = ["KeySample", "one_key", "rare_keys", "sample_keys"]
 
 SAMPLE: Final = 1024
 LEAST_DOCUMENTS: Final = 64
@@ -44,13 +45,43 @@ def one_key(documents: Any, sets: Sets) -> Keys:
     return Keys(np.ones(offsets[-1], np.uint64), np.zeros(offsets[-1], np.int32), offsets)
 
 
-def is_one_key_cheaper(documents: Any, sets: Sets, rarity: Rarity, condition: Condition) -> bool:
-    """Whether pairs of the documents, int64 (m,), share more rare keys than one, on average.
+@dataclass(frozen=True, slots=True)
+class KeySample:
+    """The rare keys of some documents, drawn from n.
 
-    Counted on a sample of them.
+    Args:
+        drawn: How many documents were.
+        n: From how many.
+        counts: int64: how many of those drawn have each key.
     """
+
+    drawn: int
+    n: int
+    counts: Any
+
+    @property
+    def is_one_key_cheaper(self) -> bool:
+        """Whether two documents share more rare keys than one, on average."""
+        return bool((self.counts.astype(float) ** 2).sum() > KEYS_A_PAIR * self.drawn**2)
+
+    @property
+    def looks(self) -> float:
+        """How many documents under the same key are looked at, about, for each key put in.
+
+        Example:
+            >>> KeySample(2, 20, np.array([2, 1, 1])).looks
+            2.5
+        """
+        if self.is_one_key_cheaper:
+            return self.n / 2
+        pairs = (self.counts * (self.counts - 1)).sum() / 2
+        return float(pairs / max(1, self.counts.sum()) * self.n / self.drawn) if self.drawn else 0.0
+
+
+def sample_keys(documents: Any, sets: Sets, rarity: Rarity, condition: Condition) -> KeySample:
+    """Count the rare keys of a sample of the documents, int64 (m,); of none if these are few."""
     if documents.size < LEAST_DOCUMENTS:
-        return False
+        return KeySample(0, documents.size, np.zeros(0, np.int64))
     sample = np.ascontiguousarray(documents[:: -(-documents.size // SAMPLE)])
     _, counts = np.unique(rare_keys(sample, sets, rarity, condition).keys, return_counts=True)
-    return bool((counts.astype(float) ** 2).sum() > KEYS_A_PAIR * sample.size**2)
+    return KeySample(sample.size, documents.size, counts)

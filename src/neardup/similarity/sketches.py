@@ -11,17 +11,22 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 from neardup.kernels.similarity.postings import LEAST_SKETCH_WORDS, WORDS_AT_ONCE
+from neardup.kernels.similarity.wide import WIDE_WORDS
 
 if TYPE_CHECKING:
     from neardup.similarity.feature_sets import Match
 
-__all__ = ["sketch_words"]
+__all__ = ["entry_words", "sketch_words"]
 
 MOST_WORDS: Final = 256
 FEATURES_A_WORD: Final = 4
 """A document has so many on average for each word of its sketch, which is then a quarter as long as
 its features."""
 DEVIATIONS: Final = 3
+WIDE_DEVIATIONS: Final = 1
+"""From which on wide entries tell enough. (Measured: worth it at 1.5, not at 0.7.)"""
+LEAST_LOOKS: Final = 20
+"""Looks for each key that is put in the index, from which on wide entries are worth their room."""
 
 
 def sketch_words(sizes: Any, match: Match, most_bytes: int) -> int:
@@ -35,15 +40,13 @@ def sketch_words(sizes: Any, match: Match, most_bytes: int) -> int:
         match: When two documents match.
         most_bytes: That the sketches of all documents may take.
     """
-    total = float(sizes.sum())
-    if not total:
+    if not sizes.any():
         return LEAST_SKETCH_WORDS
-    size = float((sizes.astype(float) ** 2).sum()) / total
-    similarity = match.similarity
-    needed = 2 * similarity / (1 + similarity) if match.measure == "jaccard" else similarity
+    size, needed = _typical(sizes, match)
+    total = float(sizes.sum())
     most = min(MOST_WORDS, total / sizes.size / FEATURES_A_WORD, most_bytes / (8 * sizes.size))
     words = LEAST_SKETCH_WORDS
-    while not _is_enough(64 * words, size, needed):
+    while _deviations(64 * words, size, needed) <= DEVIATIONS:
         longer = max(2 * words, WORDS_AT_ONCE)
         if longer > most:
             break
@@ -51,7 +54,36 @@ def sketch_words(sizes: Any, match: Match, most_bytes: int) -> int:
     return words
 
 
-def _is_enough(bits: int, size: float, needed: float) -> bool:
-    """Whether strangers' sketches differ in more bits than similar documents do in features."""
+def entry_words(sizes: Any, match: Match, looks: float) -> int:
+    """How many words of the sketch each entry of the index has: 1 or WIDE_WORDS.
+
+    Wide ones where one word does not tell strangers from similar documents, but WIDE_WORDS do, and
+    they are looked at so often that this is worth their room.
+
+    Args:
+        sizes: int64 (n,): features of each document.
+        match: When two documents match.
+        looks: At entries, for each that there is.
+    """
+    if looks < LEAST_LOOKS or not sizes.any():
+        return 1
+    typical = _typical(sizes, match)
+    is_told = _deviations(64, *typical) > DEVIATIONS
+    is_lost = _deviations(64 * WIDE_WORDS, *typical) < WIDE_DEVIATIONS
+    return 1 if is_told or is_lost else WIDE_WORDS
+
+
+def _typical(sizes: Any, match: Match) -> tuple[float, float]:
+    """The size that most features are in, and what share of it two similar documents have."""
+    size = float((sizes.astype(float) ** 2).sum()) / float(sizes.sum())
+    similarity = match.similarity
+    return size, 2 * similarity / (1 + similarity) if match.measure == "jaccard" else similarity
+
+
+def _deviations(bits: int, size: float, needed: float) -> float:
+    """By how many the sketches of strangers are further apart than similar documents can be.
+
+    Strangers share half of what is needed. Standard deviations are those of the number of bits.
+    """
     apart = bits / 2 * -math.expm1(-2 * (2 - needed) * size / bits)
-    return apart - DEVIATIONS * math.sqrt(bits) / 2 > 2 * (1 - needed) * size
+    return (apart - 2 * (1 - needed) * size) / (math.sqrt(bits) / 2)

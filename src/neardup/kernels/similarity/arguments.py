@@ -44,7 +44,7 @@ class Postings(NamedTuple):
     table: Any  # uint64 (slots, 2): key and first class, 0 in free slots. A power of two, at least
     # twice as many slots as keys it will hold
     rows: Any  # uint32 (capacity, COLUMNS), with room for ROWS_A_KEY of each key, and one
-    folds: Any  # uint64 (capacity + PADDING, 1)
+    folds: Any  # uint64 (capacity + PADDING, 1 or WIDE_WORDS)
     used: Any  # int64 (USED,): how many ROWS, SLOTS, KEYS; VERIFIED
 
 
@@ -70,6 +70,5 @@ class Probe(NamedTuple):
     smallest: int  # no document of fewer features is similar to it
     largest: int  # nor one of more
     most_apart: int  # nor one that differs in more features
-    sketch: Any  # uint64, folded
     first: int  # its keys are those from `first` on
     last: int  # to last - 1

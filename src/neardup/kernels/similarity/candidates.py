@@ -24,6 +24,7 @@ from neardup.kernels.similarity.postings import (
     first_class,
     link,
     may_have_near,
+    most_apart_in,
     near_rows,
     only_near,
     sketches_near,
@@ -52,17 +53,18 @@ def may_match(x: int, y: int, sets: Sets, condition: Condition, walk: Walk) -> b
 
 @inner
 def _note_near(
-    begin: int, end: int, before: int, count: int, probe: Probe, condition: Condition,
+    bounds: tuple[int, int], most: int, before: int, count: int, probe: Probe, condition: Condition,
     postings: Postings, walk: Walk,
 ) -> int:  # fmt: skip
-    """Add documents of the rows begin..end - 1 that may be similar and are new to walk.found.
+    """Add documents of rows that may be similar and are new to walk.found.
 
-    They are `count` so far; returns how many there are then.
+    Rows are from bounds[0] to bounds[1] - 1. They are `count` so far; returns how many then.
     """
     x, seen, found, sketches = probe.x, walk.seen, walk.found, walk.sketches
     words = np.int64(sketches.shape[1])
+    begin, end = bounds
     for first in range(begin, end, PADDING):
-        marked = near_rows(postings.folds, first, end, probe.most_apart)
+        marked = near_rows(postings.folds, first, end, most)
         if marked:
             marked = only_near(postings, first, marked, probe, before, condition)
         while marked:
@@ -91,6 +93,7 @@ def _meet(probe: Probe, condition: Condition, keys: Keys, postings: Postings, wa
     Blocks wait in a queue for a while after they began to be fetched: each lies somewhere else in
     memory, and the next one of a class is known only from the one before.
     """
+    is_wide = postings.folds.shape[1] > 1  # else next to nothing lies between the two bounds
     rows, folds, queue = postings.rows, postings.folds, walk.queue
     fetch_classes(probe, keys.keys, postings)
     count, k, front, back = 0, probe.first, 0, 0
@@ -111,11 +114,14 @@ def _meet(probe: Probe, condition: Condition, keys: Keys, postings: Postings, wa
                 back = _queue_up(queue, back, after, after, before)
             if not may_have_near(rows, head, probe):
                 continue
+        most = most_apart_in(rows, head, probe, condition) if is_wide else probe.most_apart
         while block:
             after = block_after(rows, head, block)
             fetch_block(rows, folds, after)
             end = block_end(rows, head, block)
-            count = _note_near(block + 1, end, before, count, probe, condition, postings, walk)
+            count = _note_near(
+                (block + 1, end), most, before, count, probe, condition, postings, walk
+            )
             if after and back - front < QUEUE:
                 back = _queue_up(queue, back, after, head, before)
                 break
@@ -129,10 +135,11 @@ def candidates(
 ) -> int:
     """List the indexed documents that share a key and may be similar enough, each once."""
     found, count = walk.found, 0
-    postings.folds[0, 0] = probe.sketch
+    # Where entries have all of the sketch, there is no more to be told from it.
+    has_more = sets.groups.size > 0 or postings.folds.shape[1] < walk.sketches.shape[1]
     for c in range(_meet(probe, condition, keys, postings, walk)):
         y = found[c]
-        if may_match(probe.x, y, sets, condition, walk):
+        if not has_more or may_match(probe.x, y, sets, condition, walk):
             for at in range(sets.offsets[y], sets.offsets[y + 1], WORDS_A_LINE):
                 prefetch(sets.features, at)
             found[count] = y

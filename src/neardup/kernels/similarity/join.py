@@ -35,7 +35,7 @@ from neardup.kernels.similarity.postings import (
     block_end,
     copy_document,
     first_class,
-    folded_sketch,
+    fold_sketch,
     insert,
     is_near,
     join_rings,
@@ -63,15 +63,17 @@ def _root(parent: Any, row: int) -> int:
 
 
 @inner
-def _probe(x: int, j: int, sets: Sets, condition: Condition, keys: Keys, walk: Walk) -> Probe:
-    """Document x, the j-th of those that the keys are of."""
+def _probe(
+    x: int, j: int, sets: Sets, condition: Condition, keys: Keys, postings: Postings, walk: Walk
+) -> Probe:
+    """Take document x, the j-th of those that the keys are of, in hand."""
     begin, end = sets.offsets[x], sets.offsets[x + 1]
-    folded = folded_sketch(walk.sketches, x)
+    fold_sketch(walk.sketches, x, postings.folds)
     smallest, largest = sizes_near(end - begin, condition)
     # Of all sizes the largest may differ most; rounding up makes a difference of two at most.
     size = end - begin
     apart = size + largest - 2 * needed_overlap(size, largest, condition) + 2
-    return Probe(x, size, smallest, largest, apart, folded, keys.offsets[j], keys.offsets[j + 1])
+    return Probe(x, size, smallest, largest, apart, keys.offsets[j], keys.offsets[j + 1])
 
 
 @inner
@@ -174,7 +176,6 @@ def _unite(
     """Unite a document with every component that has a match; one match for each is enough."""
     rows, x = postings.rows, probe.x
     walk.members[0] = np.uint64(0)  # filled for the first candidate
-    postings.folds[0, 0] = probe.sketch
     for k in range(probe.first, probe.last):
         head = first_class(postings.table, keys.keys[k])
         while head:
@@ -273,7 +274,7 @@ def match_greedy(
         if key_offsets[j] == key_offsets[j + 1]:
             continue
         x = documents[j]
-        probe, best = _probe(x, j, sets, condition, keys, walk), x
+        probe, best = _probe(x, j, sets, condition, keys, postings, walk), x
         if rank[x] >= walk.first_new:
             best = _best_match(probe, sets, condition, keys, postings, walk)
         match[x] = best
@@ -302,7 +303,7 @@ def match_nearest(
         if key_offsets[j] == key_offsets[j + 1]:
             continue
         x = documents[j]
-        probe = _probe(x, j, sets, condition, keys, walk)
+        probe = _probe(x, j, sets, condition, keys, postings, walk)
         y = _nearest(probe, sets, condition, keys, postings, walk)
         match[x] = y
         size = offsets[y + 1] - offsets[y]
@@ -324,7 +325,7 @@ def match_components(
         if stop[0]:
             break
         if key_offsets[j] != key_offsets[j + 1]:
-            probe = _probe(documents[j], j, sets, condition, keys, walk)
+            probe = _probe(documents[j], j, sets, condition, keys, postings, walk)
             _unite(probe, sets, condition, keys, postings, walk)
             insert(probe, keys, postings)
 
@@ -349,7 +350,7 @@ def match_pairs(
         if key_offsets[j] == key_offsets[j + 1]:
             continue
         x = documents[j]
-        probe = _probe(x, j, sets, condition, keys, walk)
+        probe = _probe(x, j, sets, condition, keys, postings, walk)
         count = _all_matches(probe, sets, condition, keys, postings, walk)
         if used + 2 * count > pairs.size:
             larger = np.empty(2 * (used + 2 * count), np.int64)

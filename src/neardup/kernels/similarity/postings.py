@@ -7,8 +7,8 @@ How far two similar documents differ at most depends on their sizes. *Sketches* 
 apart: bit b of a sketch is the parity of the features that are hashed to b, so documents whose
 sketches differ in d bits differ in at least d features (Sandes, Teodoro and Melo, Bitmap filter,
 Information Systems 88, 2020). A row has the sketch folded to 64 bits, in an array of its own, so
-that a look at eight of them reads one cache line; the whole one is asked before two documents are
-compared.
+that a look at eight of them reads one cache line, or to 256 where 64 tell nothing; the whole one is
+asked before two documents are compared.
 
 The documents of a class lie in blocks, the first of one document, larger ones later: however many
 there are, memory is read in order. Where components are looked for, documents found to be of one
@@ -23,9 +23,9 @@ The index is an array of rows, uint32 (rows, COLUMNS), row 0 being none:
 - document in a ring: the same, AROUND (the next of the ring) and OTHER (the first one of the next
   ring of the class).
 
-`folds`, uint64 (rows + PADDING, 1), has the folded sketch of each row of a document; folds[0, 0] is
-that of the document in hand. `used`, int64 (USED,), counts: ROWS, SLOTS of the table, KEYS put in,
-candidates VERIFIED.
+`folds`, uint64 (rows + PADDING, 1 or WIDE_WORDS), has the folded sketch of each row of a document;
+folds[0] is that of the document in hand. `used`, int64 (USED,), counts: ROWS, SLOTS of the table,
+KEYS put in, candidates VERIFIED.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ import numpy as np
 from neardup.kernels.bits import near8, popcount, prefetch, trailing_zeros
 from neardup.kernels.jit import inner, kernel
 from neardup.kernels.similarity.measures import needed_overlap
+from neardup.kernels.similarity.wide import WIDE_WORDS, near8_wide
 
 if TYPE_CHECKING:
     from neardup.kernels.similarity.arguments import Condition, Keys, Postings, Probe, Sets
@@ -76,8 +77,8 @@ def octave_of(size: int) -> int:
 
 
 @inner
-def sketch(features: Any, begin: int, end: int, sketches: Any, x: int) -> Any:
-    """Write sketches[x], of features[begin:end], which are distinct; returns it folded to 64 bits.
+def sketch(features: Any, begin: int, end: int, sketches: Any, x: int) -> None:
+    """Write sketches[x], of features[begin:end], which are distinct.
 
     Parities of words that are folded are parities again: a sketch of fewer bits.
     """
@@ -88,10 +89,6 @@ def sketch(features: Any, begin: int, end: int, sketches: Any, x: int) -> Any:
     for i in range(begin, end):
         bit = (features[i] * _SPREAD) >> shift
         sketches[x, np.int64(bit >> np.uint64(6))] ^= np.uint64(1) << (bit & np.uint64(63))
-    folded = np.uint64(0)
-    for word in range(words):
-        folded ^= sketches[x, word]
-    return folded
 
 
 @kernel
@@ -108,12 +105,13 @@ def write_sketches(documents: Any, sets: Sets, sketches: Any) -> None:
 
 
 @inner
-def folded_sketch(sketches: Any, x: int) -> Any:
-    """A document's sketch folded to 64 bits, as `sketch` returned it."""
-    folded = np.uint64(0)
-    for word in range(sketches.shape[1]):
-        folded ^= sketches[x, word]
-    return folded
+def fold_sketch(sketches: Any, x: int, folds: Any) -> None:
+    """Write a document's sketch, folded, to row 0 of the entries: it is the one in hand now."""
+    words = np.int64(folds.shape[1])
+    for word in range(words):
+        folds[0, word] = sketches[x, word]
+    for word in range(words, sketches.shape[1]):
+        folds[0, word & (words - 1)] ^= sketches[x, word]
 
 
 @inner
@@ -166,7 +164,10 @@ def first_class(table: Any, h: Any) -> int:
 def fetch_block(rows: Any, folds: Any, block: int) -> None:
     """Begin to bring the beginning of a block."""
     prefetch(rows, COLUMNS * block)
-    prefetch(folds, block + 1)
+    words = np.int64(folds.shape[1])
+    prefetch(folds, (block + 1) * words)
+    if words == WIDE_WORDS:
+        prefetch(folds, (block + 3) * words)
 
 
 @inner
@@ -196,6 +197,31 @@ def may_have_near(rows: Any, head: int, probe: Probe) -> bool:
 
 
 @inner
+def _apart(folds: Any, at: int) -> int:
+    """In how many bits the entry of a row differs from that in hand."""
+    apart = popcount(folds[0, 0] ^ folds[at, 0])
+    if folds.shape[1] == WIDE_WORDS:
+        for word in range(1, WIDE_WORDS):
+            apart += popcount(folds[0, word] ^ folds[at, word])
+    return apart
+
+
+@inner
+def most_apart_in(rows: Any, head: int, probe: Probe, condition: Condition) -> int:
+    """In how many features the probe and a similar document of a class differ at most.
+
+    By every measure that is a convex function of the other's size, and so it is largest at one end
+    of the sizes of the class. Overlaps are rounded up by less than one, differences by two.
+    """
+    octave = link(rows, head, OCTAVE)
+    low = max(probe.smallest, np.int64(1) << octave)
+    high = min(probe.largest, (np.int64(2) << octave) - 1)
+    at_low = low - 2 * needed_overlap(probe.size, low, condition)
+    at_high = high - 2 * needed_overlap(probe.size, high, condition)
+    return probe.size + max(at_low, at_high) + 2
+
+
+@inner
 def _is_near(
     rows: Any, at: int, apart: int, probe: Probe, before: int, condition: Condition
 ) -> bool:
@@ -215,7 +241,7 @@ def is_near(postings: Postings, at: int, probe: Probe, before: int, condition: C
 
     `before` features of the probe are before the key.
     """
-    apart = popcount(probe.sketch ^ postings.folds[at, 0])
+    apart = _apart(postings.folds, at)
     if apart > probe.most_apart:
         return False
     return _is_near(postings.rows, at, apart, probe, before, condition)
@@ -229,7 +255,7 @@ def only_near(
     rows, folds = postings.rows, postings.folds
     near, rest, i = np.uint64(0), marked, np.int64(0)
     while rest:
-        apart = popcount(probe.sketch ^ folds[first + i, 0])
+        apart = _apart(folds, first + i)
         is_one = _is_near(rows, first + i, apart, probe, before, condition)
         near |= np.uint64(is_one) << np.uint64(i)
         rest >>= np.uint64(1)
@@ -260,7 +286,10 @@ def block_after(rows: Any, head: int, block: int) -> int:
 @inner
 def near_rows(folds: Any, at: int, end: int, most: int) -> Any:
     """Mark which of the rows at..at+7, up to end - 1, have a sketch near that of folds[0]."""
-    near = near8(folds, at, 0, most, _ONE_WORD)
+    if folds.shape[1] == WIDE_WORDS:
+        near = near8_wide(folds, at, 0, most)
+    else:
+        near = near8(folds, at, 0, most, _ONE_WORD)
     if end - at < PADDING:
         near &= (np.uint64(1) << np.uint64(end - at)) - np.uint64(1)
     return near
@@ -289,7 +318,8 @@ def any_near(
 def copy_document(postings: Postings, at: int, to: int) -> None:
     """Copy a document's row, but for rings."""
     rows, folds = postings.rows, postings.folds
-    folds[to, 0] = folds[at, 0]
+    for word in range(folds.shape[1]):
+        folds[to, word] = folds[at, word]
     for column in range(AROUND):
         rows[to, column] = rows[at, column]
 
@@ -338,7 +368,8 @@ def insert(probe: Probe, keys: Keys, postings: Postings) -> None:
         at = _new_place(rows, head, used)
         rows[at, DOCUMENT], rows[at, BEFORE] = probe.x, keys.before[k]
         rows[at, SIZE] = size
-        folds[at, 0] = probe.sketch
+        for word in range(folds.shape[1]):
+            folds[at, word] = folds[0, word]
 
 
 @inner

@@ -1,0 +1,95 @@
+"""No document that matches is turned away by its entry in the index, whatever the measure."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from numba import njit
+
+from neardup.kernels.similarity.arguments import Condition, Probe, Sets
+from neardup.kernels.similarity.measures import sizes_near
+from neardup.kernels.similarity.postings import (
+    COLUMNS,
+    OCTAVE,
+    PADDING,
+    fold_sketch,
+    most_apart_in,
+    near_rows,
+    octave_of,
+    write_sketches,
+)
+from neardup.similarity.feature_sets import MEASURES
+
+SCORES = {
+    "jaccard": lambda shared, size, other: shared / (size + other - shared),
+    "cosine": lambda shared, size, other: shared / math.sqrt(size * other),
+    "containment": lambda shared, size, other: shared / min(size, other),
+}
+HASHES = st.integers(0, 2**64 - 1)
+
+
+@njit
+def most_apart(size: int, other: int, condition: Condition) -> int:
+    rows = np.zeros((1, COLUMNS), np.uint32)
+    rows[0, OCTAVE] = octave_of(other)
+    smallest, largest = sizes_near(size, condition)
+    return most_apart_in(rows, 0, Probe(0, size, smallest, largest, 0, 0, 0), condition)
+
+
+@njit
+def fold_row(sketches: Any, x: int, folds: Any) -> None:
+    fold_sketch(sketches, x, folds)
+
+
+@njit
+def marked_rows(folds: Any, at: int, end: int, most: int) -> Any:
+    return near_rows(folds, at, end, most)
+
+
+@given(st.data(), st.integers(1, 3000), st.sampled_from(MEASURES), st.floats(0.5, 1))
+def test_a_class_allows_what_its_similar_documents_differ_in(
+    data: st.DataObject, size: int, measure: str, share: float
+) -> None:
+    other = data.draw(st.integers(max(1, size // 20), 20 * size), label="other")
+    shared = data.draw(st.integers(1, min(size, other)), label="shared")
+    similarity = share * SCORES[measure](shared, size, other)
+    condition = Condition(MEASURES.index(measure), similarity, 1 << 62)
+    assert size + other - 2 * shared <= most_apart(size, other, condition)
+
+
+@given(
+    st.sets(HASHES), st.sets(HASHES), st.sets(HASHES), st.sampled_from([(4, 1), (4, 4), (16, 4)])
+)
+def test_entries_differ_in_no_more_bits_than_documents_in_features(
+    one: set[int], other: set[int], both: set[int], words: tuple[int, int]
+) -> None:
+    documents = [sorted(one | both), sorted(other | both)]
+    offsets = np.cumsum([0, *map(len, documents)])
+    nothing = np.zeros(0, np.int32), np.zeros((2, 1), np.uint64)
+    sets = Sets(np.array([*documents[0], *documents[1]], np.uint64), offsets, *nothing)
+    sketches = np.empty((2, words[0]), np.uint64)
+    write_sketches(np.arange(2), sets, sketches)
+    entries = []
+    for x in range(2):
+        folds = np.zeros((1, words[1]), np.uint64)
+        fold_row(sketches, x, folds)
+        entries.append(folds)
+    apart = int(np.bitwise_count(entries[0] ^ entries[1]).sum())
+    assert apart <= len(set(documents[0]) ^ set(documents[1]))
+
+
+@given(st.sampled_from([1, 4]), st.integers(0, 2**32), st.integers(1, 12), st.integers(0, 256))
+def test_rows_are_marked_by_how_many_bits_their_entries_differ_in(
+    words: int, seed: int, count: int, most: int
+) -> None:
+    draw = np.random.default_rng(seed)
+    folds = draw.integers(0, 2**64, (1 + count + PADDING, words), np.uint64)
+    folds[1 : 1 + count : 2] = folds[0] ^ draw.integers(0, 4, words, np.uint64)
+    apart = np.bitwise_count(folds ^ folds[0]).sum(axis=1, dtype=np.int64)
+    rows = range(1, min(1 + count, 1 + PADDING))
+    expected = sum(1 << row - 1 for row in rows if apart[row] <= most)
+    assert marked_rows(folds, 1, 1 + count, most) == expected
