@@ -76,7 +76,7 @@ def test_plan_says_what_an_index_to_come_costs(here: Here) -> None:
     assert out.startswith("1,000,000 documents of 300 features, jaccard from 0.8\n")
     asked = "-s", "0.9", "--similarity-measure", "cosine", "--features", "20"
     plans = json.loads(here("index", "plan", "5000", *asked, "--json")[0])
-    assert [each["parts"] for each in plans] == [3, 1]
+    assert [each["parts"] for each in plans] == [2, 1]
 
 
 @pytest.mark.parametrize(
