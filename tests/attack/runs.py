@@ -108,6 +108,11 @@ class Run:
         shutil.copytree(self.folder, folder)
         return other
 
+    @property
+    def is_known(self) -> bool:
+        """Whether there is a state to go on with."""
+        return (self.folder / STATE / "journal").exists()
+
     def go(self, at: int = ALWAYS, *, kills: bool = True) -> int:
         """Run in a process of its own until a moment; its exit code, or KILLED."""
         return in_victim(lambda: self._go(at, kills), self.log)

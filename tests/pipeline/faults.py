@@ -12,9 +12,8 @@ if TYPE_CHECKING:
     import pytest
 
 CALLS = ("write", "fsync", "ftruncate", "replace", "unlink")
-
-
 REMOVALS = 7
+"""Calls that remove the state of a run which has succeeded."""
 
 
 class KilledError(BaseException):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import gzip
 import io
@@ -27,6 +28,7 @@ import neardup.pipeline.run.folder.resume
 import neardup.pipeline.run.folder.state
 from faults import REMOVALS, Faults, KilledError
 from neardup.documents import ReadOptions
+from neardup.documents.files.outputs import OutputSet
 from neardup.errors import DataError, NeardupError, UsageError
 from neardup.pipeline import Outputs, Resources, dedup_files
 from neardup.pipeline.run.folder.decision import decision_of, write_decision
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ROUNDS = int(os.environ.get("NEARDUP_RESUME_ROUNDS", "1"))
-"""Calls that remove the state of a run which has succeeded."""
 
 words = st.sampled_from(["a", "b", "c", "the", "é"])
 documents = st.lists(st.lists(words, max_size=6).map(" ".join), min_size=1, max_size=12)
@@ -143,6 +144,29 @@ def test_every_single_kill_point_is_survived(tmp_path: Path) -> None:
     for at in range(1, whole + 1):
         case.run_killed(at)
         assert case.run() == expected, f"killed at call {at} of {whole}"
+
+
+def test_an_interrupt_withdraws_only_what_its_own_run_published(tmp_path: Path) -> None:
+    """What a run before gave its name stays there, and stays known, or nobody could go on."""
+    outputs = OutputSet()
+    facts = dict.fromkeys(("state", "version", "digest", "index"), "") | {
+        "options": {},
+        "inputs": [],
+    }
+
+    def leave(error: type[BaseException]) -> bool:
+        with RunFolder(str(tmp_path / "state")) as folder:
+            folder.begin(facts)
+            known = folder.was_publishing
+            with pytest.MonkeyPatch.context() as patch, contextlib.suppress(error):
+                if error is KilledError:
+                    patch.setattr(OutputSet, "is_committed", True)  # nothing is written down
+                with folder.publishing(outputs):
+                    raise error
+        return known
+
+    ends = [KeyboardInterrupt, KilledError, KeyboardInterrupt, KeyboardInterrupt]
+    assert [leave(end) for end in ends] == [False, False, True, True]
 
 
 def test_what_was_fingerprinted_is_not_fingerprinted_again(

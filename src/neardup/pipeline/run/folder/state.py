@@ -143,14 +143,15 @@ class RunFolder:
     def publishing(self, outputs: OutputSet) -> Iterator[None]:
         """Write down that all outputs are whole and get their names now.
 
-        An error that withdraws them withdraws that as well.
+        An error that withdraws them withdraws that as well; what a run before gave its name stays
+        there, and known.
         """
         self._journal.append({"publishing": True})
         try:
             yield
         except BaseException:
             if not outputs.is_committed:
-                self._journal.append({"publishing": False})
+                self._journal.append({"publishing": self.was_publishing})
             raise
 
     def note_updating(self) -> None:
