@@ -156,6 +156,9 @@ def _mode(*, is_client: bool) -> Iterator[None]:
 
 def _started(master: str) -> tuple[Any, Any]:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # What gRPC does when a process forks is for children that go on with it. Java's is replaced at
+    # once, and now and then died of it where a session of Sail was open.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
     if master == "sail":
         os.environ.setdefault("RUST_LOG", "error")
         from pysail.spark import SparkConnectServer
