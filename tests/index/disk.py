@@ -106,10 +106,19 @@ def recorded(command: list[str], folder: Path, trace: Path) -> Recording:
 
 
 def _finished(lines: Any) -> Iterator[tuple[str, str, str, int]]:
-    """Calls that succeeded, those put together that another thread's interrupted."""
+    """Calls that succeeded, those put together that another thread's interrupted.
+
+    A descriptor is free from the beginning of `close` on: another thread may get its number before
+    `close` returns.
+    """
     begun: dict[str, str] = {}
     for line in lines:
         process, _, rest = line.partition(" ")
+        if closing := re.match(r" *close\((\d+) *<unfinished", rest):
+            yield process, "close", closing[1], 0
+            continue
+        if re.match(r" *<\.\.\. close resumed>", rest):
+            continue
         if rest.rstrip().endswith("<unfinished ...>"):
             begun[process] = rest.rstrip().removesuffix("<unfinished ...>")
             continue
