@@ -33,11 +33,7 @@ def one_set(value: Any, settings: SimilarSettings) -> Any:
     if isinstance(value, str):
         return frozen(feature_hashes(value, _recipe(settings)))
     features = np.empty(0, np.uint64) if value is None else _hashes(value)
-    if not features.flags.writeable:
-        features = features.copy()
-    features = features[: sort_set(features)]
-    features.flags.writeable = False
-    return features
+    return frozen(features[: sort_set(features)])
 
 
 def many_sets(values: Any, settings: SimilarSettings, workers: int | None = None) -> Sets:

@@ -9,10 +9,19 @@ import typer
 from neardup.errors import UsageError
 from neardup.runtime.signals import note_what_is_there
 
-__all__ = ["Folder", "Verify", "identity_of", "note_what_stays"]
+__all__ = ["Folder", "HitsFile", "Verify", "identity_of", "note_what_stays"]
 
 Folder = Annotated[
     str, typer.Argument(metavar="DIR", help="Folder of the index.", show_default=False)
+]
+HitsFile = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="HITS",
+        help="For IN...: .parquet, .csv, .tsv or .jsonl; JSON lines are printed unless given.",
+    ),
 ]
 Verify = Annotated[
     bool, typer.Option("--verify", help="Verify every checksum of the index first, as check does.")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from neardup.cli import options as shared
-from neardup.cli.commands.index.given import Folder, identity_of
+from neardup.cli.commands.index.given import Folder, HitsFile, identity_of
 from neardup.cli.recipe_options import IdfTable, KeywordFolder, load_words
 from neardup.cli.screen import echo
 from neardup.errors import UsageError
@@ -33,15 +33,7 @@ def nearest(
             " similarity."
         ),
     ] = "similarity",
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="HITS",
-            help="For IN...: .parquet, .csv, .tsv or .jsonl; JSON lines are printed unless given.",
-        ),
-    ] = None,
+    output: HitsFile = None,
     text: shared.TextField = "text",
     id_field: Annotated[
         str | None, typer.Option("--id-field", metavar="FIELD", help="Of IN...: their ids.")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from neardup.cli import options as shared
-from neardup.cli.commands.index.given import Folder, Verify
+from neardup.cli.commands.index.given import Folder, HitsFile, Verify
 from neardup.cli.recipe_options import IdfTable, KeywordFolder, load_words
 from neardup.cli.screen import echo
 from neardup.errors import DataError, UsageError
@@ -32,15 +32,7 @@ def query(
     fingerprint: Annotated[
         str | None, typer.Option(metavar="NUMBER", help="One fingerprint: 123, or 0x7b.")
     ] = None,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="HITS",
-            help="For IN...: .parquet, .csv, .tsv or .jsonl; JSON lines are printed unless given.",
-        ),
-    ] = None,
+    output: HitsFile = None,
     distance: Annotated[
         int | None,
         typer.Option("--distance", "-k", min=0, metavar="BITS", help="The index's or less."),
