@@ -53,6 +53,19 @@ def test_no_number_of_partitions_and_no_second_run_changes_a_byte(
     assert all(each.equals(found[0]) for each in found)
 
 
+@pytest.mark.parametrize(
+    ("is_free", "cells", "parts"), [(True, 1, 8), (True, 90, 90), (True, 999, 200), (False, 1, 200)]
+)
+def test_without_a_number_partitions_are_what_documents_fill(
+    session: Any, monkeypatch: pytest.MonkeyPatch, is_free: bool, cells: int, parts: int
+) -> None:
+    monkeypatch.setattr("neardup.spark.engine.BYTES_A_PART", 10)
+    engine = Engine(session, "", 200)
+    engine.is_free = is_free
+    engine.fit(session.createDataFrame([(b"0123456789" * cells,)], "features binary"))
+    assert engine.parts == parts
+
+
 def test_the_order_is_that_of_the_column_that_is_named(session: Any) -> None:
     table = DOCUMENTS.append_column("at", pa.array(range(82, 0, -1)))
     found = spark.dedup(session.createDataFrame(table), order_by="at", similarity=0.5, parts=3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from neardup.features.frequencies import table_of
 from neardup.spark.workers.inputs import Shipped
@@ -13,7 +13,12 @@ if TYPE_CHECKING:
     from neardup.fingerprinting.recipe import Recipe
     from neardup.similarity.feature_sets import Match
 
-__all__ = ["Engine", "Limits", "Place", "Settings"]
+__all__ = ["LEAST_PARTS", "Engine", "Limits", "Place", "Settings"]
+
+LEAST_PARTS: Final = 8
+BYTES_A_PART: Final = 1 << 24
+ROWS_A_PART: Final = 1 << 16
+"""What fills a partition where no number of them is asked for: bytes of features, and documents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,18 @@ class Engine:
     def __init__(self, session: Any, work: str, parts: int, limits: Limits | None = None) -> None:
         """Begin; nothing runs yet."""
         self.session, self.parts, self.limits = session, parts, limits or Limits()
+        self.is_free = False
         self._work, self._kept = work, 0
+
+    def fit(self, documents: Any) -> None:
+        """Take no more partitions than DOCUMENTS that were kept fill, if it is free to."""
+        if not self.is_free:
+            return
+        (row,) = documents.selectExpr(
+            "count(*) AS rows", "coalesce(sum(octet_length(features)), 0) AS bytes"
+        ).collect()
+        filled = max(row["rows"] // ROWS_A_PART, row["bytes"] // BYTES_A_PART)
+        self.parts = min(self.parts, max(LEAST_PARTS, filled))
 
     def keep(self, frame: Any, name: str, schema: str) -> Any:
         """Write a frame to the work folder, and read it from there from now on."""

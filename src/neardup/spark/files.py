@@ -19,7 +19,7 @@ from neardup.pipeline.run.summary import Summary
 from neardup.runtime.progress import Quiet, Stopwatch
 from neardup.similarity.feature_sets import Match
 from neardup.spark.counts import counts_of, notes_of
-from neardup.spark.engine import Engine, Place, Settings
+from neardup.spark.engine import LEAST_PARTS, Engine, Place, Settings
 from neardup.spark.java import line_of
 from neardup.spark.past import past_of_file, write_past
 from neardup.spark.plan import decide
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 __all__ = ["dedup_files", "settings_of"]
 
 BYTES_A_PART: Final = 1 << 25
-LEAST_PARTS: Final = 8
 MOST_PARTS: Final = 1 << 15
 
 

@@ -185,7 +185,8 @@ def dedup(  # noqa: PLR0913
         work: Folder that the engine and its workers see, for what is written between the steps,
             and where the result is read from; a temporary one of this machine unless given, which
             goes when the process ends.
-        parts: Partitions; those of spark.sql.shuffle.partitions unless given.
+        parts: Partitions; unless given as many as the documents fill, and those of
+            spark.sql.shuffle.partitions at most.
 
     Returns:
         DataFrame of id, kept (boolean), kept_id, distance, similarity (both null unless dropped;
@@ -245,11 +246,12 @@ def _engine(df: Any, work: str | None, parts: int | None) -> Engine:
     if work is None:
         work = tempfile.mkdtemp(prefix="neardup-")
         atexit.register(shutil.rmtree, work, ignore_errors=True)
-    if parts is None:
-        parts = int(session.conf.get("spark.sql.shuffle.partitions", "8"))
-    if parts < 1:
-        raise UsageError(f"parts is {parts}: use 1 or more")
-    return Engine(session, work, parts)
+    most = int(session.conf.get("spark.sql.shuffle.partitions", "8")) if parts is None else parts
+    if most < 1:
+        raise UsageError(f"parts is {most}: use 1 or more")
+    engine = Engine(session, work, most)
+    engine.is_free = parts is None
+    return engine
 
 
 def _check_columns(df: Any, *names: str) -> None:

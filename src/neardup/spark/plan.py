@@ -43,6 +43,7 @@ class Decision:
 
 def decide(engine: Engine, documents: Any, settings: Settings, past: Any = None) -> Decision:
     """Decide about DOCUMENTS that were kept; those of `past`, if given, came before them."""
+    engine.fit(documents if past is None else documents.unionByName(past))
     equal = engine.keep(_classes(engine, documents, settings), "classes", classes.CLASSES)
     numbers = equal.where("number = stands").select("number")
     standing = documents.join(numbers, "number", "left_semi")
@@ -73,7 +74,9 @@ def decide(engine: Engine, documents: Any, settings: Settings, past: Any = None)
 def edges_of(engine: Engine, documents: Any, settings: Settings) -> Any:
     """Every pair of DOCUMENTS that matches, equal ones too: EDGES, left before right."""
     standing = documents.where("octet_length(codes) > 0")
-    found = Matches.of(engine, standing, settings).among().selectExpr(
+    matches = Matches.of(engine, standing, settings)
+    engine.fit(matches.documents)
+    found = matches.among().selectExpr(
         "least(left, right) AS left", "greatest(left, right) AS right", "left_score",
         "right_score", "distance", "similarity",
     )  # fmt: skip
