@@ -150,13 +150,13 @@ def damaged_copy(folder: Path, target: Path, pattern: str, rng: Random) -> str:
     return f"{what} at {at} of {path.name}"
 
 
-def in_victim(work: Callable[[], int], log: Path) -> int:
+def in_victim(work: Callable[[], int], log: Path, seconds: int = SECONDS) -> int:
     """Do it in a forked process: its verdict, or minus the signal that killed it."""
     child = os.fork()
     if child == 0:
         code = RAW
         try:
-            signal.alarm(SECONDS)
+            signal.alarm(seconds)
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
             os.dup2(output, 2)

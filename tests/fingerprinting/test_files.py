@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from neardup.documents import OutputSet, write_table
 from neardup.errors import DataError, FileError, RecipeError
-from neardup.fingerprinting.files import fingerprint_table, read_fingerprints
+from neardup.fingerprinting.files import Sealing, fingerprint_table, read_fingerprints
 from neardup.fingerprinting.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -125,3 +126,55 @@ def test_bits_beyond_the_width_are_refused(tmp_path: Path) -> None:
     table = fingerprint_table(ids(1), values_of([[1 << 60]], 1), recipe)
     with pytest.raises(DataError, match="60 bits"):
         read_fingerprints(saved(tmp_path, table))
+
+
+def sealed(path: str, table: pa.Table, cuts: list[int]) -> str:
+    """A file as `neardup fingerprint` writes it, the rows cut into batches."""
+    sealing, ends = Sealing(Recipe()), [*cuts, len(table)]
+    parts = (table[begin:end] for begin, end in zip([0, *cuts], ends, strict=True))
+    rows = sealing.passing(batch for part in parts for batch in part.to_batches())
+    with OutputSet([]) as written:
+        write_table(written, path, table.schema, rows, closing=sealing.metadata)
+        written.commit()
+    return path
+
+
+def seal_of(path: str) -> bytes:
+    return pq.ParquetFile(path).metadata.metadata[b"neardup.checksums"]
+
+
+@given(cuts=st.lists(st.integers(0, 9), max_size=4).map(sorted))
+def test_checksums_do_not_tell_how_rows_were_cut(
+    tmp_path_factory: pytest.TempPathFactory, cuts: list[int]
+) -> None:
+    folder, rows = tmp_path_factory.mktemp("fps"), [[i] if i % 3 else None for i in range(9)]
+    table = fingerprint_table(ids(9), values_of(rows, 1), Recipe())
+    cut = sealed(str(folder / "cut.parquet"), table, cuts)
+    assert seal_of(cut) == seal_of(sealed(str(folder / "whole.parquet"), table, []))
+    found = read_fingerprints(cut)
+    assert (found.ids.to_pylist(), found.recipe) == (ids(9).to_pylist(), Recipe())
+    assert found.values.tolist() == [row or [None] for row in rows]
+
+
+def test_what_was_not_written_so_is_refused(tmp_path: Path) -> None:
+    recipe = Recipe()
+    table = fingerprint_table(ids(3), values_of([[1], None, [3]], 1), recipe)
+    seal = seal_of(sealed(str(tmp_path / "good.parquet"), table, []))
+    others = {
+        "fingerprint": table.set_column(1, "fingerprint", pa.array([1, 0, 3], pa.uint64())),
+        "id": table.set_column(0, "id", pa.array(["d0", "d", "1d2"], pa.large_string())),
+        "footer": table.drop_columns("id"),
+        "rows": table[:2],
+        "recipe": table.replace_schema_metadata(
+            {"neardup.recipe": Recipe(ngram=2).to_json(), "neardup.digest": Recipe(ngram=2).digest}
+        ),
+        "none": table.replace_schema_metadata(None),
+    }
+    for name, other in others.items():
+        path = str(tmp_path / f"{name}.parquet")
+        with pq.ParquetWriter(path, other.schema) as writer:
+            writer.write_table(other)
+            writer.add_key_value_metadata({b"neardup.checksums": seal})
+        what = f"column '{name}'" if name in {"id", "fingerprint"} else "footer"
+        with pytest.raises(DataError, match=f"its {what} does not agree with its checksums"):
+            read_fingerprints(path)

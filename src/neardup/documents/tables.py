@@ -28,6 +28,7 @@ def write_table(
     batches: Iterable[pa.RecordBatch],
     *,
     csv_safe: bool = False,
+    closing: Callable[[], dict[str, str]] | None = None,
 ) -> None:
     """Write a result table in the format of the path's extension; JSON lines without one.
 
@@ -37,6 +38,7 @@ def write_table(
         schema: The columns, also those of a table without rows.
         csv_safe: Put a quote (') before cells of CSV and TSV that a spreadsheet would compute.
         batches: The rows, in order. Null is null in JSON, Parquet and Arrow, empty in CSV.
+        closing: Asked after the last row for more metadata of the file, if it is Parquet.
 
     Raises:
         UsageError: For another extension, or as OutputSet.create.
@@ -45,7 +47,11 @@ def write_table(
     check_extension(path)
     if csv_safe and format_of_path(path) in {"csv", "tsv"}:
         batches = map(_without_formulas, batches)
-    write_rows(outputs.create(path), format_of_path(path) or "jsonl", schema, batches)
+    file, kind = outputs.create(path), format_of_path(path) or "jsonl"
+    if kind == "parquet":
+        _write_parquet(file, schema, batches, closing)
+    else:
+        write_rows(file, kind, schema, batches)
 
 
 def write_rows(
@@ -125,13 +131,20 @@ def _write_tsv(file: AtomicFile, schema: pa.Schema, batches: Iterable[pa.RecordB
     _write_delimited(file, schema, batches, "\t")
 
 
-def _write_parquet(file: AtomicFile, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+def _write_parquet(
+    file: AtomicFile,
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+    closing: Callable[[], dict[str, str]] | None = None,
+) -> None:
     import pyarrow.parquet as pq
 
     writer = pq.ParquetWriter(file, schema, compression="zstd", write_page_checksum=True)
     try:
         for batch in batches:
             writer.write_batch(batch)
+        if closing is not None:
+            writer.add_key_value_metadata(closing())
         writer.close()
     finally:
         writer.is_open = False  # otherwise its destructor writes a footer after a failure

@@ -6,6 +6,7 @@ null where a document has no tokens.
 
 from __future__ import annotations
 
+import json
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -17,14 +18,23 @@ import pyarrow.parquet as pq
 from neardup.errors import DataError, FileError, RecipeError
 from neardup.fingerprinting.recipe import Recipe
 from neardup.runtime.arrays import check_arrow
+from neardup.runtime.storage.column_sums import ColumnSum
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["FingerprintFile", "FingerprintReader", "fingerprint_table", "read_fingerprints"]
+__all__ = [
+    "FingerprintFile",
+    "FingerprintReader",
+    "Sealing",
+    "fingerprint_table",
+    "read_fingerprints",
+]
 
 RECIPE_KEY: Final = b"neardup.recipe"
 DIGEST_KEY: Final = b"neardup.digest"
+SEAL_KEY: Final = b"neardup.checksums"
+"""In the file's metadata, not the schema's: rows, digest and a `ColumnSum` of each column."""
 BATCH_ROWS: Final = 1 << 20
 
 
@@ -58,25 +68,50 @@ def fingerprint_table(ids: Any, values: Any, recipe: Recipe) -> pa.Table:
     return pa.table({"id": ids, "fingerprint": column}).replace_schema_metadata(metadata)
 
 
+class Sealing:
+    """Checksums of the rows of a fingerprint file while it is written; nothing else covers its end.
+
+    Args:
+        recipe: That of the fingerprints.
+    """
+
+    def __init__(self, recipe: Recipe) -> None:
+        """Of no rows."""
+        self._digest, self._sums = recipe.digest, _no_sums()
+
+    def passing(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The same batches, of the columns of `fingerprint_table`."""
+        for batch in batches:
+            self._sums["id"].add_texts(batch.column("id"))
+            self._sums["fingerprint"].add_codes(_values("", batch.column("fingerprint")))
+            yield batch
+
+    def metadata(self) -> dict[str, str]:
+        """What the file's metadata get after the last batch."""
+        sums = {name: str(found) for name, found in self._sums.items()}
+        told = {"rows": self._sums["id"].rows, "digest": self._digest, **sums}
+        return {SEAL_KEY.decode(): json.dumps(told)}
+
+
+def _no_sums() -> dict[str, ColumnSum]:
+    return {"id": ColumnSum(), "fingerprint": ColumnSum()}
+
+
 def read_fingerprints(path: str) -> FingerprintFile:
     """Read a fingerprint file.
 
     Raises:
         FileError: If it cannot be read.
-        DataError: If it is not a fingerprint file, or its recipe does not match its digest.
+        DataError: If it is not a fingerprint file, is damaged, or its recipe does not match its
+            digest.
         RecipeError: If its recipe is of another version.
     """
-    with _opening(path):
-        table = pq.read_table(path, page_checksum_verification=True)
-        check_arrow(table)
-    _check_columns(path, table.column_names)
-    column = table["fingerprint"].combine_chunks()
-    values = _values(path, column)
-    recipe = _recipe(path, table.schema.metadata or {})
-    ids = table["id"] if "id" in table.column_names else pa.array(np.arange(len(column)))
-    bits = recipe.bits if recipe else 64 * values.shape[1]
-    _check_width(path, values, bits)
-    return FingerprintFile(ids.cast(pa.large_string()), values, bits, recipe)
+    reader = FingerprintReader([path])
+    none = np.empty((0, -(-reader.bits // 64)), np.uint64)
+    parts = [none, *reader.batches()]
+    merge: Any = np.ma.concatenate if any(map(np.ma.isMaskedArray, parts)) else np.concatenate
+    ids = pa.chunked_array(list(reader.ids()), pa.large_string())
+    return FingerprintFile(ids, merge(parts), reader.bits, reader.recipe)
 
 
 class FingerprintReader:
@@ -100,14 +135,16 @@ class FingerprintReader:
             RecipeError: If they were made by different recipes or are of different widths.
         """
         self.paths = list(paths)
-        self.rows = 0
         self.counts: list[int] = []
+        self._seals: list[dict[str, Any] | None] = []
         first: tuple[Recipe | None, int] | None = None
         for path in self.paths:
             with _opening(path), pq.ParquetFile(path) as file:
-                schema, count = file.schema_arrow, file.metadata.num_rows
+                schema, metadata = file.schema_arrow, file.metadata
+                told = metadata.metadata or {}
             _check_columns(path, schema.names)
             recipe = _recipe(path, schema.metadata or {})
+            seal = _seal(path, told, recipe, metadata.num_rows, schema.names)
             kind = schema.field("fingerprint").type
             codes = kind.list_size if pa.types.is_fixed_size_list(kind) else 1
             bits = recipe.bits if recipe else 64 * codes
@@ -118,40 +155,61 @@ class FingerprintReader:
                     f"{path} was made by recipe {_name(recipe)} of {bits} bits, {self.paths[0]} by"
                     f" {_name(first[0])} of {first[1]}: make them with one recipe"
                 )
-            self.counts.append(count)
-        self.rows, self.bits = sum(self.counts), first[1] if first else 64
+            self.counts.append(metadata.num_rows)
+            self._seals.append(seal)
+        self.rows = sum(self.counts)
+        self.recipe, self.bits = first or (None, 64)
 
     def batches(self) -> Iterator[Any]:
         """The fingerprints: uint64 (rows, width), masked where there is none.
 
         Raises:
-            FileError, DataError: As when a file is opened.
+            FileError, DataError: As when a file is opened; after the last row of a file, if they
+                were not those that were written.
         """
-        for path in self.paths:
-            for batch in self._column(path, "fingerprint"):
+        for path, seal in zip(self.paths, self._seals, strict=True):
+            found = ColumnSum()
+            for batch in _column(path, "fingerprint"):
                 values = _values(path, batch)
                 _check_width(path, values, self.bits)
+                if seal:
+                    found.add_codes(values)
                 yield values
+            _check_sum(path, "fingerprint", found, seal)
 
     def ids(self) -> Iterator[Any]:
-        """The ids as Arrow large strings; where a file has none, the rows' numbers."""
+        """The ids as Arrow large strings; where a file has none, the rows' numbers.
+
+        Raises:
+            FileError, DataError: As `batches`.
+        """
         first = 0
-        for path, count in zip(self.paths, self.counts, strict=True):
+        for path, count, seal in zip(self.paths, self.counts, self._seals, strict=True):
             with _opening(path), pq.ParquetFile(path) as file:
                 named = "id" in file.schema_arrow.names
-            if named:
-                yield from (batch.cast(pa.large_string()) for batch in self._column(path, "id"))
-            else:
-                for at in range(0, count, BATCH_ROWS):
-                    numbers = np.arange(first + at, first + min(at + BATCH_ROWS, count))
-                    yield pa.array(numbers).cast(pa.large_string())
+            found = ColumnSum()
+            for batch in _column(path, "id") if named else ():
+                ids = _texts(path, batch)
+                if seal:
+                    found.add_texts(ids)
+                yield ids
+            for at in range(0, 0 if named else count, BATCH_ROWS):
+                numbers = np.arange(first + at, first + min(at + BATCH_ROWS, count))
+                yield pa.array(numbers).cast(pa.large_string())
+            _check_sum(path, "id", found, seal)
             first += count
 
-    def _column(self, path: str, name: str) -> Iterator[pa.Array]:
-        with _opening(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
-            for batch in file.iter_batches(BATCH_ROWS, columns=[name]):
-                check_arrow(batch)
-                yield batch.column(0)
+
+def _column(path: str, name: str) -> Iterator[pa.Array]:
+    with _opening(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
+        for batch in file.iter_batches(BATCH_ROWS, columns=[name]):
+            check_arrow(batch)
+            yield batch.column(0)
+
+
+def _texts(path: str, column: pa.Array) -> pa.Array:
+    with _opening(path):
+        return column.cast(pa.large_string())
 
 
 def _name(recipe: Recipe | None) -> str:
@@ -231,3 +289,31 @@ def _recipe(path: str, metadata: dict[bytes, bytes]) -> Recipe | None:
             f"{path}: its recipe has digest {recipe.digest}, but the file says {stored}"
         )
     return recipe
+
+
+def _seal(
+    path: str, told: dict[bytes, bytes], recipe: Recipe | None, rows: int, names: Sequence[str]
+) -> dict[str, Any] | None:
+    """The checksums in a file's metadata; None in one of before, or from elsewhere."""
+    if SEAL_KEY not in told:
+        return None
+    try:
+        seal = json.loads(told[SEAL_KEY])
+        same = seal["rows"] == rows and recipe is not None and seal["digest"] == recipe.digest
+        if same and {"id", "fingerprint"} <= set(names) & set(seal):
+            return dict(seal)
+    except (ValueError, TypeError, KeyError):
+        pass
+    raise _unsealed(path, "footer")
+
+
+def _check_sum(path: str, name: str, found: ColumnSum, seal: dict[str, Any] | None) -> None:
+    if seal is not None and str(found) != seal[name]:
+        raise _unsealed(path, f"column {name!r}")
+
+
+def _unsealed(path: str, what: str) -> DataError:
+    return DataError(
+        f"{path} is damaged (its {what} does not agree with its checksums): restore it from a"
+        " copy, or make it anew with `neardup fingerprint`"
+    )

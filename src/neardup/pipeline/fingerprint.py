@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from neardup.documents import Rejects, write_table
 from neardup.documents.addresses import Addresses
-from neardup.fingerprinting.files import fingerprint_table
+from neardup.fingerprinting.files import Sealing, fingerprint_table
 from neardup.fingerprinting.fingerprints import Fingerprinter
 from neardup.pipeline.run.resources import Resources
 from neardup.pipeline.run.steps import begin_reading, open_inputs, output_set, told
@@ -72,7 +72,9 @@ def fingerprint_files(
         stack.callback(parts.close)
         none = np.empty((0, recipe.words), np.uint64)
         schema = fingerprint_table(pa.array([], pa.large_string()), none, recipe).schema
-        write_table(written, output, schema, parts.written(read, rejects, shown))
+        sealing = Sealing(recipe)
+        rows = sealing.passing(parts.written(read, rejects, shown))
+        write_table(written, output, schema, rows, closing=sealing.metadata)
         written.commit()
     notes, warnings = told(sources, written)
     return FingerprintSummary(
