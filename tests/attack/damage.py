@@ -167,3 +167,9 @@ def in_victim(work: Callable[[], int], log: Path, seconds: int = SECONDS) -> int
         os._exit(code)
     _, status = os.waitpid(child, 0)
     return os.waitstatus_to_exitcode(status)
+
+
+def address_space() -> int:
+    """Bytes of addresses that this process has, on Linux."""
+    with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123
+        return int(file.read().split()[0]) * 4096

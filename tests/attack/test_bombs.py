@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 import neardup as nd
-from damage import RIGHT, in_victim
+from damage import RIGHT, address_space, in_victim
 from neardup.documents import OutputSet, ReadOptions, open_sources, write_table
 from neardup.documents.formats.jsonl import RecordParser
 from suite import LONG
@@ -40,7 +40,7 @@ def test_a_decompression_bomb_of_records_is_read_piece_by_piece(tmp_path: Path) 
     nd.dedup([str(tmp_path / "warm.jsonl")], str(tmp_path / "out.jsonl"), memory="64M")
 
     def run() -> int:
-        limit = 2 * GIB + _address_space()
+        limit = 2 * GIB + address_space()
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         result = nd.dedup([str(path)], str(tmp_path / "out.jsonl"), memory="64M")
         return RIGHT if result.summary.kept == 1 else 2
@@ -48,16 +48,11 @@ def test_a_decompression_bomb_of_records_is_read_piece_by_piece(tmp_path: Path) 
     assert in_victim(run, tmp_path / "log") == RIGHT, (tmp_path / "log").read_text()
 
 
-def _address_space() -> int:
-    with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123
-        return int(file.read().split()[0]) * 4096
-
-
 def test_a_record_for_which_memory_is_short_is_not_called_bad(tmp_path: Path) -> None:
     record = json.dumps({"text": "w " * (20 << 20)}).encode()
 
     def parse() -> int:
-        limit = (100 << 20) + _address_space()
+        limit = (100 << 20) + address_space()
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         try:
             RecordParser(ReadOptions(skip_errors=True)).one(record)
@@ -74,7 +69,7 @@ def test_a_long_text_takes_room_for_what_it_is_and_not_for_what_it_could_be(tmp_
     nd.fingerprints([words])  # so that every kernel is loaded before
 
     def run() -> int:
-        limit = 3 * GIB // 2 + _address_space()
+        limit = 3 * GIB // 2 + address_space()
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         found = nd.fingerprint(text), int(nd.fingerprints([text], workers=1)[0, 0])
         return RIGHT if found == (expected, expected) else 2

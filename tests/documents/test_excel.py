@@ -7,6 +7,9 @@ import datetime as dt
 import importlib.util
 import io
 import json
+import resource
+import struct
+import zipfile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import neardup as nd
+from damage import RIGHT, address_space, in_victim
 from neardup.documents import ReadOptions, open_sources
 from neardup.documents.extensions import READ_EXTENSIONS
 from neardup.documents.sheets import MOST_CHARACTERS, as_table, read_sheet, workbook
@@ -149,7 +153,7 @@ def test_what_cannot_be_read_or_written_is_refused_in_one_line(
         workbook("w.xlsx", ["a"], ([None] for _ in range(1_048_576)))
     assert read_sheet("w.xlsx", workbook("w.xlsx", [], [])).header == []
     with monkeypatch.context() as patch:
-        patch.setattr("neardup.documents.sheets.MOST_BYTES", 100)
+        patch.setattr("neardup.documents.sheet_sizes.MOST_BYTES", 100)
         with pytest.raises(DataError, match=r"it would unpack to [\d,]+ bytes"):
             nd.dedup(source)
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
@@ -177,9 +181,128 @@ def test_a_place_across_two_blocks_is_seen(tmp_path: Path, monkeypatch: pytest.M
     with xlsxwriter.Workbook(path) as made:
         made.add_worksheet().write(1_048_575, 16_383, "x")
     for size in (17, 18, 19, 23, 1000):
-        monkeypatch.setattr("neardup.documents.sheets._BLOCK_BYTES", size)
+        monkeypatch.setattr("neardup.documents.sheet_sizes._BLOCK_BYTES", size)
         with pytest.raises(DataError, match="its cells reach to row 1,048,576 and column XFD"):
             read_sheet("far.xlsx", path.read_bytes())
+
+
+def ods(path: Path, *rows: str, sheets: int = 1) -> Path:
+    """A spreadsheet of rows of XML, which ends in as many blank rows as LibreOffice writes."""
+    blank = '<table:table-row table:number-rows-repeated="1048000">{}</table:table-row>'.format(
+        '<table:table-cell table:number-columns-repeated="16384"/>'
+    )
+    body = "".join(
+        f'<table:table table:name="S{i}">{"".join(rows)}{blank}</table:table>'
+        for i in range(sheets)
+    )
+    spaces = " ".join(
+        f'xmlns:{x}="urn:oasis:names:tc:opendocument:xmlns:{x}:1.0"'
+        for x in ("office", "table", "text", "manifest")
+    )
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        packed.writestr("META-INF/manifest.xml", f"<manifest:manifest {spaces}/>")
+        packed.writestr(
+            "content.xml", f"<office:document-content {spaces}>{body}</office:document-content>"
+        )
+    return path
+
+
+def ods_row(texts: list[str], repeated: int = 1, wide: str = "1") -> str:
+    """A row; each cell stands for `wide`."""
+    cells = "".join(
+        f'<table:table-cell office:value-type="string" table:number-columns-repeated="{wide}">'
+        f"<text:p>{text}</text:p></table:table-cell>"
+        for text in texts
+    )
+    return f'<table:table-row table:number-rows-repeated="{repeated}">{cells}</table:table-row>'
+
+
+def test_ods_is_read_and_what_it_repeats_is_counted_before(tmp_path: Path) -> None:
+    rows = [ods_row(["text", "n"]), ods_row([SAME, "1"], 3), ods_row(["else", "2"])]
+    path = ods(tmp_path / "in.ods", *rows, sheets=3)
+    sheet = read_sheet("in.ods", path.read_bytes())
+    assert (sheet.header, sheet.rows) == (["text", "n"], [[SAME, "1"]] * 3 + [["else", "2"]])
+    assert sheet.others == ["S1", "S2"]
+    for repeated, wide in ((50_000, "1000"), (1_000_000, "&#53;0"), (10**30, "1")):
+        path = ods(tmp_path / "far.ods", ods_row(["text"]), ods_row(["a"], repeated, wide))
+        with pytest.raises(DataError, match=f"its cells reach to row {repeated + 1:,} and column"):
+            nd.dedup(path, f"{tmp_path}/out.xlsx")
+
+
+def record(kind: int, data: bytes = b"") -> bytes:
+    """A record of .xlsb."""
+    head = bytes([kind]) if kind < 0x80 else bytes([kind & 0x7F | 0x80, kind >> 7])
+    size = len(data)
+    return head + (bytes([size]) if size < 0x80 else bytes([size & 0x7F | 0x80, size >> 7])) + data
+
+
+def wide(text: str) -> bytes:
+    return struct.pack("<I", len(text)) + text.encode("utf-16-le")
+
+
+def xlsb(path: Path, cells: list[tuple[int, int, str]]) -> Path:
+    """A workbook of one sheet with cells (row, column, text)."""
+    sheet = [record(0x81), record(0x93, bytes(19)), record(0x94, bytes(16)), record(0x91)]
+    for row, column, text in cells:
+        sheet.append(record(0x00, struct.pack("<I", row) + bytes(13)))
+        sheet.append(record(0x06, struct.pack("<II", column, 0) + wide(text)))
+    sheet += [record(0x92), record(0x82)]
+    book = [record(0x83), record(0x8F), record(0x9C, bytes(8) + wide("rId1") + wide("News"))]
+    book += [record(0x90), record(0x84)]
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr(
+            "xl/_rels/workbook.bin.rels",
+            '<Relationships><Relationship Id="rId1" Type="worksheet"'
+            ' Target="worksheets/sheet1.bin"/></Relationships>',
+        )
+        packed.writestr("xl/workbook.bin", b"".join(book))
+        packed.writestr("xl/worksheets/sheet1.bin", b"".join(sheet))
+    return path
+
+
+@pytest.mark.parametrize("block", [1, 16, 17, 1 << 20])
+def test_xlsb_is_read_and_its_cells_are_counted_before(
+    block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("neardup.documents.sheet_sizes._BLOCK_BYTES", block)
+    path = xlsb(tmp_path / "in.xlsb", [(0, 0, "text"), (1, 0, SAME * 3), (2, 0, "x" * 200)])
+    sheet = read_sheet("in.xlsb", path.read_bytes())
+    assert (sheet.header, sheet.rows) == (["text"], [[SAME * 3], ["x" * 200]])
+    for last in ((1_048_575, 16_383), (0, 4_000_000_000)):
+        path = xlsb(tmp_path / "far.xlsb", [(0, 0, "text"), (1, 0, SAME), (*last, "x")])
+        with pytest.raises(DataError, match=r"its cells reach to row .* and column [A-Z]+"):
+            nd.dedup(path, f"{tmp_path}/out.xlsx")
+
+
+def test_cells_for_which_there_is_no_memory_are_an_error_and_no_abort(tmp_path: Path) -> None:
+    paths = [
+        ods(tmp_path / "in.ods", ods_row(["text"]), ods_row(["a"], 30_000, "1000")),
+        xlsb(tmp_path / "in.xlsb", [(0, 0, "text"), (1_000_000, 99, "x")]),
+    ]
+    for path in paths:
+
+        def run(path: Path = path) -> int:
+            limit = (1 << 30) + address_space()
+            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+            with pytest.raises(DataError, match="bytes of memory, and the system has no such room"):
+                read_sheet(path.name, path.read_bytes())
+            return RIGHT
+
+        assert in_victim(run, tmp_path / "log") == RIGHT, (tmp_path / "log").read_text()
+
+
+def test_a_part_that_cannot_be_looked_at_is_not_read(tmp_path: Path) -> None:
+    path = book(tmp_path / "in.xlsx", [["text"], ["x"]])
+    data = bytearray(path.read_bytes())
+    with zipfile.ZipFile(path) as packed:
+        at = packed.getinfo("xl/worksheets/sheet2.xml").header_offset
+    entry = data.rindex(b"xl/worksheets/sheet2.xml") - 46
+    for place in (at + 8, entry + 10):  # a method of compression that is none
+        data[place : place + 2] = struct.pack("<H", 77)
+    for broken in (bytes(data), path.read_bytes() + bytes(1 << 17)):
+        with pytest.raises(DataError, match=r"in\.xlsx: not a readable spreadsheet: .*save it"):
+            read_sheet("in.xlsx", broken)
 
 
 def test_a_sheet_of_many_columns_is_read(tmp_path: Path) -> None:

@@ -8,16 +8,13 @@ from __future__ import annotations
 import datetime as dt
 import importlib.util
 import io
-import math
-import re
-import zipfile
-import zlib
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from neardup.documents.sheet_sizes import check_size, column_letters
 from neardup.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -28,14 +25,6 @@ __all__ = ["Sheet", "as_table", "check_writer", "read_sheet", "workbook"]
 MOST_ROWS: Final = 1_048_576
 MOST_CHARACTERS: Final = 32_767
 """What a sheet and a cell of .xlsx hold."""
-MOST_BYTES: Final = 4 << 30
-"""To which a workbook may unpack: it is held in memory, and a small file may hold a huge one."""
-MOST_CELLS: Final = 1 << 27
-"""From the first to the last, blank ones between them as well: each takes 32 bytes when read."""
-_PLACE: Final = re.compile(rb"""\br=["']([A-Za-z]{0,3})([0-9]{1,7})["']""")
-"""In .xlsx, where a cell or a row is: such as r="AB12" or r="12"."""
-_LONGEST_PLACE: Final = 16
-_BLOCK_BYTES: Final = 1 << 22
 _EXACT: Final = 1 << 53
 """Numbers of a sheet are floats: whole ones from here on would lose digits."""
 _EPOCH: Final = dt.datetime(1980, 1, 1)  # noqa: DTZ001 - the same bytes at any time and place
@@ -79,7 +68,7 @@ def read_sheet(name: str, data: bytes, wanted: str | None = None) -> Sheet:
         raise UsageError(
             f"{name}: to read a spreadsheet needs an extra: {_INSTALL}, or save it as CSV UTF-8"
         ) from None
-    _check_size(name, data)
+    check_size(name, data)
     try:
         with CalamineWorkbook.from_filelike(io.BytesIO(data)) as book:
             found = [book.get_sheet_by_name(each) for each in book.sheet_names]
@@ -99,7 +88,7 @@ def read_sheet(name: str, data: bytes, wanted: str | None = None) -> Sheet:
         (first_row + i + 1, row) for i, row in enumerate(cells) if any(x != "" for x in row)
     ]
     header = [_shown(cell) for cell in numbered[0][1]] if numbered else []
-    header = [x or _letters(first_column + i) for i, x in enumerate(header)]
+    header = [x or column_letters(first_column + i) for i, x in enumerate(header)]
     for each, count in Counter(header).items():
         if count > 1:
             raise DataError(f'{name}:{numbered[0][0]}: there are two columns "{each}"; rename one')
@@ -179,40 +168,6 @@ def check_writer(path: str) -> None:
         )
 
 
-def _check_size(name: str, data: bytes) -> None:
-    """Refuse a workbook that would not fit in memory, before anything is unpacked."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as packed:
-            size = sum(each.file_size for each in packed.infolist())
-            spans = [_span(packed, each) for each in packed.infolist() if size <= MOST_BYTES]
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OSError, ValueError):
-        return  # .xls is no archive; what is damaged, the reader says
-    if size > MOST_BYTES:
-        raise DataError(
-            f"{name}: it would unpack to {size:,} bytes, of at most {MOST_BYTES:,}; save it as CSV"
-            " UTF-8"
-        )
-    rows, columns = max(spans, key=math.prod, default=(0, 0))
-    if sum(map(math.prod, spans)) > MOST_CELLS:
-        raise DataError(
-            f"{name}: its cells reach to row {rows:,} and column {_letters(columns - 1)}, and of"
-            f" {MOST_CELLS:,} cells at most the blank ones count too; delete what stands far off,"
-            " or save it as CSV UTF-8"
-        )
-
-
-def _span(packed: zipfile.ZipFile, part: zipfile.ZipInfo) -> tuple[int, int]:
-    """The last row and column that a part of .xlsx names; the reader makes room for all before."""
-    last, columns, kept = 0, set[bytes](), b""
-    with packed.open(part) as file:
-        while block := file.read(_BLOCK_BYTES):
-            found = _PLACE.findall(kept + block)
-            columns.update(column for column, _ in found)
-            last = max([last, *(int(row) for _, row in found)])
-            kept = block[-_LONGEST_PLACE:]
-    return last, max(map(_number, columns), default=0)
-
-
 def _plain(cell: Any) -> Any:
     """Whole numbers as int: a sheet has floats only."""
     if isinstance(cell, float) and cell.is_integer() and abs(cell) < _EXACT:
@@ -250,20 +205,3 @@ def _column(cells: list[Any]) -> pa.Array:
         if kinds and kinds <= allowed:
             return pa.array([None if cell == "" else cell for cell in cells], made)
     return pa.array([_shown(cell) for cell in cells], pa.large_string())
-
-
-def _number(name: bytes) -> int:
-    """The number of a column, from 1, by its letters; 0 of none."""
-    number = 0
-    for letter in name.upper():
-        number = 26 * number + letter - ord("A") + 1
-    return number
-
-
-def _letters(column: int) -> str:
-    """The name that a spreadsheet shows for a column, from 0: A, B, ..., Z, AA."""
-    name, rest = "", column + 1
-    while rest:
-        rest, letter = divmod(rest - 1, 26)
-        name = chr(ord("A") + letter) + name
-    return name
