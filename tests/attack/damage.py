@@ -8,8 +8,10 @@ import shutil
 import signal
 import sys
 import traceback
+import zlib
 from typing import TYPE_CHECKING, Any, Final
 
+import lmdb
 import pytest
 
 import neardup as nd
@@ -44,7 +46,8 @@ def make_index(folder: Path, kind: str, rng: Random, rows: int = 1200) -> Any:
         index.compact()
         index.remove([name(i) for i in range(7, rows, 99) if i % 17])
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("neardup.index.durable.base.CHECKPOINT_ROWS", 1)
+            for room in ("base", "similar.index"):
+                patch.setattr(f"neardup.index.durable.{room}.CHECKPOINT_ROWS", 1)
             index.commit()  # marks them
         index.remove([name(i) for i in range(5, rows, 99) if i % 17])
         more = range(rows, rows + 40)
@@ -94,9 +97,11 @@ def similar_answers(index: Any) -> Any:
 
 
 def compacted(folder: Path) -> Any:
-    """The answers after everything was written anew."""
-    with nd.DurableIndex.open(folder, create=False) as index:
-        index.compact()
+    """The answers after everything was written anew; no power is cut, so nothing is synced."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        with nd.DurableIndex.open(folder, create=False) as index:
+            index.compact()
     return answers(folder)
 
 
@@ -136,6 +141,37 @@ def damaged_copy(folder: Path, target: Path, pattern: str, rng: Random) -> str:
     shutil.copytree(folder, target)
     path = rng.choice(sorted(target.glob(pattern)))
     data = bytearray(path.read_bytes())
+    what = damage(data, rng)
+    path.write_bytes(data)
+    return f"{what} of {path.name}"
+
+
+def damaged_entry(folder: Path, target: Path, database: str, rng: Random) -> str:
+    """Copy an index and damage an entry of its log, with which LMDB finds nothing wrong.
+
+    Args:
+        folder: The index.
+        target: Where its copy is made.
+        database: Its name, and perhaps a key: of "meta/ledger" it is the value.
+        rng: Chooses what is done to the value, and in one of eight to the key instead.
+    """
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(folder, target)
+    path = max(target.glob("log-*.mdb"))
+    name, _, only = database.partition("/")
+    with lmdb.open(str(path), subdir=False, max_dbs=4, sync=False) as env:
+        found = env.open_db(name.encode(), create=False)
+        with env.begin(write=True, db=found) as txn:
+            keys = [only.encode()] if only else [bytes(key) for key, _ in txn.cursor()]
+            key = rng.choice(keys)
+            value, moved = bytearray(txn.pop(key)), bytearray(key)
+            what = damage(value if only or rng.random() < 7 / 8 else moved, rng)
+            txn.put(bytes(moved) or b"\0", bytes(value))
+    return f"{what} of {key!r} in {database}"
+
+
+def damage(data: bytearray, rng: Random) -> str:
+    """Flip, cut, zero or overwrite something of it; what was done, and the CRC-32 after it."""
     at = rng.randrange(len(data))
     what = rng.choice(["flip"] * 6 + ["cut", "zero", "zero", "noise"])
     if what == "flip":
@@ -146,8 +182,7 @@ def damaged_copy(folder: Path, target: Path, pattern: str, rng: Random) -> str:
         begin = at - at % PAGE
         page = min(PAGE, len(data) - begin)
         data[begin : begin + page] = bytes(page) if what == "zero" else rng.randbytes(page)
-    path.write_bytes(data)
-    return f"{what} at {at} of {path.name}"
+    return f"{what} at {at} (crc {zlib.crc32(data):08x})"
 
 
 def in_victim(work: Callable[[], int], log: Path, seconds: int = SECONDS) -> int:
