@@ -52,7 +52,9 @@ class _Implementation(caching.CompileResultCacheImpl):  # type: ignore[misc]
         self._py_file = function.__code__.co_filename
         module = function.__module__.removeprefix("neardup.kernels.")
         version = f"py{sys.version_info.major}{sys.version_info.minor}{sys.abiflags}"
-        self.kind = f"{module}.{function.__qualname__}".replace("<", "").replace(">", "")
+        checks = ".checked" if numba.config.BOUNDSCHECK else ""  # other code of the same source
+        name = f"{module}.{function.__qualname__}{checks}"
+        self.kind = name.replace("<", "").replace(">", "")
         self._filename_base = f"{self.kind}-{digest(module)[:12]}.{version}"
 
 
