@@ -34,6 +34,8 @@ from neardup.index.segment_files import SegmentFile
 from neardup.index.similar import related as similar_related
 from neardup.index.similar import segment as similar_segment
 from neardup.index.similar import tail as similar_tail
+from neardup.index.similar.making import arrays as similar_arrays
+from neardup.index.similar.making import places as similar_places
 from neardup.kernels.index import related as related_kernels
 from neardup.kernels.index.similar import make_sketches
 from suite import JIT, examples, needs_jit
@@ -64,10 +66,13 @@ def durable(similarity: float, measure: str) -> Any:
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few rows fill a tail, a batch, a level and the log."""
+    """Few rows fill a tail, a batch, a level and the log; merges of files go by slices."""
     monkeypatch.setattr(similar_tail, "TAIL_ROWS", 12)
     monkeypatch.setattr(similar_segment, "LEVEL_ROWS", 12)
-    monkeypatch.setattr(similar_segment, "SAMPLED_SETS", 10)
+    monkeypatch.setattr(similar_arrays, "SAMPLED_SETS", 10)
+    monkeypatch.setattr(similar_arrays, "ENTRIES_A_RANGE", 7)
+    monkeypatch.setattr(similar_places, "SPOOLED", 0)
+    monkeypatch.setattr(similar_places, "SLICE", 16)
     monkeypatch.setattr(base_writing, "SMALL_BATCH", 6)
     monkeypatch.setattr(durable_follower, "SMALL_RECORD", 6)
     monkeypatch.setattr(durable_similar, "CHECKPOINT_ROWS", 40)
@@ -420,6 +425,9 @@ def test_another_kind_of_index_is_refused(tmp_path: Path) -> None:
 
 CHILD = """
 import sys, neardup as nd
+from neardup.index.durable.similar import index as durable
+from neardup.index.similar.making import places
+durable.CHECKPOINT_ROWS, places.SPOOLED, places.SLICE = 40, 0, 50
 index = nd.DurableIndex.open(sys.argv[1])
 for i in range(int(sys.argv[2]), 10**6):
     index.add([f"{i} {j}" for j in range(3)], [[10 * i + j, 5, 7] for j in range(3)])

@@ -8,6 +8,7 @@ when a file is opened.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import mmap
 import os
@@ -33,7 +34,7 @@ from neardup.runtime.storage.sealed import checksum
 from neardup.runtime.threads import in_threads, stop_if_abandoned, worker_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from neardup.hamming.search.searchers import First, Neighbours, Searcher
@@ -166,6 +167,15 @@ class SegmentFile:
         count = int(np.prod(shape))
         return np.frombuffer(self._map, kind, count, entry["offset"]).reshape(shape)
 
+    @contextlib.contextmanager
+    def read_in_order(self) -> Iterator[None]:
+        """Meanwhile the system reads ahead of whoever reads an array from its beginning."""
+        self._advise("SEQUENTIAL")
+        try:
+            yield
+        finally:
+            self._advise("RANDOM")
+
     def fetch(self) -> None:
         """Let the system read all of it ahead."""
         self._advise("WILLNEED")
@@ -215,9 +225,8 @@ class SegmentFile:
         """
         entries = self.header["arrays"]
         chosen = [name for name in entries if names is None or name in names]
-        self._advise("SEQUENTIAL")
-        sums = _sums({name: self.array(name) for name in chosen if name not in self._broken})
-        self._advise("RANDOM")
+        with self.read_in_order():
+            sums = _sums({name: self.array(name) for name in chosen if name not in self._broken})
         self._broken |= {name: crc != entries[name]["crc"] for name, crc in sums.items()}
         return [name for name in chosen if self._broken[name]]
 

@@ -66,6 +66,11 @@ class Snapshot(Held):
         return due(segments, most)
 
     @classmethod
+    def merging_bytes(cls, stored: float) -> float:
+        """See Held: what is written is made in memory."""
+        return 2.5 * stored
+
+    @classmethod
     def arranged(cls, settings: Any, segments: list[Any]) -> list[Any]:
         """See Held."""
         del settings

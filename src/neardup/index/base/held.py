@@ -85,6 +85,15 @@ class Held:
         raise NotImplementedError
 
     @classmethod
+    def merging_bytes(cls, stored: float) -> float:
+        """What a merge takes of memory for a row at most.
+
+        Args:
+            stored: Bytes of a row in files.
+        """
+        raise NotImplementedError
+
+    @classmethod
     def arranged(cls, settings: Any, segments: list[Any]) -> list[Any]:
         """The same rows, merged where it is time to.
 

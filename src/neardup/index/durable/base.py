@@ -358,7 +358,7 @@ class DurableBase(Writing):
             return
         names = [each.file.path.name for each in stored]
         begin = max((i + 1 for i, name in enumerate(names) if name in self._unsound), default=0)
-        found = self._state.due(stored[begin:], rows_for_merging(stored))
+        found = self._state.due(stored[begin:], rows_for_merging(self._state, stored))
         if found is not None:
             self._merge = self._started(begin + found[0], begin + found[1])
 

@@ -11,12 +11,8 @@ import numpy as np
 from neardup.errors import UsageError
 from neardup.index.plans.measured import Measured, measure_parts
 from neardup.index.similar.incoming import many_sets
-from neardup.index.similar.segment import (
-    ENTRIES_A_BUCKET,
-    LEVEL_ROWS,
-    SEGMENTS_A_LEVEL,
-    sketch_words,
-)
+from neardup.index.similar.making.arrays import ENTRIES_A_BUCKET, sketch_words
+from neardup.index.similar.segment import LEVEL_ROWS, SEGMENTS_A_LEVEL
 from neardup.index.similar.settings import SimilarSettings
 from neardup.runtime.markup import PrintedPlans, cells_of, text_table
 from neardup.runtime.memory import free_memory

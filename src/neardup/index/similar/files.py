@@ -9,6 +9,7 @@ from neardup.index.segment_files import SegmentFile, write_arrays
 from neardup.index.similar.segment import Segment
 
 if TYPE_CHECKING:
+    import contextlib
     from pathlib import Path
 
     from neardup.runtime.types import Flags
@@ -33,18 +34,25 @@ class StoredSimilarSegment(StoredRows, Segment):
         file: The file.
         dead: bool (n,): which rows are removed; None: none is.
         changed: Chunks of rows some of which were removed since they were last written.
+        folder: Where a merge may put what is too large for memory; None: nowhere.
     """
 
     def __init__(
-        self, file: SegmentFile, dead: Flags | None = None, changed: frozenset[int] = frozenset()
-    ) -> None:
+        self, file: SegmentFile, dead: Flags | None = None, changed: frozenset[int] = frozenset(),
+        folder: Path | None = None,
+    ) -> None:  # fmt: skip
         """Map the arrays; nothing is read yet."""
         Segment.__init__(self, {name: file.array(name) for name in ARRAYS}, file.ids(), dead)
-        self.file, self.changed = file, changed
+        self.file, self.changed, self.folder = file, changed, folder
 
     def verify(self) -> None:
         """See MarkedRows.verify: of what a merge copies."""
         self.file.verify(COPIED)
+
+    def read_in_order(self) -> contextlib.AbstractContextManager[None]:
+        """See Segment.read_in_order."""
+        reading: contextlib.AbstractContextManager[None] = self.file.read_in_order()
+        return reading
 
 
 def write_similar(

@@ -6,20 +6,24 @@ are a range, and are found by the first of their features in an order that is th
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from neardup.errors import UsageError
 from neardup.index.base.rows import MarkedRows, sound_from
 from neardup.index.ids import IdColumn
+from neardup.index.similar.making.arrays import order_of, postings_of, sketches_of
+from neardup.index.similar.making.places import Places, Room, collapsed
 from neardup.index.similar.related import RankedSets
 from neardup.index.similar.sets import Sets
 from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import stop_if_abandoned
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from neardup.index.similar.related import Ranking
     from neardup.index.similar.settings import SimilarSettings
     from neardup.kernels.index.sets import Order
@@ -32,27 +36,14 @@ __all__ = [
     "arranged",
     "build",
     "due",
+    "joined",
     "merged",
     "no_order",
-    "sketch_words",
 ]
 
 SEGMENTS_A_LEVEL: Final = 4
 LEVEL_ROWS: Final = 4096
 """Of a segment of the lowest level, at most."""
-HEAVY: Final = 4
-"""A feature that so many sets have comes last in the order."""
-SAMPLED_SETS: Final = 1 << 11
-"""Where there are so many sets or more, only every fourth is looked at for that."""
-SAMPLE_STEP: Final = 4
-SAMPLED_HEAVY: Final = 3
-"""A feature that so many of these have comes last in the order: about twelve of all have it."""
-
-SKETCHED: Final = 48
-"""Sets of fewer features have sketches of one word, of twice as many those of four."""
-LEAST_CELL_BITS, MOST_CELL_BITS = 10, 28
-ENTRIES_A_BUCKET: Final = 4
-MOST_ENTRIES: Final = 1 << 32
 _NONE: Final = np.empty(0, np.int64)
 
 
@@ -105,6 +96,9 @@ class Segment(MarkedRows):
         ids: Of the rows.
         dead: bool (n,), True for removed rows; taken over, and not changed.
     """
+
+    folder: Path | None = None
+    """Where a merge may put what is too large for memory."""
 
     def __init__(self, arrays: dict[str, Any], ids: IdColumn, dead: Flags | None = None) -> None:
         """Take the arrays."""
@@ -188,6 +182,10 @@ class Segment(MarkedRows):
         ids = IdColumn(self.ids.values.take(pa.array(live)))
         return Rows(self.sets, set_of[live], ids, self.numbers[live])
 
+    def read_in_order(self) -> contextlib.AbstractContextManager[None]:
+        """While its sets are read from the first to the last."""
+        return contextlib.nullcontext()
+
 
 def due(segments: list[Segment], most: int | None = None) -> tuple[int, int] | None:
     """Several of a level, or one mostly of removed rows; see Held.due."""
@@ -221,8 +219,23 @@ def arranged(segments: list[Segment], settings: SimilarSettings) -> list[Segment
         if sound:
             begin = first + sound
             continue
-        stack[first:last] = [merged([each.living_rows() for each in stack[first:last]], settings)]
+        stack[first:last] = [joined(stack[first:last], settings)]
     return stack
+
+
+def joined(segments: list[Segment], settings: SimilarSettings) -> Segment:
+    """The living rows of segments that stand one after the other, as one.
+
+    Raises:
+        DataError: If one of them is damaged: what is copied gets a new checksum.
+        FileError: If there is no room where they are stored.
+    """
+    folder = next((each.folder for each in segments if each.folder is not None), None)
+    parts = [each.living_rows() for each in segments]
+    with contextlib.ExitStack() as reading:
+        for each in segments:
+            reading.enter_context(each.read_in_order())
+        return merged(parts, settings, folder)
 
 
 def _level(segment: Segment) -> int:
@@ -232,10 +245,18 @@ def _level(segment: Segment) -> int:
     return level
 
 
-def merged(parts: list[Rows], settings: SimilarSettings) -> Segment:
+def merged(parts: list[Rows], settings: SimilarSettings, folder: Path | None = None) -> Segment:
     """One segment of documents that stand one after the other; none may be empty.
 
     Sets of no document are left out. Each set that stays is copied once, from where it is.
+
+    Args:
+        parts: Which.
+        settings: Of the index.
+        folder: Where the larger arrays are put if they are many bytes, in files without a name.
+
+    Raises:
+        FileError: If these cannot be written.
     """
     stop_if_abandoned()
     places, set_of = [], []
@@ -245,14 +266,15 @@ def merged(parts: list[Rows], settings: SimilarSettings) -> Segment:
         used[part.set_of] = True
         set_of.append((np.cumsum(used) - 1 + before)[part.set_of])
         before += int(used.sum())
-        places.append(_Places.of(part.sets, used))
-    sets, place_of = _collapsed(
-        _Places(*(np.concatenate(each) for each in zip(*places, strict=True)))
-    )
-    stop_if_abandoned()
+        places.append(Places.of(part.sets, used))
+    room = Room(folder, sum(int(each.sizes.sum()) for each in places))
+    sets, place_of = collapsed(Places.joined(places), room)
+    del places
     ids = IdColumn(pa.concat_arrays([part.ids.values for part in parts]))
     numbers = np.concatenate([part.numbers for part in parts])
-    return _found_by(sets, place_of[np.concatenate(set_of)], ids, numbers, settings)
+    documents = place_of[np.concatenate(set_of)]
+    del set_of, place_of
+    return _found_by(sets, documents, ids, numbers, settings, room)
 
 
 def build(rows: Rows, settings: SimilarSettings) -> Segment:
@@ -261,48 +283,29 @@ def build(rows: Rows, settings: SimilarSettings) -> Segment:
 
 
 def _found_by(
-    sets: Sets, set_of: Any, ids: IdColumn, numbers: Any, settings: SimilarSettings
+    sets: Sets, set_of: Any, ids: IdColumn, numbers: Any, settings: SimilarSettings, room: Room
 ) -> Segment:
     """The segment of different sets, by size, and of documents, each of one of them."""
     count = sets.size
-    members = np.argsort(set_of, kind="stable")
-    member_starts = np.zeros(count + 1, np.int64)
-    np.cumsum(np.bincount(set_of, minlength=count), out=member_starts[1:])
+    arrays = {"features": sets.features, "offsets": sets.offsets} | _members(set_of, count)
     sizes, firsts = np.unique(np.diff(sets.offsets), return_index=True)
-    order = _order(sets)
-    arrays = {
-        "features": sets.features, "offsets": sets.offsets, "set_of": set_of.astype(np.uint32),
-        "members": members.astype(np.uint32), "member_starts": member_starts,
+    order = order_of(sets)
+    arrays |= {
         "sizes": sizes.astype(np.int64), "firsts": np.append(firsts, count).astype(np.int64),
         "order_keys": order.keys, "order_ranks": order.ranks, "numbers": numbers,
-        "sketches": _sketches(sets),
+        "sketches": sketches_of(sets, room),
     }  # fmt: skip
-    stop_if_abandoned()
-    return Segment(arrays | _postings(sets, order, settings), ids)
+    return Segment(arrays | postings_of(sets, order, settings, room), ids)
 
 
-class _Places(NamedTuple):
-    """Sets where they are, which whoever has this keeps there.
-
-    Args:
-        at: int64 (n,): the address of the features of each.
-        sizes: int64 (n,).
-        sums: uint64 (n,): a hash of each.
-    """
-
-    at: Any
-    sizes: Any
-    sums: Any
-
-    @classmethod
-    def of(cls, sets: Sets, used: Any) -> _Places:
-        """The used ones of some sets, whose features stand one after the other."""
-        from neardup.kernels.index.sets import digests
-
-        sums, offsets = np.empty(sets.size, np.uint64), sets.offsets
-        digests(frozen(sets.features), frozen(offsets), sums)
-        at = sets.features.__array_interface__["data"][0] + sets.features.itemsize * offsets[:-1]
-        return cls(at[used], np.diff(offsets)[used], sums[used])
+def _members(set_of: Any, count: int) -> dict[str, Any]:
+    """Of documents the set, and of sets the documents."""
+    member_starts = np.zeros(count + 1, np.int64)
+    np.cumsum(np.bincount(set_of, minlength=count), out=member_starts[1:])
+    members = np.argsort(set_of, kind="stable").astype(np.uint32)
+    return {
+        "set_of": set_of.astype(np.uint32), "members": members, "member_starts": member_starts,
+    }  # fmt: skip
 
 
 def no_order() -> Order:
@@ -310,74 +313,3 @@ def no_order() -> Order:
     from neardup.kernels.index.sets import Order
 
     return Order(frozen(np.zeros(1, np.uint64)), frozen(np.zeros(1, np.uint32)))
-
-
-def _collapsed(places: _Places) -> tuple[Sets, Any]:
-    """The different sets by size; and where each of the given ones is among them, int64."""
-    from neardup.kernels.index.sets import gather_at, mark_fresh
-
-    at, sizes, sums = places
-    fresh = np.empty(len(at), np.bool_)
-    order = np.lexsort((sums, sizes))
-    mark_fresh(at, sizes, order, sums, fresh)
-    place_of, chosen = np.empty(len(at), np.int64), order[fresh]
-    place_of[order] = np.cumsum(fresh) - 1
-    offsets = np.zeros(len(chosen) + 1, np.int64)
-    np.cumsum(sizes[chosen], out=offsets[1:])
-    features = np.empty(int(offsets[-1]), np.uint64)
-    gather_at(at, sizes, chosen, features, offsets)
-    return Sets(features, offsets), place_of
-
-
-def _order(sets: Sets) -> Order:
-    """Heavy features by how many sets have them, then by hash."""
-    from neardup.kernels.index.sets import Order, count_heavy
-
-    least = HEAVY
-    if sets.size >= SAMPLED_SETS:
-        sets, least = sets.take(np.arange(0, sets.size, SAMPLE_STEP)), SAMPLED_HEAVY
-    features = frozen(sets.features)
-    bits = min(max(LEAST_CELL_BITS, len(features).bit_length() + 1), MOST_CELL_BITS)
-    cells = np.zeros(1 << bits, np.uint8)
-    keys, counts = count_heavy(features, cells, np.uint64(64 - bits), least)
-    slots = np.flatnonzero(keys)
-    ranks = np.zeros(len(keys), np.uint32)
-    ranks[slots[np.lexsort((keys[slots], counts[slots]))]] = np.arange(1, len(slots) + 1)
-    return Order(frozen(keys), frozen(ranks))
-
-
-def sketch_words(features: float) -> int:
-    """Words of a set's sketch, where a set has so many features: 1, 2 or 4."""
-    return 1 if features < SKETCHED else 2 if features < 2 * SKETCHED else 4
-
-
-def _sketches(sets: Sets) -> Any:
-    """By which sets are told apart, as kernels take it: uint64 (m, words)."""
-    from neardup.kernels.index.similar import make_sketches
-
-    words = sketch_words(len(sets.features) / max(1, sets.size))
-    sketches = np.empty((sets.size, words), np.uint64)
-    make_sketches(frozen(sets.features), frozen(sets.offsets), sketches.reshape(-1), words)
-    return sketches
-
-
-def _postings(sets: Sets, order: Order, settings: SimilarSettings) -> dict[str, Any]:
-    from neardup.kernels.index.sets import make_postings
-
-    total, similarity = len(sets.features), float(settings.similarity)
-    share = similarity**2 if settings.measure == "cosine" else similarity
-    prefixes = int((1 - share) * total) + sets.size
-    rest = total - prefixes if settings.measure == "containment" else 0
-    if total >= MOST_ENTRIES:
-        raise UsageError(
-            f"{total:,} features at once: add fewer documents at a time, at most"
-            f" {MOST_ENTRIES - 1:,} features"
-        )
-    bits = [np.uint64(max(1, (each // ENTRIES_A_BUCKET).bit_length())) for each in (prefixes, rest)]
-    starts, entries, rest_starts, rest_entries = make_postings(
-        frozen(sets.features), frozen(sets.offsets), order, settings.condition(), *bits
-    )
-    return {
-        "starts": starts[:-1], "entries": entries,
-        "rest_starts": rest_starts[:-1], "rest_entries": rest_entries,
-    }  # fmt: skip

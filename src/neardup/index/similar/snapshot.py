@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow as pa
 from neardup.index.base.held import Held
 from neardup.index.ids import ID_KINDS, IdColumn
 from neardup.index.similar.searching import search, seek
-from neardup.index.similar.segment import Rows, Segment, arranged, build, due, merged, no_order
+from neardup.index.similar.segment import Rows, Segment, arranged, build, due, joined, no_order
 from neardup.index.similar.sets import Sets, joined_sets
 from neardup.index.similar.tail import Tail, TailFeatures
 from neardup.runtime.arrays import frozen
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from neardup.index.similar.settings import SimilarSettings
 
 __all__ = ["SimilarSnapshot"]
+
+MERGING_BYTES: Final = 200
+"""Of a document while it is merged: measured, 130 with ids that are numbers; names are longer."""
 
 
 class SimilarSnapshot(Held):
@@ -50,12 +53,17 @@ class SimilarSnapshot(Held):
     @classmethod
     def joined(cls, settings: SimilarSettings, segments: list[Any]) -> Segment:
         """See Held."""
-        return merged([each.living_rows() for each in segments], settings)
+        return joined(segments, settings)
 
     @classmethod
     def due(cls, segments: list[Any], most: int | None = None) -> tuple[int, int] | None:
         """See Held."""
         return due(segments, most)
+
+    @classmethod
+    def merging_bytes(cls, stored: float) -> float:
+        """See Held: features and what finds them are in files."""
+        return min(2.5 * stored, MERGING_BYTES)
 
     @classmethod
     def arranged(cls, settings: Any, segments: list[Any]) -> list[Any]:
@@ -67,7 +75,7 @@ class SimilarSnapshot(Held):
         """See Held."""
         from neardup.index.similar.files import StoredSimilarSegment
 
-        return StoredSimilarSegment(file, dead, changed)
+        return StoredSimilarSegment(file, dead, changed, file.path.parent)
 
     @classmethod
     def write(cls, settings: SimilarSettings, segment: Any, path: Path) -> None:

@@ -249,33 +249,69 @@ def rank_of(feature: Any, order: Any) -> int:
     return np.int64(order.ranks[slot]) if order.keys[slot] == key else np.int64(0)
 
 
+class Cells(NamedTuple):
+    """Counters of features, as many as there is room for at a time.
+
+    Args:
+        counts: uint8 (2**b,).
+        shift: uint64: a feature times SPREAD, shifted to the right by this, is its number.
+        part: uint64: the numbers from part * 2**b on have a counter.
+    """
+
+    counts: Any
+    shift: Any
+    part: Any
+
+
 @inner
-def _count_cells(features: Any, cells: Any, shift: Any) -> None:
-    for i in range(features.size):
-        cell = np.int64((features[i] * SPREAD) >> shift)
-        if cells[cell] < 255:
-            cells[cell] += np.uint8(1)
+def _cell(feature: Any, cells: Any) -> int:
+    """The counter of a feature, or -1."""
+    number, mask = (feature * SPREAD) >> cells.shift, np.uint64(cells.counts.size - 1)
+    first = cells.part * np.uint64(cells.counts.size)
+    return np.int64(number & mask) if number & ~mask == first else np.int64(-1)
+
+
+@inner
+def _count_cells(features: Any, offsets: Any, step: int, cells: Any) -> None:
+    fill(cells.counts, 0, cells.counts.size, 0)
+    for i in range(0, offsets.size - 1, step):
+        for at in range(offsets[i], offsets[i + 1]):
+            cell = _cell(features[at], cells)
+            if cell >= 0 and cells.counts[cell] < 255:
+                cells.counts[cell] += np.uint8(1)
 
 
 @inner
 def _count_keys(
-    features: Any, cells: Any, shift: Any, least: int, keys: Any, counts: Any, progress: Any
-) -> bool:
-    """Go on from feature progress[0]; False where the table of progress[1] keys is full."""
-    at, used = progress[0], progress[1]
-    while at < features.size:
-        if cells[np.int64((features[at] * SPREAD) >> shift)] >= least:
-            key = _key(features[at])
-            slot = _slot(keys, key)
-            if not keys[slot]:
-                if 2 * used > keys.size:
-                    break
-                keys[slot] = key
-                used += 1
-            counts[slot] += 1
-        at += 1
-    progress[0], progress[1] = at, used
-    return at == features.size
+    sampled: Any, cells: Any, least: int, keys: Any, counts: Any, progress: Any
+) -> bool:  # fmt: skip
+    """Go on from feature progress[1] of set progress[0]; False where the table is full.
+
+    `sampled` is features, offsets and step; progress[2] is how many keys the table has.
+    """
+    features, offsets, step = sampled
+    i, at, used = progress[0], progress[1], progress[2]
+    is_full = False
+    while i < offsets.size - 1:
+        while at < offsets[i + 1]:
+            cell = _cell(features[at], cells)
+            if cell >= 0 and cells.counts[cell] >= least:
+                key = _key(features[at])
+                slot = _slot(keys, key)
+                if not keys[slot]:
+                    is_full = 2 * used > keys.size
+                    if is_full:
+                        break
+                    keys[slot] = key
+                    used += 1
+                counts[slot] += 1
+            at += 1
+        if is_full:
+            break
+        i += step
+        at = offsets[min(i, offsets.size - 1)]
+    progress[0], progress[1], progress[2] = i, at, used
+    return not is_full
 
 
 @inner
@@ -287,37 +323,54 @@ def _refill(keys: Any, counts: Any, least: int, other: Any, other_counts: Any) -
             other[to], other_counts[to] = keys[at], counts[at]
 
 
-@kernel
-def count_heavy(features: Any, cells: Any, shift: Any, least: int) -> Any:
-    """Count the features that many sets have; O(features).
-
-    Args:
-        features: uint64.
-        cells: uint8 (2**b,), zeros; written.
-        shift: uint64, 64 - b.
-        least: A feature is heavy if so many have it or more, up to 255.
-
-    Returns:
-        keys, uint64, an open table; counts, int64.
-    """
-    _count_cells(features, cells, shift)
-    keys, counts = np.zeros(1 << 10, np.uint64), np.zeros(1 << 10, np.int64)
-    progress = np.zeros(2, np.int64)
-    while not _count_keys(features, cells, shift, least, keys, counts, progress):
-        larger, larger_counts = (
-            np.zeros(2 * keys.size, np.uint64),
-            np.zeros(2 * keys.size, np.int64),
-        )
-        _refill(keys, counts, 1, larger, larger_counts)
-        keys, counts = larger, larger_counts
-    room, heavy = 2, 0
+@making
+def _packed(keys: Any, counts: Any, least: int, room: int) -> Any:
+    """The keys of which there are so many, their counts, and how many they are."""
+    heavy = 0
     for at in range(keys.size):
         heavy += counts[at] >= least
     while room < 2 * heavy:
         room *= 2
     packed, packed_counts = np.zeros(room, np.uint64), np.zeros(room, np.int64)
     _refill(keys, counts, least, packed, packed_counts)
-    return packed, packed_counts
+    return packed, packed_counts, heavy
+
+
+@kernel
+def count_heavy(
+    features: Any, offsets: Any, step: int, counters: Any, bits: int, least: int
+) -> Any:
+    """Count the features that many sets have; O(features), once for each part of the counters.
+
+    Args:
+        features: uint64.
+        offsets: int64 (m + 1,): of the sets.
+        step: Of so many sets only the first is looked at.
+        counters: uint8 (2**b,): scratch.
+        bits: From b up: there are 2**bits counters, of which these are one part after the other.
+        least: A feature is heavy if so many of these have it or more, up to 255.
+
+    Returns:
+        keys, uint64, an open table; counts, int64.
+    """
+    keys, counts = np.zeros(1 << 10, np.uint64), np.zeros(1 << 10, np.int64)
+    progress = np.zeros(3, np.int64)
+    sampled, parts = (features, offsets, step), (1 << bits) // counters.size
+    for part in range(parts):
+        cells = Cells(counters, np.uint64(64 - bits), np.uint64(part))
+        _count_cells(features, offsets, step, cells)
+        progress[0], progress[1] = 0, offsets[0]
+        while not _count_keys(sampled, cells, least, keys, counts, progress):
+            larger, larger_counts = (
+                np.zeros(2 * keys.size, np.uint64),
+                np.zeros(2 * keys.size, np.int64),
+            )
+            _refill(keys, counts, 1, larger, larger_counts)
+            keys, counts = larger, larger_counts
+        if part < parts - 1:
+            keys, counts, progress[2] = _packed(keys, counts, least, 1 << 10)
+    keys, counts, _ = _packed(keys, counts, least, 2)
+    return keys, counts
 
 
 @inner
@@ -372,69 +425,102 @@ def check_of(spread: Any, bits: Any) -> Any:
     return (spread << bits) >> np.uint64(44)
 
 
-@making
-def _postings(keys: Any, ends: Any, begins: Any, stops: Any, bits: Any) -> Any:
-    """The postings of features of places from begins[i] to before stops[i] of each set."""
-    starts = np.zeros((np.int64(1) << np.int64(bits)) + 2, np.uint32)
-    for i in range(begins.size):
-        for k in range(begins[i], stops[i]):
-            starts[bucket_of(keys[ends[i] + k] * SPREAD, bits) + 2] += np.uint32(1)
-    for b in range(starts.size - 1):
-        starts[b + 1] += starts[b]
-    entries = np.empty(np.int64(starts[starts.size - 1]), np.uint64)
-    for i in range(begins.size):
-        for k in range(begins[i], stops[i]):
-            spread = keys[ends[i] + k] * SPREAD
-            to = bucket_of(spread, bits) + 1
-            place = np.uint64(min(k, MOST_PLACE)) << np.uint64(32)
-            entries[starts[to]] = check_of(spread, bits) << np.uint64(44) | place | np.uint64(i)
-            starts[to] += np.uint32(1)
-    return starts, entries
+@kernel
+def prefix_sizes(offsets: Any, condition: Any, out: Any) -> None:
+    """Write how many features find each set: int64 (m,)."""
+    for i in range(out.size):
+        size = offsets[i + 1] - offsets[i]
+        if condition.measure == CONTAINMENT:
+            out[i] = min(size, contained_prefix(size, condition))
+        else:
+            out[i] = prefix_of(size, condition)
 
 
 @kernel
-def make_postings(
-    features: Any, offsets: Any, order: Any, condition: Any, bits: Any,
-    rest_bits: Any,
-) -> Any:  # fmt: skip
-    """Make the postings of a segment: of each set's prefix, and for containment of the rest.
+def put_in_order(
+    features: Any, offsets: Any, order: Any, ends: Any, first: int, last: int, out: Any
+) -> None:
+    """Write the first features of some sets in the order.
 
     Args:
         features: uint64, each set ascending.
         offsets: int64 (m + 1,).
         order: Order.
-        condition: Condition: the measure, and the least similarity that is asked for.
-        bits: uint64, from 1 up: of the buckets of the prefixes.
-        rest_bits: uint64, of the buckets of the rest.
-
-    Returns:
-        starts and entries of both; see Postings. The last of starts is to be left out.
+        ends: int64 (m + 1,): of set i those from ends[i] to before ends[i + 1].
+        first: First set.
+        last: Last set + 1.
+        out: uint64, written: what is to stand from ends[first] on.
     """
-    m, longest, total = offsets.size - 1, 0, 0
-    ends, nothing = np.empty(m + 1, np.int64), np.zeros(m, np.int64)
-    prefixes, sizes = np.empty(m, np.int64), np.empty(m, np.int64)
-    for i in range(m):
-        size = offsets[i + 1] - offsets[i]
-        prefixes[i], sizes[i] = prefix_of(size, condition), size
-        if condition.measure == CONTAINMENT:
-            prefixes[i] = contained_prefix(size, condition)
-        longest = max(longest, size)
-        ends[i] = total
-        total += size if condition.measure == CONTAINMENT else prefixes[i]
-    ends[m] = total
+    longest = 0
+    for i in range(first, last):
+        longest = max(longest, offsets[i + 1] - offsets[i])
     chosen, heavy = np.empty(longest, np.int64), np.empty(longest, np.uint64)
-    keys = np.empty(total, np.uint64)
-    for i in range(m):
-        wanted = ends[i + 1] - ends[i]
+    for i in range(first, last):
+        wanted, to = ends[i + 1] - ends[i], ends[i] - ends[first]
         first_places(features, offsets[i], offsets[i + 1], wanted, order, chosen, heavy)
         for k in range(wanted):
-            keys[ends[i] + k] = features[offsets[i] + chosen[k]]
-    starts, entries = _postings(keys, ends, nothing, prefixes, bits)
-    if condition.measure == CONTAINMENT:
-        rest_starts, rest_entries = _postings(keys, ends, prefixes, sizes, rest_bits)
-    else:
-        rest_starts, rest_entries = np.zeros(4, np.uint32), np.empty(0, np.uint64)
-    return starts, entries, rest_starts, rest_entries
+            out[to + k] = features[offsets[i] + chosen[k]]
+
+
+@kernel
+def count_buckets(
+    keys: Any, ends: Any, prefixes: Any, is_rest: bool, bits: Any, starts: Any
+) -> None:  # fmt: skip
+    """Make room for entries, which `put_entries` writes.
+
+    Args:
+        keys: uint64: features in the order, of all sets.
+        ends: int64 (m + 1,): where those of each set are.
+        prefixes: int64 (m,): how many of each belong to its prefix.
+        is_rest: Whether the entries are of what is behind the prefixes.
+        bits: uint64, from 1 up: of the buckets.
+        starts: uint32 (2**bits + 2,), zeros; written: of bucket b, `starts` of Postings at b + 1.
+    """
+    for i in range(prefixes.size):
+        begin, stop = _part(ends, prefixes, i, is_rest)
+        for at in range(begin, stop):
+            starts[bucket_of(keys[at] * SPREAD, bits) + 2] += np.uint32(1)
+    for b in range(starts.size - 1):
+        starts[b + 1] += starts[b]
+
+
+@kernel
+def put_entries(
+    keys: Any, ends: Any, prefixes: Any, is_rest: bool, bits: Any, buckets: Any, starts: Any,
+    entries: Any,
+) -> None:  # fmt: skip
+    """Write the entries of some buckets, after those of the buckets before them.
+
+    Args:
+        keys: As `count_buckets`, and so `ends`, `prefixes`, `is_rest` and `bits`.
+        ends: See `keys`.
+        prefixes: See `keys`.
+        is_rest: See `keys`.
+        bits: See `keys`.
+        buckets: int64 (2,): the first, and the last + 1.
+        starts: What `count_buckets` made; at b the place of bucket b in the end.
+        entries: uint64, written: those of these buckets.
+    """
+    low, high = buckets[0], buckets[1]
+    before = np.int64(starts[low + 1])
+    for i in range(prefixes.size):
+        begin, stop = _part(ends, prefixes, i, is_rest)
+        for at in range(begin, stop):
+            spread = keys[at] * SPREAD
+            bucket = bucket_of(spread, bits)
+            if low <= bucket < high:
+                to = np.int64(starts[bucket + 1]) - before
+                place = np.uint64(min(at - ends[i], MOST_PLACE)) << np.uint64(32)
+                entries[to] = check_of(spread, bits) << np.uint64(44) | place | np.uint64(i)
+                starts[bucket + 1] += np.uint32(1)
+
+
+@inner
+def _part(ends: Any, prefixes: Any, i: int, is_rest: bool) -> Any:
+    middle = ends[i] + prefixes[i]
+    if is_rest:
+        return middle, ends[i + 1]
+    return ends[i], middle
 
 
 @making

@@ -45,8 +45,6 @@ _LOGGER: Final = logging.getLogger("neardup")
 
 MERGE_SHARE: Final = 0.25
 """Of the memory that is free: so much may a merge take beside the index's writer."""
-MERGE_BYTES: Final = 2.5
-"""What a merge takes at most, in bytes of the file that it makes."""
 LEAST_MERGED: Final = 1 << 18
 """So many rows are merged however little memory is free."""
 
@@ -218,11 +216,11 @@ def entries_of(segments: list[Any]) -> tuple[FileEntry, ...]:
     )  # fmt: skip
 
 
-def rows_for_merging(segments: list[Any]) -> int | None:
+def rows_for_merging(held: Held, segments: list[Any]) -> int | None:
     """How many rows a merge may have, for the memory that is free; None where nothing is known."""
     stored = [each for each in segments if isinstance(each, StoredRows)]
     rows = sum(len(each) for each in stored)
     if not rows:
         return None
-    bytes_a_row = sum(each.file.nbytes for each in stored) / rows
-    return max(LEAST_MERGED, int(MERGE_SHARE * free_memory() / (MERGE_BYTES * bytes_a_row)))
+    bytes_a_row = held.merging_bytes(sum(each.file.nbytes for each in stored) / rows)
+    return max(LEAST_MERGED, int(MERGE_SHARE * free_memory() / bytes_a_row))
