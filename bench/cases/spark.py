@@ -3,11 +3,11 @@
 Fingerprints are random 64-bit numbers, 1 in 64 planted near another one; documents are 60 words of
 50,000, a third of them copies of earlier ones with up to 4 words changed. Every engine must find
 what one machine finds ("exact"). The clock runs from the input as Parquet to the counted result, in
-a session that has started, after a small run that warms the workers. "shuffled" and "tasks" are
-from Spark's event log; "peak" is the sum of the resident sizes of all processes that belong to the
-run, the Java one too, and "cpu" that of their processor seconds; "worker" is the resident size of
-the largest executor with its Python workers, where executors are processes of their own. Larger
-sizes, and one and two executors, are run when they are asked for:
+a session that has started, after a small run that warms the workers. "shuffled", "stages" and
+"tasks" are from Spark's event log; "peak" is the sum of the resident sizes of all processes that
+belong to the run, the Java one too, and "cpu" that of their processor seconds; "worker" is the
+resident size of the largest executor with its Python workers, where executors are processes of
+their own. Larger sizes, and one and two executors, are run when they are asked for:
 
     NEARDUP_BENCH_SPARK=large python bench/run.py spark --rounds 1
 
@@ -68,8 +68,8 @@ def rows(quick: bool) -> list[Row]:
                 measured = Measurement.of(CASE, function, OURS_SPARK, n=n, master=master)
                 name = f"{function}, n = {n:,}, {master}"
                 table.append(Row(name, measured, (), None, "lower", unit="s"))
-                units = {"cpu": "s", "shuffled_gb": "GB", "tasks": "", "peak_gib": "GiB",
-                         "worker_gib": "GiB"}  # fmt: skip
+                units = {"cpu": "s", "shuffled_gb": "GB", "stages": "", "tasks": "",
+                         "peak_gib": "GiB", "worker_gib": "GiB"}  # fmt: skip
                 for key, unit in units.items():
                     row = Row(f"{name}: {key}", measured, (), None, "lower", key, unit)
                     table.append(row)
@@ -199,15 +199,16 @@ def _session(master: str, folder: Path) -> Iterator[Any]:
 
 
 def _told(folder: Path) -> dict[str, float]:
-    """Tasks and bytes shuffled until now, of Spark's event log; nothing where there is none."""
-    tasks = nbytes = 0
+    """What ran and was shuffled until now, of Spark's event log; nothing where there is none."""
+    stages = tasks = nbytes = 0
     for file in (folder / "events").glob("*"):
         for line in file.read_text("utf-8").splitlines():
+            stages += '"SparkListenerStageCompleted"' in line
             if '"SparkListenerTaskEnd"' in line:
                 metrics = json.loads(line).get("Task Metrics") or {}
                 tasks += 1
                 nbytes += metrics.get("Shuffle Write Metrics", {}).get("Shuffle Bytes Written", 0)
-    return {"tasks": tasks, "shuffled_gb": nbytes / 1e9} if tasks else {}
+    return {"stages": stages, "tasks": tasks, "shuffled_gb": nbytes / 1e9} if tasks else {}
 
 
 @contextmanager
