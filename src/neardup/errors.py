@@ -9,7 +9,11 @@ NeardupError            exit code 1
 
 UnfitHashWarning        a warning (UserWarning): a feature hash that distorts distances
 DoubtfulResultWarning   a warning (UserWarning): done as asked, which is hardly what was meant
+
+A message that repeats a value of megabytes is cut in the middle, see `brief`.
 """
+
+from typing import Any, Final
 
 __all__ = [
     "DataError",
@@ -20,13 +24,35 @@ __all__ = [
     "TooManyPairsError",
     "UnfitHashWarning",
     "UsageError",
+    "brief",
 ]
+
+
+MOST_CHARACTERS: Final = 1000
+"""Of a message: it begins with what is wrong and ends with what to do."""
+
+
+def brief(text: str, most: int = MOST_CHARACTERS) -> str:
+    """A text of at most about so many characters: of a longer one the beginning and the end.
+
+    Example:
+        >>> brief("a" * 50 + "b" * 50, 20)
+        'aaaaaaaaaa... (80 characters) ...bbbbbbbbbb'
+    """
+    if len(text) <= most + len("... (1,000,000 characters) ..."):
+        return text
+    half = most // 2
+    return f"{text[:half]}... ({len(text) - 2 * half:,} characters) ...{text[-half:]}"
 
 
 class NeardupError(Exception):
     """Any error that neardup raises on purpose; `exit_code` is what the command line returns."""
 
     exit_code = 1
+
+    def __init__(self, *told: Any) -> None:
+        """Cut a message that would fill the screen with a value that somebody else wrote."""
+        super().__init__(*(brief(part) if isinstance(part, str) else part for part in told))
 
 
 class DataError(NeardupError, ValueError):

@@ -28,7 +28,7 @@ from neardup.cli.commands.pairs import pairs
 from neardup.cli.commands.show import show
 from neardup.cli.flags import Commands
 from neardup.cli.progress_lines import tells_progress
-from neardup.errors import NeardupError
+from neardup.errors import NeardupError, brief
 from neardup.runtime.progress import shown
 from neardup.runtime.signals import INTERRUPTED, Interrupts
 from neardup.runtime.version import __version__
@@ -105,7 +105,7 @@ def run(interrupts: Interrupts) -> int:
     if code == INTERRUPTED:  # of Typer as well, which catches the exception
         code, line = interrupts.code, _what_is_left(interrupts)
     if line:
-        line = " ".join(line.split("\n"))
+        line = " ".join(brief(line).split("\n"))
         typer.echo(f"neardup: {shown(line)}", err=True)
     return interrupts.decide(code)
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from neardup.documents import format_of_path
 from neardup.errors import DataError, FileError
+from neardup.runtime.arrays import check_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -70,11 +71,11 @@ def pair_rows(path: str) -> Iterator[PairRow]:
         if named is None:
             wanted = "; ".join(f"{first}, {second}" for first, second in NAMES)
             raise DataError(
-                f"{path} names no pairs: it has {', '.join(row)[:200]}; give it two of the columns"
-                f" {wanted}"
+                f"{path} names no pairs: it has {', '.join(map(str, row))[:200]}; give it two of"
+                f" the columns {wanted}"
             )
         first, second = row.get(named[0]), row.get(named[1])
-        if first in {None, ""} or second in {None, ""}:
+        if _is_blank(first) or _is_blank(second):
             raise DataError(f"{path}, row {number}: {named[0]} or {named[1]} is missing")
         label = next((row[name] for name in _LABELS if name in row), None)
         answered = any(name in row for name in _LABELS)
@@ -93,7 +94,9 @@ def table_rows(path: str) -> Iterator[Mapping[str, Any]]:
         if kind == "parquet":
             import pyarrow.parquet as pq
 
-            for batch in pq.ParquetFile(path).iter_batches():
+            table = pq.ParquetFile(path, page_checksum_verification=True)
+            for batch in table.iter_batches():
+                check_arrow(batch)
                 yield from batch.to_pylist()
             return
         with _opened(path) as file:
@@ -104,6 +107,8 @@ def table_rows(path: str) -> Iterator[Mapping[str, Any]]:
                 if line.strip():
                     yield _record(line, path, number)
     except OSError as error:
+        if error.errno is None:  # of a decoder
+            raise DataError(f"{path} is no table that can be read: {error}") from None
         raise FileError(f"cannot read {path}: {reason(error)}") from None
     except UnicodeEncodeError:
         raise FileError(f"cannot read {path}: its name is not UTF-8; rename it") from None
@@ -133,25 +138,31 @@ def _record(line: str, path: str, number: int) -> Mapping[str, Any]:
     return row
 
 
+def _is_blank(value: Any) -> bool:
+    return value is None or value == ""
+
+
 def _similarity(row: Mapping[str, Any], path: str, number: int) -> float | None:
-    told = next((row[name] for name in _SIMILARITIES if row.get(name) not in {None, ""}), None)
+    told = next((row[name] for name in _SIMILARITIES if not _is_blank(row.get(name))), None)
     if told is None:
         return None
     try:
         found = float(told)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         found = -1.0
     if 0 <= found <= 1:
         return found
-    raise DataError(f"{path}, row {number}: the similarity is {told!r}: use a number from 0 to 1")
+    raise DataError(
+        f"{path}, row {number}: the similarity is {told!r:.80}: use a number from 0 to 1"
+    )
 
 
 def _label(told: Any, path: str, number: int) -> bool | None:
-    if told in {None, ""} or str(told).casefold() in {"unsure", "unknown"}:
+    if _is_blank(told) or str(told).casefold() in {"unsure", "unknown"}:
         return None
     text = str(told).casefold()
     if text in _YES or text in _NO:
         return text in _YES
     raise DataError(
-        f"{path}, row {number}: the label is {told!r}: use 1 or 0, yes or no, or unsure"
+        f"{path}, row {number}: the label is {told!r:.80}: use 1 or 0, yes or no, or unsure"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -26,6 +27,7 @@ __all__ = [
     "written_aside",
 ]
 
+_ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _locks: Final[set[int]] = set()
 """Descriptors of the locks that this process holds."""
 
@@ -44,16 +46,21 @@ def name_as_text(path: str) -> str:
 
 
 def path_of(path: Any) -> Path:
-    """The path that a caller names.
+    """The path on this machine that a caller names, a folder of an index or a file of one.
 
     Raises:
-        UsageError: If it is none.
+        UsageError: If it is none, or an address such as http://host/index.
 
     Example:
         >>> path_of(None)
         Traceback (most recent call last):
         neardup.errors.UsageError: path is NoneType: None: use a string or a pathlib.Path
     """
+    if isinstance(path, str) and _ADDRESS.match(path):
+        raise UsageError(
+            f"{path} is an address, and an index is a folder on this machine: copy it here and name"
+            " the folder"
+        )
     try:
         return Path(path)
     except TypeError:
