@@ -140,3 +140,27 @@ def test_names_in_an_archive_lead_nowhere(here: Here) -> None:
     before = {*here.files()}
     one_line(here("dedup", "in.zip", "-o", "out/", code=2))
     assert {*here.files()} == before
+
+
+def test_every_command_that_reads_documents_limits_them_by_memory(here: Here) -> None:
+    here("dedup", "in.jsonl", "-o", "o.jsonl", "--id", "id", "--duplicates", "d.jsonl")
+    long = {"id": "d0", "text": "x" * (17 << 20)}
+    (here.folder / "long.jsonl").write_text(json.dumps(long) + "\n")
+    here("index", "create", "s.index")
+    for command in (
+        ("fingerprint", "long.jsonl", "-o", "f.parquet"),
+        ("idf", "learn", "long.jsonl", "-o", "w.idf"),
+        ("index", "add", "s.index", "long.jsonl"),
+        ("index", "query", "s.index", "long.jsonl", "-o", "h.csv"),
+        ("index", "nearest", "s.index", "long.jsonl", "-o", "h.csv"),
+        ("dedup", "long.jsonl", "-o", "l.jsonl"),
+        ("calibrate", "long.jsonl"),
+    ):
+        line = one_line(here(*command, "--memory", "64M", code=1))
+        assert "long.jsonl:1: " in line, line
+        one_line(here(*command, "--memory", "1M", code=2))
+    for command in (
+        ("show", "d.jsonl", "long.jsonl", "--id", "id"),
+        ("review", "d.jsonl", "long.jsonl", "--id", "id", "--no-open"),
+    ):  # which pass over bad records
+        assert "such as 'd0'" in one_line(here(*command, "--memory", "64M", code=2))

@@ -134,6 +134,10 @@ Memory = Annotated[
     str | None,
     run_option("--memory", metavar="SIZE", help="Budget, such as 2G."),
 ]
+RecordMemory = Annotated[
+    str | None,
+    run_option("--memory", metavar="SIZE", help="Such as 2G: one document may have a 16th of it."),
+]
 TextField = Annotated[
     str,
     input_option(
@@ -289,6 +293,18 @@ def check_json(json: bool, *outputs: str | None) -> None:
     """
     if json and "-" in outputs:
         raise UsageError("--json prints on the standard output: write the result to a file")
+
+
+def record_bytes(memory: str | None) -> int:
+    """How long one document may be with such a --memory; bytes.
+
+    Raises:
+        UsageError: If it is no size, or too small.
+    """
+    from neardup.documents.batch import longest_record
+    from neardup.runtime.memory import memory_bytes
+
+    return longest_record(memory_bytes(memory))
 
 
 def check_folder(tmp: str | None) -> None:

@@ -30,6 +30,7 @@ def fingerprint(
     on_error: shared.OnError = "stop",
     rejects: shared.RejectsFile = None,
     workers: shared.Workers = None,
+    memory: shared.RecordMemory = None,
     json: shared.Json = False,
     *,
     made: Recipe,
@@ -55,7 +56,13 @@ def fingerprint(
     from neardup.fingerprinting.fingerprints import fingerprint as compute
     from neardup.pipeline import Resources, fingerprint_files
 
-    read = ReadOptions(shared.text_fields(text), id_field, skip, extract=extract)
+    read = ReadOptions(
+        shared.text_fields(text),
+        id_field,
+        skip,
+        extract=extract,
+        record_bytes=shared.record_bytes(memory),
+    )
     told, using = InputFormat(format_name, delimiter, encoding), Resources(workers=workers)
     warm_up(lambda: compute("one", made))
     with progress() as shown:

@@ -37,6 +37,7 @@ def learn(
     encoding: shared.Encoding = None,
     extract: shared.Extract = None,
     workers: shared.Workers = None,
+    memory: shared.RecordMemory = None,
     *,
     made: Recipe,
 ) -> None:
@@ -50,7 +51,9 @@ def learn(
     from neardup.fingerprinting.document_frequencies import FrequencyLearner
 
     learner = FrequencyLearner(made, limit, workers)
-    options = ReadOptions(shared.text_fields(text), extract=extract)
+    options = ReadOptions(
+        shared.text_fields(text), extract=extract, record_bytes=shared.record_bytes(memory)
+    )
     sources = open_sources(inputs, None, InputFormat(format_name, delimiter, encoding))
     try:
         with progress() as shown:

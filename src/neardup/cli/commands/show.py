@@ -54,6 +54,7 @@ def show(
     delimiter: shared.Delimiter = None,
     encoding: shared.Encoding = None,
     extract: shared.Extract = None,
+    memory: shared.RecordMemory = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
     """Show each removed document beside the kept one, word by word, least similar first.
@@ -68,7 +69,12 @@ def show(
     from neardup.documents import InputFormat, ReadOptions
     from neardup.pipeline.evidence.removed import removed_documents
 
-    read = ReadOptions(shared.text_fields(text), id_field, extract=extract)
+    read = ReadOptions(
+        shared.text_fields(text),
+        id_field,
+        extract=extract,
+        record_bytes=shared.record_bytes(memory),
+    )
     told = InputFormat(format_name, delimiter, encoding)
     found = removed_documents(duplicates, inputs or [], read, number, told)
     if json:

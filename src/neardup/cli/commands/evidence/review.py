@@ -59,6 +59,7 @@ def review(
     encoding: shared.Encoding = None,
     extract: shared.Extract = None,
     seed: Annotated[int, shared.seed_option(help="Of the order.")] = 0,
+    memory: shared.RecordMemory = None,
     *,
     made: Recipe,
 ) -> None:
@@ -79,7 +80,12 @@ def review(
     from neardup.runtime.progress import shown
 
     wanted = Wanted(answers, similarity, precision, measure, seed)
-    read = ReadOptions(shared.text_fields(text), id_field, extract=extract)
+    read = ReadOptions(
+        shared.text_fields(text),
+        id_field,
+        extract=extract,
+        record_bytes=shared.record_bytes(memory),
+    )
     told = InputFormat(format_name, delimiter, encoding)
     judged = Review(pairs, inputs, wanted, made, read, told)
     with ReviewServer(judged, port) as server:

@@ -125,6 +125,7 @@ def add(
         typer.Option("--foreign", help="Take fingerprints of no known recipe as the index's."),
     ] = False,
     verify: Verify = False,
+    memory: shared.RecordMemory = None,
     idf: IdfTable = None,
     dictionary: KeywordFolder = None,
     json: shared.Json = False,
@@ -151,7 +152,9 @@ def add(
     load_words(idf, dictionary)
     is_number = fingerprint_field is not None
     fields = (fingerprint_field,) if fingerprint_field else shared.text_fields(text)
-    read = ReadOptions(fields, id_field, skip, extract=extract)
+    read = ReadOptions(
+        fields, id_field, skip, extract=extract, record_bytes=shared.record_bytes(memory)
+    )
     told = InputFormat(format_name, delimiter, encoding)
     note_what_stays(folder, "; run the same again for the rest")
     opened = DurableIndex.open(folder, create=False, verify=verify)

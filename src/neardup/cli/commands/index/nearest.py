@@ -39,6 +39,7 @@ def nearest(
         str | None, typer.Option("--id-field", metavar="FIELD", help="Of IN...: their ids.")
     ] = None,
     format_name: shared.Format = None,
+    memory: shared.RecordMemory = None,
     idf: IdfTable = None,
     dictionary: KeywordFolder = None,
     csv_safe: shared.CsvSafe = False,
@@ -70,7 +71,12 @@ def nearest(
             found = related_to(index, identity_of(stored, index.id_kind), count, by)
             print_related(found, json)
             return
-        read = ReadOptions(shared.text_fields(text), id_field, skip_errors=False)
+        read = ReadOptions(
+            shared.text_fields(text),
+            id_field,
+            skip_errors=False,
+            record_bytes=shared.record_bytes(memory),
+        )
         with progress() as shown:
             summary = ask_files(
                 index, inputs or [], target, read,

@@ -62,6 +62,7 @@ def query(
     on_error: shared.OnError = "stop",
     rejects: shared.RejectsFile = None,
     verify: Verify = False,
+    memory: shared.RecordMemory = None,
     idf: IdfTable = None,
     dictionary: KeywordFolder = None,
     csv_safe: shared.CsvSafe = False,
@@ -104,7 +105,13 @@ def query(
             print_hits(answer.hits, answer.total, answer.what, json)
             return
         skip = shared.skip_errors(on_error, rejects)
-        read = ReadOptions(shared.text_fields(text), id_field, skip, extract=extract)
+        read = ReadOptions(
+            shared.text_fields(text),
+            id_field,
+            skip,
+            extract=extract,
+            record_bytes=shared.record_bytes(memory),
+        )
         with progress() as shown:
             summary = ask_files(
                 index, inputs or [], target, read,
