@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
 import pytest
 
 import neardup as nd
@@ -30,6 +31,7 @@ pytestmark = [
 ]
 
 RECORDS: Final = b'{"text": "one two three four"}\n{"text": "one two three four"}\n'
+EVIL: Final = "a\x1b[2Jb\u202ec\nneardup: all is well\x07\x9b31m"
 NAMES: Final = [
     "new\nline", "\x1b[2Jescape", "\u202eright", "back\\slash", "caf\udce9", "http:", "star*[a]?",
     "neardup.errors.TYPE_CHECKING: x", " space ", "-dash", "per%41cent#",
@@ -193,3 +195,21 @@ def test_a_folder_that_is_not_utf8_is_refused_in_one_line() -> None:
     Path("caf\udce9").mkdir()
     with pytest.raises(nd.UsageError, match="name is not UTF-8, and engines take no other"):
         there(Outputs("caf\udce9/out/"))
+
+
+@pytest.mark.parametrize(
+    ("text", "name"), [("te.xt", "a`b"), (EVIL, f"{EVIL}`.`"), ("id", "text"), ("number", "a b")]
+)
+def test_columns_may_be_called_anything_and_ids_hold_anything(
+    text: str, name: str, session: Any
+) -> None:
+    ids = [f"{EVIL}{i}`;--\\'" for i in range(4)]
+    words = ["one two three four", "one two three four", "five six seven", EVIL]
+    table = pa.table({name: ids, text: words})
+    found = spark.dedup(session.createDataFrame(table), text=text, id=name, parts=2).toArrow()
+    kept = dict(zip(*(found[key].to_pylist() for key in ("id", "kept_id")), strict=True))
+    assert kept == {ids[0]: ids[0], ids[1]: ids[0], ids[2]: ids[2], ids[3]: ids[3]}
+    pairs = spark.similar_pairs(session.createDataFrame(table), text=text, id=name).toArrow()
+    assert pairs.select(["left", "right"]).to_pylist() == [{"left": ids[0], "right": ids[1]}]
+    with pytest.raises(nd.UsageError, match="no column 'none': there are"):
+        spark.dedup(session.createDataFrame(table), text="none", id=name)
