@@ -191,13 +191,20 @@ def sketch_of(features: Any, begin: int, end: int, out: Any, at: int, words: int
 
 
 @inner
-def _apart(query: Any, sets: Any, number: int) -> int:
-    """In how many features or more a query and a set differ."""
-    sketch, words, owner = query.sketch, sets.words, np.uint64(query.begin + 1)
+def make_sketch(query: Any) -> None:
+    """Make the sketch of a query, of SKETCH_WORDS words, unless it is there."""
+    sketch, begin = query.sketch, query.begin
+    owner = np.uint64(begin + 1)
     if sketch[SKETCH_WORDS] != owner:
-        begin = query.begin
         sketch_of(query.features, begin, begin + query.size, sketch, 0, SKETCH_WORDS)
         sketch[SKETCH_WORDS] = owner
+
+
+@inner
+def _apart(query: Any, sets: Any, number: int) -> int:
+    """In how many features or more a query and a set differ."""
+    make_sketch(query)
+    sketch, words = query.sketch, sets.words
     apart = 0
     for word in range(words):
         mine = sketch[word]

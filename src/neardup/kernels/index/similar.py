@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from neardup.kernels.addresses import addresses_of, int64s, uint32s, uint64s
-from neardup.kernels.bits import prefetch
+from neardup.kernels.bits import popcount, prefetch
 from neardup.kernels.index.scoring import (
     ENTRY,
     FIRST_SEEN,
@@ -21,11 +21,13 @@ from neardup.kernels.index.scoring import (
     HELD,
     PART,
     QUERY,
+    SKETCH_WORDS,
     STAMP,
     STEP,
     Queries,
     asked_of,
     first_from,
+    make_sketch,
     more_room,
     new_found,
     new_scratch,
@@ -47,9 +49,11 @@ from neardup.kernels.index.sets import (
     first_places,
 )
 from neardup.kernels.jit import inner, kernel
-from neardup.kernels.similarity.measures import CONTAINMENT, least_overlap
+from neardup.kernels.similarity.measures import CONTAINMENT, least_overlap, needed_overlap
 
 LONG_BUCKET: Final = 32
+ENTRIES_A_WORD: Final = 4
+"""An entry takes as long as so many words of sketches that stand one after the other."""
 _PLACE: Final = np.uint64(0xFFF)
 
 
@@ -133,6 +137,72 @@ def _first_entry(postings: Any, begin: int, end: int, number: int) -> int:
 
 
 @inner
+def _entries_of(spread: Any, postings: Any, most: int) -> int:
+    """Entries of a feature's bucket, at most so many; the first and the last are fetched."""
+    bucket = bucket_of(spread, postings.bits)
+    begin, end = np.int64(postings.starts[bucket]), np.int64(postings.starts[bucket + 1])
+    prefetch(postings.entries, begin)
+    prefetch(postings.entries, end - 1)
+    return min(most, end - begin)
+
+
+@inner
+def _first_near(mine: Any, sets: Any, number: int, last: int, most: int) -> int:
+    """The first set from `number` on whose sketch differs in at most so many bits, or `last`."""
+    sketches, one, two = sets.sketches, mine[0], mine[1]
+    if sets.words == SKETCH_WORDS:
+        while number < last:
+            at = number * SKETCH_WORDS
+            apart = popcount(one ^ sketches[at]) + popcount(two ^ sketches[at + 1])
+            apart += popcount(mine[2] ^ sketches[at + 2]) + popcount(mine[3] ^ sketches[at + 3])
+            if apart <= most:
+                break
+            number += 1
+    elif sets.words > 1:
+        one, two = one ^ mine[2], two ^ mine[3]
+        while number < last:
+            at = 2 * number
+            if popcount(one ^ sketches[at]) + popcount(two ^ sketches[at + 1]) <= most:
+                break
+            number += 1
+    else:
+        one ^= two ^ mine[2] ^ mine[3]
+        while number < last and popcount(one ^ sketches[number]) > most:
+            number += 1
+    return number
+
+
+@inner
+def _look_at_all(
+    query: Any, sets: Any, low: int, high: int, condition: Any, found: Any, state: Any
+) -> bool:
+    """As `_look_up`, by every sketch from set `low` to `high`, which stand by size."""
+    make_sketch(query)
+    number, count, size = max(low, state[ENTRY]), state[FOUND], query.size
+    while number < high:
+        other = sets.offsets[number + 1] - sets.offsets[number]
+        last = min(high, sets.firsts[first_from(sets.sizes, 0, sets.sizes.size, other) + 1])
+        needed = max(np.int64(1), needed_overlap(size, other, condition))
+        if min(size, other) < needed:
+            number = last
+        while number < last:
+            number = _first_near(query.sketch, sets, number, last, size + other - 2 * needed)
+            if number == last:
+                break
+            if count == found.numbers.size:
+                state[ENTRY], state[FOUND] = number, count
+                return False
+            similarity = reached(query, 0, sets, number, 0, condition)
+            if similarity >= condition.similarity:
+                found.parts[count], found.queries[count] = state[PART], state[QUERY]
+                found.numbers[count], found.scores[count] = number, similarity
+                count += 1
+            number += 1
+    state[ENTRY], state[FOUND] = -1, count
+    return True
+
+
+@inner
 def _look_up(
     query: Any, sets: Any, condition: Any, scratch: Any, seen: Any, found: Any, state: Any
 ) -> bool:
@@ -149,12 +219,15 @@ def _look_up(
     for k in range(asked):
         spreads[k] = query.features[query.begin + scratch.chosen[k]] * SPREAD
         prefetch(sets.prefixes.starts, bucket_of(spreads[k], sets.prefixes.bits))
+    ahead = 0
     for k in range(asked):
-        bucket = bucket_of(spreads[k], sets.prefixes.bits)
-        prefetch(sets.prefixes.entries, np.int64(sets.prefixes.starts[bucket]))
-        prefetch(sets.prefixes.entries, np.int64(sets.prefixes.starts[bucket + 1]) - 1)
+        ahead += _entries_of(spreads[k], sets.prefixes, high - low)
     if condition.measure == CONTAINMENT:
         contained = contained_prefix(query.size, condition)
+        for k in range(contained):
+            ahead += _entries_of(spreads[k], sets.rest, high - low)
+    if ENTRIES_A_WORD * ahead > sets.words * (high - low):
+        return _look_at_all(query, sets, low, high, condition, found, state)
     for step in range(state[STEP], asked + contained):
         k, postings = step, sets.prefixes
         if step >= asked:
