@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import naive
 from neardup.features.text import one_block, text_array, text_blocks
-from neardup.kernels import bits, counters
+from neardup.kernels import bits, counters, sorting
 from neardup.kernels.features.xxh3 import hasher_of, seeded_secret, xxh3_64, xxh3_runs
 from neardup.kernels.fingerprinting import fold
 from neardup.kernels.jit import kernel
@@ -113,7 +113,7 @@ def made_distinct(hashes: Any, table_size: int, weights: Any) -> Any:
 @kernel
 def in_order(hashes: Any) -> None:
     scratch = np.empty((2, 2 * hashes.size), np.uint64)
-    fold.sort_distinct(hashes, hashes.size, scratch[0], scratch[1])
+    sorting.sort_hashes(hashes, 0, hashes.size, scratch[0], scratch[1])
 
 
 def uint64(values: list[int]) -> Any:

@@ -202,39 +202,3 @@ def distinct(hashes: Any, count: int, table: Any, weights: Any) -> int:
             weights[place] += weight
         found += np.uint64(place == found)
     return np.int64(found)
-
-
-@inner
-def sort_distinct(hashes: Any, count: int, places: Any, spare: Any) -> None:
-    """Sort `count` hashes: each to a place by its first bits, then past its larger neighbours.
-
-    O(count) for hashes that are evenly spread, as those of features are.
-
-    Args:
-        hashes: uint64 (at least count,), sorted in place.
-        count: Number of hashes.
-        places: uint64, scratch, at least 2 * count long.
-        spare: uint64 (at least count,), scratch.
-    """
-    bits = 1
-    while 1 << bits < count:
-        bits += 1
-    shift = np.uint64(64 - bits)
-    fill(places, 0, 1 << bits, _ZERO)
-    for i in range(count):
-        places[hashes[i] >> shift] += _ONE
-    begin = _ZERO
-    for place in range(1 << bits):
-        size = places[place]
-        places[place] = begin
-        begin += size
-    for i in range(count):
-        h = hashes[i]
-        spare[places[h >> shift]] = h
-        places[h >> shift] += _ONE
-    for i in range(count):
-        h, to = spare[i], i
-        while to > 0 and hashes[to - 1] > h:
-            hashes[to] = hashes[to - 1]
-            to -= 1
-        hashes[to] = h

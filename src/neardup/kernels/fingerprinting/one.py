@@ -27,9 +27,10 @@ from neardup.kernels.features.tokenise import (
 )
 from neardup.kernels.features.xxh3 import SCRATCH, seeded_secret
 from neardup.kernels.fingerprinting.arguments import Folding
-from neardup.kernels.fingerprinting.fold import PLANES, distinct, fold_equal, sort_distinct
+from neardup.kernels.fingerprinting.fold import PLANES, distinct, fold_equal
 from neardup.kernels.fingerprinting.weighing import COUNT
 from neardup.kernels.jit import inlined, inner, making, move
+from neardup.kernels.sorting import sort_hashes
 from neardup.kernels.utf8 import encode
 
 MOST_BYTES: Final = 1 << 16
@@ -209,7 +210,7 @@ def _fold_text(address: int, size: int) -> tuple[int, Any]:
     if folding.weight != COUNT or folding.keep_features:
         count = distinct(hashes, count, given.cells, int64s(address, 0))
     if folding.keep_features:
-        sort_distinct(hashes, count, given.cells, given.spare)
+        sort_hashes(hashes, np.int64(0), count, given.cells, given.spare)
         return count, np.uint64(count)
     out = given.out
     fold_equal(hashes, count, folding.tie_one, given.planes, out)

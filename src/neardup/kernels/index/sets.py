@@ -13,15 +13,15 @@ import numpy as np
 
 from neardup.kernels.addresses import uint64s
 from neardup.kernels.bits import prefetch
-from neardup.kernels.jit import fill, inner, kernel, making, move
+from neardup.kernels.jit import inner, kernel, making, move
 from neardup.kernels.similarity.measures import CONTAINMENT, least_overlap
+from neardup.kernels.sorting import drop_repeats, shell_sort, sort_hashes
 
 SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 LOW: Final = np.uint64(0xFFFFFFFF)
 MOST_PLACE: Final = 4095
 """Of the place of a feature in the order, an entry holds up to this: a smaller one is safe."""
 MOST_BUCKETS: Final = 1 << 16
-_SMALL: Final = 24
 _AHEAD: Final = 16
 """A feature's rank is fetched so many features before it is looked at."""
 _MIX: Final = np.uint64(0xBF58476D1CE4E5B9)
@@ -46,59 +46,25 @@ class Postings(NamedTuple):
 
 
 @inner
-def _insertion_sort(values: Any, begin: int, end: int) -> None:
-    for i in range(begin + 1, end):
-        value, j = values[i], i
-        while j > begin and values[j - 1] > value:
-            values[j] = values[j - 1]
-            j -= 1
-        values[j] = value
+def _sort_each(features: Any, offsets: Any, places: Any, spare: Any) -> int:
+    used, begin = 0, offsets[0]
+    for i in range(offsets.size - 1):
+        end = offsets[i + 1]
+        sort_hashes(features, begin, end, places, spare)
+        offsets[i] = used
+        used = drop_repeats(features, begin, end, used)
+        begin = end
+    offsets[offsets.size - 1] = used
+    return used
 
 
 @inner
-def shell_sort(values: Any, begin: int, end: int) -> None:
-    """Sort values[begin:end]; O(n^1.5)."""
-    step = 1
-    while step < (end - begin) // 3:
-        step = 3 * step + 1
-    while step:
-        for i in range(begin + step, end):
-            value, j = values[i], i
-            while j >= begin + step and values[j - step] > value:
-                values[j] = values[j - step]
-                j -= step
-            values[j] = value
-        step //= 3
-
-
-@inner
-def _sort(values: Any, begin: int, end: int, scratch: Any, counts: Any) -> None:
-    """Sort hashes: by their top bits, then by insertion; anything else by shell sort."""
-    size = end - begin
-    if size <= _SMALL:
-        _insertion_sort(values, begin, end)
-        return
-    bits = 1
-    while (1 << bits) < size and (1 << bits) < counts.size - 1:
-        bits += 1
-    shift = np.uint64(64 - bits)
-    fill(counts, 0, (1 << bits) + 1, 0)
-    for i in range(begin, end):
-        counts[np.int64(values[i] >> shift) + 1] += 1
-    most = 0
-    for b in range(1 << bits):
-        most = max(most, counts[b + 1])
-        counts[b + 1] += counts[b]
-    if most > _SMALL:
-        shell_sort(values, begin, end)
-        return
-    for i in range(size):
-        scratch[i] = values[begin + i]
-    for i in range(size):
-        b = np.int64(scratch[i] >> shift)
-        values[begin + counts[b]] = scratch[i]
-        counts[b] += 1
-    _insertion_sort(values, begin, end)
+def _places_for(size: int) -> int:
+    """How many places hashes are sorted into."""
+    room = 2
+    while room < size and room < MOST_BUCKETS:
+        room *= 2
+    return room
 
 
 @kernel
@@ -115,23 +81,8 @@ def sort_sets(features: Any, offsets: Any) -> int:
     longest = 0
     for i in range(offsets.size - 1):
         longest = max(longest, offsets[i + 1] - offsets[i])
-    room = 2
-    while room < longest and room < MOST_BUCKETS:
-        room *= 2
-    scratch, counts = np.empty(longest, np.uint64), np.empty(room + 1, np.int64)
-    used, begin = 0, offsets[0]
-    for i in range(offsets.size - 1):
-        end = offsets[i + 1]
-        _sort(features, begin, end, scratch, counts)
-        offsets[i] = used
-        for at in range(begin, end):
-            value = features[at]
-            if at == begin or value != features[used - 1]:
-                features[used] = value
-                used += 1
-        begin = end
-    offsets[offsets.size - 1] = used
-    return used
+    places, spare = np.empty(_places_for(longest), np.uint64), np.empty(longest, np.uint64)
+    return np.int64(_sort_each(features, offsets, places, spare))
 
 
 @kernel
@@ -149,16 +100,9 @@ def sort_set(features: Any) -> int:
         at += 1
     if at >= size:
         return np.int64(size)
-    room = 2
-    while room < size and room < MOST_BUCKETS:
-        room *= 2
-    _sort(features, 0, size, np.empty(size, np.uint64), np.empty(room + 1, np.int64))
-    used = 1
-    for at in range(1, size):
-        if features[at] != features[used - 1]:
-            features[used] = features[at]
-            used += 1
-    return np.int64(used)
+    places, spare = np.empty(_places_for(size), np.uint64), np.empty(size, np.uint64)
+    sort_hashes(features, 0, size, places, spare)
+    return np.int64(drop_repeats(features, 0, size, 0))
 
 
 @kernel
