@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import naive
 import neardup as nd
 from neardup.kernels.index import similar as kernels
+from neardup.kernels.index import tail as tail_kernels
 from suite import needs_jit
 
 MEASURES = ("jaccard", "cosine", "containment")
@@ -42,6 +43,9 @@ def test_a_crowd_and_what_stands_apart_from_it_are_found(measure: str) -> None:
     documents = mixed(random, 1_500, 1_500)
     index = nd.Index(similarity=0.8, measure=measure)
     index.add(np.arange(len(documents)), documents)
+    single = nd.Index(similarity=0.8, measure=measure)
+    for i, document in enumerate(documents[700:1_600]):
+        single.add(700 + i, document)
     sets = [set(each.tolist()) for each in documents]
     for at in (*range(0, 1_500, 170), *range(1_500, 3_000, 90)):
         query = edited(random, documents[at])
@@ -49,6 +53,8 @@ def test_a_crowd_and_what_stands_apart_from_it_are_found(measure: str) -> None:
         scores = {i: naive.similarity(asked, each, measure) for i, each in enumerate(sets)}
         expected = {i: score for i, score in scores.items() if score >= 0.8}
         assert dict(index.query(query)) == pytest.approx(expected)
+        newest = {i: score for i, score in expected.items() if 700 <= i < 1_600}
+        assert dict(single.query(query)) == pytest.approx(newest)
         table = index.query_batch([query])
         assert dict(zip(*(table[x].to_pylist() for x in ("id", "similarity")), strict=True)) == (
             pytest.approx(expected)
@@ -63,12 +69,17 @@ def test_comparing_all_finds_what_looking_up_finds(
     random = np.random.default_rng(seed)
     documents = [*mixed(random, crowded, own), random.integers(0, 1 << 64, 30, np.uint64)]
     index = nd.Index(similarity=0.6, measure=measure)
+    tail = nd.Index(similarity=0.6, measure=measure)
     index.add(np.arange(len(documents)), documents)
+    for i, document in enumerate(documents):
+        tail.add(i, document)
     index.compact()
     queries = [edited(random, documents[int(i)]) for i in random.integers(0, len(documents), 4)]
     found = []
-    for bound in (0, 1 << 20):
+    for bound in (0, 1 << 20):  # never, and at once
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(kernels, "ENTRIES_A_WORD", bound)
+            patch.setattr(tail_kernels, "CROWD", bound)
             found.append([index.query(query) for query in queries])
-    assert found[0] == found[1]
+            found.append([tail.query(query) for query in queries])
+    assert found == [found[0]] * 4

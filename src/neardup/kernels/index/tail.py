@@ -36,6 +36,8 @@ from neardup.kernels.similarity.arguments import Condition
 
 MOST_TAIL: Final = 1 << 16
 """Rows of a tail."""
+CROWD: Final = 2
+"""Where a query meets an entry or more for so many rows, it is compared with all rows."""
 _ROW: Final = np.uint64(MOST_TAIL - 1)
 _PLACE: Final = np.uint64(0xFFFF)
 
@@ -87,6 +89,27 @@ def _bucket(heads: Any, key: Any) -> int:
 
 
 @inner
+def _search_all(
+    query: Any, tail: Any, rows: int, condition: Any, seen: Any, found: Any, state: Any
+) -> bool:  # fmt: skip
+    """Go on with the rows from state[ENTRY] that were not seen; False where there is no room."""
+    stamp = np.uint64(state[STAMP]) << np.uint64(32)
+    for number in range(max(np.int64(0), state[ENTRY]), rows):
+        similarity = reached(query, 0, tail, number, 0, condition)
+        if similarity >= condition.similarity:
+            value = stamp | np.uint64(number)
+            if seen[slot_of(seen, stamp, number)] != value:
+                count = state[FOUND]
+                if count == found.numbers.size:
+                    state[ENTRY] = number
+                    return False
+                found.parts[count], found.queries[count] = state[PART], state[QUERY]
+                found.numbers[count], found.scores[count] = number, similarity
+                state[FOUND] += 1
+    return True
+
+
+@inner
 def search_rows(
     queries: Any, tail: Any, rows: int, condition: Any, scratch: Any, seen: Any, found: Any,
     state: Any,
@@ -107,12 +130,17 @@ def search_rows(
             link = heads[_bucket(heads, query.features[query.begin + chosen[k]])]
             if link:
                 prefetch(entries, 2 * np.int64(link) - 2)
+        looked, is_crowd = 0, 0 < asked == state[STEP]
         for k in range(state[STEP], asked):
+            if CROWD * looked > rows:
+                is_crowd = True
+                break
             key = query.features[query.begin + chosen[k]]
             link = state[ENTRY]
             if link < 0:
                 link = np.int64(heads[_bucket(heads, key)])
             while link:
+                looked += 1
                 packed = entries[2 * link - 1]
                 number = np.int64(packed & _ROW)
                 if entries[2 * link - 2] == key and number < rows:
@@ -133,6 +161,10 @@ def search_rows(
                                 state[FOUND] += 1
                 link = np.int64(packed >> np.uint64(32))
             state[ENTRY] = -1
+        if is_crowd:
+            state[STEP] = asked
+            if not _search_all(query, tail, rows, condition, seen, found, state):
+                return False
         next_query(state)
     return True
 
