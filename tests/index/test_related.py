@@ -29,10 +29,12 @@ texts = st.lists(
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lists are made at once, and are short; few rows are a segment."""
+    """Lists are made at once; few rows are a segment, few sets a range."""
     monkeypatch.setattr(similar_related, "SCANS", 0)
-    monkeypatch.setattr(similar_related, "SHORT_LIST", 6)
-    monkeypatch.setattr(related_kernels, "FIRST_LOOK", 8)
+    if not JIT:  # what is compiled has its own
+        monkeypatch.setattr(related_kernels, "FIRST_LOOK", 8)
+        monkeypatch.setattr(related_kernels, "RANGE", 16)
+        monkeypatch.setattr(related_kernels, "BLOCK", 4)
     monkeypatch.setattr(base_writing, "SMALL_BATCH", 4)
     monkeypatch.setattr(similar_tail, "TAIL_ROWS", 16)
 

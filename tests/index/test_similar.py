@@ -77,7 +77,6 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(durable_follower, "SMALL_RECORD", 6)
     monkeypatch.setattr(durable_similar, "CHECKPOINT_ROWS", 40)
     monkeypatch.setattr(similar_related, "SCANS", 1)
-    monkeypatch.setattr(similar_related, "SHORT_LIST", 4)
     monkeypatch.setattr(related_kernels, "FIRST_LOOK", 3)
 
 

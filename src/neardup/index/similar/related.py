@@ -21,7 +21,7 @@ from neardup.similarity.feature_sets import MEASURES
 if TYPE_CHECKING:
     from neardup.index.similar.sets import Sets
     from neardup.index.similar.settings import SimilarSettings
-    from neardup.kernels.index.related import Asked, Compared, Lists, Met, Ranks
+    from neardup.kernels.index.related import Asked, Compared, Lists, Met
 
 __all__ = ["BY", "RankedSets", "Ranking"]
 
@@ -29,9 +29,6 @@ BY: Final = ("similarity", "cosine")
 SCANS: Final = 8
 """Questions that compare with all sets before lists are made, which takes about as long."""
 FEATURES_A_BUCKET: Final = 16
-HEAVY_SHARE: Final = 4
-"""A feature that more than one in so many sets has gets no list: it tells little."""
-SHORT_LIST: Final = 16
 LIST_BYTES: Final = 5
 """Of a feature in the lists, about."""
 WINDOWS: Final = (0.8, 0.5, 0.0)
@@ -98,7 +95,7 @@ class RankedSets:
         """Nothing is made yet."""
         self._lock = threading.Lock()
         self._sums: dict[bool, Any] = {}
-        self._ranks: dict[bool, Ranks] = {}
+        self._lows: dict[bool, Any] = {}
         self._lists: Lists | None = None
         self._questions = 0
         self._scratch: list[Met] = []
@@ -139,13 +136,13 @@ class RankedSets:
                     self._sums[kind] = ranking.sums(sets)
         return self._sums[kind]
 
-    def _placed(self, compared: Compared, ranking: Ranking) -> Ranks:
+    def _least(self, sums: Any, ranking: Ranking) -> Any:
         kind = ranking.weights is None
-        if kind not in self._ranks:
+        if kind not in self._lows:
             with self._lock:
-                if kind not in self._ranks:
-                    self._ranks[kind] = _ranks(compared)
-        return self._ranks[kind]
+                if kind not in self._lows:
+                    self._lows[kind] = _lows(sums)
+        return self._lows[kind]
 
     def _found_lists(self, sets: Sets) -> Lists | None:
         """The lists, made after some questions, if there is memory for them."""
@@ -167,8 +164,8 @@ class RankedSets:
         except IndexError:
             count = len(compared.sums)
             scratch = Met(np.zeros(count, np.float32), np.empty(count, np.uint32))
-        ranks = self._placed(compared, ranking)
-        found = rank_sets(asked, lists, compared, ranks, ranking.measure, n, floor, scratch)
+        lows = self._least(compared.sums, ranking)
+        found = rank_sets(asked, lists, compared, lows, ranking.measure, n, floor, scratch)
         self._scratch.append(scratch)
         return found
 
@@ -208,19 +205,15 @@ def compare_all(
     return numbers[best >= floor], best[best >= floor]
 
 
-def _ranks(sets: Compared) -> Ranks:
-    from neardup.kernels.index.related import Ranks
+def _lows(sums: Any) -> Any:
+    from neardup.kernels.index.related import BLOCK
 
-    order = np.argsort(sets.sums, kind="stable").astype(np.uint32)
-    ends = np.zeros(len(order) + 1, np.int64)
-    np.cumsum(np.diff(sets.offsets)[order], out=ends[1:])
-    return Ranks(frozen(order), frozen(sets.sums[order]), frozen(ends))
+    return frozen(np.minimum.reduceat(sums, np.arange(0, len(sums), BLOCK)))
 
 
 def _lists(sets: Sets) -> Lists:
     from neardup.kernels.index.related import Lists, make_lists
 
     bits = np.uint64(max(1, (len(sets.features) // FEATURES_A_BUCKET).bit_length()))
-    most = max(SHORT_LIST, sets.size // HEAVY_SHARE)
-    starts, numbers, heavy = make_lists(frozen(sets.features), frozen(sets.offsets), bits, most)
-    return Lists(frozen(starts[:-1]), frozen(numbers), frozen(heavy), bits)
+    starts, numbers = make_lists(frozen(sets.features), frozen(sets.offsets), bits)
+    return Lists(frozen(starts[:-1]), frozen(numbers), bits)

@@ -16,13 +16,24 @@ import numpy as np
 from neardup.kernels.features.lookup import find
 from neardup.kernels.index.scoring import first_from
 from neardup.kernels.index.sets import SPREAD, bucket_of, enlarged
-from neardup.kernels.jit import inner, kernel
+from neardup.kernels.jit import fill, inner, kernel
 from neardup.kernels.similarity.measures import CONTAINMENT, JACCARD
 
 FLAG_BITS: Final = 15
 """Most features of a set are not a query's: so many flags tell, and fit the fastest cache."""
 FIRST_LOOK: Final = 4096
 """Entries of lists after which the sets met so far are compared for the first time."""
+LOOK_SHARE: Final = 64
+"""Or a share of the sets: the more there are, the more is worth knowing beforehand."""
+RESTING: Final = 0.35
+"""Features that weigh this share of what must be shared are left to the comparison."""
+RANGE: Final = 1 << 15
+"""Sets whose totals are added up at once: 128 KiB, which stay in a core's cache."""
+BLOCK: Final = 64
+"""Sets that are passed over together where the largest total is too small."""
+UNITS: Final = float(1 << 30)
+"""Of totals: what a query weighs in all."""
+MOST_UNITS: Final = np.uint32(1 << 31)
 SLACK: Final = 1.0 + 1e-5
 """Sums of 32 bits are a little off; what they bound is bounded with this to spare."""
 TINY: Final = 1e-9
@@ -33,12 +44,11 @@ class Lists(NamedTuple):
     """Sets by their features: bucket b has sets[starts[b]:starts[b + 1]].
 
     Features of one bucket share a list, so a list says at most too much. `starts` is uint32
-    (2**bits + 1,), `sets` uint32, `heavy` bool (2**bits,): lists that are too long to be kept.
+    (2**bits + 1,), `sets` uint32.
     """
 
     starts: Any
     sets: Any
-    heavy: Any
     bits: Any
 
 
@@ -53,17 +63,6 @@ class Asked(NamedTuple):
     own: float
 
 
-class Ranks(NamedTuple):
-    """Sets by the sum of their weights, the lightest first.
-
-    `order` uint32 (m,): which; `sums` float64 (m,); `ends` int64 (m + 1,): features before each.
-    """
-
-    order: Any
-    sums: Any
-    ends: Any
-
-
 class Met(NamedTuple):
     """Scratch for m sets: what the lists told of each, and which ones they named.
 
@@ -75,6 +74,32 @@ class Met(NamedTuple):
     sets: Any
 
 
+class Bounds(NamedTuple):
+    """What a range of sets shares at most: its total, by `scale`, and the `rest`.
+
+    `totals` is uint32 (RANGE,), `lows` float64: the least sum of each BLOCK sets.
+    """
+
+    measure: int
+    rest: float
+    scale: float
+    totals: Any
+    lows: Any
+
+
+class Kept(NamedTuple):
+    """Sets that were compared: the `best` scores, ascending, of `places`; and all that were found.
+
+    `flags` is what `_raise_flags` wrote.
+    """
+
+    flags: Any
+    best: Any
+    places: Any
+    numbers: Any
+    scores: Any
+
+
 class Compared(NamedTuple):
     """Stored sets: `features` uint64, `offsets` int64 (m + 1,), `sums` float64 (m,) of weights."""
 
@@ -84,35 +109,30 @@ class Compared(NamedTuple):
 
 
 @kernel
-def make_lists(features: Any, offsets: Any, bits: Any, most: int) -> Any:
+def make_lists(features: Any, offsets: Any, bits: Any) -> Any:
     """Make Lists; O(features + 2**bits).
 
     Args:
         features: uint64, each set ascending.
         offsets: int64 (m + 1,).
         bits: uint64, of the buckets.
-        most: A longer list is not kept.
 
     Returns:
-        starts, sets and heavy of Lists; the last of starts is to be left out.
+        starts and sets of Lists; the last of starts is to be left out.
     """
     buckets = np.int64(1) << np.int64(bits)
-    starts, heavy = np.zeros(buckets + 2, np.uint32), np.zeros(buckets, np.bool_)
+    starts = np.zeros(buckets + 2, np.uint32)
     for at in range(offsets[0], offsets[offsets.size - 1]):
         starts[bucket_of(features[at] * SPREAD, bits) + 2] += np.uint32(1)
-    for b in range(buckets):
-        if starts[b + 2] > most:
-            heavy[b], starts[b + 2] = True, np.uint32(0)
     for b in range(buckets + 1):
         starts[b + 1] += starts[b]
     sets = np.empty(np.int64(starts[buckets + 1]), np.uint32)
     for i in range(offsets.size - 1):
         for at in range(offsets[i], offsets[i + 1]):
             b = bucket_of(features[at] * SPREAD, bits)
-            if not heavy[b]:
-                sets[np.int64(starts[b + 1])] = np.uint32(i)
-                starts[b + 1] += np.uint32(1)
-    return starts, sets, heavy
+            sets[np.int64(starts[b + 1])] = np.uint32(i)
+            starts[b + 1] += np.uint32(1)
+    return starts, sets
 
 
 @kernel
@@ -167,32 +187,11 @@ def _reaches(total: float, own: float, other: float, limit: float, measure: int)
 
 
 @inner
-def _unmet(rest: float, own: float, limit: float, measure: int) -> Any:
-    """The least and the most sum of a set that reaches the limit and shares at most `rest`.
-
-    A lighter one reaches too little if it has nothing else; a heavier one has too much else.
-    """
-    if limit <= 0.0:
-        return 0.0, np.inf
+def _needed(own: float, other: float, limit: float, measure: int) -> float:
+    """What a set of this sum shares at least if it reaches the limit; more for a heavier one."""
     if measure == JACCARD:
-        return limit * own / SLACK, (rest / limit + rest) * SLACK - own / SLACK
-    return limit * limit * own / SLACK, rest * rest / (limit * limit * own) * SLACK
-
-
-@inner
-def _from_sum(ranks: Any, total: float) -> int:
-    """How many sets are lighter."""
-    return first_from(ranks.sums, 0, ranks.sums.size, total)
-
-
-@inner
-def _left(rest: float, asked: Any, limit: float, measure: int, ranks: Any) -> Any:
-    """The places, by sum, of the sets that may be wanted although no list met them."""
-    if rest <= 0.0:
-        return 0, 0
-    least, most = _unmet(rest, asked.own, limit, measure)
-    begin = _from_sum(ranks, least)
-    return begin, max(begin, _from_sum(ranks, most))
+        return limit * (own + other) / (1.0 + limit) / SLACK
+    return limit * math.sqrt(own * other) / SLACK
 
 
 @inner
@@ -257,16 +256,13 @@ def _keep_best(best: Any, places: Any, held: int, score: float, place: int) -> i
 
 
 @inner
-def _order_of(asked: Any, lists: Any, order: Any, costs: Any) -> int:
-    """Write which features have lists, those that tell most an entry first; how many have."""
-    count = 0
-    for i in range(asked.features.size):
+def _order_of(asked: Any, lists: Any, order: Any, costs: Any) -> None:
+    """Write the features in the order of what their lists tell an entry, the most first."""
+    count = order.size
+    for i in range(count):
         bucket = bucket_of(asked.features[i] * SPREAD, lists.bits)
-        if lists.heavy[bucket]:
-            continue
         length = np.int64(lists.starts[bucket + 1]) - np.int64(lists.starts[bucket])
-        order[count], costs[count] = i, (length + 1) / asked.weights[i]
-        count += 1
+        order[i], costs[i] = i, (length + 1) / asked.weights[i]
     step = 1
     while step < count // 3:
         step = 3 * step + 1
@@ -278,7 +274,6 @@ def _order_of(asked: Any, lists: Any, order: Any, costs: Any) -> int:
                 j -= step
             costs[j], order[j] = cost, place
         step //= 3
-    return count
 
 
 @inner
@@ -305,20 +300,153 @@ def _limit(
     return least
 
 
+@inner
+def _clear(met: Any, used: int) -> None:
+    for i in range(used):
+        met.sums[np.int64(met.sets[i])] = np.float32(0)
+
+
+@inner
+def _follow_first(asked: Any, lists: Any, order: Any, look: int, met: Any) -> int:
+    """Follow the first lists of the order, until they had so many entries; how many sets met."""
+    used = followed = k = 0
+    while k < order.size and followed < look:
+        i = order[k]
+        weight = np.float32(asked.weights[i])
+        bucket = bucket_of(asked.features[i] * SPREAD, lists.bits)
+        for at in range(np.int64(lists.starts[bucket]), np.int64(lists.starts[bucket + 1])):
+            number = np.int64(lists.sets[at])
+            if met.sums[number] == 0:
+                met.sets[used] = np.uint32(number)
+                used += 1
+            met.sums[number] += weight
+            followed += 1
+        k += 1
+    return used
+
+
+@inner
+def _choose(asked: Any, order: Any, limit: float) -> Any:
+    """How many lists to follow, and what the features of all others weigh, a little more."""
+    rest, k = asked.own, 0
+    while k < order.size and rest > RESTING * limit * asked.own:
+        rest -= asked.weights[order[k]]
+        k += 1
+    if k == order.size:
+        return k, 0.0
+    return k, max(0.0, rest) * SLACK + TINY * asked.own
+
+
+@inner
+def _begin_lists(
+    asked: Any, lists: Any, order: Any, count: int, scale: float, at: Any, units: Any
+) -> None:
+    """Write where each list begins and ends, and its weight in units, a little more."""
+    for k in range(count):
+        i = order[k]
+        bucket = bucket_of(asked.features[i] * SPREAD, lists.bits)
+        at[2 * k], at[2 * k + 1] = lists.starts[bucket], lists.starts[bucket + 1]
+        units[k] = np.uint32(asked.weights[i] * scale) + np.uint32(1)
+
+
+@inner
+def _follow(
+    lists: Any, count: int, at: Any, units: Any, first: int, last: int, totals: Any
+) -> None:
+    """Add up the units of the sets first..last-1, going on where each list was left."""
+    for k in range(count):
+        place, end, unit = at[2 * k], at[2 * k + 1], units[k]
+        while place < end:
+            number = np.int64(lists.sets[place])
+            if number >= last:
+                break
+            # A set that stands in a list more than once must not wrap around.
+            totals[number - first] = min(totals[number - first] + unit, MOST_UNITS)
+            place += 1
+        at[2 * k] = place
+
+
+@inner
+def _most(totals: Any, begin: int, end: int) -> Any:
+    most = np.uint32(0)
+    for i in range(begin, end):
+        most = max(most, totals[i])
+    return most
+
+
+@inner
+def _passing(
+    asked: Any, sets: Any, bounds: Any, limit: float, first: int, last: int, out: Any
+) -> int:
+    """Write which of the sets first..last-1 may reach the limit by their totals; how many."""
+    count, rest, totals = 0, bounds.rest, bounds.totals
+    for begin in range(first, last, BLOCK):
+        end = min(begin + BLOCK, last)
+        most = np.float64(_most(totals, begin - first, end - first)) / bounds.scale + rest
+        if most == 0 or most < _needed(
+            asked.own, bounds.lows[begin // BLOCK], limit, bounds.measure
+        ):
+            continue
+        for number in range(begin, end):
+            most = np.float64(totals[number - first]) / bounds.scale + rest
+            if most > 0 and _may_reach(most, asked, sets, number, limit, bounds.measure):
+                out[count] = np.uint32(number)
+                count += 1
+    return count
+
+
+@inner
+def _may_reach(most: float, asked: Any, sets: Any, number: int, limit: float, measure: int) -> bool:
+    """Whether a set that shares so much at most may reach the limit."""
+    other = sets.sums[number]
+    return _reaches(min(most, asked.own, other), asked.own, other, limit, measure)
+
+
+@inner
+def _compare(
+    asked: Any, sets: Any, bounds: Any, first: int, wanted: Any, count: int, kept: Any, state: Any
+) -> Any:
+    """Compare sets with the query, those that may still reach the limit.
+
+    `state` is the limit, how many of the best are held, and how many were found; what it is then is
+    returned.
+    """
+    limit, held, found = state
+    for i in range(count):
+        number = np.int64(wanted[i])
+        most = np.float64(bounds.totals[number - first]) / bounds.scale + bounds.rest
+        if not _may_reach(most, asked, sets, number, limit, bounds.measure):
+            continue
+        total, reached = _shared_weight(asked, kept.flags, sets, number), 0.0
+        if total > 0:
+            reached = _similarity(total, asked.own, sets.sums[number], bounds.measure)
+        if reached == 0 or reached < limit:
+            continue
+        held = _keep_best(kept.best, kept.places, held, reached, number)
+        if held == kept.best.size:
+            limit = max(limit, kept.best[0])
+        kept.numbers[found], kept.scores[found] = number, reached
+        found += 1
+    return limit, held, found
+
+
 @kernel
 def rank_sets(
-    asked: Any, lists: Any, sets: Any, ranks: Any, measure: int, n: int, floor: float, scratch: Any,
+    asked: Any, lists: Any, sets: Any, lows: Any, measure: int, n: int, floor: float, scratch: Any,
 ) -> Any:  # fmt: skip
     """Find the n sets that are most similar to a query, and all that are as similar as the last.
 
-    Lists are followed until it costs no more to compare the sets that none of them met and that
-    may be wanted all the same, by their sums.
+    1. Follow the lists that tell most, and compare the n most promising sets that these name: what
+       they reach is the limit.
+    2. Follow lists until the other features weigh little beside the limit, a range of sets at a
+       time, so that the totals stay in the cache.
+    3. Compare the sets of the range whose total and those other features could reach the limit.
 
     Args:
         asked: Asked.
         lists: Lists of these sets.
         sets: Compared.
-        ranks: Ranks of these sets.
+        lows: float64: the least sum of each BLOCK sets.
         measure: JACCARD or COSINE.
         n: How many.
         floor: Less similar ones are not wanted.
@@ -327,58 +455,30 @@ def rank_sets(
     Returns:
         sets, int64; similarities, float64, in no order: all that are as similar as the least.
     """
-    sums, met, size = scratch.sums, scratch.sets, asked.features.size
+    size, m = asked.features.size, sets.sums.size
     order, costs = np.empty(size, np.int64), np.empty(size, np.float64)
     flags = np.zeros(1 << FLAG_BITS, np.uint8)
     _raise_flags(asked.features, flags, np.uint8(1))
-    best, places = np.empty(min(n, sets.sums.size)), np.empty(min(n, sets.sums.size), np.int64)
-    count, used, followed, look = _order_of(asked, lists, order, costs), 0, 0, FIRST_LOOK
-    rest, limit, k = asked.own, floor, 0
-    begin, end = _left(rest, asked, limit, measure, ranks)
-    while k < count and ranks.ends[end] - ranks.ends[begin] > followed:
-        i = order[k]
-        weight = np.float32(asked.weights[i])
-        bucket = bucket_of(asked.features[i] * SPREAD, lists.bits)
-        for at in range(np.int64(lists.starts[bucket]), np.int64(lists.starts[bucket + 1])):
-            number = np.int64(lists.sets[at])
-            if sums[number] == 0:
-                met[used] = np.uint32(number)
-                used += 1
-            sums[number] += weight
-            followed += 1
-        rest -= asked.weights[i]
-        k += 1
-        if followed >= look or k == count:
-            look = 4 * followed
-            found = _limit(asked, sets, flags, measure, scratch, used, best, places)
-            limit = max(limit, found)
-        left = max(0.0, rest) * SLACK + TINY * asked.own if k < size else 0.0
-        begin, end = _left(left, asked, limit, measure, ranks)
-    rest = max(0.0, rest) * SLACK + TINY * asked.own if k < size else 0.0
-    limit = max(limit, _limit(asked, sets, flags, measure, scratch, used, best, places))
-    begin, end = _left(rest, asked, limit, measure, ranks)
-    numbers, scores, found, held = np.empty(64, np.int64), np.empty(64, np.float64), 0, 0
-    for i in range(used + end - begin):
-        number = np.int64(met[i]) if i < used else np.int64(ranks.order[begin + i - used])
-        if i >= used and sums[number] != 0:
-            continue
-        other = sets.sums[number]
-        most = min(sums[number] * SLACK + rest, asked.own, other)
-        if not _reaches(most, asked.own, other, limit, measure):
-            continue
-        total = _shared_weight(asked, flags, sets, number)
-        reached = _similarity(total, asked.own, other, measure) if total > 0 else 0.0
-        if reached == 0 or reached < limit:
-            continue
-        held = _keep_best(best, places, held, reached, number)
-        if held == best.size:
-            limit = max(limit, best[0])
-        if found == numbers.size:
+    best, places = np.empty(min(n, m)), np.empty(min(n, m), np.int64)
+    _order_of(asked, lists, order, costs)
+    used = _follow_first(asked, lists, order, max(FIRST_LOOK, m // LOOK_SHARE), scratch)
+    limit = max(floor, _limit(asked, sets, flags, measure, scratch, used, best, places))
+    _clear(scratch, used)
+    count, rest = _choose(asked, order, limit)
+    at, units, scale = np.empty(2 * count, np.int64), np.empty(count, np.uint32), UNITS / asked.own
+    _begin_lists(asked, lists, order, count, scale, at, units)
+    bounds = Bounds(measure, rest, scale, np.zeros(min(RANGE, m), np.uint32), lows)
+    numbers, scores, state = np.empty(64, np.int64), np.empty(64, np.float64), (limit, 0, 0)
+    for first in range(0, m, RANGE):
+        last = min(m, first + RANGE)
+        _follow(lists, count, at, units, first, last, bounds.totals)
+        used = _passing(asked, sets, bounds, state[0], first, last, scratch.sets)
+        while state[2] + used > numbers.size:
             numbers, scores = enlarged(numbers), enlarged(scores)
-        numbers[found], scores[found] = number, reached
-        found += 1
-    for i in range(used):
-        sums[np.int64(met[i])] = np.float32(0)
+        kept = Kept(flags, best, places, numbers, scores)
+        state = _compare(asked, sets, bounds, first, scratch.sets, used, kept, state)
+        fill(bounds.totals, 0, last - first, np.uint32(0))
+    limit, _, found = state
     # Before the limit rose, sets were kept that now stand among others that were not.
     wanted = scores[:found] >= limit
     return numbers[:found][wanted], scores[:found][wanted]
