@@ -52,7 +52,8 @@ class _Implementation(caching.CompileResultCacheImpl):  # type: ignore[misc]
         self._py_file = function.__code__.co_filename
         module = function.__module__.removeprefix("neardup.kernels.")
         version = f"py{sys.version_info.major}{sys.version_info.minor}{sys.abiflags}"
-        checks = ".checked" if numba.config.BOUNDSCHECK else ""  # other code of the same source
+        # With bounds checks, other code comes of the same source.
+        checks = ".checked" if getattr(numba.config, "BOUNDSCHECK", None) else ""
         name = f"{module}.{function.__qualname__}{checks}"
         self.kind = name.replace("<", "").replace(">", "")
         self._filename_base = f"{self.kind}-{digest(module)[:12]}.{version}"

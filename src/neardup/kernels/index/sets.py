@@ -13,7 +13,7 @@ import numpy as np
 
 from neardup.kernels.addresses import uint64s
 from neardup.kernels.bits import prefetch
-from neardup.kernels.jit import inner, kernel, making, move
+from neardup.kernels.jit import fill, inner, kernel, making, move
 from neardup.kernels.similarity.measures import CONTAINMENT, least_overlap
 from neardup.kernels.sorting import drop_repeats, shell_sort, sort_hashes
 
