@@ -20,7 +20,7 @@ from neardup.runtime.arrays import check_arrow
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["PairRow", "pair_rows", "table_rows"]
+__all__ = ["PairRow", "pair_rows", "similarity_of", "table_rows"]
 
 NAMES: Final = (
     ("kept", "dropped"),
@@ -79,7 +79,7 @@ def pair_rows(path: str) -> Iterator[PairRow]:
             raise DataError(f"{path}, row {number}: {named[0]} or {named[1]} is missing")
         label = next((row[name] for name in _LABELS if name in row), None)
         answered = any(name in row for name in _LABELS)
-        found = _similarity(row, path, number)
+        found = similarity_of(row, path, number)
         yield PairRow(str(first), str(second), found, _label(label, path, number), answered)
 
 
@@ -142,7 +142,12 @@ def _is_blank(value: Any) -> bool:
     return value is None or value == ""
 
 
-def _similarity(row: Mapping[str, Any], path: str, number: int) -> float | None:
+def similarity_of(row: Mapping[str, Any], path: str, number: int) -> float | None:
+    """What a row says under one of the names of a similarity.
+
+    Raises:
+        DataError: If it is no number from 0 to 1.
+    """
     told = next((row[name] for name in _SIMILARITIES if not _is_blank(row.get(name))), None)
     if told is None:
         return None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import orjson
 
 from neardup.errors import DataError
-from neardup.pipeline.evidence.pair_rows import table_rows
+from neardup.pipeline.evidence.pair_rows import similarity_of, table_rows
 from neardup.runtime.storage.failures import file_failure
 
 if TYPE_CHECKING:
@@ -66,8 +66,7 @@ def _lines(path: str) -> Iterator[Answer]:
                 f"{path}, line {number}: no answer; each line needs first, second (ids or"
                 " addresses) and answer: yes, no or unsure"
             )
-        known = row.get("similarity")
-        yield Answer(first, second, str(said), None if known in {None, ""} else float(str(known)))
+        yield Answer(first, second, str(said), similarity_of(row, path, number))
 
 
 class Answers:
