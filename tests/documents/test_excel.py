@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import datetime as dt
 import importlib.util
@@ -10,6 +11,7 @@ import json
 import resource
 import struct
 import zipfile
+import zlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -273,6 +275,35 @@ def test_xlsb_is_read_and_its_cells_are_counted_before(
         path = xlsb(tmp_path / "far.xlsb", [(0, 0, "text"), (1, 0, SAME), (*last, "x")])
         with pytest.raises(DataError, match=r"its cells reach to row .* and column [A-Z]+"):
             nd.dedup(path, f"{tmp_path}/out.xlsx")
+
+
+XLS = zlib.decompress(
+    base64.b85decode(
+        b"c-p&gUhu)fjZzO8(10BSGsD0CoD6J8VvIn{3F8Pb0OkMx2QgtZ2N3@s1w#sOasVTejg?_H?-"
+        b"_Pb9D?HeAp;Y`29|?Bl7Zn75XUeSF!<%?r7F-7IDy@e$Ov+SEs$hnm;)5yV~_;9N(f9QgGpg9xgM-"
+        b"?514cSi}Zp?TcFwpj8P2d?ftYYps6^5NeL{+#{e>SJ6O*xu!tdpD8mU*Dz2Zv2vN(*;8>KIm@_yf<XCtZmM{S0%{?_"
+        b"QwJ0&?0fPuI0+%p+{jb2l@CBAr4=9X^(^s640Vw_hRh%7*_+%y)28ITP{|Vp(-"
+        b"U=*S*E2&RIQS0(Ke)UFVW6Ut)QS==Q1J`St^z38l^2|hd4OaJP!otP2u{obzykTt%8!?PlLGAH!6FUdA{t_-"
+        b"D#&hz{|t>F9YD=|NQFFz&;skw29r%-"
+        b"Q>DRdDKIGlOoBjKEkG2?aBBvuX#vZs0qrpcgUj~nNNf!tyY+S84!PFH_L@NUI`@ZFBI~Z(FJw>x`aK1x9|W5jbQpCQ"
+        b"XUznGo%S%A5t`}mf=Nk?0)T@_0P6n#P>=94{AJ(*GX=pUNCmi}VnnE@W8wl=S%M7F(!ffONr+(^$S`0Lf&g3$qhJ(_"
+        b"f>AIEM!_f;1*2dT3=;rq?t@yq%#eNtur&|qRIo$Gb^ZeJztLfmVGDv7@`11f*fDiw$OF<v43#9MA29}2MwnTQMCyT!"
+        b"7lJ@I(DovRY=$JTJF-bmzrao*BeH*p)+j)|EJUjP|44BsjqL{jD1N_w"
+    )
+)
+"""A workbook of 5.6 kB with "text" in A1 and 17.5 in the last row, of column 65,536, which is none:
+the reader would make room of 137 GB."""
+FAR, NEAR = (struct.pack("<HHHH", 638, 10, 65_535, column) for column in (65_535, 0))
+
+
+def test_xls_is_read_and_what_would_abort_its_reader_is_an_error() -> None:
+    sheet = read_sheet("in.xls", XLS.replace(FAR, NEAR))
+    assert (sheet.header, sheet.rows, sheet.numbers) == (["text"], [[17.5]], [65_536])
+    with pytest.raises(DataError, match=r"far\.xls: its cells, blank ones among them, take more"):
+        read_sheet("far.xls", XLS)
+    for cut in (600, 2000, 5000):
+        with contextlib.suppress(DataError):
+            read_sheet("cut.xls", XLS[:cut])
 
 
 def test_cells_for_which_there_is_no_memory_are_an_error_and_no_abort(tmp_path: Path) -> None:

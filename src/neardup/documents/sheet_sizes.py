@@ -2,15 +2,19 @@
 
 The reader makes room for each cell from the first to the last, blank ones too, and where the system
 gives it none the process is aborted. So cells are counted before it sees them: by their names in
-.xlsx, by records in .xlsb, by what is repeated in .ods. Of .xls, which is no archive, nothing is.
+.xlsx, by records in .xlsb, by what is repeated in .ods. An .xls, which is no archive, is read in a
+process of its own first, which may be aborted.
 """
 
 from __future__ import annotations
 
 import io
+import json
 import math
 import mmap
 import re
+import subprocess
+import sys
 import zipfile
 import zlib
 from typing import TYPE_CHECKING, Any, Final
@@ -39,6 +43,22 @@ _ROW, _LAST_CELL, _BEGIN, _END = 0x00, 0x0B, 0x91, 0x92
 _ODS: Final = "content.xml"
 _ODS_CELLS: Final = {"table:table-cell", "table:covered-table-cell"}
 _XLS: Final = b"\xd0\xcf\x11\xe0"
+_APART: Final = """
+import io, json, sys
+sys.path[:] = json.loads(sys.argv[1])
+from python_calamine import CalamineWorkbook
+try:
+    import resource
+    most, hard = int(sys.argv[2]), resource.getrlimit(resource.RLIMIT_AS)[0]
+    if hard < 0 or hard > most:
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+except ImportError:  # not every system has it
+    pass
+with CalamineWorkbook.from_filelike(io.BytesIO(sys.stdin.buffer.read())) as book:
+    found = [book.get_sheet_by_name(each) for each in book.sheet_names]
+    print(json.dumps([(each.total_height, each.total_width) for each in found]))
+"""
 _BROKEN: Final = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OSError, ValueError)
 
 
@@ -54,9 +74,9 @@ def check_size(name: str, data: bytes) -> None:
             is_ods = any(each.filename == _ODS for each in packed.infolist())
             spans = _spans(packed, is_ods) if size <= MOST_BYTES else []
     except (*_BROKEN, expat.ExpatError) as error:
-        if data.startswith(_XLS):
-            return  # it is no archive
-        raise DataError(f"{name}: not a readable spreadsheet: {error}; save it again") from None
+        if not data.startswith(_XLS):
+            raise DataError(f"{name}: not a readable spreadsheet: {error}; save it again") from None
+        size, is_ods, spans = len(data), False, _read_apart(name, data)
     if size > MOST_BYTES:
         raise DataError(
             f"{name}: it would unpack to {size:,} bytes, of at most {MOST_BYTES:,}; save it as CSV"
@@ -90,6 +110,26 @@ def _spans(packed: zipfile.ZipFile, is_ods: bool) -> list[tuple[int, int]]:
             with packed.open(each) as file:
                 spans += count(file)
     return spans
+
+
+def _read_apart(name: str, data: bytes) -> list[tuple[int, int]]:
+    """Let another process read a workbook, with as much memory as cells may take; as `_spans`.
+
+    Nothing is known of what is damaged: that the reader says.
+
+    Raises:
+        DataError: If that process was aborted or killed.
+    """
+    given = [json.dumps(sys.path), str(MOST_CELLS * CELL_BYTES)]
+    done = subprocess.run(  # noqa: S603  # the interpreter, and nothing of the workbook's
+        [sys.executable, "-I", "-c", _APART, *given], input=data, capture_output=True, check=False
+    )
+    if done.returncode < 0:
+        raise DataError(
+            f"{name}: its cells, blank ones among them, take more memory than there is; save it as"
+            " CSV UTF-8"
+        )
+    return [] if done.returncode else [tuple(each) for each in json.loads(done.stdout)]
 
 
 def column_letters(column: int) -> str:
