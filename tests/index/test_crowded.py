@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 import naive
 import neardup as nd
+from neardup.index.similar import searching
+from neardup.kernels.index import seeking
 from neardup.kernels.index import similar as kernels
-from neardup.kernels.index import tail as tail_kernels
 from suite import needs_jit
 
 MEASURES = ("jaccard", "cosine", "containment")
@@ -76,10 +77,11 @@ def test_comparing_all_finds_what_looking_up_finds(
     index.compact()
     queries = [edited(random, documents[int(i)]) for i in random.integers(0, len(documents), 4)]
     found = []
-    for bound in (0, 1 << 20):  # never, and at once
+    for bound, room in ((0, 1 << 10), (1 << 20, 4)):  # never, and at once
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(kernels, "ENTRIES_A_WORD", bound)
-            patch.setattr(tail_kernels, "CROWD", bound)
+            patch.setattr(seeking, "_SEEN", room)
+            patch.setattr(searching, "_ROOMS", [])
             found.append([index.query(query) for query in queries])
             found.append([tail.query(query) for query in queries])
     assert found == [found[0]] * 4

@@ -36,8 +36,6 @@ from neardup.kernels.similarity.arguments import Condition
 
 MOST_TAIL: Final = 1 << 16
 """Rows of a tail."""
-CROWD: Final = 2
-"""Where a query meets an entry or more for so many rows, it is compared with all rows."""
 _ROW: Final = np.uint64(MOST_TAIL - 1)
 _PLACE: Final = np.uint64(0xFFFF)
 
@@ -114,7 +112,10 @@ def search_rows(
     queries: Any, tail: Any, rows: int, condition: Any, scratch: Any, seen: Any, found: Any,
     state: Any,
 ) -> bool:  # fmt: skip
-    """Go on from `state` until all is done, or there is no room: then False."""
+    """Go on from `state` until all is done, or there is no room: then False.
+
+    A query that meets more rows than `seen` holds is compared with all of them.
+    """
     chosen, heads, entries = scratch.chosen, tail.heads, tail.entries
     while state[QUERY] < queries.last:
         query = query_of(queries, state[QUERY], scratch)
@@ -130,25 +131,26 @@ def search_rows(
             link = heads[_bucket(heads, query.features[query.begin + chosen[k]])]
             if link:
                 prefetch(entries, 2 * np.int64(link) - 2)
-        looked, is_crowd = 0, 0 < asked == state[STEP]
+        is_crowd = 0 < asked == state[STEP]
         for k in range(state[STEP], asked):
-            if CROWD * looked > rows:
-                is_crowd = True
+            if is_crowd:
                 break
             key = query.features[query.begin + chosen[k]]
             link = state[ENTRY]
             if link < 0:
                 link = np.int64(heads[_bucket(heads, key)])
             while link:
-                looked += 1
                 packed = entries[2 * link - 1]
                 number = np.int64(packed & _ROW)
                 if entries[2 * link - 2] == key and number < rows:
                     slot = slot_of(seen, stamp, number)
                     if seen[slot] != stamp | np.uint64(number):
-                        if 2 * state[HELD] >= seen.size or state[FOUND] == found.numbers.size:
+                        if state[FOUND] == found.numbers.size:
                             state[STEP], state[ENTRY] = k, link
                             return False
+                        if 2 * state[HELD] >= seen.size:
+                            is_crowd = True
+                            break
                         place = np.int64(packed >> np.uint64(16) & _PLACE)
                         similarity = reached(query, k, tail, number, place, condition)
                         if similarity >= 0.0:
