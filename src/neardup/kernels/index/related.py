@@ -25,7 +25,7 @@ FIRST_LOOK: Final = 4096
 """Entries of lists after which the sets met so far are compared for the first time."""
 LOOK_SHARE: Final = 64
 """Or a share of the sets: the more there are, the more is worth knowing beforehand."""
-RESTING: Final = 0.35
+RESTING: Final = 0.4
 """Features that weigh this share of what must be shared are left to the comparison."""
 RANGE: Final = 1 << 15
 """Sets whose totals are added up at once: 128 KiB, which stay in a core's cache."""
@@ -354,23 +354,25 @@ def _follow(
     lists: Any, count: int, at: Any, units: Any, first: int, last: int, totals: Any
 ) -> None:
     """Add up the units of the sets first..last-1, going on where each list was left."""
+    # Places are unsigned, for which nothing asks whether they count from the end.
+    before, behind = np.uint64(first), np.uint64(last)
     for k in range(count):
-        place, end, unit = at[2 * k], at[2 * k + 1], units[k]
+        place, end, unit = np.uint64(at[2 * k]), np.uint64(at[2 * k + 1]), units[k]
         while place < end:
-            number = np.int64(lists.sets[place])
-            if number >= last:
+            number = np.uint64(lists.sets[place])
+            if number >= behind:
                 break
             # A set that stands in a list more than once must not wrap around.
-            totals[number - first] = min(totals[number - first] + unit, MOST_UNITS)
-            place += 1
+            totals[number - before] = min(totals[number - before] + unit, MOST_UNITS)
+            place += np.uint64(1)
         at[2 * k] = place
 
 
 @inner
 def _most(totals: Any, begin: int, end: int) -> Any:
     most = np.uint32(0)
-    for i in range(begin, end):
-        most = max(most, totals[i])
+    for i in range(np.uint64(begin), np.uint64(end)):
+        most = totals[i] if totals[i] > most else most
     return most
 
 
