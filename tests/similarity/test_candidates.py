@@ -37,17 +37,17 @@ def most_apart(size: int, other: int, condition: Condition) -> int:
     rows = np.zeros((1, COLUMNS), np.uint32)
     rows[0, OCTAVE] = octave_of(other)
     smallest, largest = sizes_near(size, condition)
-    return most_apart_in(rows, 0, Probe(0, size, smallest, largest, 0, 0, 0), condition)
+    return most_apart_in(rows, 0, Probe(0, size, smallest, largest, 0, 0, 0, 0), condition)
 
 
 @njit
 def fold_row(sketches: Any, x: int, folds: Any) -> None:
-    fold_sketch(sketches, x, folds)
+    fold_sketch(sketches, x, folds, 0)
 
 
 @njit
 def marked_rows(folds: Any, at: int, end: int, most: int) -> Any:
-    return near_rows(folds, at, end, most)
+    return near_rows(folds, 0, at, end, most)
 
 
 @given(st.data(), st.integers(1, 3000), st.sampled_from(MEASURES), st.floats(0.5, 1))

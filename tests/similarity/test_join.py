@@ -6,6 +6,7 @@ import itertools
 import math
 import random
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from neardup.similarity.join import (
     similar_greedy,
     similar_sets,
 )
+from neardup.similarity.matching import greedy
 from neardup.similarity.spilled import Spill
 from suite import JIT
 
@@ -378,3 +380,47 @@ def test_a_search_for_the_nearest_may_stop_early(monkeypatch: pytest.MonkeyPatch
     nearest, _, missed = nearest_before(sets, np.arange(40), Match(0.5), 1, most=3)
     assert 0 < missed < 40
     assert nearest[40 - missed :].tolist() == list(range(40 - missed, 40))
+
+
+@given(collections(), matches, st.integers(2, 8), st.integers(1, 60), st.integers(0, 5), st.data())
+def test_threads_and_steps_change_no_match_no_score_and_no_count(
+    documents: list[set[int]], match: Match, workers: int, step: int, new: int, data: st.DataObject,
+) -> None:  # fmt: skip
+    """Whatever a step is, and in how many threads it is looked up: as one after the other."""
+    order = np.array(data.draw(st.permutations(range(len(documents)))), np.int64)
+    sets, alone, together = feature_sets(documents), Work(), Work()
+    expected = similar_greedy(sets, order, match, 1, alone, new)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(greedy, "FIRST_STEP", step)
+        patch.setattr(greedy, "MOST_OF_ALONE", math.inf)
+        patch.setattr(module, "CHUNK_FEATURES", 400)
+        found = similar_greedy(sets, order, match, workers, together, new)
+    assert [x.tolist() for x in found] == [x.tolist() for x in expected]
+    assert together == alone
+
+
+@pytest.mark.skipif(not JIT, reason="large")
+@pytest.mark.parametrize("similarity", [0.3, 0.8])
+def test_many_documents_in_threads_are_matched_as_by_one(similarity: float) -> None:
+    rng = np.random.default_rng(4)
+    pages = rng.integers(0, 1 << 60, (300, 40))
+    documents = []
+    for page in pages[rng.integers(0, 300, 20_000)]:
+        page[: rng.integers(0, 20)] = rng.integers(0, 2000)
+        documents.append(set(page.tolist()))
+    sets, order, match = feature_sets(documents), rng.permutation(20_000), Match(similarity)
+    expected = similar_greedy(sets, order, match, 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(greedy, "MOST_OF_ALONE", math.inf)
+        steps: list[float] = []
+        in_threads = greedy.GreedySteps._step_in_threads  # noqa: SLF001
+
+        def counted(*arguments: Any) -> float:
+            steps.append(in_threads(*arguments))
+            return steps[-1]
+
+        patch.setattr(greedy.GreedySteps, "_step_in_threads", counted)
+        for workers in (2, 5):
+            found = similar_greedy(sets, order, match, workers)
+            assert all(np.array_equal(*each) for each in zip(found, expected, strict=True))
+        assert len(steps) > 1

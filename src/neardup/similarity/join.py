@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,8 +20,9 @@ from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import ahead, read_ahead, worker_count
 from neardup.similarity.feature_sets import MEASURES, FeatureSets, Match, Work, arguments
 from neardup.similarity.frequencies import rarity
-from neardup.similarity.key_index import KeyIndex
 from neardup.similarity.keys import one_key, rare_keys, sample_keys
+from neardup.similarity.matching.greedy import GreedySteps, Scratch
+from neardup.similarity.matching.key_index import KeyIndex
 from neardup.similarity.spilled import (
     KEYS_A_PART,
     KeyFile,
@@ -30,7 +32,7 @@ from neardup.similarity.spilled import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from neardup.kernels.similarity.arguments import Keys
     from neardup.similarity.spilled import Spill
@@ -74,12 +76,10 @@ def similar_greedy(
         kept_of: int64 (n,): for a dropped document the kept one of highest priority that it is
         similar to, for a kept one itself; and score: float64 (n,), the similarity of the two.
     """
-    from neardup.kernels.similarity.join import match_greedy
-
     run = _Run(sets, order, match, worker_count(workers), first_new)
     for batch in run.batches_of_groups(decide=True):
         run.restrict(batch)
-        run.match_all(match_greedy)
+        run.match_greedy()
     if work is not None:
         work.postings, work.candidates = run.work()
     return run.walk.match, run.walk.score
@@ -177,17 +177,20 @@ class _Run:
         self._rarity = Rarity(*rarity(sets, workers))
         sample = sample_keys(self._order, self._sets, self._rarity, self._condition)
         self._has_one_key = sample.is_one_key_cheaper
-        self._index = KeyIndex(n, entry_words(sizes, match, sample.looks), sets.spill)
+        self._entry_words = entry_words(sizes, match, sample.looks)
+        self._index = KeyIndex(n, self._entry_words, sets.spill, workers)
         rank = np.empty(n, np.int64)
         rank[self._order] = np.arange(self._order.size)
         members = np.empty(members_room(int(sizes.max(initial=0))), np.uint64)
-        seen, found = np.full(n, -1, np.int64), np.empty(n, np.int64)
+        seen, found = np.zeros(n, np.uint32), np.empty(n, np.int64)
         words = sketch_words(sizes, match, sets.cell_limit)
         sketches = np.empty((n, words), np.uint64)
         queue = np.empty((QUEUE, QUEUE_COLUMNS), np.int64)
         self.walk = Walk(
-            rank, first_new, seen, found, queue, sketches, members, np.arange(n), np.ones(n)
-        )
+            rank, first_new, seen, found, queue, sketches, members, 0, True, np.arange(n),
+            np.ones(n),
+        )  # fmt: skip
+        self._scratch = Scratch(self.walk, workers)
 
     def work(self) -> tuple[int, int]:
         """How many keys were put in the index, and how many candidates were verified."""
@@ -197,6 +200,15 @@ class _Run:
         """Match all documents, for what is found in `walk`."""
         for _ in self.chunks(kernel):
             pass
+
+    def match_greedy(self) -> None:
+        """Keep or drop all documents, one chunk after the other, each in threads where it pays."""
+        fresh = KeyIndex(self.walk.match.size, self._entry_words, None)
+        arrays = self._sets, self._condition, self._index, fresh, self._scratch
+        with GreedySteps(*arrays, self._workers) as steps, ThreadPoolExecutor(1) as matcher:
+            for documents, keys, seconds in ahead(self._workers, self._timed_keys, self._parts()):
+                self._make_room(keys)
+                self._wait_for(matcher, steps.match, documents, keys, self.walk, seconds)
 
     def match_some(self, kernel: Any, most: int | None) -> int:
         """Match until so many pairs are verified; how many documents are left then."""
@@ -212,7 +224,7 @@ class _Run:
     def chunks(self, kernel: Any) -> Generator[Any]:
         """Match chunk by chunk; keys of the next chunk are chosen in threads meanwhile.
 
-        `kernel` is `match_greedy`, `match_components` or `match_pairs`; yields what it returns.
+        `kernel` is `match_components`, `match_nearest` or `match_pairs`; yields what it returns.
         """
         with ThreadPoolExecutor(1) as matcher:
             chosen = ahead(self._workers, self._keys_and_sketches, self._parts())
@@ -245,7 +257,7 @@ class _Run:
         self.unite_parts(parts, spill)
         labels, order = _roots(self.walk.match), self._order
         self.walk = self.walk._replace(match=np.arange(labels.size))
-        self.walk.seen[:] = -1
+        self.walk.seen[:] = 0
         if decide:
             order = self._decide_small_groups(labels)
         yield from batches_of_groups(labels, order, self._prefixes(), spill.most_keys)
@@ -296,12 +308,19 @@ class _Run:
         return rest
 
     def _match(self, matcher: ThreadPoolExecutor, kernel: Any, documents: Any, keys: Keys) -> Any:
-        stop = np.zeros(1, np.uint8)
+        self._make_room(keys)
+        arguments = self._sets, self._condition, keys, self._index.postings, self.walk
+        return self._wait_for(matcher, kernel, frozen(documents), *arguments)
+
+    def _make_room(self, keys: Keys) -> None:
         self._index.make_room(keys.keys.size, self._most_keys)
-        matching = matcher.submit(
-            kernel, frozen(documents), self._sets, self._condition, keys, self._index.postings,
-            self.walk, stop,
-        )  # fmt: skip
+
+    def _wait_for(
+        self, matcher: ThreadPoolExecutor, work: Callable[..., Any], *arguments: Any
+    ) -> Any:
+        """Call work(*arguments, stop) in a thread; what it returns."""
+        stop = np.zeros(1, np.uint8)
+        matching = matcher.submit(work, *arguments, stop)
         try:
             found = matching.result()
         except BaseException:  # an interrupt must not wait for the kernel
@@ -317,6 +336,12 @@ class _Run:
         keys = self._select(documents)
         write_sketches(documents, self._sets, self.walk.sketches)
         return documents, keys
+
+    def _timed_keys(self, documents: Any) -> tuple[Any, Keys, float]:
+        """As `_keys_and_sketches`, and how many seconds of the processor that took."""
+        begun = time.thread_time()
+        documents, keys = self._keys_and_sketches(documents)
+        return documents, keys, time.thread_time() - begun
 
     def _prefixes(self) -> Any:
         """How many keys each document has at most, about; int64 (n,)."""

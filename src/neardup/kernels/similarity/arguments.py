@@ -53,11 +53,13 @@ class Walk(NamedTuple):
 
     rank: Any  # int64 (n,): priority of each document, 0 first
     first_new: int  # greedy: documents of lower ranks are kept whatever they are similar to
-    seen: Any  # int64 (n,), scratch, initially -1: the last document each was compared with
+    seen: Any  # uint32 (n,), scratch, initially 0: the last document each was compared with, plus 1
     found: Any  # int64 (n,), scratch
     queue: Any  # int64 (QUEUE, QUEUE_COLUMNS), scratch
     sketches: Any  # uint64 (n, words), scratch: of the documents that the walk has reached
     members: Any  # uint64, scratch, `members_room` of the longest document
+    place: int  # scratch: the entry of the index, 0 or behind all others, for the document in hand
+    keeps: bool  # greedy: documents that match nothing are indexed
     match: Any  # int64 (n,), initially 0 to n - 1
     score: Any  # float64 (n,), initially 1
 
@@ -72,3 +74,4 @@ class Probe(NamedTuple):
     most_apart: int  # nor one that differs in more features
     first: int  # its keys are those from `first` on
     last: int  # to last - 1
+    place: int  # the entry that has its folded sketch

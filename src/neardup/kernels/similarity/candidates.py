@@ -64,14 +64,14 @@ def _note_near(
     words = np.int64(sketches.shape[1])
     begin, end = bounds
     for first in range(begin, end, PADDING):
-        marked = near_rows(postings.folds, first, end, most)
+        marked = near_rows(postings.folds, probe.place, first, end, most)
         if marked:
             marked = only_near(postings, first, marked, probe, before, condition)
         while marked:
             y = link(postings.rows, first + trailing_zeros(marked), DOCUMENT)
             marked &= marked - np.uint64(1)
-            if seen[y] != x:
-                seen[y] = x
+            if seen[y] != x + 1:
+                seen[y] = x + 1
                 prefetch(sketches, y * words)
                 found[count] = y
                 count += 1

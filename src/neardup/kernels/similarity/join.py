@@ -68,21 +68,22 @@ def _probe(
 ) -> Probe:
     """Take document x, the j-th of those that the keys are of, in hand."""
     begin, end = sets.offsets[x], sets.offsets[x + 1]
-    fold_sketch(walk.sketches, x, postings.folds)
+    fold_sketch(walk.sketches, x, postings.folds, walk.place)
     smallest, largest = sizes_near(end - begin, condition)
     # Of all sizes the largest may differ most; rounding up makes a difference of two at most.
     size = end - begin
     apart = size + largest - 2 * needed_overlap(size, largest, condition) + 2
-    return Probe(x, size, smallest, largest, apart, keys.offsets[j], keys.offsets[j + 1])
+    first, last = keys.offsets[j], keys.offsets[j + 1]
+    return Probe(x, size, smallest, largest, apart, first, last, walk.place)
 
 
 @inner
 def _is_new_match(x: int, y: int, sets: Sets, condition: Condition, used: Any, walk: Walk) -> bool:
     """Whether two documents that were not compared before match."""
     seen, members = walk.seen, walk.members
-    if seen[y] == x:
+    if seen[y] == x + 1:
         return False
-    seen[y] = x
+    seen[y] = x + 1
     if not may_match(x, y, sets, condition, walk):
         return False
     used[VERIFIED] += 1
@@ -200,10 +201,15 @@ def _best_match(
         y = walk.found[c]
         if best != x and rank[y] > rank[best]:
             continue
-        postings.used[VERIFIED] += 1
         reached = is_match(x, y, walk.members, sets, condition)
         if reached >= 0.0:
             best, walk.score[x] = y, reached
+    # Those before the match, and it, had to be verified: that is the same for every order.
+    if best == x:
+        postings.used[VERIFIED] += count
+    else:
+        for c in range(count):
+            postings.used[VERIFIED] += np.int64(rank[walk.found[c]] <= rank[best])
     return best
 
 
@@ -255,7 +261,9 @@ def match_greedy(
     """Drop documents, in the order given, that are similar to one indexed before; index the others.
 
     walk.match[x] becomes the similar indexed document of the lowest rank, walk.score[x] the
-    similarity of the two; walk.match[x] of a document that is indexed is x.
+    similarity of the two; walk.match[x] of a document that is indexed is x. One that is dropped
+    already is left as it is. Unless walk.keeps, nothing is indexed: then threads may do this at
+    once, each with documents, `used` and scratch of its own.
 
     Args:
         documents: int64 (m,).
@@ -268,17 +276,18 @@ def match_greedy(
     """
     # Taken out of the tuples once: an access in the loop would count references each time.
     rank, match, key_offsets = walk.rank, walk.match, keys.offsets
+    first_new, keeps = walk.first_new, walk.keeps
     for j in range(documents.size):
         if stop[0]:
             break
-        if key_offsets[j] == key_offsets[j + 1]:
-            continue
         x = documents[j]
+        if key_offsets[j] == key_offsets[j + 1] or match[x] != x:
+            continue
         probe, best = _probe(x, j, sets, condition, keys, postings, walk), x
-        if rank[x] >= walk.first_new:
+        if rank[x] >= first_new:
             best = _best_match(probe, sets, condition, keys, postings, walk)
-        match[x] = best
-        if best == x:
+            match[x] = best
+        if keeps and best == x:
             insert(probe, keys, postings)
 
 

@@ -24,7 +24,8 @@ The index is an array of rows, uint32 (rows, COLUMNS), row 0 being none:
   ring of the class).
 
 `folds`, uint64 (rows + PADDING, 1 or WIDE_WORDS), has the folded sketch of each row of a document;
-folds[0] is that of the document in hand. `used`, int64 (USED,), counts: ROWS, SLOTS of the table,
+folds[0] is that of the document in hand (threads that look up at once
+have one each behind the padding). `used`, int64 (USED,), counts: ROWS, SLOTS of the table,
 KEYS put in, candidates VERIFIED.
 """
 
@@ -48,6 +49,8 @@ DOCUMENT, BEFORE, SIZE, AROUND, OTHER = range(5)
 COLUMNS: Final = 6
 PADDING: Final = 8
 """Folded sketches behind the last row, which are read with it."""
+FETCHES: Final = 3
+"""See `fetch_places`."""
 ROWS, SLOTS, KEYS, VERIFIED = range(4)
 USED: Final = 4
 ROWS_A_KEY: Final = 5
@@ -105,13 +108,13 @@ def write_sketches(documents: Any, sets: Sets, sketches: Any) -> None:
 
 
 @inner
-def fold_sketch(sketches: Any, x: int, folds: Any) -> None:
-    """Write a document's sketch, folded, to row 0 of the entries: it is the one in hand now."""
+def fold_sketch(sketches: Any, x: int, folds: Any, place: int) -> None:
+    """Write a document's sketch, folded, to a place of the entries: it is the one in hand now."""
     words = np.int64(folds.shape[1])
     for word in range(words):
-        folds[0, word] = sketches[x, word]
+        folds[place, word] = sketches[x, word]
     for word in range(words, sketches.shape[1]):
-        folds[0, word & (words - 1)] ^= sketches[x, word]
+        folds[place, word & (words - 1)] ^= sketches[x, word]
 
 
 @inner
@@ -184,6 +187,32 @@ def fetch_classes(probe: Probe, keys: Any, postings: Postings) -> None:
 
 
 @inner
+def fetch_places(fetch: int, probe: Probe, keys: Any, postings: Postings) -> None:
+    """Begin to bring where a document will be put under each of its keys: one of FETCHES steps.
+
+    Each reads what the step before has brought: so other work belongs between them.
+    """
+    table, rows, folds = postings.table, postings.rows, postings.folds
+    mask, words = np.uint64(len(table) - 1), np.int64(folds.shape[1])
+    octave = octave_of(probe.size)
+    for k in range(probe.first, probe.last):
+        if fetch == 0:
+            prefetch(table, 2 * np.int64((_key(keys[k]) * _SPREAD) >> np.uint64(20) & mask))
+            continue
+        head = first_class(table, keys[k])
+        if fetch == 1:
+            prefetch(rows, COLUMNS * head)
+            continue
+        while head and link(rows, head, OCTAVE) != octave:
+            head = link(rows, head, CLASS)
+        block = link(rows, head, LAST)
+        at = block + 1 + link(rows, head, COUNT)
+        prefetch(rows, COLUMNS * block)
+        prefetch(rows, COLUMNS * at)
+        prefetch(folds, at * words)
+
+
+@inner
 def link(rows: Any, at: int, column: int) -> int:
     """What a row has in a column; int64."""
     return np.int64(rows[at, column])
@@ -197,12 +226,12 @@ def may_have_near(rows: Any, head: int, probe: Probe) -> bool:
 
 
 @inner
-def _apart(folds: Any, at: int) -> int:
+def _apart(folds: Any, at: int, place: int) -> int:
     """In how many bits the entry of a row differs from that in hand."""
-    apart = popcount(folds[0, 0] ^ folds[at, 0])
+    apart = popcount(folds[place, 0] ^ folds[at, 0])
     if folds.shape[1] == WIDE_WORDS:
         for word in range(1, WIDE_WORDS):
-            apart += popcount(folds[0, word] ^ folds[at, word])
+            apart += popcount(folds[place, word] ^ folds[at, word])
     return apart
 
 
@@ -241,7 +270,7 @@ def is_near(postings: Postings, at: int, probe: Probe, before: int, condition: C
 
     `before` features of the probe are before the key.
     """
-    apart = _apart(postings.folds, at)
+    apart = _apart(postings.folds, at, probe.place)
     if apart > probe.most_apart:
         return False
     return _is_near(postings.rows, at, apart, probe, before, condition)
@@ -255,7 +284,7 @@ def only_near(
     rows, folds = postings.rows, postings.folds
     near, rest, i = np.uint64(0), marked, np.int64(0)
     while rest:
-        apart = _apart(folds, first + i)
+        apart = _apart(folds, first + i, probe.place)
         is_one = _is_near(rows, first + i, apart, probe, before, condition)
         near |= np.uint64(is_one) << np.uint64(i)
         rest >>= np.uint64(1)
@@ -284,12 +313,12 @@ def block_after(rows: Any, head: int, block: int) -> int:
 
 
 @inner
-def near_rows(folds: Any, at: int, end: int, most: int) -> Any:
-    """Mark which of the rows at..at+7, up to end - 1, have a sketch near that of folds[0]."""
+def near_rows(folds: Any, place: int, at: int, end: int, most: int) -> Any:
+    """Mark which of the rows at..at+7, up to end - 1, have a sketch near that of folds[place]."""
     if folds.shape[1] == WIDE_WORDS:
-        near = near8_wide(folds, at, 0, most)
+        near = near8_wide(folds, at, place, most)
     else:
-        near = near8(folds, at, 0, most, _ONE_WORD)
+        near = near8(folds, at, place, most, _ONE_WORD)
     if end - at < PADDING:
         near &= (np.uint64(1) << np.uint64(end - at)) - np.uint64(1)
     return near
@@ -305,7 +334,7 @@ def any_near(
     while block:
         end = block_end(rows, head, block)
         for first in range(block + 1, end, PADDING):
-            near = near_rows(folds, first, end, probe.most_apart)
+            near = near_rows(folds, probe.place, first, end, probe.most_apart)
             while near:
                 if is_near(postings, first + trailing_zeros(near), probe, before, condition):
                     return True
@@ -369,7 +398,7 @@ def insert(probe: Probe, keys: Keys, postings: Postings) -> None:
         rows[at, DOCUMENT], rows[at, BEFORE] = probe.x, keys.before[k]
         rows[at, SIZE] = size
         for word in range(folds.shape[1]):
-            folds[at, word] = folds[0, word]
+            folds[at, word] = folds[probe.place, word]
 
 
 @inner

@@ -23,6 +23,9 @@ to a larger array would take it twice."""
 
 FIRST_ROOM: Final = 1 << 10
 
+PLACE_ENTRIES: Final = 8
+"""Entries that the place of a thread takes: a cache line, which no other thread writes."""
+
 
 class KeyIndex:
     """Documents under their keys, as kernels take them.
@@ -31,16 +34,20 @@ class KeyIndex:
         documents: How many there are in all.
         entry_words: Of a folded sketch: 1 or WIDE_WORDS.
         spill: How large the index may become; None: BYTES_AT_ONCE, and more where it must.
+        threads: That look up at once.
     """
 
-    def __init__(self, documents: int, entry_words: int, spill: Spill | None) -> None:
+    def __init__(
+        self, documents: int, entry_words: int, spill: Spill | None, threads: int = 1
+    ) -> None:
         """Begin empty."""
         from neardup.kernels.similarity.postings import COLUMNS, PADDING, USED
 
         self._documents, self._spill = documents, spill
+        self._behind = PADDING + PLACE_ENTRIES * (threads - 1)
         self._used = np.zeros(USED, np.int64)
         self._rows = np.empty((FIRST_ROOM, COLUMNS), np.uint32)
-        self._folds = np.empty((FIRST_ROOM + PADDING, entry_words), np.uint64)
+        self._folds = np.empty((FIRST_ROOM + self._behind, entry_words), np.uint64)
         self.clear()
 
     def clear(self) -> None:
@@ -66,6 +73,10 @@ class KeyIndex:
 
         return int(self._used[VERIFIED])
 
+    def place(self, thread: int) -> int:
+        """The entry for what a thread, from 0 up, has in hand; it moves as room is made."""
+        return len(self._folds) - PLACE_ENTRIES * thread if thread else 0
+
     def add_verified(self, pairs: int) -> None:
         """Count pairs that were verified without the index."""
         from neardup.kernels.similarity.postings import VERIFIED
@@ -82,11 +93,11 @@ class KeyIndex:
         Raises:
             UsageError: If there are more than rows have numbers.
         """
-        from neardup.kernels.similarity.postings import PADDING, ROWS, ROWS_A_KEY, SLOTS, rehash
+        from neardup.kernels.similarity.postings import ROWS, ROWS_A_KEY, SLOTS, rehash
 
         table, rows, folds, _ = self.postings
         used, needed = int(self._used[ROWS]) + 1, ROWS_A_KEY * (self.keys + keys) + 1
-        if max(needed, self._documents) > MOST_ROWS:
+        if max(needed, self._documents + 1) > MOST_ROWS:
             raise UsageError(
                 f"the index would have {needed:,} rows, and {MOST_ROWS:,} is the most: give"
                 " less --memory, so that a part of it is held at a time"
@@ -97,7 +108,7 @@ class KeyIndex:
             at_once = limit // bytes_a_row
             room = min(most, at_once if needed <= at_once else needed + needed // 2)
             self._rows = rows = _longer(rows, used, max(needed, room))
-            self._folds = folds = _longer(folds, used, len(rows) + PADDING)
+            self._folds = folds = _longer(folds, used, len(rows) + self._behind)
         slots = int(self._used[SLOTS]) + keys
         if 2 * slots > len(table):
             larger = np.zeros((1 << (2 * slots).bit_length(), 2), np.uint64)
