@@ -5,7 +5,7 @@ CORES := $(shell nproc)
 # One more than cores: tests wait, for other programs, disks and kernels that others compile.
 WORKERS := $(shell expr $(CORES) + 1)
 
-.PHONY: demo test test-plain lint bench accuracy memory-limit resume-rounds crash-rounds index-stress attack-rounds property-rounds spark-rounds compat clean
+.PHONY: demo test test-plain lint bench accuracy memory-limit resume-rounds crash-rounds index-stress attack-rounds bounds property-rounds spark-rounds compat clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -64,6 +64,12 @@ index-stress: $(VENV)/developed
 attack-rounds: $(VENV)/developed
 	NEARDUP_ATTACK_ROUNDS=2000 NEARDUP_RESUME_ROUNDS=300 $(BIN)/python -m pytest -s tests/attack \
 		tests/pipeline/test_resume.py -k 'attack or killed_at_random'
+	$(MAKE) bounds
+
+# Every kernel with each index checked: what would read elsewhere is an IndexError.
+bounds: $(VENV)/developed
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest --timeout 3600 tests/kernels tests/index \
+		tests/hamming tests/similarity tests/features tests/fingerprinting tests/attack/test_damage.py
 
 property-rounds: $(VENV)/developed
 	NEARDUP_EXAMPLES=2000 $(BIN)/python -m pytest --timeout 3600

@@ -1,26 +1,26 @@
-"""Documents that came before: a DataFrame of texts, or an index as a Parquet file.
-
-The file has `place` (long, from the first that was added), `id`, `codes` and `features` (uint64s as
-bytes, little-endian; features are null where the index keeps none), and the recipe in its metadata,
-with the similarity and the measure of an index by similarity.
-"""
+"""Documents that came before: a DataFrame of texts, or an index as a Parquet file."""
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from neardup.documents import OutputSet, ReadOptions
-from neardup.errors import DataError, FileError, RecipeError, UsageError
+from neardup.errors import RecipeError, UsageError
 from neardup.fingerprinting.feature_sets import fingerprints_of_sets
-from neardup.fingerprinting.recipe import Recipe
 from neardup.index.durable.index import DurableIndex
 from neardup.pipeline.run.against import Against, ReferenceIndex
 from neardup.pipeline.run.matching import Matching
+from neardup.spark.past_files import (
+    MEASURE,
+    SIMILARITY,
+    PastWriter,
+    check_past,
+    past_batches,
+    told_of,
+)
 from neardup.spark.session import mapped
 from neardup.spark.workers.classes import PAST
 from neardup.spark.workers.documents import DOCUMENTS
@@ -30,18 +30,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from os import PathLike
 
+    from neardup.fingerprinting.recipe import Recipe
     from neardup.spark.engine import Engine
 
 __all__ = ["export_index", "import_index", "numbered_past", "past_of_file", "write_past"]
 
-SCHEMA: Final = pa.schema(
-    [("place", pa.int64()), ("id", pa.string()), ("codes", pa.binary()), ("features", pa.binary())]
-)
 _COLUMNS: Final = "place long, id string, codes binary, features binary"
-_RECIPE: Final = b"neardup:recipe"
-_BITS: Final = b"neardup:bits"
-_SIMILARITY: Final = b"neardup:similarity"
-_MEASURE: Final = b"neardup:measure"
 
 
 def export_index(index: str | PathLike[str], path: str | PathLike[str]) -> int:
@@ -81,31 +75,25 @@ def write_past(known: ReferenceIndex, recipe: Recipe, path: str) -> int:
     Raises:
         UsageError: As `export_index`.
     """
-    told = {_RECIPE: recipe.to_json().encode(), _BITS: str(recipe.bits).encode()}
+    told = {}
     if known.is_similar:
         index: Any = known.index
-        told |= {_SIMILARITY: repr(index.similarity).encode(), _MEASURE: index.measure.encode()}
-    schema, place = SCHEMA.with_metadata(told), 0
+        told = {SIMILARITY: repr(index.similarity).encode(), MEASURE: index.measure.encode()}
     with OutputSet() as outputs:
-        file = outputs.create(path)
-        with pq.ParquetWriter(pa.PythonFile(file, "w"), schema) as writer:
+        writer = PastWriter(outputs.create(path), recipe, told)
+        try:
             for names, codes, features in known.documents():
-                count = len(names)
-                data = pa.nulls(count, pa.binary())
+                data = pa.nulls(len(names), pa.binary())
                 if features is not None:
                     ends = np.append(0, np.cumsum([len(each) for each in features]))
                     none = np.zeros(0, np.uint64)
                     data = binary(np.concatenate([none, *features]), ends)
-                columns = [
-                    pa.array(np.arange(place, place + count)),
-                    names.cast(pa.string()),
-                    _codes_of(codes, recipe),
-                    data,
-                ]
-                writer.write_table(pa.table(columns, schema=schema))
-                place += count
+                writer.write(names.cast(pa.string()), _codes_of(codes, recipe), data)
+            writer.close()
+        finally:
+            writer.abandon()
         outputs.commit()
-    return place
+    return writer.rows
 
 
 def _codes_of(documents: Any, recipe: Recipe) -> pa.Array:
@@ -135,48 +123,50 @@ def import_index(path: str | PathLike[str], index: str | PathLike[str], distance
         How many documents it has.
 
     Raises:
-        DataError: If the file is none of these.
+        DataError: If the file is none of these, or damaged; then there is no folder.
         FileError: If the file cannot be read, or the folder exists.
     """
-    told = _told(str(path))
-    recipe = Recipe.from_json(told[_RECIPE])
-    with pq.ParquetFile(path) as file:
-        batches = file.iter_batches()
-        first = next(batches, None)
-        is_similar = _SIMILARITY in told
-        kind: dict[str, Any] = {"distance": distance, "store": "features"}
-        if is_similar:
-            kind = {"similarity": float(told[_SIMILARITY]), "measure": told[_MEASURE].decode()}
-        elif first is None or first.column("features").null_count:
-            kind["store"] = "none"
-        with DurableIndex.create(index, recipe=recipe, **kind) as made:
-            for batch in chain([] if first is None else [first], batches):
-                features: list[Any] = []
-                if is_similar or kind["store"] == "features":
-                    values, ends = flat(batch.column("features"))
-                    features = np.split(values, ends[1:-1])
-                if is_similar:
-                    made.add(batch.column("id"), features)
-                    continue
-                codes = flat(batch.column("codes"))[0].reshape(len(batch), -1)
-                made.add(batch.column("id"), codes, *([features] if features else []))
-            made.commit()
-            return len(made)
+    recipe, told = told_of(str(path))
+    rows = nulls = 0
+    for batch in past_batches(str(path)):  # all of it, before there is a folder
+        rows, nulls = rows + len(batch), nulls + batch.column("features").null_count
+    is_similar = SIMILARITY in told
+    has_features = is_similar or (rows > 0 and nulls == 0)
+    kind: dict[str, Any] = {"distance": distance, "store": "features" if has_features else "none"}
+    if is_similar:
+        kind = {"similarity": float(told[SIMILARITY]), "measure": told[MEASURE].decode()}
+    with DurableIndex.create(index, recipe=recipe, **kind) as made:
+        for batch in past_batches(str(path)):
+            features: list[Any] = []
+            if has_features:
+                values, ends = flat(batch.column("features"))
+                features = np.split(values, ends[1:-1])
+            if is_similar:
+                made.add(batch.column("id"), features)
+                continue
+            codes = flat(batch.column("codes"))[0].reshape(len(batch), -1)
+            made.add(batch.column("id"), codes, *([features] if features else []))
+        made.commit()
+        return len(made)
 
 
 def past_of_file(engine: Engine, path: str, matching: Matching) -> tuple[Any, Any]:
     """Read a file of `export_index`: (number, id), and DOCUMENTS.
 
+    The file is read once before, here: an engine does not look at its checksums.
+
     Raises:
+        DataError: If it is none, or damaged.
         RecipeError: If its recipe is another.
         UsageError: If it has no features, which the matching needs.
     """
-    recipe = _recipe_of(path)
+    recipe, _ = told_of(path)
     if recipe.digest != matching.recipe.digest:
         raise RecipeError(
             f"{path} has recipe {recipe.digest}, the run {matching.recipe.digest}: fingerprints of"
             " two recipes cannot be compared; give the options that the index was made with"
         )
+    check_past(path)
     rows = engine.session.read.schema(_COLUMNS).parquet(path)
     if matching.by_features and rows.where("features IS NULL").limit(1).count():
         raise UsageError(
@@ -213,20 +203,3 @@ def numbered_past(numbered: Any, documents: Any) -> tuple[Any, Any]:
         f"number + {PAST} AS number" if name == "number" else name for name in columns
     ))  # fmt: skip
     return ids, made
-
-
-def _recipe_of(path: str) -> Recipe:
-    return Recipe.from_json(_told(path)[_RECIPE])
-
-
-def _told(path: str) -> dict[bytes, bytes]:
-    """What a file of `export_index` says of itself."""
-    try:
-        told = pq.read_schema(path).metadata or {}
-    except OSError as error:
-        raise FileError(f"cannot read {path}: {error}; name a file of export_index") from None
-    except pa.ArrowInvalid as error:
-        raise DataError(f"{path} is no Parquet file: {error}") from None
-    if _RECIPE not in told:
-        raise DataError(f"{path} was not written by export_index: it names no recipe")
-    return dict(told)
