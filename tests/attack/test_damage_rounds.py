@@ -38,9 +38,7 @@ KINDS = ("int", "str", "similar")
 NAMES = {RIGHT: "right", REFUSED: "refused", WRONG: "found by check"}
 
 
-def rounds(
-    kind: str, folder: Path, damaged: Callable[[Path, Path, random.Random], str]
-) -> Counter[int]:
+def rounds(kind: str, where: str, folder: Path, damaged: Callable[..., str]) -> Counter[int]:
     """Damage copies of an index of a kind, and ask each: how many said what.
 
     A process does it to many, for to fork takes longer than to look at most of them. A damage that
@@ -59,7 +57,7 @@ def rounds(
     def part(count: int) -> int:
         for _ in range(count):
             signal.alarm(SECONDS)
-            what = damaged(index, copy, rng)
+            what = damaged(index, copy, where, rng)
             os.write(2, f"{what}\n".encode())  # the last one of the log is at fault
             known[what] = known[what] if what in known else verdict(copy, expected)
             os.write(write, f"{known[what]} {what}\n".encode())
@@ -78,7 +76,7 @@ def rounds(
     os.close(read)
     os.close(write)
     told = ", ".join(f"{found[code]:,} {name}" for code, name in NAMES.items())
-    print(f"{folder.name}: {found.total():,} rounds, {len(known):,} kinds of damage: {told}")  # noqa: T201 - of the long form, with -s
+    print(f"{kind}, {where}: {found.total():,} rounds, {len(known):,} kinds of damage: {told}")  # noqa: T201 - of the long form, with -s
     return found
 
 
@@ -88,7 +86,7 @@ def rounds(
 def test_a_damaged_file_is_refused_or_the_answers_are_right(
     kind: str, pattern: str, tmp_path: Path
 ) -> None:
-    found = rounds(kind, tmp_path, lambda *paths: damaged_copy(*paths[:2], pattern, paths[2]))
+    found = rounds(kind, pattern, tmp_path, damaged_copy)
     assert found[REFUSED] > 0 or pattern == "head"
 
 
@@ -100,5 +98,5 @@ def test_a_damaged_entry_is_refused_or_the_answers_are_right(
 ) -> None:
     if (kind, database) == ("similar", "content"):
         pytest.skip("an index by similarity keeps nothing beside its feature sets")
-    found = rounds(kind, tmp_path, lambda *paths: damaged_entry(*paths[:2], database, paths[2]))
+    found = rounds(kind, database, tmp_path, damaged_entry)
     assert found[REFUSED] > 0
