@@ -11,11 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import fsspec
+import hypothesis
+import hypothesis.strategies as st
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import neardup as nd
 from neardup import spark
+from neardup.spark.publishing import in_batches
 from neardup.spark.session import check_master
 from spark_cases import DOCUMENTS, WARNINGS, call, engine_or_skip, outputs, write_inputs
 
@@ -23,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = WARNINGS
+
+WIDE = pa.schema([("at", pa.large_string())])
 
 
 def same_here_and_there(folder: Path, inputs: list[str], *options: str) -> dict[str, bytes]:
@@ -51,6 +58,29 @@ def test_parquet_comes_out_byte_for_byte(tmp_path: Path) -> None:
         pq.write_table(DOCUMENTS.slice(part * 41, 41), tmp_path / f"in{part}.parquet")
     found = same_here_and_there(tmp_path, ["in0.parquet", "in1.parquet"], "--distance", "12")
     assert {x for x in found if x.endswith(".parquet")} == {"/in0.parquet", "/in1.parquet"}
+
+
+@pytest.mark.parametrize("extension", ["parquet", "arrow", "jsonl.zst", "csv.gz"])
+def test_tables_of_every_format_come_out_byte_for_byte(tmp_path: Path, extension: str) -> None:
+    engine_or_skip("sail")
+    write_inputs(tmp_path)
+    for name, engine in (("here", ()), ("there", ("--engine", "spark"))):
+        tables = ["--duplicates", f"{name}.1.{extension}", "--clusters", f"{name}.2.{extension}"]
+        call(tmp_path, "in*.jsonl", *tables, "--similarity", "0.5", *engine)
+    assert len(outputs(tmp_path, "here")) == 2
+    assert outputs(tmp_path, "here") == outputs(tmp_path, "there")
+
+
+@hypothesis.given(st.lists(st.integers(0, 9)), st.integers(1, 5))
+def test_parts_of_a_table_are_joined_to_batches_of_one_size(sizes: list[int], rows: int) -> None:
+    table = pa.table({"at": [str(x) for x in range(sum(sizes))]}).cast(WIDE)
+    ends = np.cumsum([0, *sizes])
+    parts = [
+        table.slice(begin, size).combine_chunks().to_batches()
+        for begin, size in zip(ends, sizes, strict=False)
+    ]
+    found = list(in_batches((x for part in parts for x in part), rows))
+    assert found == (table.to_batches(rows) if sum(sizes) else [])
 
 
 def test_text_files_are_copied_as_on_one_machine(tmp_path: Path) -> None:

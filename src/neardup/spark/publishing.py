@@ -18,6 +18,7 @@ from neardup.documents.files.outputs import check_empty, is_folder
 from neardup.documents.files.problems import file_error
 from neardup.documents.files.remote import as_local, is_uri, locate
 from neardup.errors import FileError, UsageError
+from neardup.pipeline.run.results import ROWS_A_BATCH
 from neardup.runtime.signals import uninterrupted
 from neardup.runtime.storage.files import name_as_text, sync_folder
 from neardup.spark.session import mapped
@@ -32,13 +33,13 @@ from neardup.spark.workers.outputs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from neardup.documents import OutputSet, Source
     from neardup.pipeline.run.outputs import Outputs
     from neardup.spark.engine import Engine, Place
 
-__all__ = ["check_outputs", "join_tables", "publish", "removed_unless", "staging"]
+__all__ = ["check_outputs", "in_batches", "join_tables", "publish", "removed_unless", "staging"]
 
 
 def check_outputs(sources: Sequence[Source], outputs: Outputs, written: OutputSet) -> None:
@@ -171,12 +172,32 @@ def join_tables(
     for kind, schema in (("duplicates", duplicates), ("clusters", CLUSTERS)):
         path = getattr(outputs, kind)
         if path is not None:
-            parts = _parts_of(folder, kind, files)
+            parts = in_batches(_parts_of(folder, kind, files), ROWS_A_BATCH)
             write_table(written, path, schema, parts, csv_safe=outputs.csv_safe)
     if outputs.rejects is not None:
         joined = written.create(outputs.rejects)
         for rank in range(files):
             joined.write(Path(rejects_path(folder, rank)).read_bytes())
+
+
+def in_batches(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of so many, as one machine writes them: a batch is a row group."""
+    held: list[pa.RecordBatch] = []
+    room = rows
+    for batch in batches:
+        for begin in range(room - rows, len(batch), rows):
+            part = batch.slice(max(0, begin), begin + rows - max(0, begin))
+            held.append(part)
+            room -= len(part)
+            if not room:
+                yield _one(held)
+                held, room = [], rows
+    if room < rows:
+        yield _one(held)
+
+
+def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
 
 
 def _parts_of(folder: str, kind: str, files: int) -> Iterator[Any]:
