@@ -46,7 +46,7 @@ def make_index(folder: Path, kind: str, rng: Random, rows: int = 1200) -> Any:
         index.compact()
         index.remove([name(i) for i in range(7, rows, 99) if i % 17])
         with pytest.MonkeyPatch.context() as patch:
-            for room in ("base", "similar.index"):
+            for room in ("upkeep", "similar.index"):
                 patch.setattr(f"neardup.index.durable.{room}.CHECKPOINT_ROWS", 1)
             index.commit()  # marks them
         index.remove([name(i) for i in range(5, rows, 99) if i % 17])

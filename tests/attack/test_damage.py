@@ -103,7 +103,7 @@ def one_flip(folder: Path, name: str = "words") -> Path:
 def test_what_is_damaged_is_not_rewritten_and_the_rest_stays_usable(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("neardup.index.durable.base.CHECKPOINT_ROWS", 16)
+    monkeypatch.setattr("neardup.index.durable.upkeep.CHECKPOINT_ROWS", 16)
     index = tmp_path / "index"
     make_index(index, "int", random.Random(3), 120)
     path = one_flip(index, name)

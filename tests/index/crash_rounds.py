@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import neardup as nd
 from neardup.index import segments
 from neardup.index.base import writing
-from neardup.index.durable import base as durable
+from neardup.index.durable import upkeep as durable
 from neardup.index.durable.log import store
 
 if TYPE_CHECKING:

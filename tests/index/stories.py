@@ -62,7 +62,7 @@ def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"neardup.index.{name}.TAIL_ROWS", 16)
     monkeypatch.setattr("neardup.index.segments.GROWTH", 4)
     monkeypatch.setattr("neardup.index.base.writing.SMALL_BATCH", 8)
-    monkeypatch.setattr("neardup.index.durable.base.CHECKPOINT_ROWS", 40)
+    monkeypatch.setattr("neardup.index.durable.upkeep.CHECKPOINT_ROWS", 40)
 
 
 def quiet(index: nd.DurableIndex) -> dict[str, Any]:

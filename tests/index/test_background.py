@@ -90,7 +90,7 @@ def merging(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """An index in the middle of a merge."""
     small_segments(monkeypatch)
     for limit in ("MOST_FILES", "MOST_CHECKPOINTS"):  # no commit waits here
-        monkeypatch.setattr(f"neardup.index.durable.base.{limit}", 10**6)
+        monkeypatch.setattr(f"neardup.index.durable.upkeep.{limit}", 10**6)
     monkeypatch.setattr("neardup.index.similar.tail.TAIL_ROWS", 12)
     monkeypatch.setattr("neardup.index.similar.segment.LEVEL_ROWS", 12)
     monkeypatch.setattr("neardup.index.durable.similar.index.CHECKPOINT_ROWS", 40)
