@@ -117,3 +117,4 @@ def test_a_damaged_state_is_refused_in_one_line_or_the_result_is_the_same(tmp_pa
         if rounds >= DAMAGES:
             break
     assert refused
+    print(f"{rounds:,} rounds, {refused:,} refused, the others as without damage")  # noqa: T201 - of the long form, with -s
