@@ -80,6 +80,7 @@ def test_comparing_all_finds_what_looking_up_finds(
     for bound, room in ((0, 1 << 10), (1 << 20, 4)):  # never, and at once
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(kernels, "ENTRIES_A_WORD", bound)
+            patch.setattr(kernels, "TELLING_BITS", 1 << 20)
             patch.setattr(seeking, "_SEEN", room)
             patch.setattr(searching, "_ROOMS", [])
             found.append([index.query(query) for query in queries])

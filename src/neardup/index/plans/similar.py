@@ -38,11 +38,13 @@ ROW_BYTES: Final = 40
 FEATURE_BYTES, ENTRY_BYTES, START_BYTES = 8, 8, 4
 
 # Measured on a busy machine of two cores, see docs/decisions/0012: nanoseconds of one thread.
-LOOKUP, LOOKUP_A_DOUBLING = 25.0, 12.0
+LOOKUP, LOOKUP_A_DOUBLING = 22.0, 4.0
 """To look a feature up, and more for each doubling of the tables beyond a mebibyte."""
-PART_NS, COMPARED_NS, TOKEN_NS, BUILT_NS = 500.0, 2.0, 40.0, 65.0
-"""To ask a part; of each feature: to compare it, to make it from text, to bring it into a part."""
-CALL_US: Final = 30.0
+PART_NS, COMPARED_NS, TOKEN_NS = 250.0, 1.0, 16.0
+"""To ask a part; of each feature: to compare it, to make it from text."""
+BUILT_NS, ENTERED_NS = 16.0, 75.0
+"""To bring a document into a part: of each feature, and of each by which it is found."""
+CALL_US: Final = 10.0
 """What a call for one document takes besides, in microseconds."""
 COLUMNS: Final = (
     ("form", "{}", "name"),
@@ -247,7 +249,8 @@ def _plan(name: str, parts: list[int], settings: SimilarSettings, size: float) -
     logged = min(n, LOGGED_ROWS) * FEATURE_BYTES * size / n if n else 0.0
     return SimilarPlan(
         name, len(parts), lookups * len(parts), held, held + logged, searched, made + searched,
-        CALL_US + 2 * (made + searched), made + levels * size * BUILT_NS / 1000,
+        CALL_US + made + searched,
+        made + levels * (size * BUILT_NS + (prefix + rest) * ENTERED_NS) / 1000,
     )  # fmt: skip
 
 

@@ -54,6 +54,8 @@ from neardup.kernels.similarity.measures import CONTAINMENT, least_overlap, need
 LONG_BUCKET: Final = 32
 ENTRIES_A_WORD: Final = 4
 """An entry takes as long as so many words of sketches that stand one after the other."""
+TELLING_BITS: Final = 24
+"""Of a word: sketches of different sets differ in 32, hardly ever in fewer than so many."""
 _PLACE: Final = np.uint64(0xFFF)
 
 
@@ -173,6 +175,13 @@ def _first_near(mine: Any, sets: Any, number: int, last: int, most: int) -> int:
 
 
 @inner
+def _sketches_tell(query: Any, sets: Any, condition: Any) -> bool:
+    """Whether a set as large as the query, but different, has a sketch that is too far away."""
+    least = needed_overlap(query.size, query.size, condition)
+    return 2 * (query.size - least) < TELLING_BITS * sets.words
+
+
+@inner
 def _look_at_all(
     query: Any, sets: Any, low: int, high: int, condition: Any, found: Any, state: Any
 ) -> bool:
@@ -226,7 +235,8 @@ def _look_up(
         contained = contained_prefix(query.size, condition)
         for k in range(contained):
             ahead += _entries_of(spreads[k], sets.rest, high - low)
-    if ENTRIES_A_WORD * ahead > sets.words * (high - low):
+    crowded = ENTRIES_A_WORD * ahead > sets.words * (high - low)
+    if crowded and _sketches_tell(query, sets, condition):
         return _look_at_all(query, sets, low, high, condition, found, state)
     for step in range(state[STEP], asked + contained):
         k, postings = step, sets.prefixes
