@@ -16,6 +16,7 @@ import numpy as np
 from neardup.spark.session import mapped
 from neardup.spark.workers import candidates, keys, measuring, near
 from neardup.spark.workers.documents import DOCUMENTS
+from neardup.spark.workers.tables import in_turn
 
 if TYPE_CHECKING:
     from neardup.similarity.feature_sets import Match
@@ -77,14 +78,14 @@ class Matches:
         rows = self.rows
         if numbers is not None:
             rows = rows.join(numbers.select("number"), "number", "left_semi")
-        loads = _loads(rows)
+        loads = _loads(rows.select("key"))
         heavy = loads[loads > self.engine.limits.of_key]
         return sum(load * (load - 1) // 2 for load in heavy.tolist())
 
     def _found(self, rows: Any) -> Any:
         settings, engine, leads = self.settings, self.engine, "leads" in rows.columns
         if settings.by_features:
-            plan = _heavy(rows, engine.limits.of_key)
+            plan = _heavy(rows.select("key"), engine.limits.of_key)
             step = partial(keys.routed, heavy=plan, parts=engine.parts, carried=keys.CARRIED)
             sent = engine.exchange(mapped(rows, step, keys.POSTINGS))
             listed = mapped(
@@ -101,17 +102,18 @@ class Matches:
         carried = near.carried_of(settings)
         schema, passes = near.blocks_schema(carried), (settings.match.distance or 0) + 1
         count = self.documents.count()
+        rows = rows.select("codes", *(x for x in (*carried, "leads") if x in rows.columns))
         at_once = max(1, min(passes, engine.limits.blocks // max(1, count)))
         found = []
         for first in range(0, passes, at_once):
             chosen = range(first, min(first + at_once, passes))
             step = partial(near.blocks_of, settings=settings, blocks=chosen)
-            blocks = mapped(rows, step, schema + (", leads boolean" if leads else ""))
             plan = keys.NONE_HEAVY
             if count > engine.limits.of_block:
-                plan = _heavy(blocks, engine.limits.of_block)
+                plan = _heavy(rows, engine.limits.of_block, step)
             routed = partial(keys.routed, heavy=plan, parts=engine.parts, carried=carried)
-            sent = engine.exchange(mapped(blocks, routed, f"p int, side int, {schema}"))
+            both = partial(in_turn, steps=(step, routed))
+            sent = engine.exchange(mapped(rows, both, f"p int, side int, {schema}"))
             step = partial(near.near_pairs, settings=settings, leads=leads)
             found.append(mapped(sent, step, measuring.EDGES))
             if at_once < passes:
@@ -152,14 +154,14 @@ def _cells(documents: Any) -> bytes:
     return bytes(rows[0]["cells"]) if rows else bytes(1 << bits)
 
 
-def _loads(rows: Any) -> Any:
-    """How many rows there are of the keys of each cell; int64."""
-    counted = mapped(rows.select("key"), keys.loads_of, keys.LOADS)
+def _loads(rows: Any, *first: Any) -> Any:
+    """How many rows there are of the keys of each cell, after steps that make them; int64."""
+    counted = mapped(rows, partial(in_turn, steps=(*first, keys.loads_of)), keys.LOADS)
     found = mapped(counted.repartition(1), keys.merged_loads, keys.LOADS).collect()
     return np.frombuffer(bytes(found[0]["loads"]), np.int64) if found else np.zeros(0, np.int64)
 
 
-def _heavy(rows: Any, most: int) -> keys.Heavy:
-    loads = _loads(rows)
+def _heavy(rows: Any, most: int, *first: Any) -> keys.Heavy:
+    loads = _loads(rows, *first)
     cells = np.flatnonzero(loads > most)
     return keys.Heavy(cells, np.minimum(-(-loads[cells] // most), MOST_PIECES))

@@ -10,7 +10,7 @@ import pyarrow as pa
 from neardup.similarity.feature_sets import FeatureSets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 __all__ = [
     "ROWS_A_BATCH",
@@ -18,6 +18,7 @@ __all__ = [
     "batches_of",
     "binary",
     "flat",
+    "in_turn",
     "mixed",
     "part_of",
     "sets_of",
@@ -71,6 +72,16 @@ def arrays_of(table: pa.Table | pa.RecordBatch, *names: str) -> list[Any]:
 def batches_of(table: pa.Table) -> Iterator[pa.RecordBatch]:
     """The rows of a result, in batches that the engine can hold."""
     yield from table.to_batches(ROWS_A_BATCH)
+
+
+def in_turn(
+    batches: Iterable[pa.RecordBatch],
+    steps: Iterable[Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]],
+) -> Iterator[pa.RecordBatch]:
+    """Several steps as one: what passes between them does not go through the engine."""
+    for step in steps:
+        batches = step(batches)
+    yield from batches
 
 
 def binary(values: Any, offsets: Any) -> pa.Array:
