@@ -175,7 +175,7 @@ def _first_near(mine: Any, sets: Any, number: int, last: int, most: int) -> int:
 
 
 @inner
-def _sketches_tell(query: Any, sets: Any, condition: Any) -> bool:
+def sketches_tell(query: Any, sets: Any, condition: Any) -> bool:
     """Whether a set as large as the query, but different, has a sketch that is too far away."""
     least = needed_overlap(query.size, query.size, condition)
     return 2 * (query.size - least) < TELLING_BITS * sets.words
@@ -236,7 +236,7 @@ def _look_up(
         for k in range(contained):
             ahead += _entries_of(spreads[k], sets.rest, high - low)
     crowded = ENTRIES_A_WORD * ahead > sets.words * (high - low)
-    if crowded and _sketches_tell(query, sets, condition):
+    if crowded and sketches_tell(query, sets, condition):
         return _look_at_all(query, sets, low, high, condition, found, state)
     for step in range(state[STEP], asked + contained):
         k, postings = step, sets.prefixes

@@ -31,6 +31,7 @@ from neardup.kernels.index.scoring import (
     slot_of,
 )
 from neardup.kernels.index.sets import LOW, MOST_PLACE, SPREAD, Order, first_places
+from neardup.kernels.index.similar import sketches_tell
 from neardup.kernels.jit import inner, kernel
 from neardup.kernels.similarity.arguments import Condition
 
@@ -114,7 +115,7 @@ def search_rows(
 ) -> bool:  # fmt: skip
     """Go on from `state` until all is done, or there is no room: then False.
 
-    A query that meets more rows than `seen` holds is compared with all of them.
+    A query that meets more rows than `seen` holds is compared with all, where sketches tell.
     """
     chosen, heads, entries = scratch.chosen, tail.heads, tail.entries
     while state[QUERY] < queries.last:
@@ -132,6 +133,7 @@ def search_rows(
             if link:
                 prefetch(entries, 2 * np.int64(link) - 2)
         is_crowd = 0 < asked == state[STEP]
+        tell = sketches_tell(query, tail, condition)
         for k in range(state[STEP], asked):
             if is_crowd:
                 break
@@ -145,12 +147,12 @@ def search_rows(
                 if entries[2 * link - 2] == key and number < rows:
                     slot = slot_of(seen, stamp, number)
                     if seen[slot] != stamp | np.uint64(number):
-                        if state[FOUND] == found.numbers.size:
+                        is_crowd = 2 * state[HELD] >= seen.size and tell
+                        if is_crowd:
+                            break
+                        if 2 * state[HELD] >= seen.size or state[FOUND] == found.numbers.size:
                             state[STEP], state[ENTRY] = k, link
                             return False
-                        if 2 * state[HELD] >= seen.size:
-                            is_crowd = True
-                            break
                         place = np.int64(packed >> np.uint64(16) & _PLACE)
                         similarity = reached(query, k, tail, number, place, condition)
                         if similarity >= 0.0:
