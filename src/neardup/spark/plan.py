@@ -114,8 +114,7 @@ def _in_waves(
 ) -> Any:
     """Decide about the first documents while heavy keys bring too many pairs; what is left."""
     total = matches.documents.count()
-    limits, before = engine.limits, None
-    limit = min(total * limits.candidates, engine.parts * limits.of_part)
+    limit, before = total * engine.limits.candidates, None
     while (now := matches.candidates_of(rest)) > limit:
         if before is not None and now > before // 2:
             return rest
