@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from numba import config, njit
 
 from neardup.kernels.cache import KernelCache
+from neardup.kernels.linked import Linked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,19 +21,24 @@ def kernel(function: Callable[..., Any]) -> Any:
     return compiled
 
 
-inner: Final[Any] = njit(nogil=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+_BARE: Final[dict[str, Any]] = {
+    "nogil": True,
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+    "pipeline_class": Linked,
+}
+
+inner: Final[Any] = njit(_nrt=False, **_BARE)
 """Called from kernels only; must not allocate. Compiled without reference counts, which would cost
 an atomic operation for every array that a loop touches or passes on (measured: 3 times slower), and
 without the wrappers that Python would need."""
 
 
-inlined: Final[Any] = njit(
-    nogil=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True
-)
+inlined: Final[Any] = njit(_nrt=False, forceinline=True, **_BARE)
 """As `inner`, and always compiled into the caller: for what runs once a character."""
 
 
-making: Final[Any] = njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+making: Final[Any] = njit(**_BARE)
 """Called from kernels only; may make arrays, which `inner` must not."""
 
 

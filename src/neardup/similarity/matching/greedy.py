@@ -141,7 +141,7 @@ class GreedySteps:
             alone / threads + alone * REST, (alone * WORK_IN_THREADS + choosing) / threads
         )
         self._in_threads = threads > 1 and time_in_threads < MOST_OF_ALONE * time_alone
-        if seconds > threads * MOST_SECONDS:
+        if threads > 1 and seconds > threads * MOST_SECONDS:
             self._features = max(1, self._features // 2)
         elif seconds < threads * LEAST_SECONDS and not cut:
             self._features *= 2
