@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from numba import config, njit
+from numba import __version__, config, njit
 
 from neardup.kernels.cache import KernelCache
-from neardup.kernels.linked import Linked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,12 +20,21 @@ def kernel(function: Callable[..., Any]) -> Any:
     return compiled
 
 
-_BARE: Final[dict[str, Any]] = {
-    "nogil": True,
-    "no_cpython_wrapper": True,
-    "no_cfunc_wrapper": True,
-    "pipeline_class": Linked,
-}
+LINKED: Final = ("0.68.",)
+"""Versions of Numba that `linked` was tried with; others compile as they do for everybody."""
+
+
+def _bare() -> dict[str, Any]:
+    """Options of what is called from kernels only."""
+    options = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    if not __version__.startswith(LINKED):
+        return options
+    from neardup.kernels.linked import Linked  # other versions may lack what it builds upon
+
+    return options | {"pipeline_class": Linked}
+
+
+_BARE: Final = _bare()
 
 inner: Final[Any] = njit(_nrt=False, **_BARE)
 """Called from kernels only; must not allocate. Compiled without reference counts, which would cost
