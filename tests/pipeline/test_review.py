@@ -120,7 +120,8 @@ def test_nobody_else_may_ask(server: ReviewServer) -> None:
     home = f"/{server.token}/"
     assert server.server_address[0] == "127.0.0.1"
     assert ask(server, "/")[0] == 403
-    assert ask(server, f"/{server.token[:-1]}x/")[0] == 403
+    other = "y" if server.token.endswith("x") else "x"
+    assert ask(server, f"/{server.token[:-1]}{other}/")[0] == 403
     assert ask(server, home, Host="evil.example")[0] == 403
     assert ask(server, home, Host=f"evil.example:{server.server_port}")[0] == 403
     yes = {"pair": 0, "answer": "yes"}
