@@ -19,6 +19,7 @@ from neardup.errors import DataError, FileError, RecipeError
 from neardup.fingerprinting.recipe import Recipe
 from neardup.runtime.arrays import check_arrow
 from neardup.runtime.storage.column_sums import ColumnSum
+from neardup.runtime.storage.parquet import open_parquet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -201,7 +202,7 @@ class FingerprintReader:
 
 
 def _column(path: str, name: str) -> Iterator[pa.Array]:
-    with _opening(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
+    with _opening(path), open_parquet(path) as file:
         for batch in file.iter_batches(BATCH_ROWS, columns=[name]):
             check_arrow(batch)
             yield batch.column(0)

@@ -20,6 +20,7 @@ from neardup.errors import DataError, FileError
 from neardup.fingerprinting.recipe import Recipe
 from neardup.runtime.arrays import check_arrow
 from neardup.runtime.storage.column_sums import ColumnSum
+from neardup.runtime.storage.parquet import open_parquet
 from neardup.runtime.storage.sealed import checksum
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def past_batches(path: str) -> Iterator[pa.RecordBatch]:
     """
     recipe, _ = told_of(path)
     sums = _Sums()
-    with _opening(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
+    with _opening(path), open_parquet(path) as file:
         seal = _seal_of(path, file.metadata.metadata)
         for batch in file.iter_batches(columns=SCHEMA.names):
             check_arrow(batch)

@@ -16,6 +16,7 @@ import pyarrow as pa
 from neardup.documents import format_of_path
 from neardup.errors import DataError, FileError
 from neardup.runtime.arrays import check_arrow
+from neardup.runtime.storage.parquet import open_parquet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -92,10 +93,7 @@ def table_rows(path: str) -> Iterator[Mapping[str, Any]]:
     kind = format_of_path(path) or "jsonl"
     try:
         if kind == "parquet":
-            import pyarrow.parquet as pq
-
-            table = pq.ParquetFile(path, page_checksum_verification=True)
-            for batch in table.iter_batches():
+            for batch in open_parquet(path).iter_batches():
                 check_arrow(batch)
                 yield from batch.to_pylist()
             return

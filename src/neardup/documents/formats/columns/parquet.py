@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from neardup.documents.formats.columns.columnar import ColumnarSource
 from neardup.runtime.arrays import check_arrow
+from neardup.runtime.storage.parquet import open_parquet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,12 +37,7 @@ class ParquetSource(ColumnarSource):
     @contextmanager
     def open_table(self) -> Iterator[_Reader]:
         """Open the file; see ColumnarSource.open_table."""
-        import pyarrow.parquet as pq
-
-        with (
-            self._input.open_raw() as raw,
-            pq.ParquetFile(raw, page_checksum_verification=True) as file,
-        ):
+        with self._input.open_raw() as raw, open_parquet(raw) as file:
             yield _Reader(file, raw)
 
     @classmethod

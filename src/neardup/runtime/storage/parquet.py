@@ -1,0 +1,24 @@
+"""Parquet files, read piece by piece."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+__all__ = ["open_parquet"]
+
+
+def open_parquet(source: Any) -> pq.ParquetFile:
+    """A file whose column chunks are read when their rows are asked for, and checked.
+
+    Arrow would rather fetch all that is wanted ahead, and hold it until the file is closed: as much
+    memory as the file is long.
+
+    Args:
+        source: A path, or an open file of Arrow.
+    """
+    import pyarrow.parquet as pq
+
+    return pq.ParquetFile(source, page_checksum_verification=True, pre_buffer=False)
