@@ -51,6 +51,7 @@ class Limits:
         blocks: Blocks of fingerprints that are sent at once, 40 bytes each: an engine in this
             process holds them all.
         candidates: Pairs of heavy keys, for each document, beyond which there are waves.
+        of_part: Likewise for each partition, 50 bytes each where they are made distinct.
     """
 
     edges: int = 1 << 22
@@ -58,6 +59,7 @@ class Limits:
     of_block: int = 1 << 20
     blocks: int = 1 << 22
     candidates: int = 1 << 8
+    of_part: int = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)

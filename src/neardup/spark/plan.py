@@ -113,8 +113,9 @@ def _in_waves(
     engine: Engine, matches: Matches, settings: Settings, rest: Any, found: list[Any]
 ) -> Any:
     """Decide about the first documents while heavy keys bring too many pairs; what is left."""
+    limits, before = engine.limits, None
     total = matches.documents.count()
-    limit, before = total * engine.limits.candidates, None
+    limit = min(total * limits.candidates, engine.parts * limits.of_part)
     while (now := matches.candidates_of(rest)) > limit:
         if before is not None and now > before // 2:
             return rest
