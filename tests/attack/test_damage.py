@@ -14,6 +14,7 @@ import pytest
 import neardup as nd
 from damage import (
     PAGE,
+    RIGHT,
     SILENT,
     answers,
     in_victim,
@@ -242,3 +243,26 @@ def test_a_file_of_zeros_is_no_index(tmp_path: Path) -> None:
     path.write_bytes(bytes(PAGE))
     with pytest.raises(nd.DataError, match="does not begin as a segment"):
         nd.DurableIndex.open(tmp_path / "index")
+
+
+def test_a_log_whose_pages_have_other_flags_is_refused_or_the_answers_are_right(
+    tmp_path: Path,
+) -> None:
+    index, copy = tmp_path / "index", tmp_path / "copy"
+    expected = make_index(index, "str", random.Random(1), 300)
+    path = next(index.glob("log-*.mdb"))
+    flags = 10  # of a page's first bytes, as LMDB has them
+    places = [(page + flags, bit) for page in range(0, path.stat().st_size, PAGE) for bit in (0, 1)]
+
+    def work() -> int:
+        for place, bit in places:
+            shutil.rmtree(copy, ignore_errors=True)
+            shutil.copytree(index, copy)
+            data = bytearray(path.read_bytes())
+            data[place] ^= 1 << bit
+            (copy / path.name).write_bytes(data)
+            if verdict(copy, expected) >= SILENT:
+                return SILENT
+        return RIGHT
+
+    assert in_victim(work, tmp_path / "log", 120) == RIGHT, (tmp_path / "log").read_text()

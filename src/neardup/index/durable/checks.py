@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from neardup.errors import DataError, NeardupError
-from neardup.index.durable.log.failures import is_sound
-from neardup.index.durable.log.folder import is_locked
+from neardup.index.durable.log.failures import check_pages
+from neardup.index.durable.log.folder import current_environment
 from neardup.index.durable.log.records import joined_records
 from neardup.index.durable.log.store import Store
 from neardup.index.ids import IdColumn
@@ -36,6 +37,8 @@ def check_folder(path: Path) -> list[str]:
         Problems, each with what to do; none if all is well.
     """
     try:
+        with contextlib.suppress(FileNotFoundError):
+            check_pages(current_environment(path), math.inf)
         store = Store(path, readonly=True)
     except FileNotFoundError:
         return [f"there is no index in {path}: name its folder"]
@@ -58,9 +61,6 @@ def verify_folder(path: Path) -> None:
 
 def _check_store(store: Store) -> list[str]:
     problems = []
-    log = store.environment.path
-    if not is_locked(store.path) and not is_sound(log):
-        problems.append(f"{log} is damaged (its pages do not agree): {REMEDY}")
     while True:
         changes = store.changes(-1, 0)
         manifest = changes.manifest

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LockHeldError",
-    "is_held",
     "lock_file",
     "name_as_text",
     "path_of",
@@ -166,22 +165,6 @@ def lock_file(path: Path) -> int:
         os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
     _locks.add(descriptor)
     return descriptor
-
-
-def is_held(path: Path) -> bool:
-    """Whether a process, maybe this one, holds the lock of a file."""
-    try:
-        import fcntl
-    except ImportError:
-        return False
-    try:
-        with path.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
-    return False
 
 
 def unlock(descriptor: int) -> None:

@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import lmdb
 
 from neardup.errors import DataError, FileError, UsageError
-from neardup.index.durable.log.failures import TornReadError, is_sound, lmdb_errors
+from neardup.index.durable.log.failures import (
+    TornReadError,
+    check_pages,
+    is_sound,
+    lmdb_errors,
+)
 from neardup.index.durable.log.transaction import Transaction
 from neardup.index.segment_files import damaged
 from neardup.runtime.storage.files import written_aside
@@ -79,6 +84,7 @@ class Environment:
                     raise damaged(path, "it is empty")
                 key = (os.getpid(), found.st_dev, found.st_ino)
                 if key not in _open:
+                    check_pages(path)
                     _open[key] = cls(path, key)
                 _open[key].users += 1
                 return _open[key]
@@ -122,7 +128,7 @@ class Environment:
     @property
     def free_bytes(self) -> int:
         """About how many of them are free pages."""
-        with self._reading, self._env.begin() as txn:
+        with lmdb_errors(self.path, "read"), self._reading, self._env.begin() as txn:
             stats = [txn.stat(db) for db in (None, *self._dbs.values())]
         pages = int(self._env.info()["last_pgno"]) + 1
         used = sum(x["branch_pages"] + x["leaf_pages"] + x["overflow_pages"] for x in stats)

@@ -6,7 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING, Final
 
 from neardup.errors import DataError, FileError
-from neardup.runtime.storage.files import LockHeldError, is_held, lock_file
+from neardup.runtime.storage.files import LockHeldError, lock_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 __all__ = [
     "ENVIRONMENTS",
     "current_environment",
-    "is_locked",
     "locked",
     "remove_environment",
     "remove_files",
@@ -36,11 +35,6 @@ def current_environment(path: Path) -> Path:
     if found:
         return found[-1]
     raise FileNotFoundError(path)
-
-
-def is_locked(path: Path) -> bool:
-    """Whether a process has the index open for writing."""
-    return is_held(path / "lock")
 
 
 def locked(path: Path) -> int:
