@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import shutil
@@ -16,6 +17,7 @@ import pytest
 
 import neardup as nd
 from neardup.errors import NeardupError
+from suite import LONG
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -202,6 +204,29 @@ def in_victim(work: Callable[[], int], log: Path, seconds: int = SECONDS) -> int
         os._exit(code)
     _, status = os.waitpid(child, 0)
     return os.waitstatus_to_exitcode(status)
+
+
+def footer_flips(path: Path, found: Callable[[], Any], log: Path) -> int:
+    """Flip bits of a Parquet file's footer, its length and the magic behind it; how many there are.
+
+    Each is refused, or what is found is what was: all in the long form, sixty or so in the quick.
+    """
+    expected, data = found(), path.read_bytes()
+    size = 8 + int.from_bytes(data[-8:-4], "little")
+    flips = [(at, bit) for at in range(len(data) - size, len(data)) for bit in range(8)]
+
+    def verdict() -> int:
+        for at, bit in flips[:: 1 if LONG else len(flips) // 60]:
+            path.write_bytes(data[:at] + bytes([data[at] ^ 1 << bit]) + data[at + 1 :])
+            os.write(2, f"\nbit {bit} of {at}\n".encode())  # the last one of the log is at fault
+            with contextlib.suppress(NeardupError):
+                if found() != expected:
+                    return WRONG
+        return RIGHT
+
+    code = in_victim(verdict, log, seconds=3600)
+    assert code == RIGHT, log.read_text()[-2000:]
+    return len(flips)
 
 
 def address_space() -> int:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import collections
-import contextlib
 import json
-import os
 import random
 import shutil
 from typing import TYPE_CHECKING, Any
@@ -14,7 +12,7 @@ import numpy as np
 import pytest
 
 import neardup as nd
-from damage import REFUSED, RIGHT, WRONG, damaged_copy, in_victim
+from damage import REFUSED, RIGHT, WRONG, damaged_copy, footer_flips, in_victim
 from neardup.documents import ReadOptions
 from neardup.errors import NeardupError
 from neardup.fingerprinting.files import FingerprintReader
@@ -84,29 +82,10 @@ def test_a_damaged_file_is_refused_in_words_or_read_rightly(kind: str, tmp_path:
     assert found[REFUSED] > 0
 
 
-def flips_of_the_footer(data: bytes) -> list[tuple[int, int]]:
-    """Every bit of a Parquet file's footer, its length and the magic behind it."""
-    size = 8 + int.from_bytes(data[-8:-4], "little")
-    return [(at, bit) for at in range(len(data) - size, len(data)) for bit in range(8)]
-
-
 @pytest.mark.timeout(3600)
 def test_no_flip_in_a_footer_is_read_as_other_fingerprints(tmp_path: Path) -> None:
     folder = tmp_path / "sound"
     folder.mkdir()
     make_fingerprints(folder, random.Random(1))
-    expected, path = fingerprints_of(folder), folder / "made.parquet"
-    data = path.read_bytes()
-    flips = flips_of_the_footer(data)
-
-    def verdict() -> int:
-        for at, bit in flips[:: 1 if LONG else len(flips) // 60]:
-            path.write_bytes(data[:at] + bytes([data[at] ^ 1 << bit]) + data[at + 1 :])
-            os.write(2, f"\nbit {bit} of {at}\n".encode())  # the last one of the log is at fault
-            with contextlib.suppress(NeardupError):
-                if fingerprints_of(folder) != expected:
-                    return WRONG
-        return RIGHT
-
-    code = in_victim(verdict, tmp_path / "log", seconds=600)
-    assert code == RIGHT, (tmp_path / "log").read_text()[-2000:]
+    path = folder / "made.parquet"
+    footer_flips(path, lambda: fingerprints_of(folder), tmp_path / "log")

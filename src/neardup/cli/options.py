@@ -14,6 +14,7 @@ from neardup.errors import FileError, UsageError
 from neardup.hamming.plans.names import JOIN_PLANS, listed_plans
 
 if TYPE_CHECKING:
+    from neardup.documents import ReadOptions
     from neardup.pipeline import ReportOptions
 
 # An option of each part of the help.
@@ -295,16 +296,24 @@ def check_json(json: bool, *outputs: str | None) -> None:
         raise UsageError("--json prints on the standard output: write the result to a file")
 
 
-def record_bytes(memory: str | None) -> int:
-    """How long one document may be with such a --memory; bytes.
+def read_options(
+    fields: tuple[str, ...],
+    id_field: str | None = None,
+    skip_errors: bool = False,
+    extract: str | None = None,
+    memory: str | None = None,
+) -> ReadOptions:
+    """What a command reads whose --memory says how long one document may be.
 
     Raises:
         UsageError: If it is no size, or too small.
     """
+    from neardup.documents import ReadOptions
     from neardup.documents.batch import longest_record
     from neardup.runtime.memory import memory_bytes
 
-    return longest_record(memory_bytes(memory))
+    longest = longest_record(memory_bytes(memory))
+    return ReadOptions(fields, id_field, skip_errors, extract=extract, record_bytes=longest)
 
 
 def check_folder(tmp: str | None) -> None:

@@ -52,16 +52,12 @@ def fingerprint(
     skip = shared.skip_errors(on_error, rejects)
 
     from neardup.cli.screen import print_summary, progress, warm_up
-    from neardup.documents import InputFormat, ReadOptions
+    from neardup.documents import InputFormat
     from neardup.fingerprinting.fingerprints import fingerprint as compute
     from neardup.pipeline import Resources, fingerprint_files
 
-    read = ReadOptions(
-        shared.text_fields(text),
-        id_field,
-        skip,
-        extract=extract,
-        record_bytes=shared.record_bytes(memory),
+    read = shared.read_options(
+        shared.text_fields(text), id_field, skip, extract=extract, memory=memory
     )
     told, using = InputFormat(format_name, delimiter, encoding), Resources(workers=workers)
     warm_up(lambda: compute("one", made))

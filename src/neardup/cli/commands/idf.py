@@ -47,13 +47,11 @@ def learn(
     neardup idf learn news.jsonl -o news.idf --ngram 1
     """
     from neardup.cli.screen import progress
-    from neardup.documents import InputFormat, ReadOptions, open_sources
+    from neardup.documents import InputFormat, open_sources
     from neardup.fingerprinting.document_frequencies import FrequencyLearner
 
     learner = FrequencyLearner(made, limit, workers)
-    options = ReadOptions(
-        shared.text_fields(text), extract=extract, record_bytes=shared.record_bytes(memory)
-    )
+    options = shared.read_options(shared.text_fields(text), extract=extract, memory=memory)
     sources = open_sources(inputs, None, InputFormat(format_name, delimiter, encoding))
     try:
         with progress() as shown:

@@ -66,15 +66,10 @@ def show(
 
     neardup show dropped.csv news.jsonl --id id --show 100
     """
-    from neardup.documents import InputFormat, ReadOptions
+    from neardup.documents import InputFormat
     from neardup.pipeline.evidence.removed import removed_documents
 
-    read = ReadOptions(
-        shared.text_fields(text),
-        id_field,
-        extract=extract,
-        record_bytes=shared.record_bytes(memory),
-    )
+    read = shared.read_options(shared.text_fields(text), id_field, extract=extract, memory=memory)
     told = InputFormat(format_name, delimiter, encoding)
     found = removed_documents(duplicates, inputs or [], read, number, told)
     if json:

@@ -74,18 +74,13 @@ def review(
     neardup dedup news.jsonl --id id --decisions answers.jsonl -o unique.jsonl
     """
     from neardup.cli.screen import echo
-    from neardup.documents import InputFormat, ReadOptions
+    from neardup.documents import InputFormat
     from neardup.pipeline.judgement.server import ReviewServer
     from neardup.pipeline.judgement.session import Review, Wanted
     from neardup.runtime.progress import shown
 
     wanted = Wanted(answers, similarity, precision, measure, seed)
-    read = ReadOptions(
-        shared.text_fields(text),
-        id_field,
-        extract=extract,
-        record_bytes=shared.record_bytes(memory),
-    )
+    read = shared.read_options(shared.text_fields(text), id_field, extract=extract, memory=memory)
     told = InputFormat(format_name, delimiter, encoding)
     judged = Review(pairs, inputs, wanted, made, read, told)
     with ReviewServer(judged, port) as server:

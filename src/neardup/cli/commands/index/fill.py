@@ -145,16 +145,14 @@ def add(
     skip = shared.skip_errors(on_error, rejects)
 
     from neardup.cli.screen import print_summary, progress
-    from neardup.documents import InputFormat, ReadOptions
+    from neardup.documents import InputFormat
     from neardup.index import DurableIndex
     from neardup.pipeline.index import Numbers, add_files
 
     load_words(idf, dictionary)
     is_number = fingerprint_field is not None
     fields = (fingerprint_field,) if fingerprint_field else shared.text_fields(text)
-    read = ReadOptions(
-        fields, id_field, skip, extract=extract, record_bytes=shared.record_bytes(memory)
-    )
+    read = shared.read_options(fields, id_field, skip, extract=extract, memory=memory)
     told = InputFormat(format_name, delimiter, encoding)
     note_what_stays(folder, "; run the same again for the rest")
     opened = DurableIndex.open(folder, create=False, verify=verify)

@@ -60,7 +60,7 @@ def nearest(
     shared.check_json(json and stored is None, target, None)
 
     from neardup.cli.screen import print_related, print_summary, progress
-    from neardup.documents import InputFormat, ReadOptions
+    from neardup.documents import InputFormat
     from neardup.index import DurableIndex
     from neardup.pipeline.index import ask_files
     from neardup.pipeline.run.similar_index import Reach, related_to
@@ -71,12 +71,7 @@ def nearest(
             found = related_to(index, identity_of(stored, index.id_kind), count, by)
             print_related(found, json)
             return
-        read = ReadOptions(
-            shared.text_fields(text),
-            id_field,
-            skip_errors=False,
-            record_bytes=shared.record_bytes(memory),
-        )
+        read = shared.read_options(shared.text_fields(text), id_field, memory=memory)
         with progress() as shown:
             summary = ask_files(
                 index, inputs or [], target, read,

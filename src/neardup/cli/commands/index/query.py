@@ -90,7 +90,7 @@ def query(
     shared.check_json(json and not single, target, rejects)
 
     from neardup.cli.screen import print_hits, print_summary, progress
-    from neardup.documents import InputFormat, ReadOptions
+    from neardup.documents import InputFormat
     from neardup.index import DurableIndex
     from neardup.pipeline.index import ask_files
     from neardup.pipeline.run.similar_index import Reach, ask_one
@@ -105,12 +105,8 @@ def query(
             print_hits(answer.hits, answer.total, answer.what, json)
             return
         skip = shared.skip_errors(on_error, rejects)
-        read = ReadOptions(
-            shared.text_fields(text),
-            id_field,
-            skip,
-            extract=extract,
-            record_bytes=shared.record_bytes(memory),
+        read = shared.read_options(
+            shared.text_fields(text), id_field, skip, extract=extract, memory=memory
         )
         with progress() as shown:
             summary = ask_files(
