@@ -50,7 +50,7 @@ def make(n: int, bits: int, shape: str) -> Any:
     """Fingerprints of a shape: uint64 (n, words)."""
     import numpy as np
 
-    from neardup.hamming.search.comparison import random_fingerprints
+    from harness.search_costs import random_fingerprints
 
     words = random_fingerprints(n, bits).copy()
     if shape == "constant":
@@ -87,8 +87,8 @@ def best(n: int, k: int, bits: int, shape: str) -> dict[str, Any]:
 
 
 def outcome(words: Any, plan: Any, k: int, bits: int) -> dict[str, Any]:
+    from harness.search_costs import measure_plan
     from neardup.hamming.plans.choose import named_plan
-    from neardup.hamming.search.comparison import measure_plan
 
     few = words[:2_000]
     measure_plan(few, named_plan(len(few), k, bits, None, plan.name), k, bits)  # compiles

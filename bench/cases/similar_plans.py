@@ -44,17 +44,20 @@ def rows(quick: bool) -> list[Row]:
 
 def ours(n: int, features: int, similarity: float, measure: str) -> dict[str, Any]:
     """Plan, build, measure."""
-    import neardup
+    from harness.search_costs import measure_parts
+    from neardup.index.plans.similar import parts_as_added, plan_similar
+    from neardup.index.similar.settings import SimilarSettings
 
-    asked = similarity, measure
-    neardup.plan_similar(1_000, *asked, features=features, measured=True)  # compiles
-    added, compacted = neardup.plan_similar(n, *asked, features=features, measured=True)
+    settings = SimilarSettings(similarity, measure, None)
+    measure_parts([1_000], settings, features)  # compiles
+    added, compacted = plan_similar(n, similarity, measure, features=features)
+    as_added = measure_parts(parts_as_added(n), settings, features)
     return {
-        "value": added["measured_microseconds"],
+        "value": as_added.microseconds,
         "planned_us": added["search_microseconds"],
-        "compacted_us": compacted["measured_microseconds"],
+        "compacted_us": measure_parts([n], settings, features).microseconds,
         "planned_compacted_us": compacted["search_microseconds"],
-        "bytes_per_row": added["measured_bytes_per_document"],
+        "bytes_per_row": as_added.bytes_per_document,
         "planned_bytes": added["bytes_per_document"],
-        "build_us": added["measured_build_microseconds"],
+        "build_us": as_added.build_microseconds,
     }

@@ -354,13 +354,6 @@ def test_stats_tells_what_is_held_and_compares_the_plans(here: Here) -> None:
     assert here.summary("index", "stats", "empty")["plans"] == []
 
 
-def test_stats_and_plan_measure_if_asked(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neardup.hamming.search.comparison.SECONDS_EACH", 0.005)
-    measured = here.summary("index", "stats", "seen", "--measure")["plans"]
-    assert all(each["measured_microseconds"] > 0 for each in measured)
-    assert "measured us" in here("index", "plan", "500", "--measure")[0]
-
-
 def test_plan_compares_searches_of_an_index_to_come(here: Here) -> None:
     out, _ = here("index", "plan", "10000000", "--distance", "3")
     assert out.startswith("10,000,000 fingerprints of 64 bits, distance 3\n")

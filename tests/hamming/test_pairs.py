@@ -186,7 +186,7 @@ def test_workers_change_nothing() -> None:
     ("change", "word"),
     [
         ({"plan": "magic"}, "magic"),
-        ({"plan": "bands:0.9"}, "bits, probe"),
+        ({"plan": "permute:9"}, "bits, probe"),
         ({"plan": "mih:0"}, "1 to 64 blocks"),
         ({"plan": "mih:65"}, "1 to 64 blocks"),
         ({"plan": "mih:1", "distance": 9}, "more blocks"),

@@ -62,7 +62,7 @@ def cross_pairs(
     """
     codes, rows, bits = as_codes(new, bits)
     check_distance(distance)
-    if check_search_plan(plan, distance, bits).kind in {"bands", "permute"}:
+    if check_search_plan(plan, distance, bits).kind == "permute":
         raise UsageError(f"plan {plan!r} is approximate: use auto, scan, blocks, multi:M or mih:M")
     codes, threads = frozen(codes), worker_count(workers)
     searcher = None

@@ -87,13 +87,11 @@ _STORED: Final = {
 }
 
 
-def index_stats(index: DurableIndex | DurableSimilarIndex, *, measure: bool = False) -> IndexStats:
+def index_stats(index: DurableIndex | DurableSimilarIndex) -> IndexStats:
     """Say what an index holds, and compare the plans for its fingerprints.
 
     Args:
         index: Which.
-        measure: Build each plan and measure it: for the stored fingerprints, or for as many
-            documents of as many features; takes a while.
     """
     from neardup.hamming.search.comparison import plan
     from neardup.index.durable.similar.index import DurableSimilarIndex
@@ -108,8 +106,8 @@ def index_stats(index: DurableIndex | DurableSimilarIndex, *, measure: bool = Fa
         features = sum(part["features"] for part in stored) / sets if sets else FEATURES
         parts = [part["rows"] for part in stored] + [held["tail_rows"]] * bool(held["tail_rows"])
         asked = features, float(index.similarity), index.measure
-        return IndexStats(held, plan_parts(parts, *asked, measured=measure))
-    step = 1 if measure else max(1, count // SAMPLE_ROWS)
+        return IndexStats(held, plan_parts(parts, *asked))
+    step = max(1, count // SAMPLE_ROWS)
     codes = np.concatenate([codes[::step] for _, codes in index.batches()])
     reach = index.distance
-    return IndexStats(held, plan(count, reach, index.bits, fingerprints=codes, measure=measure))
+    return IndexStats(held, plan(count, reach, index.bits, fingerprints=codes))

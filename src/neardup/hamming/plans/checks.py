@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import comb, prod
+from math import comb
 from typing import Final
 
 from neardup.errors import UsageError
@@ -30,9 +30,8 @@ def check_join_plan(plan: str, distance: int, bits: int) -> PlanName:
     """
     named = join_plan_name(plan)
     if named.kind == "mih":
-        (m,) = named.blocks
         _check_mih(named, bits)
-        if distance < bits and join_flips(bits, distance, m) > JOIN_MIH_MOST_FLIPS:
+        if distance < bits and join_flips(bits, distance, named.blocks) > JOIN_MIH_MOST_FLIPS:
             raise UsageError(
                 f"plan {plan!r} would turn too many bits at distance {distance}: use more blocks"
             )
@@ -50,10 +49,10 @@ def check_search_plan(plan: str, distance: int, bits: int) -> PlanName:
     named = search_plan_name(plan, distance)
     if named.kind == "multi":
         _check_multi(named, distance, bits)
-        _check_tables(named, distance, bits)
+        _check_tables(named, distance)
     if named.kind == "mih":
         _check_mih(named, bits)
-        if mih_lookups(bits, distance, *named.blocks) > SEARCH_MOST_LOOKUPS:
+        if mih_lookups(bits, distance, named.blocks) > SEARCH_MOST_LOOKUPS:
             raise UsageError(f"plan {plan!r} would look up too many signatures: use more blocks")
     if named.kind == "probe" and signatures(bits, distance) > SEARCH_MOST_LOOKUPS:
         raise UsageError(
@@ -69,31 +68,24 @@ def join_flips(bits: int, distance: int, m: int) -> int:
 
 
 def _check_mih(named: PlanName, bits: int) -> None:
-    if not 1 <= named.blocks[0] <= bits:
+    if not 1 <= named.blocks <= bits:
         raise UsageError(f"plan {named.name!r}: use 1 to {bits} blocks, as in mih:4")
 
 
 def _check_multi(named: PlanName, distance: int, bits: int) -> None:
-    if min(named.blocks) <= distance:
+    if named.blocks <= distance:
         raise UsageError(
             f"plan {named.name!r} has too few blocks for distance {distance}:"
             f" use multi:{distance + 1} or more"
         )
-    if max(named.blocks) > bits:
+    if named.blocks > bits:
         raise UsageError(
             f"plan {named.name!r} has more blocks than the {bits} bits: use multi:{bits} or less"
         )
 
 
-def _check_tables(named: PlanName, distance: int, bits: int) -> None:
-    first, *inner = named.blocks
-    left = bits * distance // first
-    if inner and inner[0] > left:
-        raise UsageError(
-            f"plan {named.name!r}: the first blocks leave {left} bits, too few for {inner[0]}"
-            f" blocks: use multi:{first}"
-        )
-    tables = prod(comb(number, distance) for number in named.blocks)
+def _check_tables(named: PlanName, distance: int) -> None:
+    tables = comb(named.blocks, distance)
     most = TIMES_TABLES * SEARCH_MOST_TABLES
     if tables > most:
         raise UsageError(

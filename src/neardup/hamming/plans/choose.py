@@ -13,15 +13,13 @@ from neardup.hamming.plans.costs import (
     SEARCH_MOST_LOOKUPS_AUTO,
     SEARCH_MOST_TABLES,
 )
-from neardup.hamming.plans.names import PlanName, search_plan_name
+from neardup.hamming.plans.names import search_plan_name
 from neardup.hamming.plans.search import (
     SearchPlan,
-    bands_plan,
     bits_plan,
     block_plan,
     matches,
     mih_plan,
-    nested_plan,
     permute_plan,
     probe_plan,
     scan_plan,
@@ -109,18 +107,9 @@ def named_plan(n: int, distance: int, bits: int, sample: Any, plan: str) -> Sear
         return replace(scan_plan(n, bits, near), name=plan)
     if named.kind == "probe":
         return probe_plan(n, distance, bits, information)
-    if named.kind == "bands":
-        return bands_plan(n, distance, bits, named.recall, information)
     if named.kind == "permute":
         return permute_plan(n, distance, bits, named.permutations)
-    return replace(_of_blocks(n, distance, bits, information, named), name=plan)
-
-
-def _of_blocks(n: int, distance: int, bits: int, information: Any, named: PlanName) -> SearchPlan:
-    """The plan of this name, one of those that cut the bits into blocks."""
     if named.kind == "mih":
-        return mih_plan(n, distance, bits, named.blocks[0], information)
-    m, *inner = named.blocks or (distance + 1,)
-    if inner:
-        return nested_plan(n, distance, bits, (m, inner[0]), information)
-    return block_plan(n, distance, bits, m, information)
+        return mih_plan(n, distance, bits, named.blocks, information)
+    blocks = named.blocks or distance + 1
+    return replace(block_plan(n, distance, bits, blocks, information), name=plan)

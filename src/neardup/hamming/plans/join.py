@@ -131,10 +131,10 @@ def plan_pairs(
     information = agreement(sample_fps, bits)
     if named.kind == "mih":
         nothing = replace(scan, seconds=inf)
-        (m,) = named.blocks
+        m = named.blocks
         return _best_keys(n, distance, bits, m, information, nothing, near)
     if named.kind != "auto":
-        (m,) = named.blocks or (distance + 1,)
+        m = named.blocks or distance + 1
         return _listing(_blocks(n, distance, bits, m, information, plan), near)
     best = scan
     for m in range(distance + 1, min(bits, distance + EXTRA_BLOCKS) + 1):

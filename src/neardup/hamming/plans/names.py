@@ -14,7 +14,6 @@ from neardup.errors import UsageError
 __all__ = [
     "ASKED_PLANS",
     "DEFAULT_PERMUTATIONS",
-    "DEFAULT_RECALL",
     "JOIN_PLANS",
     "SEARCH_PLANS",
     "PlanName",
@@ -23,7 +22,6 @@ __all__ = [
     "search_plan_name",
 ]
 
-DEFAULT_RECALL: Final = 0.99
 DEFAULT_PERMUTATIONS: Final = 32
 
 
@@ -52,9 +50,7 @@ _KINDS: Final = (
     _Kind("blocks", joins=True, searches=True),
     _Kind("probe", searches=True, asks=True),
     _Kind("multi:M", joins=True, searches=True),
-    _Kind("multi:MxM", searches=True),
     _Kind("mih:M", joins=True, searches=True),
-    _Kind("bands:RECALL", searches=True, exact=False),
     _Kind("permute:N", searches=True, exact=False),
 )
 JOIN_PLANS: Final = tuple(kind.written for kind in _KINDS if kind.joins)
@@ -70,15 +66,13 @@ class PlanName(NamedTuple):
     Args:
         name: As it was given.
         kind: What stands before the colon.
-        blocks: The numbers of blocks of "multi" and "mih"; two of a nested plan.
-        recall: Of "bands".
+        blocks: How many blocks "multi" and "mih" have.
         permutations: Of "permute".
     """
 
     name: str
     kind: str
-    blocks: tuple[int, ...] = ()
-    recall: float = DEFAULT_RECALL
+    blocks: int = 0
     permutations: int = DEFAULT_PERMUTATIONS
 
 
@@ -90,11 +84,11 @@ def join_plan_name(plan: Any) -> PlanName:
 
     Example:
         >>> join_plan_name("mih:4").blocks
-        (4,)
+        4
     """
     found = re.fullmatch(r"(multi|mih):([0-9]{1,9})", plan) if isinstance(plan, str) else None
     if found:
-        return PlanName(plan, found[1], (int(found[2]),))
+        return PlanName(plan, found[1], int(found[2]))
     if plan in JOIN_PLANS and ":" not in plan:
         return PlanName(plan, plan)
     listed = ", ".join(JOIN_PLANS)
@@ -111,8 +105,8 @@ def search_plan_name(plan: Any, distance: int) -> PlanName:
         UsageError: If no index has such a plan.
 
     Example:
-        >>> search_plan_name("multi:4x4", 3).blocks
-        (4, 4)
+        >>> search_plan_name("multi:4", 3).blocks
+        4
     """
     kind, colon, value = plan.partition(":") if isinstance(plan, str) else ("", "", "")
     plain = {name for name in SEARCH_PLANS if ":" not in name}
@@ -121,18 +115,13 @@ def search_plan_name(plan: Any, distance: int) -> PlanName:
         near = difflib.get_close_matches(kind, sorted(known), n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise UsageError(f"plan {plan!r} is unknown: use one of {', '.join(SEARCH_PLANS)}{hint}")
-    if kind == "multi":
-        if not re.fullmatch(r"[0-9]{1,9}(x[0-9]{1,9})?", value):
-            raise UsageError(
-                f"plan {plan!r} names no number of blocks: use multi:{distance + 1}, say"
-            )
-        return PlanName(plan, kind, tuple(map(int, value.split("x"))))
-    if kind == "mih":
+    if kind in {"multi", "mih"}:
         if not re.fullmatch(r"[0-9]{1,9}", value):
-            raise UsageError(f"plan {plan!r} names no number of blocks: use mih:4, say")
-        return PlanName(plan, kind, (int(value),))
-    if kind == "bands" and value:
-        return PlanName(plan, kind, recall=_recall(value, plan))
+            blocks = distance + 1 if kind == "multi" else 4
+            raise UsageError(
+                f"plan {plan!r} does not name a number of blocks: use {kind}:{blocks}, say"
+            )
+        return PlanName(plan, kind, int(value))
     if kind == "permute" and value:
         if not re.fullmatch(r"[1-9][0-9]{0,3}", value):
             raise UsageError(f"plan {plan!r}: use 1 to 9999 permutations, as in permute:32")
@@ -150,14 +139,4 @@ def listed_plans(plans: tuple[str, ...]) -> str:
     exact = [plan for plan in plans if plan not in _APPROXIMATE]
     text = f"{', '.join(exact[:-1])} or {exact[-1]}"
     rest = [plan for plan in plans if plan in _APPROXIMATE]
-    return f"{text}; {' and '.join(rest)} are approximate" if rest else text
-
-
-def _recall(value: str, plan: str) -> float:
-    try:
-        recall = float(value)
-    except ValueError:
-        raise UsageError(f"plan {plan!r}: {value!r} is not a number") from None
-    if not 0 < recall < 1:
-        raise UsageError(f"plan {plan!r}: the recall lies between 0 and 1, as in bands:0.99")
-    return recall
+    return f"{text}; {' and '.join(rest)} is approximate" if rest else text

@@ -9,14 +9,13 @@ docs/design/search-plans.md compares plans with what was measured.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from math import comb, log2
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
-from neardup.errors import UsageError
 from neardup.hamming.plans.blocks import block_masks, block_radii, shares_within, signatures
 from neardup.hamming.plans.costs import (
     PERMUTE_LIST_SECONDS,
@@ -29,7 +28,6 @@ from neardup.hamming.plans.costs import (
     SEARCH_LOOKUP_DOUBLING,
     SEARCH_LOOKUP_SECONDS,
     SEARCH_MOST_KEY_BITS,
-    SEARCH_MOST_TABLES,
     SEARCH_NEAR_BYTES,
     SEARCH_QUERY_SECONDS,
     SEARCH_ROWS_A_KEY,
@@ -47,19 +45,14 @@ from neardup.hamming.plans.costs import (
 
 __all__ = [
     "SearchPlan",
-    "bands_plan",
     "bits_plan",
     "block_plan",
     "matches",
     "mih_plan",
-    "nested_plan",
     "permute_plan",
     "probe_plan",
     "scan_plan",
 ]
-
-BANDS_MOST_WAYS: Final = 1 << 13
-"""Ways to differ, at most, over which the recall of bands is counted."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,28 +135,6 @@ def block_plan(n: int, distance: int, bits: int, m: int, information: Any) -> Se
     return _of_masks(f"multi:{m}", n, bits, masks, information, near)
 
 
-def nested_plan(
-    n: int, distance: int, bits: int, blocks: tuple[int, int], information: Any
-) -> SearchPlan:
-    """As `block_plan` twice: the bits that a first choice leaves out are cut into blocks again.
-
-    Of 4 blocks one agrees, and of 4 blocks of the other bits one does: 16 tables of 28 bits (Manku,
-    Jain and Das Sarma, section 3.1).
-    """
-    outer, inner = blocks
-    masks = []
-    for mask in _chosen_masks(block_masks(bits, outer, information)[0], distance):
-        taken = _bits_of(mask, bits)
-        rest = np.flatnonzero(~taken)
-        blocks, _ = block_masks(len(rest), inner, information[rest])
-        for choice in _chosen_masks(blocks, distance):
-            both = taken.copy()
-            both[rest[_bits_of(choice, len(rest))]] = True
-            masks.append(_packed(both))
-    near = matches(n, distance, information)
-    return _of_masks(f"multi:{outer}x{inner}", n, bits, np.array(masks), information, near)
-
-
 def _chosen_masks(blocks: Any, distance: int) -> Any:
     """The bits of each choice of all blocks but `distance`: uint64 (choices, width)."""
     chosen = combinations(range(len(blocks)), len(blocks) - distance)
@@ -201,14 +172,6 @@ def _bits_of(mask: Any, bits: int) -> Any:
     return np.unpackbits(mask.view(np.uint8), bitorder="little", count=bits).astype(bool)
 
 
-def _packed(chosen: Any) -> Any:
-    """The mask of bool (..., bits): uint64 (..., width)."""
-    bits = chosen.shape[-1]
-    padded = np.zeros((*chosen.shape[:-1], -(-bits // 64) * 64), np.uint8)
-    padded[..., :bits] = chosen
-    return np.packbits(padded, axis=-1, bitorder="little").view("<u8").astype(np.uint64)
-
-
 def mih_plan(n: int, distance: int, bits: int, m: int, information: Any) -> SearchPlan:
     """Few blocks, looked up with some of their bits turned: large distances in little memory.
 
@@ -221,37 +184,6 @@ def mih_plan(n: int, distance: int, bits: int, m: int, information: Any) -> Sear
     lookups = sum(map(signatures, sizes, radii))
     buckets = _bucket_shares(n, masks, bits, information, radii)
     return _of_tables(f"mih:{m}", n, masks, buckets, matches(n, distance, information), lookups)
-
-
-def bands_plan(n: int, distance: int, bits: int, recall: float, information: Any) -> SearchPlan:
-    """Tables over sampled bits, as many as the recall *at* the distance needs; approximate.
-
-    A row exactly `distance` bits away agrees on r sampled bits with p = C(b - d, r) / C(b, r); of
-    independent samples, L tables find it with 1 - (1 - p)^L. That is the mean over all draws; the
-    tables drawn here may find less, so there are as many as find enough.
-    """
-    best = None
-    for r in range(1, bits - distance + 1):
-        p = comb(bits - distance, r) / comb(bits, r)
-        tables = int(np.ceil(np.log(1 - recall) / np.log1p(-p))) if p < 1 else 1
-        masks = _sampled_masks(min(SEARCH_MOST_TABLES, 2 * tables), r, bits)
-        shares = _found_shares(masks, distance, bits)
-        while tables < len(masks) and shares[tables - 1] < recall:
-            tables += 1
-        if tables > len(masks) or shares[tables - 1] < recall:
-            break
-        masks = masks[:tables]
-        buckets = _bucket_shares(n, masks, bits, information, [0] * tables)
-        near = matches(n, distance, information)
-        plan = _of_tables(f"bands:{recall:g}", n, masks, buckets, near)
-        if best is None or plan.seconds < best.seconds:
-            best = replace(plan, recall=float(shares[tables - 1]))
-    if best is None:
-        raise UsageError(
-            f"bands of recall {recall:g} at distance {distance} of {bits} bits need more than"
-            f" {SEARCH_MOST_TABLES} tables: lower the recall, or use auto"
-        )
-    return best
 
 
 def permute_plan(n: int, distance: int, bits: int, permutations: int) -> SearchPlan:
@@ -305,33 +237,3 @@ def _key_bits(n: int, mask_bits: int) -> int:
     """Bits of the key that leave a few rows a bucket, if the mask has as many."""
     wanted = max(n // SEARCH_ROWS_A_KEY, 1).bit_length()
     return max(1, min(mask_bits, wanted, SEARCH_MOST_KEY_BITS))
-
-
-def _found_shares(masks: Any, distance: int, bits: int) -> Any:
-    """Share of rows at this distance that agree on one of the first 1, 2... masks: float (m,).
-
-    Over all ways to differ where they are few, else over some drawn at random.
-    """
-    if comb(bits, distance) <= BANDS_MOST_WAYS:
-        turned = np.array(list(combinations(range(bits), distance)), np.int64)
-    else:
-        draw = np.random.default_rng(17).random((BANDS_MOST_WAYS, bits))
-        turned = np.argpartition(draw, distance, axis=1)[:, :distance]
-    ways = np.zeros((len(turned), bits), np.bool_)
-    np.put_along_axis(ways, turned.reshape(len(turned), distance), values=True, axis=1)
-    differ = _packed(ways)
-    missed = np.ones(len(differ), np.bool_)
-    shares = np.empty(len(masks))
-    for i, mask in enumerate(masks):
-        missed &= (differ & mask).any(axis=1)
-        shares[i] = 1 - missed.mean()
-    return shares
-
-
-def _sampled_masks(tables: int, r: int, bits: int) -> Any:
-    """For each table r of the bits, drawn at random, always the same."""
-    draw = np.random.default_rng(20070508)
-    picked = np.argsort(draw.random((tables, bits)), axis=1)[:, :r]
-    chosen = np.zeros((tables, bits), np.bool_)
-    np.put_along_axis(chosen, picked, values=True, axis=1)
-    return _packed(chosen)

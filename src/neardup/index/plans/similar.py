@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.errors import UsageError
-from neardup.index.plans.measured import Measured, measure_parts
 from neardup.index.similar.incoming import many_sets
 from neardup.index.similar.making.arrays import ENTRIES_A_BUCKET, sketch_words
 from neardup.index.similar.segment import LEVEL_ROWS, SEGMENTS_A_LEVEL
 from neardup.index.similar.settings import SimilarSettings
 from neardup.runtime.markup import PrintedPlans, cells_of, text_table
-from neardup.runtime.memory import free_memory
 
 if TYPE_CHECKING:
     from neardup.fingerprinting.recipe import Recipe
@@ -56,10 +54,7 @@ COLUMNS: Final = (
     ("us/query", "{:,.1f}", "microseconds"),
     ("single us", "{:,.0f}", "single_microseconds"),
     ("build us", "{:,.0f}", "build_microseconds"),
-    ("measured us", "{:,.1f}", "measured_microseconds"),
-    ("measured bytes", "{:,.0f}", "measured_bytes_per_document"),
 )
-_MEASURED: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,22 +92,18 @@ class SimilarPlanTable(PrintedPlans):
         settings: Of the index.
         features: Of a document, about.
         plans: As it is after documents were added, and compacted.
-        measured: By name, what was measured.
     """
 
     def __init__(
-        self, n: int, settings: SimilarSettings, features: float, plans: list[SimilarPlan],
-        measured: dict[str, Measured],
-    ) -> None:  # fmt: skip
+        self, n: int, settings: SimilarSettings, features: float, plans: list[SimilarPlan]
+    ) -> None:
         """Take what was estimated."""
-        self.n, self.settings, self.features = n, settings, features
-        self.plans, self.measured = plans, measured
+        self.n, self.settings, self.features, self.plans = n, settings, features, plans
 
     def __str__(self) -> str:
         """A table for people."""
-        columns = COLUMNS if self.measured else COLUMNS[:-_MEASURED]
-        lines = [[title for title, _, _ in columns]]
-        lines += [cells_of(row, columns) for row in self]
+        lines = [[title for title, _, _ in COLUMNS]]
+        lines += [cells_of(row, COLUMNS) for row in self]
         head = (
             f"{self.n:,} documents of {self.features:,.0f} features, {self.settings.measure} from"
             f" {self.settings.similarity}"
@@ -120,10 +111,7 @@ class SimilarPlanTable(PrintedPlans):
         return f"{head}\n{text_table(lines)}"
 
     def _row(self, each: SimilarPlan) -> dict[str, Any]:
-        row = asdict(each)
-        if each.name in self.measured:
-            row |= {f"measured_{name}": x for name, x in asdict(self.measured[each.name]).items()}
-        return row
+        return asdict(each)
 
 
 def plan_similar(
@@ -134,7 +122,6 @@ def plan_similar(
     features: float | None = None,
     documents: Any = None,
     recipe: Recipe | None = None,
-    measured: bool = False,
 ) -> SimilarPlanTable:
     """Estimate what an index by similarity costs, before anything is built.
 
@@ -148,8 +135,6 @@ def plan_similar(
         features: Of a document, about; 300 (2 kB of text) unless `documents` tell.
         documents: Some of them, as `neardup.Index.add` takes them.
         recipe: Of the index, if they are texts.
-        measured: Build it for n documents of so many features at random, in memory, and measure
-            it on one thread. Takes a while.
 
     Returns:
         A table of two forms, as added one by one and compacted: their parts, the features that a
@@ -157,8 +142,7 @@ def plan_similar(
         query of a batch, with and without making its features, of one alone, and to add a document.
 
     Raises:
-        UsageError: For a number, similarity, measure or documents that cannot be, or what does not
-            fit the free memory where it is to be measured.
+        UsageError: For a number, similarity, measure or documents that cannot be.
 
     Example:
         >>> table = plan_similar(10_000_000, 0.8)
@@ -175,11 +159,11 @@ def plan_similar(
     if isinstance(size, bool) or not isinstance(size, (int, float)) or not size >= 1:
         raise UsageError(f"features is {size!r}: use a number from 1")
     forms = {"as added": parts_as_added(n), "compacted": [n] if n else []}
-    return _compared(settings, float(size), forms, measured=measured)
+    return _compared(settings, float(size), forms)
 
 
 def plan_parts(
-    parts: list[int], features: float, similarity: float, measure: str, *, measured: bool = False
+    parts: list[int], features: float, similarity: float, measure: str
 ) -> SimilarPlanTable:
     """As `plan_similar`, for parts that are there: as it is, and compacted.
 
@@ -188,31 +172,18 @@ def plan_parts(
         features: Of a document, about.
         similarity: As of `plan_similar`.
         measure: As of `plan_similar`.
-        measured: As of `plan_similar`.
     """
     settings = SimilarSettings(similarity, measure, None)
     forms = {"as it is": parts, "compacted": [sum(parts)]}
-    return _compared(settings, features, forms, measured=measured)
+    return _compared(settings, features, forms)
 
 
 def _compared(
-    settings: SimilarSettings, size: float, forms: dict[str, list[int]], *, measured: bool
+    settings: SimilarSettings, size: float, forms: dict[str, list[int]]
 ) -> SimilarPlanTable:
     n = sum(next(iter(forms.values())))
     plans = [_plan(name, parts, settings, size) for name, parts in forms.items()]
-    found: dict[str, Measured] = {}
-    if measured and n:
-        needed, free = 3 * n * plans[0].bytes_per_document, free_memory()
-        if needed > free:
-            raise UsageError(
-                f"measuring {n:,} documents takes {needed / 2**30:,.1f} GiB, and"
-                f" {free / 2**30:,.1f} are free: plan for fewer, or without measuring"
-            )
-        found = {
-            name: measure_parts(parts, settings, max(1, round(size)))
-            for name, parts in forms.items()
-        }
-    return SimilarPlanTable(n, settings, size, plans, found)
+    return SimilarPlanTable(n, settings, size, plans)
 
 
 def parts_as_added(n: int) -> list[int]:

@@ -23,9 +23,6 @@ _MaxAge = Annotated[
         "--max-age", metavar="AGE", help="Remove what was added longer ago: 90s, 15m, 12h, 30d."
     ),
 ]
-_Measure = Annotated[
-    bool, typer.Option("--measure", help="Build and measure each plan as well; takes a while.")
-]
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
@@ -69,7 +66,7 @@ def expire(folder: Folder, max_age: _MaxAge) -> None:
     echo(f"removed {count:,}, {left:,} left", err=True)
 
 
-def stats(folder: Folder, measure: _Measure = False, json: shared.Json = False) -> None:
+def stats(folder: Folder, json: shared.Json = False) -> None:
     """Say what an index holds, how it is searched, and what each way to search it costs.
 
     Example:
@@ -79,7 +76,7 @@ def stats(folder: Folder, measure: _Measure = False, json: shared.Json = False) 
     from neardup.pipeline.index_stats import index_stats
 
     with DurableIndex.open(folder, readonly=True) as index:
-        found = index_stats(index, measure=measure)
+        found = index_stats(index)
     echo(dumps(found.to_dict()) if json else str(found))
 
 

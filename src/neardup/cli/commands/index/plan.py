@@ -37,9 +37,6 @@ def plan(
     ] = None,
     distance: shared.ExactDistance = None,
     bits: Annotated[int, typer.Option(min=1, help="Width of the fingerprints.")] = 64,
-    measure: Annotated[
-        bool, typer.Option("--measure", help="Build and measure each as well; takes a while.")
-    ] = False,
     json: shared.Json = False,
 ) -> None:
     """Say what searching so many documents costs: memory, disk and time, plan by plan.
@@ -58,12 +55,12 @@ def plan(
             raise UsageError("--similarity-measure and --features belong to --similarity: give it")
         reach = 3 if distance is None else distance
         shared.check_reach(reach, bits)
-        print_plans(compare(documents, reach, bits, measure=measure), json)
+        print_plans(compare(documents, reach, bits), json)
         return
     if distance is not None:
         raise UsageError(
             f"--distance is {distance} and --similarity {similarity}: an index has one of them"
         )
     asked = similarity_measure or "jaccard"
-    table = plan_similar(documents, similarity, asked, features=features, measured=measure)
+    table = plan_similar(documents, similarity, asked, features=features)
     print_plans(table, json)
