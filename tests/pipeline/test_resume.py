@@ -314,7 +314,6 @@ def test_the_folder_of_an_older_version_is_refused(
     with monkeypatch.context() as patch:
         patch.setattr(neardup.pipeline.run.folder.facts, "VERSION", 1)
         case = killed(tmp_path)
-    (case.state / "beside").touch()
     with pytest.raises(UsageError, match=r"another version \(its format 1, now 2\): .*anew"):
         case.run()
 

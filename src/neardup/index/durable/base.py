@@ -20,7 +20,6 @@ from neardup.index.durable.checks import check_folder
 from neardup.index.durable.commits.follower import arranged, first_commit, following
 from neardup.index.durable.commits.pending import Pending
 from neardup.index.durable.log.failures import TornReadError
-from neardup.index.durable.log.keys import PAYLOADS
 from neardup.index.durable.upkeep import Upkeep
 from neardup.index.durable.view import stored_beside
 from neardup.index.segment_files import damaged
@@ -284,17 +283,6 @@ class DurableBase(Upkeep):
         self._pending.remove(numbers)
         if self._keeps_contents():
             self._pending.contents.update(dict.fromkeys(numbers.tolist()))
-
-    def _kept(
-        self, ids: Any, documents: Any, contents: Any, payloads: Any
-    ) -> list[bytes | None] | None:
-        form = self._store.settings["format"]
-        if payloads is not None and form < PAYLOADS:
-            raise UsageError(
-                f"the index in {self.path} has format {form}, which keeps no payloads: merge it"
-                " into a new one"
-            )
-        return super()._kept(ids, documents, contents, payloads)
 
     def _kept_at(self, ids: Any) -> list[bytes | None]:
         with self._lock, contextlib.closing(self._pinned()) as reading:

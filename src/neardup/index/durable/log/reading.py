@@ -8,15 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neardup.errors import DataError
-from neardup.index.base.payloads import joined
 from neardup.index.base.rows import CHUNK_ROWS
 from neardup.index.durable.log.keys import (
-    LEDGER,
-    PAYLOADS,
     RESTORE,
-    SEALED_CONTENTS,
     chunk_of,
-    last_sequence,
     row_key,
 )
 from neardup.index.durable.log.ledger import Ledger
@@ -60,15 +55,12 @@ class Reading:
     Args:
         path: The folder.
         pin: Of its LMDB file.
-        form: The index's format.
         commits: At least so many there were when the pin was set.
     """
 
-    def __init__(self, path: Path, pin: Pin, form: int, commits: int) -> None:
+    def __init__(self, path: Path, pin: Pin, commits: int) -> None:
         """Take the pin over."""
         self._path, self._pin, self._commits = path, pin, commits
-        self._is_sealed, self._has_ledger = form >= SEALED_CONTENTS, form >= LEDGER
-        self._has_payloads = form >= PAYLOADS
         self.transaction = pin.environment.path.name, pin.number
 
     def close(self) -> None:
@@ -95,12 +87,8 @@ class Reading:
         """What is kept beside each of many rows; DataError if it is damaged."""
         keys = [row_key(number) for number in numbers]
         return self._pin.read(
-            lambda txn: [self._beside(key, txn.get(b"content", key)) for key in keys]
+            lambda txn: [self._content(key, txn.get(b"content", key)) for key in keys]
         )
-
-    def _beside(self, key: bytes, value: bytes | None) -> bytes | None:
-        found = self._content(key, value)
-        return found if self._has_payloads else joined(found)
 
     def check_contents(self) -> tuple[Rows, list[str]]:
         """Read all contents.
@@ -123,17 +111,16 @@ class Reading:
         problems = [f"{broken:,} contents are damaged"] if broken else []
         if lost:
             problems.append(f"{lost:,} contents are not found by their numbers")
-        if self._has_ledger:
-            ledger = Ledger.read(txn, str(self._pin.environment.path))
-            problems += filter(None, [ledger.differs(found, [b"content"])])
+        ledger = Ledger.read(txn, str(self._pin.environment.path))
+        problems += filter(None, [ledger.differs(found, [b"content"])])
         wrong = {len(key) for key in keys} - {8}
         if wrong:
             return np.empty(0, np.int64), [f"a content has a key of {wrong.pop()} bytes"]
         return np.frombuffer(b"".join(keys), ">i8").astype(np.int64), problems
 
     def _content(self, key: bytes, value: bytes | None) -> bytes | None:
-        if value is None or not self._is_sealed:
-            return value
+        if value is None:
+            return None
         place = self._pin.environment.path
         return unsealed(value, f"content of row {int.from_bytes(key, 'big')} in {place}", key)
 
@@ -154,8 +141,6 @@ class Reading:
             found.add(b"log", key, entry)
             number = int.from_bytes(key, "big")
             records.append(Record.from_bytes(entry, f"record {number} in {path}"))
-        if not self._has_ledger:
-            return Changes(self.transaction, manifest, dead, records, last_sequence(txn))
         ledger = Ledger.read(txn, str(path))
         self._check_ledger(ledger, value, found if manifest else None)
         return Changes(self.transaction, manifest, dead, records, ledger.sequence)

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import numpy as np
 
 from neardup.errors import DataError, FileError, UsageError
-from neardup.index.base.payloads import content_in
 from neardup.index.base.rows import CHUNK_ROWS
 from neardup.index.durable.log.environment import Environment
 from neardup.index.durable.log.folder import (
@@ -34,13 +33,9 @@ from neardup.index.durable.log.folder import (
 )
 from neardup.index.durable.log.keys import (
     FORMAT,
-    LEDGER,
-    PAYLOADS,
     RESTORE,
-    SEALED_CONTENTS,
     chunk_key,
     chunk_of,
-    last_sequence,
     row_key,
 )
 from neardup.index.durable.log.ledger import Head, Ledger
@@ -160,7 +155,7 @@ class Store:
             pin = self._environment.pin()
             moved = pin.read(lambda txn: txn.get(b"meta", b"moved"))
             if moved is None:
-                return Reading(self.path, pin, self.settings["format"], commits)
+                return Reading(self.path, pin, commits)
             pin.close()
             self._use(Environment.of(current_environment(self.path)))
 
@@ -232,15 +227,13 @@ class Store:
     def _put_contents(
         self, txn: Transaction, ledger: Ledger, contents: dict[int, bytes | None]
     ) -> None:
-        form = self.settings["format"]
         added = []
         for number, value in contents.items():
             key = row_key(number)
             if value is None:
                 ledger.delete(txn, b"content", key)
             else:
-                plain = value if form >= PAYLOADS else content_in(value) or b""
-                added.append((key, sealed(plain, key) if form >= SEALED_CONTENTS else plain))
+                added.append((key, sealed(value, key)))
         if added and not ledger.put_new(txn, b"content", added):
             raise damaged(self._environment.path, "it has contents of rows to come")
 
@@ -265,23 +258,17 @@ class Store:
 
     def _committed(self, work: Callable[[Transaction, Ledger], T]) -> T:
         """Do work in one transaction, with what the ledger then says, and tell its number."""
-        has_ledger = self.settings["format"] >= LEDGER
 
         def whole(txn: Transaction) -> tuple[T, int]:
-            path = str(self._environment.path)
-            ledger = Ledger.read(txn, path) if has_ledger else Ledger(sequence=last_sequence(txn))
+            ledger = Ledger.read(txn, str(self._environment.path))
             result = work(txn, ledger)
             ledger.commits += 1
-            if has_ledger:
-                ledger.write(txn)
-            else:
-                txn.put(b"meta", b"sequence", row_key(ledger.sequence))
+            ledger.write(txn)
             return result, ledger.commits
 
         result, commits = self._write(whole)
         self.has_contents = self._environment.read(lambda txn: txn.has(b"content"))
-        if has_ledger:
-            self._head.write(commits)
+        self._head.write(commits)
         return result
 
     def _write(self, work: Callable[[Transaction], T]) -> T:
@@ -299,11 +286,12 @@ class Store:
         if value is None:
             raise damaged(path, "it has no settings")
         settings: dict[str, Any] = json.loads(unsealed(value, f"settings in {path}"))
-        if settings["format"] > FORMAT:
+        if settings["format"] != FORMAT:
+            is_newer = settings["format"] > FORMAT
+            advice = "install a newer neardup" if is_newer else "create it again from the documents"
             raise DataError(
                 f"{self.path} has index format {settings['format']}, made by neardup"
-                f" {settings['neardup']}; this one, {__version__}, reads up to {FORMAT}: install a"
-                " newer neardup"
+                f" {settings['neardup']}; this one, {__version__}, reads format {FORMAT}: {advice}"
             )
         return settings
 

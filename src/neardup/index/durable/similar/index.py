@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from neardup.errors import DataError, UsageError
+from neardup.errors import UsageError
 from neardup.index.durable.base import DurableBase
-from neardup.index.durable.log.keys import FORMAT, SKETCHES
+from neardup.index.durable.log.keys import FORMAT
 from neardup.index.durable.view import Committed
 from neardup.index.settings import check_kind, check_recipe, stored_recipe
 from neardup.index.similar.queries import SimilarView
@@ -71,19 +71,12 @@ class DurableSimilarIndex(DurableBase, SimilarWriting):
             UsageError: If it was made for a larger similarity, another measure or distances, or
                 what is asked belongs to these.
             RecipeError: If it was made with another recipe.
-            DataError: If it is of a format that is not read any more.
         """
         made = store.settings
         if "similarity" not in made:
             raise UsageError(
                 f"similarity is {similarity!r}, but the index in {store.path} is by distance, up to"
                 f" {made['distance']}: leave it out, or make another index"
-            )
-        if made["format"] < SKETCHES:
-            raise DataError(
-                f"{store.path} has index format {made['format']}, made by neardup"
-                f" {made['neardup']}; this one, {__version__}, reads indexes by similarity from"
-                f" {SKETCHES} on: make it anew from the documents"
             )
         check_kind(made["similarity"], **asked)
         if measure is not None and measure != made["measure"]:

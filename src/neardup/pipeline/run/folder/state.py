@@ -35,8 +35,6 @@ __all__ = ["DATA_FILES", "RunFolder"]
 LOCK: Final = "lock"
 DATA_FILES: Final = ("fingerprints", "counts", "features")
 GROUPING: Final = "grouping"
-_FORMER: Final = ("beside",)
-"""Of an earlier format: the journal tells which, and that it is refused."""
 _TEMPORARY: Final = re.compile(r"\..*\.(tmp|old)", re.DOTALL)
 
 
@@ -210,7 +208,7 @@ def _remove_output(path: str) -> None:
 
 
 def _make_folder(path: Path) -> None:
-    known = {*JOURNAL_FILES, LOCK, GROUPING, *DATA_FILES, *_FORMER}
+    known = {*JOURNAL_FILES, LOCK, GROUPING, *DATA_FILES}
     try:
         path.mkdir(exist_ok=True)
         others = sorted({x.name for x in path.iterdir()} - known)
