@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, rule, run_state_machine_as_test
+from hypothesis.stateful import initialize, invariant, rule, run_state_machine_as_test
 
 import naive
 import neardup as nd
@@ -60,6 +60,18 @@ class DurableStory(Story):
         super().start(bits, distance, plan, strings)
         self.reader = nd.DurableIndex.open(self.index.path, readonly=True)
         self.committed: dict[Any, tuple[int, float]] = {}
+        self.look()
+
+    @rule()
+    def look(self) -> None:
+        """Hold on to this moment, whose times must stay."""
+        self.seen = self.index.snapshot()
+        self.names = [identity for identity, _ in self.seen]
+        self.times = self.seen.times(self.names).tolist()
+
+    @invariant()
+    def times_of_a_snapshot_stay(self) -> None:
+        assert self.seen.times(self.names).tolist() == self.times
 
     @rule(smalls=st.lists(st.integers(0, 255), min_size=1, max_size=4))
     def commit(self, smalls: list[int]) -> None:
@@ -87,17 +99,20 @@ class DurableStory(Story):
 
     @rule()
     def reopen(self) -> None:
+        self.seen.close()
         super().reopen()
         self.committed = dict(self.oracle.stored)
+        self.look()
 
     @rule()
     def check(self) -> None:
         assert self.index.check() == []
 
     def teardown(self) -> None:
-        """Close the reader too."""
-        if hasattr(self, "reader"):
+        """Close the reader and the snapshot too."""
+        if hasattr(self, "seen"):
             self.reader.close()
+            self.seen.close()
         super().teardown()
 
 

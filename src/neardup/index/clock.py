@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from neardup.runtime.types import Rows, Times
 
 __all__ = ["Clock", "runs_of"]
@@ -20,53 +22,53 @@ EXACT_SECONDS: Final = 1024
 class Clock:
     """From each run's first number on, documents were added at the run's time.
 
-    Times follow the system's clock, also where it is set back. Runs are only added, so one clock
-    serves all snapshots of an index: the numbers say what is whose.
+    Times follow the system's clock, also where it is set back. A clock does not change: `noted` and
+    `extended` make another, as cheap as what is new. One goes on in the arrays of the one before,
+    behind what that one reads; where another did so already, as after a rollback, it copies them.
+    Only one thread at a time may go on from clocks that share arrays: the writer, under its lock.
 
     Args:
         numbers: int64, ascending: the first of each run.
         times: float64: seconds since 1970.
 
     Example:
-        >>> clock = Clock()
-        >>> clock.note(0, 100.0), clock.note(5, 200.0)
-        (None, None)
-        >>> clock.before(150.0, 9).tolist()
-        [[0, 5]]
+        >>> clock = Clock().noted(0, 100.0)
+        >>> later = clock.noted(5, 200.0)
+        >>> clock.before(150.0, 9).tolist(), later.before(150.0, 9).tolist()
+        ([[0, 9]], [[0, 5]])
     """
+
+    __slots__ = ("_count", "_numbers", "_times")
 
     def __init__(self, numbers: Any = (), times: Any = ()) -> None:
         """Take the runs."""
         self._numbers = array("q", numbers)
         self._times = array("d", times)
+        self._count = len(self._times)
 
     @classmethod
     def joined(cls, runs: list[tuple[Rows, Times]]) -> Clock:
         """One clock of runs that follow each other, as `since` gives them."""
         clock = cls()
         for numbers, times in runs:
-            clock.extend(numbers, times)
+            clock = clock.extended(numbers, times)
         return clock
 
     def __len__(self) -> int:
         """Runs."""
-        return len(self._numbers)
+        return self._count
 
-    def note(self, number: int, now: float) -> None:
-        """Documents from this number on are added now."""
-        while self._numbers and self._numbers[-1] >= number:  # of an addition that failed
-            self._numbers.pop()
-            self._times.pop()
-        if not self._times or now != self._times[-1]:
-            self._numbers.append(number)
-            self._times.append(now)
+    def noted(self, number: int, now: float) -> Clock:
+        """This, and documents from this number on are added now."""
+        if self._count and now == self._times[self._count - 1]:
+            return self
+        return self._followed_by((number,), (now,))
 
-    def extend(self, numbers: Rows, times: Times) -> None:
-        """Runs that come after, as `since` gives them; the first may go on with the last."""
-        if len(numbers):
-            self.note(int(numbers[0]), float(times[0]))
-            self._numbers.extend(numbers[1:].tolist())
-            self._times.extend(times[1:].tolist())
+    def extended(self, numbers: Rows, times: Times) -> Clock:
+        """This and runs that come after, as `since` gives them; one may go on with the last."""
+        goes_on = bool(len(times) and self._count and times[0] == self._times[self._count - 1])
+        numbers, times = numbers[goes_on:], times[goes_on:]
+        return self._followed_by(numbers.tolist(), times.tolist()) if len(times) else self
 
     def before(self, time: float, end: int) -> Rows:
         """The ranges of numbers below `end` that were added before a time: int64 (ranges, 2)."""
@@ -82,8 +84,8 @@ class Clock:
 
     def since(self, number: int, end: int | None = None) -> tuple[Rows, Times]:
         """The numbers and times of the runs from `number` to `end`, the first cut to it."""
-        count = len(self._times)  # a writer may be adding
-        last = count if end is None else bisect_left(self._numbers, end, 0, count)
+        last = self._count if end is None else bisect_left(self._numbers, end, 0, self._count)
+        last = 0 if end is not None and number >= end else last
         at = max(bisect_right(self._numbers, number, 0, last) - 1, 0)
         numbers = np.maximum(np.array(self._numbers[at:last], np.int64), number)
         return numbers, np.array(self._times[at:last], np.float64)
@@ -103,6 +105,19 @@ class Clock:
         is_first = np.append(True, (bucket[1:] != bucket[:-1]) | (width[1:] != width[:-1]))
         begins = np.flatnonzero(is_first)
         return Clock(numbers[begins].tolist(), np.maximum.reduceat(times, begins).tolist())
+
+    def _followed_by(self, numbers: Iterable[int], times: Iterable[float]) -> Clock:
+        """This and more runs, in the same arrays if nothing stands behind this there."""
+        following = Clock()
+        if len(self._numbers) == len(self._times) == self._count:
+            following._numbers, following._times = self._numbers, self._times
+        else:
+            following._numbers = self._numbers[: self._count]
+            following._times = self._times[: self._count]
+        following._numbers.extend(numbers)
+        following._times.extend(times)
+        following._count = len(following._times)
+        return following
 
 
 def runs_of(first: int, times: Times) -> tuple[Rows, Times]:

@@ -34,7 +34,7 @@ class Held:
         tail: The newest rows.
         kind: Of the ids; None before the first one.
         next: The number that the next row gets.
-        clock: When rows were added; numbers from `next` on are not this moment's.
+        clock: When rows were added.
     """
 
     settings: Any
@@ -232,8 +232,8 @@ class Held:
             self.settings, self.segments, tail, self.kind or kind, self.next + 1, self.clock
         )
 
-    def replaced(self, identity: Any, content: Any) -> tuple[Self, int]:
-        """As `appended`, without the row that the id had; and that row's number, or -1."""
+    def replaced(self, identity: Any, content: Any, now: float) -> tuple[Self, int]:
+        """This and a row more, added now, for the id's own; and that one's number, or -1."""
         tail, segments, gone = self.tail, self.segments, -1
         before = tail.find(identity)
         if before >= 0:
@@ -248,8 +248,8 @@ class Held:
                     segments = (*segments[:i], changed, *segments[i + 1 :])
                     break
         tail = tail.appended(identity, content, self.next)
-        kind = self.kind or id_kind(identity)
-        return type(self)(self.settings, segments, tail, kind, self.next + 1, self.clock), gone
+        kind, clock = self.kind or id_kind(identity), self.clock.noted(self.next, now)
+        return type(self)(self.settings, segments, tail, kind, self.next + 1, clock), gone
 
     def expired(self, before: float) -> tuple[Self, Rows]:
         """Without what was added before a time, and its numbers; the tail must be empty."""

@@ -353,18 +353,16 @@ class Writing(Keeping):
         kind = id_kind(identity)
         self._check_kind(kind)
         identity = str(identity) if kind == "str" else int(identity)
-        state, replaced = self._replaced(self._state, identity, one)
-        number = state.next - 1
-        state.clock.note(number, time.time())
-        self._added_one(number, identity, one, kept)
+        state, replaced = self._replaced(self._state, identity, one, time.time())
+        self._added_one(state.next - 1, identity, one, kept)
         if replaced >= 0:
             self._removed(np.array([replaced]))
         self._state = state
         self._counters.added += 1
 
-    def _replaced(self, state: Any, identity: Any, one: Any) -> Any:
+    def _replaced(self, state: Any, identity: Any, one: Any, now: float) -> Any:
         """As Held.replaced, and the tail has room."""
-        return (state if state.tail.room else self._settled(state)).replaced(identity, one)
+        return (state if state.tail.room else self._settled(state)).replaced(identity, one, now)
 
     def _add_many(
         self, column: IdColumn, many: Any, kept: Any = None, times: Times | None = None
@@ -373,38 +371,38 @@ class Writing(Keeping):
             return 0
         self._check_kind(column.kind)
         state, removed = self._state, list[int]()
+        if times is None:
+            times = np.broadcast_to(time.time(), len(column))
         repeated = column.repeated()
         if repeated is not None:
             keep = np.flatnonzero(~repeated)
             column, many = IdColumn(column.values.take(pa.array(keep))), state.taken(many, keep)
-            times = None if times is None else times[keep]
+            times = times[keep]
             kept = kept and [kept[row] for row in keep.tolist()]
         first = state.next
         if len(column) <= SMALL_BATCH:
             for row, identity in enumerate(column.values.to_pylist()):
-                state, number = self._replaced(state, identity, state.row(many, row))
+                one = state.row(many, row)
+                state, number = self._replaced(state, identity, one, float(times[row]))
                 removed += [number] if number >= 0 else []
             gone = np.array(removed, np.int64)
         else:
             state, gone = state.without(state.places(column))
-            state = self._with_segment(state, column, many)
-        if times is None:
-            state.clock.note(first, time.time())
-        else:
-            state.clock.extend(*runs_of(first, times))
+            state = self._with_segment(state, column, many, times)
         self._added(first, column.values, many, kept)
         self._removed(gone)
         self._state = state
         self._counters.added += len(column)
         return len(column)
 
-    def _with_segment(self, state: Any, ids: IdColumn, many: Any) -> Any:
+    def _with_segment(self, state: Any, ids: IdColumn, many: Any, times: Times) -> Any:
         """A state with a segment more."""
         state, end = self._settled(state), state.next + len(ids)
         segment = state.new_segment(state.settings, ids, many, np.arange(state.next, end))
         arranged = self._arranged([*state.segments, segment])
         tail = state.new_tail(state.settings, arranged)
-        return type(state)(state.settings, arranged, tail, ids.kind, end, state.clock)
+        clock = state.clock.extended(*runs_of(state.next, times))
+        return type(state)(state.settings, arranged, tail, ids.kind, end, clock)
 
     def _settled(self, state: Any) -> Any:
         """A state whose tail has become a segment."""

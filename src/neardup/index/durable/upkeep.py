@@ -96,7 +96,6 @@ class Upkeep(Writing):
             remove_files(files)
             raise
         written = tuple(segment.written() for segment in segments)
-        clock = type(clock).joined([clock.since(0)])
         self._state = replace(state, segments=written, clock=clock)
         self._committed(manifest, self._commit.sequence, 0)
         remove_files(self._not_being_written(old))

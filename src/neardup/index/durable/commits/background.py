@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.index.base.rows import CHUNK_ROWS, StoredRows, sound_from
-from neardup.index.clock import Clock
 from neardup.index.durable.commits.follower import Commit
 from neardup.index.durable.log.folder import remove_files
 from neardup.index.durable.log.manifest import FileEntry, Manifest
@@ -136,9 +135,9 @@ class Job:
         except BaseException:
             remove_files(self.files)
             raise
-        clock = state.clock
+        clock = held.clock
         if self.covers:
-            clock = Clock.joined([manifest.clock.since(0), clock.since(manifest.next)])
+            clock = manifest.clock.extended(*clock.since(manifest.next, held.next))
         written = (*(each.written() for each in stored), *moved.segments[count:])
         committed = replace(moved, segments=written, clock=clock)
         behind = count - len(self._made) + last - first
@@ -146,6 +145,7 @@ class Job:
         if state is not held:
             gone = _removed_since(held.segments[:behind], state.segments[:behind])
             segments = (*written[:count], *state.segments[behind:])
+            clock = clock.extended(*state.clock.since(held.next, state.next))
             after = replace(state, segments=segments, clock=clock).without_numbers(gone)
         _LOGGER.info(
             "%s: %d segments written as %d in %.2f s", self._store.path, last - first,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.index.base.rows import StoredRows
-from neardup.index.clock import Clock
 from neardup.index.durable.log.manifest import Manifest
 from neardup.index.durable.log.records import joined_records
 from neardup.index.ids import IdColumn
@@ -93,16 +92,15 @@ def _with_manifest(
         if file.checksum != entry.checksum:
             raise damaged(file.path, "it is not the file that the index names")
         segments.append(held.stored(file, dead.get(entry.name)))
-    clock = Clock.joined([manifest.clock.since(0)])
-    found = held.of_segments(held.settings, tuple(segments), manifest.next, clock)
+    found = held.of_segments(held.settings, tuple(segments), manifest.next, manifest.clock)
     found = found if segments else replace(found, kind=held.kind)
     return Commit(found, manifest, manifest.covered, known.transaction, 0)
 
 
 def _with_record(held: Held, record: Record) -> Held:
     column, contents = IdColumn(record.ids), record.contents
-    held.clock.extend(*record.clock.since(record.first))
-    held = replace(held, next=record.first)
+    clock = held.clock.extended(*record.clock.since(record.first))
+    held = replace(held, next=record.first, clock=clock)
     if len(record) <= min(SMALL_RECORD, held.tail.room):
         for row, identity in enumerate(record.ids.to_pylist()):
             held = held.appended(identity, held.row(contents, row), column.kind)

@@ -82,7 +82,7 @@ class Record:
         data, offsets = column.bytes_and_offsets()
         if len(offsets):
             data, offsets = data[offsets[0] : offsets[-1]], offsets - offsets[0]
-        numbers, times = (self.clock if len(self) else Clock()).since(self.first)
+        numbers, times = self.clock.since(self.first, self.end)
         header = HEADER.pack(
             MAGIC, KINDS.index(column.kind), self.sets is not None, self.codes.shape[1], self.first,
             len(self), len(self.removed), len(numbers), data.nbytes,
@@ -138,7 +138,7 @@ def joined_records(records: list[Record]) -> Record:
     """One record with what several hold that follow each other."""
     if len(records) == 1:
         return records[0]
-    clocks = [record.clock.since(record.first) for record in records if len(record)]
+    clocks = [record.clock.since(record.first, record.end) for record in records]
     kinds = {record.ids.type for record in records if len(record)} or {pa.int64()}
     ids = [record.ids for record in records if len(record)] or [pa.array([], kinds.pop())]
     return Record(
