@@ -13,7 +13,9 @@ DoubtfulResultWarning   a warning (UserWarning): done as asked, which is hardly 
 A message that repeats a value of megabytes is cut in the middle, see `brief`.
 """
 
-from typing import Any, Final
+import functools
+from collections.abc import Callable
+from typing import Any, Final, ParamSpec, TypeVar
 
 __all__ = [
     "DataError",
@@ -25,7 +27,11 @@ __all__ = [
     "UnfitHashWarning",
     "UsageError",
     "brief",
+    "suggests_names",
 ]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 MOST_CHARACTERS: Final = 1000
@@ -43,6 +49,46 @@ def brief(text: str, most: int = MOST_CHARACTERS) -> str:
         return text
     half = most // 2
     return f"{text[:half]}... ({len(text) - 2 * half:,} characters) ...{text[-half:]}"
+
+
+OTHER_NAMES: Final = {"threshold": ("similarity", "distance"), "k": ("distance",)}
+"""What other libraries call an argument, and the names that it has here."""
+
+
+def suggests_names(call: Callable[P, T]) -> Callable[P, T]:
+    """Decorate a public call: for an argument that it lacks, UsageError names the one meant.
+
+    Example:
+        >>> @suggests_names
+        ... def search(texts, similarity=0.8): ...
+        >>> search([], threshold=0.9)
+        Traceback (most recent call last):
+        neardup.errors.UsageError: search has no argument threshold: did you mean similarity=?
+    """
+    code = call.__code__
+    arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    known = frozenset(arguments)
+    public = call.__qualname__.removesuffix(".__new__")
+
+    @functools.wraps(call)
+    def checked(*values: P.args, **named: P.kwargs) -> T:
+        if not known.issuperset(named):
+            name = next(name for name in named if name not in known)
+            meant = _names_meant(name, [each for each in arguments if each not in {"cls", "self"}])
+            raise UsageError(f"{public} has no argument {name}: {meant}")
+        return call(*values, **named)
+
+    return checked
+
+
+def _names_meant(name: str, arguments: list[str]) -> str:
+    import difflib
+
+    meant = [each for each in OTHER_NAMES.get(name, ()) if each in arguments]
+    meant = meant or difflib.get_close_matches(name, arguments, 1)
+    if not meant:
+        return f"it takes {', '.join(arguments)}"
+    return f"did you mean {' or '.join(f'{each}=' for each in meant)}?"
 
 
 class NeardupError(Exception):

@@ -63,7 +63,7 @@ def fails(here: Here, *arguments: str, code: int) -> str:
 
 def test_an_index_by_learned_frequencies_takes_their_table(here: Here) -> None:
     here("idf", "learn", "docs.jsonl", "-o", "t.idf", "--ngram", "1")
-    here("index", "create", "i", "--ngram", "1", "--weight", "tfidf", "--idf", "t.idf")
+    here("index", "create", "i", "-k", "3", "--ngram", "1", "--weight", "tfidf", "--idf", "t.idf")
     here("index", "add", "i", "docs.jsonl", "--id", "id", "--idf", "t.idf")
     out, _ = here("index", "query", "i", "--query-text", TEXT, "--idf", "t.idf", "--json")
     assert [hit["id"] for hit in json.loads(out)["hits"]] == NEAR_TEXT
@@ -77,7 +77,7 @@ def test_an_index_by_keywords_of_cppjieba_takes_its_folder(here: Here, tmp_path:
         (folder / name).write_text(content, "utf-8")
     write(tmp_path / "laws.jsonl", [{"id": "law", "text": "我来到北京清华大学"}])
     told = ["--dictionary", str(folder)]
-    here("index", "create", "i", "--preset", "yanyiwu", *told)
+    here("index", "create", "i", "--distance", "3", "--preset", "yanyiwu", *told)
     keywords.FOLDERS.clear()  # as a process of its own finds it
     assert "--dictionary FOLDER" in fails(here, "add", "i", "laws.jsonl", "--id", "id", code=2)
     here("index", "add", "i", "laws.jsonl", "--id", "id", *told)
@@ -95,18 +95,38 @@ def test_an_index_by_keywords_of_cppjieba_takes_its_folder(here: Here, tmp_path:
         ("--ngram 2", "similarity 0.8 (jaccard)"),
         ("--measure cosine", "similarity 0.8 (cosine)"),
         ("--similarity 0.7 --bits 128", "similarity 0.7 (jaccard)"),
-        ("--no-recipe", "distance 3"),
-        ("--bits 128", "distance 3"),
-        ("--preset pypi-simhash", "distance 3"),
-        ("--store text", "distance 3"),
-        ("--plan scan", "distance 3"),
-        ("--weight count", "distance 3"),
+        ("--measure cosine --bits 128", "similarity 0.8 (cosine)"),
+        ("--store features", "similarity 0.8 (jaccard)"),
+        ("--weight count", "similarity 0.8 (jaccard)"),
+        ("--distance 2 --weight count", "distance 2"),
+        ("--distance 3 --preset pypi-simhash", "distance 3"),
     ],
 )
-def test_an_index_is_by_similarity_unless_fingerprints_are_asked_for(
+def test_an_index_is_by_similarity_unless_a_distance_is_asked_for(
     here: Here, options: str, made: str
 ) -> None:
     assert here("index", "create", "i", *options.split())[1].startswith(f"made i: {made}, ")
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["--no-recipe", "--bits 128", "--bits 64", "--preset pypi-simhash", "--store text",
+     "--store none", "--plan scan"],
+)  # fmt: skip
+def test_an_option_of_fingerprints_does_not_choose_the_kind(here: Here, option: str) -> None:
+    """The error names both choices, and makes no folder; with a distance it is taken."""
+    name = option.split(maxsplit=1)[0]
+    wrong = fails(here, "create", "i", *option.split(), code=2)
+    assert f"{name} is of fingerprints: give --distance 3 for an index by distance" in wrong
+    assert f"leave {name} out for one by similarity" in wrong
+    assert not Path("i").exists()
+    made = here("index", "create", "i", "--distance", "3", *option.split())[1]
+    assert made.startswith("made i: distance 3, ")
+
+
+def test_a_recipe_in_a_file_does_not_choose_the_kind(here: Here) -> None:
+    Path("wide.json").write_text(nd.Recipe(bits=128).to_json())
+    assert here("index", "create", "i", "--recipe", "wide.json")[1].startswith("made i: similar")
 
 
 def test_create_makes_an_index_of_the_distance_recipe_and_store(here: Here) -> None:
@@ -341,6 +361,31 @@ def test_expire_removes_what_is_older_than_the_age(
         assert repr(age) in fails(here, "expire", "seen", f"--max-age={age}", code=2)
 
 
+def test_expire_of_all_needs_yes_in_a_script(here: Here) -> None:
+    wrong = fails(here, "expire", "seen", "--max-age", "0s", code=2)
+    assert "every document of seen (5) is older than 0s: pass --yes to remove them all" in wrong
+    assert len(stored()) == 5
+    assert here("index", "expire", "seen", "--max-age", "0s", "--yes")[1] == "removed 5, 0 left\n"
+    assert here("index", "expire", "seen", "--max-age", "0s")[1] == "removed 0, 0 left\n"
+
+
+@pytest.mark.parametrize(("answer", "left"), [("n", 5), ("", 5), ("y", 0)])
+def test_expire_asks_on_a_terminal_before_it_removes_all(
+    here: Here, answer: str, left: int
+) -> None:
+    command = [*NEARDUP, "index", "expire", "seen", "--max-age", "0s"]
+    ours, theirs = os.openpty()
+    done = subprocess.Popen(
+        command, cwd=here.folder, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE, text=True
+    )
+    os.write(ours, f"{answer}\n".encode())
+    _, err = done.communicate(timeout=300)
+    for end in (ours, theirs):
+        os.close(end)
+    assert "every document of seen (5) is older than 0s: remove them all? [y/N]" in err
+    assert (done.returncode, len(stored())) == (int(left > 0), left)
+
+
 def test_stats_tells_what_is_held_and_compares_the_plans(here: Here) -> None:
     out, err = here("index", "stats", "seen")
     assert err == ""
@@ -413,8 +458,8 @@ WRONG: list[tuple[str, int, str]] = [
     ("stats docs.jsonl", 1, "docs.jsonl is a file"),
     ("create docs.jsonl", 3, "docs.jsonl exists"),
     ("create seen", 3, "seen exists"),
-    ("create new --store all", 2, "'all'"),
-    ("create new --plan magic", 2, "magic"),
+    ("create new -k 3 --store all", 2, "'all'"),
+    ("create new -k 3 --plan magic", 2, "magic"),
     ("create new --distance x", 2, "'x'"),
     ("add seen", 2, "IN..."),
     ("add seen missing.jsonl", 3, "missing.jsonl"),
@@ -425,6 +470,13 @@ WRONG: list[tuple[str, int, str]] = [
     ("query seen docs.jsonl --query-text x", 2, "one of"),
     ("query seen --query-text x --fingerprint 5", 2, "one of"),
     ("query seen --query-text x -o hits.csv", 2, "--output"),
+    ("query seen --query-text x --text body", 2, "--text is for IN..."),
+    ("query seen --fingerprint 5 --csv-safe", 2, "--csv-safe is for IN..."),
+    ("nearest seen --id a --format csv", 2, "--format is for IN..."),
+    ("add seen docs.jsonl --foreign", 2, "--foreign is for fingerprints"),
+    ("add seen docs.jsonl --text text --fingerprint-field n", 2, "takes the place of --text"),
+    ("plan 5 -s 0.8 --bits 128", 2, "--bits is 128 and --similarity 0.8"),
+    ("expire seen --max-age 0s", 2, "pass --yes"),
     ("query seen docs.jsonl --nearest 2", 2, "--nearest"),
     ("query seen --query-text x --nearest 2 --limit 1", 2, "--limit"),
     ("query seen --query-text x --nearest 0", 2, "--nearest"),
@@ -467,7 +519,7 @@ def test_an_index_that_keeps_texts_takes_documents_and_can_be_asked_with_fingerp
     here: Here,
 ) -> None:
     here("fingerprint", "docs.jsonl", "-o", "docs.parquet", "--id", "id")
-    here("index", "create", "texts", "--store", "text")
+    here("index", "create", "texts", "--distance", "3", "--store", "text")
     assert "keeps text" in fails(here, "add", "texts", "docs.parquet", code=2)
     here("index", "add", "texts", "docs.jsonl", "--id", "id")
     with nd.DurableIndex.open("texts", readonly=True) as index:

@@ -88,10 +88,13 @@ def test_plan_says_what_an_index_to_come_costs(here: Here) -> None:
         (["query", "seen", "--query-text", "x", "-k", "3"], "the index is by similarity, from 0.8"),
         (["query", "seen", "--query-text", "x", "-s", "0.5"], "the index was made for 0.8"),
         (["query", "seen", "--fingerprint", "5"], "the index is by similarity of features"),
-        (["create", "new", "-s", "0.8", "-k", "3"], "distance belongs to one by distance"),
-        (["create", "new", "-s", "0.8", "--store", "text"], "keeps features"),
+        (
+            ["create", "new", "-s", "0.8", "-k", "3"],
+            "distance is 3, which only an index by distance takes",
+        ),
+        (["create", "new", "-s", "0.8", "--store", "text"], "--store is of fingerprints"),
         (["create", "new", "--measure", "cosine", "-k", "3"], "give similarity=0.8"),
-        (["create", "new", "--measure", "cosine", "--store", "text"], "keeps features"),
+        (["create", "new", "--measure", "cosine", "--plan", "scan"], "--plan is of fingerprints"),
     ],
 )
 def test_what_belongs_to_the_other_kind_is_one_line(
@@ -155,7 +158,7 @@ def test_nearest_refuses_in_one_line(here: Here) -> None:
     for code, args, message in (
         (1, ("--id", "x"), "seen: no document has the id 'x'"),
         (2, ("--id", "a", "docs.jsonl"), "give one of IN... and --id"),
-        (2, ("--id", "a", "-o", "x.csv"), "--output belongs to IN..."),
+        (2, ("--id", "a", "-o", "x.csv"), "--output is for IN..."),
         (2, ("--id", "a", "--by", "dice"), "by is 'dice': use one of similarity, cosine"),
     ):
         _, err = here("index", "nearest", "seen", *args, code=code)

@@ -11,11 +11,16 @@ import subprocess
 import sys
 import types
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import neardup as nd
+import neardup.spark
 from suite import TESTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PACKAGE = Path(inspect.getfile(nd)).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -110,6 +115,46 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 HEAVY = ["llvmlite", "numba", "numpy", "orjson", "pyarrow", "rich.progress"]
+
+
+def closeness_calls() -> dict[str, Callable[..., object]]:
+    """Every public call that takes a similarity or a distance."""
+    named = {
+        f"{room.__name__}.{name}": getattr(room, name)
+        for room in (nd, neardup.spark)
+        for name in room.__all__
+        if inspect.isfunction(getattr(room, name))
+    }
+    named |= {"neardup.Index": nd.Index, "neardup.DurableIndex.open": nd.DurableIndex.open}
+    return {
+        name: call
+        for name, call in named.items()
+        if {"similarity", "distance"} & set(inspect.signature(call).parameters)
+    }
+
+
+@pytest.mark.parametrize("name", closeness_calls())
+def test_another_librarys_name_of_an_argument_is_told_in_one_line(name: str) -> None:
+    call = closeness_calls()[name]
+    own = [
+        each for each in ("similarity", "distance") if each in inspect.signature(call).parameters
+    ]
+    meant = " or ".join(f"{each}=" for each in own)
+    public = name.removeprefix("neardup.").removeprefix("spark.")
+    with pytest.raises(nd.UsageError) as raised:
+        call(threshold=0.8)
+    assert str(raised.value) == f"{public} has no argument threshold: did you mean {meant}?"
+    with pytest.raises(nd.UsageError, match="it takes "):
+        call(zzz=1)
+
+
+def test_a_slip_of_the_pen_in_an_argument_is_told() -> None:
+    with pytest.raises(
+        nd.UsageError, match=r"^dedup has no argument mesure: did you mean measure="
+    ):
+        nd.dedup(["a b c"], mesure="cosine")
+    with pytest.raises(TypeError, match="missing 1 required"):
+        nd.dedup()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from neardup.errors import UsageError
+from neardup.errors import UsageError, suggests_names
 from neardup.fingerprinting.values import as_codes, check_distance
 from neardup.hamming.join.collectors import PairCollector
 from neardup.hamming.join.engine import solve
@@ -25,6 +25,7 @@ BYTES_PER_PAIR: Final = 48
 ROWS_ASKED: Final = 1 << 14
 
 
+@suggests_names
 def pairs(
     fingerprints: Any,
     distance: int = 3,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from neardup.errors import UsageError
+from neardup.errors import UsageError, suggests_names
 from neardup.fingerprinting.values import as_codes, check_distance
 from neardup.hamming.join.collectors import UniteCollector
 from neardup.hamming.join.engine import solve
@@ -26,6 +26,7 @@ __all__ = ["components", "greedy", "split_labels"]
 PAIRS_AT_ONCE: Final = 1 << 20
 
 
+@suggests_names
 def components(
     fingerprints: Any,
     distance: int = 3,
@@ -70,6 +71,7 @@ def components(
     return _widened(labels, rows, len(fingerprints))
 
 
+@suggests_names
 def greedy(
     fingerprints: Any,
     order: Any = None,

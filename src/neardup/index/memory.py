@@ -6,7 +6,7 @@ from abc import ABCMeta
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
-from neardup.errors import DataError
+from neardup.errors import DataError, suggests_names
 from neardup.index.base.payloads import Beside, beside_in, column_of
 from neardup.index.clock import Clock
 from neardup.index.ids import IdColumn
@@ -60,6 +60,7 @@ class Index(BaseIndex, metaclass=ABCMeta):
         ('a', 1)
     """
 
+    @suggests_names
     def __new__(  # the names of both kinds
         cls,
         distance: int | None = None,

@@ -11,9 +11,20 @@ from neardup.fingerprinting.values import check_distance
 from neardup.hamming.plans.checks import check_search_plan
 from neardup.runtime.memory import free_memory
 
-__all__ = ["DEFAULT_DISTANCE", "Settings", "bits_of", "check_kind", "check_recipe", "stored_recipe"]
+__all__ = [
+    "DEFAULT_DISTANCE",
+    "Settings",
+    "bits_of",
+    "check_kind",
+    "check_recipe",
+    "check_same_recipe",
+    "stored_recipe",
+]
 
 DEFAULT_DISTANCE: Final = 3
+
+OF_SIMILARITY: Final = {"plan": "auto", "store": "features"}
+"""What an index by similarity has of the options of one by distance."""
 
 SHARE_FOR_TABLES: Final = 0.5
 """Of the memory that is free when tables are built."""
@@ -76,7 +87,7 @@ def bits_of(bits: int | None, recipe: Recipe | None) -> int:
 
 
 def check_kind(similarity: float | None, **asked: Any) -> float:
-    """Refuse what belongs to an index by distance where one by similarity is asked for.
+    """Refuse what only an index by distance takes where one by similarity is asked for.
 
     Returns:
         The similarity.
@@ -85,12 +96,12 @@ def check_kind(similarity: float | None, **asked: Any) -> float:
         UsageError: If something is asked for, or the similarity is not.
     """
     if similarity is None:
-        raise UsageError("measure belongs to an index by similarity: give similarity=0.8, say")
+        raise UsageError("only an index by similarity takes measure: give similarity=0.8, say")
     for name, value in asked.items():
-        if value not in {None, "auto"}:
+        if value is not None and value != OF_SIMILARITY.get(name):
             raise UsageError(
-                f"{name} is {value!r} and similarity {similarity!r}: an index is by distance or by"
-                f" similarity, and {name} belongs to one by distance"
+                f"{name} is {value!r}, which only an index by distance takes, and similarity is"
+                f" {similarity!r}: leave one of them out"
             )
     return similarity
 
@@ -106,6 +117,19 @@ def check_recipe(path: str, made: dict[str, Any], recipe: Recipe | None) -> None
         raise RecipeError(
             f"the recipe is {recipe.digest}, but the index in {path} was made {there}:"
             " documents of two recipes cannot be compared; leave it out, or make another index"
+        )
+
+
+def check_same_recipe(mine: Recipe | None, theirs: Recipe | None) -> None:
+    """Compare the recipes of two indexes of which one is merged into the other.
+
+    Raises:
+        RecipeError: If both are known and differ.
+    """
+    if mine and theirs and mine.digest != theirs.digest:
+        raise RecipeError(
+            f"the other index's recipe is {theirs.digest}, this one's {mine.digest}: documents of"
+            " two recipes cannot be compared"
         )
 
 

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from neardup.errors import UsageError
+from neardup.errors import RecipeError, UsageError
 from neardup.index.base.writing import Writing
 from neardup.index.incoming import many_fingerprints
 from neardup.index.queries import IndexView, Queries
+from neardup.index.settings import check_same_recipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,7 +89,8 @@ class BaseIndex(Writing, Queries):
             foreign: Take fingerprints of which no recipe is known as those of this one's.
 
         Raises:
-            UsageError: If widths or recipes differ, or the other keeps less than this one.
+            UsageError: If widths differ, or the other keeps less than this one.
+            RecipeError: If recipes differ, or only this one is known to have one.
         """
         if not isinstance(other, BaseIndex):
             raise UsageError(f"{type(other).__name__} is no index: merge Index or DurableIndex")
@@ -117,13 +119,9 @@ class BaseIndex(Writing, Queries):
         mine, theirs = self.recipe, other.recipe
         if self.bits != other.bits:
             raise UsageError(f"the other index has {other.bits} bits, this one {self.bits}")
-        if mine and theirs and mine.digest != theirs.digest:
-            raise UsageError(
-                f"the other index's recipe is {theirs.digest}, this one's {mine.digest}:"
-                " fingerprints of two recipes cannot be compared"
-            )
+        check_same_recipe(mine, theirs)
         if mine and not theirs and not foreign:
-            raise UsageError(
+            raise RecipeError(
                 f"this index has recipe {mine.digest}, the other none, so nothing says that its"
                 " fingerprints are of that recipe: if they are, pass foreign=True"
             )

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from neardup.documents import InputFormat, ReadOptions, Rejects
-from neardup.errors import DoubtfulResultWarning, UsageError
+from neardup.errors import DoubtfulResultWarning, UsageError, suggests_names
 from neardup.fingerprinting.recipe import recipe_of
 from neardup.pipeline.evidence.decided import Decided
 from neardup.pipeline.evidence.write import check_report, with_source, write_report
@@ -64,6 +64,7 @@ if TYPE_CHECKING:
 __all__ = ["DedupResult", "Outputs", "dedup", "dedup_files", "dedup_texts"]
 
 
+@suggests_names
 def dedup(  # noqa: PLR0913
     source: Any,
     output: str | os.PathLike[str] | None = None,

@@ -253,6 +253,8 @@ class _Inputs:
     def take_numbers(self, numbers: Numbers, kept: str) -> None:
         """Take ready-made fingerprints to store; refuse them for an index that keeps more."""
         self._numbers = numbers
+        if numbers.foreign and not numbers.is_text and not self._stored:
+            raise UsageError("--foreign is for fingerprints, and these are documents: leave it out")
         if numbers.is_text and self._stored:
             raise UsageError(
                 f"{self._stored[0]} is a fingerprint file: leave --fingerprint-field out"

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from neardup.documents import ReadOptions
 from neardup.documents.nested import column_of
+from neardup.errors import suggests_names
 from neardup.fingerprinting.recipe import recipe_of
 from neardup.fingerprinting.values import distance as hamming_distance
 from neardup.pipeline.run.collection import Collection
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["similar_pairs"]
 
 
+@suggests_names
 def similar_pairs(  # noqa: PLR0913
     texts: Any,
     similarity: float = 0.8,

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from neardup.errors import DataError, UsageError
+from neardup.errors import DataError, UsageError, suggests_names
 from neardup.fingerprinting.recipe import recipe_of
 from neardup.pipeline.run.matching import Matching
 from neardup.spark.engine import Engine
@@ -63,6 +63,7 @@ def fingerprints(df: Any, text: str = "text", recipe: Recipe | None = None) -> A
     return mapped(df, partial(fingerprinted, text=text, recipe=Shipped(chosen.to_json())), schema)
 
 
+@suggests_names
 def pairs(
     df: Any,
     distance: int = 3,
@@ -107,6 +108,7 @@ def pairs(
         return _named_pairs(engine, documents, numbers, settings).drop("similarity")
 
 
+@suggests_names
 def similar_pairs(
     df: Any,
     similarity: float = 0.8,
@@ -145,6 +147,7 @@ def similar_pairs(
         return _named_pairs(engine, documents, numbers, settings_of(matching))
 
 
+@suggests_names
 def dedup(  # noqa: PLR0913
     df: Any,
     *,

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.documents import OutputSet, ReadOptions
-from neardup.errors import RecipeError, UsageError
+from neardup.errors import RecipeError, UsageError, suggests_names
 from neardup.fingerprinting.feature_sets import fingerprints_of_sets
 from neardup.index.durable.index import DurableIndex
 from neardup.pipeline.run.against import Against, ReferenceIndex
@@ -111,6 +111,7 @@ def _codes_of(documents: Any, recipe: Recipe) -> pa.Array:
     return binary(codes.reshape(-1), np.arange(count + 1) * width)
 
 
+@suggests_names
 def import_index(path: str | PathLike[str], index: str | PathLike[str], distance: int = 3) -> int:
     """Make a durable index of a file that `export_index` wrote.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from neardup.errors import UsageError
+from neardup.errors import UsageError, suggests_names
 from neardup.fingerprinting.values import as_codes, check_distance
 from neardup.hamming.plans.blocks import SAMPLE_ROWS
 from neardup.hamming.plans.choose import (
@@ -73,6 +73,7 @@ class PlanTable(PrintedPlans):
         }
 
 
+@suggests_names
 def plan(
     n: int,
     distance: int = 3,

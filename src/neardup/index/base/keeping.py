@@ -37,7 +37,9 @@ class Keeping(Asking):
         """Contents kept beside rows, encoded, a list; None if none are."""
         del ids, documents
         if contents is not None:
-            raise UsageError("the index keeps no contents: use DurableIndex with store='text', say")
+            raise UsageError(
+                "the index keeps no contents: use DurableIndex with distance= and store='text', say"
+            )
         return None
 
     def _kept_of(self, numbers: list[int]) -> list[bytes | None] | None:

@@ -6,7 +6,7 @@ import contextlib
 from abc import ABCMeta
 from typing import TYPE_CHECKING, Any, Self
 
-from neardup.errors import FileError
+from neardup.errors import FileError, suggests_names
 from neardup.index.durable.base import DurableBase
 from neardup.index.durable.checks import verify_folder
 from neardup.index.durable.contents import Contents
@@ -49,6 +49,7 @@ class DurableIndex(DurableBase, BaseIndex, metaclass=ABCMeta):
         self._begin(store)
 
     @classmethod
+    @suggests_names
     def open(  # noqa: PLR0913  # the names of both kinds
         cls,
         path: str | os.PathLike[str],
@@ -74,7 +75,7 @@ class DurableIndex(DurableBase, BaseIndex, metaclass=ABCMeta):
             recipe: How texts become fingerprints; an index that was made with one remembers it.
             plan: "auto", or a plan by name: see neardup.plan.
             store: What is kept beside fingerprints: "none", "features" (their hashes, which
-                verification needs) or "text".
+                verification needs) or "text". An index by similarity keeps features.
             readonly: Open for queries only: any number of processes may, also while one writes.
             create: Make the index if there is none.
             verify: Verify every checksum first, as `check`; it reads the whole folder.
@@ -100,6 +101,8 @@ class DurableIndex(DurableBase, BaseIndex, metaclass=ABCMeta):
             >>> DurableIndex.open(folder, readonly=True).query(0b1111)
             [('a', 1)]
         """
+        is_similar = similarity is not None or measure is not None
+        asked = {"bits": bits, "plan": plan, "store": store}
         folder = path_of(path)
         whole = folder.absolute()  # the process may change its folder later
         if verify and _exists(folder):
@@ -112,21 +115,18 @@ class DurableIndex(DurableBase, BaseIndex, metaclass=ABCMeta):
             make = "name a new folder" if _exists(folder) else f"neardup index create {folder}"
             raise FileError(f"there is no index in {folder}: to make one, {make}")
         if found is None:
-            made = new_settings(distance, bits, recipe, plan, store)
-            if similarity is not None or measure is not None:
-                made = new_similar_settings(
-                    similarity, measure, recipe, distance=distance, bits=bits
-                )
+            if is_similar:
+                made = new_similar_settings(similarity, measure, recipe, distance=distance, **asked)
+            else:
+                made = new_settings(distance, bits, recipe, plan, store)
             found = Store.create(whole, made)
         try:
-            if "similarity" in found.settings or similarity is not None or measure is not None:
+            if "similarity" in found.settings or is_similar:
                 similar: Any = DurableSimilarIndex.opened(
-                    found, similarity, measure, recipe, distance=distance, bits=bits, plan=plan
+                    found, similarity, measure, recipe, distance=distance, **asked
                 )
                 return similar  # type: ignore[no-any-return]
-            check_settings(
-                folder, found.settings, distance, recipe, bits=bits, plan=plan, store=store
-            )
+            check_settings(folder, found.settings, distance, recipe, **asked)
             return cls(found, distance, recipe)
         except BaseException:
             found.close()

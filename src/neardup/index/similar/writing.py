@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from neardup.errors import RecipeError, UsageError
+from neardup.errors import UsageError
 from neardup.index.base.writing import Writing
+from neardup.index.settings import check_same_recipe
 from neardup.index.similar.incoming import many_sets, one_set
 from neardup.index.similar.queries import SimilarQueries, SimilarView
 from neardup.index.similar.snapshot import SimilarSnapshot
@@ -97,12 +98,7 @@ class SimilarWriting(Writing, SimilarQueries):
             raise UsageError(
                 f"{type(other).__name__} is no index by similarity: merge one with similarity="
             )
-        mine, theirs = self.recipe, other.recipe
-        if mine and theirs and mine.digest != theirs.digest:
-            raise RecipeError(
-                f"the other index's recipe is {theirs.digest}, this one's {mine.digest}: features"
-                " of two recipes cannot be compared"
-            )
+        check_same_recipe(self.recipe, other.recipe)
         with self._lock, other.snapshot() as seen:
             self._writing()
             for ids, sets, _, times, payloads in seen.rows():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
 from json import dumps
 from typing import Annotated, Final
@@ -23,6 +24,7 @@ _MaxAge = Annotated[
         "--max-age", metavar="AGE", help="Remove what was added longer ago: 90s, 15m, 12h, 30d."
     ),
 ]
+_Yes = Annotated[bool, typer.Option("--yes", help="Remove all documents without a question.")]
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
@@ -50,8 +52,10 @@ def remove(
     echo(f"removed {count:,}", err=True)
 
 
-def expire(folder: Folder, max_age: _MaxAge) -> None:
+def expire(folder: Folder, max_age: _MaxAge, yes: _Yes = False) -> None:
     """Remove the documents that were added longer ago than an age.
+
+    Where that is all of them, it asks on a terminal, and elsewhere needs --yes.
 
     Example:
     neardup index expire seen.index --max-age 30d
@@ -63,6 +67,8 @@ def expire(folder: Folder, max_age: _MaxAge) -> None:
     with DurableIndex.open(folder, create=False) as index:
         count = index.expire(before)
         left = len(index)
+        if count and not left and not yes:
+            _confirm(f"every document of {shown(folder)} ({count:,}) is older than {max_age}")
     echo(f"removed {count:,}, {left:,} left", err=True)
 
 
@@ -151,6 +157,20 @@ def compact(folder: Folder) -> None:
         index.compact()
         count = len(index)
     echo(f"{shown(folder)}: {count:,} documents", err=True)
+
+
+def _confirm(what: str) -> None:
+    """Ask whether to remove all; what is not committed is forgotten unless the answer is yes.
+
+    Raises:
+        UsageError: If there is nobody to ask.
+        typer.Exit: If the answer is no.
+    """
+    if not sys.stdin.isatty():
+        raise UsageError(f"{what}: pass --yes to remove them all, or a longer --max-age")
+    if not typer.confirm(f"neardup: {what}: remove them all?", err=True):
+        echo("removed nothing", err=True)
+        raise typer.Exit(1)
 
 
 def _seconds(age: str) -> float:

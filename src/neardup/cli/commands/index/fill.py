@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from neardup.cli import options as shared
-from neardup.cli.commands.index.given import Folder, Verify, note_what_stays
+from neardup.cli.commands.index.given import Folder, Verify, given_options, note_what_stays
 from neardup.cli.recipe_options import IdfTable, KeywordFolder, load_words, takes_recipe
 from neardup.cli.screen import echo
 from neardup.errors import UsageError
@@ -45,6 +45,7 @@ _DEFAULT_SIMILARITY: Final = 0.8
 
 @takes_recipe()
 def create(
+    context: typer.Context,
     folder: Folder,
     similarity: _Least = None,
     similarity_measure: _SimilarityMeasure = None,
@@ -65,42 +66,50 @@ def create(
 ) -> None:
     """Make an empty index; what it is made for and its recipe stay as they are.
 
-    It is by similarity, from 0.8 on, unless an option belongs to fingerprints: --distance, --plan,
-    --store, --preset, --bits, --weight or --no-recipe.
+    It is by similarity, from 0.8 on, or with --distance by fingerprints. What says something of
+    fingerprints alone needs --distance: --plan, --store, --preset, --bits and --no-recipe.
 
     Examples:
     neardup index create seen.index --similarity 0.8
 
     neardup index create prints.index --distance 3
 
-    neardup index create hashes.index --bits 64 --no-recipe
-    """  # fmt: skip
+    neardup index create hashes.index --distance 3 --bits 64 --no-recipe
+    """
     from neardup.index import DurableIndex
 
     recipe = None if no_recipe else made
     if no_recipe and store not in {None, "none"}:
         raise UsageError(f"--store {store} needs a recipe: leave --no-recipe out")
-    asked_for = (distance, store, made.preset, plan, made.bits, made.weight, no_recipe)
-    if similarity is None and asked_for == (None, None, None, "auto", 64, "set", False):
-        similarity = _DEFAULT_SIMILARITY
-    if similarity is not None or similarity_measure is not None:
-        if no_recipe:
-            raise UsageError(f"--similarity {similarity} needs a recipe: leave --no-recipe out")
-        if store not in {None, "features"}:
-            raise UsageError(f"--store is {store!r}: an index by similarity keeps features")
+    is_similar = similarity is not None or similarity_measure is not None
+    if distance is None:
+        # A run by similarity `--against` the index may have a recipe of any width.
+        of_fingerprints = {
+            "--plan": plan != "auto", "--store": store not in {None, "features"},
+            "--preset": made.preset is not None, "--no-recipe": no_recipe,
+            "--bits": not is_similar and given_options(context, "bits"),
+        }  # fmt: skip
+        for option, is_given in of_fingerprints.items():
+            if is_given:
+                raise UsageError(
+                    f"{option} is of fingerprints: give --distance 3 for an index by distance, or"
+                    f" leave {option} out for one by similarity"
+                )
+        similarity = _DEFAULT_SIMILARITY if similarity is None else similarity
+    if distance is None or is_similar:
         asked: dict[str, Any] = {"similarity": similarity, "measure": similarity_measure}
-        DurableIndex.create(folder, distance, None, made, plan, **asked).close()
+        DurableIndex.create(folder, distance, None, made, plan, store, **asked).close()
         what = f"similarity {similarity} ({similarity_measure or 'jaccard'})"
     else:
-        reach = 3 if distance is None else distance
-        shared.check_reach(reach, made.bits)
-        DurableIndex.create(folder, reach, made.bits, recipe, plan, store or "none").close()
-        what = f"distance {reach}"
+        shared.check_reach(distance, made.bits)
+        DurableIndex.create(folder, distance, made.bits, recipe, plan, store or "none").close()
+        what = f"distance {distance}"
     told = "no recipe" if recipe is None else f"recipe {recipe.digest}"
     echo(f"made {shown(folder)}: {what}, {told}", err=True)
 
 
 def add(
+    context: typer.Context,
     folder: Folder,
     inputs: shared.Inputs,
     if_new: Annotated[
@@ -151,6 +160,8 @@ def add(
 
     load_words(idf, dictionary)
     is_number = fingerprint_field is not None
+    if is_number and given_options(context, "text"):
+        raise UsageError("--fingerprint-field takes the place of --text: leave one of them out")
     fields = (fingerprint_field,) if fingerprint_field else shared.text_fields(text)
     read = shared.read_options(fields, id_field, skip, extract=extract, memory=memory)
     told = InputFormat(format_name, delimiter, encoding)

@@ -9,7 +9,10 @@ import typer
 from neardup.errors import UsageError
 from neardup.runtime.signals import note_what_is_there
 
-__all__ = ["Folder", "HitsFile", "Verify", "identity_of", "note_what_stays"]
+__all__ = [
+    "Folder", "HitsFile", "Verify", "check_one_query", "given_options", "identity_of",
+    "note_what_stays",
+]  # fmt: skip
 
 Folder = Annotated[
     str, typer.Argument(metavar="DIR", help="Folder of the index.", show_default=False)
@@ -26,6 +29,32 @@ HitsFile = Annotated[
 Verify = Annotated[
     bool, typer.Option("--verify", help="Verify every checksum of the index first, as check does.")
 ]
+
+
+_OF_FILES = (
+    "output", "text", "id_field", "format_name", "delimiter", "encoding", "extract", "on_error",
+    "rejects", "memory", "csv_safe",
+)  # fmt: skip
+
+
+def given_options(context: typer.Context, *names: str) -> list[str]:
+    """The options among these parameters of a command that its line has."""
+    sources = {name: context.get_parameter_source(name) for name in names}
+    return [
+        each.opts[0]
+        for each in context.command.params
+        if (source := sources.get(each.name or "")) is not None and source.name != "DEFAULT"
+    ]
+
+
+def check_one_query(context: typer.Context) -> None:
+    """Refuse options that only queries of files have.
+
+    Raises:
+        UsageError: For the first that is given.
+    """
+    for option in given_options(context, *_OF_FILES):
+        raise UsageError(f"{option} is for IN...: the answer to one query is printed")
 
 
 def identity_of(given: str, kind: str | None) -> str | int:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from neardup.cli import options as shared
-from neardup.cli.commands.index.given import Folder, HitsFile, identity_of
+from neardup.cli.commands.index.given import Folder, HitsFile, check_one_query, identity_of
 from neardup.cli.recipe_options import IdfTable, KeywordFolder, load_words
 from neardup.cli.screen import echo
 from neardup.errors import UsageError
@@ -16,6 +16,7 @@ __all__ = ["nearest"]
 
 
 def nearest(
+    context: typer.Context,
     folder: Folder,
     inputs: Annotated[
         list[str] | None,
@@ -54,8 +55,8 @@ def nearest(
     """  # fmt: skip
     if (stored is not None) + bool(inputs) != 1:
         raise UsageError("give one of IN... and --id")
-    if stored is not None and output is not None:
-        raise UsageError("--output belongs to IN...: the answer to one document is printed")
+    if stored is not None:
+        check_one_query(context)
     target = output or "-"
     shared.check_json(json and stored is None, target, None)
 

@@ -36,7 +36,9 @@ def plan(
         ),
     ] = None,
     distance: shared.ExactDistance = None,
-    bits: Annotated[int, typer.Option(min=1, help="Width of the fingerprints.")] = 64,
+    bits: Annotated[
+        int | None, typer.Option(min=1, help="Width of the fingerprints.", show_default="64")
+    ] = None,
     json: shared.Json = False,
 ) -> None:
     """Say what searching so many documents costs: memory, disk and time, plan by plan.
@@ -54,13 +56,15 @@ def plan(
         if similarity_measure is not None or features is not None:
             raise UsageError("--similarity-measure and --features belong to --similarity: give it")
         reach = 3 if distance is None else distance
-        shared.check_reach(reach, bits)
-        print_plans(compare(documents, reach, bits), json)
+        width = bits or 64
+        shared.check_reach(reach, width)
+        print_plans(compare(documents, reach, width), json)
         return
-    if distance is not None:
-        raise UsageError(
-            f"--distance is {distance} and --similarity {similarity}: an index has one of them"
-        )
+    for name, value in (("--distance", distance), ("--bits", bits)):
+        if value is not None:
+            raise UsageError(
+                f"{name} is {value} and --similarity {similarity}: an index has one of them"
+            )
     asked = similarity_measure or "jaccard"
     table = plan_similar(documents, similarity, asked, features=features)
     print_plans(table, json)

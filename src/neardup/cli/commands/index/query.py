@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from neardup.cli import options as shared
-from neardup.cli.commands.index.given import Folder, HitsFile, Verify
+from neardup.cli.commands.index.given import Folder, HitsFile, Verify, check_one_query
 from neardup.cli.recipe_options import IdfTable, KeywordFolder, load_words
 from neardup.cli.screen import echo
 from neardup.errors import DataError, UsageError
@@ -17,6 +17,7 @@ __all__ = ["query"]
 
 
 def query(
+    context: typer.Context,
     folder: Folder,
     inputs: Annotated[
         list[str] | None,
@@ -78,8 +79,8 @@ def query(
     single = [x for x in (query_text, fingerprint) if x is not None]
     if len(single) + bool(inputs) != 1:
         raise UsageError("give one of IN..., --query-text and --fingerprint")
-    if single and output is not None:
-        raise UsageError("--output belongs to IN...: the answer to one query is printed")
+    if single:
+        check_one_query(context)
     if nearest is not None and not single:
         raise UsageError("--nearest belongs to --query-text or --fingerprint")
     if nearest is not None and any(x is not None for x in (distance, similarity, limit)):

@@ -31,7 +31,7 @@ CHECKPOINT_ROWS: Final = 1 << 15
 def new_similar_settings(
     similarity: float | None, measure: str | None, recipe: Recipe | None, **asked: Any
 ) -> dict[str, Any]:
-    """What a new folder says of itself; UsageError for what cannot be, or belongs to distances."""
+    """What a new folder says of itself; UsageError for what cannot be, or distances have."""
     made = SimilarSettings(
         check_kind(similarity, **asked), measure or "jaccard", recipe
     ).described()
@@ -63,6 +63,7 @@ class DurableSimilarIndex(DurableBase, SimilarWriting):
         similarity: float | None,
         measure: str | None,
         recipe: Recipe | None,
+        /,
         **asked: Any,
     ) -> Self:
         """The index of an open folder; None asks for what it was made with.
@@ -74,8 +75,9 @@ class DurableSimilarIndex(DurableBase, SimilarWriting):
         """
         made = store.settings
         if "similarity" not in made:
+            name, value = ("similarity", similarity) if measure is None else ("measure", measure)
             raise UsageError(
-                f"similarity is {similarity!r}, but the index in {store.path} is by distance, up to"
+                f"{name} is {value!r}, but the index in {store.path} is by distance, up to"
                 f" {made['distance']}: leave it out, or make another index"
             )
         check_kind(made["similarity"], **asked)
