@@ -11,6 +11,7 @@ import inspect
 from pathlib import Path
 from typing import Any, Final, NamedTuple, get_args, get_type_hints
 
+import typer
 from typer.models import ArgumentInfo
 
 from neardup.cli import app
@@ -60,6 +61,7 @@ def _command_page(command: Any, parent: str, name: str | None = None) -> str:
     parameters = [
         Parameter(name, get_args(hints[name])[0], get_args(hints[name])[1], given.default)
         for name, given in inspect.signature(command).parameters.items()
+        if hints[name] is not typer.Context
     ]
     arguments = [p for p in parameters if isinstance(p.info, ArgumentInfo)]
     options = [p for p in parameters if not isinstance(p.info, ArgumentInfo) and not p.info.hidden]

@@ -8,12 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-<<<<<<< HEAD
-from neardup.errors import UsageError
-=======
 from neardup.errors import UsageError, suggests_names
-from neardup.index.plans.measured import Measured, measure_parts
->>>>>>> 2e51e20 (What an index accepted and ignored is refused, an option does not choose its kind, and threshold= says similarity=)
 from neardup.index.similar.incoming import many_sets
 from neardup.index.similar.making.arrays import ENTRIES_A_BUCKET, sketch_words
 from neardup.index.similar.segment import LEVEL_ROWS, SEGMENTS_A_LEVEL
