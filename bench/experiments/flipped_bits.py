@@ -182,7 +182,8 @@ def main() -> None:
                 index.compact()
             print(f"{what}, {len(documents):,} documents, {flips} flips")
             prices(folder, queries)
-            damages(folder, queries, names, flips)
+            if flips:
+                damages(folder, queries, names, flips)
 
 
 if __name__ == "__main__":

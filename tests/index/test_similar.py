@@ -390,7 +390,7 @@ def refusals() -> Iterator[tuple[str, Any]]:
     yield "2 ids for 1 documents", lambda: index.add(["a", "b"], [[1]])
     yield "measure is 'dice'", lambda: nd.Index(similarity=0.8, measure="dice")
     yield "similarity is 0", lambda: nd.Index(similarity=0)
-    yield "distance belongs to one by distance", lambda: nd.Index(3, similarity=0.8)
+    yield "distance is 3, which only an index by distance", lambda: nd.Index(3, similarity=0.8)
     yield "give similarity=0.8", lambda: nd.Index(measure="cosine")
     yield "merge one with similarity=", lambda: index.merge(nd.Index(distance=3))
 
@@ -404,13 +404,43 @@ def test_bad_input_is_one_line(message: str, call: Any) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "option", [{"store": "text"}, {"store": "none"}, {"plan": "scan"}, {"bits": 64}], ids=str
+)
+def test_an_option_of_distances_is_refused_and_makes_no_folder(
+    tmp_path: Path, option: dict[str, Any]
+) -> None:
+    """Nor is it ignored by an index that exists."""
+    (name,) = option
+    folder = tmp_path / "seen"
+    wrong = f"{name} is .*, which only an index by distance takes, and this one is by similarity"
+    with pytest.raises(nd.UsageError, match=wrong):
+        nd.DurableIndex.open(folder, similarity=0.8, **option)
+    assert not folder.exists()
+    nd.DurableIndex.open(folder, similarity=0.8, store="features", plan="auto").close()
+    with pytest.raises(nd.UsageError, match=wrong):
+        nd.DurableIndex.open(folder, **option)
+    assert nd.DurableIndex.open(folder, store="features", readonly=True).store == "features"
+
+
+@pytest.mark.parametrize("options", [{"distance": 3}, {"similarity": 0.8}], ids=str)
+def test_indexes_of_two_recipes_are_not_merged(options: dict[str, Any]) -> None:
+    one, two = (nd.Index(recipe=nd.Recipe(ngram=n), **options) for n in (1, 2))
+    with pytest.raises(
+        nd.RecipeError, match=f"{two.recipe.digest}, this one's {one.recipe.digest}"
+    ):
+        one.merge(two)
+
+
 def test_another_kind_of_index_is_refused(tmp_path: Path) -> None:
     nd.DurableIndex.open(tmp_path / "d", distance=3).close()
     nd.DurableIndex.open(tmp_path / "s", similarity=0.8, recipe=nd.Recipe()).close()
     opened = nd.DurableIndex.open
     with pytest.raises(nd.UsageError, match=r"similarity is 0.8, but .* is by distance, up to 3"):
         opened(tmp_path / "d", similarity=0.8)
-    with pytest.raises(nd.UsageError, match=r"distance is 3 and similarity 0.8"):
+    with pytest.raises(
+        nd.UsageError, match=r"distance is 3, which only .* is by similarity, from 0.8"
+    ):
         opened(tmp_path / "s", distance=3)
     with pytest.raises(nd.UsageError, match=r"made for 0.8"):
         opened(tmp_path / "s", similarity=0.5)

@@ -100,8 +100,8 @@ def check_kind(similarity: float | None, **asked: Any) -> float:
     for name, value in asked.items():
         if value is not None and value != OF_SIMILARITY.get(name):
             raise UsageError(
-                f"{name} is {value!r}, which only an index by distance takes, and similarity is"
-                f" {similarity!r}: leave one of them out"
+                f"{name} is {value!r}, which only an index by distance takes, and this one is by"
+                f" similarity, from {similarity!r}: leave it out"
             )
     return similarity
 
