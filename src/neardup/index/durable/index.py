@@ -78,7 +78,8 @@ class DurableIndex(DurableBase, BaseIndex, metaclass=ABCMeta):
                 verification needs) or "text". An index by similarity keeps features.
             readonly: Open for queries only: any number of processes may, also while one writes.
             create: Make the index if there is none.
-            verify: Verify every checksum first, as `check`; it reads the whole folder.
+            verify: Verify every checksum first, as `check`; it reads the whole folder: seconds a
+                million documents. Else a bit that flipped on the disk gives wrong answers.
             similarity: The least similarity of a query, at least what the index was made for: a new
                 index is by similarity, see neardup.Index, and remembers it.
             measure: Of similarity: "jaccard" unless said, "cosine" or "containment".
