@@ -15,6 +15,7 @@ from collections import Counter
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import xxhash
 
@@ -352,3 +353,28 @@ class SimilarIndex:
             for identity, (theirs, _) in self.stored.items()
         ]
         return sorted((x for x in found if x[1] >= least and x[1] > 0), key=lambda x: -x[1])
+
+
+def offer(
+    index: Any, identity: int | str, content: Any, limit: Any, *,
+    stored: str = "replace", now: float = 0.0,
+) -> tuple[str, Any]:  # fmt: skip
+    """What becomes of a document offered to an Index or SimilarIndex, and the match if it was seen.
+
+    `content` is a fingerprint or a set of features, None or the empty set for no tokens; `limit`
+    the distance or the similarity.
+    """
+    if content is None or content == set():
+        return "empty", None
+    version = index.stored.get(identity)
+    if version is not None and version[0] == content:
+        return "stored", None
+    if version is not None and stored == "error":
+        return "error", None
+    others = [hit for hit in index.query(content, limit) if hit[0] != identity]
+    if others:
+        return "seen", others[0]
+    if version is not None and stored == "keep":
+        return "stored", None
+    index.add(identity, content, now)
+    return "new" if version is None else "replaced", None

@@ -96,6 +96,14 @@ def agree(index: Any, oracle: naive.Index, queries: list[int], distance: int) ->
     assert list(index) == [(identity, f) for identity, (f, _) in oracle.stored.items()]
 
 
+def offered(table: Any) -> list[tuple[str, tuple[Any, Any] | None]]:
+    """State and match of each row of what `add_new` returned."""
+    rows = [list(row.values()) for row in table.to_pylist()]
+    assert [row[0] for row in rows] == list(range(len(rows)))
+    assert all(row[1] == (row[4] in {"new", "replaced", "stored"}) for row in rows)
+    return [(row[4], None if row[2] is None else (row[2], row[3])) for row in rows]
+
+
 class Story(RuleBasedStateMachine):
     """Any sequence of calls leaves an index that answers as the oracle does."""
 
@@ -137,14 +145,29 @@ class Story(RuleBasedStateMachine):
         for identity, value in batch:
             self.oracle.add(identity, value, self.time)
 
+    @rule(
+        batch=st.lists(st.tuples(st.integers(0, 60), st.integers(0, 255)), max_size=9),
+        empty=st.booleans(),
+        stored=st.sampled_from(["replace", "keep"]),
+    )
+    def add_new(self, batch: list[tuple[int, int]], empty: bool, stored: Any) -> None:
+        self.time += 1
+        ids = [self.name(identity) for identity, _ in batch]
+        values: list[int | None] = [self.value(small) for _, small in batch]
+        if empty and values:
+            values[-1] = None
+        want = [
+            naive.offer(self.oracle, *each, self.distance, stored=stored, now=self.time)
+            for each in zip(ids, values, strict=True)
+        ]
+        assert offered(self.index.add_new(ids, values, stored=stored)) == want
+
     @rule(identity=st.integers(0, 60), small=st.integers(0, 255))
     def add_if_new(self, identity: int, small: int) -> None:
         self.time += 1
-        found = self.oracle.query(self.value(small), self.distance)
-        got = self.index.add_if_new(self.name(identity), self.value(small))
-        assert got == (found[0] if found else None)
-        if not found:
-            self.oracle.add(self.name(identity), self.value(small), self.time)
+        name, value = self.name(identity), self.value(small)
+        _, near = naive.offer(self.oracle, name, value, self.distance, now=self.time)
+        assert self.index.add_if_new(name, value) == near
 
     @precondition(lambda self: self.oracle.stored)
     @rule(data=st.data())

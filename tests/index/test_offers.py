@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import naive
 import neardup as nd
-from neardup.errors import UsageError
-from stories import FOLDERS
+from neardup.errors import DataError, UsageError
+from stories import FOLDERS, offered, reopened
 from suite import examples
 
 RECIPE = nd.Recipe(ngram=1)
@@ -38,36 +39,47 @@ def make(request: pytest.FixtureRequest) -> Any:
     return MAKERS[request.param]
 
 
+def model(kind: str) -> tuple[Any, Any, Any]:
+    """The oracle of a kind, what is near, and a text's content."""
+    if "similarity" in kind:
+        return naive.SimilarIndex("jaccard"), 0.6, lambda text: set(text.split())
+    return naive.Index(), 4, lambda text: nd.fingerprint(text, RECIPE)
+
+
 @pytest.mark.parametrize("kind", MAKERS)
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(60))
 @given(
     batches=st.lists(texts_of_a_batch, max_size=3),
-    ids=st.lists(st.integers(0, 9), min_size=12, max_size=12),
-    ignore_self=st.booleans(),
+    ids=st.lists(st.integers(0, 5), min_size=12, max_size=12),
+    stored=st.sampled_from(["replace", "keep", "error"]),
 )
-def test_many_offered_are_one_after_the_other(
-    kind: str, batches: list[list[str]], ids: list[int], ignore_self: bool
+def test_offers_follow_the_rule_one_by_one_and_many_at_once(
+    kind: str, batches: list[list[str]], ids: list[int], stored: Any
 ) -> None:
-    one, many = MAKERS[kind](), MAKERS[kind]()
+    one, many, (oracle, limit, content) = MAKERS[kind](), MAKERS[kind](), model(kind)
     for texts in batches:
         names = [f"d{i}" for i in ids[: len(texts)]]
-        answers = [
-            one.offer(name, text, ignore_self=ignore_self)
-            for name, text in zip(names, texts, strict=True)
-        ]
-        table = many.add_new(names, texts, ignore_self=ignore_self)
-        closeness = table.column_names[3]
-        assert closeness == ("similarity" if "similarity" in kind else "distance")
-        assert table.to_pylist() == [
-            {
-                "row": row,
-                "is_new": answer.is_new,
-                "id": answer.near and answer.near[0],
-                closeness: answer.near and answer.near[1],
-            }
-            for row, answer in enumerate(answers)
-        ]
-    assert [x[0] for x in one] == [x[0] for x in many]
+        want = []
+        for name, text in zip(names, texts, strict=True):
+            want.append(naive.offer(oracle, name, content(text), limit, stored=stored))
+            if want[-1][0] == "error":
+                with pytest.raises(DataError, match=f"'{name}' is stored with other content"):
+                    one.offer(name, text, stored=stored)
+                break
+            answer = one.offer(name, text, stored=stored)
+            assert (answer.state, answer.near) == want[-1]
+            assert answer.is_new == (answer.state in {"new", "replaced", "stored"})
+            assert answer.is_empty == (answer.state == "empty")
+        if want and want[-1][0] == "error":
+            with pytest.raises(DataError, match="is stored with other content"):
+                many.add_new(names, texts, stored=stored)
+        else:
+            table = many.add_new(names, texts, stored=stored)
+            assert table.column_names[3] == ("similarity" if "similarity" in kind else "distance")
+            assert offered(table) == want
+        if hasattr(one, "path"):
+            many = reopened(many)
+    assert [x[0] for x in one] == [x[0] for x in many] == list(oracle.stored)
 
 
 def test_an_answer_tells_new_from_blank_from_near(make: Any) -> None:
@@ -81,15 +93,36 @@ def test_an_answer_tells_new_from_blank_from_near(make: Any) -> None:
     assert (len(index), index.add_if_new("b", "")) == (1, None)
 
 
-def test_a_page_that_is_like_its_own_older_version_is_not_near(make: Any) -> None:
+def test_a_page_that_is_crawled_again_is_no_duplicate_of_itself(make: Any) -> None:
     index = make()
-    index.add(["a", "b"], ["one two three four", "five six seven eight"])
-    assert index.add_if_new("a", "one two three four")[0] == "a"
-    assert index.add_if_new("a", "one two three four", ignore_self=True) is None
-    assert len(index) == 2
+    first, second = "one two three four", "five six seven eight"
+    index.add(["a", "b"], [first, second], payloads=["x", "y"])
+    before = index.times(["a"]).tolist()
+    assert index.add_if_new("a", first, payload="z") is None
+    assert index.offer("a", first, stored="error").state == "stored"
+    assert ([x[0] for x in index], index.payload("a")) == (["a", "b"], "x")
+    assert index.times(["a"]).tolist() == before
+    assert index.add_if_new("a", second)[0] == "b"
+    assert index.query(first)[0][0] == "a"
+    assert index.offer("a", "nine ten eleven twelve").state == "replaced"
     assert [x[0] for x in index] == ["b", "a"]
-    index.add("c", "one two three four")
-    assert index.add_if_new("a", "one two three four", ignore_self=True)[0] == "c"
+    assert index.payload("a") is None
+
+
+def test_a_stored_id_with_an_equal_of_another_id_is_stored_all_the_same(make: Any) -> None:
+    index = make()
+    index.add(["a", "b"], ["one two three four"] * 2)
+    assert index.offer("b", "one two three four").state == "stored"
+    assert index.offer("c", "one two three four").near[0] == "a"
+
+
+def test_an_empty_document_leaves_what_its_id_has(make: Any) -> None:
+    index = make()
+    index.add("a", "one two three four")
+    for stored in ("replace", "keep", "error"):
+        assert index.offer("a", "  !", stored=stored).state == "empty"
+        assert index.add_new(["a"], [""], stored=stored)["state"].to_pylist() == ["empty"]
+    assert index.query("one two three four")[0][0] == "a"
 
 
 def test_what_is_touched_does_not_expire(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +170,12 @@ def test_bad_offers_are_one_line(make: Any) -> None:
         index.add_new([1], ["four five"])
     with pytest.raises(UsageError, match="ids of kind str, not int"):
         index.offer(1, "four five")
-    assert len(index) == 1
+    for call in (index.offer, index.add_if_new, index.add_new):
+        with pytest.raises(UsageError, match="stored is 'drop': use 'replace', 'keep' or 'error'"):
+            call(*((["b"], ["four"]) if call == index.add_new else ("b", "four")), stored="drop")
+    with pytest.raises(DataError, match="'a' is stored with other content: choose 'replace'"):
+        index.add_new(["b", "a"], ["five six", "seven eight"], stored="error")
+    assert [x[0] for x in index] == ["a", "b"]
 
 
 def test_contents_come_beside_fingerprints_of_ones_own() -> None:

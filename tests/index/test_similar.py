@@ -38,6 +38,7 @@ from neardup.index.similar.making import arrays as similar_arrays
 from neardup.index.similar.making import places as similar_places
 from neardup.kernels.index import related as related_kernels
 from neardup.kernels.index.similar import make_sketches
+from stories import offered
 from suite import JIT, examples, needs_jit
 
 if TYPE_CHECKING:
@@ -147,14 +148,26 @@ class Story(RuleBasedStateMachine):
         for identity, document in zip(ids, batch, strict=True):
             self.oracle.add(identity, document, self.time)
 
+    @rule(
+        batch=st.lists(st.tuples(st.integers(0, 40), documents), max_size=9),
+        stored=st.sampled_from(["replace", "keep"]),
+    )
+    def add_new(self, batch: list[tuple[int, set[int]]], stored: Any) -> None:
+        self.time += 1
+        ids = [self.name(identity) for identity, _ in batch]
+        want = [
+            naive.offer(self.oracle, name, document, self.similarity, stored=stored, now=self.time)
+            for name, (_, document) in zip(ids, batch, strict=True)
+        ]
+        given_documents = [sorted(document) for _, document in batch]
+        assert offered(self.index.add_new(ids, given_documents, stored=stored)) == want
+
     @rule(identity=st.integers(0, 40), document=documents)
     def add_if_new(self, identity: int, document: set[int]) -> None:
         self.time += 1
-        found = self.oracle.query(document, self.similarity)
-        got = self.index.add_if_new(self.name(identity), sorted(document))
-        assert got == (found[0] if found else None)
-        if not found:
-            self.oracle.add(self.name(identity), document, self.time)
+        name = self.name(identity)
+        _, near = naive.offer(self.oracle, name, document, self.similarity, now=self.time)
+        assert self.index.add_if_new(name, sorted(document)) == near
 
     @precondition(lambda self: self.oracle.stored)
     @rule(data=st.data())

@@ -27,14 +27,14 @@ def nearest_id(index: nd.Index, text: str) -> Id | None:
 
 
 def first_seen(index: nd.DurableIndex, name: str, text: str) -> tuple[Id, int] | None:
-    return index.add_if_new(name, text, ignore_self=True)
+    return index.add_if_new(name, text, stored="keep")
 
 
 def crawl(index: AnyIndex, names: Sequence[str], texts: Sequence[str]) -> list[Id]:
     answer: Answer = index.offer(names[0], texts[0])
     if answer.near is not None:
         near, closeness = answer.near
-        print(closeness + 1.0, answer.is_new)
+        print(closeness + 1.0, answer.is_new, answer.state == "seen")
     index.add_new(names, texts)
     index.touch(names)
     ages: list[float] = index.times(names).tolist()
@@ -53,6 +53,7 @@ WRONG = {
     "index.add(3.5, 7)": "add",
     "index.add('a', object())": "add",
     "index.add_if_new(['a'], 7)": "add_if_new",
+    "index.add_if_new('a', 7, stored='drop')": "stored",
     "index.query('a').append(3)": "append",
     "index.touch(2.5)": "touch",
 }

@@ -50,6 +50,11 @@ class Places:
         """No id is stored."""
         return cls(np.full(count, -1, np.int64), np.full(count, -1, np.int64))
 
+    @classmethod
+    def of_one(cls, segment: int, row: int) -> Self:
+        """Where one id is stored."""
+        return cls(np.array([segment]), np.array([row]))
+
     def put(self, at: Rows, segment: int, rows: Rows) -> None:
         """Say where the ids at these positions are."""
         self.segments[at], self.rows[at] = segment, rows

@@ -116,7 +116,9 @@ class IdColumn:
         self._values = values
         self._slots = slots
         self._ascending = ascending
-        self._ends: tuple[int, ...] | None = None
+        self._ends: tuple[int, int] | None = None
+        self._table: Any = None
+        """What `find_ids` takes of it."""
         self._numbers = values.to_numpy() if self.kind == "int" else None
 
     @property
@@ -173,13 +175,7 @@ class IdColumn:
             numbers, wanted = self._values.to_numpy(), ids.values.to_numpy()
             places = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
             return np.where(numbers[places] == wanted, places, -1)
-        from neardup.kernels.index.ids import find_ids
-
-        rows = np.empty(len(ids), np.int64)
-        find_ids(*ids.bytes_and_offsets(), len(ids), *self.bytes_and_offsets(), self.slots, rows)
-        if len(rows) and rows.min() < -1:
-            raise DataError("the hash table does not agree with the ids: make the index anew")
-        return rows
+        return self._look_up(*ids.bytes_and_offsets(), len(ids))
 
     def value(self, row: int) -> Any:
         """One id, an int or a str."""
@@ -189,12 +185,33 @@ class IdColumn:
 
     def find_one(self, identity: Any) -> int:
         """The row of one id of the column's kind, or -1."""
-        if self._ends is None:
-            numbers = self._values.to_numpy() if self.ascending and len(self) else None
-            self._ends = (int(numbers[0]), int(numbers[-1])) if numbers is not None else ()
-        if self._ends and not self._ends[0] <= identity <= self._ends[1]:
+        if not len(self):
             return -1
-        return int(self.find(IdColumn(pa.array([identity], self._values.type)))[0])
+        if self.ascending:
+            numbers = self._numbers
+            if self._ends is None:
+                self._ends = int(numbers[0]), int(numbers[-1])
+            if not self._ends[0] <= identity <= self._ends[1]:
+                return -1
+            row = int(np.searchsorted(numbers, identity))
+            return row if numbers[row] == identity else -1
+        if isinstance(identity, str):
+            data = np.frombuffer(identity.encode(), np.uint8)
+            return int(self._look_up(data, frozen(np.array([0, len(data)])), 1)[0])
+        data = frozen(np.array([identity])).view(np.uint8)
+        return int(self._look_up(data, frozen(np.empty(0, np.int64)), 1)[0])
+
+    def _look_up(self, data: Any, offsets: Any, count: int) -> Any:
+        """The row of each id in the hash table; see `find` and `bytes_and_offsets`."""
+        from neardup.kernels.index.ids import find_ids
+
+        if self._table is None:
+            self._table = *self.bytes_and_offsets(), self.slots
+        rows = np.empty(count, np.int64)
+        find_ids(data, offsets, count, *self._table, rows)
+        if count and rows.min() < -1:
+            raise DataError("the hash table does not agree with the ids: make the index anew")
+        return rows
 
     @property
     def slots(self) -> Any:

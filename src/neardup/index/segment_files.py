@@ -293,10 +293,10 @@ class _StoredIds(IdColumn):
         except UnicodeDecodeError as error:
             raise damaged(self._path, f"in ids: row {row:,} is not UTF-8: {error}") from None
 
-    def find(self, ids: IdColumn) -> Any:
-        """See IdColumn.find; DataError names the file."""
+    def _look_up(self, data: Any, offsets: Any, count: int) -> Any:
+        """See IdColumn._look_up; DataError names the file."""
         try:
-            return super().find(ids)
+            return super()._look_up(data, offsets, count)
         except DataError as error:
             raise damaged(self._path, f"in ids: {error}") from None
 

@@ -115,6 +115,11 @@ class Snapshot(Held):
         """See Held."""
         return np.stack(contents)
 
+    @staticmethod
+    def equal(left: Any, right: Any) -> Any:
+        """See Held."""
+        return (left == right).all(axis=1)
+
     def whole(self) -> Segment:
         """All living rows in one segment."""
         parts = self.parts()

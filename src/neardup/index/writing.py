@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from neardup.index.base.payloads import Beside
-    from neardup.index.base.types import Documents, Id, Ids
+    from neardup.index.base.types import Documents, Id, Ids, Stored
     from neardup.index.snapshot import Snapshot
 
 __all__ = ["BaseIndex"]
@@ -63,20 +63,25 @@ class BaseIndex(Writing, Queries):
         return self._add(ids, fingerprints, payloads=payloads)
 
     def add_if_new(
-        self, identity: Id, fingerprint: Documents, *, ignore_self: bool = False,
+        self, identity: Id, fingerprint: Documents, *, stored: Stored = "replace",
         payload: Any = None,
     ) -> tuple[Id, int] | None:  # fmt: skip
-        """Store a document unless one within the distance is stored; no other add comes between.
+        """Store a document unless another within the distance is; no other add comes between.
+
+        Args:
+            identity: A str or int.
+            fingerprint: As one of `add`.
+            stored: What happens if the id is stored with other content: see `offer`.
+            payload: A small value kept beside it, as of `add`.
 
         Returns:
-            None if it was stored (or has no tokens: `offer` tells which), else the nearest stored
-            (id, distance), the first added of equally near ones; with `ignore_self` another than
-            the one of this id, which is replaced.
+            None if no other is near (`offer` says what became of it), else the nearest stored
+            (id, distance), the first added of equally near ones; never the document's own id.
 
         Raises:
-            UsageError: As `add`.
+            UsageError, DataError: As `offer`.
         """
-        near: Any = self.offer(identity, fingerprint, ignore_self=ignore_self, payload=payload).near
+        near: Any = self.offer(identity, fingerprint, stored=stored, payload=payload).near
         return near  # type: ignore[no-any-return]
 
     def merge(self, other: BaseIndex, *, foreign: bool = False) -> None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from neardup.index.base.counters import Counters
 from neardup.index.base.payloads import Beside, payload_in
+from neardup.index.ids import IdColumn, id_array
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,6 +99,15 @@ class Asking:
             KeyError: If an id is not present.
         """
         return [payload_in(each) for each in self._kept_at(ids)]
+
+    def versions(self, ids: Any, contents: Any) -> npt.NDArray[np.int8]:
+        """How ids are stored: ABSENT, with OTHER content than these, or with the SAME.
+
+        Args:
+            ids: Arrow array, of the index's kind.
+            contents: uint64 (n, width) of an index of fingerprints, Sets of one by similarity.
+        """
+        return self._read().versions(IdColumn(id_array(ids)), contents)  # type: ignore[no-any-return]
 
     def _kept_at(self, ids: Any) -> list[bytes | None]:
         """What is kept beside the rows of ids."""

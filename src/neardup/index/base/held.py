@@ -7,7 +7,7 @@ under a lock. So a call sees what was there when it began, whatever happens mean
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
@@ -19,9 +19,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    import numpy.typing as npt
+
     from neardup.runtime.types import Flags, Rows
 
-__all__ = ["Held"]
+__all__ = ["ABSENT", "OTHER", "SAME", "Held"]
+
+ABSENT: Final = -1
+OTHER: Final = 0
+SAME: Final = 1
+"""How the id of a document is stored: see Held.versions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +149,14 @@ class Held:
         """The contents of rows, of which each is given as `row` gives it."""
         raise NotImplementedError
 
+    @staticmethod
+    def equal(left: Any, right: Any) -> Flags:
+        """Which rows of two runs of contents have the same content: bool (n,).
+
+        The only definition of it: equal fingerprints, or equal sets of features.
+        """
+        raise NotImplementedError
+
     def contents_at(self, places: Places) -> Any:
         """What is stored at places."""
         raise NotImplementedError
@@ -166,16 +181,37 @@ class Held:
 
     def number(self, identity: Any) -> int | None:
         """How many documents were added before this one; None if the id is not present."""
-        if id_kind(identity) != self.kind:
+        place = self.place(identity) if id_kind(identity) == self.kind else None
+        if place is None:
             return None
+        part, row = place
+        return int((*self.segments, self.tail)[part].numbers[row])
+
+    def place(self, identity: Any) -> tuple[int, int] | None:
+        """Where an id of the index's kind is stored: the segment, or one behind them, and the row."""
         row = self.tail.find(identity)
         if row >= 0:
-            return int(self.tail.numbers[row])
-        for segment in self.segments:
+            return len(self.segments), row
+        for i, segment in enumerate(self.segments):
             row = segment.find(identity)
             if row >= 0:
-                return int(segment.numbers[row])
+                return i, row
         return None
+
+    def is_same(self, place: tuple[int, int], content: Any) -> bool:
+        """Whether a document with this content is stored there."""
+        stored = self.contents_at(Places.of_one(*place))
+        return bool(self.equal(stored, self.bunched([content]))[0])
+
+    def versions(self, column: IdColumn, contents: Any) -> npt.NDArray[np.int8]:
+        """How each id is stored: ABSENT, with OTHER content than this, or with the SAME."""
+        places = self.places(column)
+        here = np.flatnonzero(places.present)
+        versions = np.full(len(column), ABSENT, np.int8)
+        if len(here):
+            stored = self.contents_at(Places(places.segments[here], places.rows[here]))
+            versions[here] = np.where(self.equal(stored, self.taken(contents, here)), SAME, OTHER)
+        return versions
 
     def places(self, column: IdColumn) -> Places:
         """Where each id is stored."""
@@ -232,21 +268,27 @@ class Held:
             self.settings, self.segments, tail, self.kind or kind, self.next + 1, self.clock
         )
 
-    def replaced(self, identity: Any, content: Any, now: float) -> tuple[Self, int]:
-        """This and a row more, added now, for the id's own; and that one's number, or -1."""
+    def replaced(
+        self, identity: Any, content: Any, place: tuple[int, int] | None, now: float
+    ) -> tuple[Self, int]:
+        """This and a row more, added now, without the row at `place`; and that one's number, or -1.
+
+        Args:
+            identity: Of the row.
+            content: Of the row.
+            place: Where the id is stored now, as of `place`.
+            now: Seconds since 1970.
+        """
         tail, segments, gone = self.tail, self.segments, -1
-        before = tail.find(identity)
-        if before >= 0:
-            gone = int(tail.numbers[before])
-            tail = tail.without(before)
-        else:
-            for i, segment in enumerate(segments):
-                row = segment.find(identity)
-                if row >= 0:
-                    gone = int(segment.numbers[row])
-                    changed = segment.without(np.array([row]))
-                    segments = (*segments[:i], changed, *segments[i + 1 :])
-                    break
+        if place is not None:
+            part, row = place
+            if part == len(segments):
+                gone = int(tail.numbers[row])
+                tail = tail.without(row)
+            else:
+                gone = int(segments[part].numbers[row])
+                changed = segments[part].without(np.array([row]))
+                segments = (*segments[:part], changed, *segments[part + 1 :])
         tail = tail.appended(identity, content, self.next)
         kind, clock = self.kind or id_kind(identity), self.clock.noted(self.next, now)
         return type(self)(self.settings, segments, tail, kind, self.next + 1, clock), gone

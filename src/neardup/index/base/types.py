@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -37,20 +37,35 @@ _One: TypeAlias = str | int | npt.NDArray[np.uint64] | None
 Documents: TypeAlias = _One | Sequence[Any] | SupportsArrow | SupportsArray
 """One text, fingerprint or array of feature hashes, or many of them; None has no tokens."""
 
+State: TypeAlias = Literal["new", "seen", "stored", "replaced", "empty"]
+"""What became of a document that was offered: see Answer."""
+Stored: TypeAlias = Literal["replace", "keep", "error"]
+"""What happens to an id that is stored with other content than what is offered."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What became of a document that was offered.
 
     Args:
-        is_new: It was stored: no other was near.
-        is_empty: It has no tokens: it matches nothing and is not stored.
-        near: (id, distance) or (id, similarity) of the closest stored one, if one was near.
+        state: "new", it was stored; "replaced", so was it, in the place of what its id had; "stored",
+            its id was stored before, and that version stays; "seen", another one is near; "empty",
+            it has no tokens, so that it matches nothing and is not stored.
+        near: (id, distance) or (id, similarity) of the closest other one, if it was seen.
     """
 
-    is_new: bool
-    is_empty: bool
-    near: tuple[Id, float] | None
+    state: State
+    near: tuple[Id, float] | None = None
+
+    @property
+    def is_new(self) -> bool:
+        """Whether no other document is near: a version of it is stored now."""
+        return self.state in {"new", "replaced", "stored"}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no tokens."""
+        return self.state == "empty"
 
 
 @runtime_checkable
@@ -99,18 +114,18 @@ class AnyIndex(Protocol):
         document: Documents,
         /,
         *,
-        ignore_self: bool = False,
+        stored: Stored = "replace",
         payload: Any = None,
     ) -> tuple[Id, float] | None:
         """Store a document unless one is near."""
 
     def offer(
-        self, identity: Id, document: Documents, *, ignore_self: bool = False, payload: Any = None
+        self, identity: Id, document: Documents, *, stored: Stored = "replace", payload: Any = None
     ) -> Answer:
         """Store a document unless one is near, and tell what became of it."""
 
     def add_new(
-        self, ids: Ids, documents: Documents, contents: Any = None, *, ignore_self: bool = False,
+        self, ids: Ids, documents: Documents, contents: Any = None, *, stored: Stored = "replace",
         payloads: Any = None,
     ) -> pa.Table:  # fmt: skip
         """Store those of many that none is near."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 import pyarrow as pa
 
-from neardup.errors import UsageError
+from neardup.errors import DataError, UsageError
 from neardup.index.base.keeping import Keeping
 from neardup.index.base.payloads import Beside
 from neardup.index.base.types import Answer
@@ -26,12 +26,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from neardup.index.base.held import Held
-    from neardup.index.base.types import Documents, Ids
+    from neardup.index.base.types import Documents, Ids, Stored
     from neardup.index.hits import Id
     from neardup.runtime.types import Rows, Times
 
 __all__ = ["Writing"]
 
+_EMPTY, _STORED, _NEW, _REPLACED = map(Answer, ("empty", "stored", "new", "replaced"))
 SMALL_BATCH: Final = 512
 WARM_ROWS: Final = 600
 
@@ -128,97 +129,99 @@ class Writing(Keeping):
         raise UsageError(f"{self!r} cannot be pickled: send its path, and open it there")
 
     def offer(
-        self, identity: Id, document: Documents, *, ignore_self: bool = False, content: Any = None,
-        payload: Any = None,
+        self, identity: Id, document: Documents, *, stored: Stored = "replace",
+        content: Any = None, payload: Any = None,
     ) -> Answer:  # fmt: skip
-        """As `add_if_new`, with an answer that tells new documents from those without tokens.
+        """As `add_if_new`, with an answer that says what became of the document.
+
+        A document is never near to what its own id has. An id that is stored with the same content
+        (an equal fingerprint; by similarity, equal features) stays as it is, with its payload and
+        time: "stored". Other content is compared with all other ids: if one is near, it was "seen",
+        and the stored version stays; else it is "new", or has "replaced" the stored version.
 
         Args:
             identity: A str or int.
-            document: As of `add`.
-            ignore_self: What is stored under this id is not asked: a document that is like its own
-                older version only replaces it, and is new.
+            document: As of `add`. One without tokens is "empty", and nothing changes.
+            stored: What happens if the id is stored with other content: "replace" as above; "keep",
+                the stored version stays, and unless another is near the answer is "stored"; "error".
             content: What a durable index keeps beside it, as of its `add`.
             payload: A small value kept beside it, as of `add`.
 
         Returns:
-            Answer: is_new, is_empty, near.
+            Answer: state, near, is_new, is_empty.
 
         Raises:
-            UsageError: As `add`.
+            UsageError: As `add`, or for another `stored`.
+            DataError: If the id is stored with other content and `stored` is "error".
 
         Example:
             >>> from neardup import Index
             >>> index = Index(distance=1)
-            >>> index.offer("a", 0b1011).is_new, index.offer("b", 0b1010).near
-            (True, ('a', 1))
-            >>> index.offer("a", 0b1010, ignore_self=True).is_new
-            True
+            >>> index.offer("a", 0b1011).state, index.offer("b", 0b1010).near
+            ('new', ('a', 1))
+            >>> index.offer("a", 0b1011).state, index.offer("a", 0b1010).state
+            ('stored', 'replaced')
         """
+        _check_stored(stored)
         self._writing()
         contents = None if content is None else [content]
         kept = self._kept([identity], [document], contents, None if payload is None else [payload])
         one = self._one(document)
         with self._lock:
             self._writing()
-            self._check_kind(id_kind(identity))
-            if one is None:
-                return Answer(is_new=False, is_empty=True, near=None)
-            near = self._add_unless_near(identity, one, kept and kept[0], ignore_self=ignore_self)
-            return Answer(is_new=near is None, is_empty=False, near=near)
+            return self._offer_one(self._id(identity), one, kept and kept[0], stored)
 
     def add_new(
-        self, ids: Ids, documents: Documents, contents: Any = None, *, ignore_self: bool = False,
+        self, ids: Ids, documents: Documents, contents: Any = None, *, stored: Stored = "replace",
         payloads: Any = None,
     ) -> pa.Table:  # fmt: skip
-        """Store each of many documents that none is near that is stored, or comes before it.
+        """As `offer` for each of many documents, one after the other.
 
         Args:
             ids: As many, of one kind.
             documents: As of `add`.
             contents: What a durable index keeps beside them, as of its `add`.
-            ignore_self: As of `offer`.
+            stored: As of `offer`; at an "error" the documents before it are stored.
             payloads: Small values kept beside those that are stored, as of `add`.
 
         Returns:
-            pyarrow.Table with a row a document: row (int64), is_new (whether it was stored), id
-            (the closest stored one's, null if none was near) and distance or similarity. A document
-            without tokens is not stored, and near to nothing.
+            pyarrow.Table with a row a document: row (int64), is_new, id (the closest other one's,
+            null if none is near), distance or similarity, and state, as of `offer`.
 
         Raises:
-            UsageError: As `add`.
+            UsageError, DataError: As `offer`.
 
         Example:
             >>> from neardup import Index
-            >>> Index(distance=1).add_new(["a", "b", "c"], [0b1011, 0b1010, None]).to_pylist()[:2]
-            [{'row': 0, 'is_new': True, 'id': None, 'distance': None}, {'row': 1, 'is_new': False, 'id': 'a', 'distance': 1}]
-        """  # noqa: E501  # an answer in a line
+            >>> table = Index(distance=1).add_new(["a", "b", "c"], [0b1011, 0b1010, None])
+            >>> table["id"].to_pylist(), table["state"].to_pylist()
+            ([None, 'a', None], ['new', 'seen', 'empty'])
+        """
+        _check_stored(stored)
         self._writing()
         column = IdColumn(id_array(ids))
         many, rows, offered = self._many(documents)
         self._check_count(column, offered)
         names = column.values.to_pylist()
         kept = self._kept(names, documents, contents, payloads)
-        near: list[Any] = [None] * offered
-        is_new = np.zeros(offered, np.bool_)
+        answers = [_EMPTY] * offered
         with self._lock:
             self._writing()
             if offered:
                 self._check_kind(column.kind)
             for at, row in enumerate(rows.tolist()):
-                near[row] = self._add_unless_near(
-                    names[row], self._state.row(many, at), kept and kept[row],
-                    ignore_self=ignore_self,
-                )  # fmt: skip
-                is_new[row] = near[row] is None
+                one = self._state.row(many, at)
+                answers[row] = self._offer_one(names[row], one, kept and kept[row], stored)
             kind = ID_KINDS[self._state.kind or column.kind]
         name, closeness = self._CLOSENESS
+        near = [each.near for each in answers]
         return pa.table(
             {
                 "row": pa.array(np.arange(offered)),
-                "is_new": pa.array(is_new),
+                "is_new": pa.array([each.is_new for each in answers], pa.bool_()),
                 "id": pa.array([each and each[0] for each in near], kind),
                 name: pa.array([each and each[1] for each in near], closeness),
+                "state": pa.array([each.state for each in answers], pa.string()),
             }
         )
 
@@ -318,7 +321,8 @@ class Writing(Keeping):
                 self._writing()
                 if one is None:
                     return 0
-                self._add_one(ids, one, kept and kept[0])
+                identity = self._id(ids)
+                self._add_one(identity, one, kept and kept[0], self._state.place(identity))
                 return 1
         column = IdColumn(id_array(ids))
         kept = self._kept(column.values, documents, contents, payloads)
@@ -339,30 +343,46 @@ class Writing(Keeping):
         if self._state.kind not in {None, kind}:
             raise UsageError(f"the index has ids of kind {self._state.kind}, not {kind}")
 
-    def _add_unless_near(
-        self, identity: Any, one: Any, kept: Any, *, ignore_self: bool = False
-    ) -> tuple[Any, Any] | None:
-        """The closest document that is near; None if the document was stored."""
-        near = self._near(one, identity if ignore_self else None)
-        self._counters.asked(1, near is not None)
-        if near is None:
-            self._add_one(identity, one, kept)
-        return near
-
-    def _add_one(self, identity: Any, one: Any, kept: Any = None) -> None:
+    def _id(self, identity: Any) -> Id:
+        """An id as it is stored; UsageError if it is of another kind than the index's."""
         kind = id_kind(identity)
         self._check_kind(kind)
-        identity = str(identity) if kind == "str" else int(identity)
-        state, replaced = self._replaced(self._state, identity, one, time.time())
+        return str(identity) if kind == "str" else int(identity)
+
+    def _offer_one(self, identity: Id, one: Any, kept: bytes | None, stored: Stored) -> Answer:
+        """What becomes of one document: the rule of `offer`."""
+        if one is None:
+            return _EMPTY
+        place = self._state.place(identity)
+        is_same = place is not None and self._state.is_same(place, one)
+        if place is not None and not is_same and stored == "error":
+            raise DataError(
+                f"the id {identity!r:.60} is stored with other content: choose 'replace' or 'keep'"
+                " for stored, or give the document another id"
+            )
+        near = None if is_same else self._near(one, None if place is None else identity)
+        self._counters.asked(1, near is not None)
+        if near is not None:
+            return Answer("seen", near)
+        if is_same or (place is not None and stored == "keep"):
+            return _STORED
+        self._add_one(identity, one, kept, place)
+        return _NEW if place is None else _REPLACED
+
+    def _add_one(
+        self, identity: Id, one: Any, kept: bytes | None, place: tuple[int, int] | None
+    ) -> None:
+        """Store one document, in the place of what the id has now."""
+        state = self._state
+        if not state.tail.room:
+            state = self._settled(state)
+            place = state.place(identity)
+        state, replaced = state.replaced(identity, one, place, time.time())
         self._added_one(state.next - 1, identity, one, kept)
         if replaced >= 0:
             self._removed(np.array([replaced]))
         self._state = state
         self._counters.added += 1
-
-    def _replaced(self, state: Any, identity: Any, one: Any, now: float) -> Any:
-        """As Held.replaced, and the tail has room."""
-        return (state if state.tail.room else self._settled(state)).replaced(identity, one, now)
 
     def _add_many(
         self, column: IdColumn, many: Any, kept: Any = None, times: Times | None = None
@@ -382,8 +402,9 @@ class Writing(Keeping):
         first = state.next
         if len(column) <= SMALL_BATCH:
             for row, identity in enumerate(column.values.to_pylist()):
-                one = state.row(many, row)
-                state, number = self._replaced(state, identity, one, float(times[row]))
+                state = state if state.tail.room else self._settled(state)
+                one, place = state.row(many, row), state.place(identity)
+                state, number = state.replaced(identity, one, place, float(times[row]))
                 removed += [number] if number >= 0 else []
             gone = np.array(removed, np.int64)
         else:
@@ -447,3 +468,8 @@ class Writing(Keeping):
 
     def _writing(self) -> None:
         """Raise UsageError if nothing can be written."""
+
+
+def _check_stored(stored: str) -> None:
+    if stored not in {"replace", "keep", "error"}:
+        raise UsageError(f"stored is {stored!r:.60}: use 'replace', 'keep' or 'error'")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from neardup.fingerprinting.recipe import Recipe
-    from neardup.index.base.types import Documents, Id, Ids
+    from neardup.index.base.types import Documents, Id, Ids, Stored
     from neardup.index.queries import IndexView
 
 __all__ = ["DurableIndex"]
@@ -178,11 +178,11 @@ class DurableIndex(DurableBase, BaseIndex, metaclass=ABCMeta):
         self,
         identity: Id,
         fingerprint: Documents, content: Any = None, *,
-        ignore_self: bool = False, payload: Any = None,
+        stored: Stored = "replace", payload: Any = None,
     ) -> tuple[Id, int] | None:  # fmt: skip
         """As Index.add_if_new; `content` as of `add`."""
         near: Any = self.offer(
-            identity, fingerprint, ignore_self=ignore_self, content=content, payload=payload
+            identity, fingerprint, stored=stored, content=content, payload=payload
         ).near
         return near  # type: ignore[no-any-return]
 

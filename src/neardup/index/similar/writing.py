@@ -17,7 +17,7 @@ from neardup.index.similar.snapshot import SimilarSnapshot
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from neardup.index.base.types import Documents, Id, Ids
+    from neardup.index.base.types import Documents, Id, Ids, Stored
     from neardup.index.similar.settings import SimilarSettings
 
 __all__ = ["SimilarWriting"]
@@ -61,25 +61,25 @@ class SimilarWriting(Writing, SimilarQueries):
         return self._add(ids, documents, payloads=payloads)
 
     def add_if_new(
-        self, identity: Id, document: Documents, *, ignore_self: bool = False, payload: Any = None
+        self, identity: Id, document: Documents, *, stored: Stored = "replace", payload: Any = None
     ) -> tuple[Id, float] | None:
-        """Store a document unless a similar one is stored; no other add comes between.
+        """Store a document unless another similar one is; no other add comes between.
 
         Args:
-            identity: A str or int; one that is present is replaced if the document is stored.
+            identity: A str or int.
             document: As one of `add`.
-            ignore_self: What is stored under this id is not asked: see `offer`.
+            stored: What happens if the id is stored with other content: see `offer`.
             payload: A small value kept beside it, as of `add`.
 
         Returns:
-            None if it was stored (or has no features: `offer` tells which), else the most similar
-            stored (id, similarity), the first added of equally similar ones; with `ignore_self`
-            another than the one of this id, which is replaced.
+            None if no other is similar (`offer` says what became of it), else the most similar
+            stored (id, similarity), the first added of equally similar ones; never the document's
+            own id.
 
         Raises:
-            UsageError: As `add`.
+            UsageError, DataError: As `offer`.
         """
-        near: Any = self.offer(identity, document, ignore_self=ignore_self, payload=payload).near
+        near: Any = self.offer(identity, document, stored=stored, payload=payload).near
         return near  # type: ignore[no-any-return]
 
     def merge(self, other: SimilarWriting) -> None:
