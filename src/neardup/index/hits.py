@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +11,12 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from neardup.runtime.types import Flags, Rows
 
-__all__ = ["Hits", "Id", "Places", "sorted_table"]
+__all__ = ["ABSENT", "OTHER", "SAME", "Hits", "Id", "Places", "sorted_table"]
 
+ABSENT: Final = -1
+OTHER: Final = 0
+SAME: Final = 1
+"""How an id is stored: not at all, with other content than a document's, or with the same."""
 Id: TypeAlias = int | str
 """Of a document; one kind an index."""
 C = TypeVar("C")

@@ -187,8 +187,8 @@ class IdColumn:
         """The row of one id of the column's kind, or -1."""
         if not len(self):
             return -1
-        if self.ascending:
-            numbers = self._numbers
+        numbers = self._numbers
+        if numbers is not None and self.ascending:
             if self._ends is None:
                 self._ends = int(numbers[0]), int(numbers[-1])
             if not self._ends[0] <= identity <= self._ends[1]:

@@ -151,17 +151,21 @@ class Queries(Asking):
         made: Codes = fingerprints(texts, recipe_of_texts(self._settings))
         return made
 
-    def first_within(self, fingerprints: Documents, distance: int | None = None) -> pa.Table:
+    def first_within(
+        self, fingerprints: Documents, distance: int | None = None, limit: int = 1
+    ) -> pa.Table:
         """Find for each of many the document within the distance that was added first.
 
         Args:
             fingerprints: As of `query_batch`.
             distance: As of `query_batch`.
+            limit: So many that were added first.
 
         Returns:
-            row, id, distance as of `query_batch`: at most one for a row.
+            row, id, distance as of `query_batch`, but in order of insertion: at most `limit` for a
+            row.
         """
-        return self._answers(fingerprints, distance, 1, None, by_age=True)
+        return self._answers(fingerprints, distance, limit, None, by_age=True)
 
     def fingerprints_by_id(self, ids: Ids) -> Codes:
         """The stored fingerprints of one document or many, uint64 (n, width).

@@ -7,12 +7,12 @@ under a lock. So a call sees what was there when it began, whatever happens mean
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from neardup.index.clock import Clock
-from neardup.index.hits import Places
+from neardup.index.hits import ABSENT, OTHER, SAME, Places
 from neardup.index.ids import IdColumn, id_array, id_kind, is_one_id
 
 if TYPE_CHECKING:
@@ -23,12 +23,7 @@ if TYPE_CHECKING:
 
     from neardup.runtime.types import Flags, Rows
 
-__all__ = ["ABSENT", "OTHER", "SAME", "Held"]
-
-ABSENT: Final = -1
-OTHER: Final = 0
-SAME: Final = 1
-"""How the id of a document is stored: see Held.versions."""
+__all__ = ["Held"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +183,7 @@ class Held:
         return int((*self.segments, self.tail)[part].numbers[row])
 
     def place(self, identity: Any) -> tuple[int, int] | None:
-        """Where an id of the index's kind is stored: the segment, or one behind them, and the row."""
+        """Where an id of the index's kind is: the segment, the tail being the last, and the row."""
         row = self.tail.find(identity)
         if row >= 0:
             return len(self.segments), row

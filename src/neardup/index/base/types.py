@@ -48,9 +48,9 @@ class Answer:
     """What became of a document that was offered.
 
     Args:
-        state: "new", it was stored; "replaced", so was it, in the place of what its id had; "stored",
-            its id was stored before, and that version stays; "seen", another one is near; "empty",
-            it has no tokens, so that it matches nothing and is not stored.
+        state: "new", it was stored; "replaced", so was it, in the place of what its id had;
+            "stored", its id was stored before, and that version stays; "seen", another one is near;
+            "empty", it has no tokens, so that it matches nothing and is not stored.
         near: (id, distance) or (id, similarity) of the closest other one, if it was seen.
     """
 

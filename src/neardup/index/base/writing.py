@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Writing"]
 
-_EMPTY, _STORED, _NEW, _REPLACED = map(Answer, ("empty", "stored", "new", "replaced"))
+_EMPTY, _STORED, _NEW, _REPLACED = (
+    Answer("empty"), Answer("stored"), Answer("new"), Answer("replaced")
+)  # fmt: skip
 SMALL_BATCH: Final = 512
 WARM_ROWS: Final = 600
 
@@ -143,7 +145,7 @@ class Writing(Keeping):
             identity: A str or int.
             document: As of `add`. One without tokens is "empty", and nothing changes.
             stored: What happens if the id is stored with other content: "replace" as above; "keep",
-                the stored version stays, and unless another is near the answer is "stored"; "error".
+                the stored version stays, "stored" unless another one is near; or "error".
             content: What a durable index keeps beside it, as of its `add`.
             payload: A small value kept beside it, as of `add`.
 
@@ -169,7 +171,7 @@ class Writing(Keeping):
         one = self._one(document)
         with self._lock:
             self._writing()
-            return self._offer_one(self._id(identity), one, kept and kept[0], stored)
+            return self._offer_one(self._id(identity), one, kept[0] if kept else None, stored)
 
     def add_new(
         self, ids: Ids, documents: Documents, contents: Any = None, *, stored: Stored = "replace",
@@ -211,7 +213,7 @@ class Writing(Keeping):
                 self._check_kind(column.kind)
             for at, row in enumerate(rows.tolist()):
                 one = self._state.row(many, at)
-                answers[row] = self._offer_one(names[row], one, kept and kept[row], stored)
+                answers[row] = self._offer_one(names[row], one, kept[row] if kept else None, stored)
             kind = ID_KINDS[self._state.kind or column.kind]
         name, closeness = self._CLOSENESS
         near = [each.near for each in answers]
@@ -322,7 +324,7 @@ class Writing(Keeping):
                 if one is None:
                     return 0
                 identity = self._id(ids)
-                self._add_one(identity, one, kept and kept[0], self._state.place(identity))
+                self._add_one(identity, one, kept[0] if kept else None, self._state.place(identity))
                 return 1
         column = IdColumn(id_array(ids))
         kept = self._kept(column.values, documents, contents, payloads)

@@ -157,18 +157,23 @@ class SimilarQueries(Asking):
         self._counters.asked(queries.size, len(found))
         return found
 
-    def first_within(self, documents: Documents, similarity: float | None = None) -> pa.Table:
+    def first_within(
+        self, documents: Documents, similarity: float | None = None, limit: int = 1
+    ) -> pa.Table:
         """Find for each of many the similar enough document that was added first.
 
         Args:
             documents: As of `query_batch`.
             similarity: As of `query_batch`.
+            limit: So many that were added first.
 
         Returns:
-            row, id, similarity as of `query_batch`: at most one for a row.
+            row, id, similarity as of `query_batch`, but in order of insertion: at most `limit` for
+            a row.
         """
         queries, held = many_sets(documents, self._settings), self._read()
-        return held.table(queries, self._reach(similarity), worker_count(None), 1, by_age=True)
+        reach, most = self._reach(similarity), as_count("limit", limit)
+        return held.table(queries, reach, worker_count(None), most, by_age=True)
 
     def nearest(
         self, document: Documents, n: int = 10, by: str = "similarity"
