@@ -146,8 +146,8 @@ def test_add_stores_what_has_tokens_and_its_summary_adds_up(here: Here) -> None:
     found = here.summary("index", "add", "seen", "docs.jsonl", "--id", "id")
     del found["seconds"]
     assert found == {
-        "read": 6, "stored": 5, "replaced": 5, "seen": 0, "empty": 1, "rejected": 0,
-        "documents": 5, "notes": [], "warnings": [],
+        "read": 6, "stored": 5, "replaced": 5, "unchanged": 0, "seen": 0, "empty": 1,
+        "rejected": 0, "documents": 5, "notes": [], "warnings": [],
     }  # fmt: skip
     _, err = here("index", "add", "seen", "docs.jsonl")
     assert stored()[5:] == [f"docs.jsonl:{row}" for row in (1, 2, 3, 4, 6)]
@@ -170,7 +170,63 @@ def test_add_if_new_leaves_out_what_is_near(here: Here) -> None:
     assert found["stored"] == found["documents"] == len(kept)
     assert found["read"] == found["stored"] + found["seen"] + found["empty"] + found["rejected"]
     again = here.summary("index", "add", "fresh", "docs.jsonl", "--id", "id", "--if-new")
-    assert (again["stored"], again["seen"]) == (0, 5)
+    assert (again["stored"], again["unchanged"], again["seen"]) == (0, 3, 2)
+    assert again["read"] == again["unchanged"] + again["seen"] + again["empty"]
+
+
+def test_add_if_new_says_what_becomes_of_an_id_with_other_content(here: Here) -> None:
+    records = [
+        {"id": "a", "text": "the fog closed the harbour for two nights"},
+        {"id": "c", "text": TEXT},
+        {"id": "new", "text": "the ferry to the islands was late again"},
+    ]
+    (here.folder / "again.jsonl").write_bytes(lines(records))
+    add = ["index", "add", "seen", "again.jsonl", "--id", "id", "--if-new", "--stored"]
+    before = dict(nd.DurableIndex.open("seen", readonly=True))
+    error = fails(here, *add[1:], "error", code=1)
+    assert "the id 'a' is stored with other content: choose 'replace' or 'keep'" in error
+    assert dict(nd.DurableIndex.open("seen", readonly=True)) == before
+    kept = here.summary(*add, "keep")
+    names = ("stored", "replaced", "unchanged", "seen")
+    assert [kept[name] for name in names] == [1, 0, 1, 1]
+    assert before.items() < dict(nd.DurableIndex.open("seen", readonly=True)).items()
+    replaced = here.summary(*add, "replace")
+    assert [replaced[name] for name in names] == [1, 1, 1, 1]
+    _, err = here(*add, "keep")
+    assert re.search(r"stored +0, 2 unchanged, 1 seen before\n", err)
+    assert "stored is 'drop': use 'replace'" in fails(here, *add[1:], "drop", code=2)
+    del add[6]
+    assert "--stored keep needs --if-new" in fails(here, *add[1:], "keep", code=2)
+
+
+@pytest.mark.parametrize("kind", [["--distance", "3"], ["--similarity", "0.8"]])
+@pytest.mark.parametrize("option", [[], ["--if-new"]])
+def test_ids_that_are_made_do_not_replace_other_content(
+    here: Here, kind: list[str], option: list[str]
+) -> None:
+    here("index", "create", "rows", *kind)
+    first = here.summary("index", "add", "rows", "docs.jsonl", *option)
+    again = here.summary("index", "add", "rows", "docs.jsonl", *option)
+    assert again["documents"] == first["documents"] == first["stored"]
+    records = [{"text": ""}, {"text": ""}, {"text": "the fog closed the harbour for two nights"}]
+    (here.folder / "docs.jsonl").write_bytes(lines(records))
+    before = stored("rows")
+    error = fails(here, "add", "rows", "docs.jsonl", *option, code=2)
+    assert re.search(r"'docs.jsonl:3' is in \S+rows already, with other content: give", error)
+    assert stored("rows") == before
+
+
+def test_rows_of_fingerprint_files_without_ids_do_not_replace_others(here: Here) -> None:
+    here("index", "create", "hashes", "--bits", "64", "--no-recipe")
+    for number in (5, 6):
+        pq.write_table(pa.table({"fingerprint": pa.array([number], pa.uint64())}), "f.parquet")
+        if number == 6:
+            error = fails(here, "add", "hashes", "f.parquet", code=2)
+            assert re.search(r"'f.parquet:1' is in \S+hashes already, with other", error)
+        else:
+            here("index", "add", "hashes", "f.parquet")
+            here("index", "add", "hashes", "f.parquet")
+    assert stored("hashes") == ["f.parquet:1"]
 
 
 def test_bad_records_stop_it_or_are_skipped_and_kept(here: Here) -> None:

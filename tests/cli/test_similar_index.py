@@ -36,8 +36,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Here:
 
 def test_add_counts_and_if_new_leaves_out_what_is_similar(here: Here) -> None:
     again = here.summary("index", "add", "seen", "docs.jsonl", "--id", "id", "--if-new")
-    counts = {name: again[name] for name in ("read", "stored", "seen", "empty", "documents")}
-    assert counts == {"read": 4, "stored": 0, "seen": 3, "empty": 1, "documents": 3}
+    counts = {name: again[name] for name in ("read", "stored", "unchanged", "empty", "documents")}
+    assert counts == {"read": 4, "stored": 0, "unchanged": 3, "empty": 1, "documents": 3}
 
 
 def test_query_prints_similarity_and_id(here: Here) -> None:

@@ -101,7 +101,7 @@ ALLOWED: dict[str, set[str]] = {
     "pipeline.report": {"errors"},
     "pipeline.run": BASE
     | {"documents", "features", "fingerprinting", "fingerprinting.values"}
-    | {"hamming", "hamming.plans", "index.durable", "index.similar", "similarity"},
+    | {"hamming", "hamming.plans", "index.durable", "index.hits", "index.similar", "similarity"},
     "pipeline.evidence": BASE
     | {"documents", "fingerprinting", "fingerprinting.explanation", "fingerprinting.values"}
     | {"pipeline.report", "pipeline.run", "similarity"},
@@ -117,7 +117,7 @@ ALLOWED: dict[str, set[str]] = {
     "pipeline": BASE
     | {"documents", "documents.files", "features", "fingerprinting", "fingerprinting.values"}
     | {"hamming", "hamming.plans", "hamming.search", "hamming.spilled", "index", "index.durable"}
-    | {"index.plans"}
+    | {"index.hits", "index.plans"}
     | {"fingerprinting.explanation"}
     | {"pipeline.evidence", "pipeline.judgement", "pipeline.report", "pipeline.run", "similarity"},
     "spark": BASE

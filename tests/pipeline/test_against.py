@@ -15,6 +15,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import naive
 import neardup as nd
 import neardup.pipeline.run.folder.resume
 import neardup.pipeline.run.folder.state
@@ -98,17 +99,25 @@ class Crawl:
             paths.append(str(path))
         return paths
 
-    def run(self, paths: list[str], *, update: bool | None = True, resume: bool = False) -> Any:
+    def run(
+        self,
+        paths: list[str],
+        *,
+        update: bool | None = True,
+        resume: bool = False,
+        own_ids: str = "seen",
+    ) -> Any:
         """The lines of every output, in order; `update` None is a run without the index."""
         target = self.folder / "out"
         target.mkdir(exist_ok=True)
         outputs = Outputs(*(str(target / name) for name in OUTPUTS))
-        against = None if update is None else Against(str(self.index), update)
+        against = None if update is None else Against(str(self.index), update, own_ids)
         state = str(self.folder / "state") if resume else None
-        dedup_files(
+        done = dedup_files(
             paths, dataclasses.replace(outputs, kept=f"{target}/"), self.matching,
             ReadOptions(id="id", batch_bytes=40), Resources(1 << 20, resume=state), against=against,
         )  # fmt: skip
+        self.own = done.summary.own
         return self.outputs(paths)
 
     def outputs(self, paths: list[str]) -> Any:
@@ -171,6 +180,177 @@ def test_without_update_the_index_stays_as_it_is(
     assert len(crawl.known()) > len(before)
 
 
+@dataclasses.dataclass
+class Model:
+    """What runs against an index decide, in plain Python."""
+
+    matching: Matching
+    store: str
+    stored: dict[str, str] = dataclasses.field(default_factory=dict)
+    own: int = 0
+
+    def is_match(self, one: str, other: str) -> bool:
+        match, texts = self.matching, (one, other)
+        if match.distance is not None and match.verify is None:
+            return naive.distance(*(print_of(text) for text in texts)) <= match.distance
+        near = naive.similarity(set(one.split()), set(other.split()), match.measure)
+        is_near = match.distance is None or (
+            naive.distance(*(print_of(text) for text in texts)) <= match.distance
+        )
+        return is_near and near >= match.match.similarity
+
+    def is_same(self, one: str, other: str) -> bool:
+        if self.store == SIMILAR:
+            return set(one.split()) == set(other.split())
+        return print_of(one) == print_of(other)
+
+    def run(self, batch: list[tuple[str, str]], own_ids: str) -> dict[str, str]:
+        """Dropped ids and those kept for them; the index has what is kept then."""
+        dropped, kept = dict[str, str](), list[int]()
+        full = [row for row, (_, text) in enumerate(batch) if text]
+        self.own = sum(batch[row][0] in self.stored for row in full)
+        unchanged = {
+            row for row in full
+            if own_ids == "keep" and self.is_same(self.stored.get(batch[row][0], ""), batch[row][1])
+        }  # fmt: skip
+        order = {"first": full, "last": full[::-1]}.get(
+            self.matching.keep, sorted(full, key=lambda row: -len(batch[row][1]))
+        )
+        for row in order:
+            name, text = batch[row]
+            known = [
+                each for each, theirs in self.stored.items()
+                if not (own_ids == "keep" and each == name) and self.is_match(text, theirs)
+            ]  # fmt: skip
+            if known and row not in unchanged:
+                dropped[name] = known[0]
+        for row in order:
+            name, text = batch[row]
+            if name in dropped:
+                continue
+            matches = [other for other in kept if self.is_match(text, batch[other][1])]
+            if matches:
+                dropped[name] = batch[matches[0]][0]
+            else:
+                kept.append(row)
+        for row in sorted(set(kept) - unchanged):
+            self.stored.pop(batch[row][0], None)
+            self.stored[batch[row][0]] = batch[row][1]
+        return dropped
+
+
+def print_of(text: str) -> int:
+    return nd.fingerprint(text, RECIPE) or 0
+
+
+LONG, HALF = (" ".join(f"w{i}" for i in range(count)) for count in (60, 30))
+"""16 bits apart, and half of the words are shared; a word more changes LONG's fingerprint by 4."""
+documents_with_ids = st.lists(
+    st.tuples(
+        st.sampled_from("tuvwxyz"),
+        st.lists(st.sampled_from(["a", "b", "c", "the", "é"]), max_size=6).map(" ".join),
+    ),
+    max_size=6,
+    unique_by=lambda each: each[0],
+)
+
+
+@pytest.mark.parametrize(("matching", "store"), MATCHINGS)
+@settings(max_examples=examples(12))
+@given(
+    first=documents_with_ids,
+    batches=st.lists(documents_with_ids, min_size=1, max_size=2),
+    own_ids=st.sampled_from(["seen", "keep"]),
+)
+@example([("x", "a b"), ("y", "the é")], [[("x", "a b"), ("y", "the é")]], "keep")
+@example([("x", "a b c the"), ("y", "a b c the")], [[("x", "the a b c é")]], "keep")
+@example([("x", "a b c the"), ("y", "a b c the")], [[("x", "the a b c the")]], "keep")
+@example([("x", LONG), ("y", HALF)], [[("x", f"{LONG} new0")]], "keep")
+@example([("x", "a b c the"), ("y", "a")], [[("x", "the a b c é"), ("z", "a b c the")]], "keep")
+def test_documents_with_ids_that_are_stored_follow_the_rule(
+    tmp_path_factory: pytest.TempPathFactory,
+    matching: Matching,
+    store: str,
+    first: list[tuple[str, str]],
+    batches: list[list[tuple[str, str]]],
+    own_ids: str,
+) -> None:
+    crawl, model = Crawl(tmp_path_factory.mktemp("crawl"), matching, store), Model(matching, store)
+    crawl.create()
+    with nd.DurableIndex.open(crawl.index) as index:
+        for name, text in first:
+            if index.add(name, text):
+                model.stored[name] = text
+    for at, batch in enumerate(batches):
+        path = crawl.folder / f"{at}.jsonl.gz"
+        with gzip.open(path, "wt") as file:
+            file.writelines(json.dumps({"id": i, "text": text}) + "\n" for i, text in batch)
+        before = list(model.stored)
+        want = model.run(batch, own_ids)
+        kept, duplicates, _ = crawl.run([str(path)], own_ids=own_ids)
+        assert [json.loads(line)["id"] for line in kept] == [i for i, _ in batch if i not in want]
+        rows = [json.loads(line) for line in duplicates]
+        assert {row["dropped"]: row["kept"] for row in rows} == want
+        assert crawl.own == model.own == len({i for i, text in batch if text} & set(before))
+        assert list(crawl.known()) == list(model.stored)
+
+
+@pytest.mark.parametrize("store", ["none", SIMILAR])
+def test_a_run_repeated_to_other_outputs_says_that_it_dropped_its_own(
+    tmp_path: Path, store: str
+) -> None:
+    matching = MATCHINGS[4 if store == "none" else 6][0]
+    crawl = Crawl(tmp_path, matching, store)
+    crawl.create()
+    (path,) = crawl.write([TEXTS])
+    options: dict[str, Any] = {
+        "distance": matching.distance, "similarity": matching.similarity, "recipe": RECIPE,
+        "id": "id", "against": crawl.index, "update": True,
+    }  # fmt: skip
+    first = nd.dedup([path], tmp_path / "first.jsonl", **options).summary
+    again = nd.dedup([path], tmp_path / "again.jsonl", **options).summary
+    assert (first.own, again.own) == (0, first.kept - first.empty)
+    assert again.kept == again.empty
+    assert f"own id    {again.own:>12} were in the index before" in str(again)
+    before = crawl.known()
+    kept = nd.dedup([path], tmp_path / "kept.jsonl", own_ids="keep", **options).summary
+    assert (kept.kept, kept.own) == (first.kept, again.own)
+    assert (tmp_path / "kept.jsonl").read_bytes() == (tmp_path / "first.jsonl").read_bytes()
+    assert list(crawl.known().items()) == list(before.items())
+    with nd.DurableIndex.open(crawl.index, readonly=True) as index:
+        assert index.added == len(index)
+
+
+def test_own_ids_are_whole_numbers_where_those_of_the_index_are(tmp_path: Path) -> None:
+    with nd.DurableIndex.open(tmp_path / "seen", distance=0, recipe=RECIPE) as index:
+        index.add([7, -(2**63), 2**63 - 1], ["a b", "c the", "b c the é"])
+    lines = [("7", "a b"), ("07", "a b"), (str(2**63 - 1), "b c the é"), ("x", "the a b")]
+    path = tmp_path / "in.jsonl"
+    path.write_text("".join(json.dumps({"id": i, "text": t}) + "\n" for i, t in lines))
+    run: dict[str, Any] = {"distance": 0, "recipe": RECIPE, "id": "id"}
+    done = nd.dedup([path], tmp_path / "out", against=tmp_path / "seen", own_ids="keep", **run)
+    assert (done.kept.tolist(), done.summary.own) == ([True, False, True, True], 2)
+
+
+def test_ids_that_are_made_are_no_identity(tmp_path: Path) -> None:
+    crawl = Crawl(tmp_path, MATCHINGS[4][0], "none")
+    crawl.create()
+    (path,) = crawl.write([TEXTS])
+    known: dict[str, Any] = {"against": crawl.index, "distance": 6, "recipe": RECIPE}
+    nd.dedup([path], tmp_path / "first.jsonl", update=True, **known)
+    again = nd.dedup([path], tmp_path / "again.jsonl", **known).summary
+    assert again.own == len(crawl.known())
+    with gzip.open(path, "wt") as file:
+        file.writelines('{"text": "the b"}\n' for _ in TEXTS)
+    assert nd.dedup([path], tmp_path / "other.jsonl", **known).summary.own < again.own
+    with pytest.raises(UsageError, match="--own-ids keep needs --id FIELD"):
+        nd.dedup([path], tmp_path / "more.jsonl", own_ids="keep", **known)
+    with pytest.raises(UsageError, match="own_ids is 'new': use 'seen' or 'keep'"):
+        nd.dedup([path], tmp_path / "more.jsonl", own_ids="new", **known)
+    with pytest.raises(UsageError, match="own_ids='keep' needs against"):
+        nd.dedup([path], tmp_path / "more.jsonl", own_ids="keep")
+
+
 class Kills(Faults):
     """Commits of an index that has something to commit count as changes as well."""
 
@@ -186,20 +366,26 @@ class Kills(Faults):
 COMMIT = nd.DurableIndex.commit
 
 
-def run_killed(crawl: Crawl, path: str, at: int) -> int:
+def run_killed(crawl: Crawl, path: str, at: int, own_ids: str = "seen") -> int:
     """Run until the n-th change of the state or of the index; how many were asked for."""
     kills = Kills(at)
     with pytest.MonkeyPatch.context() as patch:
         kills.replace_os(patch)
         patch.setattr(nd.DurableIndex, "commit", lambda index: kills.commit(index))  # noqa: PLW0108
         with contextlib.suppress(KilledError):
-            crawl.run([path], resume=True)
+            crawl.run([path], resume=True, own_ids=own_ids)
     return kills.calls
 
 
-@pytest.mark.parametrize(("matching", "store"), [MATCHINGS[0], MATCHINGS[3], MATCHINGS[4]])
+@pytest.mark.parametrize(
+    ("matching", "store", "own_ids"),
+    [
+        (*MATCHINGS[0], "seen"), (*MATCHINGS[3], "seen"), (*MATCHINGS[4], "seen"),
+        (*MATCHINGS[6], "keep"),
+    ],
+)  # fmt: skip
 def test_a_run_killed_anywhere_goes_on_and_adds_each_document_once(
-    tmp_path: Path, matching: Matching, store: str
+    tmp_path: Path, matching: Matching, store: str, own_ids: str
 ) -> None:
     def crawl(name: str) -> tuple[Crawl, str]:
         found = Crawl(tmp_path / name, matching, store)
@@ -207,23 +393,31 @@ def test_a_run_killed_anywhere_goes_on_and_adds_each_document_once(
         found.create()
         first, second = found.write([TEXTS[:4], TEXTS[4:]])
         found.run([first])
+        if own_ids == "keep":  # one stored as it is, one with other content, and new ones
+            first, second = found.write([[], [TEXTS[0], *TEXTS[5:]]])
         return found, second
 
     whole, path = crawl("whole")
-    calls = run_killed(whole, path, 10**9)
+    calls = run_killed(whole, path, 10**9, own_ids)
     assert calls > 30
     unharmed, path = crawl("unharmed")
     before = len(unharmed.known())
-    expected = unharmed.run([path])
+    expected = unharmed.run([path], own_ids=own_ids)
+    with nd.DurableIndex.open(unharmed.index, readonly=True) as index:
+        added = index.added
+    assert added - len(unharmed.known()) == (own_ids == "keep")
     for at in range(1, calls + 1, 2):
         killed, path = crawl(str(at))
-        run_killed(killed, path, at)
+        run_killed(killed, path, at, own_ids)
         begun, done = (killed.folder / "state" / "journal").exists(), len(killed.known()) > before
-        found = killed.run([path], resume=True) if begun or not done else killed.outputs([path])
+        is_over = done and not begun
+        found = (
+            killed.outputs([path]) if is_over else killed.run([path], resume=True, own_ids=own_ids)
+        )
         assert found == expected, f"killed at {at} of {calls}"
         assert killed.known() == unharmed.known(), f"killed at {at} of {calls}"
         with nd.DurableIndex.open(killed.index, readonly=True) as index:
-            assert index.added == len(index), f"killed at {at} of {calls}"
+            assert index.added == added, f"killed at {at} of {calls}"
 
 
 def stopped(folder: Path, at: int) -> tuple[Crawl, str, int]:

@@ -93,6 +93,7 @@ def dedup(  # noqa: PLR0913
     resume: str | os.PathLike[str] | None = None,
     against: str | os.PathLike[str] | None = None,
     update: bool = False,
+    own_ids: str = "seen",
     csv_safe: bool = False,
     report: str | os.PathLike[str] | None = None,
     decisions: str | os.PathLike[str] | None = None,
@@ -131,6 +132,9 @@ def dedup(  # noqa: PLR0913
             it is called again with the same arguments. Removed when the run succeeds.
         against: Folder of a DurableIndex: a document that matches one of its documents is dropped.
         update: Add the kept documents to that index.
+        own_ids: What becomes of a document that the index has under its own id: "seen", it is
+            compared with that too, and dropped; "keep", it is compared with all others only, and
+            not at all if the content is the same.
         csv_safe: Put a quote (') before cells of CSV tables that a spreadsheet would compute.
         report: Page about the run to write, of files; `DedupResult.report` writes it afterwards.
         decisions: Answers about pairs, as `neardup review` keeps them, taken as given.
@@ -170,13 +174,15 @@ def dedup(  # noqa: PLR0913
     files = (output, duplicates, clusters, rejects)
     if update and against is None:
         raise UsageError("update belongs to against: name the index that kept documents go to")
+    if own_ids != "seen" and against is None:
+        raise UsageError(f"own_ids={own_ids!r} needs against: name the index that has the ids")
     paths = _paths(source, output is not None)
     if paths is not None:
         _warn([matching.doubt()])
         named = [None if path is None else os.fspath(path) for path in files]
         about = None if report is None else ReportOptions(os.fspath(report))
         outputs = Outputs(named[0], named[1], named[2], named[3], csv_safe, about)
-        seen = None if against is None else Against(os.fspath(against), update)
+        seen = None if against is None else Against(os.fspath(against), update, own_ids)
         form = InputFormat(format, delimiter, encoding)
         return _warned(
             dedup_files(paths, outputs, matching, read, resources, format_name=form, against=seen)
@@ -235,7 +241,7 @@ def dedup_files(
             folder.begin(run_facts(sources, matching, read, format_name, index))
         written = stack.enter_context(output_set(sources, resources, folder))
         last = None if known is None or not known.updates else LastUpdate(
-            known, asked_of(sources, asked, matching, read, format_name)
+            known, asked_of(sources, asked, matching, read, format_name, known.own_ids)
         )  # fmt: skip
         whole, was_publishing = outputs, folder is not None and folder.was_publishing
         if was_publishing or (last is not None and last.may_repeat):

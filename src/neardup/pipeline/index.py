@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -16,11 +17,12 @@ from neardup.documents.addresses import Addresses
 from neardup.errors import DataError, RecipeError, UsageError
 from neardup.fingerprinting.files import FingerprintFile, read_fingerprints
 from neardup.index.durable.similar.index import DurableSimilarIndex
+from neardup.index.hits import OTHER
+from neardup.pipeline.run.new_documents import made_id_error
 from neardup.pipeline.run.resources import Resources
 from neardup.pipeline.run.similar_index import (
     SIMILAR_HITS,
     Reach,
-    add_texts,
     ask_texts,
     check_by,
     check_reach,
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from neardup.documents import InputFormat, ReadOptions
+    from neardup.index import Stored
     from neardup.index.durable.index import DurableIndex
     from neardup.index.writing import BaseIndex
     from neardup.runtime.progress import Progress
@@ -66,7 +69,7 @@ def add_files(
     paths: Sequence[str],
     read: ReadOptions,
     *,
-    if_new: bool = False,
+    if_new: Stored | None = None,
     rejects_path: str | None = None,
     progress: Progress | None = None,
     format_name: InputFormat | str | None = None,
@@ -75,13 +78,14 @@ def add_files(
     """Store the documents of files, or the fingerprints of fingerprint files.
 
     Commits every ROWS_A_COMMIT documents: after a kill or an error the same call may be made again,
-    since a document that is stored is replaced by itself (with `if_new` it has been seen).
+    since a document that is stored is replaced by itself (with `if_new` it stays).
 
     Args:
         index: Where to; it needs a recipe for documents.
         paths: Inputs, as for `open_sources`, or fingerprint files.
         read: Which fields to read, and what to do with bad records.
-        if_new: Leave documents out to which a near one is stored.
+        if_new: Leave documents out to which another near one is stored; an id that is stored with
+            other content is treated as `stored` of `add_new` says.
         rejects_path: Where bad records go if they are skipped.
         progress: Told where the run is.
         format_name: Format of all inputs; their extensions tell unless given.
@@ -90,9 +94,10 @@ def add_files(
     Raises:
         UsageError, DataError, FileError: As `dedup`.
         RecipeError: If a fingerprint file's recipe is not the index's.
+        UsageError: If an id that neardup makes itself is stored with other content.
     """
     watch = Stopwatch(progress or Quiet())
-    offered = stored = empty = waiting = 0
+    states, waiting = Counter[str](), 0
     before = len(index)
     with ExitStack() as stack:
         inputs = _Inputs(stack, index, paths, read, rejects_path, format_name)
@@ -100,10 +105,7 @@ def add_files(
         inputs.begin(watch, "add")
         for given, values in inputs.batches(progress or Quiet()):
             ids = _as_kind(given, index.id_kind)
-            added, missing = _add_batch(index, ids, values, if_new=if_new)
-            stored += added
-            offered += len(ids)
-            empty += missing
+            states += _add_batch(index, ids, values, if_new, has_ids=inputs.has_ids)
             waiting += len(ids)
             if waiting >= ROWS_A_COMMIT:
                 index.commit()
@@ -111,10 +113,10 @@ def add_files(
         index.commit()
         rejected = inputs.finish()
         notes, warnings = inputs.told()
-    count = len(index)
+    count, stored = len(index), states["new"] + states["replaced"]
     return IndexSummary(
-        offered + rejected, stored, stored - (count - before), offered - empty - stored, empty,
-        rejected, count, watch.stop(), notes, warnings,
+        states.total() + rejected, stored, stored - (count - before), states["stored"],
+        states["seen"], states["empty"], rejected, count, watch.stop(), notes, warnings,
     )  # fmt: skip
 
 
@@ -205,6 +207,8 @@ class _Inputs:
         if stored and len(stored) < len(paths):
             raise UsageError(f"{stored[0]} is a fingerprint file, others are documents: not both")
         self._stored = stored
+        self.has_ids = read.id is not None
+        """Whether the ids are the user's: else they are file:row."""
         self._numbers: Numbers | None = None
         if stored and isinstance(index, DurableSimilarIndex):
             raise UsageError(
@@ -236,7 +240,8 @@ class _Inputs:
         for path in self._stored:
             found = read_fingerprints(path)
             self._check_recipe(path, found.recipe, found.bits)
-            ids = _stored_ids(path, found)
+            self.has_ids = "id" in pq.read_schema(path).names
+            ids = _stored_ids(path, found) if self.has_ids else _rows_of(path, len(found.ids))
             for first in range(0, len(ids), ROWS_A_COMMIT):
                 part = slice(first, first + ROWS_A_COMMIT)
                 yield ids[part], found.values[part]
@@ -348,11 +353,13 @@ def _named(name: str, batch: Any) -> Any:
     return addresses.of(np.arange(len(batch.rows)))
 
 
+def _rows_of(path: str, count: int) -> Any:
+    """The addresses of the rows of a fingerprint file without ids."""
+    return pa.array([f"{path}:{row}" for row in range(1, count + 1)], pa.large_string())
+
+
 def _stored_ids(path: str, found: FingerprintFile) -> Any:
-    """The ids of a fingerprint file; where it has none, file:row."""
-    count = len(found.ids)
-    if "id" not in pq.read_schema(path).names:
-        return pa.array([f"{path}:{row}" for row in range(1, count + 1)], pa.large_string())
+    """The ids of a fingerprint file."""
     column = found.ids
     ids = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if ids.null_count:
@@ -395,26 +402,29 @@ def _count_missing(values: Any) -> int:
 
 
 def _add_batch(
-    index: DurableIndex | DurableSimilarIndex, ids: Any, values: Any, *, if_new: bool
-) -> tuple[int, int]:
-    """Store texts or fingerprints; how many were, and how many have no tokens."""
+    index: DurableIndex | DurableSimilarIndex,
+    ids: Any,
+    values: Any,
+    if_new: Stored | None,
+    *,
+    has_ids: bool,
+) -> Counter[str]:
+    """Store texts or fingerprints; how many got each state of `add_new`, "new" without `if_new`."""
+    contents: tuple[Any, ...] = ()
+    documents: Any
     if isinstance(index, DurableSimilarIndex):
-        return add_texts(index, ids, values, if_new=if_new)
-    codes = values if isinstance(values, np.ndarray) else index.fingerprints_of(values)
-    contents = None if index.store == "none" else values
-    missing = _count_missing(codes)
-    if if_new:
-        return _add_new(index, ids, codes, contents), missing
-    index.add(ids, codes, contents)
-    return len(ids) - missing, missing
-
-
-def _add_new(index: DurableIndex, ids: Any, codes: Any, contents: Any) -> int:
-    """Store those to which nothing near is stored, one after the other; how many."""
-    count = 0
-    empty = np.ma.getmaskarray(codes).reshape(len(codes), -1)[:, 0]
-    plain = np.ma.getdata(codes).reshape(len(codes), -1)
-    for i in np.flatnonzero(~empty).tolist():
-        content = None if contents is None else contents[i].as_py()
-        count += index.add_if_new(ids[i].as_py(), plain[i], content) is None
-    return count
+        documents = index.sets_of(values)
+        empty, plain = np.diff(documents.offsets) == 0, documents
+    else:
+        documents = values if isinstance(values, np.ndarray) else index.fingerprints_of(values)
+        plain = np.ma.getdata(documents).reshape(len(documents), -1)
+        empty = np.ma.getmaskarray(documents).reshape(plain.shape)[:, 0]
+        contents = () if index.store == "none" else (values,)
+    if not has_ids:
+        other = np.flatnonzero((index.versions(ids, plain) == OTHER) & ~empty)
+        if len(other):
+            raise made_id_error(ids[int(other[0])].as_py(), index.path)
+    if if_new is None:
+        index.add(ids, documents, *contents)
+        return Counter(new=int(np.count_nonzero(~empty)), empty=int(np.count_nonzero(empty)))
+    return Counter(index.add_new(ids, documents, *contents, stored=if_new)["state"].to_pylist())

@@ -81,6 +81,14 @@ def dedup(
         bool,
         shared.keep_option("--update", help="With --against: add what is kept to the index."),
     ] = False,
+    own_ids: Annotated[
+        str,
+        shared.match_option(
+            "--own-ids",
+            metavar="WHAT",
+            help="With --against: seen compares with a document's own id there too, keep does not.",
+        ),
+    ] = "seen",
     decisions: Annotated[
         str | None,
         shared.match_option(
@@ -145,11 +153,14 @@ def dedup(
         )
     if update and against is None:
         raise UsageError("--update belongs to --against INDEX")
+    if own_ids != "seen" and against is None:
+        raise UsageError(f"--own-ids {own_ids} needs --against INDEX")
     if against is not None and dry_run:
         raise UsageError("--dry-run plans a run without an index: leave out --against")
     skip = shared.skip_errors(on_error, rejects)
     local: dict[str, object] = {
         "--resume": resume, "--update": update, "--dry-run": dry_run, "--workers": workers,
+        "--own-ids": own_ids != "seen",
         "--memory": memory, "--plan": plan != "auto", "--decisions": decisions,
     }  # fmt: skip
     _check_engine(engine, master, local)
@@ -193,7 +204,7 @@ def dedup(
         print_summary(done, json)
         return
     with progress() as shown:
-        seen = None if against is None else Against(against, update)
+        seen = None if against is None else Against(against, update, own_ids)
         result = dedup_files(inputs, outputs, matching, read, resources, shown, told, seen)
     print_summary(result.summary, json)
 

@@ -8,27 +8,34 @@ An index by similarity is asked, and so is one by distance where fingerprints al
 costs what the run's documents cost. By features, the documents of an index by distance take part in
 the exact join, from what it keeps beside fingerprints; that costs time linear in the index.
 
-A run sees one commit of the index, whatever a service writes to it meanwhile.
+A run sees one commit of the index, whatever a service writes to it meanwhile, and also versions of
+documents that the run itself replaces.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neardup.errors import DataError, RecipeError, UsageError
 from neardup.fingerprinting.feature_sets import fingerprints_of_sets
 from neardup.fingerprinting.fingerprints import Fingerprinter
+from neardup.fingerprinting.values import distance
+from neardup.index.hits import ABSENT, OTHER, SAME
 from neardup.index.similar.incoming import sorted_sets
+from neardup.index.similar.memory import SimilarIndex
 from neardup.pipeline.run.matching import Grouping, References
 from neardup.runtime.storage.spool import FeatureSpool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import numpy.typing as npt
 
     from neardup.documents import ReadOptions
     from neardup.pipeline.run.collection import Collection
@@ -38,7 +45,7 @@ __all__ = ["Against", "ReferenceIndex"]
 
 QUERIES_A_BATCH: Final = 1 << 16
 _NONE: Final = np.empty(0, np.uint64)
-ROWS_A_COMMIT: Final = 1 << 17
+Versions: TypeAlias = "npt.NDArray[np.int8]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +55,22 @@ class Against:
     Args:
         folder: Of the index.
         update: Add the kept documents to it, once the outputs are there.
+        own_ids: "seen": what a document's own id has is compared with it like any other. "keep": it
+            is not, and a document that the index has unchanged is not compared at all; among the
+            documents of the run it still is.
+
+    Raises:
+        UsageError: For another `own_ids`.
     """
 
     folder: str
     update: bool = False
+    own_ids: str = "seen"
+
+    def __post_init__(self) -> None:
+        """Refuse what is unknown."""
+        if self.own_ids not in {"seen", "keep"}:
+            raise UsageError(f"own_ids is {self.own_ids!r:.60}: use 'seen' or 'keep'")
 
 
 class ReferenceIndex:
@@ -78,7 +97,7 @@ class ReferenceIndex:
         from neardup.index.durable.similar.index import DurableSimilarIndex
 
         self._against, self._matching, self._workers = against, matching, workers
-        self.has_ids = read.id is not None
+        self.has_ids, self.own_ids = read.id is not None, against.own_ids
         self.index = DurableIndex.open(against.folder, create=False, readonly=not against.update)
         self.is_similar = isinstance(self.index, DurableSimilarIndex)
         self._seen = self.index.snapshot()
@@ -88,12 +107,17 @@ class ReferenceIndex:
             self.close()
             raise
         counts = {"documents": len(self._seen), "added": self._seen.added}
-        self.facts = {"path": against.folder, **counts}
+        self.facts = {"path": against.folder, **counts, "own_ids": self.own_ids}
 
     @property
     def updates(self) -> bool:
         """Whether the kept documents are added."""
         return self._against.update
+
+    @property
+    def keeps_own(self) -> bool:
+        """Whether a document is not compared with what its own id has."""
+        return self.own_ids == "keep"
 
     @property
     def needs_features(self) -> bool:
@@ -117,7 +141,7 @@ class ReferenceIndex:
             return self._by_fingerprints(collection, values)
 
     def _by_fingerprints(self, collection: Collection, values: Any) -> Grouping:
-        found = self._first(values)
+        found, own = self._first(collection, values)
         rows = found["row"].to_numpy()
         rest = np.ma.MaskedArray(np.ma.getdata(values), np.ma.getmaskarray(values).copy())
         rest[rows] = np.ma.masked
@@ -126,45 +150,64 @@ class ReferenceIndex:
         kept_by = grouping.kept_by.copy()
         kept_by[rows] = len(values) + named.indices.to_numpy()
         codes = self._seen.fingerprints_by_id(named.dictionary)
-        return Grouping(kept_by, kept_by, grouping.similarity, References(named.dictionary, codes))
+        references = References(named.dictionary, codes)
+        return Grouping(kept_by, kept_by, grouping.similarity, references, own=own)
 
     def _by_similarity(self, collection: Collection, values: Any) -> Grouping:
-        least, count = self._matching.match.similarity, len(values)
         seen: Any = self._seen
-        rows, scores, ids = [], [np.empty(0)], []
-        for begin in range(0, count, QUERIES_A_BATCH):
-            end = min(begin + QUERIES_A_BATCH, count)
-            sets = sorted_sets(*collection.feature_sets(begin, end))
-            found = seen.first_within(sets, least)
-            rows.append(found["row"].to_numpy() + begin)
-            scores.append(found["similarity"].to_numpy())
-            ids.append(found["id"].cast(pa.large_string()))
-        matched = np.concatenate([np.empty(0, np.int64), *rows])
+        found, own = self._first(collection, values)
+        matched = found["row"].to_numpy()
         grouping = collection.group(values, decided=matched)
-        named = pa.chunked_array(ids or [[]], pa.large_string()).combine_chunks()
-        named = named.dictionary_encode()
+        named = found["id"].combine_chunks().dictionary_encode()
         assert grouping.similarity is not None  # noqa: S101  # it is measured by features
         kept_by, similarity = grouping.kept_by.copy(), grouping.similarity.copy()
-        kept_by[matched] = count + named.indices.to_numpy()
-        similarity[matched] = np.concatenate(scores)
-        kept = seen.sets_by_id(self._as_stored(named.dictionary))
+        kept_by[matched] = len(values) + named.indices.to_numpy()
+        similarity[matched] = found["similarity"].to_numpy()
+        kept = seen.sets_by_id(named.dictionary)
         codes = fingerprints_of_sets(kept.features, kept.offsets, self._matching.recipe)
-        return Grouping(kept_by, kept_by, similarity, References(named.dictionary, codes))
+        references = References(named.dictionary.cast(pa.large_string()), codes)
+        return Grouping(kept_by, kept_by, similarity, references, own=own)
 
-    def _as_stored(self, ids: Any) -> Any:
-        return ids.cast(pa.int64()) if self._seen.id_kind == "int" else ids
+    def _first(self, collection: Collection, values: Any) -> tuple[pa.Table, Versions]:
+        """For each document the first of the index that matches, and how its own id is stored.
 
-    def _first(self, values: Any) -> pa.Table:
-        """For each document the first of the index within the distance, in bounded memory."""
-        distance = self._matching.distance
-        tables = []
-        for begin in range(0, len(values), QUERIES_A_BATCH):
-            part = self._seen.first_within(values[begin : begin + QUERIES_A_BATCH], distance)
-            rows = pa.array(part["row"].to_numpy() + begin)
-            tables.append(part.set_column(0, "row", rows))
-        if not tables:
-            return self._seen.first_within(values, distance)
-        return pa.concat_tables(tables)
+        Some documents at a time: memory is bounded.
+        """
+        matching = self._matching
+        least: Any = matching.match.similarity if self.is_similar else matching.distance
+        tables, versions = [], [np.empty(0, np.int8)]
+        for begin in range(0, max(len(values), 1), QUERIES_A_BATCH):
+            end = min(begin + QUERIES_A_BATCH, len(values))
+            contents: Any = values[begin:end]
+            if self.is_similar:
+                contents = sorted_sets(*collection.feature_sets(begin, end))
+            names = collection.addresses.of(np.arange(begin, end))
+            own = self._own(names, contents, values[begin:end])
+            is_changed = self.keeps_own and bool((own == OTHER).any())
+            found = self._seen.first_within(contents, least, 2 if is_changed else 1)
+            if self.keeps_own:
+                found = _but_own(found, names, own)
+            rows = pa.array(found["row"].to_numpy() + begin)
+            tables.append(found.set_column(0, "row", rows))
+            versions.append(own)
+        return pa.concat_tables(tables), np.concatenate(versions)
+
+    def _own(self, names: Any, contents: Any, values: Any) -> Versions:
+        """How the own id of each of some documents is stored: see Grouping.own.
+
+        Args:
+            names: Arrow strings: the addresses.
+            contents: Sets, or fingerprints.
+            values: Their fingerprints, masked where a document is empty.
+        """
+        ids, is_id = names, ~np.ma.getmaskarray(values)[:, 0]
+        if self._seen.id_kind == "int":
+            numbers = [_whole(name) for name in names.to_pylist()]
+            is_id &= np.array([number is not None for number in numbers], np.bool_)
+            ids = pa.array([number or 0 for number in numbers], pa.int64())
+        plain = contents if self.is_similar else np.ma.getdata(contents)
+        versions = self._seen.versions(ids, plain)
+        return np.where(is_id & (self.has_ids | (versions == SAME)), versions, ABSENT)
 
     def _by_features(self, collection: Collection, values: Any) -> Grouping:
         n = len(values)
@@ -177,14 +220,78 @@ class ReferenceIndex:
         empty = np.concatenate([np.ma.getmaskarray(values), np.zeros(theirs.shape, bool)])
         whole = np.ma.MaskedArray(np.concatenate([np.ma.getdata(values), theirs]), empty)
         grouping = collection.group(whole)
+        every = pa.concat_arrays(ids).cast(pa.large_string()) if ids else pa.array([], pa.string())
+        names = collection.addresses.of(np.arange(n))
+        own = self._own(names, values, values)
+        if self.keeps_own and (own != ABSENT).any():
+            grouping = self._again(collection, whole, grouping, every, own)
         similarity = None if grouping.similarity is None else grouping.similarity[:n]
         kept_by = grouping.kept_by[:n].copy()
         rows = np.flatnonzero(kept_by >= n)
         named, places = np.unique(kept_by[rows] - n, return_inverse=True)
         kept_by[rows] = n + places
-        every = pa.concat_arrays(ids) if ids else pa.array([], pa.string())
         chosen = References(every.take(pa.array(named)), theirs[named], named, every)
-        return Grouping(kept_by, kept_by, similarity, chosen)
+        return Grouping(kept_by, kept_by, similarity, chosen, own=own)
+
+    def _again(
+        self, collection: Collection, whole: Any, grouping: Grouping, every: Any, own: Versions
+    ) -> Grouping:
+        """A decision about the run's and the index's documents, but without matches of own ids.
+
+        Args:
+            collection: Of both.
+            whole: Fingerprints of both.
+            grouping: The decision with such matches.
+            every: The ids of the index's documents.
+            own: How the own ids of the run's documents are stored.
+        """
+        n = len(own)
+        matched = np.flatnonzero((grouping.kept_by[:n] >= n) & (own != SAME))
+        kept_by = grouping.kept_by[matched] - n
+        is_own = pc.equal(every.take(pa.array(kept_by)), collection.addresses.of(matched))
+        rest = matched[np.array(is_own, np.bool_)]
+        found = self._first_others(collection, whole, n, rest)
+        lost = np.setdiff1d(rest, np.array(list(found), np.int64))
+        decided = np.setdiff1d(matched, lost)
+        again = collection.group(whole, decided=np.append(decided, np.arange(n, len(whole))))
+        assert again.similarity is not None and grouping.similarity is not None  # noqa: S101, PT018
+        again.kept_by[decided] = grouping.kept_by[decided]
+        again.similarity[decided] = grouping.similarity[decided]
+        for row, (place, score) in found.items():
+            again.kept_by[row], again.similarity[row] = n + place, score
+        return again
+
+    def _first_others(
+        self, collection: Collection, whole: Any, first: int, rows: Any
+    ) -> dict[int, tuple[int, float]]:
+        """For some documents the first of the index that matches but what its id has, if one does.
+
+        Args:
+            collection: Of the run's documents and the index's.
+            whole: Fingerprints of both.
+            first: Where the index's begin.
+            rows: The documents, which become an index: the others are asked of it, once each.
+
+        Returns:
+            For a row the place in the index, and the similarity.
+        """
+        match, codes, bits = self._matching.match, np.ma.getdata(whole), self._matching.recipe.bits
+        changed = SimilarIndex(match.similarity, match.measure)
+        changed.add(rows, collection.features_of(rows))
+        names = dict(zip(rows.tolist(), collection.addresses.of(rows).to_pylist(), strict=True))
+        found: dict[int, tuple[int, float]] = {}
+        place = 0
+        for ids, _, features in self.documents() if len(rows) else ():
+            table = changed.query_batch([np.asarray(each) for each in features])
+            for at, row, score in zip(*table.to_pydict().values(), strict=True):
+                reference = place + at
+                is_near = match.distance is None or match.distance >= distance(
+                    codes[row], codes[first + reference], bits
+                )
+                if row not in found and is_near and str(ids[at].as_py()) != names[row]:
+                    found[row] = reference, score
+            place += len(ids)
+        return found
 
     def texts(self, ids: list[str]) -> list[str | None]:
         """The texts of some of its documents; None where it does not keep them."""
@@ -229,6 +336,10 @@ class ReferenceIndex:
             )
         if matching.policy != "greedy":
             raise UsageError("--policy components joins all that matches: --against needs greedy")
+        if self.keeps_own and not self.has_ids:
+            raise UsageError(
+                "--own-ids keep needs --id FIELD: file:row says where a document was, not which"
+            )
         if read.within is not None:
             raise UsageError(f"--within {read.within}: {folder} does not know that field")
         if self.is_similar:
@@ -260,3 +371,26 @@ class ReferenceIndex:
                 f"--similarity is {matching.match.similarity}, but {folder} was made for"
                 f" {index.similarity}: ask for that or more, or make an index for less"
             )
+
+
+def _but_own(found: pa.Table, names: Any, own: Versions) -> pa.Table:
+    """The first match of each row but what its own id has; none of a row that is unchanged.
+
+    Args:
+        found: Matches, rows ascending: row and id.
+        names: Arrow strings: the rows' addresses.
+        own: How these are stored.
+    """
+    rows = found["row"].to_numpy()
+    is_own = pc.equal(found["id"].cast(pa.large_string()), names.take(pa.array(rows)))
+    keep = np.flatnonzero(~np.array(is_own, np.bool_) & (own[rows] != SAME))
+    return found.take(pa.array(keep[np.unique(rows[keep], return_index=True)[1]]))
+
+
+def _whole(name: str) -> int | None:
+    """A whole number of 64 signed bits from how it is written; None if it is none."""
+    try:
+        number = int(name)
+    except ValueError:
+        return None
+    return number if str(number) == name and -(2**63) <= number < 2**63 else None

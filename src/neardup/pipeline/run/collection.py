@@ -216,11 +216,11 @@ class Collection:
             work: Told what a greedy search on features took.
             decided: int64: documents that match nothing any more, since that is decided.
         """
-        known = sum(len(each) for each in self._references)
-        own = len(values) - known
+        own = len(values) - sum(len(each) for each in self._references)
         order = np.concatenate([np.arange(own, len(values)), self.order(own)])
         if decided is not None:
             order = order[~np.isin(order, decided)]
+        known = int(np.count_nonzero(order >= own))
         sets = self.sets(values) if self._matching.by_features else None
         groups = self.match_groups()
         return group(self._matching, self._resources, values, order, sets, groups, work, known)

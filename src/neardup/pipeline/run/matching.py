@@ -243,6 +243,9 @@ class Grouping:
         references: Documents of an index that were kept before, if it names such.
         via: int64 (n,): for a dropped document one that it matches itself, the next on a shortest
             way of matches to the one kept for it; None where that is always the kept one.
+        own: int8 (n,): how the index has each document's own id, as `versions` of an index says;
+            of ids that neardup makes itself ABSENT unless the content is the same. None without
+            an index.
     """
 
     kept_by: Rows
@@ -250,6 +253,7 @@ class Grouping:
     similarity: npt.NDArray[np.float64] | None
     references: References | None = None
     via: Rows | None = None
+    own: npt.NDArray[np.int8] | None = None
 
     @property
     def kept(self) -> Any:

@@ -13,9 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.errors import UsageError
+from neardup.index.hits import SAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from neardup.documents import ReadOptions, Source
     from neardup.pipeline.run.against import ReferenceIndex
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from neardup.pipeline.run.folder.state import RunFolder
     from neardup.pipeline.run.matching import Grouping
 
-__all__ = ["NewDocuments"]
+__all__ = ["NewDocuments", "made_id_error"]
 
 ROWS_A_CALL: Final = 1 << 17
 WAITING_BYTES: Final = 1 << 28
@@ -31,7 +33,7 @@ WAITING_BYTES: Final = 1 << 28
 
 
 class NewDocuments:
-    """The kept documents of a run that have tokens.
+    """The kept documents of a run that have tokens, and that the index has not got as they are.
 
     Args:
         known: The index, open for writing.
@@ -59,7 +61,10 @@ class NewDocuments:
         self._index, self._collection, self._folder = known.index, collection, folder
         self._is_similar = known.is_similar
         self._codes = np.ma.getdata(values)
-        self._rows = np.flatnonzero(grouping.kept & ~np.ma.getmaskarray(values)[:, 0])
+        chosen = grouping.kept & ~np.ma.getmaskarray(values)[:, 0]
+        if known.keeps_own and grouping.own is not None:
+            chosen &= grouping.own != SAME
+        self._rows = np.flatnonzero(chosen)
         self._count = len(values)
         if first is not None:
             self._pass(first)
@@ -130,10 +135,15 @@ class NewDocuments:
         """Refuse to replace documents of the index by others of the same row and file name."""
         for identity in self._collection.addresses.of(self._rows).to_pylist():
             if identity in self._index:
-                raise UsageError(
-                    f"{identity!r} is in {self._index.path} already: give the documents ids with"
-                    " --id, or the file another name"
-                )
+                raise made_id_error(identity, self._index.path)
+
+
+def made_id_error(identity: Any, path: Path) -> UsageError:
+    """What says that an id that neardup made, which is no identity, has other content already."""
+    return UsageError(
+        f"{identity!r} is in {path} already, with other content: give the documents ids with --id,"
+        " or the file another name"
+    )
 
 
 def _nbytes(contents: Any) -> int:

@@ -1,4 +1,4 @@
-"""Fill an index by similarity with batches of documents, and ask one of either kind."""
+"""Ask an index of either kind about documents, one or many."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ __all__ = [
     "Answer",
     "Reach",
     "Related",
-    "add_texts",
     "ask_one",
     "ask_texts",
     "check_by",
@@ -51,21 +50,6 @@ class Reach:
     csv_safe: bool = False
     nearest: int | None = None
     by: str = "similarity"
-
-
-def add_texts(index: DurableSimilarIndex, ids: Any, texts: Any, *, if_new: bool) -> tuple[int, int]:
-    """Store texts; with `if_new` only those to which nothing similar is stored.
-
-    Returns:
-        How many were stored, and how many have no tokens.
-    """
-    sets = index.sets_of(texts)
-    full = np.flatnonzero(np.diff(sets.offsets))
-    missing = sets.size - len(full)
-    if not if_new:
-        return index.add(ids, sets), missing
-    stored = sum(index.add_if_new(ids[i].as_py(), sets.of(i)) is None for i in full.tolist())
-    return stored, missing
 
 
 def ask_texts(

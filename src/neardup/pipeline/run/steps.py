@@ -9,6 +9,7 @@ import numpy as np
 
 from neardup.documents import OutputSet, open_sources
 from neardup.errors import UsageError
+from neardup.index.hits import ABSENT
 from neardup.pipeline.run.costs import bands_instead
 from neardup.pipeline.run.summary import Summary
 from neardup.runtime.threads import read_ahead, worker_count
@@ -168,4 +169,5 @@ def summarise(
         settings=matching.settings(len(values)),
         notes=told[0] + ([] if quicker is None else [quicker]),
         warnings=told[1] + ([] if by_chance is None else [by_chance]),
+        own=0 if grouping.own is None else int(np.count_nonzero(grouping.own != ABSENT)),
     )

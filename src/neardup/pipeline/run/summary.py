@@ -72,6 +72,8 @@ class Summary(ReadingRecord):
         notes: What was done that is not plain to see, such as an encoding that was found, a line
             each.
         warnings: What makes the result doubtful, a line each.
+        own: Documents that the index had under their own id, whatever became of them: see
+            `own_ids` of `dedup`. Of ids that neardup makes itself only those with the same content.
     """
 
     read: int
@@ -86,6 +88,7 @@ class Summary(ReadingRecord):
     settings: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    own: int = 0
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
@@ -95,11 +98,13 @@ class Summary(ReadingRecord):
         share = 100 * self.dropped / max(1, self.read)
         groups = "1 cluster" if self.clusters == 1 else f"{self.clusters:,} clusters"
         noun = "document" if self.read == 1 else "documents"
+        own = [f"own id    {self.own:>12,} were in the index before"] if self.own else []
         return _lines(
             self,
             f"read      {self.read:>12,} {noun}, {_size(self.nbytes)}",
             f"kept      {self.kept:>12,}" + (f" ({self.empty:,} empty)" if self.empty else ""),
             f"dropped   {self.dropped:>12,} ({share:.1f}%) in {groups}",
+            *own,
             f"rejected  {self.rejected:>12,}",
         )
 
@@ -207,13 +212,15 @@ class ClustersSummary(Record):
 
 @dataclass(frozen=True, slots=True)
 class IndexSummary(Record):
-    """What was added in numbers; stored + seen + empty + rejected = records read.
+    """What was added in numbers; stored + unchanged + seen + empty + rejected = records read.
 
     Args:
         read: Records seen, good and bad.
         stored: Documents stored.
         replaced: Of these, those whose id was stored before, also by this run.
-        seen: Documents left out because a near one was stored (only with `if_new`).
+        unchanged: Documents left out because their id was stored, and that version stays (only with
+            `if_new`).
+        seen: Documents left out because another near one was stored (only with `if_new`).
         empty: Documents without tokens, which match nothing and are not stored.
         rejected: Records that could not be used.
         documents: Documents in the index now.
@@ -225,6 +232,7 @@ class IndexSummary(Record):
     read: int
     stored: int
     replaced: int
+    unchanged: int
     seen: int
     empty: int
     rejected: int
@@ -236,6 +244,7 @@ class IndexSummary(Record):
     def __str__(self) -> str:
         """A few lines for people."""
         told = f" ({self.replaced:,} replaced)" if self.replaced else ""
+        told += f", {self.unchanged:,} unchanged" if self.unchanged else ""
         told += f", {self.seen:,} seen before" if self.seen else ""
         return "\n".join(
             [

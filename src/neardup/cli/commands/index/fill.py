@@ -113,8 +113,16 @@ def add(
     folder: Folder,
     inputs: shared.Inputs,
     if_new: Annotated[
-        bool, typer.Option("--if-new", help="Leave out what a stored document is near to.")
+        bool, typer.Option("--if-new", help="Leave out what another stored document is near to.")
     ] = False,
+    stored: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHAT",
+            help="With --if-new, of an id with other content: replace, keep or error.",
+            show_default="replace",
+        ),
+    ] = None,
     text: shared.TextField = "text",
     id_field: shared.IdField = None,
     format_name: shared.Format = None,
@@ -141,7 +149,8 @@ def add(
 ) -> None:
     """Store the documents of files, or of fingerprint files; an id that is stored is replaced.
 
-    After an error or a kill, what was stored so far stays: run the same again.
+    After an error or a kill, what was stored so far stays: run the same again. Without --id the
+    ids are file:row, and one that is stored with other content is refused.
 
     Examples:
     neardup index add seen.index news.jsonl --id id
@@ -152,6 +161,9 @@ def add(
     """
     shared.check_json(json, rejects)
     skip = shared.skip_errors(on_error, rejects)
+    if stored is not None and not if_new:
+        raise UsageError(f"--stored {stored} needs --if-new: else an id that is stored is replaced")
+    offered: Any = stored or "replace"
 
     from neardup.cli.screen import print_summary, progress
     from neardup.documents import InputFormat
@@ -170,7 +182,7 @@ def add(
     with opened as index, progress() as shown:
         summary = add_files(
             index, inputs, read,
-            if_new=if_new, rejects_path=rejects, progress=shown, format_name=told,
-            numbers=Numbers(is_number, foreign),
+            if_new=offered if if_new else None, rejects_path=rejects, progress=shown,
+            format_name=told, numbers=Numbers(is_number, foreign),
         )  # fmt: skip
     print_summary(summary, json)

@@ -1,7 +1,7 @@
 """A decision as Arrow data on disk: one stream of its rows, then one of the reference set's.
 
-Rows: kept_by, label, and similarity and via where they are known. The reference set, the documents
-of an index that came before, has rows of its own: id and codes.
+Rows: kept_by, label, and similarity, via and own where they are known. The reference set, the
+documents of an index that came before, has rows of its own: id and codes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ __all__ = ["decision_of", "write_decision"]
 
 ROWS: Final = 1 << 20
 """Of a part: what is written takes little memory beside the decision."""
-ARRAYS: Final = {"kept_by": np.int64, "label": np.int64, "similarity": np.float64, "via": np.int64}
+ARRAYS: Final = {
+    "kept_by": np.int64, "label": np.int64, "similarity": np.float64, "via": np.int64,
+    "own": np.int8,
+}  # fmt: skip
 
 
 def write_decision(grouping: Grouping, file: Any) -> None:

@@ -38,7 +38,7 @@ def run_facts(
         matching: How the run decides.
         read: Which fields it reads.
         format_name: Format of all inputs.
-        index: What it knows of an index that came before: "path", "documents", "added".
+        index: What it knows of an index that came before: "path", "documents", "added", "own_ids".
 
     Raises:
         UsageError: If an input is a stream, which cannot be read again.
@@ -63,6 +63,7 @@ def run_facts(
             "delimiter": told.delimiter,
             "encoding": told.encoding,
             "against": None if index is None else index["path"],
+            "own_ids": None if index is None else index["own_ids"],
             "decisions": _digest_of(matching.decisions),
         },
         "index": index,

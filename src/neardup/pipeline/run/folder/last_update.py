@@ -128,6 +128,7 @@ def asked_of(
     matching: Matching,
     read: ReadOptions,
     format_name: InputFormat | str | None,
+    own_ids: str,
 ) -> bytes:
     """A checksum of everything that tells one command from another before documents are read.
 
@@ -137,6 +138,7 @@ def asked_of(
         matching: How the run decides.
         read: Which fields it reads.
         format_name: Format of all inputs.
+        own_ids: As of Against.
     """
     facts = run_facts([], matching, read, format_name)
     inputs: list[Any] = []
@@ -149,5 +151,5 @@ def asked_of(
         None if path is None else name_as_text(os.path.abspath(path))  # noqa: PTH100
         for path in outputs
     ]
-    options = facts["digest"], facts["options"], read.skip_errors
+    options = facts["digest"], facts["options"], read.skip_errors, own_ids
     return checksum(orjson.dumps([*options, inputs, paths]))
