@@ -14,7 +14,7 @@ from neardup.kernels.similarity.arguments import Condition, Probe, Sets
 from neardup.kernels.similarity.measures import sizes_near
 from neardup.kernels.similarity.postings import (
     COLUMNS,
-    OCTAVE,
+    KIND,
     PADDING,
     fold_sketch,
     most_apart_in,
@@ -35,9 +35,9 @@ HASHES = st.integers(0, 2**64 - 1)
 @njit
 def most_apart(size: int, other: int, condition: Condition) -> int:
     rows = np.zeros((1, COLUMNS), np.uint32)
-    rows[0, OCTAVE] = octave_of(other)
+    rows[0, KIND] = 2 * octave_of(other)
     smallest, largest = sizes_near(size, condition)
-    return most_apart_in(rows, 0, Probe(0, size, smallest, largest, 0, 0, 0, 0), condition)
+    return most_apart_in(rows, 0, Probe(0, size, smallest, largest, 0, 0, 0, 0, 0), condition)
 
 
 @njit

@@ -53,35 +53,43 @@ class KeySample:
         drawn: How many documents were.
         n: From how many.
         counts: int64: how many of those drawn have each key.
+        early: int64: how many of them have it early.
     """
 
     drawn: int
     n: int
     counts: Any
+    early: Any
 
     @property
     def is_one_key_cheaper(self) -> bool:
         """Whether two documents share more rare keys than one, on average."""
-        return bool((self.counts.astype(float) ** 2).sum() > KEYS_A_PAIR * self.drawn**2)
+        return bool((self.counts.astype(float) * self.early).sum() > KEYS_A_PAIR * self.drawn**2)
 
     @property
     def looks(self) -> float:
         """How many documents under the same key are looked at, about, for each key put in.
 
         Example:
-            >>> KeySample(2, 20, np.array([2, 1, 1])).looks
+            >>> KeySample(2, 20, np.array([2, 1, 1]), np.array([2, 1, 1])).looks
             2.5
         """
         if self.is_one_key_cheaper:
             return self.n / 2
-        pairs = (self.counts * (self.counts - 1)).sum() / 2
+        pairs = (self.early * (self.counts - 1)).sum() / 2
         return float(pairs / max(1, self.counts.sum()) * self.n / self.drawn) if self.drawn else 0.0
 
 
 def sample_keys(documents: Any, sets: Sets, rarity: Rarity, condition: Condition) -> KeySample:
     """Count the rare keys of a sample of the documents, int64 (m,); of none if these are few."""
+    from neardup.kernels.similarity.rare_keys import mark_early
+
     if documents.size < LEAST_DOCUMENTS:
-        return KeySample(0, documents.size, np.zeros(0, np.int64))
+        return KeySample(0, documents.size, np.zeros(0, np.int64), np.zeros(0, np.int64))
     sample = np.ascontiguousarray(documents[:: -(-documents.size // SAMPLE)])
-    _, counts = np.unique(rare_keys(sample, sets, rarity, condition).keys, return_counts=True)
-    return KeySample(sample.size, documents.size, counts)
+    keys = rare_keys(sample, sets, rarity, condition)
+    is_early = np.empty(keys.keys.size, np.bool_)
+    mark_early(sample, sets, keys, condition, is_early)
+    _, places, counts = np.unique(keys.keys, return_inverse=True, return_counts=True)
+    early = np.bincount(places[is_early], minlength=counts.size)
+    return KeySample(sample.size, documents.size, counts, early)

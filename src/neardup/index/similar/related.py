@@ -21,9 +21,9 @@ from neardup.similarity.feature_sets import MEASURES
 if TYPE_CHECKING:
     from neardup.index.similar.sets import Sets
     from neardup.index.similar.settings import SimilarSettings
-    from neardup.kernels.index.related import Asked, Compared, Lists, Met
+    from neardup.kernels.index.related import Asked, Compared, Lists, Living, Met
 
-__all__ = ["BY", "RankedSets", "Ranking"]
+__all__ = ["BY", "RankedSets", "Ranking", "all_living", "living_sets"]
 
 BY: Final = ("similarity", "cosine")
 SCANS: Final = 8
@@ -88,6 +88,18 @@ class Ranking(NamedTuple):
         return sums
 
 
+def living_sets(members: Any, starts: Any, dead: Any) -> Living:
+    """Which sets have a document that is not removed: see Living."""
+    from neardup.kernels.index.related import Living
+
+    return Living(frozen(members), frozen(starts), frozen(dead))
+
+
+def all_living() -> Living:
+    """All sets, for nothing is removed."""
+    return living_sets(np.zeros(0, np.uint32), np.zeros(1, np.int64), np.zeros(0, np.bool_))
+
+
 class RankedSets:
     """The sets of a segment, and what ranks them, which is made when it is first asked for."""
 
@@ -101,9 +113,9 @@ class RankedSets:
         self._scratch: list[Met] = []
 
     def best(
-        self, sets: Sets, features: Any, ranking: Ranking, n: int, floor: float
+        self, sets: Sets, features: Any, ranking: Ranking, n: int, floor: float, living: Living
     ) -> tuple[Any, Any]:
-        """The n most similar sets, and all that are as similar as the last of them.
+        """The n most similar living sets, and all that are as similar as the last of them.
 
         Args:
             sets: Of the segment, by size.
@@ -111,18 +123,20 @@ class RankedSets:
             ranking: How.
             n: How many.
             floor: Less similar ones may be left out.
+            living: Which sets have a document that is not removed.
 
         Returns:
-            Sets, int64, and similarities, float64, above 0, in no order: every other set is less
-            similar than each of these. Who leaves some out, for they are removed, relies on it.
+            Sets, int64, and similarities, float64, above 0, in no order: every other living set is
+            less similar than each of these.
         """
         from neardup.kernels.index.related import Compared
         from neardup.kernels.similarity.measures import CONTAINMENT
 
         asked = ranking.asked(features)
         compared = Compared(
-            frozen(sets.features), frozen(sets.offsets), frozen(self._weighed(sets, ranking))
-        )
+            frozen(sets.features), frozen(sets.offsets), frozen(self._weighed(sets, ranking)),
+            living,
+        )  # fmt: skip
         if ranking.measure != CONTAINMENT and (lists := self._found_lists(sets)) is not None:
             found: tuple[Any, Any] = self._ranked(asked, lists, compared, ranking, n, floor)
             return found

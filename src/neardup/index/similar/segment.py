@@ -16,7 +16,7 @@ from neardup.index.base.rows import MarkedRows, sound_from
 from neardup.index.ids import IdColumn
 from neardup.index.similar.making.arrays import order_of, postings_of, sketches_of
 from neardup.index.similar.making.places import Places, Room, collapsed
-from neardup.index.similar.related import RankedSets
+from neardup.index.similar.related import RankedSets, all_living, living_sets
 from neardup.index.similar.sets import Sets
 from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import stop_if_abandoned
@@ -130,13 +130,10 @@ class Segment(MarkedRows):
 
     def nearest(self, features: Any, ranking: Ranking, n: int, floor: float) -> FoundRows:
         """The n most similar living rows, and others; those below `floor` may be missing."""
-        wanted = n
-        while True:
-            numbers, scores = self._ranked.best(self.sets, features, ranking, wanted, floor)
-            rows = self.rows((np.zeros(len(numbers), np.int64), numbers, scores), n)
-            if not self.removed or len(rows.rows) >= n or len(numbers) < wanted:
-                return rows
-            wanted *= 4
+        members, starts = self.arrays["members"], self.arrays["member_starts"]
+        living = living_sets(members, starts, self.dead) if self.removed else all_living()
+        numbers, scores = self._ranked.best(self.sets, features, ranking, n, floor, living)
+        return self.rows((np.zeros(len(numbers), np.int64), numbers, scores), n)
 
     def rows(self, found: tuple[Any, Any, Any], most: int | None) -> FoundRows:
         """The living rows of found sets; of equal ones at most so many."""

@@ -213,7 +213,7 @@ class SimilarSnapshot(Held):
         if not len(features) or not n:
             return []
         for part in [self.tail, *sorted(self.segments, key=len, reverse=True)]:
-            if not len(part):
+            if not part.living:
                 continue
             if part is self.tail:
                 found = part.nearest(features, ranking)

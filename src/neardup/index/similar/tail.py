@@ -11,6 +11,7 @@ import pyarrow as pa
 from neardup.index.base.tail import Tail as BaseTail
 from neardup.index.base.tail import TailRows
 from neardup.index.ids import ID_KINDS, IdColumn
+from neardup.index.similar.related import all_living
 from neardup.index.similar.segment import FoundRows, Rows, Segment, merged
 from neardup.index.similar.sets import Sets
 from neardup.runtime.arrays import frozen
@@ -164,8 +165,9 @@ class Tail(BaseTail[TailFeatures]):
 
         sets, scores = self.sets, np.empty(len(self), np.float64)
         compared = Compared(
-            frozen(sets.features), frozen(sets.offsets), frozen(self._rows.sums(len(self), ranking))
-        )
+            frozen(sets.features), frozen(sets.offsets),
+            frozen(self._rows.sums(len(self), ranking)), all_living(),
+        )  # fmt: skip
         score_related(ranking.asked(features), compared, 0, len(self), ranking.measure, scores)
         rows = np.flatnonzero((scores > 0) & ~self.dead)
         return FoundRows(np.zeros(len(rows), np.int64), rows, scores[rows], 0)

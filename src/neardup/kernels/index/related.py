@@ -100,12 +100,28 @@ class Kept(NamedTuple):
     scores: Any
 
 
+class Living(NamedTuple):
+    """Which of m sets have a document that is not removed.
+
+    `members` uint32 are the documents of each set, from `starts` int64 (m + 1,), and `dead` bool
+    says which are removed; empty where none is.
+    """
+
+    members: Any
+    starts: Any
+    dead: Any
+
+
 class Compared(NamedTuple):
-    """Stored sets: `features` uint64, `offsets` int64 (m + 1,), `sums` float64 (m,) of weights."""
+    """Stored sets: `features` uint64, `offsets` int64 (m + 1,), `sums` float64 (m,) of weights.
+
+    Of those that are not `living` nothing is found.
+    """
 
     features: Any
     offsets: Any
     sums: Any
+    living: Any
 
 
 @kernel
@@ -195,6 +211,18 @@ def _needed(own: float, other: float, limit: float, measure: int) -> float:
 
 
 @inner
+def _is_living(sets: Any, number: int) -> bool:
+    """Whether a set has a document that is not removed; O(its documents)."""
+    living = sets.living
+    if not living.dead.size:
+        return True
+    for at in range(living.starts[number], living.starts[number + 1]):
+        if not living.dead[living.members[at]]:
+            return True
+    return False
+
+
+@inner
 def _raise_flags(features: Any, flags: Any, value: Any) -> None:
     shift = np.uint64(64 - FLAG_BITS)
     for i in range(features.size):
@@ -224,15 +252,15 @@ def score_related(asked: Any, sets: Any, first: int, last: int, measure: int, sc
         first: First set.
         last: Last set + 1.
         measure: JACCARD, COSINE or CONTAINMENT.
-        scores: float64 (last - first,), written; 0 where nothing is shared.
+        scores: float64 (last - first,), written; 0 where nothing is shared, or none is living.
     """
     flags = np.zeros(1 << FLAG_BITS, np.uint8)
     _raise_flags(asked.features, flags, np.uint8(1))
     for number in range(first, last):
-        total, reached = _shared_weight(asked, flags, sets, number), 0.0
-        if total > 0:
-            reached = _similarity(total, asked.own, sets.sums[number], measure)
-        scores[number - first] = reached
+        scores[number - first] = 0.0
+        total = _shared_weight(asked, flags, sets, number)
+        if total > 0 and _is_living(sets, number):
+            scores[number - first] = _similarity(total, asked.own, sets.sums[number], measure)
 
 
 @inner
@@ -289,6 +317,8 @@ def _limit(
         other = sets.sums[number]
         about = min(np.float64(met.sums[number]), asked.own, other)
         if held == best.size and not _reaches(about, asked.own, other, best[0], measure):
+            continue
+        if not _is_living(sets, number):
             continue
         held = _keep_best(best, places, held, _similarity(about, asked.own, other, measure), number)
     if held < best.size or not held:
@@ -422,7 +452,7 @@ def _compare(
         total, reached = _shared_weight(asked, kept.flags, sets, number), 0.0
         if total > 0:
             reached = _similarity(total, asked.own, sets.sums[number], bounds.measure)
-        if reached == 0 or reached < limit:
+        if reached == 0 or reached < limit or not _is_living(sets, number):
             continue
         held = _keep_best(kept.best, kept.places, held, reached, number)
         if held == kept.best.size:

@@ -72,6 +72,7 @@ class Probe(NamedTuple):
     smallest: int  # no document of fewer features is similar to it
     largest: int  # nor one of more
     most_apart: int  # nor one that differs in more features
+    most_before: int  # its keys with so many features before them, or fewer, are early
     first: int  # its keys are those from `first` on
     last: int  # to last - 1
     place: int  # the entry that has its folded sketch

@@ -112,7 +112,7 @@ def _meet(probe: Probe, condition: Condition, keys: Keys, postings: Postings, wa
             if after:
                 fetch_block(rows, folds, after)
                 back = _queue_up(queue, back, after, after, before)
-            if not may_have_near(rows, head, probe):
+            if not may_have_near(rows, head, probe, before):
                 continue
         most = most_apart_in(rows, head, probe, condition) if is_wide else probe.most_apart
         while block:

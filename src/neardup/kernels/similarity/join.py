@@ -18,7 +18,7 @@ import numpy as np
 from neardup.kernels.jit import inner, kernel, move
 from neardup.kernels.similarity.arguments import Probe
 from neardup.kernels.similarity.candidates import candidates, may_match
-from neardup.kernels.similarity.measures import needed_overlap, sizes_near
+from neardup.kernels.similarity.measures import most_before, needed_overlap, sizes_near
 from neardup.kernels.similarity.members import fill_members, is_match
 from neardup.kernels.similarity.postings import (
     AROUND,
@@ -74,7 +74,8 @@ def _probe(
     size = end - begin
     apart = size + largest - 2 * needed_overlap(size, largest, condition) + 2
     first, last = keys.offsets[j], keys.offsets[j + 1]
-    return Probe(x, size, smallest, largest, apart, first, last, walk.place)
+    before = most_before(size, condition)
+    return Probe(x, size, smallest, largest, apart, before, first, last, walk.place)
 
 
 @inner
@@ -178,10 +179,9 @@ def _unite(
     rows, x = postings.rows, probe.x
     walk.members[0] = np.uint64(0)  # filled for the first candidate
     for k in range(probe.first, probe.last):
-        head = first_class(postings.table, keys.keys[k])
+        head, before = first_class(postings.table, keys.keys[k]), np.int64(keys.before[k])
         while head:
-            if may_have_near(rows, head, probe):
-                before = keys.before[k]
+            if may_have_near(rows, head, probe, before):
                 ring = _unite_rings(head, before, probe, sets, condition, postings, walk)
                 if _root(walk.match, x) != x or any_near(postings, head, probe, before, condition):
                     _unite_blocks(head, before, ring, probe, sets, condition, postings, walk)

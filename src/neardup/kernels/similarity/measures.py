@@ -42,6 +42,19 @@ def needed_overlap(size: int, other: int, condition: Condition) -> int:
 
 
 @inner
+def most_before(size: int, condition: Condition) -> int:
+    """Features of a set that precede its early keys at most, in the order of rarity.
+
+    A smaller set is found under its early keys alone, whatever the key is to the larger one. By
+    containment a larger set may share any of its features, so all of them are keys, and few are
+    early; by other measures all keys are.
+    """
+    if condition.measure == CONTAINMENT:
+        return size - needed_overlap(size, size, condition)
+    return size
+
+
+@inner
 def sizes_near(size: int, condition: Condition) -> tuple[int, int]:
     """Bounds of the features that a set has which is similar enough to one of `size`."""
     if condition.measure == CONTAINMENT:

@@ -1,7 +1,9 @@
 """The index of the exact similarity join: the documents under each key, in classes by size.
 
 A class has the documents of an octave of sizes, so that one look passes over those that are too
-small or too large.
+small or too large. The smaller of two similar documents has an early key that the larger one has
+too (`most_before`), so documents of which a key is late have a class of their own, and only smaller
+documents of which it is early look there.
 
 How far two similar documents differ at most depends on their sizes. *Sketches* tell most of them
 apart: bit b of a sketch is the parity of the features that are hashed to b, so documents whose
@@ -16,7 +18,7 @@ component leave the blocks for a ring, so that they are passed over by one look.
 
 The index is an array of rows, uint32 (rows, COLUMNS), row 0 being none:
 
-- class: OCTAVE (of the sizes), CLASS (the next class of the key), COUNT (documents in the last
+- class: KIND (of `kind_of`), CLASS (the next class of the key), COUNT (documents in the last
   block), NEXT (block), LAST (block), RINGS (the first one); it begins the first block;
 - beginning of another block: ROOM (for so many documents, which follow it) and NEXT;
 - document in a block: DOCUMENT, BEFORE (features before the key), SIZE;
@@ -43,7 +45,7 @@ from neardup.kernels.similarity.wide import WIDE_WORDS, near8_wide
 if TYPE_CHECKING:
     from neardup.kernels.similarity.arguments import Condition, Keys, Postings, Probe, Sets
 
-OCTAVE, CLASS, COUNT, NEXT, LAST, RINGS = range(6)
+KIND, CLASS, COUNT, NEXT, LAST, RINGS = range(6)
 ROOM: Final = 0
 DOCUMENT, BEFORE, SIZE, AROUND, OTHER = range(5)
 COLUMNS: Final = 6
@@ -77,6 +79,12 @@ def octave_of(size: int) -> int:
         rest >>= 1
         octave += 1
     return octave
+
+
+@inner
+def kind_of(probe: Probe, before: int) -> int:
+    """The kind of class that a document is in under a key: the octave of its size; is it late."""
+    return 2 * octave_of(probe.size) + np.int64(before > probe.most_before)
 
 
 @inner
@@ -187,23 +195,23 @@ def fetch_classes(probe: Probe, keys: Any, postings: Postings) -> None:
 
 
 @inner
-def fetch_places(fetch: int, probe: Probe, keys: Any, postings: Postings) -> None:
+def fetch_places(fetch: int, probe: Probe, keys: Keys, postings: Postings) -> None:
     """Begin to bring where a document will be put under each of its keys: one of FETCHES steps.
 
     Each reads what the step before has brought: so other work belongs between them.
     """
     table, rows, folds = postings.table, postings.rows, postings.folds
     mask, words = np.uint64(len(table) - 1), np.int64(folds.shape[1])
-    octave = octave_of(probe.size)
     for k in range(probe.first, probe.last):
         if fetch == 0:
-            prefetch(table, 2 * np.int64((_key(keys[k]) * _SPREAD) >> np.uint64(20) & mask))
+            prefetch(table, 2 * np.int64((_key(keys.keys[k]) * _SPREAD) >> np.uint64(20) & mask))
             continue
-        head = first_class(table, keys[k])
+        head = first_class(table, keys.keys[k])
         if fetch == 1:
             prefetch(rows, COLUMNS * head)
             continue
-        while head and link(rows, head, OCTAVE) != octave:
+        kind = kind_of(probe, keys.before[k])
+        while head and link(rows, head, KIND) != kind:
             head = link(rows, head, CLASS)
         block = link(rows, head, LAST)
         at = block + 1 + link(rows, head, COUNT)
@@ -219,9 +227,18 @@ def link(rows: Any, at: int, column: int) -> int:
 
 
 @inner
-def may_have_near(rows: Any, head: int, probe: Probe) -> bool:
-    """Whether a class has a size that may be similar to the probe's."""
-    octave = link(rows, head, OCTAVE)
+def may_have_near(rows: Any, head: int, probe: Probe, before: int) -> bool:
+    """Whether a class may have a document that is similar to the probe and is found by this key.
+
+    `before` features of the probe are before the key.
+    """
+    kind = link(rows, head, KIND)
+    octave, is_early = kind >> 1, before <= probe.most_before
+    if kind & 1:
+        if not is_early or np.int64(2) << octave <= probe.size:
+            return False
+    elif not is_early and np.int64(1) << octave > probe.size:
+        return False
     return probe.smallest >> octave < 2 and probe.largest >> octave > 0
 
 
@@ -242,7 +259,7 @@ def most_apart_in(rows: Any, head: int, probe: Probe, condition: Condition) -> i
     By every measure that is a convex function of the other's size, and so it is largest at one end
     of the sizes of the class. Overlaps are rounded up by less than one, differences by two.
     """
-    octave = link(rows, head, OCTAVE)
+    octave = link(rows, head, KIND) >> 1
     low = max(probe.smallest, np.int64(1) << octave)
     high = min(probe.largest, (np.int64(2) << octave) - 1)
     at_low = low - 2 * needed_overlap(probe.size, low, condition)
@@ -376,7 +393,6 @@ def insert(probe: Probe, keys: Keys, postings: Postings) -> None:
     """Put a document under its keys."""
     table, rows, used = postings.table, postings.rows, postings.used
     folds = postings.folds
-    size, octave = probe.size, octave_of(probe.size)
     used[KEYS] += probe.last - probe.first
     for k in range(probe.first, probe.last):
         key = _key(keys.keys[k])
@@ -384,19 +400,19 @@ def insert(probe: Probe, keys: Keys, postings: Postings) -> None:
         if not table[slot, _KEY]:
             table[slot, _KEY] = key
             used[SLOTS] += 1
-        head = np.int64(table[slot, _HEAD])
-        while head and link(rows, head, OCTAVE) != octave:
+        head, kind = np.int64(table[slot, _HEAD]), kind_of(probe, keys.before[k])
+        while head and link(rows, head, KIND) != kind:
             head = link(rows, head, CLASS)
         if not head:
             head = used[ROWS] + 1
             used[ROWS] += 2
-            rows[head, OCTAVE], rows[head, CLASS] = octave, table[slot, _HEAD]
+            rows[head, KIND], rows[head, CLASS] = kind, table[slot, _HEAD]
             rows[head, COUNT], rows[head, NEXT], rows[head, RINGS] = 0, 0, 0
             rows[head, LAST] = head
             table[slot, _HEAD] = head
         at = _new_place(rows, head, used)
         rows[at, DOCUMENT], rows[at, BEFORE] = probe.x, keys.before[k]
-        rows[at, SIZE] = size
+        rows[at, SIZE] = probe.size
         for word in range(folds.shape[1]):
             folds[at, word] = folds[probe.place, word]
 

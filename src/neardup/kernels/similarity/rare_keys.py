@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from neardup.kernels.jit import fill, inner, kernel, move
-from neardup.kernels.similarity.measures import least_overlap
+from neardup.kernels.similarity.measures import least_overlap, most_before
 
 if TYPE_CHECKING:
-    from neardup.kernels.similarity.arguments import Condition, Rarity, Sets
+    from neardup.kernels.similarity.arguments import Condition, Keys, Rarity, Sets
 
 MOST: Final = 255
 """A cell counts up to this many documents; `beyond` counts on."""
@@ -304,3 +304,23 @@ def select_keys(
     move(keys, used, kept_keys)
     move(before, used, kept_before)
     return kept_keys, kept_before
+
+
+@kernel
+def mark_early(
+    documents: Any, sets: Sets, keys: Keys, condition: Condition, is_early: Any
+) -> None:
+    """Mark the keys by which smaller documents are found; O(keys).
+
+    Args:
+        documents: int64 (m,).
+        sets: Sets.
+        keys: Keys of these documents.
+        condition: Condition.
+        is_early: bool (k,), written.
+    """
+    for j in range(documents.size):
+        x = documents[j]
+        most = most_before(sets.offsets[x + 1] - sets.offsets[x], condition)
+        for k in range(keys.offsets[j], keys.offsets[j + 1]):
+            is_early[k] = keys.before[k] <= most

@@ -12,10 +12,11 @@ import numpy as np
 
 from neardup.kernels.jit import inner, kernel
 from neardup.kernels.similarity.arguments import Probe
+from neardup.kernels.similarity.measures import most_before
 from neardup.kernels.similarity.postings import FETCHES, fetch_places, fold_sketch, insert
 
 if TYPE_CHECKING:
-    from neardup.kernels.similarity.arguments import Keys, Postings, Sets, Walk
+    from neardup.kernels.similarity.arguments import Condition, Keys, Postings, Sets, Walk
 
 _SPREAD: Final = np.uint64(0xD6E8FEB86659FD93)
 ONE, SEVERAL = 0, 1
@@ -72,19 +73,25 @@ def shared_keys(documents: Any, keys: Keys, match: Any, marks: Any) -> Any:
 
 
 @inner
-def _kept(x: int, j: int, offsets: Any, key_offsets: Any, place: int) -> Probe:
+def _kept(
+    x: int, j: int, offsets: Any, key_offsets: Any, condition: Condition, place: int
+) -> Probe:
     """Document x, the j-th of those that the keys are of, for being indexed only."""
     size, nothing = offsets[x + 1] - offsets[x], np.int64(0)
-    return Probe(x, size, nothing, nothing, nothing, key_offsets[j], key_offsets[j + 1], place)
+    before, first, last = most_before(size, condition), key_offsets[j], key_offsets[j + 1]
+    return Probe(x, size, nothing, nothing, nothing, before, first, last, place)
 
 
 @kernel
-def insert_kept(documents: Any, sets: Sets, keys: Keys, postings: Postings, walk: Walk) -> None:
+def insert_kept(
+    documents: Any, sets: Sets, condition: Condition, keys: Keys, postings: Postings, walk: Walk
+) -> None:
     """Index those of the documents that are kept, in the order given.
 
     Args:
         documents: int64 (m,), with matches as of `match_greedy`.
         sets: Sets.
+        condition: Condition.
         keys: Keys of these documents.
         postings: Postings, written.
         walk: Walk, of which scratch is written.
@@ -95,9 +102,9 @@ def insert_kept(documents: Any, sets: Sets, keys: Keys, postings: Postings, walk
             j = ahead - fetch
             if j < 0 or j >= documents.size or match[documents[j]] != documents[j]:
                 continue
-            probe = _kept(documents[j], j, offsets, key_offsets, walk.place)
+            probe = _kept(documents[j], j, offsets, key_offsets, condition, walk.place)
             if fetch < FETCHES:
-                fetch_places(fetch, probe, keys.keys, postings)
+                fetch_places(fetch, probe, keys, postings)
             else:
                 fold_sketch(walk.sketches, probe.x, postings.folds, walk.place)
                 insert(probe, keys, postings)

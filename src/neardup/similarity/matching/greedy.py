@@ -171,7 +171,7 @@ class GreedySteps:
         self._fresh.make_room(shared.keys.size, lambda: shared.keys.size)
         arguments = self._sets, self._condition, shared
         match_greedy(documents, *arguments, self._fresh.postings, walk, stop)
-        insert_kept(documents, self._sets, keys, self._index.postings, walk)
+        insert_kept(documents, self._sets, self._condition, keys, self._index.postings, walk)
         self._index.add_verified(self._fresh.verified - verified)
         return seconds + time.thread_time() - begun
 
