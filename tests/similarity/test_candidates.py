@@ -41,8 +41,8 @@ def most_apart(size: int, other: int, condition: Condition) -> int:
 
 
 @njit
-def fold_row(sketches: Any, x: int, folds: Any) -> None:
-    fold_sketch(sketches, x, folds, 0)
+def fold_row(sketches: Any, x: int, condition: Condition, folds: Any) -> None:
+    fold_sketch(sketches, x, condition, folds, 0)
 
 
 @njit
@@ -62,21 +62,26 @@ def test_a_class_allows_what_its_similar_documents_differ_in(
 
 
 @given(
-    st.sets(HASHES), st.sets(HASHES), st.sets(HASHES), st.sampled_from([(4, 1), (4, 4), (16, 4)])
-)
+    st.sets(HASHES), st.sets(HASHES), st.sets(HASHES), st.sampled_from([(4, 1), (4, 4), (16, 4)]),
+    st.sampled_from(MEASURES),
+)  # fmt: skip
 def test_entries_differ_in_no_more_bits_than_documents_in_features(
-    one: set[int], other: set[int], both: set[int], words: tuple[int, int]
+    one: set[int], other: set[int], both: set[int], words: tuple[int, int], measure: str
 ) -> None:
     documents = [sorted(one | both), sorted(other | both)]
     offsets = np.cumsum([0, *map(len, documents)])
     nothing = np.zeros(0, np.int32), np.zeros((2, 1), np.uint64)
     sets = Sets(np.array([*documents[0], *documents[1]], np.uint64), offsets, *nothing)
     sketches = np.empty((2, words[0]), np.uint64)
-    write_sketches(np.arange(2), sets, sketches)
+    condition = Condition(MEASURES.index(measure), 0.8, 1 << 62)
+    write_sketches(np.arange(2), sets, condition, sketches)
+    if measure == "containment":
+        missing = int(np.bitwise_count(sketches[0] & ~sketches[1]).sum())
+        assert missing <= len(set(documents[0]) - set(documents[1]))
     entries = []
     for x in range(2):
         folds = np.zeros((1, words[1]), np.uint64)
-        fold_row(sketches, x, folds)
+        fold_row(sketches, x, condition, folds)
         entries.append(folds)
     apart = int(np.bitwise_count(entries[0] ^ entries[1]).sum())
     assert apart <= len(set(documents[0]) ^ set(documents[1]))

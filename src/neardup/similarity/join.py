@@ -94,7 +94,7 @@ def similar_components(
     """
     from neardup.kernels.similarity.join import match_components
 
-    documents = np.arange(len(sets)) if among is None else among
+    documents = _any_order(sets, match, among)
     run = _Run(sets, documents, match, worker_count(workers))
     parts, spill = run.parts(), sets.spill
     if parts > 1 and spill is not None:
@@ -113,9 +113,21 @@ def similar_sets(
     """
     from neardup.kernels.similarity.join import match_pairs
 
-    documents = np.arange(len(sets)) if among is None else among
+    documents = _any_order(sets, match, among)
     run = _Run(sets, documents, match, worker_count(workers))
     return (pairs.reshape(-1, 2) for pairs in run.chunks(match_pairs))
+
+
+def _any_order(sets: FeatureSets, match: Match, among: Any) -> Any:
+    """The documents that may match, in the order in which matching all of them is least work.
+
+    By containment the smaller come first: then what is verified are the features of the smaller,
+    which end once too few are shared.
+    """
+    documents = np.arange(len(sets)) if among is None else among
+    if match.measure != "containment":
+        return documents
+    return documents[np.argsort(np.diff(sets.offsets)[documents], kind="stable")]
 
 
 def nearest_before(
@@ -334,7 +346,7 @@ class _Run:
 
         documents = frozen(documents)
         keys = self._select(documents)
-        write_sketches(documents, self._sets, self.walk.sketches)
+        write_sketches(documents, self._sets, self._condition, self.walk.sketches)
         return documents, keys
 
     def _timed_keys(self, documents: Any) -> tuple[Any, Keys, float]:

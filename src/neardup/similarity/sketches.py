@@ -47,8 +47,10 @@ def sketch_words(sizes: Any, match: Match, most_bytes: int) -> int:
     size, needed = _typical(sizes, match)
     total = float(sizes.sum())
     most = min(MOST_WORDS, total / sizes.size / FEATURES_A_WORD, most_bytes / (8 * sizes.size))
-    words = LEAST_SKETCH_WORDS
-    while _deviations(64 * words, size, needed) <= DEVIATIONS:
+    words, deviations = LEAST_SKETCH_WORDS, _deviations
+    if match.measure == "containment":
+        deviations = _missing_deviations
+    while deviations(64 * words, size, needed) <= DEVIATIONS:
         longer = max(2 * words, WORDS_AT_ONCE)
         if longer > most:
             break
@@ -60,14 +62,15 @@ def entry_words(sizes: Any, match: Match, looks: float) -> int:
     """How many words of the sketch each entry of the index has: 1 or WIDE_WORDS.
 
     Wide ones where one word does not tell strangers from similar documents, but WIDE_WORDS do, and
-    they are looked at so often that this is worth their room.
+    they are looked at so often that this is worth their room. Not by containment: bits that differ
+    tell nothing of documents of different sizes.
 
     Args:
         sizes: int64 (n,): features of each document.
         match: When two documents match.
         looks: At entries, for each that there is.
     """
-    if looks < LEAST_LOOKS or not sizes.any():
+    if looks < LEAST_LOOKS or not sizes.any() or match.measure == "containment":
         return 1
     typical = _typical(sizes, match)
     is_told = _deviations(64, *typical) > NARROW_DEVIATIONS
@@ -89,3 +92,9 @@ def _deviations(bits: int, size: float, needed: float) -> float:
     """
     apart = bits / 2 * -math.expm1(-2 * (2 - needed) * size / bits)
     return (apart - 2 * (1 - needed) * size) / (math.sqrt(bits) / 2)
+
+
+def _missing_deviations(bits: int, size: float, needed: float) -> float:
+    """As `_deviations`, of the features of one document that the union of another has no bit of."""
+    missing = (1 - needed / 2) * size * math.exp(-size / bits)
+    return (missing - (1 - needed) * size) / (math.sqrt(size) / 2)

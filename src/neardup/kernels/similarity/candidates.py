@@ -12,7 +12,7 @@ import numpy as np
 
 from neardup.kernels.bits import prefetch, trailing_zeros
 from neardup.kernels.jit import inner
-from neardup.kernels.similarity.measures import needed_overlap
+from neardup.kernels.similarity.measures import CONTAINMENT, needed_overlap
 from neardup.kernels.similarity.postings import (
     CLASS,
     DOCUMENT,
@@ -27,6 +27,7 @@ from neardup.kernels.similarity.postings import (
     most_apart_in,
     near_rows,
     only_near,
+    sketch_contained,
     sketches_near,
 )
 
@@ -47,6 +48,10 @@ def may_match(x: int, y: int, sets: Sets, condition: Condition, walk: Walk) -> b
     if sets.groups.size and sets.groups[x] != sets.groups[y]:
         return False
     size, other = sets.offsets[x + 1] - sets.offsets[x], sets.offsets[y + 1] - sets.offsets[y]
+    if condition.measure == CONTAINMENT:
+        smaller, larger = (x, y) if size < other else (y, x)
+        most = min(size, other) - needed_overlap(size, other, condition)
+        return sketch_contained(walk.sketches, smaller, larger, most)
     most = size + other - 2 * needed_overlap(size, other, condition)
     return sketches_near(walk.sketches, x, y, most)
 

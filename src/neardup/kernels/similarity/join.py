@@ -68,7 +68,7 @@ def _probe(
 ) -> Probe:
     """Take document x, the j-th of those that the keys are of, in hand."""
     begin, end = sets.offsets[x], sets.offsets[x + 1]
-    fold_sketch(walk.sketches, x, postings.folds, walk.place)
+    fold_sketch(walk.sketches, x, condition, postings.folds, walk.place)
     smallest, largest = sizes_near(end - begin, condition)
     # Of all sizes the largest may differ most; rounding up makes a difference of two at most.
     size = end - begin

@@ -10,7 +10,8 @@ apart: bit b of a sketch is the parity of the features that are hashed to b, so 
 sketches differ in d bits differ in at least d features (Sandes, Teodoro and Melo, Bitmap filter,
 Information Systems 88, 2020). A row has the sketch folded to 64 bits, in an array of its own, so
 that a look at eight of them reads one cache line, or to 256 where 64 tell nothing; the whole one is
-asked before two documents are compared.
+asked before two documents are compared. By containment a bit is 1 if any feature is hashed to it,
+since two sizes may be far apart: then bits that only the smaller document has are counted.
 
 The documents of a class lie in blocks, the first of one document, larger ones later: however many
 there are, memory is read in order. Where components are looked for, documents found to be of one
@@ -39,7 +40,7 @@ import numpy as np
 
 from neardup.kernels.bits import near8, popcount, prefetch, trailing_zeros
 from neardup.kernels.jit import inner, kernel
-from neardup.kernels.similarity.measures import needed_overlap
+from neardup.kernels.similarity.measures import CONTAINMENT, needed_overlap
 from neardup.kernels.similarity.wide import WIDE_WORDS, near8_wide
 
 if TYPE_CHECKING:
@@ -88,10 +89,10 @@ def kind_of(probe: Probe, before: int) -> int:
 
 
 @inner
-def sketch(features: Any, begin: int, end: int, sketches: Any, x: int) -> None:
-    """Write sketches[x], of features[begin:end], which are distinct.
+def sketch(features: Any, begin: int, end: int, is_union: bool, sketches: Any, x: int) -> None:
+    """Write sketches[x], of features[begin:end], which are distinct: parities, or unions of bits.
 
-    Parities of words that are folded are parities again: a sketch of fewer bits.
+    Words that are folded the same way are a sketch of fewer bits.
     """
     words = np.int64(sketches.shape[1])
     shift = np.uint64(58 - octave_of(words))
@@ -99,30 +100,35 @@ def sketch(features: Any, begin: int, end: int, sketches: Any, x: int) -> None:
         sketches[x, word] = np.uint64(0)
     for i in range(begin, end):
         bit = (features[i] * _SPREAD) >> shift
-        sketches[x, np.int64(bit >> np.uint64(6))] ^= np.uint64(1) << (bit & np.uint64(63))
+        word, mark = np.int64(bit >> np.uint64(6)), np.uint64(1) << (bit & np.uint64(63))
+        sketches[x, word] = sketches[x, word] | mark if is_union else sketches[x, word] ^ mark
 
 
 @kernel
-def write_sketches(documents: Any, sets: Sets, sketches: Any) -> None:
+def write_sketches(documents: Any, sets: Sets, condition: Condition, sketches: Any) -> None:
     """Write the sketches of documents to their rows; O(features).
 
     Args:
         documents: int64 (m,): which.
         sets: Sets.
+        condition: Condition.
         sketches: uint64 (n, words), written.
     """
+    is_union = condition.measure == CONTAINMENT
     for x in documents:
-        sketch(sets.features, sets.offsets[x], sets.offsets[x + 1], sketches, x)
+        sketch(sets.features, sets.offsets[x], sets.offsets[x + 1], is_union, sketches, x)
 
 
 @inner
-def fold_sketch(sketches: Any, x: int, folds: Any, place: int) -> None:
+def fold_sketch(sketches: Any, x: int, condition: Condition, folds: Any, place: int) -> None:
     """Write a document's sketch, folded, to a place of the entries: it is the one in hand now."""
+    is_union = condition.measure == CONTAINMENT
     words = np.int64(folds.shape[1])
     for word in range(words):
         folds[place, word] = sketches[x, word]
     for word in range(words, sketches.shape[1]):
-        folds[place, word & (words - 1)] ^= sketches[x, word]
+        at, bits = word & (words - 1), sketches[x, word]
+        folds[place, at] = folds[place, at] | bits if is_union else folds[place, at] ^ bits
 
 
 @inner
@@ -137,6 +143,17 @@ def sketches_near(sketches: Any, x: int, y: int, most: int) -> bool:
         for word in range(WORDS_AT_ONCE):
             apart += popcount(sketches[x, first + word] ^ sketches[y, first + word])
         if apart > most:
+            return False
+    return True
+
+
+@inner
+def sketch_contained(sketches: Any, x: int, y: int, most: int) -> bool:
+    """Whether up to `most` bits of the union of x are not in that of y; no more features are."""
+    missing = np.int64(0)
+    for word in range(sketches.shape[1]):
+        missing += popcount(sketches[x, word] & ~sketches[y, word])
+        if missing > most:
             return False
     return True
 

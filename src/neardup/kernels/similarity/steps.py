@@ -106,5 +106,5 @@ def insert_kept(
             if fetch < FETCHES:
                 fetch_places(fetch, probe, keys, postings)
             else:
-                fold_sketch(walk.sketches, probe.x, postings.folds, walk.place)
+                fold_sketch(walk.sketches, probe.x, condition, postings.folds, walk.place)
                 insert(probe, keys, postings)
