@@ -7,9 +7,11 @@ from __future__ import annotations
 import dataclasses
 import importlib.metadata
 import marshal
+import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,6 +25,7 @@ from neardup.features.jieba_words import (
     jieba_package,
     read_dictionary,
 )
+from neardup.features.tokens import document_tokens, in_kernel, normalised
 from neardup.fingerprinting.fingerprints import feature_hashes
 from strategies import LETTERS, SEPARATORS, texts
 
@@ -216,6 +219,50 @@ def test_tokens_of_a_regular_expression_are_its_matches() -> None:
     assert nd.fingerprint("!", recipe) is None
     with pytest.raises(RecipeError, match="no regular expression"):
         nd.Recipe(tokens="regex:(")
+
+
+RUNS = [
+    r"\w+",
+    r"\S+",
+    r"\D+",
+    "[a-z0-9]+",
+    "[a-z]+",
+    r"[^\s,;]+",
+    r"[\w'\-]+",
+    "[\u4e00-\u9fff]+",
+    r"[\]a]+",
+]
+
+
+@given(
+    texts(), st.sampled_from(RUNS), st.sampled_from(["NFKC", "NFC", "none"]), st.booleans(),
+    st.integers(1, 3),
+)  # fmt: skip
+def test_runs_of_a_class_are_what_python_matches(
+    text: str, pattern: str, normalize: str, casefold: bool, ngram: int
+) -> None:
+    data = np.frombuffer(text.encode("utf-8", "replace"), np.uint8)
+    recipe = nd.Recipe(
+        tokens=f"regex:{pattern}", normalize=normalize, casefold=casefold, ngram=ngram
+    )
+    expected = [run for run in re.findall(pattern, normalised(data, 0, data.size, recipe)) if run]
+    assert document_tokens(data, 0, data.size, recipe) == expected
+    by_python = dataclasses.replace(recipe, tokens=f"regex:(?:{pattern})")
+    assert not in_kernel(by_python.tokens)
+    assert nd.fingerprint(text, recipe) == nd.fingerprint(text, by_python)
+    assert feature_hashes(text, recipe).tolist() == feature_hashes(text, by_python).tolist()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "is_run"),
+    [(r"\w+", True), (r"[^\s]+", True), (r"[\]]+", True), (r"\]+", False), ("[^a-z]+", False),
+     (r"\D+", False), (".+", False), ("a+", False), ("[a-z]+?", False), ("[a-z]{2,}", False),
+     ("[a-z]+|b", False), (r"[]a]+", False), ("(?i)[a-z]+", False), (r"\b[a-z]+", False)],
+)  # fmt: skip
+def test_runs_of_a_class_without_the_blank_are_cut_by_the_kernel(
+    pattern: str, is_run: bool
+) -> None:
+    assert in_kernel(f"regex:{pattern}") is is_run
 
 
 def test_a_callers_tokens_are_used() -> None:

@@ -15,7 +15,9 @@ import neardup as nd
 from neardup.index.base import writing as base_writing
 from neardup.index.similar import related as similar_related
 from neardup.index.similar import tail as similar_tail
+from neardup.index.similar.sets import Sets
 from neardup.kernels.index import related as related_kernels
+from neardup.similarity.feature_sets import MEASURES
 from suite import JIT, examples
 
 if TYPE_CHECKING:
@@ -181,3 +183,27 @@ def test_how_often_a_word_occurs_does_not_matter() -> None:
     index = nd.Index(similarity=0.8, recipe=recipe)
     index.add("x", "a b a a")
     assert index.nearest("b a", 1, by="cosine") == [("x", 1.0)]
+
+
+@pytest.mark.parametrize("measure", ["jaccard", "cosine", "containment"])
+def test_only_living_sets_are_ranked_and_of_these_n(measure: str) -> None:
+    """What a search of ever more sets gave, where nearly all were removed, in one."""
+    random = np.random.default_rng(3)
+    lists = [np.unique(random.integers(0, 40, 12).astype(np.uint64)) for _ in range(200)]
+    sets = sets_by_size(lists)
+    dead = np.ones(sets.size, np.bool_)
+    dead[[5, 50, 150]] = False
+    living = similar_related.living_sets(
+        np.arange(sets.size, dtype=np.uint32), np.arange(sets.size + 1), dead
+    )
+    ranking = similar_related.Ranking(MEASURES.index(measure), None)
+    numbers, scores = similar_related.RankedSets().best(
+        sets, np.arange(20, dtype=np.uint64), ranking, 3, 0.0, living
+    )
+    assert sorted(numbers.tolist()) == [5, 50, 150]
+    assert (scores > 0).all()
+
+
+def sets_by_size(lists: list[Any]) -> Sets:
+    ordered = sorted(lists, key=len)
+    return Sets(np.concatenate(ordered), np.cumsum([0, *map(len, ordered)]))

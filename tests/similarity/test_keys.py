@@ -100,12 +100,28 @@ def test_where_no_feature_is_rare_all_documents_have_one_key(vocabulary: int, is
     assert (work.postings == len(documents)) is is_one
 
 
+def test_containment_of_different_sizes_compares_few_documents() -> None:
+    draw = random.Random(4)
+    words = [draw.getrandbits(64) for _ in range(5000)]
+    weights = [1 / (1 + place) for place in range(len(words))]
+    documents = [set(draw.choices(words, weights, k=draw.randrange(10, 400))) for _ in range(300)]
+    documents += [set(draw.sample(sorted(draw.choice(documents)), 5)) for _ in range(20)]
+    match, work = Match(0.9, "containment"), Work()
+    sets = feature_sets(documents)
+    kept_of = similar_greedy(sets, np.arange(len(documents)), match, work=work)[0]
+    pairs = brute_force(documents, match)
+    assert kept_of.tolist() == greedy_by_definition(len(documents), list(range(320)), pairs)
+    assert work.candidates < len(documents) ** 2 / 2 / 20
+
+
 def test_a_sketch_is_as_long_as_documents_and_threshold_ask_for_and_memory_allows() -> None:
     short, long = np.full(100, 40), np.full(100, 1000)
     words = [sketch_words(sizes, Match(0.8), 1 << 30) for sizes in (short, long)]
     assert words == [4, 16]
     assert sketch_words(long, Match(0.3), 1 << 30) == 128
     assert sketch_words(long, Match(0.3), 100 * 8 * 40) == 32
+    assert sketch_words(long, Match(0.9, "containment"), 1 << 30) == 16
+    assert sketch_words(long, Match(0.5, "containment"), 1 << 30) == 64
     assert sketch_words(np.zeros(3, np.int64), Match(), 1 << 30) == 4
 
 
@@ -117,3 +133,4 @@ def test_entries_are_wide_where_one_word_tells_nothing_four_do_and_looks_are_man
     assert entry_words(short, Match(0.2), looks=50) == 1
     assert entry_words(long, Match(0.5), looks=50) == 1
     assert entry_words(np.zeros(3, np.int64), Match(0.5), looks=50) == 1
+    assert entry_words(short, Match(0.5, "containment"), looks=50) == 1

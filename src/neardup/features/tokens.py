@@ -1,7 +1,8 @@
 """The tokens of one document, for every tokeniser of a recipe, stop words removed.
 
-Words and characters come from the text kernel; jieba, regular expressions and the caller's own
-functions read the normalised text: that of "chars", its white space collapsed.
+Words, characters and runs of a class of characters (`regex:[a-z]+`) come from the text kernel;
+jieba, other regular expressions and the caller's own functions read the normalised text: that of
+"chars", its white space collapsed.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ __all__ = [
     "cutting",
     "document_tokens",
     "features_of",
+    "in_kernel",
     "normalised",
     "stop_table",
     "stop_tokens",
@@ -41,6 +43,9 @@ __all__ = [
 JIEBA: Final = ("jieba", "jieba-search", "jieba-keywords")
 KERNEL_TOKENS: Final = ("words", "chars")
 NO_TABLE: Final = np.zeros(0, np.uint64)
+
+_RUN: Final = re.compile(r"(\\[wdsWDS]|\[\^?([^]\\[^]|\\.)+\])\+", re.DOTALL)
+"""One class of characters, one time or more: `\\w+`, `[^,;\\s]+`."""
 
 _CUSTOM: Final[dict[str, Callable[[str], Iterable[str]]]] = {}
 _CACHED_WORDS: Final = 1 << 16
@@ -92,7 +97,7 @@ def check_tokens(tokens: Any) -> None:
 
 def document_tokens(data: Any, begin: int, end: int, recipe: Choices) -> list[str]:
     """Give the tokens of the UTF-8 text data[begin:end] in order, stop words removed."""
-    if recipe.tokens in KERNEL_TOKENS:
+    if in_kernel(recipe.tokens):
         tokens = kernel_slices(data, begin, end, recipe, recipe.tokens == "chars", 1)
     else:
         tokens = _tokenise(normalised(data, begin, end, recipe), recipe)
@@ -122,15 +127,49 @@ def normalised(data: Any, begin: int, end: int, recipe: Choices) -> str:
 
 def cutting(recipe: Choices, chars: bool, ngram: int) -> Cutting:
     """Give how to cut texts in runs of n words or characters, as kernels take it."""
-    return _cutting(recipe.normalize, recipe.casefold, chars, ngram)
+    pattern = None if chars or recipe.tokens in KERNEL_TOKENS else _run_pattern(recipe.tokens)
+    return _cutting(recipe.normalize, recipe.casefold, chars, ngram, pattern)
 
 
 @functools.lru_cache(maxsize=64)
-def _cutting(normalize: str, casefold: bool, chars: bool, ngram: int) -> Cutting:
-    from neardup.features.unicode import tables
+def _cutting(
+    normalize: str, casefold: bool, chars: bool, ngram: int, pattern: str | None
+) -> Cutting:
+    from neardup.features.unicode import members, pattern_tables, tables
     from neardup.kernels.features.arguments import Cutting
 
-    return Cutting(tables(normalize, casefold), np.uint8(0x20 if casefold else 0), chars, ngram)
+    case_bit = np.uint8(0x20 if casefold else 0)
+    if pattern is None:
+        return Cutting(tables(normalize, casefold), case_bit, chars, ngram, plain=True)
+    # Upper case is folded in the same way as it is in words: folded, or a member itself.
+    ascii_words = [chr(byte).isalnum() or byte == ord("_") for byte in range(128)]
+    known = members(pattern)[:128].tolist()
+    if casefold:
+        known = [known[ord(chr(byte).lower())] for byte in range(128)]
+    made = pattern_tables(normalize, casefold, pattern)
+    return Cutting(made, case_bit, chars, ngram, plain=known == ascii_words)
+
+
+@functools.lru_cache(maxsize=64)
+def in_kernel(tokens: str) -> bool:
+    """Whether the kernel cuts texts in these tokens; else Python does, many times slower."""
+    return tokens in KERNEL_TOKENS or _run_pattern(tokens) is not None
+
+
+@functools.lru_cache(maxsize=64)
+def _run_pattern(tokens: str) -> str | None:
+    """The pattern of tokens that are runs of a class of characters, without the blank; else None.
+
+    Example:
+        >>> _run_pattern("regex:[a-z]+"), _run_pattern("regex:[a-z]{2,}")
+        ('[a-z]+', None)
+    """
+    from neardup.features.unicode import BLANK, members
+
+    pattern = tokens.removeprefix("regex:")
+    if pattern == tokens or not _RUN.fullmatch(pattern) or members(pattern)[BLANK]:
+        return None
+    return pattern
 
 
 def kernel_slices(

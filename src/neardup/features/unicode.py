@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import functools
 import importlib.resources
-from typing import TYPE_CHECKING, Any, NamedTuple
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from neardup.errors import RecipeError
 from neardup.features.choices import NORMAL_FORMS
 from neardup.kernels.features.classes import (
+    CLASS_MASK,
     CLASS_SHIFT,
     CODE_POINT_MASK,
     EXTEND,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "BLANK",
     "CLASS_SHIFT",
     "CODE_POINT_MASK",
     "EXTEND",
@@ -42,8 +45,14 @@ __all__ = [
     "UNSPACED",
     "WORD",
     "UnicodeTables",
+    "members",
+    "pattern_tables",
     "tables",
 ]
+
+
+POINTS: Final = 0x110000
+BLANK: Final = 0x20
 
 
 class UnicodeTables(NamedTuple):
@@ -115,6 +124,62 @@ def tables(normalize: str, casefold: bool) -> UnicodeTables:
             *_three(archive, f"none_{casefold}"),
             *_normalisation(archive, normalize),
         )
+
+
+@functools.lru_cache(maxsize=16)
+def members(pattern: str) -> NDArray[np.bool_]:
+    """Which characters are in the class of a pattern that matches runs of it: bool (0x110000,).
+
+    Python's regular expressions say which, for all characters are matched, one after the other.
+
+    Example:
+        >>> members("[a-c]+").nonzero()[0].tolist()
+        [97, 98, 99]
+    """
+    found = np.zeros(POINTS, np.bool_)
+    for run in re.finditer(pattern, "".join(map(chr, range(POINTS)))):
+        found[run.start() : run.end()] = True
+    return found
+
+
+@functools.lru_cache(maxsize=16)
+def pattern_tables(normalize: str, casefold: bool, pattern: str) -> UnicodeTables:
+    """As `tables`, but words consist of the characters that a pattern has runs of.
+
+    White space separates, and what is ignorable is left out, whatever the pattern says.
+    """
+    plain, is_member = tables(normalize, casefold), members(pattern)
+    index, blocks, pool = _relabelled(plain.index, plain.blocks, plain.pool, is_member)
+    folds = plain.fold_index, plain.fold_blocks, plain.fold_pool
+    fold_index, fold_blocks, fold_pool = _relabelled(*folds, is_member)
+    return plain._replace(
+        index=index, blocks=blocks, pool=pool, fold_index=fold_index, fold_blocks=fold_blocks,
+        fold_pool=fold_pool,
+    )  # fmt: skip
+
+
+def _relabelled(index: Any, blocks: Any, pool: Any, is_member: Any) -> tuple[Any, Any, Any]:
+    """A table with the classes of a pattern: WORD, OTHER and IGNORED."""
+    entries = blocks.reshape(-1, 256)[index].ravel()
+    is_multi = entries & MULTI != 0
+    pool_points = pool & CODE_POINT_MASK
+    is_part = np.ones(pool.size, np.bool_)
+    is_part[entries[is_multi] & CODE_POINT_MASK] = False  # these cells are counts
+    points = entries & CODE_POINT_MASK
+    points = np.where(is_multi, 0, np.where(points, points, np.arange(POINTS)))
+    labelled = np.where(is_multi, entries, _with_class(entries, is_member[points]))
+    parts = pool.copy()
+    parts[is_part] = _with_class(pool[is_part], is_member[pool_points[is_part]])
+    rows, places = np.unique(labelled.reshape(-1, 256), axis=0, return_inverse=True)
+    return places.ravel().astype(np.uint16), rows.ravel().astype(np.uint32), parts
+
+
+def _with_class(entries: Any, is_member: Any) -> Any:
+    kinds = entries >> CLASS_SHIFT & CLASS_MASK
+    wanted = np.where(is_member & (kinds != SPACE), WORD, OTHER)
+    wanted = np.where(kinds == IGNORED, IGNORED, wanted)
+    cleared = entries & ~np.uint32(CLASS_MASK << CLASS_SHIFT)
+    return cleared | wanted.astype(np.uint32) << np.uint32(CLASS_SHIFT)
 
 
 def _three(archive: Any, name: str) -> tuple[Any, Any, Any]:

@@ -16,7 +16,7 @@ from neardup.errors import UsageError
 from neardup.features.hashes import expanded, find_hash, spread
 from neardup.features.rewrite import rewritten
 from neardup.features.text import TextBlock, one_block, text_array, text_blocks
-from neardup.features.tokens import KERNEL_TOKENS, NO_TABLE, cutting, stop_table
+from neardup.features.tokens import NO_TABLE, cutting, in_kernel, stop_table
 from neardup.fingerprinting.recipe import Recipe, recipe_of
 from neardup.runtime.threads import worker_count
 
@@ -337,7 +337,7 @@ def fingerprint_block(
 def _has_kernel(recipe: Recipe) -> bool:
     if recipe.preset is not None or find_hash(recipe.hash).kernel is None:
         return False
-    if recipe.tokens not in KERNEL_TOKENS or recipe.weight not in _WEIGHT_CODES:
+    if not in_kernel(recipe.tokens) or recipe.weight not in _WEIGHT_CODES:
         return False
     return recipe.missing == "default"
 

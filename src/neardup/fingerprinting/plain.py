@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from neardup.features.hashes import find_hash, hash_features
-from neardup.features.tokens import KERNEL_TOKENS, document_tokens, features_of
+from neardup.features.tokens import document_tokens, features_of, in_kernel
 from neardup.features.weights import feature_weights
 from neardup.fingerprinting.majority import _ONE
 
@@ -37,7 +37,7 @@ def weighted_features(
 
     Both as `hashed_features`; features of equal hash weigh what they weigh together.
     """
-    plain = recipe.tokens in KERNEL_TOKENS and recipe.weight in ("set", "count", "log")
+    plain = in_kernel(recipe.tokens) and recipe.weight in ("set", "count", "log")
     if plain and recipe.top is None and recipe.stopwords is None:
         return hashed_features(text_features(data, begin, end, recipe), recipe)
     tokens = document_tokens(data, begin, end, recipe)

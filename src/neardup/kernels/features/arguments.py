@@ -12,6 +12,7 @@ class Cutting(NamedTuple):
     case_bit: Any  # uint8: 0x20 to fold case, else 0
     chars: bool  # tokens are code points, not words
     ngram: int  # tokens of a feature
+    plain: bool  # of ASCII, words consist of letters, digits and _
 
 
 class Room(NamedTuple):

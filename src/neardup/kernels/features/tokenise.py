@@ -295,7 +295,7 @@ def tokenise(data: Any, begin: int, end: int, cutting: Cutting, tokens: Tokens) 
     at, to, count, state = begin, np.int64(0), np.int64(0), np.int64(0)
     last, last_to, last_count, last_state = at, to, count, state
     chunk_at = buffer.size - _LANES
-    whole = np.int64(-1) if chars else data.size - _OVERREAD
+    whole = np.int64(-1) if chars or not cutting.plain else data.size - _OVERREAD
     while at < end:
         if data[at] < 0xE0 and at <= whole:
             size = min(end - at, _LANES)

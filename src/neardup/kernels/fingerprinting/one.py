@@ -102,7 +102,7 @@ def workplace(cutting: Cutting, folding: Folding, bits: int) -> tuple[int, Any, 
     """
     last = (1 << 64) - 1 >> -bits % 64
     numbers = (cutting.case_bit, cutting.chars, cutting.ngram, folding.weight, folding.seed)
-    numbers += (folding.tie_one, folding.keep_features, last)
+    numbers += (folding.tie_one, folding.keep_features, last, cutting.plain)
     ratios = (TOKEN_RATIO, BUFFER_RATIO, SEGMENT_RATIO)
     most = TOKEN_RATIO * MOST_BYTES + SLACK
     sizes = (most, _CELLS, PLANES, -(-bits // 64))
@@ -146,8 +146,9 @@ def _given_at(address: int) -> _Given:
         uint32s(at[36], at[37]),
         bytes_at(at[38], at[39]),
     )
+    chars, plain = numbers[1] != np.uint64(0), numbers[8] != np.uint64(0)
     return _Given(
-        Cutting(tables, np.uint8(numbers[0]), numbers[1] != np.uint64(0), np.int64(numbers[2])),
+        Cutting(tables, np.uint8(numbers[0]), chars, np.int64(numbers[2]), plain),
         Folding(weight, seed, tie_one, keep_features),
         numbers[7],
         bytes_at(at[30], at[31]),

@@ -307,9 +307,7 @@ def select_keys(
 
 
 @kernel
-def mark_early(
-    documents: Any, sets: Sets, keys: Keys, condition: Condition, is_early: Any
-) -> None:
+def mark_early(documents: Any, sets: Sets, keys: Keys, condition: Condition, is_early: Any) -> None:
     """Mark the keys by which smaller documents are found; O(keys).
 
     Args:
