@@ -91,7 +91,7 @@ def documents_with_partner(
     """
     sizes = np.diff(sets.offsets)
     power = 2 if match.measure == "cosine" else 1
-    chosen = sizes < LEAST_FEATURES / match.similarity**power + 1
+    chosen = (sizes - 1) * match.similarity**power < LEAST_FEATURES
     rows = np.flatnonzero(sizes >= LEAST_FEATURES)
     flags = np.ascontiguousarray(chosen[rows], np.uint8)
     if not flags.all():

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 JACCARD, COSINE, CONTAINMENT = 0, 1, 2
 
 _ROUNDING: Final = 1e-9
+"""Bounds are looser than the condition by this share, so that rounding never makes one too tight."""
+_LARGEST: Final = 1 << 62
+"""No set has more features; the quotient of a size and a tiny threshold may exceed an int64."""
 
 
 @inner
@@ -35,7 +38,7 @@ def needed_overlap(size: int, other: int, condition: Condition) -> int:
     if condition.measure == JACCARD:
         least = similarity / (1.0 + similarity) * (size + other)
     elif condition.measure == COSINE:
-        least = similarity * math.sqrt(size * other)
+        least = similarity * math.sqrt(np.float64(size) * other)
     else:
         least = similarity * min(size, other)
     return np.int64(math.ceil(least - _ROUNDING * least))
@@ -58,12 +61,15 @@ def most_before(size: int, condition: Condition) -> int:
 def sizes_near(size: int, condition: Condition) -> tuple[int, int]:
     """Bounds of the features that a set has which is similar enough to one of `size`."""
     if condition.measure == CONTAINMENT:
-        return np.int64(1), np.int64(1) << 62
+        return np.int64(1), np.int64(_LARGEST)
     share = condition.similarity
     if condition.measure == COSINE:
-        share *= share
+        share *= share  # 0 where the square is less than any float64
     share *= 1.0 - _ROUNDING
-    return np.int64(share * size), np.int64(math.ceil(size / share))
+    largest = np.int64(_LARGEST)
+    if size < share * _LARGEST:
+        largest = np.int64(math.ceil(size / share))
+    return np.int64(share * size), largest
 
 
 @inner
@@ -72,5 +78,5 @@ def score(shared: int, size: int, other: int, measure: int) -> float:
     if measure == JACCARD:
         return shared / (size + other - shared)
     if measure == COSINE:
-        return shared / math.sqrt(size * other)
+        return shared / math.sqrt(np.float64(size) * other)
     return shared / min(size, other)

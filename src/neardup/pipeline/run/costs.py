@@ -79,7 +79,7 @@ def bands_instead(
         return None
     similarity = matching.match.similarity
     power = 2 if matching.measure == "cosine" else 1
-    small = sizes < LEAST_FEATURES / similarity**power + 1
+    small = (sizes - 1) * similarity**power < LEAST_FEATURES
     if sizes[small].sum() > MOST_SMALL * sizes.sum():
         return None
     try:

@@ -20,6 +20,8 @@ __all__ = ["PAIRS", "candidates"]
 PAIRS: Final = "left long, right long"
 PAIRS_AT_ONCE: Final = 1 << 20
 _LARGEST: Final = (1 << 32) - 1
+_LEAST_RATIO: Final = 0.5**32
+"""Of two sizes that are 1 to _LARGEST; a lower one may be 0, or too low to divide by."""
 _HALF: Final = np.uint64(32)
 _SIDE: Final = 1 << 32
 _GROUP: Final = 1 << 34
@@ -80,11 +82,8 @@ def _ranges(table: pa.Table, ratio: float) -> tuple[Any, Any]:
     keys, side, size = arrays_of(table, "key", "side", "size")
     group = np.cumsum(np.diff(keys, prepend=keys[:1]) != 0) * _GROUP
     place = group + side.astype(np.int64) * _SIDE + size
-    most = np.full(len(size), _LARGEST)
-    least = np.ones(len(size), np.int64)
-    if ratio > 0:
-        most = np.minimum(np.floor(size / ratio), _LARGEST).astype(np.int64)
-        least = np.ceil(size * ratio).astype(np.int64)
+    most = np.minimum(np.floor(size / max(ratio, _LEAST_RATIO)), _LARGEST).astype(np.int64)
+    least = np.ceil(size * ratio).astype(np.int64)
     begins, ends = np.arange(len(size)) + 1, np.zeros(len(size), np.int64)
     alone, leads = side == 0, side == 1
     ends[alone] = np.searchsorted(place, (group + most)[alone], "right")
