@@ -74,7 +74,7 @@ class Match:
     def __post_init__(self) -> None:
         """Refuse what is out of range."""
         is_number = isinstance(self.similarity, (int, float, np.number))
-        if not is_number or isinstance(self.similarity, bool) or not 0 < float(self.similarity) <= 1:
+        if isinstance(self.similarity, bool) or not (is_number and 0 < float(self.similarity) <= 1):
             raise UsageError(f"similarity is {self.similarity!r}: use a number above 0, up to 1")
         if self.measure not in MEASURES:
             raise UsageError(f"measure is {self.measure!r}: use one of {', '.join(MEASURES)}")

@@ -1,42 +1,191 @@
-"""The matches that lead from a dropped document of a transitive group to the one kept for it."""
+"""The matches that lead from a dropped document of a transitive group to the one kept for it.
+
+The flow: documents that match their kept one are one step from it. The others of their groups are
+put under their keys, and the walk goes outwards from those: each document takes out of the keys
+what it matches, which is one step further. Equal documents go the same way: the first of them is
+looked up, for all. So the time is that of one join, and grows with the documents and not with the
+pairs of a group or the length of its ways.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from neardup.similarity.join import similar_greedy
+from neardup.runtime.arrays import cut, frozen
+from neardup.runtime.threads import ahead, worker_count
+from neardup.similarity.feature_sets import FeatureSets, arguments, similarities
+from neardup.similarity.frequencies import rarity
+from neardup.similarity.keys import one_key, rare_keys, sample_keys
+from neardup.similarity.shared_order import least_ratio
+from neardup.similarity.sketches import sketch_words
+from neardup.similarity.spilled import batches_of_groups
 
 if TYPE_CHECKING:
-    from neardup.similarity.feature_sets import FeatureSets, Match
+    from collections.abc import Iterator
+
+    from neardup.kernels.similarity.arguments import Keys, Rarity
+    from neardup.kernels.similarity.ways import Unreached
+    from neardup.similarity.feature_sets import Match
 
 __all__ = ["ways_by_features"]
 
+CHUNK_FEATURES: Final = 1 << 20
+"""Keys are chosen for documents of about this many features at a time."""
+STEPS_AT_ONCE: Final = 1 << 12
+"""Documents that the walk takes before an interrupt is looked for."""
+BYTES_A_FEATURE: Final = 16
+"""Of a copy of features, and the counts of them."""
+
 
 def ways_by_features(
-    sets: FeatureSets, kept_by: Any, match: Match, workers: int | None = None
+    sets: FeatureSets, kept_by: Any, score: Any, match: Match, workers: int | None = None
 ) -> Any:
     """Find for each dropped document one that it matches, on a shortest way to the kept one.
-
-    From the kept documents outwards, one exact join for each step of the longest way.
 
     Args:
         sets: The documents.
         kept_by: int64 (n,): the document kept for each; the two are joined by matches.
+        score: float64 (n,): the similarity of the two.
         match: When two documents match.
         workers: Threads; the processors at hand unless given.
 
     Returns:
-        int64 (n,): the next document on the way; a kept one names itself.
+        int64 (n,): the next document on the way, of several the first; a kept one names itself.
     """
     via = kept_by.copy()
-    rest = np.flatnonzero(kept_by != np.arange(len(kept_by)))
-    reached = np.unique(kept_by[rest])
-    while rest.size and reached.size:
-        order = np.concatenate([reached, rest])
-        found = similar_greedy(sets, order, match, workers, first_new=reached.size)[0][rest]
-        is_next = np.isin(found, reached)
-        via[rest[is_next]] = found[is_next]
-        reached, rest = rest[is_next], rest[~is_next]
+    near, far = _by_first_step(sets, kept_by, score, match)
+    if far.any():
+        walk = _Walk(sets, kept_by, far, via, match, worker_count(workers))
+        documents = np.flatnonzero(near | far)
+        first = walk.first_equal(documents)
+        looked_up = documents[first == documents]
+        most = walk.most_keys()
+        limit = int(most.sum()) if sets.spill is None else sets.spill.most_keys
+        for batch in batches_of_groups(kept_by, looked_up, most, limit):
+            walk.reach(batch)
+        via[documents] = via[first]
     return via
+
+
+def _by_first_step(sets: FeatureSets, kept_by: Any, score: Any, match: Match) -> tuple[Any, Any]:
+    """Dropped documents that match their kept one, and that do not, of groups that have both."""
+    dropped = kept_by != np.arange(len(kept_by))
+    near = dropped & (score >= match.similarity)
+    if match.distance is not None:
+        apart = np.bitwise_count(sets.codes ^ sets.codes[kept_by]).sum(axis=1, dtype=np.int64)
+        near &= apart <= match.distance
+    far = dropped & ~near
+    has_far = np.zeros(len(kept_by), np.bool_)
+    has_far[kept_by[far]] = True
+    return near & has_far[kept_by], far
+
+
+class _Walk:
+    """The walk outwards, group by group; it writes `via`."""
+
+    def __init__(
+        self, sets: FeatureSets, kept_by: Any, far: Any, via: Any, match: Match, workers: int
+    ) -> None:
+        from neardup.kernels.similarity.members import members_room
+        from neardup.kernels.similarity.ways import Ways
+
+        n, sizes = len(sets), np.diff(sets.offsets)
+        self._input, self._far, self._match, self._workers = sets, far, match, workers
+        self._sets, self._condition = arguments(sets, match)
+        sketches = np.empty((n, sketch_words(sizes, match, sets.cell_limit)), np.uint64)
+        members = np.empty(members_room(int(sizes.max(initial=0))), np.uint64)
+        self._ways = Ways(
+            frozen(kept_by), via, (~far).astype(np.uint8), np.zeros(n, np.uint32), sketches,
+            members, np.empty(0, np.int64), np.zeros(3, np.int64),
+        )  # fmt: skip
+
+    def first_equal(self, documents: Any) -> Any:
+        """For each of these documents, ascending, the first of its group with equal features."""
+        from neardup.kernels.similarity.ways import set_hashes
+
+        parts = self._chunks(documents)
+        hashes = np.concatenate(
+            list(ahead(self._workers, lambda part: set_hashes(part, self._sets), parts))
+        )
+        group, codes, first = self._ways.group[documents], self._input.codes, documents.copy()
+        order = np.lexsort((hashes, group))
+        begins = np.append(True, (np.diff(hashes[order]) != 0) | (np.diff(group[order]) != 0))
+        first[order] = documents[order][begins][np.cumsum(begins) - 1]
+        later = np.flatnonzero(first != documents)
+        pairs = documents[later], first[later]
+        equal = similarities(self._input, *pairs) == 1.0
+        equal &= (codes[pairs[0]] == codes[pairs[1]]).all(axis=1)
+        first[later[~equal]] = documents[later[~equal]]
+        return first
+
+    def most_keys(self) -> Any:
+        """Under how many keys each document is put at most; int64 (n,)."""
+        sizes = np.diff(self._input.offsets)
+        keys = sizes - np.floor(sizes * least_ratio(self._match)).astype(np.int64) + 1
+        return np.where(self._far, keys, 0)
+
+    def reach(self, documents: Any) -> None:
+        """Walk through whole groups, of which these documents, ascending, are looked up."""
+        from neardup.kernels.similarity.ways import BACK, FRONT, first_steps, further_steps
+
+        rarity = self._rarity(documents)
+        far = self._far[documents]
+        rest = frozen(documents[far])
+        sample = sample_keys(rest, self._sets, rarity, self._condition)
+        rare = None if sample.is_one_key_cheaper else rarity
+        keys = self._choose(rest, rare)
+        unreached = self._unreached(rest, keys)
+        ways = self._ways._replace(queue=np.empty(rest.size, np.int64), state=np.zeros(3, np.int64))
+        arrays = self._sets, self._condition, unreached, ways
+        chosen = ahead(
+            self._workers,
+            lambda part: (part, self._choose(part, rare)),
+            self._chunks(documents[~far]),
+        )
+        for part, its_keys in chosen:
+            first_steps(part, its_keys, *arrays)
+            self._input.forget()
+        while ways.state[FRONT] < ways.state[BACK]:
+            further_steps(rest, keys, *arrays, STEPS_AT_ONCE)
+        self._input.forget()
+
+    def _chunks(self, documents: Any) -> Iterator[Any]:
+        sizes = np.diff(self._input.offsets)[documents]
+        return (frozen(documents[begin:end]) for begin, end in cut(sizes, CHUNK_FEATURES))
+
+    def _rarity(self, documents: Any) -> Rarity:
+        """Counts of the features that these documents have, or all where these are too many."""
+        from neardup.kernels.similarity.arguments import Rarity
+
+        sets, sizes = self._input, np.diff(self._input.offsets)[documents]
+        total = int(sizes.sum())
+        if total * BYTES_A_FEATURE > sets.cell_limit:
+            return Rarity(*rarity(sets, self._workers))
+        ends = np.cumsum(sizes)
+        places = np.arange(total) + np.repeat(sets.offsets[documents] - (ends - sizes), sizes)
+        offsets = np.append(0, ends)
+        some = FeatureSets(sets.features[places], offsets, sets.codes, cell_limit=sets.cell_limit)
+        return Rarity(*rarity(some, self._workers))
+
+    def _choose(self, documents: Any, rarity: Rarity | None) -> Keys:
+        """Write the sketches of documents, and choose their rare keys, or one for all."""
+        from neardup.kernels.similarity.postings import write_sketches
+
+        write_sketches(documents, self._sets, self._ways.sketches)
+        if rarity is None:
+            return one_key(documents, self._sets)
+        return rare_keys(documents, self._sets, rarity, self._condition)
+
+    def _unreached(self, documents: Any, keys: Keys) -> Unreached:
+        """Documents under their keys."""
+        from neardup.kernels.similarity.ways import Unreached, name_keys
+
+        owners = np.repeat(documents, np.diff(keys.offsets))
+        names = name_keys(keys.keys, owners, self._ways.group)
+        order = np.argsort(names)
+        names = names[order]
+        begins = np.flatnonzero(np.append(True, names[1:] != names[:-1]))
+        ends = np.append(begins[1:], names.size)
+        return Unreached(names[begins], begins, ends, owners[order], keys.before[order])

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 JACCARD, COSINE, CONTAINMENT = 0, 1, 2
 
 _ROUNDING: Final = 1e-9
-"""Bounds are looser than the condition by this share, so that rounding never makes one too tight."""
+"""By this share bounds are looser than the condition, for what their own rounding may lose."""
 _LARGEST: Final = 1 << 62
 """No set has more features; the quotient of a size and a tiny threshold may exceed an int64."""
 

@@ -318,7 +318,7 @@ def group(
         label = similar_components(sets, matching.match, workers, among)
         kept_by = _best(label, order)
         score = similarities(sets, np.arange(len(sets)), kept_by, matching.measure)
-        via = ways_by_features(sets, kept_by, matching.match, workers)
+        via = ways_by_features(sets, kept_by, score, matching.match, workers)
         return Grouping(kept_by, label, score, via=via)
     distance, bits = matching.distance or 0, matching.recipe.bits
     if matching.policy == "greedy":
