@@ -33,6 +33,7 @@ ALLOWED: dict[str, set[str]] = {
     "kernels.hamming": {"kernels"},
     "kernels.similarity": {"kernels", "kernels.fingerprinting"},
     "kernels.index": {"kernels", "kernels.features", "kernels.similarity"},
+    "kernels.ways": {"kernels", "kernels.similarity"},
     "runtime": {"errors"},
     "documents.files": BASE,
     "documents": BASE | {"documents.files"},
@@ -58,8 +59,8 @@ ALLOWED: dict[str, set[str]] = {
     | {"kernels", "kernels.hamming"},
     "hamming": BASE
     | {"fingerprinting.values", "hamming.join", "hamming.plans", "hamming.search"}
-    | {"hamming.spilled", "kernels"},
-    "similarity": BASE | {"kernels", "kernels.similarity"},
+    | {"hamming.spilled", "kernels", "kernels.ways"},
+    "similarity": BASE | {"kernels", "kernels.similarity", "kernels.ways"},
     "index.clock": BASE,
     "index.hits": BASE,
     "index.ids": BASE | {"kernels.index"},

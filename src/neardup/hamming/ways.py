@@ -1,4 +1,10 @@
-"""The matches that lead from a dropped document of a transitive group to the one kept for it."""
+"""The matches that lead from a dropped document of a transitive group to the one kept for it.
+
+The flow: rows within the limit of their kept one are one step from it. The other rows of their
+groups are put under the values of their blocks, and the walk goes outwards from those, level by
+level. Of equal rows the first goes, for all. So the time grows with the rows that share a block,
+and not with the length of the ways.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +13,18 @@ from typing import Any, Final
 import numpy as np
 
 from neardup.fingerprinting.values import distance
+from neardup.runtime.arrays import cut
 
 __all__ = ["ways_by_distance"]
 
-PAIRS_AT_ONCE: Final = 1 << 21
+ROWS_AT_ONCE: Final = 1 << 20
+"""Groups together; a larger one is walked through as a whole."""
+STEPS_AT_ONCE: Final = 1 << 12
+"""Rows that the walk takes before an interrupt is looked for."""
 
 
 def ways_by_distance(values: Any, kept_by: Any, limit: int) -> Any:
     """Find for each dropped document one within `limit` bits, on a shortest way to the kept one.
-
-    Only documents that do not match their kept one are compared with others of their group, each
-    with those one step nearer to it.
 
     Args:
         values: uint64 (n, width), masked where a document is empty.
@@ -25,35 +32,67 @@ def ways_by_distance(values: Any, kept_by: Any, limit: int) -> Any:
         limit: Bits.
 
     Returns:
-        int64 (n,): the next document on the way; a kept one names itself.
+        int64 (n,): the next document on the way, of several the nearest, of those the first; a
+        kept one names itself.
     """
     codes, via = np.ma.getdata(values), kept_by.copy()
-    far = np.flatnonzero(distance(codes, codes[kept_by]) > limit) if len(codes) else via
-    if not far.size:
+    if not len(codes):
         return via
-    concerned = np.flatnonzero(np.isin(kept_by, kept_by[far]))
-    concerned = concerned[np.argsort(kept_by[concerned], kind="stable")]
-    edges = np.flatnonzero(np.diff(kept_by[concerned])) + 1
-    is_far = np.zeros(len(codes), np.bool_)
-    is_far[far] = True
-    for members in np.split(concerned, edges):
-        reached, rest = members[~is_far[members]], members[is_far[members]]
-        while rest.size and reached.size:
-            found = _first_within(codes[reached], codes[rest], limit)
-            is_next = found >= 0
-            via[rest[is_next]] = reached[found[is_next]]
-            reached, rest = rest[is_next], rest[~is_next]
+    far = distance(codes, codes[kept_by]) > limit
+    has_far = np.zeros(len(codes), np.bool_)
+    has_far[kept_by[far]] = True
+    rows = np.flatnonzero(has_far[kept_by])
+    rows = rows[np.argsort(kept_by[rows], kind="stable")]
+    begins = np.flatnonzero(np.diff(kept_by[rows], prepend=-1))
+    ends = np.append(begins, rows.size)
+    for first, last in cut(np.diff(ends), ROWS_AT_ONCE):
+        some = np.sort(rows[ends[first] : ends[last]])
+        found = _next_rows(codes[some], kept_by[some], far[some], limit)
+        via[some[far[some]]] = some[found[far[some]]]
     return via
 
 
-def _first_within(codes: Any, others: Any, limit: int) -> Any:
-    """For each of `others` the row of the nearest of `codes`, or -1 beyond the limit; int64."""
-    found = np.empty(len(others), np.int64)
-    rows = max(1, PAIRS_AT_ONCE // len(codes))
-    for begin in range(0, len(others), rows):
-        part = others[begin : begin + rows]
-        apart = distance(part[:, None, :], codes[None, :, :]).reshape(len(part), len(codes))
-        nearest = apart.argmin(axis=1)
-        within = apart[np.arange(len(part)), nearest] <= limit
-        found[begin : begin + rows] = np.where(within, nearest, -1)
-    return found
+def _next_rows(codes: Any, group: Any, far: Any, limit: int) -> Any:
+    """For each far row the next one on its way; int64 (m,)."""
+    from neardup.kernels.ways.by_distance import Rows, name_blocks, reach_rows
+    from neardup.kernels.ways.walk import BACK, LEVEL, Queue, under_names
+
+    first = _first_equal(codes, group)
+    goes = first == np.arange(len(codes))
+    masks, m = _blocks(codes, limit), len(codes)
+    steps = np.where(far, 0, 1)
+    rows = Rows(codes, group, masks, np.arange(m), np.zeros(m, np.int64), steps)
+    begun, rest = np.flatnonzero(goes & ~far), np.flatnonzero(goes & far)
+    queue = Queue(np.append(begun, np.zeros(rest.size, np.int64)), np.zeros(3, np.int64))
+    queue.state[[LEVEL, BACK]] = begun.size
+    unreached, _ = under_names(name_blocks(rest, rows), np.repeat(rest, len(masks)))
+    while reach_rows(rows, limit, unreached, queue, STEPS_AT_ONCE):
+        pass
+    return rows.via[first]
+
+
+def _first_equal(codes: Any, group: Any) -> Any:
+    """The first row of the same group with the same fingerprint; int64 (m,)."""
+    order = np.lexsort((*codes.T, group))
+    of_group = np.column_stack([codes, group.astype(np.uint64)])[order]
+    begins = np.append(True, (of_group[1:] != of_group[:-1]).any(axis=1))
+    first = np.empty(len(codes), np.int64)
+    first[order] = order[begins][np.cumsum(begins) - 1]
+    return first
+
+
+def _blocks(codes: Any, limit: int) -> Any:
+    """Bits in limit + 1 blocks of those that differ at all; uint64 (blocks, width).
+
+    One block of no bits, so that each row meets all of its group, where looks at so many blocks of
+    so few bits would be more.
+    """
+    differ = np.bitwise_or.reduce(codes ^ codes[0], axis=0)
+    places = np.flatnonzero(np.unpackbits(differ.view(np.uint8), bitorder="little"))
+    count = limit + 1
+    if places.size // count <= np.log2(count):
+        return np.zeros((1, codes.shape[1]), np.uint64)
+    bits = np.zeros((count, 64 * codes.shape[1]), np.uint8)
+    for block, its in enumerate(np.array_split(places, count)):
+        bits[block, its] = 1
+    return np.packbits(bits, axis=1, bitorder="little").view(np.uint64)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from neardup.kernels.similarity.arguments import Keys, Rarity
-    from neardup.kernels.similarity.ways import Unreached
+    from neardup.kernels.ways.by_features import Meeting
     from neardup.similarity.feature_sets import Match
 
 __all__ = ["ways_by_features"]
@@ -89,7 +89,7 @@ class _Walk:
         self, sets: FeatureSets, kept_by: Any, far: Any, via: Any, match: Match, workers: int
     ) -> None:
         from neardup.kernels.similarity.members import members_room
-        from neardup.kernels.similarity.ways import Ways
+        from neardup.kernels.ways.by_features import Ways
 
         n, sizes = len(sets), np.diff(sets.offsets)
         self._input, self._far, self._match, self._workers = sets, far, match, workers
@@ -98,12 +98,12 @@ class _Walk:
         members = np.empty(members_room(int(sizes.max(initial=0))), np.uint64)
         self._ways = Ways(
             frozen(kept_by), via, (~far).astype(np.uint8), np.zeros(n, np.uint32), sketches,
-            members, np.empty(0, np.int64), np.zeros(3, np.int64),
+            members,
         )  # fmt: skip
 
     def first_equal(self, documents: Any) -> Any:
         """For each of these documents, ascending, the first of its group with equal features."""
-        from neardup.kernels.similarity.ways import set_hashes
+        from neardup.kernels.ways.by_features import set_hashes
 
         parts = self._chunks(documents)
         hashes = np.concatenate(
@@ -128,7 +128,7 @@ class _Walk:
 
     def reach(self, documents: Any) -> None:
         """Walk through whole groups, of which these documents, ascending, are looked up."""
-        from neardup.kernels.similarity.ways import BACK, FRONT, first_steps, further_steps
+        from neardup.kernels.ways.by_features import first_steps, further_steps
 
         rarity = self._rarity(documents)
         far = self._far[documents]
@@ -136,9 +136,7 @@ class _Walk:
         sample = sample_keys(rest, self._sets, rarity, self._condition)
         rare = None if sample.is_one_key_cheaper else rarity
         keys = self._choose(rest, rare)
-        unreached = self._unreached(rest, keys)
-        ways = self._ways._replace(queue=np.empty(rest.size, np.int64), state=np.zeros(3, np.int64))
-        arrays = self._sets, self._condition, unreached, ways
+        arrays = self._sets, self._condition, self._meeting(rest, keys), self._ways
         chosen = ahead(
             self._workers,
             lambda part: (part, self._choose(part, rare)),
@@ -147,8 +145,8 @@ class _Walk:
         for part, its_keys in chosen:
             first_steps(part, its_keys, *arrays)
             self._input.forget()
-        while ways.state[FRONT] < ways.state[BACK]:
-            further_steps(rest, keys, *arrays, STEPS_AT_ONCE)
+        while further_steps(rest, keys, *arrays, STEPS_AT_ONCE):
+            pass
         self._input.forget()
 
     def _chunks(self, documents: Any) -> Iterator[Any]:
@@ -178,14 +176,13 @@ class _Walk:
             return one_key(documents, self._sets)
         return rare_keys(documents, self._sets, rarity, self._condition)
 
-    def _unreached(self, documents: Any, keys: Keys) -> Unreached:
-        """Documents under their keys."""
-        from neardup.kernels.similarity.ways import Unreached, name_keys
+    def _meeting(self, documents: Any, keys: Keys) -> Meeting:
+        """Documents under their keys, and an empty queue."""
+        from neardup.kernels.ways.by_features import Meeting, name_keys
+        from neardup.kernels.ways.walk import Queue, under_names
 
         owners = np.repeat(documents, np.diff(keys.offsets))
         names = name_keys(keys.keys, owners, self._ways.group)
-        order = np.argsort(names)
-        names = names[order]
-        begins = np.flatnonzero(np.append(True, names[1:] != names[:-1]))
-        ends = np.append(begins[1:], names.size)
-        return Unreached(names[begins], begins, ends, owners[order], keys.before[order])
+        unreached, order = under_names(names, owners)
+        queue = Queue(np.empty(documents.size, np.int64), np.zeros(3, np.int64))
+        return Meeting(unreached, keys.before[order], queue)

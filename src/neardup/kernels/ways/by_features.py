@@ -1,12 +1,8 @@
-"""Shortest ways of matches from kept documents outwards, within transitive groups.
-
-Documents that are not reached yet are under their keys; one that is reached leaves them. So each is
-matched once, however many documents of its group it is similar to, and no list of pairs is made.
-"""
+"""The walk by shared features: each document is matched once, by the first one similar to it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,25 +10,12 @@ from neardup.kernels.jit import inner, kernel
 from neardup.kernels.similarity.measures import needed_overlap, sizes_near
 from neardup.kernels.similarity.members import fill_members, is_match
 from neardup.kernels.similarity.postings import sketches_near
-from neardup.kernels.sorting import shell_sort
 from neardup.kernels.splitmix import widened
+from neardup.kernels.ways.walk import name_of, place_of, put_back, run_of, take_next
 
 if TYPE_CHECKING:
     from neardup.kernels.similarity.arguments import Condition, Keys, Sets
-
-FRONT, LEVEL, BACK = range(3)
-"""Places of the state of the queue: the next document, where its level ends, and the end."""
-_SPREAD: Final = np.uint64(0xD6E8FEB86659FD93)
-
-
-class Unreached(NamedTuple):
-    """Documents under their keys, those of a key and a group together."""
-
-    names: Any  # uint64 (r,), ascending: keys with their groups, from `name_keys`
-    begins: Any  # int64 (r,): those of a name are the rows from begins[r]
-    ends: Any  # int64 (r,), written: to ends[r] - 1
-    documents: Any  # int64 (k,), written
-    before: Any  # int32 (k,), written: features of the document that are rarer than the key
+    from neardup.kernels.ways.walk import Queue, Unreached
 
 
 class Ways(NamedTuple):
@@ -44,26 +27,14 @@ class Ways(NamedTuple):
     seen: Any  # uint32 (n,), scratch, initially 0: the last document each was compared with, plus 1
     sketches: Any  # uint64 (n, words)
     members: Any  # uint64, scratch, `members_room` of the longest document
-    queue: Any  # int64, written: the documents that are reached, level by level
-    state: Any  # int64 (3,), written: FRONT, LEVEL, BACK
 
 
-@inner
-def _name(key: Any, group: int) -> Any:
-    return (key ^ (np.uint64(group + 1) * _SPREAD)) * _SPREAD
+class Meeting(NamedTuple):
+    """Where the documents of some groups are met that are not reached yet."""
 
-
-@inner
-def _place(values: Any, value: Any) -> int:
-    """The first place of an ascending array with this value or more."""
-    low, high = np.int64(0), np.int64(values.size)
-    while low < high:
-        middle = (low + high) >> 1
-        if values[middle] < value:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    unreached: Unreached  # written
+    before: Any  # int32, written: how many features of each document are rarer than the key
+    queue: Queue  # written
 
 
 @inner
@@ -83,18 +54,18 @@ def _may_match(
 
 @inner
 def _reach(
-    x: int, first: int, last: int, keys: Keys, sets: Sets, condition: Condition,
-    unreached: Unreached, ways: Ways,
+    x: int, first: int, last: int, keys: Keys, sets: Sets, condition: Condition, meeting: Meeting,
+    ways: Ways,
 ) -> None:  # fmt: skip
     """Reach what matches x, which has the keys first..last-1."""
     begin, end = sets.offsets[x], sets.offsets[x + 1]
     smallest, largest = sizes_near(end - begin, condition)
-    documents, befores, members = unreached.documents, unreached.before, ways.members
+    unreached, befores, members = meeting.unreached, meeting.before, ways.members
+    documents = unreached.documents
     members[0] = np.uint64(0)  # filled for the first candidate
     for k in range(first, last):
-        name = _name(keys.keys[k], ways.group[x])
-        run = _place(unreached.names, name)
-        if run == unreached.names.size or unreached.names[run] != name:
+        run = run_of(unreached, name_of(keys.keys[k], ways.group[x]))
+        if run < 0:
             continue
         at, to = unreached.begins[run], unreached.ends[run]
         while at < to:
@@ -113,8 +84,7 @@ def _reach(
                 fill_members(sets.features, begin, end, members)
             if is_match(x, y, members, sets, condition) >= 0.0:
                 ways.via[y], ways.reached[y] = x, 1
-                ways.queue[ways.state[BACK]] = y
-                ways.state[BACK] += 1
+                put_back(meeting.queue, y)
         unreached.ends[run] = to
 
 
@@ -135,13 +105,13 @@ def name_keys(keys: Any, documents: Any, group: Any) -> Any:
     """Name keys (uint64 (k,)) by their documents' groups too, so that groups never meet."""
     names = np.empty(keys.size, np.uint64)
     for k in range(keys.size):
-        names[k] = _name(keys[k], group[documents[k]])
+        names[k] = name_of(keys[k], group[documents[k]])
     return names
 
 
 @kernel
 def first_steps(
-    documents: Any, keys: Keys, sets: Sets, condition: Condition, unreached: Unreached, ways: Ways
+    documents: Any, keys: Keys, sets: Sets, condition: Condition, meeting: Meeting, ways: Ways
 ) -> None:
     """Reach what matches documents that are one step from their kept ones; it goes to the queue.
 
@@ -150,19 +120,19 @@ def first_steps(
         keys: Keys of these documents.
         sets: Sets.
         condition: Condition.
-        unreached: Unreached, written.
+        meeting: Meeting, written.
         ways: Ways, written.
     """
     for j in range(documents.size):
         first, last = keys.offsets[j], keys.offsets[j + 1]
-        _reach(documents[j], first, last, keys, sets, condition, unreached, ways)
+        _reach(documents[j], first, last, keys, sets, condition, meeting, ways)
 
 
 @kernel
 def further_steps(
-    documents: Any, keys: Keys, sets: Sets, condition: Condition, unreached: Unreached, ways: Ways,
+    documents: Any, keys: Keys, sets: Sets, condition: Condition, meeting: Meeting, ways: Ways,
     most: int,
-) -> None:  # fmt: skip
+) -> bool:  # fmt: skip
     """Reach what matches the next `most` documents of the queue, level by level.
 
     Args:
@@ -170,20 +140,18 @@ def further_steps(
         keys: Keys of these documents.
         sets: Sets.
         condition: Condition.
-        unreached: Unreached, written.
+        meeting: Meeting, written.
         ways: Ways, written.
         most: How many are taken from the queue, so that the caller can be interrupted.
+
+    Returns:
+        Whether there may be more.
     """
-    queue, state = ways.queue, ways.state
     for _ in range(most):
-        if state[FRONT] == state[BACK]:
-            break
-        if state[FRONT] == state[LEVEL]:
-            # Ascending, so that the first match of a document is that of the lowest number.
-            shell_sort(queue, state[LEVEL], state[BACK])
-            state[LEVEL] = state[BACK]
-        x = queue[state[FRONT]]
-        state[FRONT] += 1
-        j = _place(documents, x)
+        x = take_next(meeting.queue)
+        if x < 0:
+            return False
+        j = place_of(documents, x)
         first, last = keys.offsets[j], keys.offsets[j + 1]
-        _reach(x, first, last, keys, sets, condition, unreached, ways)
+        _reach(x, first, last, keys, sets, condition, meeting, ways)
+    return True
