@@ -107,7 +107,7 @@ def test_bounds_are_as_tight_as_rounding_allows(
     size: int, other: int, measure: str, similarity: float
 ) -> None:
     condition = Condition(MEASURES.index(measure), similarity, 1 << 62)
-    least, _, needed, smallest, largest = bounds(size, other, condition)
+    least, _, needed, smallest, largest = map(int, bounds(size, other, condition))
     threshold, looser = Fraction(similarity), 1 - Fraction(2, 10**9)
     if measure == "jaccard":
         exactly = threshold / (1 + threshold) * (size + other)

@@ -96,6 +96,7 @@ def _make_fingerprints() -> None:
 def _join() -> None:
     from neardup.hamming import components, greedy, pair_batches, pairs
     from neardup.hamming.spilled.groups import spilled_greedy
+    from neardup.hamming.ways import ways_by_distance
 
     for width in (1, 2):
         codes = np.random.default_rng(0).integers(0, 2**64, (300, width), dtype=np.uint64)
@@ -103,18 +104,22 @@ def _join() -> None:
         for plan in ("scan", "blocks", "multi:5", "mih:2", "bits", "probe"):
             pairs(codes, 3, plan=plan)
         components(codes, 3)
+        codes[:3] = [[0], [7], [63]]
+        ways_by_distance(codes[:3], np.zeros(3, np.int64), 3)
         greedy(codes, distance=3)
         list(pair_batches(codes, 3))
         spilled_greedy(codes, distance=3)
 
 
 def _match() -> None:
+    from neardup.fingerprinting.recipe import Recipe
     from neardup.pipeline.deduplicate import dedup_texts
-    from neardup.pipeline.run.resources import Resources
     from neardup.pipeline.similar_texts import similar_pairs
 
     for measure, policy in product(("jaccard", "cosine", "containment"), ("greedy", "components")):
         dedup_texts(_TEXTS, Matching(measure=measure, policy=policy), Resources())
+    chain, by_words = ["a b c d", "b c d e", "c d e f"], Recipe(ngram=1)
+    dedup_texts(chain, Matching(0.5, policy="components", recipe=by_words), Resources())
     dedup_texts(_TEXTS, Matching(), Resources(memory=1 << 8))  # an index in parts
     dedup_texts(_TEXTS, Matching(similarity=0.7, recall=0.9), Resources())
     dedup_texts(_TEXTS, Matching(distance=3), Resources())
