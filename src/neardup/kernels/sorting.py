@@ -1,4 +1,4 @@
-"""Sorting hashes in place."""
+"""Sorting hashes in place, and looking for a place among ascending values."""
 
 from __future__ import annotations
 
@@ -95,3 +95,15 @@ def drop_repeats(values: Any, begin: int, end: int, to: int) -> int:
             values[to] = value
             to += 1
     return to
+
+
+@inner
+def first_from(values: Any, low: int, high: int, value: Any) -> int:
+    """The first place from `low` to `high` whose value is not less; ascending values."""
+    while low < high:
+        middle = (low + high) >> 1
+        if values[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low

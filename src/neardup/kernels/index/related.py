@@ -14,10 +14,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from neardup.kernels.features.lookup import find
-from neardup.kernels.index.scoring import first_from
 from neardup.kernels.index.sets import SPREAD, bucket_of, enlarged
 from neardup.kernels.jit import fill, inner, kernel
 from neardup.kernels.similarity.measures import CONTAINMENT, JACCARD
+from neardup.kernels.sorting import first_from
 
 FLAG_BITS: Final = 15
 """Most features of a set are not a query's: so many flags tell, and fit the fastest cache."""

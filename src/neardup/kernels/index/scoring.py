@@ -10,6 +10,7 @@ from neardup.kernels.bits import popcount
 from neardup.kernels.index.sets import LOW, SPREAD, enlarged, prefix_of
 from neardup.kernels.jit import inner, making
 from neardup.kernels.similarity.measures import CONTAINMENT, needed_overlap, score
+from neardup.kernels.sorting import first_from
 
 MUCH_LARGER: Final = 24
 SKETCH_WORDS: Final = 4
@@ -252,15 +253,3 @@ def _shared_apart(a: Any, i: int, i_end: int, b: Any, j: int, j_end: int) -> int
         j = first_from(b, j, j_end, a[at])
         count += np.int64(j < j_end and b[j] == a[at])
     return count
-
-
-@inner
-def first_from(values: Any, low: int, high: int, value: Any) -> int:
-    """The first place from `low` to `high` whose value is not less; ascending values."""
-    while low < high:
-        middle = (low + high) >> 1
-        if values[middle] < value:
-            low = middle + 1
-        else:
-            high = middle
-    return low

@@ -26,7 +26,6 @@ from neardup.kernels.index.scoring import (
     STEP,
     Queries,
     asked_of,
-    first_from,
     make_sketch,
     more_room,
     new_found,
@@ -50,6 +49,7 @@ from neardup.kernels.index.sets import (
 )
 from neardup.kernels.jit import inner, kernel
 from neardup.kernels.similarity.measures import CONTAINMENT, least_overlap, needed_overlap
+from neardup.kernels.sorting import first_from
 
 LONG_BUCKET: Final = 32
 ENTRIES_A_WORD: Final = 4

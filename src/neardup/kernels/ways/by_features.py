@@ -10,8 +10,9 @@ from neardup.kernels.jit import inner, kernel
 from neardup.kernels.similarity.measures import needed_overlap, sizes_near
 from neardup.kernels.similarity.members import fill_members, is_match
 from neardup.kernels.similarity.postings import sketches_near
+from neardup.kernels.sorting import first_from
 from neardup.kernels.splitmix import widened
-from neardup.kernels.ways.walk import name_of, place_of, put_back, run_of, take_next
+from neardup.kernels.ways.walk import name_of, put_back, run_of, take_next
 
 if TYPE_CHECKING:
     from neardup.kernels.similarity.arguments import Condition, Keys, Sets
@@ -151,7 +152,7 @@ def further_steps(
         x = take_next(meeting.queue)
         if x < 0:
             return False
-        j = place_of(documents, x)
+        j = first_from(documents, 0, documents.size, x)
         first, last = keys.offsets[j], keys.offsets[j + 1]
         _reach(x, first, last, keys, sets, condition, meeting, ways)
     return True

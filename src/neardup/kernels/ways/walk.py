@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from neardup.kernels.jit import inner
-from neardup.kernels.sorting import shell_sort
+from neardup.kernels.sorting import first_from, shell_sort
 
 FRONT, LEVEL, BACK = range(3)
 """Places of the state of a queue: the next document, where its level ends, and the end."""
@@ -50,22 +50,9 @@ def name_of(key: Any, group: int) -> Any:
 
 
 @inner
-def place_of(values: Any, value: Any) -> int:
-    """The first place of an ascending array with this value or more."""
-    low, high = np.int64(0), np.int64(values.size)
-    while low < high:
-        middle = (low + high) >> 1
-        if values[middle] < value:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@inner
 def run_of(unreached: Unreached, name: Any) -> int:
     """The place of a name, or -1."""
-    run = place_of(unreached.names, name)
+    run = first_from(unreached.names, 0, unreached.names.size, name)
     if run < unreached.names.size and unreached.names[run] == name:
         return run
     return np.int64(-1)
