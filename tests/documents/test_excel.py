@@ -306,6 +306,159 @@ def test_xls_is_read_and_what_would_abort_its_reader_is_an_error() -> None:
             read_sheet("cut.xls", XLS[:cut])
 
 
+NAMESPACE = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+SHEET = "xl/worksheets/sheet1.xml"
+
+
+def shared(path: Path, strings: list[str], cells: list[str]) -> Path:
+    """A workbook of strings, and of a row for each cell of XML."""
+    rows = "".join(f'<row r="{i}">{cell}</row>' for i, cell in enumerate(cells, 1))
+    with xlsxwriter.Workbook(path) as made:
+        made.add_worksheet().write_string(0, 0, "text")
+    with zipfile.ZipFile(path) as packed:
+        parts = {name: packed.read(name) for name in packed.namelist()}
+    items = "".join(f"<si><t>{text}</t></si>" for text in strings)
+    parts["xl/sharedStrings.xml"] = f'<sst xmlns="{NAMESPACE}">{items}</sst>'.encode()
+    parts[SHEET] = (
+        f'<x:worksheet xmlns:x="{NAMESPACE}" xmlns="{NAMESPACE}"><sheetData>{rows}</sheetData>'
+        "</x:worksheet>"
+    ).encode()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, data in parts.items():
+            packed.writestr(name, data)
+    return path
+
+
+TITLE = '<c r="A1" t="inlineStr"><is><t>text</t></is></c>'
+LONGER = "its cells have [0-9,]+ characters at least, each shared or repeated text counted as often"
+NAMES = (
+    '<c t="s"><v>0</v></c>', "<c t='s'><v>0</v></c>", '<c t="s"><v> 0\n</v></c>',
+    '<c t="&#115;"><v>&#48;</v></c>', '<c t="s"><f>A1</f><v><![CDATA[0]]></v></c>',
+    '<x:c t="s"><x:v>0</x:v></x:c>', '<c r="A7" s="1"  t = "s" ><!-- </v> --><v>0</v></c>',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("cell", NAMES)
+def test_a_shared_string_is_counted_in_each_cell_that_names_it(cell: str, tmp_path: Path) -> None:
+    path = shared(tmp_path / "in.xlsx", ["y" * 5000, "z"], [TITLE, *[cell] * 10])
+    with contextlib.suppress(DataError):  # of a reader that takes it for no cell
+        assert len(read_sheet("in.xlsx", path.read_bytes(), None, 50_400).rows) in {0, 1, 10}
+    with pytest.raises(DataError, match=LONGER):
+        read_sheet("in.xlsx", path.read_bytes(), None, 49_000)
+
+
+def test_the_texts_of_cells_are_counted_whatever_they_are(tmp_path: Path) -> None:
+    other = ["<c><v>17</v></c>", '<c t="s"><v>1</v></c>']
+    long = "y" * 9000
+    for name, cell in {
+        "inline": f'<c t="inlineStr"><is><t>{long}</t></is></c>',
+        "without a type": f"<c><is><t>{long}</t></is></c>",
+        "of a formula": f'<c t="str"><f>A1</f><v>{long}</v></c>',
+    }.items():
+        path = shared(tmp_path / f"{name}.xlsx", ["a", "b"], [TITLE, cell, *other])
+        assert read_sheet(name, path.read_bytes(), None, 20_000).rows[0] == [long], name
+        with pytest.raises(DataError, match=LONGER):
+            read_sheet(name, path.read_bytes(), None, 8000)
+    path = shared(tmp_path / "unused.xlsx", ["a", long], [TITLE, '<c t="s"><v>0</v></c>'])
+    with pytest.raises(DataError, match=LONGER):
+        read_sheet("unused.xlsx", path.read_bytes(), None, 8000)
+
+
+def test_numbers_and_pictures_count_little(tmp_path: Path) -> None:
+    cells = [f'<c r="A{i}"><v>{i}</v></c>' for i in range(2, 500)]
+    path = shared(tmp_path / "in.xlsx", ["x" * 900], [TITLE, *cells, '<c t="s"><v>0</v></c>'])
+    with zipfile.ZipFile(path, "a") as packed:
+        packed.writestr("xl/media/image1.png", bytes(20_000))
+    assert len(read_sheet("in.xlsx", path.read_bytes(), None, 10_000).rows) == 499
+
+
+def test_a_part_that_is_no_xml_is_counted_as_if_each_cell_had_the_longest_text(
+    tmp_path: Path,
+) -> None:
+    path = shared(tmp_path / "in.xlsx", ["y" * 5000], [TITLE, '<c t="s"><v>0</v></c>&none;'] * 9)
+    with pytest.raises(DataError, match=LONGER):
+        read_sheet("in.xlsx", path.read_bytes(), None, 40_000)
+
+
+def test_ods_counts_what_it_repeats_and_blanks_that_it_names(tmp_path: Path) -> None:
+    long = "y" * 500
+    annotated = (
+        f'<table:table-cell office:string-value="{long}"><text:p>a</text:p></table:table-cell>'
+    )
+    for name, row in {
+        "rows": ods_row([long], 100),
+        "columns": ods_row([long], 1, "100"),
+        "both": ods_row([long], 10, "10"),
+        "blanks": ods_row(['a<text:s text:c="60000"/>']),
+        "attributes": f"<table:table-row>{annotated * 120}</table:table-row>",
+    }.items():
+        path = ods(tmp_path / "in.ods", ods_row(["text"]), row)
+        assert read_sheet(name, path.read_bytes(), None, 99_000).rows, name
+        with pytest.raises(DataError, match=LONGER):
+            read_sheet(name, path.read_bytes(), None, 49_000)
+
+
+def test_xlsb_counts_shared_strings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = xlsb(tmp_path / "in.xlsb", [(0, 0, "text"), *((i, 0, "b" * 9) for i in range(1, 40))])
+    cells = [record(0x81), record(0x93, bytes(19)), record(0x94, bytes(16)), record(0x91)]
+    for row in range(30):
+        cells.append(record(0x00, struct.pack("<I", row) + bytes(13)))
+        cells.append(record(0x07, struct.pack("<III", 0, 0, 1 if row else 0)))
+    items = [record(0x13, b"\0" + wide(text)) for text in ("text", "y" * 900)]
+    strings = b"".join([record(0x9F, struct.pack("<II", 30, 2)), *items, record(0xA0)])
+    with zipfile.ZipFile(path) as packed:
+        parts = {name: packed.read(name) for name in packed.namelist()}
+    parts["xl/worksheets/sheet1.bin"] = b"".join([*cells, record(0x92), record(0x82)])
+    for order in (["xl/sharedStrings.bin", *parts], [*parts, "xl/sharedStrings.bin"]):
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+            for name in order:
+                packed.writestr(name, parts.get(name, strings))
+        for block in (7, 64, 1 << 20):
+            monkeypatch.setattr("neardup.documents.sheet_sizes._BLOCK_BYTES", block)
+            found = read_sheet("in.xlsb", path.read_bytes(), None, 29 * 900 + 1000)
+            assert found.rows == [["y" * 900]] * 29
+            with pytest.raises(DataError, match=LONGER):
+                read_sheet("in.xlsb", path.read_bytes(), None, 29 * 900 - 1)
+    cells = [(0, 0, "text"), *((i, 0, "b" * 90) for i in range(1, 40))]
+    with pytest.raises(DataError, match=LONGER):
+        read_sheet("own.xlsb", xlsb(path, cells).read_bytes(), None, 39 * 90)
+
+
+def test_xls_counts_its_texts_in_the_process_that_reads_it_first() -> None:
+    near = XLS.replace(FAR, NEAR)
+    assert read_sheet("in.xls", near, None, 4).header == ["text"]
+    with pytest.raises(DataError, match="its cells have 4 characters at least"):
+        read_sheet("in.xls", near, None, 3)
+
+
+def test_few_bytes_that_name_a_long_string_often_end_in_one_line(tmp_path: Path) -> None:
+    names = ['<c t="s"><v>0</v></c>'] * 20_000
+    paths = [
+        shared(tmp_path / "in.xlsx", ["x" * (4 << 20)], [TITLE, *names]),
+        ods(tmp_path / "in.ods", ods_row(["text"]), ods_row(["y" * (1 << 20)], 20_000)),
+    ]
+    for path in paths:
+        assert path.stat().st_size < 1 << 18
+
+        def run(path: Path = path) -> int:
+            limit = (1 << 30) + address_space()
+            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+            for memory in ("64M", "64G"):
+                with pytest.raises(DataError, match=LONGER):
+                    nd.dedup(path, f"{tmp_path}/out.csv", memory=memory, on_error="skip")
+            return RIGHT
+
+        assert in_victim(run, tmp_path / "log") == RIGHT, (tmp_path / "log").read_text()
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_the_budget_says_how_much_text_a_sheet_may_have(tmp_path: Path) -> None:
+    path = shared(tmp_path / "in.xlsx", ["w " * (9 << 19)], [TITLE, *['<c t="s"><v>0</v></c>'] * 8])
+    with pytest.raises(DataError, match="and 67,108,864 fit in memory; pass a larger --memory"):
+        nd.dedup(path, memory="64M")
+    assert nd.dedup(path, memory="1G").summary.kept == 1
+
+
 def test_cells_for_which_there_is_no_memory_are_an_error_and_no_abort(tmp_path: Path) -> None:
     paths = [
         ods(tmp_path / "in.ods", ods_row(["text"]), ods_row(["a"], 30_000, "1000")),

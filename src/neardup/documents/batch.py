@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EXTRACTS",
+    "HELD_RECORDS",
     "Batch",
     "Columns",
     "Gathered",
@@ -32,6 +33,8 @@ __all__ = [
 EXTRACTS: Final = ("main", "all", "none")
 _MEMORY_SHARE: Final = 16
 """Reading a text of plain words and fingerprinting it takes some 13 times its bytes."""
+HELD_RECORDS: Final = 4
+"""An input that is held as a whole, as an array or a sheet, may be as long as so many records."""
 _LEAST_RECORD: Final = 16 << 20
 _MEGA: Final = 10**6
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from neardup.documents.sheet_sizes import check_size, column_letters
+from neardup.documents.sheet_sizes import MOST_TEXT, check_size, column_letters
 from neardup.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -50,17 +50,20 @@ class Sheet:
     numbers: list[int]
 
 
-def read_sheet(name: str, data: bytes, wanted: str | None = None) -> Sheet:
+def read_sheet(
+    name: str, data: bytes, wanted: str | None = None, most_text: int = MOST_TEXT
+) -> Sheet:
     """Read a sheet; its first row that is not blank names the columns.
 
     Args:
         name: What errors call the workbook.
         data: The workbook: .xlsx, .xlsm, .xlsb, .xls or .ods.
         wanted: The sheet; the first that is not empty unless given.
+        most_text: Characters that all cells may have together.
 
     Raises:
         UsageError: Without the extra, or without such a sheet.
-        DataError: If it is damaged, has a password or two columns of one name.
+        DataError: If it is damaged or too large, has a password or two columns of one name.
     """
     try:
         from python_calamine import CalamineError, CalamineWorkbook
@@ -68,7 +71,7 @@ def read_sheet(name: str, data: bytes, wanted: str | None = None) -> Sheet:
         raise UsageError(
             f"{name}: to read a spreadsheet needs an extra: {_INSTALL}, or save it as CSV UTF-8"
         ) from None
-    check_size(name, data)
+    check_size(name, data, most_text)
     try:
         with CalamineWorkbook.from_filelike(io.BytesIO(data)) as book:
             found = [book.get_sheet_by_name(each) for each in book.sheet_names]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from neardup.documents.batch import Gathered
+from neardup.documents.batch import HELD_RECORDS, Gathered
 from neardup.documents.files.encodings import EncodedFile
 from neardup.documents.files.problems import BadRecordError
 from neardup.documents.formats.jsonl import RecordParser
@@ -33,8 +33,6 @@ __all__ = ["JsonArraySource", "begins_array"]
 _BLANK: Final = re.compile(r"[ \t\r\n]*")
 _READ_BYTES: Final = 1 << 24
 _HEAD_BYTES: Final = 1 << 12
-_RECORDS: Final = 4
-"""An array may have as many bytes as so many of the longest records."""
 
 
 def begins_array(origin: Input) -> bool:
@@ -61,7 +59,7 @@ class JsonArraySource(Source):
     def records(self, options: ReadOptions, rejects: Rejects | None = None) -> Iterator[Batch]:
         """Read the documents; see Source.records. Their row is their place in the array, from 1."""
         parser = RecordParser(options)
-        self._longest = _RECORDS * options.record_bytes
+        self._longest = HELD_RECORDS * options.record_bytes
         text = self._text()
         gathered, rows, size, done = Gathered(options), [], 0, 0
         spans = array("q")
@@ -123,6 +121,7 @@ class JsonArraySource(Source):
             parts, size = [], 0
             while block := reader.piece(_READ_BYTES, 0):
                 parts.append(block)
+                self.is_unchecked = reader.is_unchecked
                 size += len(block)
                 if size > self._longest:
                     raise DataError(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from neardup.documents.batch import HELD_RECORDS, ReadOptions
 from neardup.documents.extensions import format_of_path
 from neardup.documents.formats.columns.columnar import ColumnarSource
 from neardup.documents.sheets import Sheet, as_table, read_sheet
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
+    from neardup.documents.batch import Batch
     from neardup.documents.files.atomic import AtomicFile
     from neardup.documents.files.inputs import Input
+    from neardup.documents.rejects import Rejects
 
 __all__ = ["ExcelSource"]
 
@@ -38,6 +41,12 @@ class ExcelSource(ColumnarSource):
         """Take a file; UsageError for a stream."""
         super().__init__(origin)
         self._sheet = Sheet("", [], [], [], [])
+        self._longest = ReadOptions().record_bytes
+
+    def records(self, options: ReadOptions, rejects: Rejects | None = None) -> Iterator[Batch]:
+        """See Source.records."""
+        self._longest = options.record_bytes
+        return super().records(options, rejects)
 
     def layout(self) -> list[str]:
         """The names of the columns."""
@@ -90,7 +99,8 @@ class ExcelSource(ColumnarSource):
 
     def _read(self) -> Sheet:
         with self._input.open_raw() as raw:
-            return read_sheet(self.name, raw.read(), self.sheet_given)
+            most = HELD_RECORDS * self._longest
+            return read_sheet(self.name, raw.read(), self.sheet_given, most)
 
 
 class _Reader:
