@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import os
+import re
 import resource
 import shutil
 import threading
@@ -19,8 +21,9 @@ import pytest
 import neardup as nd
 from damage import RIGHT, address_space, in_victim
 from neardup.documents import OutputSet, ReadOptions, open_sources, write_table
+from neardup.documents.files.compression import _Decoded
 from neardup.documents.formats.jsonl import RecordParser
-from suite import LONG
+from suite import LONG, needs_jit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,6 +85,76 @@ def test_a_long_line_is_a_record_like_any_other(tmp_path: Path) -> None:
     record = json.dumps({"text": "w " * words})
     path.write_text(f"{record}\n{record}\n")
     assert nd.dedup([str(path)], str(tmp_path / "out.jsonl")).summary.kept == 1
+
+
+def spout(path: Path, *begin: bytes) -> threading.Thread:
+    """Write to a pipe for ever: first these bytes, the last of them again and again."""
+
+    def feed() -> None:
+        with contextlib.suppress(BrokenPipeError), path.open("wb", buffering=0) as pipe:
+            pipe.write(b"".join(begin[:-1]))
+            while True:
+                pipe.write(begin[-1] * (1 << 16))
+
+    feeder = threading.Thread(target=feed)
+    feeder.start()
+    return feeder
+
+
+ENDLESS: dict[str, tuple[str, tuple[bytes, ...], str]] = {
+    "jsonl": ("jsonl", (b'{"text": "', b"x"), ":1: a record is too long: at most 16.8 MB"),
+    "later": ("jsonl", (b'{"text": "a"}\n', b"x"), ":2: a record is too long"),
+    "csv": ("csv", (b"x",), ":1: the header row: a record is too long"),
+    "row": ("csv", (b"id,text\n1,", b"x"), ":2: a record is too long"),
+    "quoted": ("csv", (b'id,text\n1,"', b"xy\n" * 99), ":2: a record is too long"),
+    "tsv": ("tsv", (b"text\n", b"x"), ":2: a record is too long"),
+    "json": ("json", (b"[", b"x"), ": a JSON array is held in memory"),
+}
+
+
+@needs_jit
+@pytest.mark.parametrize("name", ENDLESS)
+def test_a_pipe_without_line_ends_is_read_up_to_the_limit(name: str, tmp_path: Path) -> None:
+    ending, begin, words = ENDLESS[name]
+    pipe, out = tmp_path / "pipe", tmp_path / f"out.{ending}"
+    os.mkfifo(pipe)
+    feeder = spout(pipe, *begin)
+    with pytest.raises(nd.DataError, match=re.escape(words)) as caught:
+        nd.dedup([str(pipe)], str(out), format=ending, memory="64M")
+    feeder.join()
+    assert str(caught.value).isprintable()
+    assert not out.exists()
+
+
+@needs_jit
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "json", "tsv"])
+def test_a_device_without_end_is_one_line(ending: str, tmp_path: Path) -> None:
+    with pytest.raises(nd.DataError, match="/dev/zero:"):
+        nd.dedup(["/dev/zero"], f"{tmp_path}/out.{ending}", format=ending, memory="64M")
+
+
+@needs_jit
+@pytest.mark.parametrize("codec", ["gzip", "zstd"])
+@pytest.mark.parametrize("ending", ["jsonl", "csv"])
+def test_packed_zeros_are_unpacked_up_to_the_limit(
+    ending: str, codec: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / f"in.{ending}.{'gz' if codec == 'gzip' else 'zst'}"
+    with pa.CompressedOutputStream(str(path), codec) as packed:
+        for _ in range(48):
+            packed.write(bytes(1 << 20))
+    unpacked = 0
+    readinto = _Decoded.readinto
+
+    def counted(self: _Decoded, buffer: object) -> int:
+        nonlocal unpacked
+        unpacked += (count := readinto(self, buffer))
+        return count
+
+    monkeypatch.setattr(_Decoded, "readinto", counted)
+    with pytest.raises(nd.DataError, match="record is too long"):
+        nd.dedup(path, f"{tmp_path}/out.{ending}", memory="64M")
+    assert unpacked < 20 << 20
 
 
 def test_many_empty_files_are_documents_without_tokens(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ BASE = {"errors", "runtime"}
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "kernels": set(),
-    "kernels.documents": {"kernels"},
+    "kernels.documents": {"kernels", "kernels.features"},
     "kernels.features": {"kernels"},
     "kernels.fingerprinting": {"kernels", "kernels.features"},
     "kernels.hamming": {"kernels"},
@@ -35,7 +35,7 @@ ALLOWED: dict[str, set[str]] = {
     "kernels.index": {"kernels", "kernels.features", "kernels.similarity"},
     "kernels.ways": {"kernels", "kernels.similarity"},
     "runtime": {"errors"},
-    "documents.files": BASE,
+    "documents.files": BASE | {"kernels.documents"},
     "documents": BASE | {"documents.files"},
     "documents.formats": BASE | {"documents", "documents.files", "kernels.documents"},
     "features": BASE | {"kernels.features"},

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from neardup.documents.extraction import Extraction
+from neardup.documents.files.compression import UNCHECKED
 from neardup.documents.files.remote import is_uri
 from neardup.errors import UsageError
 from neardup.runtime.storage.files import name_as_text
@@ -35,6 +36,8 @@ class Source(ABC):
     """
 
     format: ClassVar[str]
+    is_unchecked = False
+    """Whether what was read of it is zstd without a checksum."""
     _told: Callable[[int], object] | None = None
     _gone = 0
 
@@ -62,7 +65,8 @@ class Source(ABC):
         extraction = Extraction(options.extract, pages=self.has_pages)
         for batch in self.records(options, rejects):
             yield extraction.applied(batch, self.are_pages(batch))
-        self.notes = [*self.noted(), *filter(None, [extraction.note()])]
+        unchecked = UNCHECKED if self.is_unchecked else None
+        self.notes = [*self.noted(), *filter(None, [extraction.note(), unchecked])]
         self.warnings = list(filter(None, [extraction.warning()]))
 
     @abstractmethod

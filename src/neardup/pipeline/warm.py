@@ -133,8 +133,8 @@ def _read_files() -> None:
         lines, table = Path(folder, "in.jsonl"), Path(folder, "in.csv")
         lines.write_text('{"text": "one two three"}\n' * 200_000)
         table.write_text("text\n" + "one two three\n" * 400_000)
-        for path in (lines, table):
-            dedup(path, f"{path}.out{path.suffix}")
+        for path, ending in ((lines, ".jsonl.zst"), (table, ".csv")):
+            dedup(path, f"{path}.out{ending}")
 
 
 def _ask_indexes() -> None:

@@ -46,20 +46,24 @@ def notes_of(documents: Any, sources: Sequence[Source]) -> tuple[list[str], list
     notes = [line for each in told for line in each["notes"]]
     warnings = [f"{each['name']}: {line}" for each in told for line in each["warnings"]]
     is_text = bool(sources) and sources[0].format == "text"
-    return _added(notes) if is_text else notes, warnings
+    return _added(notes) if is_text else list(dict.fromkeys(notes)), warnings
 
 
 def _added(lines: list[str]) -> list[str]:
-    """Lines about parts of the text files, which are one input: their counts added.
+    """Lines about parts of the text files, which are one input: their counts added, others once.
 
     Example:
         >>> _added(["2 files were read as x", "of 1,000 HTML texts", "3 files were read as x"])
         ['5 files were read as x', 'of 1,000 HTML texts']
     """
     total: dict[tuple[str, str], int] = {}
+    others: dict[str, None] = {}
     for line in lines:
         found = _COUNTED.fullmatch(line)
-        if found is not None:
-            key = found[1], found[3]
-            total[key] = total.get(key, 0) + int(found[2].replace(",", ""))
-    return [f"{before}{count:,}{after}" for (before, after), count in sorted(total.items())]
+        if found is None:
+            others[line] = None
+            continue
+        key = found[1], found[3]
+        total[key] = total.get(key, 0) + int(found[2].replace(",", ""))
+    added = [f"{before}{count:,}{after}" for (before, after), count in sorted(total.items())]
+    return [*added, *others]

@@ -9,8 +9,10 @@ from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, Protocol, Self
 
+import numpy as np
 import pyarrow as pa
 
+from neardup.documents.files.archives import HEAD_BYTES, packed_as
 from neardup.documents.files.problems import file_error
 from neardup.errors import DataError, FileError
 from neardup.runtime.threads import worker_count
@@ -23,11 +25,13 @@ __all__ = [
     "CODECS",
     "MAGIC_BYTES",
     "SHOWN_BYTES",
+    "UNCHECKED",
     "ByteReader",
     "LongLine",
     "codec_of_bytes",
     "codec_of_path",
     "encoder",
+    "lacks_checksum",
 ]
 
 CODECS: Final = {".gz": "gzip", ".zst": "zstd"}
@@ -38,6 +42,13 @@ _GZIP_LEVEL: Final = 6
 _COMPRESSED_BYTES: Final = 1 << 20  # of a member or frame, before compression
 SHOWN_BYTES: Final = 1000
 """Of a record that is too long."""
+UNCHECKED: Final = (
+    "a .zst input carries no checksum of its content, so damage in it may be read as other records;"
+    " the program zstd adds one"
+)
+"""What is noted of such inputs, once."""
+_DESCRIPTOR: Final = 4  # the byte of a zstd frame that says what its header has
+_HAS_CHECKSUM: Final = 1 << 2  # a bit of it
 _DECODED_BYTES: Final = 1 << 15  # Arrow drops this much of what precedes a broken place
 
 
@@ -51,10 +62,15 @@ def codec_of_bytes(head: bytes) -> str | None:
     return next((codec for codec, magic in MAGIC.items() if head.startswith(magic)), None)
 
 
+def lacks_checksum(head: bytes) -> bool:
+    """Whether the first bytes of a zstd stream say that its first frame has no checksum."""
+    return len(head) > _DESCRIPTOR and not head[_DESCRIPTOR] & _HAS_CHECKSUM
+
+
 class LongLine(NamedTuple):
     """A line that was passed over, since it is longer than what was asked for."""
 
-    nbytes: int  # its end included
+    nbytes: int  # its end included; of one that was not read to its end, what was read
     begin: bytes  # its first SHOWN_BYTES
     quotes: int  # how many " are in it
 
@@ -83,6 +99,7 @@ class ByteReader:
         self._codec = codec
         self._counted = _Counted(file, head)
         self._decoded: _Decoded | None = None
+        self._is_begun = False
         self.long_line: LongLine | None = None
         raw: io.RawIOBase = self._counted
         if codec is not None:
@@ -102,7 +119,14 @@ class ByteReader:
         """Bytes of the input, compressed as it is, taken so far."""
         return self._counted.count
 
-    def block(self, nbytes: int, row: int, longest: int | None = None) -> bytes:
+    @property
+    def is_unchecked(self) -> bool:
+        """Whether the input is zstd and, as far as it was read, without a checksum."""
+        return self._codec == "zstd" and lacks_checksum(self._counted.head)
+
+    def block(
+        self, nbytes: int, row: int, longest: int | None = None, *, passes: bool = True
+    ) -> bytes:
         """Read whole lines, ends included, of at least `nbytes` together; b"" at the end.
 
         A line above `longest` ends the block, which may then be empty, and is passed over:
@@ -112,9 +136,12 @@ class ByteReader:
             nbytes: When to stop.
             row: How many lines were read before, for messages.
             longest: Bytes that a line may have without its end; None: any number.
+            passes: Whether to pass over a line above that, which may never end; else the reader is
+                of no more use once there is a `long_line`.
 
         Raises:
-            DataError: If the compressed stream is broken; names the line reached.
+            DataError: If the compressed stream is broken; names the line reached. Also if the first
+                bytes are those of an archive.
             FileError: If the read fails.
         """
         with self._named_errors():
@@ -122,17 +149,29 @@ class ByteReader:
             nbytes = nbytes if longest is None else min(nbytes, longest)
             block = self._buffered.read(nbytes)
             if len(block) == nbytes and not block.endswith(b"\n"):
-                block = self._to_line_end(block, longest)
+                block = self._to_line_end(block, longest, passes=passes)
+        self._check_begin(block or (self.long_line.begin if self.long_line else b""))
         self._check_stream(block, row)
         return block
 
     def piece(self, nbytes: int, row: int) -> bytes:
         """As `block`, but the last line may go on."""
         block = self.read(nbytes)
+        self._check_begin(block)
         self._check_stream(block, row)
         return block
 
-    def _to_line_end(self, block: bytes, longest: int | None) -> bytes:
+    def _check_begin(self, block: bytes) -> None:
+        """Refuse an archive, which the first block tells."""
+        kind = None if self._is_begun else packed_as(block[:HEAD_BYTES])
+        self._is_begun = True
+        if kind is not None:
+            raise DataError(
+                f"{self._name}: it is {kind}, which is not read: unpack it first, and name the"
+                " files in it"
+            )
+
+    def _to_line_end(self, block: bytes, longest: int | None, *, passes: bool) -> bytes:
         if longest is None:
             return block + self._buffered.readline()
         begin = block.rfind(b"\n") + 1
@@ -142,7 +181,9 @@ class ByteReader:
             return block + rest
         line = block[begin:] + rest
         nbytes, quotes = len(line), line.count(b'"')
-        while not rest.endswith(b"\n") and (rest := self._buffered.readline(_BUFFER_BYTES)):
+        while (
+            passes and not rest.endswith(b"\n") and (rest := self._buffered.readline(_BUFFER_BYTES))
+        ):
             nbytes += len(rest)
             quotes += rest.count(b'"')
         self.long_line = LongLine(nbytes, line[:SHOWN_BYTES], quotes)
@@ -196,7 +237,8 @@ class ByteReader:
 class _Counted(io.RawIOBase):
     def __init__(self, file: io.RawIOBase, head: bytes) -> None:
         self._file = file
-        self._head = head
+        self._rest = head
+        self.head = head  # the first bytes, to be looked at again
         self.count = len(head)
 
     def readable(self) -> bool:
@@ -206,12 +248,14 @@ class _Counted(io.RawIOBase):
         return self._file.seekable()
 
     def readinto(self, buffer: Any) -> int:
-        if self._head:
-            n = min(len(buffer), len(self._head))
-            buffer[:n] = self._head[:n]
-            self._head = self._head[n:]
+        if self._rest:
+            n = min(len(buffer), len(self._rest))
+            buffer[:n] = self._rest[:n]
+            self._rest = self._rest[n:]
             return n
         n = self._file.readinto(buffer) or 0
+        if len(self.head) <= _DESCRIPTOR:
+            self.head += bytes(buffer[: min(n, _DESCRIPTOR + 1)])
         self.count += n
         return n
 
@@ -290,12 +334,17 @@ def _gzip(data: bytes) -> bytes:
     return zlib.compress(data, _GZIP_LEVEL, wbits=31)
 
 
-def _zstd(data: bytes) -> bytes:
-    frame: bytes = pa.Codec("zstd").compress(data, asbytes=True)
+def _zstd(data: bytes) -> bytearray:
+    """A frame with the checksum of its content, which Arrow leaves out (RFC 8878, 3.1.1)."""
+    from neardup.kernels.documents.checksum import content_checksum
+
+    frame = bytearray(pa.Codec("zstd").compress(data, asbytes=True))
+    frame[_DESCRIPTOR] |= _HAS_CHECKSUM
+    frame += int(content_checksum(np.frombuffer(data, np.uint8))).to_bytes(4, "little")
     return frame
 
 
-_COMPRESS: Final = {"gzip": _gzip, "zstd": _zstd}
+_COMPRESS: Final[dict[str, Callable[[bytes], bytes | bytearray]]] = {"gzip": _gzip, "zstd": _zstd}
 
 
 class _Plain:
@@ -313,13 +362,13 @@ class _Compressor:
     other mean.
     """
 
-    def __init__(self, file: BinaryIO, compress: Callable[[bytes], bytes]) -> None:
+    def __init__(self, file: BinaryIO, compress: Callable[[bytes], bytes | bytearray]) -> None:
         self._file = file
         self._compress = compress
         self._workers = worker_count(None)
         self._threads = ThreadPoolExecutor(self._workers, "neardup-compress")
         self._block = bytearray()
-        self._waiting: deque[Future[bytes]] = deque()
+        self._waiting: deque[Future[bytes | bytearray]] = deque()
 
     def write(self, data: bytes | memoryview) -> None:
         self._block += data

@@ -124,6 +124,11 @@ class _Reader(ByteReader):
         """Bytes of the input, compressed as it is, taken so far."""
         return self._inner.consumed
 
+    @property
+    def is_unchecked(self) -> bool:
+        """See ByteReader.is_unchecked."""
+        return self._inner.is_unchecked
+
 
 class _Utf8(io.RawIOBase):
     def __init__(self, name: str, inner: ByteReader, encoding: str) -> None:

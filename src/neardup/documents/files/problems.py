@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from neardup.runtime.storage.failures import file_failure
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "NUMBERS_ONLY",
     "BadRecordError",
     "file_error",
     "longest_field",
@@ -25,6 +26,8 @@ __all__ = [
 
 _LISTED_NAMES = 20
 _SKIP = "pass --on-error skip"
+NUMBERS_ONLY: Final = "--keep max: and min: compare numbers: name a FIELD of numbers"
+"""What to do where a date or a text decides: to skip such records would leave none."""
 _NO_TEXT = re.compile(r"(^|[\W_])(id|key|uid|guid|uuid|hash|url|uri|path|file)$", re.IGNORECASE)
 
 

@@ -14,7 +14,13 @@ import numpy as np
 
 from neardup.documents.batch import Gathered, Joiner, ReadOptions
 from neardup.documents.files.encodings import encoding_advice
-from neardup.documents.files.problems import BadRecordError, longest_field, missing_field, quoted
+from neardup.documents.files.problems import (
+    NUMBERS_ONLY,
+    BadRecordError,
+    longest_field,
+    missing_field,
+    quoted,
+)
 from neardup.documents.files.stretches import spread_input, whole_rows
 from neardup.documents.formats.csv_fields import CsvFields
 from neardup.documents.formats.csv_layout import separator_line, sniffed_delimiter
@@ -60,7 +66,7 @@ class CsvSource(TextSource):
         """The header row without byte-order mark and line end; None if there is none yet."""
         if not self._header and self._input.nbytes is not None:
             with self._input.open() as reader:
-                lines = CsvLines(reader, ReadOptions().record_bytes)
+                lines = CsvLines(reader, ReadOptions().record_bytes, passes=False)
                 self._begin(lines)
                 self._read_header(lines)
         return self._header.removeprefix(BOM).rstrip(b"\r\n") or None
@@ -69,7 +75,7 @@ class CsvSource(TextSource):
         """Read the documents; see Source.records."""
         joiner = Joiner()
         with self._input.open() as reader:
-            lines = CsvLines(reader, options.record_bytes)
+            lines = CsvLines(reader, options.record_bytes, passes=options.skip_errors)
             self._begin(lines)
             names = self._read_header(lines)
             self._spans = Spans(lines.offset)
@@ -97,6 +103,7 @@ class CsvSource(TextSource):
                         yield from joiner.take(reader.consumed)
                         start = lines.offset
                 yield from joiner.take(reader.consumed)
+            self.is_unchecked = reader.is_unchecked
         self._input.check_unchanged()
 
     def spread(self, begin: int, nbytes: int) -> CsvSource | None:
@@ -150,7 +157,10 @@ class CsvSource(TextSource):
             except StopIteration:
                 return []
             except BadRecordError as bad:
-                raise DataError(f"{self.name}:1: the header row: {bad.problem}") from None
+                raise DataError(
+                    f"{self.name}:1: the header row: {bad.problem}; is it CSV? Name the columns in"
+                    " its first line"
+                ) from None
             except csv.Error as error:
                 what, advice = encoding_advice(b"".join(lines.record)) or (None, "fix it")
                 why = str(error).partition(" - ")[0] if what is None else f"not UTF-8{what}"
@@ -257,7 +267,9 @@ class _Records:
         except ValueError:
             number = math.nan
         if math.isnan(number):
-            raise BadRecordError(f"{self._options.number} is {quoted([field])}, not a number")
+            raise BadRecordError(
+                f"{self._options.number} is {quoted([field])}, not a number", NUMBERS_ONLY
+            )
         return number
 
 

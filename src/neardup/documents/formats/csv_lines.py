@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["PART_BYTES", "CsvLines"]
 
 PART_BYTES: Final = 1 << 19  # what is parsed at a time stays in the cache
+_JOINED_LINES: Final = 1 << 16
+"""A record of more lines, as behind a quote that never closes, holds them as one."""
 
 
 class CsvLines:
@@ -26,13 +28,15 @@ class CsvLines:
     Args:
         reader: Of the file, from its start.
         longest: Bytes that a record may have, its last line end left out.
+        passes: Whether there is a next record after one that is longer.
     """
 
     delimiter = ","
 
-    def __init__(self, reader: ByteReader, longest: int) -> None:
+    def __init__(self, reader: ByteReader, longest: int, *, passes: bool) -> None:
         """Read nothing yet."""
         self._reader = reader
+        self._passes = passes
         self._longest = longest
         self._rows: Iterator[list[str]] | None = None
         self._block = b""
@@ -56,7 +60,7 @@ class CsvLines:
         Raises:
             StopIteration: At the end.
             csv.Error: If it is broken.
-            BadRecordError: If it is too long; it is passed over.
+            BadRecordError: If it is too long; it is passed over if such records are.
         """
         self.record, self._size, self.undecodable = [], 0, False
         if self._rows is None:
@@ -65,11 +69,14 @@ class CsvLines:
             return next(self._rows)
         except _LongRecordError:
             self._rows = None
-            self._pass_over()
-            raise too_long(self._size, self._longest) from None
+            if self._passes:
+                self._pass_over()
+            raise too_long(self._size if self._passes else None, self._longest) from None
 
     def _feed(self) -> Iterator[str]:
         while line := self._next():
+            if len(self.record) == _JOINED_LINES:
+                self.record = [b"".join(self.record)]
             self.record.append(line)
             if self._passed is not None or self._size > self._longest + 1:
                 raise _LongRecordError
@@ -126,7 +133,7 @@ class CsvLines:
         return line
 
     def _fill(self, rest: bytes, nbytes: int, known: int) -> None:
-        self._block = rest + self._reader.block(nbytes, known, self._longest)
+        self._block = rest + self._reader.block(nbytes, known, self._longest, passes=self._passes)
         self._at, self._long = 0, self._reader.long_line
 
 

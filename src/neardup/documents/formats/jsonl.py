@@ -14,7 +14,13 @@ import pyarrow as pa
 from neardup.documents.batch import Columns, Gathered, Joiner, string_array, too_long
 from neardup.documents.extensions import ending_of
 from neardup.documents.files.encodings import encoding_advice
-from neardup.documents.files.problems import BadRecordError, longest_field, missing_field, quoted
+from neardup.documents.files.problems import (
+    NUMBERS_ONLY,
+    BadRecordError,
+    longest_field,
+    missing_field,
+    quoted,
+)
 from neardup.documents.files.stretches import spread_input, whole_lines
 from neardup.documents.formats.fields import Fields
 from neardup.documents.formats.json_fields import JsonFields
@@ -95,6 +101,7 @@ class JsonlSource(TextSource):
                     yield from joiner.take(part.consumed)
                     start = self._spans.end
             yield from joiner.take(reader.consumed)
+            self.is_unchecked = reader.is_unchecked
         self._input.check_unchanged()
 
     def _pass_over(
@@ -104,7 +111,7 @@ class JsonlSource(TextSource):
         if row == 1:
             nbytes -= len(line.begin) - len(self._begin(line.begin))
         self._spans.add(np.array([nbytes]), np.zeros(1, np.bool_))
-        bad = too_long(line.nbytes, options.record_bytes)
+        bad = too_long(line.nbytes if options.skip_errors else None, options.record_bytes)
         refuse(self.name, row, bad, line.begin, options, rejects)
 
     def _parts(
@@ -129,7 +136,8 @@ class JsonlSource(TextSource):
     def _blocks(self, reader: ByteReader, options: ReadOptions) -> Iterator[_Part]:
         has_kernel = not any("." in name for name in options.fields)
         nbytes, lines, is_first = min(options.batch_bytes, _PART_BYTES), 0, True
-        while (block := reader.block(nbytes, lines, options.record_bytes)) or reader.long_line:
+        longest, passes = options.record_bytes, options.skip_errors
+        while (block := reader.block(nbytes, lines, longest, passes=passes)) or reader.long_line:
             if is_first:
                 block, is_first = self._begin(block), False
             if reader.codec is not None:  # a broken stream is told with the line it reached
@@ -139,6 +147,8 @@ class JsonlSource(TextSource):
             if not by_kernel:
                 JsonlSource.plainly_parsed += len(block)
             yield _Part(block, reader.consumed, reader.long_line, by_kernel)
+            if reader.long_line is not None and not passes:
+                return
 
     def spread(self, begin: int, nbytes: int) -> JsonlSource | None:
         """See Source.spread."""
@@ -251,10 +261,13 @@ def _text(name: str, value: Any) -> str:
     if isinstance(value, dict):
         raise _object_error(name, value)
     if not isinstance(value, list):
-        raise BadRecordError(f"{name} is {_KINDS[type(value)]}, not a string", _FIX)
+        raise _wrong_type(name, value, "a string", "--text")
     other = next((each for each in value if not isinstance(each, str)), None)
     if other is not None or None in value:
-        raise BadRecordError(f"{name} is an array with {_KINDS[type(other)]}, not of strings", _FIX)
+        raise BadRecordError(
+            f"{name} is an array with {_KINDS[type(other)]}, not of strings",
+            _fix_or_name("--text"),
+        )
     return "\n".join(value)
 
 
@@ -280,9 +293,7 @@ def _number_array(values: Sequence[Any]) -> pa.DoubleArray:
 def _identity(record: dict[str, Any], name: str) -> str:
     value = _field(record, name, "--id")
     if type(value) not in {str, int}:
-        raise BadRecordError(
-            f"{name} is {_KINDS[type(value)]}, not a string or a whole number", _FIX
-        )
+        raise _wrong_type(name, value, "a string or a whole number", "--id")
     return str(value)
 
 
@@ -291,7 +302,8 @@ def _within(record: dict[str, Any], name: str) -> str | None:
     if isinstance(value, float | list | dict):
         kind = "a fraction" if isinstance(value, float) else _KINDS[type(value)]
         raise BadRecordError(
-            f"{name} is {kind}, not a string, a whole number, a boolean or null", _FIX
+            f"{name} is {kind}, not a string, a whole number, a boolean or null",
+            _fix_or_name("--within"),
         )
     if isinstance(value, bool):
         return str(value).lower()
@@ -301,8 +313,18 @@ def _within(record: dict[str, Any], name: str) -> str | None:
 def _number(record: dict[str, Any], name: str) -> float | None:
     value = _found(record, name)
     if type(value) not in {int, float, type(None)}:
-        raise BadRecordError(f"{name} is {_KINDS[type(value)]}, not a number", _FIX)
+        raise BadRecordError(f"{name} is {_KINDS[type(value)]}, not a number", NUMBERS_ONLY)
     return None if value is None else float(value)
+
+
+def _wrong_type(name: str, value: Any, wanted: str, option: str) -> BadRecordError:
+    """A record whose field has another type; only of a missing value it is said how to skip it."""
+    advice = _FIX if value is None else _fix_or_name(option)
+    return BadRecordError(f"{name} is {_KINDS[type(value)]}, not {wanted}", advice)
+
+
+def _fix_or_name(option: str) -> str:
+    return f"fix the line or pass {option} FIELD"
 
 
 def _field(record: dict[str, Any], name: str, option: str) -> Any:

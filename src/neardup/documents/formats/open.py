@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from neardup.documents.extensions import EXTENSIONS, InputFormat, ending_of, format_of_path, is_text
+from neardup.documents.files.archives import HEAD_BYTES
 from neardup.documents.files.compression import CODECS
 from neardup.documents.files.encodings import UTF8, DecodedInput, encoding_of_bom
 from neardup.documents.files.finding import find_files
@@ -102,7 +103,7 @@ def _are_documents(files: Sequence[FoundFile]) -> bool:
     documents = [file for file in files if not _holds_records(file)]
     for file in documents:
         if file.is_named and not is_text(file.path):
-            find_input(file.path)
+            _check_packed(find_input(file.path))
             raise UsageError(
                 f"{file.path}: unknown extension; known are {', '.join(EXTENSIONS)},"
                 f" the text ones also with {' or '.join(CODECS)};"
@@ -115,6 +116,13 @@ def _are_documents(files: Sequence[FoundFile]) -> bool:
             " two runs, or pass --format text to read every file as one document"
         )
     return bool(documents)
+
+
+def _check_packed(origin: Input) -> None:
+    """Raise DataError for an archive on this machine: to read it as one document helps nobody."""
+    if isinstance(origin, RegularInput):
+        with origin.open() as reader:
+            reader.piece(HEAD_BYTES, 0)
 
 
 def _holds_records(file: FoundFile) -> bool:

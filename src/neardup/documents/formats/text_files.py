@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from neardup.documents.batch import Columns, string_array, too_long
 from neardup.documents.extensions import is_page
-from neardup.documents.files.compression import SHOWN_BYTES, codec_of_path
+from neardup.documents.files.archives import packed_as
+from neardup.documents.files.compression import SHOWN_BYTES, codec_of_path, lacks_checksum
 from neardup.documents.files.encodings import UTF8, encoding_advice, encoding_of_bom
 from neardup.documents.files.problems import BadRecordError, file_error
 from neardup.documents.files.remote import is_uri, locate, remote_errors
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["TextFilesSource"]
 
 _FIX: Final = "fix the file or pass --on-error skip"
+_UNPACK: Final = "unpack it first, and name the files in it, or pass --on-error skip"
 _COPY_BYTES: Final = 8 << 20
 _FILES_AT_ONCE: Final = 256
 
@@ -92,6 +94,7 @@ class TextFilesSource(DocumentFiles):
         """Read the documents; see Source.records."""
         _check_options(options)
         self._encodings.clear()
+        self.is_unchecked = False
         for numbers in self._parts(np.arange(len(self._files)), options.batch_bytes):
             texts: list[str] = []
             rows = []
@@ -171,7 +174,11 @@ class TextFilesSource(DocumentFiles):
 
     def _decoded(self, path: str, data: bytes, longest: int) -> str:
         """The text of a file, in the encoding given, declared or seen."""
+        self.is_unchecked |= codec_of_path(path) == "zstd" and lacks_checksum(data)
         data = _unpacked(path, data, longest)
+        kind = packed_as(data)
+        if kind is not None:
+            raise _BrokenTextError(f"{kind}, not a text", 1, _UNPACK)
         encoding = encoding_of_bom(data)
         try:
             if encoding is None and self._encoding is None:

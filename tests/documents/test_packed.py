@@ -1,0 +1,204 @@
+"""Archives are refused by their first bytes, and .zst files carry checksums of their content."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import shutil
+import subprocess
+import tarfile
+import zipfile
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import xxhash
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import neardup as nd
+from neardup.documents import ReadOptions, open_sources
+from neardup.documents.files.archives import packed_as
+from neardup.documents.files.compression import UNCHECKED, encoder, lacks_checksum
+from suite import JIT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+LINES = b'{"text": "one two three four"}\n{"text": "quite another text"}\n'
+
+
+def tar(kind: int = tarfile.PAX_FORMAT) -> bytes:
+    """An archive of three texts."""
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w", format=kind) as packed:
+        for i in range(3):
+            info = tarfile.TarInfo(f"texts/{i}.txt")
+            info.size = 12
+            packed.addfile(info, io.BytesIO(b"a text of " + bytes([48 + i, 10])))
+    return made.getvalue()
+
+
+def old_tar() -> bytes:
+    """As tar of 1979 wrote it: without the word ustar, with another sum."""
+    data = bytearray(tar(tarfile.USTAR_FORMAT))
+    data[257:265] = bytes(8)
+    data[148:156] = b" " * 8
+    data[148:156] = b"%06o\0 " % sum(data[:512])
+    return bytes(data)
+
+
+def zipped(name: str = "a.txt") -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as packed:
+        packed.writestr(name, "a text, stored as it is")
+    return made.getvalue()
+
+
+PACKED: dict[str, tuple[Callable[[], bytes], str]] = {
+    "pax.tar": (tar, "a tar archive"),
+    "gnu.tar": (lambda: tar(tarfile.GNU_FORMAT), "a tar archive"),
+    "old.tar": (old_tar, "a tar archive"),
+    "one.tar.gz": (lambda: gzip.compress(tar()), "a tar archive"),
+    "one.tar.zst": (lambda: pa.Codec("zstd").compress(tar(), asbytes=True), "a tar archive"),
+    "one.tgz": (lambda: gzip.compress(tar()), "gzip data"),
+    "one.tar.bz2": (lambda: bz2.compress(tar()), "bzip2 data"),
+    "one.tar.xz": (lambda: lzma.compress(tar()), "xz data"),
+    "one.zip": (zipped, r"a ZIP archive \(\.zip, \.docx, \.epub\)"),
+    "twice.gz.gz": (lambda: gzip.compress(gzip.compress(LINES)), "gzip data"),
+}
+
+
+@pytest.mark.parametrize("name", PACKED)
+@pytest.mark.parametrize("encoding", [None, "latin-1", "utf-16-le"])
+def test_an_archive_is_no_document(name: str, encoding: str | None, tmp_path: Path) -> None:
+    make, kind = PACKED[name]
+    (tmp_path / "in").mkdir()
+    path = tmp_path / "in" / name
+    path.write_bytes(make())
+    out = f"{tmp_path}/out/"
+    refusal = f"{name}:1: {kind}, not a text; unpack it first, and name the files in it"
+    with pytest.raises(nd.DataError, match=refusal):
+        nd.dedup(path, out, format="text", encoding=encoding)
+    (tmp_path / "in" / "a.txt").write_text("a text of one", encoding=encoding)
+    with pytest.raises(nd.DataError, match=refusal):
+        nd.dedup(tmp_path / "in", out, encoding=encoding)
+    found = nd.dedup(tmp_path / "in", out, encoding=encoding, on_error="skip").summary
+    assert (found.kept, found.rejected) == (1, 1)
+    refusal = f"{name}: it is {kind}, which is not read: unpack it first"
+    with pytest.raises(nd.DataError, match=refusal):
+        nd.dedup(path, out)
+    for form in ("jsonl", "json", "csv", "tsv"):
+        with pytest.raises(nd.DataError, match=refusal):
+            nd.dedup(path, out, format=form, encoding=encoding, on_error="skip")
+
+
+@pytest.mark.parametrize(
+    "text", ["PK is a kind of sound", "BZh", "7z", "Rar!", "x" * 257 + "ustar"]
+)
+def test_a_text_about_archives_is_a_text(text: str, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(text)
+    assert nd.dedup(tmp_path / "a.txt", f"{tmp_path}/out/").summary.kept == 1
+
+
+@given(st.binary(max_size=1100))
+@example(bytes(1024))
+@example(b"a\0" * 300)
+def test_bytes_are_an_archive_only_if_a_header_says_so(data: bytes) -> None:
+    begins = (b"PK", b"7z", b"Rar!", b"\xfd7z", b"BZh", b"\x1f\x8b", b"\x28\xb5")
+    assert packed_as(data) is None or data.startswith(begins)
+
+
+class Sink(io.BytesIO):
+    """A file that is not closed with its encoder."""
+
+
+def zst(parts: list[bytes]) -> bytes:
+    sink = Sink()
+    packing = encoder(sink, "zstd")
+    for part in parts:
+        packing.write(part)
+    packing.close()
+    return sink.getvalue()
+
+
+def unpacked(data: bytes) -> bytes:
+    whole: bytes = pa.CompressedInputStream(pa.BufferReader(data), "zstd").read()
+    return whole
+
+
+@given(st.lists(st.binary(max_size=300), max_size=5))
+@example([])
+@example([b"x" * 31, b"y" * 32, b"z" * 33])
+def test_a_frame_carries_the_checksum_of_its_content(parts: list[bytes]) -> None:
+    data, content = zst(parts), b"".join(parts)
+    assert unpacked(data) == content
+    assert not lacks_checksum(data)
+    assert int.from_bytes(data[-4:], "little") == xxhash.xxh64_intdigest(content) & 0xFFFFFFFF
+
+
+@pytest.mark.skipif(shutil.which("zstd") is None, reason="the program zstd is not installed")
+def test_the_program_zstd_finds_the_frames_whole(tmp_path: Path) -> None:
+    size = (3 << 20) + 5 if JIT else 5000
+    content = np.random.default_rng(1).integers(97, 105, size, np.uint8).tobytes()
+    (tmp_path / "a.zst").write_bytes(zst([content[:7], content[7:]]))
+    tested = subprocess.run(["zstd", "-tv", "a.zst"], cwd=tmp_path, capture_output=True, check=True)
+    assert b"XXH64" in subprocess.run(
+        ["zstd", "-lv", "a.zst"], cwd=tmp_path, capture_output=True, check=True
+    ).stdout, tested  # fmt: skip
+    done = subprocess.run(["zstd", "-dc", "a.zst"], cwd=tmp_path, capture_output=True, check=True)
+    assert done.stdout == content
+
+
+def texts_of(path: Path) -> list[str]:
+    (source,) = open_sources([str(path)])
+    batches = source.batches(ReadOptions(skip_errors=True))
+    return [text for batch in batches for text in batch.texts.to_pylist()]
+
+
+def test_no_flipped_bit_of_a_written_file_is_read_as_other_records(tmp_path: Path) -> None:
+    wanted = [f"record {i} of some words" for i in range(40)]
+    lines = b"".join(b'{"text": "%s"}\n' % text.encode() for text in wanted)
+    path, whole = tmp_path / "a.jsonl.zst", zst([lines])
+    path.write_bytes(whole)
+    assert texts_of(path) == wanted
+    for at in range(0, len(whole), 1 if JIT else 7):
+        damaged = bytearray(whole)
+        damaged[at] ^= 1 << at % 8
+        path.write_bytes(damaged)
+        try:
+            found = texts_of(path)
+        except nd.DataError:
+            continue
+        assert found == wanted, at
+
+
+def run_notes(path: Any, out: Path, **options: Any) -> list[str]:
+    return [x for x in nd.dedup(path, out, **options).summary.notes if "checksum" in x]
+
+
+def test_a_zst_input_without_a_checksum_is_noted_once(tmp_path: Path) -> None:
+    bare = pa.Codec("zstd").compress(LINES, asbytes=True)
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.jsonl.zst").write_bytes(bare)
+    out = tmp_path / "out.jsonl.zst"
+    assert run_notes([tmp_path / "a.jsonl.zst", tmp_path / "b.jsonl.zst"], out) == [UNCHECKED]
+    assert run_notes(out, tmp_path / "again.jsonl") == []
+    assert run_notes(tmp_path / "a.jsonl.zst", out, encoding="latin-1") == [UNCHECKED]
+    array = pa.Codec("zstd").compress(b'[{"text": "a b c"}]', asbytes=True)
+    table = pa.Codec("zstd").compress(b"text\na b c\n", asbytes=True)
+    for name, data in (("a.json.zst", array), ("a.csv.zst", table)):
+        (tmp_path / name).write_bytes(data)
+        ending = name.removesuffix(".zst")
+        assert run_notes(tmp_path / name, tmp_path / f"o.{ending}") == [UNCHECKED]
+    (tmp_path / "texts").mkdir()
+    for name in ("a", "b"):
+        (tmp_path / "texts" / f"{name}.txt.zst").write_bytes(bare)
+    assert run_notes(tmp_path / "texts", f"{tmp_path}/texts-out/") == [UNCHECKED]
+    (tmp_path / "texts" / "a.txt.zst").write_bytes(zst([LINES]))
+    (tmp_path / "texts" / "b.txt.zst").unlink()
+    assert run_notes(tmp_path / "texts", f"{tmp_path}/more-out/") == []
