@@ -140,3 +140,26 @@ def test_cells_are_safe_for_spreadsheets_on_request(tmp_path: Path) -> None:
         with out.open(newline="") as file:
             found = [row["id"] for row in csv.DictReader(file)]
         assert found == [f"'{x}" if safe and x[0] in "=+-@\t\r" else x for x in names]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n", "\n\n"])
+def test_a_line_end_in_a_name_is_shown_as_one(end: str, here: Here) -> None:
+    shown_end = ascii(end)[1:-1]
+    (here.folder / "docs").mkdir()
+    name = f"docs/a{end}b.txt"
+    (here.folder / name).write_bytes(b"\xff\xff")
+    plain = f"docs/a{shown_end}b.txt"
+    out, err = here("dedup", "docs", "-o", "out/", code=1)
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith(f"neardup: {plain}:1: not UTF-8")
+    out, err = here("dedup", f"no{end}ne.jsonl", "-o", "out/", code=3)
+    assert err == f"neardup: cannot read no{shown_end}ne.jsonl: No such file or directory\n"
+    lines = f"in{end}.jsonl"
+    (here.folder / lines).write_text('{"text": "one two three four"}\n' * 3)
+    _, err = here("dedup", lines, "-o", f"o{end}.jsonl", "--duplicates", "d.jsonl")
+    assert f"wrote     o{shown_end}.jsonl\n" in err
+    out, _ = here("show", "d.jsonl", lines)
+    assert f"kept in{shown_end}.jsonl:1, dropped in{shown_end}.jsonl:2\n" in out
+    _, err = here("dedup", lines, "-o", f"o{end}.jsonl")
+    assert f"note      o{shown_end}.jsonl was replaced\n" in err
+    clean(*here("dedup", lines, "--dry-run"))

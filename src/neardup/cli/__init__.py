@@ -105,8 +105,7 @@ def run(interrupts: Interrupts) -> int:
     if code == INTERRUPTED:  # of Typer as well, which catches the exception
         code, line = interrupts.code, _what_is_left(interrupts)
     if line:
-        line = " ".join(brief(line).split("\n"))
-        typer.echo(f"neardup: {shown(line)}", err=True)
+        typer.echo(f"neardup: {shown(brief(line))}", err=True)
     return interrupts.decide(code)
 
 
@@ -133,7 +132,7 @@ def _told(error: Exception) -> tuple[int, str] | None:
 
 
 def _wrong_usage(error: Any) -> tuple[int, str]:
-    message, code = error.format_message(), error.exit_code
+    message, code = " ".join(error.format_message().split("\n")), error.exit_code
     if not message:  # no arguments at all: the help was shown
         return code, ""
     context = getattr(error, "ctx", None)

@@ -106,13 +106,7 @@ def _text_bytes(text: str) -> bytes:
 
 def arrow_texts(texts: Any) -> Any:
     """Take texts as Arrow, as `text_array`, but of any type and with their nulls."""
-    if isinstance(texts, str | bytes):
-        raise UsageError("texts is one string: pass a list of them, or call fingerprint(text)")
-    if isinstance(texts, Mapping):
-        raise UsageError(
-            f"texts is a mapping (its first key is {next(iter(texts), None)!r:.40}): pass"
-            " list(texts.values()), or one column of a table"
-        )
+    _refuse_containers(texts)
     if isinstance(texts, pa.Array | pa.ChunkedArray):
         return texts
     if hasattr(texts, "__arrow_c_stream__"):
@@ -132,6 +126,21 @@ def arrow_texts(texts: Any) -> Any:
         return pa.array(texts, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise UsageError(f"texts cannot be read as an array of strings: {error}") from None
+
+
+def _refuse_containers(texts: Any) -> None:
+    """Raise UsageError for what can be gone through and is no sequence of texts."""
+    if isinstance(texts, str | bytes):
+        raise UsageError("texts is one string: pass a list of them, or call fingerprint(text)")
+    if isinstance(texts, Mapping):
+        raise UsageError(
+            f"texts is a mapping (its first key is {next(iter(texts), None)!r:.40}): pass"
+            " list(texts.values()), or one column of a table"
+        )
+    if isinstance(texts, set | frozenset):
+        raise UsageError(
+            "texts is a set, whose order changes from one start to the next: pass sorted(texts)"
+        )
 
 
 def _without_surrogates(text: Any) -> Any:

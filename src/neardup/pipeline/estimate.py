@@ -22,6 +22,7 @@ from neardup.pipeline.run.collection import Collection
 from neardup.pipeline.run.costs import WRITE_BYTES_A_SECOND, bands_instead, memory_and_disk
 from neardup.pipeline.run.matching import group
 from neardup.pipeline.run.summary import Record
+from neardup.runtime.progress import shown
 from neardup.similarity.feature_sets import FeatureSets, Work
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class Estimate(Record):
                 f"memory      about {self.memory / 2**20:,.0f} MiB",
                 f"disk        about {self.disk / 2**20:,.0f} MiB of temporary files",
                 f"time        about {self.seconds:,.1f} s",
-                *(f"note        {note}" for note in self.notes),
+                *(f"note        {shown(note)}" for note in self.notes),
             ]
         )
 
