@@ -360,7 +360,7 @@ def test_null_is_a_bad_record_in_memory_as_in_files(tmp_path: Path) -> None:
 def test_pandas_missing_values_are_bad_records() -> None:
     pandas = pytest.importorskip("pandas")
     series = pandas.Series(["a b c", None, float("nan"), "a b c"], dtype=object)
-    with pytest.raises(DataError, match=r"row 1: text is null .2 rows"):
+    with pytest.raises(DataError, match=r"row 1: text is null .2 of 4 rows"):
         nd.dedup(series)
     result = nd.dedup(series, on_error="skip")
     assert result.kept.tolist() == [True, False, False, False]

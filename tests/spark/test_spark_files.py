@@ -300,6 +300,39 @@ def test_a_bad_record_is_told_as_on_one_machine(tmp_path: Path) -> None:
     assert told[0] == told[1]
 
 
+def test_a_run_of_which_no_record_is_left_ends_as_on_one_machine(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    engine_or_skip("sail")
+    lines = '{"text": "a b c", "at": "01.01.2024"}\n' * 3
+    (tmp_path / "in.jsonl").write_text(lines)
+    options = ["in.jsonl", "-o", "out/", "--keep", "max:at", "--on-error", "skip"]
+    said = []
+    for engine in ([], ["--engine", "spark"]):
+        with pytest.raises(nd.DataError) as caught:
+            call(tmp_path, *options, *engine)
+        said.append(str(caught.value))
+        assert sorted(x.name for x in tmp_path.iterdir()) == ["in.jsonl"]
+    assert said[0] == said[1]
+    assert "no record is left: 3 of 3 were rejected, and nothing is written" in said[0]
+    (tmp_path / "in.jsonl").write_text(lines + '{"text": "a b c", "at": 1}\n')
+    call(tmp_path, *options, "--engine", "spark")
+    assert "warning   3 of 4 records were rejected" in capfd.readouterr().err
+
+
+def test_zst_without_a_checksum_is_noted_once(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    engine_or_skip("sail")
+    frame = pa.Codec("zstd").compress(b'{"text": "a b c"}\n', asbytes=True)
+    (tmp_path / "t").mkdir()
+    for name in ("a.jsonl.zst", "b.jsonl.zst", "t/a.txt.zst", "t/b.txt.zst"):
+        (tmp_path / name).write_bytes(frame)
+    for inputs in (["a.jsonl.zst", "b.jsonl.zst"], ["t"]):
+        call(tmp_path, *inputs, "-o", f"out{len(inputs)}/", "--engine", "spark")
+        assert capfd.readouterr().err.count("carries no checksum") == 1
+
+
 def test_what_runs_on_workers_loads_no_pipeline() -> None:
     folder = Path(spark.__file__).parent / "workers"
     modules = ", ".join(f"neardup.spark.workers.{x.stem}" for x in folder.glob("[a-z]*.py"))

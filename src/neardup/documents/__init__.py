@@ -10,7 +10,7 @@ from neardup.documents.extraction import Extraction
 from neardup.documents.files.atomic import AtomicFile
 from neardup.documents.files.outputs import OutputSet, is_folder
 from neardup.documents.formats.open import FORMATS, open_sources
-from neardup.documents.rejects import Rejects
+from neardup.documents.rejects import Rejects, rejects_doubt
 from neardup.documents.source import Source
 from neardup.documents.tables import write_table
 from neardup.documents.write import plan_outputs, write_outputs
@@ -32,6 +32,7 @@ __all__ = [
     "is_folder",
     "open_sources",
     "plan_outputs",
+    "rejects_doubt",
     "write_outputs",
     "write_table",
 ]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from neardup.documents.files.atomic import AtomicFile
     from neardup.documents.files.problems import BadRecordError
 
-__all__ = ["Rejects", "refuse"]
+__all__ = ["Rejects", "refuse", "rejects_doubt"]
 
 
 class Rejects:
@@ -75,6 +75,29 @@ class Rejects:
         with self._own:
             if kind is None:
                 self._own.commit()
+
+
+def rejects_doubt(accepted: int, rejected: int) -> str | None:
+    """What makes a run doubtful of whose records most were rejected; None for fewer.
+
+    Raises:
+        DataError: If none is left. Call it before anything is published.
+
+    Example:
+        >>> rejects_doubt(1, 2)
+        '2 of 3 records were rejected: look whether the fields named are the right ones'
+    """
+    if rejected and not accepted:
+        raise DataError(
+            f"no record is left: {rejected:,} of {rejected:,} were rejected, and nothing is"
+            " written; leave out --on-error skip to read why the first one was"
+        )
+    if rejected <= accepted:
+        return None
+    return (
+        f"{rejected:,} of {accepted + rejected:,} records were rejected: look whether the fields"
+        " named are the right ones"
+    )
 
 
 def refuse(

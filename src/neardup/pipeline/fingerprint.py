@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from neardup.documents import Rejects, write_table
+from neardup.documents import Rejects, rejects_doubt, write_table
 from neardup.documents.addresses import Addresses
 from neardup.fingerprinting.files import Sealing, fingerprint_table
 from neardup.fingerprinting.fingerprints import Fingerprinter
@@ -75,6 +75,7 @@ def fingerprint_files(
         sealing = Sealing(recipe)
         rows = sealing.passing(parts.written(read, rejects, shown))
         write_table(written, output, schema, rows, closing=sealing.metadata)
+        doubt = rejects_doubt(parts.documents, rejects.count)
         written.commit()
     notes, warnings = told(sources, written)
     return FingerprintSummary(
@@ -87,7 +88,7 @@ def fingerprint_files(
         outputs=[output],
         settings={"recipe": recipe.to_json(), "digest": recipe.digest},
         notes=notes,
-        warnings=warnings,
+        warnings=[*warnings, *filter(None, [doubt])],
     )
 
 

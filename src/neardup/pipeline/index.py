@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from neardup.documents import Rejects, write_table
+from neardup.documents import Rejects, rejects_doubt, write_table
 from neardup.documents.addresses import Addresses
 from neardup.errors import DataError, RecipeError, UsageError
 from neardup.fingerprinting.files import FingerprintFile, read_fingerprints
@@ -111,7 +111,7 @@ def add_files(
                 index.commit()
                 waiting = 0
         index.commit()
-        rejected = inputs.finish()
+        rejected = inputs.finish(offered)
         notes, warnings = inputs.told()
     count, stored = len(index), states["new"] + states["replaced"]
     return IndexSummary(
@@ -182,7 +182,7 @@ def ask_files(
             write_table(inputs.written, output, SIMILAR_HITS, similar(index), csv_safe=safe)
         else:
             write_table(inputs.written, output, HITS, near(index), csv_safe=safe)
-        counts["rejected"] = inputs.finish()
+        counts["rejected"] = inputs.finish(counts["queries"])
         notes, warnings = inputs.told()
     return QuerySummary(
         **counts, seconds=watch.stop(), output=output, notes=notes, warnings=warnings
@@ -218,6 +218,7 @@ class _Inputs:
         self._sources = [] if stored else open_inputs(stack, paths, Resources(), format_name)
         self.written = stack.enter_context(output_set(self._sources, Resources()))
         self._rejects = Rejects(rejects_path, self.written)
+        self._doubt: str | None = None
 
     def begin(self, watch: Stopwatch, step: str) -> None:
         """Begin the step that reads them; its length is known unless an input's is not."""
@@ -227,7 +228,8 @@ class _Inputs:
 
     def told(self) -> tuple[list[str], list[str]]:
         """Notes and warnings about what was read, a line each."""
-        return told(self._sources, self.written)
+        notes, warnings = told(self._sources, self.written)
+        return notes, [*warnings, *filter(None, [self._doubt])]
 
     def batches(self, progress: Progress) -> Iterator[tuple[Any, Any]]:
         """Ids, an Arrow array, and Arrow texts or uint64 (n, width)."""
@@ -272,8 +274,9 @@ class _Inputs:
         if numbers.is_text:
             self._check_foreign("--fingerprint-field")
 
-    def finish(self) -> int:
-        """Publish what was written; how many records were rejected."""
+    def finish(self, accepted: int) -> int:
+        """Publish what was written, unless no record was accepted; how many were rejected."""
+        self._doubt = rejects_doubt(accepted, self._rejects.count)
         self.written.commit()
         return self._rejects.count
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from neardup import errors
-from neardup.documents import InputFormat, OutputSet, open_sources
+from neardup.documents import InputFormat, OutputSet, open_sources, rejects_doubt
 from neardup.errors import NeardupError, UsageError
 from neardup.pipeline.run.against import Against, ReferenceIndex
 from neardup.pipeline.run.summary import Summary
@@ -134,6 +134,7 @@ def dedup_files(
         )  # fmt: skip
         documents = engine.keep(mapped(files, step, DOCUMENTS), "documents", DOCUMENTS)
         total = counts_of(documents, matching)
+        rejects_doubt(total["documents"], total["rejected"])
         watch.begin("match")
         own = documents.where("number >= 0")
         names, past = own.select("number", "address"), None
@@ -242,7 +243,7 @@ def _summary(
     told: tuple[list[str], list[str]],
 ) -> Summary:  # fmt: skip
     documents, dropped = total["documents"], total["dropped"]
-    by_chance = matching.doubt(documents)
+    doubts = matching.doubt(documents), rejects_doubt(documents, total["rejected"])
     return Summary(
         read=documents + total["rejected"],
         kept=documents - dropped,
@@ -255,7 +256,7 @@ def _summary(
         outputs=([outputs.kept] if outputs.kept else []) + outputs.tables,
         settings=matching.settings(documents),
         notes=told[0],
-        warnings=told[1] + ([] if by_chance is None else [by_chance]),
+        warnings=[*told[1], *filter(None, doubts)],
     )
 
 

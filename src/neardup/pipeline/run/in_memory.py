@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["InMemory", "as_arrow", "check_documents", "check_on_error"]
 
 _LOOKED_AT = 100
+_SKIP = "drop these rows, or pass on_error='skip'"
 _LINE = pa.scalar("\n", pa.large_string())
 
 
@@ -56,10 +57,11 @@ class InMemory:
             if name in columns:
                 bad |= np.asarray(pc.is_null(columns[name]))
         self.rejected = int(bad.sum())
-        if self.rejected and not read.skip_errors:
+        if self.rejected and (not read.skip_errors or bad.all()):
             raise DataError(
                 f"row {int(bad.argmax())}: {_named(columns, bad.argmax(), read)} is null"
-                f" ({self.rejected:,} rows are bad); drop these rows, or pass on_error='skip'"
+                f" ({self.rejected:,} of {len(bad):,} rows are bad);"
+                f" {'name another column' if bad.all() else _SKIP}"
             )
         self._size, self.rows = len(table), np.flatnonzero(~bad)
         if given is not None and self.rejected:

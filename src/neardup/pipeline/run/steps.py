@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neardup.documents import OutputSet, open_sources
+from neardup.documents import OutputSet, open_sources, rejects_doubt
 from neardup.errors import UsageError
 from neardup.index.hits import ABSENT
 from neardup.pipeline.run.costs import bands_instead
@@ -112,6 +112,7 @@ def read_all(
                 has_number = True
             progress.advance(batch.nbytes)
         counts.append(count)
+    rejects_doubt(sum(counts), rejects.count)
     if counts and not has_number and max(counts):
         raise UsageError(
             f"no record has a number in the field {read.number}, which decides what is kept: name"
@@ -133,7 +134,7 @@ def told(
     Returns:
         Lines of notes, and lines of warnings.
     """
-    notes = [note for source in sources for note in source.notes]
+    notes = list(dict.fromkeys(note for source in sources for note in source.notes))
     notes += [*others, *(f"{path} was replaced" for path in written.replaced)]
     warnings = [f"{source.name}: {line}" for source in sources for line in source.warnings]
     return notes, warnings
@@ -151,7 +152,8 @@ def summarise(
     told: tuple[list[str], list[str]] = ([], []),
 ) -> Summary:
     """What a run did in numbers; `told` has the lines of its notes and warnings."""
-    kept, by_chance = int(grouping.kept.sum()), matching.doubt(len(values))
+    kept = int(grouping.kept.sum())
+    doubts = matching.doubt(len(values)), rejects_doubt(len(values), rejected)
     seconds = watch.stop()
     sizes = collection.sizes if matching.by_features else ()
     spent, workers = seconds.get("match", 0.0), collection.workers
@@ -168,6 +170,6 @@ def summarise(
         outputs=outputs,
         settings=matching.settings(len(values)),
         notes=told[0] + ([] if quicker is None else [quicker]),
-        warnings=told[1] + ([] if by_chance is None else [by_chance]),
+        warnings=[*told[1], *filter(None, doubts)],
         own=0 if grouping.own is None else int(np.count_nonzero(grouping.own != ABSENT)),
     )
