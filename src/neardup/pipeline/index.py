@@ -111,7 +111,7 @@ def add_files(
                 index.commit()
                 waiting = 0
         index.commit()
-        rejected = inputs.finish(offered)
+        rejected = inputs.finish(states.total())
         notes, warnings = inputs.told()
     count, stored = len(index), states["new"] + states["replaced"]
     return IndexSummary(
