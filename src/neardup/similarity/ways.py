@@ -19,7 +19,6 @@ from neardup.similarity.feature_sets import FeatureSets, arguments, similarities
 from neardup.similarity.frequencies import rarity
 from neardup.similarity.keys import one_key, rare_keys, sample_keys
 from neardup.similarity.shared_order import least_ratio
-from neardup.similarity.sketches import sketch_words
 from neardup.similarity.spilled import batches_of_groups
 
 if TYPE_CHECKING:
@@ -90,7 +89,7 @@ class _Walk:
     ) -> None:
         from neardup.kernels.similarity.members import members_room
         from neardup.kernels.ways.by_features import Ways
-
+        from neardup.similarity.sketches import sketch_words
         n, sizes = len(sets), np.diff(sets.offsets)
         self._input, self._far, self._match, self._workers = sets, far, match, workers
         self._sets, self._condition = arguments(sets, match)
