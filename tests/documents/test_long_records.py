@@ -220,7 +220,8 @@ def test_a_row_of_very_many_lines_takes_memory_for_its_bytes(tmp_path: Path) -> 
     batches = list(source.batches(ReadOptions(record_bytes=1 << 20)))
     assert [x for batch in batches for x in batch.texts.to_pylist()] == [text, "two", "a\nb"]
     assert [x for batch in batches for x in batch.rows.tolist()] == [2, lines + 3, lines + 4]
-    held = CsvLines(find_input(str(tmp_path / "in.csv")).open(), 1 << 20, passes=True)
-    assert (held.row(), held.row()) == (["id", "text"], ["1", text])
-    assert len(held.record) <= 1 << 16
-    assert b"".join(held.record) == f'1,"{text}"\n'.encode()
+    with find_input(str(tmp_path / "in.csv")).open() as reader:
+        held = CsvLines(reader, 1 << 20, passes=True)
+        assert (held.row(), held.row()) == (["id", "text"], ["1", text])
+        assert len(held.record) <= 1 << 16
+        assert b"".join(held.record) == f'1,"{text}"\n'.encode()
