@@ -127,6 +127,12 @@ def test_labelled_pairs_alone_count_where_some_are_different(tmp_path: Path) -> 
     assert (at[0.6].found, at[0.6].precision[0], at[0.6].recall[0]) == (2, 1, 1)
     assert (at[0.7].found, at[0.7].precision[0], at[0.7].recall[0]) == (1, 1, 0.5)
     assert at[0.7].ari is None
+    lines = [line.split() for line in str(found).splitlines()]
+    heads = [at for at, line in enumerate(lines) if line[:1] in [["similarity"], ["distance"]]]
+    by_similarity, by_distance = lines[heads[0] + 1 : heads[1]], lines[heads[1] + 1 : -1]
+    assert [line[0] for line in by_similarity] == [f"{x / 100:g}" for x in range(30, 101, 5)]
+    assert [line[0] for line in by_distance] == [str(x) for x in range(0, 17, 3)]
+    assert {tuple(line[8:10]) for line in by_similarity + by_distance} == {("-", "-")}
 
 
 def test_pairs_without_a_label_are_duplicates_and_all_others_different(tmp_path: Path) -> None:

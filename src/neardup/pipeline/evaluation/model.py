@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
-__all__ = ["Evaluation", "Point", "Scores", "Share"]
+__all__ = ["STEP_BITS", "STEP_HUNDREDTHS", "Evaluation", "Point", "Scores", "Share"]
 
 Share = tuple[float, tuple[float, float]]
 """A measure and its 95% interval."""
+
+STEP_HUNDREDTHS: Final = 5
+STEP_BITS: Final = 3
+"""Groups are made, and lines written, at every fifth hundredth and every third bit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,16 @@ class Scores:
     by_similarity: tuple[Point, ...]
     by_distance: tuple[Point, ...]
     histogram: tuple[tuple[float, int, int], ...]
+
+    @property
+    def similarity_steps(self) -> list[Point]:
+        """The thresholds that have a line of their own."""
+        return [x for x in self.by_similarity if round(x.at * 100) % STEP_HUNDREDTHS == 0]
+
+    @property
+    def distance_steps(self) -> list[Point]:
+        """The distances that have a line of their own."""
+        return [x for x in self.by_distance if x.at % STEP_BITS == 0]
 
     @property
     def best(self) -> Point | None:
@@ -96,10 +110,10 @@ class Evaluation:
             lines.append(f"warning: {self.unknown:,} labels are about documents that are not here")
         for scores in self.scores:
             lines += ["", scores.title, f"{'similarity':<11}{_HEAD}"]
-            lines += [_line(x, x is scores.best) for x in scores.by_similarity if x.ari]
+            lines += [_line(x, x is scores.best) for x in scores.similarity_steps]
             if scores.by_distance:
                 lines += [f"{'distance':<11}{_HEAD}"]
-                lines += [_line(x, False) for x in scores.by_distance if x.ari]
+                lines += [_line(x, False) for x in scores.distance_steps]
             if scores.best is not None:
                 best = scores.best
                 lines.append(f"best F1 {best.f1[0]:.3f} at similarity {best.at:g}")
@@ -111,12 +125,11 @@ _HEAD = f"{'pairs':>9}  {'precision':<21}{'recall':<21}{'F1':<20}ARI    B-cubed"
 
 def _line(point: Point, best: bool) -> str:
     shares = "  ".join(_share(x) for x in (point.precision, point.recall, point.f1))
-    groups = (
-        ""
-        if point.ari is None or point.b_cubed is None
-        else (f" {point.ari[0]:.3f}  {point.b_cubed[0]:.3f}")
+    ari, b_cubed = (
+        "-" if share is None else f"{share[0]:.3f}" for share in (point.ari, point.b_cubed)
     )
-    return f"{point.at:<11g}{point.found:>9,}  {shares}{groups}{'  best' if best else ''}"
+    marked = f"  {'best' if best else '':<4}"
+    return f"{point.at:<11g}{point.found:>9,}  {shares} {ari:<5}  {b_cubed:<5}{marked}".rstrip()
 
 
 def _share(share: Share) -> str:

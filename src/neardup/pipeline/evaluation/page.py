@@ -68,10 +68,9 @@ def _curves(found: Evaluation) -> str:
 def _tables(found: Evaluation) -> str:
     parts = []
     for scores in found.scores:
-        shown = [x for x in scores.by_similarity if round(x.at * 100) % 5 == 0]
         parts.append(
             f"<h3>{inert(scores.title)}</h3>{_histogram(scores)}"
-            f"{_points(shown, 'similarity')}<details><summary>By distance of the fingerprints"
+            f"{_points(scores.similarity_steps, 'similarity')}<details><summary>By distance of the fingerprints"
             f"</summary>{_points(scores.by_distance, 'distance')}</details>"
         )
     return f'<section id="tables"><h2>Tables</h2>{"".join(parts)}</section>'

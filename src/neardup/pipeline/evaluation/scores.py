@@ -10,7 +10,7 @@ import numpy as np
 from neardup.errors import TooManyPairsError, UsageError
 from neardup.fingerprinting.values import distance as hamming
 from neardup.hamming.all_pairs import pairs as pairs_within
-from neardup.pipeline.evaluation.model import Point, Scores
+from neardup.pipeline.evaluation.model import STEP_BITS, STEP_HUNDREDTHS, Point, Scores
 from neardup.pipeline.evaluation.resampled import Resampled, ari, b_cubed, f1, ratio
 from neardup.pipeline.run.matching import group
 from neardup.similarity.feature_sets import similarities
@@ -30,9 +30,6 @@ MOST_NEAR: Final = 2_000_000
 MOST_GROUPED: Final = 500_000
 """Groups are made where so many pairs match at most; beyond that they are hardly any use."""
 FURTHEST: Final = 0.25
-GROUPED_STEPS: Final = 5
-"""Groups are made at every fifth hundredth."""
-GROUPED_BITS: Final = 3
 BANDS: Final = 20
 _BELOW: Final = 1e-9
 
@@ -146,7 +143,7 @@ def scores_of(
     for step in range(first, 101):
         kept_by = None
         many = int((pairs.level >= step / 100 - _BELOW).sum()) > MOST_GROUPED
-        if step % GROUPED_STEPS == 0 and not many:
+        if step % STEP_HUNDREDTHS == 0 and not many:
             kept_by = _labels(documents, replace(matching, similarity=step / 100))
         by_similarity.append(judge.point(step / 100, pairs, step / 100, kept_by))
     by_distance = []
@@ -154,7 +151,7 @@ def scores_of(
     for distance in range(furthest + 1):
         kept_by = None
         many = int((near.level >= -distance).sum()) > MOST_GROUPED
-        if distance % GROUPED_BITS == 0 and not many:
+        if distance % STEP_BITS == 0 and not many:
             exact = replace(matching, similarity=None, distance=distance)
             kept_by = _labels(documents, exact)
         by_distance.append(judge.point(distance, near, -distance, kept_by))
