@@ -6,6 +6,7 @@ import http.client
 import json
 import random
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -15,8 +16,9 @@ from hypothesis import strategies as st
 
 import neardup as nd
 from commands import Here
+from full_disk import largest_file
 from neardup.documents import ReadOptions
-from neardup.errors import DataError, UsageError
+from neardup.errors import DataError, FileError, UsageError
 from neardup.pipeline.evidence.pair_rows import PairRow, pair_rows
 from neardup.pipeline.judgement.answers import Answer, Answers, read_answers
 from neardup.pipeline.judgement.server import ReviewServer
@@ -249,6 +251,74 @@ def test_the_last_answer_counts_and_others_are_refused(tmp_path: Path) -> None:
     (tmp_path / "worse.jsonl").write_text("{\n")
     with pytest.raises(DataError, match="line 1: no JSON"):
         Answers(str(tmp_path / "worse.jsonl"))
+
+
+def test_answers_survive_a_full_disk_at_every_byte(tmp_path: Path) -> None:
+    said = [Answer("a", "b", "yes", 0.5), Answer("a", "ç", "no"), Answer("b", "ç", "unsure")]
+    whole = tmp_path / "whole.jsonl"
+    file = Answers(str(whole))
+    for answer in said:
+        file.add(answer)
+    file.close()
+    for most in range(whole.stat().st_size):
+        path = str(tmp_path / f"{most}.jsonl")
+        file, kept = Answers(path), []
+        with largest_file(most):
+            for answer in said:
+                with suppress(FileError):
+                    file.add(answer)
+                    kept.append(answer)
+        assert len(kept) < len(said)
+        assert list(read_answers(path).values()) == list(file.found.values()) == kept
+        file.add(said[-1])  # there is room again
+        file.close()
+        assert read_answers(path) == {x.key: x for x in [*kept, said[-1]]}
+
+
+def test_an_answer_of_which_a_part_was_written_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    file = Answers(str(path))
+    file.add(Answer("a", "b", "yes"))
+    file.add(Answer("a", "ç", "no"))
+    file.close()
+    data = path.read_bytes()
+    first = data.index(b"\n") + 1
+    for end in range(first, len(data)):
+        path.write_bytes(data[:end])
+        known = 1 + (end == len(data) - 1)
+        assert len(read_answers(str(path))) == known
+        file = Answers(str(path))
+        file.add(Answer("b", "c", "yes"))
+        file.close()
+        assert len(read_answers(str(path))) == known + 1
+        assert path.read_bytes().startswith(data[:first])
+    path.write_bytes(b"what somebody wrote by hand")
+    with pytest.raises(DataError, match="line 1: no JSON"):
+        Answers(str(path))
+    assert path.read_bytes() == b"what somebody wrote by hand"
+
+
+def test_a_full_disk_is_told_by_the_page_and_in_the_terminal(
+    review: Review, tmp_path: Path
+) -> None:
+    told: list[str] = []
+    with ReviewServer(review, tell=told.append) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        home = f"/{server.token}/"
+        ask(server, home)
+        with largest_file(10):
+            code, text, _ = ask(server, f"{home}answer", {"pair": 0, "answer": "yes"})
+        assert code == 507
+        assert "this answer was not kept: cannot write" in text
+        assert "File too large" in text
+        assert len(told) == 1
+        assert "an answer was not kept: cannot write" in told[0]
+        assert (tmp_path / "answers.jsonl").read_bytes() == b""
+        assert ask(server, f"{home}answer", {"pair": 0, "answer": "yes"})[0] == 303
+        server.shutdown()
+        thread.join()
+    assert len(read_answers(str(tmp_path / "answers.jsonl"))) == 1
 
 
 def test_files_of_pairs_are_told_by_their_columns(tmp_path: Path) -> None:

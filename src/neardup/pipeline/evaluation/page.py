@@ -66,13 +66,12 @@ def _curves(found: Evaluation) -> str:
 
 
 def _tables(found: Evaluation) -> str:
-    parts = []
-    for scores in found.scores:
-        parts.append(
-            f"<h3>{inert(scores.title)}</h3>{_histogram(scores)}"
-            f"{_points(scores.similarity_steps, 'similarity')}<details><summary>By distance of the fingerprints"
-            f"</summary>{_points(scores.by_distance, 'distance')}</details>"
-        )
+    parts = [
+        f"<h3>{inert(scores.title)}</h3>{_histogram(scores)}"
+        f"{_points(scores.similarity_steps, 'similarity')}<details><summary>By distance of the"
+        f" fingerprints</summary>{_points(scores.by_distance, 'distance')}</details>"
+        for scores in found.scores
+    ]
     return f'<section id="tables"><h2>Tables</h2>{"".join(parts)}</section>'
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import os
@@ -21,7 +22,7 @@ from neardup.runtime.storage.parquet import open_parquet
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["PairRow", "pair_rows", "similarity_of", "table_rows"]
+__all__ = ["PairRow", "is_cut", "pair_rows", "similarity_of", "table_rows"]
 
 NAMES: Final = (
     ("kept", "dropped"),
@@ -84,8 +85,13 @@ def pair_rows(path: str) -> Iterator[PairRow]:
         yield PairRow(str(first), str(second), found, _label(label, path, number), answered)
 
 
-def table_rows(path: str) -> Iterator[Mapping[str, Any]]:
+def table_rows(path: str, head: bytes | None = None) -> Iterator[Mapping[str, Any]]:
     """The rows of a table file, as they come; values of CSV are texts.
+
+    Args:
+        path: The file; JSON lines where its name does not tell.
+        head: How each line begins that neardup appends to it. A last line that is such a one cut
+            short was never acknowledged, and is passed over.
 
     Raises:
         DataError, FileError: As `pair_rows`.
@@ -99,11 +105,13 @@ def table_rows(path: str) -> Iterator[Mapping[str, Any]]:
             return
         with _opened(path) as file:
             if kind in {"csv", "tsv"}:
-                yield from csv.DictReader(file, delimiter="," if kind == "csv" else "\t")
+                text = io.TextIOWrapper(file, "utf-8-sig", newline="")
+                yield from csv.DictReader(text, delimiter="," if kind == "csv" else "\t")
                 return
             for number, line in enumerate(file, 1):
-                if line.strip():
-                    yield _record(line, path, number)
+                whole = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+                if whole.strip() and not (head and is_cut(whole, head)):
+                    yield _record(whole, path, number)
     except OSError as error:
         if error.errno is None:  # of a decoder
             raise DataError(f"{path} is no table that can be read: {error}") from None
@@ -119,14 +127,30 @@ def reason(error: OSError) -> str:
     return os.strerror(error.errno) if error.errno else str(error)
 
 
+def is_cut(line: bytes, head: bytes) -> bool:
+    """Whether a line is one that begins by `head`, of which only a part was written.
+
+    Example:
+        >>> [is_cut(line, b'{"first":') for line in (b'{"fi', b'{"first":1}', b"hello")]
+        [True, False, False]
+    """
+    if line.endswith(b"\n") or not (line.startswith(head) or head.startswith(line)):
+        return False
+    try:
+        orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return True
+    return False
+
+
 @contextmanager
 def _opened(path: str) -> Iterator[Any]:
     packed = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}.get(Path(path).suffix)
     with pa.input_stream(path, compression=packed) as stream:
-        yield io.TextIOWrapper(stream, "utf-8-sig", newline="")
+        yield io.BufferedReader(stream)
 
 
-def _record(line: str, path: str, number: int) -> Mapping[str, Any]:
+def _record(line: bytes, path: str, number: int) -> Mapping[str, Any]:
     try:
         row = orjson.loads(line)
     except orjson.JSONDecodeError as error:

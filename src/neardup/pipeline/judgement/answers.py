@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import orjson
 
-from neardup.errors import DataError
-from neardup.pipeline.evidence.pair_rows import similarity_of, table_rows
+from neardup.errors import DataError, FileError
+from neardup.pipeline.evidence.pair_rows import is_cut, similarity_of, table_rows
+from neardup.runtime.storage.append_file import append_whole
 from neardup.runtime.storage.failures import file_failure
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ __all__ = ["ANSWERS", "Answer", "Answers", "read_answers"]
 
 Said = Literal["yes", "no", "unsure"]
 ANSWERS: Final = ("yes", "no", "unsure")
+_HEAD: Final = b'{"first":'
+"""How the line of an answer begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,8 @@ class Answer:
 def read_answers(path: str) -> dict[tuple[str, str], Answer]:
     """What a file says in the end: the last answer of each pair counts.
 
+    A last line of which a full disk took a part only is passed over.
+
     Raises:
         DataError: If a line is none of an answer.
         FileError: If it cannot be read.
@@ -59,7 +64,7 @@ def read_answers(path: str) -> dict[tuple[str, str], Answer]:
 
 
 def _lines(path: str) -> Iterator[Answer]:
-    for number, row in enumerate(table_rows(path), 1):
+    for number, row in enumerate(table_rows(path, _HEAD), 1):
         first, second, said = (row.get(name) for name in ("first", "second", "answer"))
         if not (isinstance(first, str) and isinstance(second, str) and said in ANSWERS):
             raise DataError(
@@ -85,12 +90,19 @@ class Answers:
         self.path = path
         self.found = read_answers(path) if Path(path).exists() else {}
         try:
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            self._end_last_line()
         except OSError as error:
-            raise file_failure("write", path, error) from None
-        size = os.fstat(self._file).st_size
-        if size and os.pread(self._file, 1, size - 1) != b"\n":
-            os.write(self._file, b"\n")
+            raise _refused(path, error) from None
+
+    def _end_last_line(self) -> None:
+        """Make the next answer a line of its own: a last line that is cut goes, others end."""
+        data = Path(self.path).read_bytes()
+        last = data[data.rfind(b"\n") + 1 :]
+        if is_cut(last, _HEAD):
+            os.ftruncate(self._file, len(data) - len(last))
+        elif last:
+            append_whole(self._file, b"\n")
 
     def add(self, answer: Answer) -> None:
         """Keep one; it is on disk when this returns.
@@ -102,13 +114,17 @@ class Answers:
         if answer.similarity is not None:
             line["similarity"] = round(answer.similarity, 6)  # type: ignore[assignment]
         try:
-            os.write(self._file, orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+            append_whole(self._file, orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
             os.fsync(self._file)
         except OSError as error:
-            raise file_failure("write", self.path, error) from None
+            raise _refused(self.path, error) from None
         self.found.pop(answer.key, None)
         self.found[answer.key] = answer
 
     def close(self) -> None:
         """Close the file."""
         os.close(self._file)
+
+
+def _refused(path: str, error: OSError) -> FileError:
+    return file_failure("write", path, error, "name another file by --answers")

@@ -19,6 +19,8 @@ from neardup.pipeline.judgement.page import end_page, pair_page
 from neardup.pipeline.report.markup import json_data
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from neardup.pipeline.judgement.session import Review
 
 __all__ = ["ReviewServer"]
@@ -34,6 +36,7 @@ class ReviewServer(ThreadingHTTPServer):
     Args:
         review: What is asked.
         port: Where; 0 for any that is free.
+        tell: Takes a line for the terminal: an answer that could not be kept.
 
     Raises:
         UsageError: For a port that cannot be.
@@ -42,9 +45,11 @@ class ReviewServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, review: Review, port: int = 0) -> None:
+    def __init__(
+        self, review: Review, port: int = 0, tell: Callable[[str], None] | None = None
+    ) -> None:
         """Listen; nothing is answered before `serve_forever`."""
-        self.review = review
+        self.review, self.tell = review, tell
         self.token = secrets.token_urlsafe(24)
         try:
             super().__init__((ADDRESS, port), _Handler)
@@ -102,7 +107,15 @@ class _Handler(BaseHTTPRequestHandler):
             return
         form = parse_qs(self.rfile.read(length).decode("utf-8", "replace"))
         number, said = _number(form.get("pair", [""])[0]), form.get("answer", [""])[0]
-        if number is None or not self.server.review.answer(number, said):
+        try:
+            kept = number is not None and self.server.review.answer(number, said)
+        except FileError as error:
+            if self.server.tell is not None:
+                self.server.tell(f"an answer was not kept: {error}")
+            why = f"this answer was not kept: {error}; then go back and answer again"
+            self._refuse(HTTPStatus.INSUFFICIENT_STORAGE, why)
+            return
+        if not kept:
             self._refuse(HTTPStatus.BAD_REQUEST, "no such pair or answer: open the page anew")
             return
         self.send_response(HTTPStatus.SEE_OTHER)

@@ -1,4 +1,4 @@
-"""A file that only grows, with checksums of what it grew by."""
+"""Files that only grow: what is appended is there whole, or not at all."""
 
 from __future__ import annotations
 
@@ -14,9 +14,32 @@ from neardup.runtime.storage.failures import file_failure
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["AppendFile", "append_failure", "damaged"]
+__all__ = ["AppendFile", "append_failure", "append_whole", "damaged"]
 
 _PIECE_BYTES: Final = 8 << 20
+
+
+def append_whole(descriptor: int, data: Any) -> None:
+    """Append bytes to a file: all of them, or none where that fails, so that lines stay whole.
+
+    Args:
+        descriptor: Opened with O_APPEND.
+        data: Bytes.
+
+    Raises:
+        OSError: If the system refuses, as a full disk does; the file ends where it did.
+    """
+    view = memoryview(data).cast("B")
+    written = 0
+    try:
+        while written < view.nbytes:
+            written += os.write(descriptor, view[written:])
+    except BaseException:
+        end = os.lseek(descriptor, 0, os.SEEK_CUR)
+        # What another process appended behind the part must not go with it.
+        if written and os.fstat(descriptor).st_size == end:
+            os.ftruncate(descriptor, end - written)
+        raise
 
 
 class AppendFile:
@@ -30,7 +53,8 @@ class AppendFile:
         """Open it at its end; FileError if that fails."""
         self.path = path
         try:
-            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+            self._descriptor = os.open(path, flags, 0o644)
         except OSError as error:
             raise append_failure("open", path, error) from None
         self.nbytes = os.fstat(self._descriptor).st_size
@@ -39,19 +63,17 @@ class AppendFile:
     def cut(self, nbytes: int) -> None:
         """Forget what lies beyond `nbytes`; the next write goes there."""
         os.ftruncate(self._descriptor, nbytes)
-        os.lseek(self._descriptor, nbytes, os.SEEK_SET)
         self.nbytes = nbytes
 
     def write(self, data: Any) -> None:
-        """Append bytes; FileError if the disk is full."""
+        """Append bytes; FileError if the disk is full, and none of them is there then."""
         view = memoryview(data).cast("B")
-        self._checksum = zlib.crc32(view, self._checksum)
-        self.nbytes += view.nbytes
         try:
-            while view.nbytes:
-                view = view[os.write(self._descriptor, view) :]
+            append_whole(self._descriptor, view)
         except OSError as error:
             raise append_failure("write", self.path, error) from None
+        self._checksum = zlib.crc32(view, self._checksum)
+        self.nbytes += view.nbytes
 
     def mark(self) -> dict[str, int]:
         """Sync; the length, and the checksum of what was appended since the mark before."""

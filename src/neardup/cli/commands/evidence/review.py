@@ -83,7 +83,7 @@ def review(
     read = shared.read_options(shared.text_fields(text), id_field, extract=extract, memory=memory)
     told = InputFormat(format_name, delimiter, encoding)
     judged = Review(pairs, inputs, wanted, made, read, told)
-    with ReviewServer(judged, port) as server:
+    with ReviewServer(judged, port, lambda line: echo(line, err=True)) as server:
         echo(f"open {server.url} (Ctrl-C ends the review)")
         if open_browser:
             import webbrowser
