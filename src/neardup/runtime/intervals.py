@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Z", "counted", "kish", "stratified", "wilson"]
+__all__ = ["Z", "counted", "kish", "paired", "stratified", "wilson"]
 
 Z: Final = 1.959964
 """Of 95%."""
@@ -58,6 +58,30 @@ def kish(sizes: Sequence[float]) -> float:
     """
     squares = math.fsum(size * size for size in sizes)
     return math.fsum(sizes) ** 2 / squares if squares else 0.0
+
+
+def paired(pairs: float, squares: float) -> tuple[float, float]:
+    """The interval of how many pairs match among documents that were drawn at random.
+
+    Documents are drawn, not pairs, so the pairs are counted as the square of a number of documents
+    that say something of their own (Kish). The lower end has the variance of the lines of a graph
+    between random points (Frank, Scandinavian Journal of Statistics 1977). The upper end has more:
+    by that variance a sample that misses a large group knows nothing of it.
+
+    Args:
+        pairs: How many were met.
+        squares: The sum of the squares of how many of them each document is in.
+
+    Example:
+        >>> [round(x, 1) for x in paired(10, 20)]  # of 20 documents
+        [5.1, 23.9]
+        >>> [round(x, 1) for x in paired(10, 80)]  # all between 5 documents
+        [1.3, 54.5]
+    """
+    if not pairs:
+        return counted(0)
+    low, high = 4 * pairs**2 / (squares - pairs), 4 * pairs**2 / squares
+    return pairs * (counted(low)[0] / low) ** 2, pairs * (counted(high)[1] / high) ** 2
 
 
 def stratified(

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import shlex
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from neardup.fingerprinting.recipe import Recipe
+from neardup.runtime.intervals import wilson
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -15,32 +18,62 @@ if TYPE_CHECKING:
     from neardup.pipeline.calibration.measure import Joined
     from neardup.pipeline.calibration.model import Choice, Level
 
-__all__ = ["FEW_GROUPS", "advised", "commands", "emptiest", "warnings"]
+__all__ = ["FEW_GROUPS", "USUAL", "advised", "commands", "unadvised", "valley", "warnings"]
 
 USUAL: Final = 0.8
 LEAST: Final = 0.5
+MOST: Final = 0.85
 AROUND: Final = 0.05
+SHORT: Final = 20
+"""In sets of fewer features one changed word moves the similarity by a quarter and more."""
 FEW_GROUPS: Final = 10
 WANTED_GROUPS: Final = 30
-FEW_PAIRS: Final = 30
 PRECISE: Final = 0.5
+SURELY: Final = 2.575829
+"""Normal quantile of 99%: many thresholds are tried."""
 _OPTIONS: Final = ("tokens", "ngram", "weight", "hash", "normalize", "language", "fold_chinese")
 
 
-def emptiest(joined: Joined, lowest: float) -> float:
-    """The threshold around which the fewest pairs lie: where the choice matters least.
+def valley(joined: Joined, lowest: float) -> float | None:
+    """The threshold in the deepest valley of the similarities; None where there is none.
 
-    The usual one wins ties, and where there are hardly any pairs.
+    A valley has fewer groups of similar documents around it than a band above it has, beyond
+    chance: duplicates that were edited make that hill. A thin tail has no hill above it, and pairs
+    of equal features make none, since every threshold finds them; short documents move in leaps.
     """
-    steps = [step / 100 for step in range(50, 96, 5) if step / 100 - AROUND >= lowest - 1e-9]
-    score = joined.score
-    if int((score >= LEAST).sum()) < FEW_PAIRS or not steps:
-        return USUAL
+    shorter = np.minimum(joined.features[joined.left], joined.features[joined.right])
+    tells = (shorter >= SHORT) & (joined.score < 1)
+    found: list[tuple[int, float, float]] = []
+    first = math.ceil((max(LEAST, lowest + AROUND) - 1e-9) * 20)
+    for step in (each / 20 for each in range(first, round(MOST * 20) + 1)):
+        group = joined.groups(joined.score >= step - AROUND - 1e-9)
 
-    def around(step: float) -> int:
-        return int(((score >= step - AROUND) & (score < step + AROUND)).sum())
+        def groups(low: float, group: Any = group) -> int:
+            """The groups with a pair from `low` on, as wide as what is around a threshold."""
+            inside = (joined.score >= low - 1e-9) & (joined.score < low + 2 * AROUND - 1e-9)
+            return int(np.unique(group[joined.left[inside & tells]]).size)
 
-    return min(steps, key=lambda step: (around(step), abs(step - USUAL)))
+        around = groups(step - AROUND)
+        hill = max(groups(each / 20) for each in range(round(step * 20) + 1, 19))
+        if hill >= FEW_GROUPS and wilson(hill, hill + around, SURELY)[0] > 0.5:
+            found.append((around, abs(step - USUAL), step))
+    return min(found)[-1] if found else None
+
+
+def unadvised(joined: Joined, threshold: float | None) -> str:
+    """Why no threshold is advised: the sample shows no valley, or holds short documents."""
+    short = _short(joined)
+    if 2 * short > joined.features.size:
+        return (
+            f"{short:,} of {joined.features.size:,} documents have fewer than {SHORT} features, so"
+            " short that a changed word or two hides a duplicate at any threshold"
+        )
+    if threshold is None:
+        return (
+            f"no threshold from {LEAST:g} to {MOST:g} lies in a valley, with fewer pairs around it"
+            " than above it, so that the pairs do not tell what is a duplicate"
+        )
+    return ""
 
 
 def advised(choices: Iterable[Choice], similarity: float, recall: float) -> Choice | None:
@@ -73,13 +106,17 @@ def warnings(
                 f"; take a larger one: --sample {min(documents, math.ceil(wanted / 1e3) * 1000)}"
             )
         found.append(told)
-    short = int((joined.features < 20).sum())
+    short = _short(joined)
     if 2 * short > joined.features.size:
         found.append(
-            f"{short:,} of {joined.features.size:,} documents have fewer than 20 features, where"
-            " distances say little: look at the figures by length, and prefer --similarity"
+            f"{short:,} of {joined.features.size:,} documents have fewer than {SHORT} features,"
+            " where distances say little: look at the figures by length, and prefer --similarity"
         )
     return found
+
+
+def _short(joined: Joined) -> int:
+    return int((joined.features < SHORT).sum())
 
 
 def commands(

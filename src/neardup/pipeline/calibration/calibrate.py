@@ -21,7 +21,15 @@ from neardup.documents import Batch, Rejects
 from neardup.documents.extensions import check_page
 from neardup.errors import UsageError
 from neardup.fingerprinting.fingerprints import fingerprints
-from neardup.pipeline.calibration.advice import FEW_GROUPS, advised, commands, emptiest, warnings
+from neardup.pipeline.calibration.advice import (
+    FEW_GROUPS,
+    USUAL,
+    advised,
+    commands,
+    unadvised,
+    valley,
+    warnings,
+)
 from neardup.pipeline.calibration.costs import Taken, cost_of_distance, cost_of_similarity
 from neardup.pipeline.calibration.measure import MOST_PAIRS, Joined, Widths, join_sample
 from neardup.pipeline.calibration.model import Calibration, Choice, Cost
@@ -59,8 +67,8 @@ class Asked:
     Args:
         sample: Documents to look at, at most.
         lowest: Least similarity that is searched.
-        similarity: The threshold that advice is wanted for; the one around which the fewest pairs
-            lie unless given.
+        similarity: The threshold that advice is wanted for; else the one in a valley of the
+            similarities, if they have one.
         recall: What the advised distance should find of the pairs at the threshold.
         measure: "jaccard", "cosine" or "containment".
         seed: Of the sample and the examples.
@@ -188,8 +196,12 @@ class _Parts:
 
 def _found(parts: _Parts, asked: Asked, matching: Matching, taken: Taken, told: Any) -> Calibration:
     sample, joined, recipe = parts.sample, parts.joined, matching.recipe
-    own = emptiest(joined, asked.lowest)
-    threshold = max(own, asked.lowest) if asked.similarity is None else asked.similarity
+    threshold, unknown = asked.similarity, ""
+    if threshold is None:
+        threshold = valley(joined, asked.lowest)
+        unknown = unadvised(joined, threshold)
+    if threshold is None or unknown:
+        threshold = max(USUAL, asked.lowest)
     levels = joined.levels(asked.steps)
     widths = Widths(joined, sample, recipe, taken.resources.workers)
     similarities = sorted({x for x in (*SEARCHED, threshold) if x >= asked.lowest})
@@ -201,7 +213,7 @@ def _found(parts: _Parts, asked: Asked, matching: Matching, taken: Taken, told: 
     )
     wanted = joined.score >= threshold - 1e-9
     known = joined.independent(wanted) >= FEW_GROUPS
-    best = advised(choices, threshold, asked.recall) if known else None
+    best = advised(choices, threshold, asked.recall) if known and not unknown else None
     bits = recipe.bits if best is None else best.bits
     bits = bits if bits in widths.codes else next(iter(widths.codes))
     doubts = warnings(joined, levels, threshold, len(sample), sample.documents)
@@ -219,6 +231,7 @@ def _found(parts: _Parts, asked: Asked, matching: Matching, taken: Taken, told: 
         lowest=asked.lowest,
         threshold=threshold,
         is_own=asked.similarity is None,
+        unknown=unknown,
         recall=asked.recall,
         levels=levels,
         choices=choices,
@@ -227,7 +240,7 @@ def _found(parts: _Parts, asked: Asked, matching: Matching, taken: Taken, told: 
         costs=tuple(_costs(parts, matching, taken, best, widths, threshold)),
         examples=_examples(parts, asked),
         warnings=tuple(doubts),
-        commands=tuple(told(threshold, best)),
+        commands=() if unknown else tuple(told(threshold, best)),
     )
 
 
@@ -265,7 +278,7 @@ def _examples(parts: _Parts, asked: Asked) -> tuple[tuple[str, tuple[PairShown, 
     for low, high in pairwise(edges):
         inside = np.flatnonzero((joined.score >= low) & (joined.score < high))
         mixed = generator.permutation(inside)
-        groups = joined.group[joined.left[mixed]]
+        groups = joined.groups(joined.score >= low)[joined.left[mixed]]
         first = mixed[np.sort(np.unique(groups, return_index=True)[1])]
         rest = mixed[~np.isin(mixed, first)]
         chosen = np.concatenate([first, rest])[:EXAMPLES]

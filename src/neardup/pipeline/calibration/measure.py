@@ -11,10 +11,11 @@ from neardup.errors import RecipeError, TooManyPairsError, UsageError
 from neardup.fingerprinting.fingerprints import fingerprints
 from neardup.fingerprinting.values import distance as hamming
 from neardup.hamming.all_pairs import pairs as pairs_within
+from neardup.hamming.clusters import labels_of_pairs
 from neardup.pipeline.calibration.model import Choice, LengthBand, Level, Range
-from neardup.runtime.intervals import counted, kish, wilson
+from neardup.runtime.intervals import kish, paired, wilson
 from neardup.similarity.feature_sets import FeatureSets, Match, similarities
-from neardup.similarity.join import similar_components, similar_sets
+from neardup.similarity.join import similar_sets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,7 +42,6 @@ class Joined:
         left: int64 (p,): the earlier document.
         right: int64 (p,): the later one.
         score: float64 (p,): their similarity.
-        group: int64 (n,): the group of similar documents that each document is of.
         features: int64 (n,): how many features each document has.
         scale: Pairs among all documents for each one of the sample.
     """
@@ -49,7 +49,6 @@ class Joined:
     left: Any
     right: Any
     score: Any
-    group: Any
     features: Any
     scale: float
 
@@ -61,24 +60,30 @@ class Joined:
             at = at if chosen is None else at & chosen
             number = int(at.sum())
             documents = np.unique(np.concatenate([self.left[at], self.right[at]])).size
-            low, high = self.range_of(number, at)
-            pairs = number * self.scale
-            found.append(Level(similarity, number, pairs, (low, high), int(documents)))
+            pairs, interval = number * self.scale, self.range_of(at)
+            found.append(Level(similarity, number, pairs, interval, int(documents)))
         return tuple(found)
 
-    def range_of(self, number: int, at: Any) -> Range:
-        """The interval of a number of pairs at full size: groups count, not their pairs."""
+    def range_of(self, at: Any) -> Range:
+        """The interval at full size of how many pairs there are such as `at`, bool (p,)."""
+        number = float(at.sum())
         if self.scale == 1:
-            return float(number), float(number)
-        alone = self.independent(at)
-        each = number / alone if alone else 1.0
-        low, high = counted(alone)
-        return low * each * self.scale, high * each * self.scale
+            return number, number
+        met = np.bincount(np.concatenate([self.left[at], self.right[at]])).astype(np.float64)
+        low, high = paired(number, float(met @ met))
+        return low * self.scale, high * self.scale
+
+    def groups(self, at: Any) -> Any:
+        """int64 (n,): the group that the pairs `at` put each document into.
+
+        Groups are made of the pairs in question and no others: at a low similarity all documents
+        of a kind may chain into one group, which says nothing of the pairs at a high one.
+        """
+        return labels_of_pairs(self.features.size, self.left[at], self.right[at])
 
     def independent(self, at: Any) -> float:
-        """How many independent pairs stand for some (bool or rows)."""
-        sizes = np.unique(self.group[self.left[at]], return_counts=True)[1]
-        return kish(sizes.tolist())
+        """How many independent pairs stand for the pairs `at`, bool (p,)."""
+        return _independent(self.groups(at)[self.left[at]])
 
     def band_of_pairs(self) -> Any:
         """int64 (p,): the number of the length band of each pair's shorter document."""
@@ -106,10 +111,9 @@ def join_sample(
         return None
     left, right = np.ascontiguousarray(found.T)
     score = similarities(sets, left, right, match.measure)
-    group = similar_components(sets, match, workers)
     n, whole = len(sample), sample.documents
     scale = 1.0 if n < 2 else whole * (whole - 1) / (n * (n - 1))
-    return Joined(left, right, score, group, np.diff(sets.offsets), scale)
+    return Joined(left, right, score, np.diff(sets.offsets), scale)
 
 
 class Widths:
@@ -155,7 +159,8 @@ class Widths:
         joined, apart = self._joined, self._apart[bits]
         wanted = joined.score >= similarity - _BELOW
         wanted = wanted if chosen is None else wanted & chosen
-        whole, alone = int(wanted.sum()), joined.independent(wanted)
+        groups = joined.groups(wanted)
+        whole, alone = int(wanted.sum()), _independent(groups[joined.left[wanted]])
         left, near, furthest = self._near[bits]
         found = []
         for distance in range(furthest + 1) if distances is None else distances:
@@ -164,7 +169,6 @@ class Widths:
             total = int(within.sum()) if chosen is None else 0
             recall = hits / whole if whole else None
             precision = hits / total if total else None
-            groups = kish(np.unique(joined.group[left[within]], return_counts=True)[1].tolist())
             found.append(
                 Choice(
                     bits,
@@ -173,7 +177,7 @@ class Widths:
                     recall,
                     _range(recall, alone),
                     precision,
-                    _range(precision, groups),
+                    _range(precision, _independent(groups[left[within]])),
                     total,
                 )
             )
@@ -190,6 +194,11 @@ class Widths:
             choices = self.choices(similarity, bits, chosen=chosen)
             found.append(LengthBand(least, most, int(inside.sum()), levels, tuple(choices)))
         return found
+
+
+def _independent(group: Any) -> float:
+    """How many independent pairs stand for pairs of these groups, int64 (p,)."""
+    return kish(np.unique(group, return_counts=True)[1].tolist())
 
 
 def _range(share: float | None, trials: float) -> Range:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from neardup.runtime.progress import shown
 
 if TYPE_CHECKING:
     from neardup.pipeline.report import PairShown
 
-__all__ = ["Calibration", "Choice", "Cost", "LengthBand", "Level", "Range"]
+__all__ = ["TO_JUDGE", "Calibration", "Choice", "Cost", "LengthBand", "Level", "Range"]
 
 Range = tuple[float, float]
 """Both ends of a 95% confidence interval."""
@@ -112,8 +112,9 @@ class Calibration:
         seed: Of the sample.
         measure: What similarity is.
         lowest: Least similarity that was searched, exactly.
-        threshold: The one that the advice is for.
-        is_own: Whether it was found here; else it was asked for.
+        threshold: The one that the advice is for, or where nothing is advised the usual one.
+        is_own: Whether it was chosen here; else it was asked for.
+        unknown: Why no threshold is advised; empty where one is.
         recall: What the advised distance should find.
         levels: Matches, by rising similarity.
         choices: Of every width, distance and similarity that was looked at.
@@ -122,7 +123,8 @@ class Calibration:
         costs: Of some choices.
         examples: (title, pairs) of each band of similarity.
         warnings: What makes it doubtful.
-        commands: What to run: by similarity, and by distance where that is advised.
+        commands: What to run: by similarity, and by distance where that is advised; none where
+            no threshold is.
     """
 
     documents: int
@@ -133,6 +135,7 @@ class Calibration:
     lowest: float
     threshold: float
     is_own: bool
+    unknown: str
     recall: float
     levels: tuple[Level, ...]
     choices: tuple[Choice, ...]
@@ -142,6 +145,15 @@ class Calibration:
     examples: tuple[tuple[str, tuple[PairShown, ...]], ...]
     warnings: tuple[str, ...]
     commands: tuple[str, ...]
+
+    @property
+    def steps(self) -> list[Level]:
+        """The levels that have a line of their own: each twentieth, and the threshold."""
+        return [
+            level
+            for level in self.levels
+            if round(level.similarity * 100) % 5 == 0 or level.similarity == self.threshold
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the words of the examples, for `--json`."""
@@ -156,13 +168,12 @@ class Calibration:
         """Lines for people."""
         whole = "all" if self.sampled == self.documents else f"{self.sampled:,} at random"
         lines = [f"documents   {self.documents:,}, looked at {whole}", "", _LEVELS]
-        for level in self.levels:
-            if round(level.similarity * 100) % 5 == 0:
-                low, high = level.interval
-                lines.append(
-                    f"{level.similarity:10.2f} {level.sampled:10,} {level.pairs:16,.0f}"
-                    f"   {low:,.0f} to {high:,.0f}"
-                )
+        for level in self.steps:
+            low, high = level.interval
+            lines.append(
+                f"{level.similarity:10.4g} {level.sampled:10,} {level.pairs:16,.0f}"
+                f"   {low:,.0f} to {high:,.0f}"
+            )
         lines += ["", f"fingerprints, for pairs at {self.threshold:g} or more", _CHOICES]
         lines += [_choice(each) for each in told(self.choices, self.threshold)]
         for band in self.lengths:
@@ -177,9 +188,12 @@ class Calibration:
             for cost in self.costs
         ]
         lines += ["", *(f"warning: {shown(each)}" for each in self.warnings)]
+        if self.unknown:
+            lines.append(f"no advice: {self.unknown}; {TO_JUDGE}")
         return "\n".join([*lines, *(f"use: {shown(each)}" for each in self.commands)])
 
 
+TO_JUDGE: Final = "look at the example pairs of --report, or judge some by `neardup review`"
 _LEVELS = f"{'similarity':>10} {'in sample':>10} {'expected pairs':>16}   95% interval"
 _CHOICES = f"{'bits':>6} {'distance':>9}   recall                  precision"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from neardup.pipeline.calibration.model import TO_JUDGE
 from neardup.pipeline.report.drawings import amount, lines
 from neardup.pipeline.report.frame import frame
 from neardup.pipeline.report.markup import count, inert, size, table
@@ -23,7 +24,6 @@ _LINKS = (
     ("costs", "Costs"),
     ("examples", "Examples"),
 )
-_EVERY = 5
 
 
 def calibration_page(found: Calibration) -> str:
@@ -40,21 +40,25 @@ def _head(found: Calibration) -> str:
     warned = "".join(f"<li>{inert(each)}</li>" for each in found.warnings)
     warnings = f'<div class="warn"><h3>Look at this</h3><ul>{warned}</ul></div>' if warned else ""
     why = (
-        "the fewest pairs lie around it, so it matters least whether it is a little more or less"
+        "the fewest pairs lie around it, and more above it, so it matters least whether it is a"
+        " little more or less"
         if found.is_own
         else "as asked"
     )
     commands = "".join(f"<pre><code>{inert(each)}</code></pre>" for each in found.commands)
+    advice = (
+        f" Threshold: <b>{found.threshold:g}</b>, {why}.</p>{warnings}<p>To run it:</p>{commands}"
+    )
+    if found.unknown:
+        advice = f" No threshold is advised: {inert(found.unknown)}; {TO_JUDGE}.</p>{warnings}"
     return (
         f'<section id="advice"><p class="lead"><b>{count(found.documents)}</b> documents,'
-        f" <b>{looked}</b> looked at (seed {found.seed}). Threshold:"
-        f" <b>{found.threshold:g}</b>, {why}.</p>{warnings}<p>To run it:</p>{commands}</section>"
+        f" <b>{looked}</b> looked at (seed {found.seed}).{advice}</section>"
     )
 
 
 def _matches(found: Calibration) -> str:
-    shown = [x for x in found.levels if round(x.similarity * 100) % _EVERY == 0]
-    most = max((level.sampled for level in shown), default=0)
+    most = max((level.sampled for level in found.steps), default=0)
     body = [
         [
             f"{level.similarity:g}",
@@ -64,15 +68,15 @@ def _matches(found: Calibration) -> str:
             count(round(level.pairs)),
             _whole(level.interval),
         ]
-        for level in shown
+        for level in found.steps
     ]
     heads = ("similarity", "", "pairs in the sample", "documents with a match", "expected pairs",
              "95% interval")  # fmt: skip
     return (
         '<section id="matches"><h2>Matches at each similarity</h2>'
         f"<p>Every pair of the sample at {found.lowest:g} or more was found, none is estimated;"
-        " what is expected among all documents is extrapolated, and the interval counts groups of"
-        f" similar documents, not their pairs.</p>{table(heads, body, 'Matches')}</section>"
+        " what is expected among all documents is extrapolated, and the interval counts"
+        f" documents, not their pairs.</p>{table(heads, body, 'Matches')}</section>"
     )
 
 

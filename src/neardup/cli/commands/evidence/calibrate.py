@@ -29,7 +29,7 @@ def calibrate(
             "--similarity",
             "-s",
             metavar="S",
-            help="The threshold to advise on. (default: around which the fewest pairs lie)",
+            help="The threshold to advise on. (default: one in a valley, if there is one)",
         ),
     ] = None,
     recall: Annotated[
