@@ -19,7 +19,7 @@ from neardup.errors import UsageError
 from neardup.pipeline.calibration.calibrate import Asked, calibrate_files
 from neardup.pipeline.calibration.sample import take_sample
 from neardup.pipeline.run.resources import Resources
-from neardup.runtime.intervals import counted, kish, stratified, wilson
+from neardup.runtime.intervals import counted, kish, paired, stratified, wilson
 from neardup.runtime.progress import Quiet
 from test_page import HOSTILE, OUTSIDE, Tags
 
@@ -122,6 +122,121 @@ def test_the_same_seed_takes_the_same_documents_however_they_are_read(tmp_path: 
     rows = [int(name[1:]) for name in taken(200, 7)]
     assert rows == sorted(rows)
     assert 150 < np.mean(rows) < 250
+
+
+def graph(generator: np.random.Generator, sizes: list[int]) -> tuple[Any, Any, int]:
+    """Pairs among documents of which groups of these sizes are all alike."""
+    left, right, first = [], [], 0
+    for size in sizes:
+        for a, b in combinations(range(first, first + size), 2):
+            left.append(a)
+            right.append(b)
+        first += size
+    mixed = generator.permutation(first)
+    return mixed[left], mixed[right], first
+
+
+@pytest.mark.parametrize(
+    ("sizes", "taken"),
+    [
+        ([2] * 300 + [1] * 5400, 1000),
+        ([2] * 200 + [3] * 60 + [9] * 8 + [1] * 4000, 800),
+        ([40, 25, 15, 12, 9, 7] + [3] * 20 + [2] * 60 + [1] * 3000, 500),
+    ],
+)
+def test_the_interval_of_pairs_covers_as_often_as_it_says(sizes: list[int], taken: int) -> None:
+    generator = np.random.default_rng(11)
+    left, right, n = graph(generator, sizes)
+    scale, covered, ratios = n * (n - 1) / (taken * (taken - 1)), 0, []
+    for _ in range(400):
+        chosen = np.zeros(n, bool)
+        chosen[generator.choice(n, taken, replace=False)] = True
+        both = chosen[left] & chosen[right]
+        met = np.bincount(np.concatenate([left[both], right[both]])).astype(float)
+        low, high = paired(int(both.sum()), float(met @ met))
+        covered += low * scale <= len(left) <= high * scale
+        ratios.append(high / max(low, 1e-9))
+    assert covered >= 0.93 * 400
+    assert np.median(ratios) < 15
+
+
+def sheet(count: int) -> list[str]:
+    """Short rows, a tenth of them copies of which a word is abridged or added."""
+    generator = random.Random(2)
+    rows = []
+    for _ in range(count - count // 10):
+        street, town = generator.choice(["Oak", "Elm", "Hill"]), generator.choice(["York", "Bath"])
+        rows.append(
+            f"{generator.choice(['Ann', 'Bob', 'Eve'])} {generator.randrange(200)} {street} Street"
+            f" {town} order {generator.randrange(10**5)} please deliver on Monday"
+        )
+    for _ in range(count // 10):
+        row = generator.choice(rows)
+        rows.append(generator.choice([row, row.replace("Street", "St."), f"{row} thanks"]))
+    return rows
+
+
+def tail(count: int) -> list[str]:
+    """Long texts whose similarities thin out towards 1: the more alike, the fewer."""
+    generator = random.Random(3)
+    texts = []
+    for _ in range(count // 2):
+        words = [f"x{generator.randrange(10**6)}" for _ in range(60)]
+        changed = round(36 * generator.random() ** 0.5)
+        texts += [" ".join(words), " ".join([*words[changed:], *(["other"] * (changed > 0))])]
+    return texts
+
+
+@pytest.mark.parametrize(
+    ("texts", "told"),
+    [
+        (sheet(1200), "documents have fewer than 20 features"),
+        (tail(800), "no threshold from 0.5 to 0.85 lies in a valley"),
+        (["a text of its own", "and another"], "fewer than 20 features"),
+    ],
+)
+def test_where_nothing_is_known_nothing_is_advised(
+    texts: list[str], told: str, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "docs.jsonl", texts)
+    found = calibrated(path)
+    assert told in found.unknown
+    assert (found.commands, found.advised, found.threshold) == ((), None, 0.8)
+    assert f"no advice: {found.unknown}; look at the example pairs" in str(found)
+    assert "use:" not in str(found)
+    asked = calibrated(path, similarity=0.73)
+    assert asked.unknown == ""
+    assert asked.commands[0].endswith("--similarity 0.73")
+    assert "\n      0.73 " in str(asked)
+
+
+def test_a_valley_is_found_where_it_was_made(tmp_path: Path) -> None:
+    """Copies with one word in thirty changed, and others of which a third is the same."""
+    generator = random.Random(4)
+    texts = []
+    for _ in range(200):
+        words = [f"x{generator.randrange(10**6)}" for _ in range(60)]
+        others = [f"y{generator.randrange(10**6)}" for _ in range(20)]
+        texts += [" ".join(words), " ".join([*words[2:], "one", "two"])]
+        texts += [" ".join([*words[:45], *others])] if generator.random() < 0.5 else []
+    found = calibrated(write(tmp_path / "docs.jsonl", texts))
+    assert found.unknown == ""
+    assert 0.6 < found.threshold <= 0.85
+    assert found.commands[0].endswith(f"--similarity {found.threshold:g}")
+
+
+def test_pairs_at_a_high_similarity_are_not_chained_by_those_at_a_low_one(tmp_path: Path) -> None:
+    """Each pair of copies shares words with all others, which makes one group of them at 0.3."""
+    common = " ".join(f"common{i}" for i in range(12))
+    texts = [
+        f"{common} {' '.join(f'{i}x{j}' for j in range(9))} {k}" for i in range(60) for k in (1, 2)
+    ]
+    path = write(tmp_path / "docs.jsonl", texts * 2)
+    found = calibrated(path, similarity=0.8, sample=120, lowest=0.3)
+    level = next(level for level in found.levels if level.similarity == 0.8)
+    assert level.sampled > 20
+    assert level.interval[1] / level.interval[0] < 5
+    assert not any("too few duplicates" in each for each in found.warnings)
 
 
 def test_too_few_duplicates_are_said(tmp_path: Path) -> None:

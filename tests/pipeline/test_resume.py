@@ -65,11 +65,12 @@ def _keep_often_and_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dataclasses.dataclass
 class Case:
-    """Inputs, and a command over them."""
+    """Inputs, a command over them, and the notes of its last run."""
 
     folder: Path
     matching: Matching
     read: ReadOptions
+    notes: list[str] = dataclasses.field(default_factory=list)
 
     @classmethod
     def of(cls, folder: Path, texts: list[str], matching: Matching) -> Case:
@@ -94,13 +95,14 @@ class Case:
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir()
         names = ("out.jsonl", "dups.jsonl", "clusters.csv", "rejects.jsonl")
-        dedup_files(
+        done = dedup_files(
             inputs,
             Outputs(*(str(target / name) for name in names)),
             dataclasses.replace(self.matching, **changes),
             self.read,
             Resources(1 << 20, None, str(self.state) if resume else None, workers),
         )
+        self.notes = list(done.summary.notes)
         return {path.name: path.read_bytes() for path in target.iterdir()}
 
     def run_killed(self, at: int) -> int:
@@ -186,6 +188,7 @@ def test_what_was_fingerprinted_is_not_fingerprinted_again(
     )
     case.run()
     assert sum(seen) <= len(TEXTS) - known + 1
+    assert case.notes == [f"resumed from {case.state}: {known} documents were fingerprinted before"]
 
 
 def test_a_finished_matching_is_not_done_again(
@@ -199,6 +202,7 @@ def test_a_finished_matching_is_not_done_again(
     assert b'"grouped"' in (case.state / "journal").read_bytes()
     monkeypatch.setattr("neardup.pipeline.run.collection.group", None)
     assert case.run() == expected
+    assert any(" were fingerprinted, and matched before" in note for note in case.notes)
 
 
 @settings(max_examples=examples(60))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -75,7 +77,8 @@ def texts(
     """Read the documents that are named, beside the texts that are given.
 
     Raises:
-        UsageError: If there are more than two, or standard input is named twice.
+        UsageError: If there are more than two, standard input is named twice, or a sentence is
+            given where a document is to be named.
         FileError, DataError: If one cannot be read.
     """
     if documents.count("-") > 1:
@@ -85,12 +88,26 @@ def texts(
 
     from neardup.pipeline.evidence.named_texts import read_document
 
+    for name in documents:
+        _check_no_text(name)
     named = [read_document(name, *how) for name in documents]
     if first is not None:
         named.insert(0, first)
     if second is not None:
         named.append(second)
     return named
+
+
+def _check_no_text(name: str) -> None:
+    """Refuse a text where a document is to be named: UsageError says how to pass it."""
+    # Chinese and Japanese sentences have no spaces.
+    is_text = len(name.split()) > 1 or not (name.isascii() or re.search(r"[./\\]", name))
+    known = (name, re.sub(r":\d+$", "", name))
+    if is_text and not any(map(os.path.lexists, known)):
+        raise UsageError(
+            f"there is no file {name!r:.60}: name one, or pass a text itself by --text-a TEXT or"
+            " --text-b TEXT"
+        )
 
 
 def two_texts(

@@ -294,7 +294,7 @@ def dedup_files(
         rejected=rejects.count,
         collection=collection,
         outputs=kept + outputs.tables,
-        told=told(sources, written, notes),
+        told=told(sources, written, notes if resume is None else [*resume.notes, *notes]),
     )  # fmt: skip
     inputs = Inputs(paths, format_name)
     origin = Origin(grouping, collection.addresses, matching, read, resources, inputs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -37,27 +37,37 @@ _OPTIONS: Final = ("tokens", "ngram", "weight", "hash", "normalize", "language",
 def valley(joined: Joined, lowest: float) -> float | None:
     """The threshold in the deepest valley of the similarities; None where there is none.
 
-    A valley has fewer groups of similar documents around it than a band above it has, beyond
-    chance: duplicates that were edited make that hill. A thin tail has no hill above it, and pairs
-    of equal features make none, since every threshold finds them; short documents move in leaps.
+    Around a threshold in a valley lie fewer documents' matches than in a band of the same width
+    above it, beyond chance: duplicates that were edited make that hill. A thin tail has no hill
+    above it, and pairs of equal features make none, since every threshold finds them; those of
+    short documents move in leaps. Documents and groups must both be fewer: one large family makes
+    a hill of documents, and where it falls apart, one of groups.
     """
-    shorter = np.minimum(joined.features[joined.left], joined.features[joined.right])
-    tells = (shorter >= SHORT) & (joined.score < 1)
-    found: list[tuple[int, float, float]] = []
     first = math.ceil((max(LEAST, lowest + AROUND) - 1e-9) * 20)
-    for step in (each / 20 for each in range(first, round(MOST * 20) + 1)):
-        group = joined.groups(joined.score >= step - AROUND - 1e-9)
-
-        def groups(low: float, group: Any = group) -> int:
-            """The groups with a pair from `low` on, as wide as what is around a threshold."""
-            inside = (joined.score >= low - 1e-9) & (joined.score < low + 2 * AROUND - 1e-9)
-            return int(np.unique(group[joined.left[inside & tells]]).size)
-
-        around = groups(step - AROUND)
-        hill = max(groups(each / 20) for each in range(round(step * 20) + 1, 19))
-        if hill >= FEW_GROUPS and wilson(hill, hill + around, SURELY)[0] > 0.5:
-            found.append((around, abs(step - USUAL), step))
+    bands = {at: _in_band(joined, at / 20) for at in range(first - 1, round(MOST * 20) + 2)}
+    found = []
+    for at in range(first, round(MOST * 20) + 1):
+        around, hills = bands[at - 1], [bands[above] for above in bands if above > at]
+        if any(_is_higher(hill, around) for hill in hills):
+            found.append((around[0], abs(at - round(USUAL * 20)), at / 20))
     return min(found)[-1] if found else None
+
+
+def _in_band(joined: Joined, low: float) -> tuple[int, int]:
+    """The documents with a match from `low` to twice AROUND above it, and the groups they make."""
+    shorter = np.minimum(joined.features[joined.left], joined.features[joined.right])
+    at = (joined.score >= low - 1e-9) & (joined.score < min(1, low + 2 * AROUND - 1e-9))
+    at &= shorter >= SHORT
+    left = joined.left[at]
+    documents = np.unique(np.concatenate([left, joined.right[at]])).size
+    return int(documents), int(np.unique(joined.groups(at)[left]).size)
+
+
+def _is_higher(hill: tuple[int, int], around: tuple[int, int]) -> bool:
+    """Whether a band has more documents and more groups than another, beyond chance."""
+    return hill[1] >= FEW_GROUPS and all(
+        wilson(more, more + few, SURELY)[0] > 0.5 for more, few in zip(hill, around, strict=True)
+    )
 
 
 def unadvised(joined: Joined, threshold: float | None) -> str:

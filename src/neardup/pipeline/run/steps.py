@@ -10,7 +10,6 @@ import numpy as np
 from neardup.documents import OutputSet, open_sources, rejects_doubt
 from neardup.errors import UsageError
 from neardup.index.hits import ABSENT
-from neardup.pipeline.run.costs import bands_instead
 from neardup.pipeline.run.summary import Summary
 from neardup.runtime.threads import read_ahead, worker_count
 
@@ -155,9 +154,6 @@ def summarise(
     kept = int(grouping.kept.sum())
     doubts = matching.doubt(len(values)), rejects_doubt(len(values), rejected)
     seconds = watch.stop()
-    sizes = collection.sizes if matching.by_features else ()
-    spent, workers = seconds.get("match", 0.0), collection.workers
-    quicker = bands_instead(matching, sizes, len(values), spent, workers)
     return Summary(
         read=len(values) + rejected,
         kept=kept,
@@ -169,7 +165,7 @@ def summarise(
         seconds=seconds,
         outputs=outputs,
         settings=matching.settings(len(values)),
-        notes=told[0] + ([] if quicker is None else [quicker]),
+        notes=told[0],
         warnings=[*told[1], *filter(None, doubts)],
         own=0 if grouping.own is None else int(np.count_nonzero(grouping.own != ABSENT)),
     )

@@ -34,6 +34,9 @@ class Resume:
     Args:
         folder: Locked and begun.
         width: uint64 words of a fingerprint.
+
+    Attributes:
+        notes: What a run before has done, for the summary.
     """
 
     def __init__(self, folder: RunFolder, width: int) -> None:
@@ -42,6 +45,7 @@ class Resume:
         self._width = width
         self._known = list(folder.checkpoints)
         self.documents = self._known[-1]["documents"] if self._known else 0
+        self.notes = _notes(folder, self.documents)
         self._passed = 0
         self._content = 0
         self._kept_at = time.monotonic()
@@ -103,6 +107,12 @@ class Resume:
             f"an input changed since {self.folder.path} was left, at about document"
             f" {document + 1:,}: put it back, or remove {self.folder.path} to start anew"
         )
+
+
+def _notes(folder: RunFolder, documents: int) -> list[str]:
+    done = "fingerprinted, and matched" if folder.is_matched else "fingerprinted"
+    line = f"resumed from {folder.path}: {documents:,} documents were {done} before"
+    return [line] if documents else []
 
 
 def _checksum(batch: Batch, checksum: int) -> int:

@@ -125,6 +125,11 @@ class RunFolder:
         sync_folder(self.path)
         self._journal.append({"grouped": mark})
 
+    @property
+    def is_matched(self) -> bool:
+        """Whether the matching step was finished."""
+        return self._grouped is not None
+
     def grouping(self) -> Grouping | None:
         """The result of the matching step, if it was finished; DataError if it is damaged."""
         if self._grouped is None:
