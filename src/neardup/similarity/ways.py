@@ -90,6 +90,7 @@ class _Walk:
         from neardup.kernels.similarity.members import members_room
         from neardup.kernels.ways.by_features import Ways
         from neardup.similarity.sketches import sketch_words
+
         n, sizes = len(sets), np.diff(sets.offsets)
         self._input, self._far, self._match, self._workers = sets, far, match, workers
         self._sets, self._condition = arguments(sets, match)
