@@ -170,8 +170,10 @@ def _relabelled(index: Any, blocks: Any, pool: Any, is_member: Any) -> tuple[Any
     labelled = np.where(is_multi, entries, _with_class(entries, is_member[points]))
     parts = pool.copy()
     parts[is_part] = _with_class(pool[is_part], is_member[pool_points[is_part]])
-    rows, places = np.unique(labelled.reshape(-1, 256), axis=0, return_inverse=True)
-    return places.ravel().astype(np.uint16), rows.ravel().astype(np.uint32), parts
+    rows = [row.tobytes() for row in labelled.astype(np.uint32).reshape(-1, 256)]
+    places = {row: place for place, row in enumerate(dict.fromkeys(rows))}
+    kept = np.frombuffer(bytearray(b"".join(places)), np.uint32)
+    return np.array([places[row] for row in rows], np.uint16), kept, parts
 
 
 def _with_class(entries: Any, is_member: Any) -> Any:
