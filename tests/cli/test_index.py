@@ -217,7 +217,7 @@ def test_ids_that_are_made_do_not_replace_other_content(
 
 
 def test_rows_of_fingerprint_files_without_ids_do_not_replace_others(here: Here) -> None:
-    here("index", "create", "hashes", "--bits", "64", "--no-recipe")
+    here("index", "create", "hashes", "--distance", "3", "--no-recipe")
     for number in (5, 6):
         pq.write_table(pa.table({"fingerprint": pa.array([number], pa.uint64())}), "f.parquet")
         if number == 6:
