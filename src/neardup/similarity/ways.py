@@ -171,7 +171,7 @@ class _Walk:
         """Write the sketches of documents, and choose their rare keys, or one for all."""
         from neardup.kernels.similarity.postings import write_sketches
 
-        write_sketches(documents, self._sets, self._ways.sketches)
+        write_sketches(documents, self._sets, self._condition, self._ways.sketches)
         if rarity is None:
             return one_key(documents, self._sets)
         return rare_keys(documents, self._sets, rarity, self._condition)

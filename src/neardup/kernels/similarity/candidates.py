@@ -47,13 +47,19 @@ def may_match(x: int, y: int, sets: Sets, condition: Condition, walk: Walk) -> b
     """Whether two documents may match, by their groups and sketches."""
     if sets.groups.size and sets.groups[x] != sets.groups[y]:
         return False
+    return sketches_match(x, y, sets, condition, walk.sketches)
+
+
+@inner
+def sketches_match(x: int, y: int, sets: Sets, condition: Condition, sketches: Any) -> bool:
+    """Whether two documents may match, by their sizes and sketches."""
     size, other = sets.offsets[x + 1] - sets.offsets[x], sets.offsets[y + 1] - sets.offsets[y]
     if condition.measure == CONTAINMENT:
         smaller, larger = (x, y) if size < other else (y, x)
         most = min(size, other) - needed_overlap(size, other, condition)
-        return sketch_contained(walk.sketches, smaller, larger, most)
+        return sketch_contained(sketches, smaller, larger, most)
     most = size + other - 2 * needed_overlap(size, other, condition)
-    return sketches_near(walk.sketches, x, y, most)
+    return sketches_near(sketches, x, y, most)
 
 
 @inner

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from neardup.kernels.jit import inner, kernel
+from neardup.kernels.similarity.candidates import sketches_match
 from neardup.kernels.similarity.measures import needed_overlap, sizes_near
 from neardup.kernels.similarity.members import fill_members, is_match
-from neardup.kernels.similarity.postings import sketches_near
 from neardup.kernels.sorting import first_from
 from neardup.kernels.splitmix import widened
 from neardup.kernels.ways.walk import name_of, put_back, run_of, take_next
@@ -50,7 +50,7 @@ def _may_match(
     ways.seen[y] = x + 1
     if ways.group[x] != ways.group[y]:
         return False
-    return sketches_near(ways.sketches, x, y, size + other - 2 * needed)
+    return sketches_match(x, y, sets, condition, ways.sketches)
 
 
 @inner
