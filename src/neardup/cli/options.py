@@ -14,7 +14,6 @@ from neardup.errors import FileError, UsageError
 from neardup.hamming.plans.names import JOIN_PLANS, listed_plans
 
 if TYPE_CHECKING:
-    from neardup.documents import ReadOptions
     from neardup.pipeline import ReportOptions
 
 # An option of each part of the help.
@@ -139,62 +138,9 @@ RecordMemory = Annotated[
     str | None,
     run_option("--memory", metavar="SIZE", help="Such as 2G: one document may have a 16th of it."),
 ]
-TextField = Annotated[
-    str,
-    input_option(
-        "--text",
-        metavar="FIELD[,FIELD]",
-        help="Field with the text; doc.body is a field in a field.",
-    ),
-]
-IdField = Annotated[
-    str | None,
-    input_option("--id", metavar="FIELD", help="Field with the id; else file:row."),
-]
 Within = Annotated[
     str | None,
     match_option("--within", metavar="FIELD", help="Compare only equal values of a field."),
-]
-Format = Annotated[
-    str | None,
-    input_option(
-        "--format",
-        help="Of all inputs: jsonl, json (an array), csv, tsv, parquet, arrow, excel (or"
-        " excel:SHEET), or text (each file is a document).",
-    ),
-]
-Delimiter = Annotated[
-    str | None,
-    input_option(
-        "--delimiter",
-        metavar="CHAR",
-        help="Between the fields of CSV, such as ';' or tab; the first lines tell unless given.",
-    ),
-]
-Encoding = Annotated[
-    str | None,
-    input_option(
-        "--encoding",
-        metavar="NAME",
-        help="Of texts, JSON lines and CSV, such as cp1252 or utf-16; UTF-8 unless given.",
-    ),
-]
-Extract = Annotated[
-    str | None,
-    input_option(
-        "--extract",
-        metavar="main|all|none",
-        help="Of HTML compare the main content, all visible text or the markup too; main of .html"
-        " files unless given.",
-    ),
-]
-OnError = Annotated[
-    str,
-    input_option("--on-error", help="Bad records: stop, or skip them."),
-]
-RejectsFile = Annotated[
-    str | None,
-    input_option("--rejects", metavar="FILE", help="Keep skipped records here."),
 ]
 Workers = Annotated[
     int | None,
@@ -261,31 +207,6 @@ def report_options(
     return ReportOptions(path, lowest, source, summary, command)
 
 
-def skip_errors(on_error: str, rejects: str | None) -> bool:
-    """Check --on-error and --rejects together; True to skip bad records.
-
-    Raises:
-        UsageError: For an unknown choice, or a rejects file without skipping.
-    """
-    if on_error not in {"stop", "skip"}:
-        raise UsageError(f"--on-error is {on_error!r}: use stop or skip")
-    if rejects is not None and on_error == "stop":
-        raise UsageError("--rejects needs --on-error skip")
-    return on_error == "skip"
-
-
-def text_fields(names: str) -> tuple[str, ...]:
-    """Split --text at its commas.
-
-    Raises:
-        UsageError: If a name is empty.
-    """
-    fields = tuple(names.split(","))
-    if "" in fields:
-        raise UsageError(f"--text is {names!r}: name a field, or several with commas between")
-    return fields
-
-
 def check_json(json: bool, *outputs: str | None) -> None:
     """Keep the standard output for the summary.
 
@@ -294,26 +215,6 @@ def check_json(json: bool, *outputs: str | None) -> None:
     """
     if json and "-" in outputs:
         raise UsageError("--json prints on the standard output: write the result to a file")
-
-
-def read_options(
-    fields: tuple[str, ...],
-    id_field: str | None = None,
-    skip_errors: bool = False,
-    extract: str | None = None,
-    memory: str | None = None,
-) -> ReadOptions:
-    """What a command reads whose --memory says how long one document may be.
-
-    Raises:
-        UsageError: If it is no size, or too small.
-    """
-    from neardup.documents import ReadOptions
-    from neardup.documents.batch import longest_record
-    from neardup.runtime.memory import memory_bytes
-
-    longest = longest_record(memory_bytes(memory))
-    return ReadOptions(fields, id_field, skip_errors, extract=extract, record_bytes=longest)
 
 
 def check_folder(tmp: str | None) -> None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Annotated, Any, Final, get_type_hints
+from typing import Annotated, Any, Final
 
 import typer
 
 from neardup.cli.options import run_option
+from neardup.cli.signatures import join_options, option
 
 __all__ = ["Lines", "lines_wanted", "tells_progress"]
 
@@ -38,17 +38,7 @@ def tells_progress(command: Callable[..., None]) -> Any:
         finally:
             lines_wanted.reset(token)
 
-    hints = get_type_hints(command, localns={"Recipe": Any}, include_extras=True)
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    own = [
-        each.replace(kind=keyword, annotation=hints.get(name, each.annotation))
-        for name, each in inspect.signature(command).parameters.items()
-    ]
-    option = inspect.Parameter("progress", keyword, default=False, annotation=_ProgressLines)
-    signature = inspect.Signature([*own, option])
-    run.__signature__ = signature  # type: ignore[attr-defined]
-    run.__annotations__ = {each.name: each.annotation for each in signature.parameters.values()}
-    return run
+    return join_options(command, run, [option("progress", _ProgressLines, default=False)])
 
 
 class Lines:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import copy
 import functools
-import inspect
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final, get_args
 
 import typer
 
 from neardup.cli.options import whole
+from neardup.cli.signatures import option, takes
 from neardup.errors import FileError, RecipeError, UnfitHashWarning, UsageError
 from neardup.runtime.progress import shown
 
@@ -163,38 +163,21 @@ def takes_recipe(
         without: Options that the command does not take.
         all_shown: The help shows all of them; unless set, the first few, and where the others are.
     """
-    options: dict[str, Any] = {
-        name: kind if all_shown or name in _SHOWN else _hidden(kind)
+    options = [
+        option(name, kind if all_shown or name in _SHOWN else _hidden(kind))
         for name, kind in _RECIPE_OPTIONS.items()
         if name not in without
-    }
+    ]
+    decorate = takes("made", options, make_recipe)
 
-    def decorate(command: Callable[..., None]) -> Any:
-        @functools.wraps(command)
-        def run(**given: Any) -> None:
-            fields = {name: given.pop(name) for name in options}
-            command(**given, made=make_recipe(fields.pop("recipe"), **fields))
-
-        hints = get_type_hints(command, localns={"Recipe": Any}, include_extras=True)
-        keyword = inspect.Parameter.KEYWORD_ONLY
-        own = [
-            parameter.replace(kind=keyword, annotation=hints[name])
-            for name, parameter in inspect.signature(command).parameters.items()
-            if name != "made"
-        ]
-        added = [
-            inspect.Parameter(name, keyword, default=None, annotation=kind)
-            for name, kind in options.items()
-        ]
-        signature = inspect.Signature([*own, *added])
+    def explain(command: Callable[..., None]) -> Any:
+        run = decorate(command)
         if not all_shown and run.__doc__:
             prose, example, rest = run.__doc__.partition("\n\n    Example")
             run.__doc__ = f"{prose}{_MORE}{example}{rest}"
-        run.__signature__ = signature  # type: ignore[attr-defined]
-        run.__annotations__ = {x.name: x.annotation for x in signature.parameters.values()}
         return run
 
-    return decorate
+    return explain
 
 
 def _hidden(kind: Any) -> Any:
@@ -205,7 +188,7 @@ def _hidden(kind: Any) -> Any:
     return Annotated[value, info]
 
 
-def make_recipe(path: str | None, **fields: Any) -> Recipe:
+def make_recipe(recipe: str | None, **fields: Any) -> Recipe:
     """Make the recipe of a file, of a preset or of the single options; None is not given.
 
     Raises:
@@ -218,22 +201,22 @@ def make_recipe(path: str | None, **fields: Any) -> Recipe:
     given = {name: value for name, value in fields.items() if value is not None}
     _read_bits(given)
     _read_words(given)
-    if path is None and "preset" in given:
+    if recipe is None and "preset" in given:
         from neardup.fingerprinting.presets import preset
 
         return preset(given.pop("preset"), **given)
-    if path is None:
+    if recipe is None:
         return _told(lambda: Recipe(**given))
     given.pop("idf", None)  # the file names the table, and this was where it is
     if given:
         raise UsageError(f"--recipe and --{next(iter(given))} exclude each other: edit the file")
     try:
-        data = Path(path).read_bytes()
+        data = Path(recipe).read_bytes()
         return _told(lambda: Recipe.from_json(data))
     except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror}") from None
+        raise FileError(f"cannot read {recipe}: {error.strerror}") from None
     except RecipeError as error:
-        raise RecipeError(f"{path}: {error}") from None
+        raise RecipeError(f"{recipe}: {error}") from None
 
 
 def _told(make: Callable[[], Recipe]) -> Recipe:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from neardup.cli import options as shared
 from neardup.cli.recipe_options import recipe_option
 from neardup.errors import UsageError
 
 if TYPE_CHECKING:
-    from neardup.documents import InputFormat, ReadOptions
+    from neardup.cli.document_options import Reading
 
-__all__ = ["TextA", "TextB", "Tops", "reading", "texts", "tops", "two_texts"]
+__all__ = ["WITHOUT", "TextA", "TextB", "Tops", "texts", "tops", "two_texts"]
 
 TextA = Annotated[
     str | None, typer.Option("--text-a", metavar="TEXT", help="The first text itself.")
@@ -32,6 +31,10 @@ Tops = Annotated[
         show_default=False,
     ),
 ]
+
+
+WITHOUT: Final = ("id_field", "format_name", "on_error", "rejects")
+"""Options of documents that a side does not have."""
 
 
 def tops(given: list[str] | None) -> int | tuple[int, int] | None:
@@ -54,25 +57,11 @@ def tops(given: list[str] | None) -> int | tuple[int, int] | None:
             raise UsageError("--top is given three times or more: give one, or one for each text")
 
 
-def reading(
-    fields: str, delimiter: str | None, encoding: str | None, extract: str | None
-) -> tuple[ReadOptions, InputFormat]:
-    """How the documents that are named are read.
-
-    Raises:
-        UsageError: For an empty field, an unknown encoding or the like.
-    """
-    from neardup.documents import InputFormat, ReadOptions
-
-    read = ReadOptions(shared.text_fields(fields), extract=extract)
-    return read, InputFormat(None, delimiter, encoding)
-
-
 def texts(
     documents: list[str],
     first: str | None,
     second: str | None,
-    how: tuple[ReadOptions, InputFormat],
+    reading: Reading,
 ) -> list[str]:
     """Read the documents that are named, beside the texts that are given.
 
@@ -90,6 +79,7 @@ def texts(
 
     for name in documents:
         _check_no_text(name)
+    how = reading.options(), reading.input_format
     named = [read_document(name, *how) for name in documents]
     if first is not None:
         named.insert(0, first)
@@ -114,7 +104,7 @@ def two_texts(
     documents: list[str],
     first: str | None,
     second: str | None,
-    how: tuple[ReadOptions, InputFormat],
+    reading: Reading,
 ) -> tuple[str, str]:
     """As `texts`, of exactly two.
 
@@ -123,5 +113,5 @@ def two_texts(
     """
     if len(documents) + sum(x is not None for x in (first, second)) < 2:
         raise UsageError("name two documents: files A and B, or --text-a TEXT and --text-b TEXT")
-    one, other = texts(documents, first, second, how)
+    one, other = texts(documents, first, second, reading)
     return one, other

@@ -8,6 +8,7 @@ import typer
 
 from neardup.cli import options as shared
 from neardup.cli import sides
+from neardup.cli.document_options import Reading, takes_documents
 from neardup.cli.recipe_options import takes_recipe
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ __all__ = ["compare"]
 
 
 @takes_recipe(without=("top",))
+@takes_documents(without=sides.WITHOUT)
 def compare(
     documents: Annotated[
         list[str] | None,
@@ -28,13 +30,10 @@ def compare(
     ] = None,
     text_a: sides.TextA = None,
     text_b: sides.TextB = None,
-    text: shared.TextField = "text",
-    delimiter: shared.Delimiter = None,
-    encoding: shared.Encoding = None,
-    extract: shared.Extract = None,
+    *,
+    reading: Reading,
     top: sides.Tops = None,
     json: shared.Json = False,
-    *,
     made: Recipe,
 ) -> None:
     """Show two documents' fingerprints, their distance, and how alike their features are.
@@ -49,6 +48,5 @@ def compare(
     from neardup.cli.screen import print_comparison
     from neardup.fingerprinting.explanation import compare as compared
 
-    how = sides.reading(text, delimiter, encoding, extract)
-    a, b = sides.two_texts(documents or [], text_a, text_b, how)
+    a, b = sides.two_texts(documents or [], text_a, text_b, reading)
     print_comparison(compared(a, b, made, top=sides.tops(top)), json)

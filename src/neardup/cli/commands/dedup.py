@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from neardup.cli import options as shared
+from neardup.cli.document_options import Reading, takes_documents
 from neardup.cli.recipe_options import takes_recipe
 from neardup.errors import UsageError
 
@@ -16,6 +17,7 @@ __all__ = ["dedup"]
 
 
 @takes_recipe()
+@takes_documents()
 def dedup(
     inputs: shared.Inputs,
     output: Annotated[
@@ -29,13 +31,9 @@ def dedup(
     verify: shared.Verify = None,
     measure: shared.Measure = "jaccard",
     recall: shared.Recall = 1.0,
-    text: shared.TextField = "text",
-    id_field: shared.IdField = None,
+    *,
+    reading: Reading,
     within: shared.Within = None,
-    format_name: shared.Format = None,
-    delimiter: shared.Delimiter = None,
-    encoding: shared.Encoding = None,
-    extract: shared.Extract = None,
     keep: shared.Keep = "first",
     policy: shared.Policy = "greedy",
     duplicates: Annotated[
@@ -56,8 +54,6 @@ def dedup(
     report_from: shared.ReportFrom = None,
     source: shared.SourceField = None,
     summary: shared.SummaryFile = None,
-    on_error: shared.OnError = "stop",
-    rejects: shared.RejectsFile = None,
     plan: shared.Plan = "auto",
     workers: shared.Workers = None,
     memory: shared.Memory = None,
@@ -109,7 +105,6 @@ def dedup(
             metavar="URL", help="Of spark: sail, local[2], spark://..., sc://... (default: sail)"
         ),
     ] = None,
-    *,
     made: Recipe,
 ) -> None:
     """Remove near-duplicate documents; what is kept stays byte for byte.
@@ -145,7 +140,7 @@ def dedup(
         raise UsageError(
             "nothing to write: pass -o OUT, --clusters FILE, --duplicates FILE or --report FILE"
         )
-    shared.check_json(json, output, clusters, duplicates, rejects, report, summary)
+    shared.check_json(json, output, clusters, duplicates, reading.rejects, report, summary)
     shared.check_folder(tmp)
     if made.preset is not None and (distance is None or verify is not None):
         raise UsageError(
@@ -157,7 +152,6 @@ def dedup(
         raise UsageError(f"--own-ids {own_ids} needs --against INDEX")
     if against is not None and dry_run:
         raise UsageError("--dry-run plans a run without an index: leave out --against")
-    skip = shared.skip_errors(on_error, rejects)
     local: dict[str, object] = {
         "--resume": resume, "--update": update, "--dry-run": dry_run, "--workers": workers,
         "--own-ids": own_ids != "seen",
@@ -166,7 +160,6 @@ def dedup(
     _check_engine(engine, master, local)
 
     from neardup.cli.screen import print_estimate, print_summary, print_warning, progress, warm_up
-    from neardup.documents import InputFormat, ReadOptions
     from neardup.pipeline import Against, Outputs, Resources, dedup_files, dedup_texts
     from neardup.pipeline.estimate import estimate_run
     from neardup.pipeline.run.matching import Matching
@@ -175,15 +168,11 @@ def dedup(
     matching = Matching(
         similarity, distance, verify, measure, made, policy, keep, recall, decisions
     )
-    fields = shared.text_fields(text)
     resources = Resources(memory_bytes(memory), tmp, resume, workers, plan)
-    read = ReadOptions(
-        fields, id_field, skip, within=within, number=matching.number, extract=extract,
-        record_bytes=resources.record_bytes,
-    )  # fmt: skip
-    told = InputFormat(format_name, delimiter, encoding)
+    read = reading.options(memory, within=within, number=matching.number)
+    told = reading.input_format
     about = shared.report_options(report, report_from, source, summary)
-    outputs = Outputs(output, duplicates, clusters, rejects, csv_safe, about)
+    outputs = Outputs(output, duplicates, clusters, reading.rejects, csv_safe, about)
     print_warning(matching.doubt(), json)
     warm_up(
         lambda: dedup_texts(["one", "one"], replace(matching, keep="first"), resources),

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from neardup.cli import options as shared
 from neardup.cli import sides
+from neardup.cli.document_options import Reading, takes_documents
 from neardup.cli.recipe_options import takes_recipe
 from neardup.cli.screen import echo
 from neardup.errors import UsageError
@@ -29,6 +29,7 @@ _SUM: Final = re.compile(r"(?<= )-?\d[\d.e+]*(?= |$)")
 
 
 @takes_recipe(without=("top",))
+@takes_documents(without=sides.WITHOUT)
 def explain(
     documents: Annotated[
         list[str] | None,
@@ -40,14 +41,11 @@ def explain(
     ] = None,
     text_a: sides.TextA = None,
     text_b: sides.TextB = None,
-    text: shared.TextField = "text",
-    delimiter: shared.Delimiter = None,
-    encoding: shared.Encoding = None,
-    extract: shared.Extract = None,
+    *,
+    reading: Reading,
     top: sides.Tops = None,
     show: Annotated[int, typer.Option("--show", min=1, metavar="N", help="Features to show.")] = 20,
     json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
-    *,
     made: Recipe,
 ) -> None:
     """Show how a document's fingerprint comes about: features, weights, hash bits and sums.
@@ -62,8 +60,7 @@ def explain(
     from neardup.fingerprinting.explanation import explain as explained
 
     found: Explanation | PairExplanation
-    how = sides.reading(text, delimiter, encoding, extract)
-    given = sides.texts(documents or [], text_a, text_b, how)
+    given = sides.texts(documents or [], text_a, text_b, reading)
     if not given:
         raise UsageError("name a document: a file, or --text-a TEXT")
     if len(given) == 1:

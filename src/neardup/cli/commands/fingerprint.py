@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from neardup.cli import options as shared
+from neardup.cli.document_options import Reading, takes_documents
 from neardup.cli.recipe_options import takes_recipe
 from neardup.errors import UsageError
 
@@ -15,24 +16,18 @@ __all__ = ["fingerprint"]
 
 
 @takes_recipe(all_shown=True)
+@takes_documents()
 def fingerprint(
     inputs: shared.Inputs,
     output: Annotated[
         str,
         shared.results_option("--output", "-o", metavar="FPS.parquet", help="Fingerprint file."),
     ],
-    text: shared.TextField = "text",
-    id_field: shared.IdField = None,
-    format_name: shared.Format = None,
-    delimiter: shared.Delimiter = None,
-    encoding: shared.Encoding = None,
-    extract: shared.Extract = None,
-    on_error: shared.OnError = "stop",
-    rejects: shared.RejectsFile = None,
+    *,
+    reading: Reading,
     workers: shared.Workers = None,
     memory: shared.RecordMemory = None,
     json: shared.Json = False,
-    *,
     made: Recipe,
 ) -> None:
     """Fingerprint documents; the recipe is stored with them.
@@ -48,19 +43,15 @@ def fingerprint(
     """
     if not output.lower().endswith((".parquet", ".pq")):
         raise UsageError(f"{output}: a fingerprint file is Parquet; use the extension .parquet")
-    shared.check_json(json, rejects)
-    skip = shared.skip_errors(on_error, rejects)
+    shared.check_json(json, reading.rejects)
 
     from neardup.cli.screen import print_summary, progress, warm_up
-    from neardup.documents import InputFormat
     from neardup.fingerprinting.fingerprints import fingerprint as compute
     from neardup.pipeline import Resources, fingerprint_files
 
-    read = shared.read_options(
-        shared.text_fields(text), id_field, skip, extract=extract, memory=memory
-    )
-    told, using = InputFormat(format_name, delimiter, encoding), Resources(workers=workers)
+    read, told = reading.options(memory), reading.input_format
+    using = Resources(workers=workers)
     warm_up(lambda: compute("one", made))
     with progress() as shown:
-        summary = fingerprint_files(inputs, output, made, read, using, rejects, shown, told)
+        summary = fingerprint_files(inputs, output, made, read, using, reading.rejects, shown, told)
     print_summary(summary, json)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from neardup.cli import options as shared
+from neardup.cli.document_options import Reading, takes_documents
 from neardup.cli.flags import Commands
 from neardup.cli.recipe_options import takes_recipe
 from neardup.cli.screen import echo
@@ -25,20 +26,17 @@ _Output = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Ta
 
 @app.command()
 @takes_recipe(without=("preset", "weight", "hash", "bits", "idf", "missing", "top"))
+@takes_documents(without=("id_field", "on_error", "rejects"))
 def learn(
     inputs: shared.Inputs,
     output: _Output,
     limit: Annotated[
         int, typer.Option(min=1, metavar="N", help="Most features to keep; the rarest go.")
     ] = 1 << 23,
-    text: shared.TextField = "text",
-    format_name: shared.Format = None,
-    delimiter: shared.Delimiter = None,
-    encoding: shared.Encoding = None,
-    extract: shared.Extract = None,
+    *,
+    reading: Reading,
     workers: shared.Workers = None,
     memory: shared.RecordMemory = None,
-    *,
     made: Recipe,
 ) -> None:
     """Count in how many documents each feature is, in one pass and bounded memory.
@@ -47,12 +45,12 @@ def learn(
     neardup idf learn news.jsonl -o news.idf --ngram 1
     """
     from neardup.cli.screen import progress
-    from neardup.documents import InputFormat, open_sources
+    from neardup.documents import open_sources
     from neardup.fingerprinting.document_frequencies import FrequencyLearner
 
     learner = FrequencyLearner(made, limit, workers)
-    options = shared.read_options(shared.text_fields(text), extract=extract, memory=memory)
-    sources = open_sources(inputs, None, InputFormat(format_name, delimiter, encoding))
+    options = reading.options(memory)
+    sources = open_sources(inputs, None, reading.input_format)
     try:
         with progress() as shown:
             shown.begin("read", None)

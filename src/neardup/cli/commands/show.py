@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from neardup.cli import options as shared
+from neardup.cli.document_options import Reading, takes_documents
 from neardup.cli.screen import echo
 from neardup.runtime.progress import shown
 
@@ -26,6 +27,7 @@ _STYLES: Final = {"equal": "", "removed": "red strike", "added": "green"}
 _LEGEND: Final = {"removed": "only in the kept one", "added": "only in the dropped one"}
 
 
+@takes_documents(without=("on_error", "rejects"))
 def show(
     duplicates: Annotated[
         str,
@@ -48,12 +50,8 @@ def show(
         int,
         typer.Option(min=0, metavar="WORDS", help="Words to show on each side of a difference."),
     ] = 12,
-    text: shared.TextField = "text",
-    id_field: shared.IdField = None,
-    format_name: shared.Format = None,
-    delimiter: shared.Delimiter = None,
-    encoding: shared.Encoding = None,
-    extract: shared.Extract = None,
+    *,
+    reading: Reading,
     memory: shared.RecordMemory = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
@@ -66,12 +64,10 @@ def show(
 
     neardup show dropped.csv news.jsonl --id id --show 100
     """
-    from neardup.documents import InputFormat
     from neardup.pipeline.evidence.removed import removed_documents
 
-    read = shared.read_options(shared.text_fields(text), id_field, extract=extract, memory=memory)
-    told = InputFormat(format_name, delimiter, encoding)
-    found = removed_documents(duplicates, inputs or [], read, number, told)
+    read = reading.options(memory)
+    found = removed_documents(duplicates, inputs or [], read, number, reading.input_format)
     if json:
         for each in found.documents:
             echo(json_format.dumps(each.to_dict()))

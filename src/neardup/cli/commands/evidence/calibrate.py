@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from neardup.cli import options as shared
+from neardup.cli.document_options import Reading, takes_documents
 from neardup.cli.recipe_options import takes_recipe
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ __all__ = ["calibrate"]
 
 
 @takes_recipe(without=("preset",))
+@takes_documents(without=("rejects",))
 def calibrate(
     inputs: shared.Inputs,
     sample: Annotated[
@@ -41,12 +43,8 @@ def calibrate(
         ),
     ] = 0.95,
     measure: shared.Measure = "jaccard",
-    text: shared.TextField = "text",
-    id_field: shared.IdField = None,
-    format_name: shared.Format = None,
-    delimiter: shared.Delimiter = None,
-    encoding: shared.Encoding = None,
-    extract: shared.Extract = None,
+    *,
+    reading: Reading,
     seed: Annotated[int, shared.seed_option(help="Of the sample.")] = 0,
     report: Annotated[
         str | None,
@@ -54,12 +52,10 @@ def calibrate(
             metavar="FILE.html", help="Write a page with curves and example pairs."
         ),
     ] = None,
-    on_error: shared.OnError = "stop",
     workers: shared.Workers = None,
     memory: shared.Memory = None,
     tmp: shared.Tmp = None,
     json: shared.Json = False,
-    *,
     made: Recipe,
 ) -> None:
     """Tell, without labels, what each threshold and distance would find, and what it would take.
@@ -76,20 +72,14 @@ def calibrate(
     from json import dumps
 
     from neardup.cli.screen import echo, progress, warm_up
-    from neardup.documents import InputFormat, ReadOptions
     from neardup.pipeline import Resources, dedup_texts
     from neardup.pipeline.calibration.calibrate import Asked, calibrate_files
     from neardup.pipeline.run.matching import Matching
     from neardup.runtime.memory import memory_bytes
 
     asked = Asked(sample, lowest, similarity, recall, measure, seed, report)
-    skip = shared.skip_errors(on_error, None)
     resources = Resources(memory_bytes(memory), tmp, None, workers)
-    read = ReadOptions(
-        shared.text_fields(text), id_field, skip, extract=extract,
-        record_bytes=resources.record_bytes,
-    )  # fmt: skip
-    told = InputFormat(format_name, delimiter, encoding)
+    read, told = reading.options(memory), reading.input_format
     warm_up(lambda: dedup_texts(["one", "one"], Matching(recipe=made), resources), by_features=True)
     with progress() as shown:
         found = calibrate_files(inputs, asked, made, read, resources, shown, told)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from neardup.cli import options as shared
+from neardup.cli.document_options import Reading, takes_documents
 from neardup.cli.recipe_options import make_recipe, takes_recipe
 from neardup.errors import UsageError
 
@@ -17,6 +18,7 @@ __all__ = ["evaluate"]
 
 
 @takes_recipe(without=("preset",))
+@takes_documents(without=("id_field", "on_error", "rejects"))
 def evaluate(
     docs: Annotated[
         list[str],
@@ -40,14 +42,11 @@ def evaluate(
     lowest: shared.Lowest = 0.5,
     measure: shared.Measure = "jaccard",
     policy: Annotated[str, typer.Option(help="Of groups: greedy or components.")] = "greedy",
-    text: shared.TextField = "text",
+    *,
+    reading: Reading,
     id_field: Annotated[
         str, typer.Option("--id", metavar="FIELD", help="Field with the id that labels name.")
     ] = "id",
-    format_name: shared.Format = None,
-    delimiter: shared.Delimiter = None,
-    encoding: shared.Encoding = None,
-    extract: shared.Extract = None,
     seed: Annotated[int, shared.seed_option(help="Of the intervals.")] = 0,
     report: Annotated[
         str | None,
@@ -57,7 +56,6 @@ def evaluate(
     memory: shared.Memory = None,
     tmp: shared.Tmp = None,
     json: shared.Json = False,
-    *,
     made: Recipe,
 ) -> None:
     """Tell precision, recall, F1, ARI and B-cubed at every threshold and distance.
@@ -72,7 +70,6 @@ def evaluate(
     from json import dumps
 
     from neardup.cli.screen import echo, progress
-    from neardup.documents import InputFormat, ReadOptions
     from neardup.pipeline import Resources
     from neardup.pipeline.evaluation.evaluate import Asked, evaluate_files
     from neardup.runtime.memory import memory_bytes
@@ -80,11 +77,7 @@ def evaluate(
     recipes = [_titled(made), *(_titled(_recipe(each)) for each in also or ())]
     asked = Asked(labels, recipes, lowest, measure, policy, seed, report)
     resources = Resources(memory_bytes(memory), tmp, None, workers)
-    read = ReadOptions(
-        shared.text_fields(text), id_field, extract=extract,
-        record_bytes=resources.record_bytes,
-    )  # fmt: skip
-    told = InputFormat(format_name, delimiter, encoding)
+    read, told = reading.options(memory, id=id_field), reading.input_format
     with progress() as shown:
         found = evaluate_files(docs, asked, read, resources, shown, told)
     echo(dumps(found.to_dict()) if json else str(found))

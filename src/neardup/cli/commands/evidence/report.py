@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from neardup.cli import options as shared
+from neardup.cli.document_options import Reading, takes_documents
 from neardup.cli.recipe_options import takes_recipe
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ __all__ = ["report"]
 
 
 @takes_recipe()
+@takes_documents(without=("rejects",))
 def report(
     duplicates: Annotated[
         str,
@@ -36,21 +38,15 @@ def report(
     measure: shared.Measure = "jaccard",
     policy: shared.Policy = "greedy",
     keep: shared.Keep = "first",
-    text: shared.TextField = "text",
-    id_field: shared.IdField = None,
+    *,
+    reading: Reading,
     within: shared.Within = None,
-    format_name: shared.Format = None,
-    delimiter: shared.Delimiter = None,
-    encoding: shared.Encoding = None,
-    extract: shared.Extract = None,
     report_from: shared.ReportFrom = None,
     source: shared.SourceField = None,
     summary: shared.SummaryFile = None,
-    on_error: shared.OnError = "stop",
     workers: shared.Workers = None,
     memory: shared.Memory = None,
     tmp: shared.Tmp = None,
-    *,
     made: Recipe,
 ) -> None:
     """Write the report of a run from its result files and its inputs.
@@ -65,24 +61,18 @@ def report(
     shared.check_folder(tmp)
 
     from neardup.cli.screen import echo, progress
-    from neardup.documents import InputFormat, ReadOptions
     from neardup.pipeline import Inputs, Resources, report_files
     from neardup.pipeline.run.matching import Matching
     from neardup.runtime.memory import memory_bytes
     from neardup.runtime.progress import shown as printable
 
     matching = Matching(similarity, distance, verify, measure, made, policy, keep)
-    skip = shared.skip_errors(on_error, None)
-    fields = shared.text_fields(text)
     resources = Resources(memory_bytes(memory), tmp, None, workers)
-    read = ReadOptions(
-        fields, id_field, skip, within=within, number=matching.number, extract=extract,
-        record_bytes=resources.record_bytes,
-    )  # fmt: skip
+    read = reading.options(memory, within=within, number=matching.number)
     about = shared.report_options(output, report_from, source, summary)
     assert about is not None  # noqa: S101  # there is a path
     files = (duplicates, clusters)
-    told = Inputs(inputs, InputFormat(format_name, delimiter, encoding))
+    told = Inputs(inputs, reading.input_format)
     with progress() as shown:
         report_files(files, told, about, matching, read, resources, shown)
     echo(f"wrote {printable(output)}", err=True)

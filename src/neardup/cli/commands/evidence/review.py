@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from neardup.cli import options as shared
+from neardup.cli.document_options import Reading, takes_documents
 from neardup.cli.recipe_options import takes_recipe
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ __all__ = ["review"]
 
 
 @takes_recipe(without=("preset",))
+@takes_documents(without=("on_error", "rejects"))
 def review(
     pairs: Annotated[
         str,
@@ -52,15 +54,10 @@ def review(
         bool, typer.Option("--open/--no-open", help="Open the browser.")
     ] = True,
     measure: shared.Measure = "jaccard",
-    text: shared.TextField = "text",
-    id_field: shared.IdField = None,
-    format_name: shared.Format = None,
-    delimiter: shared.Delimiter = None,
-    encoding: shared.Encoding = None,
-    extract: shared.Extract = None,
+    *,
+    reading: Reading,
     seed: Annotated[int, shared.seed_option(help="Of the order.")] = 0,
     memory: shared.RecordMemory = None,
-    *,
     made: Recipe,
 ) -> None:
     """Judge pairs in the browser, on this machine: y, n, u, and b to go back.
@@ -74,14 +71,12 @@ def review(
     neardup dedup news.jsonl --id id --decisions answers.jsonl -o unique.jsonl
     """
     from neardup.cli.screen import echo
-    from neardup.documents import InputFormat
     from neardup.pipeline.judgement.server import ReviewServer
     from neardup.pipeline.judgement.session import Review, Wanted
     from neardup.runtime.progress import shown
 
     wanted = Wanted(answers, similarity, precision, measure, seed)
-    read = shared.read_options(shared.text_fields(text), id_field, extract=extract, memory=memory)
-    told = InputFormat(format_name, delimiter, encoding)
+    read, told = reading.options(memory), reading.input_format
     judged = Review(pairs, inputs, wanted, made, read, told)
     with ReviewServer(judged, port, lambda line: echo(line, err=True)) as server:
         echo(f"open {server.url} (Ctrl-C ends the review)")

@@ -8,6 +8,7 @@ import typer
 
 from neardup.cli import options as shared
 from neardup.cli.commands.index.given import Folder, Verify, given_options, note_what_stays
+from neardup.cli.document_options import Reading, takes_documents
 from neardup.cli.recipe_options import IdfTable, KeywordFolder, load_words, takes_recipe
 from neardup.cli.screen import echo
 from neardup.errors import UsageError
@@ -108,6 +109,7 @@ def create(
     echo(f"made {shown(folder)}: {what}, {told}", err=True)
 
 
+@takes_documents()
 def add(
     context: typer.Context,
     folder: Folder,
@@ -123,14 +125,8 @@ def add(
             show_default="replace",
         ),
     ] = None,
-    text: shared.TextField = "text",
-    id_field: shared.IdField = None,
-    format_name: shared.Format = None,
-    delimiter: shared.Delimiter = None,
-    encoding: shared.Encoding = None,
-    extract: shared.Extract = None,
-    on_error: shared.OnError = "stop",
-    rejects: shared.RejectsFile = None,
+    *,
+    reading: Reading,
     fingerprint_field: Annotated[
         str | None,
         typer.Option(
@@ -159,14 +155,12 @@ def add(
 
     neardup index add hashes.index pages.csv --id url --fingerprint-field simhash
     """
-    shared.check_json(json, rejects)
-    skip = shared.skip_errors(on_error, rejects)
+    shared.check_json(json, reading.rejects)
     if stored is not None and not if_new:
         raise UsageError(f"--stored {stored} needs --if-new: else an id that is stored is replaced")
     offered: Any = stored or "replace"
 
     from neardup.cli.screen import print_summary, progress
-    from neardup.documents import InputFormat
     from neardup.index import DurableIndex
     from neardup.pipeline.index import Numbers, add_files
 
@@ -174,15 +168,14 @@ def add(
     is_number = fingerprint_field is not None
     if is_number and given_options(context, "text"):
         raise UsageError("--fingerprint-field takes the place of --text: leave one of them out")
-    fields = (fingerprint_field,) if fingerprint_field else shared.text_fields(text)
-    read = shared.read_options(fields, id_field, skip, extract=extract, memory=memory)
-    told = InputFormat(format_name, delimiter, encoding)
+    numbers = {"text": (fingerprint_field,)} if fingerprint_field else {}
+    read, told = reading.options(memory, **numbers), reading.input_format
     note_what_stays(folder, "; run the same again for the rest")
     opened = DurableIndex.open(folder, create=False, verify=verify)
     with opened as index, progress() as shown:
         summary = add_files(
             index, inputs, read,
-            if_new=offered if if_new else None, rejects_path=rejects, progress=shown,
+            if_new=offered if if_new else None, rejects_path=reading.rejects, progress=shown,
             format_name=told, numbers=Numbers(is_number, foreign),
         )  # fmt: skip
     print_summary(summary, json)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from neardup.cli.document_options import READING_OPTIONS
 from neardup.errors import UsageError
 from neardup.runtime.signals import note_what_is_there
 
@@ -31,10 +32,7 @@ Verify = Annotated[
 ]
 
 
-_OF_FILES = (
-    "output", "text", "id_field", "format_name", "delimiter", "encoding", "extract", "on_error",
-    "rejects", "memory", "csv_safe",
-)  # fmt: skip
+_OF_FILES = ("output", *READING_OPTIONS, "memory", "csv_safe")
 
 
 def given_options(context: typer.Context, *names: str) -> list[str]:

@@ -8,6 +8,7 @@ import typer
 
 from neardup.cli import options as shared
 from neardup.cli.commands.index.given import Folder, HitsFile, check_one_query, identity_of
+from neardup.cli.document_options import READING_OPTIONS, Reading, takes_documents
 from neardup.cli.recipe_options import IdfTable, KeywordFolder, load_words
 from neardup.cli.screen import echo
 from neardup.errors import UsageError
@@ -15,6 +16,7 @@ from neardup.errors import UsageError
 __all__ = ["nearest"]
 
 
+@takes_documents(without=set(READING_OPTIONS) - {"text", "format_name"})
 def nearest(
     context: typer.Context,
     folder: Folder,
@@ -35,11 +37,11 @@ def nearest(
         ),
     ] = "similarity",
     output: HitsFile = None,
-    text: shared.TextField = "text",
+    *,
+    reading: Reading,
     id_field: Annotated[
         str | None, typer.Option("--id-field", metavar="FIELD", help="Of IN...: their ids.")
     ] = None,
-    format_name: shared.Format = None,
     memory: shared.RecordMemory = None,
     idf: IdfTable = None,
     dictionary: KeywordFolder = None,
@@ -61,7 +63,6 @@ def nearest(
     shared.check_json(json and stored is None, target, None)
 
     from neardup.cli.screen import print_related, print_summary, progress
-    from neardup.documents import InputFormat
     from neardup.index import DurableIndex
     from neardup.pipeline.index import ask_files
     from neardup.pipeline.run.similar_index import Reach, related_to
@@ -72,12 +73,12 @@ def nearest(
             found = related_to(index, identity_of(stored, index.id_kind), count, by)
             print_related(found, json)
             return
-        read = shared.read_options(shared.text_fields(text), id_field, memory=memory)
+        read = reading.options(memory, id=id_field)
         with progress() as shown:
             summary = ask_files(
                 index, inputs or [], target, read,
                 reach=Reach(csv_safe=csv_safe, nearest=count, by=by), progress=shown,
-                format_name=InputFormat(format_name, None, None),
+                format_name=reading.input_format,
             )  # fmt: skip
     if not summary.hits:
         echo("nothing that shares a feature is stored", err=True)

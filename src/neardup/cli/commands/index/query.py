@@ -9,6 +9,7 @@ import typer
 
 from neardup.cli import options as shared
 from neardup.cli.commands.index.given import Folder, HitsFile, Verify, check_one_query
+from neardup.cli.document_options import Reading, takes_documents
 from neardup.cli.recipe_options import IdfTable, KeywordFolder, load_words
 from neardup.cli.screen import echo
 from neardup.errors import DataError, UsageError
@@ -16,6 +17,7 @@ from neardup.errors import DataError, UsageError
 __all__ = ["query"]
 
 
+@takes_documents()
 def query(
     context: typer.Context,
     folder: Folder,
@@ -54,14 +56,8 @@ def query(
         int | None,
         typer.Option(min=0, metavar="N", help="The most hits for one query; it says what was cut."),
     ] = None,
-    text: shared.TextField = "text",
-    id_field: shared.IdField = None,
-    format_name: shared.Format = None,
-    delimiter: shared.Delimiter = None,
-    encoding: shared.Encoding = None,
-    extract: shared.Extract = None,
-    on_error: shared.OnError = "stop",
-    rejects: shared.RejectsFile = None,
+    *,
+    reading: Reading,
     verify: Verify = False,
     memory: shared.RecordMemory = None,
     idf: IdfTable = None,
@@ -88,10 +84,9 @@ def query(
             "--nearest is a number of hits: leave --distance, --similarity and --limit out"
         )
     target = output or "-"
-    shared.check_json(json and not single, target, rejects)
+    shared.check_json(json and not single, target, reading.rejects)
 
     from neardup.cli.screen import print_hits, print_summary, progress
-    from neardup.documents import InputFormat
     from neardup.index import DurableIndex
     from neardup.pipeline.index import ask_files
     from neardup.pipeline.run.similar_index import Reach, ask_one
@@ -105,15 +100,12 @@ def query(
                 echo("the text has no tokens, so it is near to nothing", err=True)
             print_hits(answer.hits, answer.total, answer.what, json)
             return
-        skip = shared.skip_errors(on_error, rejects)
-        read = shared.read_options(
-            shared.text_fields(text), id_field, skip, extract=extract, memory=memory
-        )
+        read = reading.options(memory)
         with progress() as shown:
             summary = ask_files(
                 index, inputs or [], target, read,
-                reach=reach, rejects_path=rejects, progress=shown,
-                format_name=InputFormat(format_name, delimiter, encoding),
+                reach=reach, rejects_path=reading.rejects, progress=shown,
+                format_name=reading.input_format,
             )  # fmt: skip
     print_summary(summary, json)
 

@@ -1,0 +1,141 @@
+"""The options by which documents are read, which most commands take, and what they make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+from neardup.cli.options import input_option
+from neardup.cli.signatures import option, takes
+from neardup.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from neardup.documents import InputFormat, ReadOptions
+
+__all__ = ["READING_OPTIONS", "Reading", "takes_documents"]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How documents are read: each field is an option, in the order of the help."""
+
+    text: Annotated[
+        str,
+        input_option(
+            "--text",
+            metavar="FIELD[,FIELD]",
+            help="Field with the text; doc.body is a field in a field.",
+        ),
+    ] = "text"
+    id_field: Annotated[
+        str | None,
+        input_option("--id", metavar="FIELD", help="Field with the id; else file:row."),
+    ] = None
+    format_name: Annotated[
+        str | None,
+        input_option(
+            "--format",
+            help="Of all inputs: jsonl, json (an array), csv, tsv, parquet, arrow, excel (or"
+            " excel:SHEET), or text (each file is a document).",
+        ),
+    ] = None
+    delimiter: Annotated[
+        str | None,
+        input_option(
+            "--delimiter",
+            metavar="CHAR",
+            help="Between the fields of CSV, such as ';' or tab; the first lines tell"
+            " unless given.",
+        ),
+    ] = None
+    encoding: Annotated[
+        str | None,
+        input_option(
+            "--encoding",
+            metavar="NAME",
+            help="Of texts, JSON lines and CSV, such as cp1252 or utf-16; UTF-8 unless given.",
+        ),
+    ] = None
+    extract: Annotated[
+        str | None,
+        input_option(
+            "--extract",
+            metavar="main|all|none",
+            help="Of HTML compare the main content, all visible text or the markup too; main of"
+            " .html files unless given.",
+        ),
+    ] = None
+    on_error: Annotated[
+        str,
+        input_option("--on-error", help="Bad records: stop, or skip them."),
+    ] = "stop"
+    rejects: Annotated[
+        str | None,
+        input_option("--rejects", metavar="FILE", help="Keep skipped records here."),
+    ] = None
+
+    @property
+    def input_format(self) -> InputFormat:
+        """What is told of all inputs.
+
+        Raises:
+            UsageError: For an unknown encoding or a delimiter that is not one character.
+        """
+        from neardup.documents import InputFormat
+
+        return InputFormat(self.format_name, self.delimiter, self.encoding)
+
+    def options(self, memory: str | None = None, **others: Any) -> ReadOptions:
+        """How records become documents, of which one may have a 16th of --memory.
+
+        Args:
+            memory: The budget as it is written; the default's unless given.
+            others: Of ReadOptions: what the command knows from elsewhere.
+
+        Raises:
+            UsageError: If one of the options is wrong, or a rejects file lacks skipping.
+        """
+        from neardup.documents import ReadOptions
+        from neardup.documents.batch import longest_record
+        from neardup.runtime.memory import memory_bytes
+
+        own = {
+            "text": self._text_fields(), "id": self.id_field, "skip_errors": self._skips(),
+            "extract": self.extract, "record_bytes": longest_record(memory_bytes(memory)),
+        }  # fmt: skip
+        return ReadOptions(**own | others)
+
+    def _text_fields(self) -> tuple[str, ...]:
+        names = tuple(self.text.split(","))
+        if "" in names:
+            raise UsageError(
+                f"--text is {self.text!r}: name a field, or several with commas between"
+            )
+        return names
+
+    def _skips(self) -> bool:
+        if self.on_error not in {"stop", "skip"}:
+            raise UsageError(f"--on-error is {self.on_error!r}: use stop or skip")
+        if self.rejects is not None and self.on_error == "stop":
+            raise UsageError("--rejects needs --on-error skip")
+        return self.on_error == "skip"
+
+
+READING_OPTIONS = tuple(each.name for each in fields(Reading))
+
+
+def takes_documents(*, without: Collection[str] = ()) -> Callable[[Callable[..., None]], Any]:
+    """Decorate a command: the options of Reading stand in the place of its parameter `reading`.
+
+    Args:
+        without: Options that the command does not take.
+    """
+    kinds = get_type_hints(Reading, include_extras=True)
+    options = [
+        option(each.name, kinds[each.name], each.default)
+        for each in fields(Reading)
+        if each.name not in without
+    ]
+    return takes("reading", options, Reading)
