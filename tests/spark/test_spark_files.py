@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import fsspec
 import hypothesis
@@ -287,17 +288,69 @@ def test_an_engine_that_is_lost_is_told_and_leaves_nothing(
     assert sorted(x.name for x in tmp_path.iterdir()) == ["in0.jsonl", "in1.jsonl", "in2.jsonl"]
 
 
-def test_a_bad_record_is_told_as_on_one_machine(tmp_path: Path) -> None:
+def test_the_bytes_of_inputs_are_those_of_one_machine(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     engine_or_skip("sail")
-    write_inputs(tmp_path)
-    (tmp_path / "in9.jsonl").write_text('{"id": "x"}\n', "utf-8")
+    good = b'{"text": "one two three four"}'
+    files = {
+        "no-end.jsonl": good,
+        "crlf.csv": b"text\r\none two three four\r\n\r\n",
+        "header.csv": b"text\n",
+        "bad-only.jsonl": b"{\n{",
+        "bad-end.jsonl": good + b"\n\n{\n",
+        "bad.json": b"[{}, {}]\n",
+        "bad.jsonl.gz": gzip.compress(b"{\n"),
+        "two.jsonl.gz": gzip.compress(good) + gzip.compress(b"\n" + good),
+        "wide.jsonl": good.decode().encode("utf-16-be"),
+        "empty.jsonl": b"",
+    }
+    (tmp_path / "in").mkdir()
+    for name, data in files.items():
+        (tmp_path / "in" / name).write_bytes(data)
+    rows = pa.table({"text": ["five six seven eight", None, "nine ten eleven twelve", None]})
+    pq.write_table(rows, tmp_path / "in" / "rows.parquet", row_group_size=3)
+    told = []
+    for out, engine in (("here.csv", ()), ("there.csv", ("--engine", "spark"))):
+        call(tmp_path, "in", "--clusters", out, "--on-error", "skip", "--json", *engine)
+        told.append(json.loads(capsys.readouterr().out))
+    size = sum(path.stat().st_size for path in (tmp_path / "in").iterdir())
+    assert [each["nbytes"] for each in told] == [size, size]
+    counts = ("read", "kept", "dropped", "rejected", "empty", "clusters", "notes", "warnings")
+    assert [told[0][x] for x in counts] == [told[1][x] for x in counts]
+
+
+BAD: Final = {
+    "a broken stream": {"a/z.jsonl.gz": gzip.compress(b'{"text": "a"}\n')[:-9]},
+    "a missing field": {"a/4.jsonl": b'{"text": "a"}\n{"id": 3}\n'},
+    "a table": {"a/4.parquet": b"PAR1 no more"},
+    "not text": {"a/4.txt": b"\xff\xfe\xff", "a/0.txt": b"one two", "b/0.txt": b"one two"},
+}
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
+def test_the_first_bad_input_is_told_as_on_one_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bad: dict[str, bytes]
+) -> None:
+    engine_or_skip("sail")
+    monkeypatch.setattr("neardup.spark.workers.inputs.FILES_A_ROW", 2)
+    ending = next(iter(bad)).rpartition(".")[2]
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        for number in range(9):
+            name = tmp_path / folder / f"{number}.{'txt' if ending == 'txt' else 'jsonl'}"
+            late = b"\xff" if number > 4 else b'{"text": "one two three four"}\n'
+            name.write_bytes(b"\xff\n" if folder == "b" else late)
+    for name, data in bad.items():
+        (tmp_path / name).write_bytes(data)
     told = []
     for engine in ((), ("--engine", "spark")):
-        with pytest.raises(nd.DataError) as error:
-            call(tmp_path, "in*.jsonl", "-o", "out/", *engine)
-        told.append(str(error.value))
-        assert len(list(tmp_path.iterdir())) == 4
+        with pytest.raises(nd.NeardupError) as error:
+            call(tmp_path, "a", "b/*", "--clusters", "groups.csv", *engine)
+        told.append((type(error.value), str(error.value)))
+        assert sorted(x.name for x in tmp_path.iterdir()) == ["a", "b"]
     assert told[0] == told[1]
+    assert str(tmp_path) not in told[0][1]
 
 
 def test_a_run_of_which_no_record_is_left_ends_as_on_one_machine(

@@ -47,6 +47,7 @@ class Source(ABC):
         self.name = name_as_text(origin.name)
         self.path = origin.path
         self.nbytes = origin.nbytes
+        self.bytes_read = 0
         self.relative = f"stdin.{self.format}" if self.path is None else Path(self.path).name
         self.notes: list[str] = []
         self.warnings: list[str] = []
@@ -55,6 +56,7 @@ class Source(ABC):
         """Read the accepted records in order, in batches that are never empty.
 
         What was done that is not plain to see is then in `notes`, what looks wrong in `warnings`.
+        `bytes_read` is then the input's size; of a stream, what was read up to its last document.
 
         Raises:
             UsageError: For options that the format cannot serve.
@@ -63,8 +65,11 @@ class Source(ABC):
             FileError: If the read fails, or the file changed meanwhile.
         """
         extraction = Extraction(options.extract, pages=self.has_pages)
+        passed = 0
         for batch in self.records(options, rejects):
+            passed += batch.nbytes
             yield extraction.applied(batch, self.are_pages(batch))
+        self.bytes_read = passed if self.nbytes is None else self.nbytes
         unchecked = UNCHECKED if self.is_unchecked else None
         self.notes = [*self.noted(), *filter(None, [extraction.note(), unchecked])]
         self.warnings = list(filter(None, [extraction.warning()]))

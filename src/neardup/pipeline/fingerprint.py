@@ -120,11 +120,11 @@ class Parts:
         for number, source in enumerate(self._sources):
             for batch in source.batches(read, rejects):
                 part.add(number, batch)
-                self.nbytes += batch.nbytes
                 progress.advance(batch.nbytes)
                 if part.is_full:
                     part = self._begin()
                     yield from self._finished(but=2)
+            self.nbytes += source.bytes_read
         yield from self._finished(but=0)
 
     def close(self) -> None:

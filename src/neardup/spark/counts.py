@@ -6,6 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from neardup import errors
 from neardup.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,9 +41,17 @@ def counts_of(documents: Any, matching: Matching) -> dict[str, int]:
 
 
 def notes_of(documents: Any, sources: Sequence[Source]) -> tuple[list[str], list[str]]:
-    """The notes and the warnings of reading, a line each, in the order of the inputs."""
+    """The notes and the warnings of reading, a line each, in the order of the inputs.
+
+    Raises:
+        DataError, FileError, UsageError: What is wrong with the first input that could not be used.
+    """
     rows = documents.where("number < 0 AND address IS NOT NULL").select("number", "address")
     told = [json.loads(row["address"]) for row in sorted(rows.collect(), reverse=True)]
+    for each in told:
+        if "error" in each:
+            kind, message = each["error"]
+            raise getattr(errors, kind)(message)
     notes = [line for each in told for line in each["notes"]]
     warnings = [f"{each['name']}: {line}" for each in told for line in each["warnings"]]
     is_text = bool(sources) and sources[0].format == "text"

@@ -129,10 +129,11 @@ def dedup_files(
         files, count = _files_frame(session, sources, engine.parts)
         step = partial(
             read_files, read=read, told=given, recipe=engine.ship(matching.recipe),
-            keep=matching.keep, by_features=settings.by_features,
-            rejects=folder if "rejects" in kinds else None,
+            how=(matching.keep, settings.by_features), folder=folder,
+            has_rejects="rejects" in kinds,
         )  # fmt: skip
         documents = engine.keep(mapped(files, step, DOCUMENTS), "documents", DOCUMENTS)
+        notes, warnings = notes_of(documents, sources)
         total = counts_of(documents, matching)
         rejects_doubt(total["documents"], total["rejected"])
         watch.begin("match")
@@ -147,7 +148,6 @@ def dedup_files(
         step = partial(write_files, folder=folder, read=read, told=given, kinds=kinds)
         engine.keep(mapped(engine.exchange(rows), step, WRITTEN), "written", WRITTEN)
         total |= _decided_counts(decided)
-        notes, warnings = notes_of(documents, sources)
         join_tables(folder, count, outputs, written, with_via="via" in kinds)
         publish(engine, folder, outputs, written)
     notes += [f"{path} was replaced" for path in written.replaced]

@@ -26,17 +26,25 @@ class FoundFile:
     """One file.
 
     Args:
-        path: What to open: a path, a URI or "-".
+        path: A path, a URI or "-", as messages call it.
         relative: Its path below the folder or pattern that was named, with slashes; its base name
             if it was named itself.
         nbytes: Its size as it was listed; 0 if it was named itself.
         is_named: Whether it was named itself.
+        at: The path at which it is opened, for a process of another working folder; `path` unless
+            given.
     """
 
     path: str
     relative: str
     nbytes: int = 0
     is_named: bool = False
+    at: str | None = None
+
+    @property
+    def place(self) -> str:
+        """The path at which it is opened."""
+        return self.path if self.at is None else self.at
 
 
 def find_files(path: str) -> list[FoundFile]:

@@ -79,29 +79,30 @@ class WrappedInput:
 class RegularInput:
     """A file on disk: nothing is copied; a change between two readings is noticed."""
 
-    def __init__(self, path: str, found: os.stat_result) -> None:
-        """Remember the file's size and time."""
+    def __init__(self, path: str, found: os.stat_result, at: str | None = None) -> None:
+        """Remember the file's size and time; it is opened `at` a path if its own is not used."""
         self.name = path
         self.path: str | None = path
+        self._at = path if at is None else at
         self.nbytes: int | None = found.st_size
         self._state = _state(found)
 
     def open(self) -> ByteReader:
         """Start reading from the first byte, decompressed."""
         try:
-            file = io.FileIO(self.name)
+            file = io.FileIO(self._at)
         except OSError as error:
             raise file_error(self.name, "read", error) from None
         return ByteReader(self.name, file, codec_of_path(self.name))
 
     def open_raw(self) -> pa.NativeFile:
         """Open the file as it is, for reading anywhere in it."""
-        return pa.OSFile(os.fsencode(self.name))
+        return pa.OSFile(os.fsencode(self._at))
 
     def check_unchanged(self) -> None:
         """Raise FileError if the file's size, time or identity changed."""
         try:
-            now = Path(self.name).stat()
+            now = Path(self._at).stat()
         except OSError as error:
             raise file_error(self.name, "read", error) from None
         if _state(now) != self._state:
@@ -168,8 +169,8 @@ class StreamInput:
             self._spool = None
 
 
-def find_input(path: str, tmp: str | None = None) -> Input:
-    """Look a path or a URI up; "-" is standard input.
+def find_input(path: str, tmp: str | None = None, at: str | None = None) -> Input:
+    """Look a path or a URI up; "-" is standard input; `at` is where a path is opened instead.
 
     Raises:
         FileError: If it does not exist, is a folder, or cannot be read.
@@ -179,15 +180,15 @@ def find_input(path: str, tmp: str | None = None) -> Input:
     if is_uri(path):
         return RemoteInput(path)
     try:
-        found = Path(path).stat()
+        found = Path(at or path).stat()
     except OSError as error:
         raise file_error(path, "read", error) from None
     if stat.S_ISDIR(found.st_mode):
         raise FileError(f"cannot read {path}: it is a directory; name the files in it")
-    if not os.access(path, os.R_OK):
+    if not os.access(at or path, os.R_OK):
         raise FileError(f"cannot read {path}: Permission denied")
     if stat.S_ISREG(found.st_mode):
-        return RegularInput(path, found)
+        return RegularInput(path, found, at)
     return StreamInput(path, tmp)
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from neardup.documents.files.inputs import Input
     from neardup.documents.source import Source
 
-__all__ = ["FORMATS", "open_sources"]
+__all__ = ["FORMATS", "open_records", "open_sources"]
 
 FORMATS: Final[dict[str, Callable[[Input], Source]]] = {
     "jsonl": JsonlSource,
@@ -81,7 +81,7 @@ def open_sources(
     _check_once(files)
     if name == _TEXT or (name is None and _are_documents(files)):
         return [_open_text(files, tmp, told)] if files else []
-    return [_open_records(file, tmp, told) for file in files]
+    return [open_records(file, tmp, told) for file in files]
 
 
 def _check_once(files: Sequence[FoundFile]) -> None:
@@ -141,9 +141,10 @@ def _open_text(files: Sequence[FoundFile], tmp: str | None, told: InputFormat) -
     return TextFilesSource(sized, told.encoding)
 
 
-def _open_records(file: FoundFile, tmp: str | None, told: InputFormat) -> Source:
+def open_records(file: FoundFile, tmp: str | None, told: InputFormat) -> Source:
+    """Open one file of records; FileError if it is not readable."""
     name = told.name or ("jsonl" if file.path == "-" else format_of_path(file.path)) or "jsonl"
-    origin = find_input(file.path, tmp)
+    origin = find_input(file.path, tmp, file.at)
     if name in _OF_TEXT:
         head = _head(origin)
         encoding = told.encoding or encoding_of_bom(head)

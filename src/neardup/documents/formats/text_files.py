@@ -30,7 +30,7 @@ from neardup.errors import FileError, UsageError
 from neardup.runtime.storage.files import name_as_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -58,6 +58,7 @@ class TextFilesSource(DocumentFiles):
         self.path = None
         self.relative = ""
         self.nbytes = sum(file.nbytes for file in files)
+        self.bytes_read = 0
         self.notes, self.warnings = [], []
         self.has_pages = any(is_page(file.path) for file in files)
         self._encoding = encoding
@@ -163,7 +164,7 @@ class TextFilesSource(DocumentFiles):
             changed: int | str = ""
             if not is_uri(file.path):
                 try:
-                    changed = os.stat(file.path).st_mtime_ns  # noqa: PTH116
+                    changed = os.stat(file.place).st_mtime_ns  # noqa: PTH116
                 except OSError as error:
                     raise file_error(file.path, "read", error) from None
             stamps.append((name_as_text(file.path), file.nbytes, changed))
@@ -210,11 +211,12 @@ class TextFilesSource(DocumentFiles):
         """The bytes of files; None for one that has more than `longest`."""
         files = [self._files[i] for i in numbers]
         for protocol, group in groupby(files, lambda file: _protocol(file, longest)):
-            paths = [file.path for file in group]
             if protocol is None:
-                yield from (None for _ in paths)
+                yield from (None for _ in group)
+            elif protocol:
+                yield from _read_remote([file.path for file in group])
             else:
-                yield from _read_remote(paths) if protocol else _read_local(paths, longest)
+                yield from _read_local(group, longest)
 
 
 class _BrokenTextError(BadRecordError):
@@ -262,14 +264,14 @@ def _protocol(file: FoundFile, longest: int) -> str | None:
     return None if file.nbytes > longest else file.path.partition("://")[0]
 
 
-def _read_local(paths: list[str], longest: int) -> Iterator[bytes | None]:
-    for path in paths:
+def _read_local(files: Iterable[FoundFile], longest: int) -> Iterator[bytes | None]:
+    for found in files:
         try:
-            with Path(path).open("rb", buffering=0) as file:
+            with Path(found.place).open("rb", buffering=0) as file:
                 is_long = os.fstat(file.fileno()).st_size > longest
                 data = None if is_long else file.readall()
         except OSError as error:
-            raise file_error(path, "read", error) from None
+            raise file_error(found.path, "read", error) from None
         yield data
 
 

@@ -101,7 +101,7 @@ def read_all(
     has_number: bool = read.number is None
     read = replace(read, workers=worker_count(collection.workers))
     for number, source in enumerate(sources):
-        count = 0
+        count = passed = 0
         batches = source.batches(read, rejects)
         # A stream may never end: what waits for it is this thread, which an interrupt reaches.
         for batch in read_ahead(batches) if source.is_here else batches:
@@ -110,6 +110,9 @@ def read_all(
             if batch.numbers is not None and batch.numbers.null_count < len(batch.numbers):
                 has_number = True
             progress.advance(batch.nbytes)
+            passed += batch.nbytes
+        collection.nbytes += source.bytes_read - passed  # bad records at its end come in no batch
+        progress.advance(source.bytes_read - passed)
         counts.append(count)
     rejects_doubt(sum(counts), rejects.count)
     if counts and not has_number and max(counts):

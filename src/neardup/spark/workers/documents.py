@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import json
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neardup.documents import Rejects
 from neardup.documents.addresses import Addresses
+from neardup.errors import DataError, FileError, UsageError
 from neardup.fingerprinting.fingerprints import Fingerprinter
 from neardup.runtime.storage.spool import FeatureSpool
-from neardup.spark.workers.inputs import NamedRejects, opened
+from neardup.spark.workers.inputs import FailedRanks, opened
 from neardup.spark.workers.tables import arrays_of, binary, sorted_sets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from neardup.documents import InputFormat, ReadOptions, Rejects, Source
+    from neardup.documents import InputFormat, ReadOptions, Source
     from neardup.fingerprinting.recipe import Recipe
     from neardup.spark.workers.inputs import Shipped
 
@@ -41,7 +44,7 @@ DOCUMENTS: Final = (
 )
 """One row a document; codes are empty where it has no features. A file's last row is no document:
 its number is -1 - the file's place, `rejected` says how many records it had beside, and `address`
-what reading it has to say, as JSON, or null."""
+what reading it has to say, as JSON, or null: `notes` and `warnings`, or the `error` at its end."""
 
 _TEXTS: Final = 1 << 12
 
@@ -51,21 +54,42 @@ def read_files(
     read: ReadOptions,
     told: InputFormat,
     recipe: Shipped,
-    keep: str,
-    by_features: bool,
-    rejects: str | None = None,
+    how: tuple[str, bool],
+    folder: str,
+    *,
+    has_rejects: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Read the inputs of rows of `rank` and FILE; gives DOCUMENTS.
 
-    With `rejects`, a folder, the bad records of each file go to its own `rejects_path`.
+    An input that cannot be used does not end the run here, since another task may read one that
+    comes before it: the driver raises the first error in the order of the inputs. A task goes
+    through its inputs in that order, up to its first error or the first of another task.
+
+    Args:
+        batches: The rows.
+        read: Which fields to read.
+        told: Of the inputs' format.
+        recipe: How to fingerprint.
+        how: What is kept, and whether features are.
+        folder: Of the run; with `has_rejects` the bad records of each file go to its own
+            `rejects_path` there.
+        has_rejects: Whether they are written down.
     """
-    made = recipe.made()
-    for batch in batches:
-        for file in batch.to_pylist():
-            file["told"] = told
-            path = None if rejects is None else rejects_path(rejects, file["rank"])
-            with NamedRejects(path, file) as refused:
-                yield from _read_file(file, read, made, (keep, by_features), refused)
+    made, failed = recipe.made(), FailedRanks(folder)
+    files = sorted((x for batch in batches for x in batch.to_pylist()), key=itemgetter("rank"))
+    for file in files:
+        rank, file["told"] = file["rank"], told
+        path = rejects_path(folder, rank) if has_rejects else None
+        try:
+            with Rejects(path) as refused:
+                for documents in _read_file(file, read, made, how, refused):
+                    yield documents
+                    if failed.before(rank):
+                        return
+        except (DataError, FileError, UsageError) as error:
+            failed.add(rank)
+            yield _last(rank, {"error": [type(error).__name__, str(error)]}, 0)
+            return
 
 
 def rejects_path(folder: str, rank: int) -> str:
@@ -94,16 +118,20 @@ def _read_file(
                 row += len(texts)
     finally:
         source.close()
+    yield _last(file["rank"], _told(file["name"], source), rejects.count)
+
+
+def _last(rank: int, told: dict[str, Any] | None, rejected: int) -> pa.RecordBatch:
     none = pa.array([b""], pa.binary())
-    columns = (np.array([-1 - file["rank"]]), _told(source), np.zeros(1), pa.nulls(1))
-    yield _batch(columns, none, none, rejects.count)
+    said = pa.nulls(1) if told is None else pa.array([json.dumps(told)])
+    columns = (np.array([-1 - rank]), said, np.zeros(1), pa.nulls(1))
+    return _batch(columns, none, none, rejected)
 
 
-def _told(source: Source) -> pa.Array:
+def _told(name: str, source: Source) -> dict[str, Any] | None:
     if not source.notes and not source.warnings:
-        return pa.nulls(1)
-    told = {"name": source.name, "notes": source.notes, "warnings": source.warnings}
-    return pa.array([json.dumps(told)])
+        return None
+    return {"name": name, "notes": source.notes, "warnings": source.warnings}
 
 
 def texts_to_documents(

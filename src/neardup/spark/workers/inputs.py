@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from neardup.documents import Rejects, open_sources
 from neardup.documents.files.below import path_below
 from neardup.documents.files.finding import FoundFile
 from neardup.documents.files.problems import file_error
+from neardup.documents.formats.open import open_records
 from neardup.documents.formats.text_files import TextFilesSource
 from neardup.features.frequencies import load_table
 from neardup.fingerprinting.recipe import Recipe
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
     from neardup.documents import InputFormat, Source
 
-__all__ = ["FILE", "Folder", "NamedRejects", "Shipped", "file_rows", "opened"]
+__all__ = ["FILE", "FailedRanks", "Folder", "Shipped", "file_rows", "opened"]
 
 FILE: Final = "path string, name string, format string, relative string"
-"""`path` and `relative` are JSON, which can hold names that are not UTF-8. Of text files `path` is
-a list: path, relative path, size, path as it was named."""
+"""`path` and `relative` are JSON, which can hold names that are not UTF-8. `path` is a list of
+files: the path as it was named, relative path, size, and where workers open it."""
 
 TEXT: Final = "text"
 FILES_A_ROW: Final = 1 << 10
@@ -60,43 +60,53 @@ def file_rows(sources: Sequence[Source]) -> list[tuple[str, str, str, str]]:
     rows = []
     for source in sources:
         if source.format != TEXT:
-            path, relative = json.dumps(_whole(source.path or "")), json.dumps(source.relative)
-            rows.append((path, source.name, source.format, relative))
+            file = FoundFile(source.path or "", source.relative, source.nbytes or 0)
+            rows.append((_sent([file]), source.name, source.format, json.dumps(source.relative)))
             continue
-        found = cast("TextFilesSource", source).files
-        files = [(_whole(x.path), x.relative, x.nbytes, x.path) for x in found]
+        files = cast("TextFilesSource", source).files
         parts = (files[i : i + FILES_A_ROW] for i in range(0, len(files), FILES_A_ROW))
-        rows += [(json.dumps(part), source.name, TEXT, "") for part in parts]
+        rows += [(_sent(part), source.name, TEXT, "") for part in parts]
     return rows
+
+
+def _sent(files: Sequence[FoundFile]) -> str:
+    return json.dumps([(x.path, x.relative, x.nbytes, _whole(x.path)) for x in files])
 
 
 def opened(file: dict[str, Any], told: InputFormat) -> Source:
     """Open a row (FILE) of `file_rows`, with its name there."""
+    files = json.loads(file["path"])
+    found = [FoundFile(path, relative, size, at=at) for path, relative, size, at in files]
     if file["format"] == TEXT:
-        found = [FoundFile(*each[:3]) for each in json.loads(file["path"])]
         return TextFilesSource(found, told.encoding)
-    path, relative = json.loads(file["path"]), json.loads(file["relative"])
-    (source,) = open_sources([path], None, replace(told, name=file["format"]))
-    source.name, source.relative = file["name"], relative
+    source = open_records(found[0], None, replace(told, name=file["format"]))
+    source.relative = json.loads(file["relative"])
     return source
-
-
-class NamedRejects(Rejects):
-    """The rejects of a row (FILE), whose text files are called as they were named."""
-
-    def __init__(self, path: str | None, file: dict[str, Any]) -> None:
-        """Open the file aside; FileError if it cannot be created."""
-        super().__init__(path)
-        is_text = file["format"] == TEXT
-        self._names = {x[0]: x[3] for x in json.loads(file["path"])} if is_text else {}
-
-    def add(self, source_name: str, row: int, reason: str, record: bytes) -> None:
-        """Count one bad record and write it down."""
-        super().add(self._names.get(source_name, source_name), row, reason, record)
 
 
 def _whole(path: str) -> str:
     return path if "://" in path else str(Path(path).absolute())
+
+
+class FailedRanks:
+    """Which inputs of a run could not be used, as its tasks tell each other.
+
+    Args:
+        folder: Of the run; all workers see it.
+    """
+
+    def __init__(self, folder: str) -> None:
+        """Nothing is looked up yet."""
+        self._folder = Path(folder, "failed")
+
+    def add(self, rank: int) -> None:
+        """Let the other tasks know of the input at a place."""
+        self._folder.mkdir(exist_ok=True)
+        Path(self._folder, f"{rank}").touch()
+
+    def before(self, rank: int) -> bool:
+        """Whether an input before a place is known to have failed."""
+        return self._folder.is_dir() and any(int(x.name) < rank for x in self._folder.iterdir())
 
 
 class Folder:
