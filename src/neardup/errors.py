@@ -14,6 +14,7 @@ A message that repeats a value of megabytes is cut in the middle, see `brief`.
 """
 
 import functools
+import warnings
 from collections.abc import Callable
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -28,6 +29,7 @@ __all__ = [
     "UsageError",
     "brief",
     "suggests_names",
+    "warn_of_doubt",
 ]
 
 P = ParamSpec("P")
@@ -121,6 +123,16 @@ class UnfitHashWarning(UserWarning):
 
 class DoubtfulResultWarning(UserWarning):
     """What was asked was done, and its result is hardly what was meant; the message tells why."""
+
+
+def warn_of_doubt(line: str) -> None:
+    """A DoubtfulResultWarning at the line of the caller's own code that led here."""
+    import inspect  # which takes as long to load as all of the above
+
+    frame, level = inspect.currentframe(), 1
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("neardup."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(line, DoubtfulResultWarning, stacklevel=level)
 
 
 class FileError(NeardupError, OSError):

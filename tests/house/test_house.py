@@ -36,8 +36,10 @@ ALLOWED: dict[str, set[str]] = {
     "kernels.ways": {"kernels", "kernels.similarity"},
     "runtime": {"errors"},
     "documents.files": BASE | {"kernels.documents"},
-    "documents": BASE | {"documents.files"},
-    "documents.formats": BASE | {"documents", "documents.files", "kernels.documents"},
+    "documents": BASE | {"documents.files", "documents.markup"},
+    "documents.markup": {"errors"},
+    "documents.formats": BASE
+    | {"documents", "documents.files", "documents.markup", "kernels.documents"},
     "features": BASE | {"kernels.features"},
     "fingerprinting.majority": {"errors", "features"},
     "fingerprinting.md5_windows": {"kernels.fingerprinting"},
@@ -45,11 +47,11 @@ ALLOWED: dict[str, set[str]] = {
     "fingerprinting.libraries": BASE
     | {"features", "fingerprinting.majority", "fingerprinting.md5_windows", "kernels.features"},
     "fingerprinting": BASE
-    | {"features", "fingerprinting.libraries", "fingerprinting.majority", "fingerprinting.values"}
-    | {"kernels.features", "kernels.fingerprinting"},
+    | {"documents.markup", "features", "fingerprinting.libraries", "fingerprinting.majority"}
+    | {"fingerprinting.values", "kernels.features", "kernels.fingerprinting"},
     "fingerprinting.explanation": BASE
-    | {"features", "fingerprinting", "fingerprinting.libraries", "fingerprinting.majority"}
-    | {"fingerprinting.values"},
+    | {"documents.markup", "features", "fingerprinting", "fingerprinting.libraries"}
+    | {"fingerprinting.majority", "fingerprinting.values"},
     "hamming.plans": BASE,
     "hamming.join": BASE | {"hamming.plans", "kernels", "kernels.hamming"},
     "hamming.search": BASE
@@ -64,8 +66,10 @@ ALLOWED: dict[str, set[str]] = {
     "index.clock": BASE,
     "index.hits": BASE,
     "index.ids": BASE | {"kernels.index"},
-    "index.incoming": BASE | {"fingerprinting", "fingerprinting.values", "index.settings"},
-    "index.settings": BASE | {"fingerprinting", "fingerprinting.values", "hamming.plans"},
+    "index.incoming": BASE
+    | {"documents.markup", "fingerprinting", "fingerprinting.values", "index.settings"},
+    "index.settings": BASE
+    | {"documents.markup", "fingerprinting", "fingerprinting.values", "hamming.plans"},
     "index.base": BASE
     | {"fingerprinting", "index.clock", "index.hits", "index.ids", "index.incoming"},
     "index.segments": BASE
@@ -75,9 +79,9 @@ ALLOWED: dict[str, set[str]] = {
     | {"index.segments", "index.settings", "kernels.hamming"},
     "index.segment_layout": BASE,
     "index.similar": BASE
-    | {"fingerprinting", "index.base", "index.clock", "index.hits", "index.ids", "index.incoming"}
-    | {"index.segment_files", "index.settings", "kernels.index", "kernels.similarity"}
-    | {"similarity"},
+    | {"documents.markup", "fingerprinting", "index.base", "index.clock", "index.hits"}
+    | {"index.ids", "index.incoming", "index.segment_files", "index.settings"}
+    | {"kernels.index", "kernels.similarity", "similarity"},
     "index.plans": BASE | {"fingerprinting", "index.ids", "index.similar"},
     "index": BASE
     | {"fingerprinting", "fingerprinting.values", "hamming.plans", "hamming.search"}
@@ -116,15 +120,16 @@ ALLOWED: dict[str, set[str]] = {
     | {"documents", "fingerprinting", "hamming", "pipeline.evidence", "pipeline.report"}
     | {"pipeline.run", "similarity"},
     "pipeline": BASE
-    | {"documents", "documents.files", "features", "fingerprinting", "fingerprinting.values"}
+    | {"documents", "documents.files", "documents.markup", "features", "fingerprinting"}
+    | {"fingerprinting.values"}
     | {"hamming", "hamming.plans", "hamming.search", "hamming.spilled", "index", "index.durable"}
     | {"index.hits", "index.plans"}
     | {"fingerprinting.explanation"}
     | {"pipeline.evidence", "pipeline.judgement", "pipeline.report", "pipeline.run", "similarity"},
     "spark": BASE
-    | {"documents", "fingerprinting", "fingerprinting.values", "hamming", "kernels", "similarity"}
-    | {"documents.files", "documents.formats", "features", "index.durable", "kernels.index"}
-    | {"pipeline", "pipeline.run"},
+    | {"documents", "documents.files", "documents.formats", "documents.markup", "features"}
+    | {"fingerprinting", "fingerprinting.values", "hamming", "index.durable", "kernels"}
+    | {"kernels.index", "pipeline", "pipeline.run", "similarity"},
     "cli": BASE
     | {"documents", "features", "fingerprinting", "fingerprinting.explanation"}
     | {"hamming", "hamming.plans", "index", "index.plans", "pipeline", "pipeline.calibration"}

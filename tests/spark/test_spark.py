@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -15,6 +17,7 @@ import neardup as nd
 from neardup import spark
 from neardup.fingerprinting.feature_sets import feature_sets
 from neardup.spark.engine import Engine, Limits
+from neardup.spark.frames import in_order
 from spark_cases import DOCUMENTS, WARNINGS, decided, decided_here
 
 if TYPE_CHECKING:
@@ -73,6 +76,81 @@ def test_the_order_is_that_of_the_column_that_is_named(session: Any) -> None:
     kept = [row[0] for row in decided(found) if row[1]]
     ids = DOCUMENTS["id"].to_pylist()[::-1]
     assert kept == sorted(x for x, keep in zip(ids, wanted.kept, strict=True) if keep)
+
+
+def test_the_result_says_the_order_of_the_documents(session: Any) -> None:
+    table = DOCUMENTS.append_column("at", pa.array(range(82, 0, -1)))
+    frame = session.createDataFrame(table)
+    by_id, by_column = (spark.dedup(frame, similarity=0.5, order_by=x) for x in (None, "at"))
+    assert by_id.schema["id"].metadata == {"neardup.order": ["id"]}
+    assert by_column.where("kept").schema["id"].metadata == {"neardup.order": ["at", "id"]}
+    names = table.set_column(0, "id", pa.array([f"t{i}" for i in range(82)]))
+    with pytest.warns(nd.DoubtfulResultWarning, match="column 'id', which is text") as told:
+        spark.dedup(session.createDataFrame(names), similarity=0.5)
+    assert [each.filename for each in told] == [__file__]
+    spark.dedup(session.createDataFrame(names), similarity=0.5, order_by="id")
+    numbers = table.set_column(0, "id", pa.array(range(82)))
+    spark.dedup(session.createDataFrame(numbers), similarity=0.5)
+
+
+def test_frames_of_raw_html_are_told(session: Any) -> None:
+    pages = [None, *(f"<html><p>{text}</p>" for text in DOCUMENTS["text"].to_pylist()[1:])]
+    frame = session.createDataFrame(DOCUMENTS.set_column(1, "text", pa.array(pages)))
+    for call in (spark.dedup, spark.similar_pairs):
+        with pytest.warns(nd.DoubtfulResultWarning, match="100% of the first texts begin") as told:
+            call(frame, similarity=0.5)
+        assert [each.filename for each in told] == [__file__]
+
+
+def text_ids(count: int) -> list[str]:
+    return [f"t{i}" for i in np.random.default_rng(4).permutation(count).tolist()]
+
+
+ORDERS: Final[dict[str, tuple[list[Any], pa.DataType | None]]] = {
+    "ids that are text": (text_ids(90), None),
+    "ids that are numbers": (list(range(-40, 50)), None),
+    "equal places": ([["b", "a", None][i % 3] for i in range(90)], pa.string()),
+    "one place": ([1.5] * 90, pa.float64()),
+    "places that are no numbers": ([[float("nan"), -0.5, None, float("-inf")][i % 4]
+                                    for i in range(90)], pa.float64()),
+    "days": ([date(2024 - i % 7, 3, 1) for i in range(90)], pa.date32()),
+    "moments": ([datetime(2024 - i % 7, 3, 1, 12, tzinfo=UTC) for i in range(90)],
+                pa.timestamp("us", "UTC")),
+    "decimals": ([Decimal(i % 11 - 5) / 4 for i in range(90)], pa.decimal128(9, 2)),
+    "truths": ([[True, False, None][i % 3] for i in range(90)], pa.bool_()),
+    "bytes": ([bytes([255 - i % 5, i % 2]) for i in range(90)], pa.binary()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("limit", [2, 44, 89, 90])
+@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
+def test_an_order_in_ranges_is_that_of_one_task(
+    session: Any, tmp_path: Path, order: tuple[list[Any], pa.DataType | None], limit: int
+) -> None:
+    values, kind = order
+    ids = values if kind is None else text_ids(90)
+    table = pa.table({"id": ids} | ({} if kind is None else {"place": pa.array(values, kind)}))
+    id_kind = "long" if pa.types.is_integer(table.schema.field("id").type) else "string"
+    keys = session.createDataFrame(table).repartition(5)
+    engine = Engine(session, str(tmp_path), 3, Limits(ids=limit))
+    found = in_order(engine, keys, 90, f"id {id_kind}").toArrow().sort_by("number")
+
+    def place(row: int) -> tuple[Any, ...]:
+        """Null first, what is no number last."""
+        value = None if kind is None else values[row]
+        has_none = value is None or value != value  # noqa: PLR0124  # not a NaN
+        return value is not None, has_none, 0 if has_none else value, ids[row]
+
+    assert found["id"].to_pylist() == [ids[row] for row in sorted(range(90), key=place)]
+    assert found["number"].to_pylist() == list(range(1, 91))
+    written = pq.read_table(next(tmp_path.glob("*-numbers")))
+    most = max(x["counts"] for x in written["part"].value_counts().to_pylist())
+    assert most == 90 if limit == 90 else most < 90
+
+
+def test_frames_without_rows_are_decided(session: Any) -> None:
+    empty = session.createDataFrame(DOCUMENTS).where("false")
+    assert spark.dedup(empty, similarity=0.5).count() == 0
 
 
 SMALL: Final = [

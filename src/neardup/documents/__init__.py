@@ -4,16 +4,28 @@ The flow: `open_sources` checks the inputs, `Source.batches` reads them, `write_
 kept records, and an `OutputSet` makes all outputs of a run appear together.
 """
 
-from neardup.documents.batch import EXTRACTS, Batch, ReadOptions
-from neardup.documents.extensions import EXTENSIONS, InputFormat, check_extension, format_of_path
-from neardup.documents.extraction import Extraction
-from neardup.documents.files.atomic import AtomicFile
-from neardup.documents.files.outputs import OutputSet, is_folder
-from neardup.documents.formats.open import FORMATS, open_sources
-from neardup.documents.rejects import Rejects, rejects_doubt
-from neardup.documents.source import Source
-from neardup.documents.tables import write_table
-from neardup.documents.write import plan_outputs, write_outputs
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from neardup.runtime.lazy import lazily
+
+if TYPE_CHECKING:
+    from neardup.documents.batch import EXTRACTS, Batch, ReadOptions
+    from neardup.documents.extensions import (
+        EXTENSIONS,
+        InputFormat,
+        check_extension,
+        format_of_path,
+    )
+    from neardup.documents.extraction import Extraction
+    from neardup.documents.files.atomic import AtomicFile
+    from neardup.documents.files.outputs import OutputSet, is_folder
+    from neardup.documents.formats.open import FORMATS, open_sources
+    from neardup.documents.rejects import Rejects, rejects_doubt
+    from neardup.documents.source import Source
+    from neardup.documents.tables import write_table
+    from neardup.documents.write import plan_outputs, write_outputs
 
 __all__ = [
     "EXTENSIONS",
@@ -36,3 +48,17 @@ __all__ = [
     "write_outputs",
     "write_table",
 ]
+
+_HOMES: Final = {
+    "batch": ("EXTRACTS", "Batch", "ReadOptions"),
+    "extensions": ("EXTENSIONS", "InputFormat", "check_extension", "format_of_path"),
+    "extraction": ("Extraction",),
+    "files.atomic": ("AtomicFile",),
+    "files.outputs": ("OutputSet", "is_folder"),
+    "formats.open": ("FORMATS", "open_sources"),
+    "rejects": ("Rejects", "rejects_doubt"),
+    "source": ("Source",),
+    "tables": ("write_table",),
+    "write": ("plan_outputs", "write_outputs"),
+}
+__getattr__ = lazily(__name__, _HOMES)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from neardup.documents.batch import string_array
-from neardup.documents.markup import has_markup, share_of_markup, visible_text
+from neardup.documents.markup import has_markup, markup_in, visible_text
 from neardup.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 __all__ = ["Extraction", "main_text"]
 
 _SAMPLE: Final = 1000
-_MOST: Final = 0.5
 _WORDS: Final = {"main": "the main content", "all": "the visible text"}
 
 
@@ -44,7 +43,8 @@ class Extraction:
             self._extract = main_text(chosen=mode is not None)
         elif self._used == "all":
             self._extract = visible_text
-        self._begin_like_markup: list[float] = []
+        self._is_first = True
+        self._warning: str | None = None
         self._count = 0
 
     def applied(self, batch: Batch, is_page: Sequence[bool] | None = None) -> Batch:
@@ -55,8 +55,8 @@ class Extraction:
             is_page: Of each document whether its name says that it is HTML, if names say that.
         """
         if self._extract is None:
-            if self._mode is None and is_page is None and not self._begin_like_markup:
-                self._begin_like_markup.append(share_of_markup(batch.texts.slice(0, _SAMPLE)))
+            if self._mode is None and is_page is None and self._is_first:
+                self._is_first, self._warning = False, markup_in(batch.texts, _SAMPLE)
             return batch
         wanted = is_page if self._mode is None and is_page is not None else [True] * len(batch.rows)
         texts: list[Any] = batch.texts.to_pylist()
@@ -77,12 +77,9 @@ class Extraction:
 
     def warning(self) -> str | None:
         """What looks wrong, in one line; None for nothing."""
-        if not self._begin_like_markup or self._begin_like_markup[0] <= _MOST:
+        if self._warning is None:
             return None
-        return (
-            f"{self._begin_like_markup[0]:.0%} of the first texts begin like HTML, and their markup"
-            " was compared too: pass --extract main or all (none says that it is meant)"
-        )
+        return f"{self._warning}: pass --extract main or all (none says that it is meant)"
 
 
 def main_text(*, chosen: bool) -> Callable[[str], str]:

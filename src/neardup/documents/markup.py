@@ -1,15 +1,27 @@
-"""The visible text of HTML: without markup, scripts and styles."""
+"""The visible text of HTML, and texts that are HTML where only text was looked for."""
 
 from __future__ import annotations
 
 import html
 import re
-from typing import Final
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
-import pyarrow.compute as pc
+import numpy as np
 
-__all__ = ["declared_encoding", "has_markup", "share_of_markup", "visible_text"]
+from neardup.errors import warn_of_doubt
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "FirstTexts",
+    "declared_encoding",
+    "has_markup",
+    "markup_in",
+    "visible_text",
+    "warn_of_markup",
+]
 
 _INLINE: Final = frozenset(
     [
@@ -60,15 +72,24 @@ _MARK: Final = re.compile(
 )
 _SPACES: Final = re.compile(r"[^\S\n]+")
 _LINES: Final = re.compile(r" *\n[ \n]*")
-_BEGINS: Final = (
-    r"(?i)^\s*<(?:!doctype\s+html|!--|\?xml|/?(?:html|head|body|title|meta|link|script|style|div|p"
-    r"|span|a|b|i|em|strong|h[1-6]|table|tr|td|ul|ol|li|br|hr|img|section|article|main|header"
-    r"|footer|nav|form|font|center|blockquote|pre)(?:\s|/?>))"
+_BEGINS: Final = re.compile(
+    rb"\s*<(?:!doctype\s+html|!--|\?xml|/?(?:html|head|body|title|meta|link|script|style|div|p"
+    rb"|span|a|b|i|em|strong|h[1-6]|table|tr|td|ul|ol|li|br|hr|img|section|article|main|header"
+    rb"|footer|nav|form|font|center|blockquote|pre)(?:\s|/?>))",
+    re.IGNORECASE,
 )
 _CHARSET: Final = re.compile(
     rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_.:-]+)""", re.IGNORECASE
 )
 _HEAD_BYTES: Final = 4096
+
+_MOST: Final = 0.5
+_SAMPLE: Final = 100
+FIRST_TEXTS: Final = 10
+ADVICE: Final = (
+    "give the text in them instead, as an HTML parser takes it out; dedup does it itself with"
+    " extract='main', and so do the commands with --extract main, `neardup index add` too"
+)
 
 
 def has_markup(text: str) -> bool:
@@ -95,11 +116,71 @@ def _between(tag: re.Match[str]) -> str:
     return "" if name is not None and name.lower() in _INLINE else "\n"
 
 
-def share_of_markup(texts: pa.Array) -> float:
-    """The share of texts that begin like HTML; 0 of none."""
-    if not len(texts):
-        return 0.0
-    return float(pc.mean(pc.match_substring_regex(texts, _BEGINS).cast(pa.int8())).as_py())
+def markup_in(texts: pa.LargeStringArray, most: int) -> str | None:
+    """How many of the first texts begin like HTML, to be told; None if less than half of them."""
+    seen = min(len(texts), most)
+    return _told(_pages(texts, seen), seen)
+
+
+def warn_of_markup(*chunks: pa.LargeStringArray) -> None:
+    """Warn if most of the first texts of a call from Python begin like HTML."""
+    line = next((markup_in(chunk, _SAMPLE) for chunk in chunks if len(chunk)), None)
+    if line is not None:
+        warn_of_doubt(f"{line}: {ADVICE}")
+
+
+class FirstTexts:
+    """The first texts that an index is given, at once or one by one: a warning if most are HTML.
+
+    Attributes:
+        are_coming: Whether it looks at another one.
+    """
+
+    __slots__ = ("_pages", "_seen", "are_coming")
+
+    def __init__(self) -> None:
+        """Look at the next FIRST_TEXTS, and at more where they come at once."""
+        self._pages = self._seen = 0
+        self.are_coming = True
+
+    def see(self, text: str) -> None:
+        """Look at one text."""
+        begin = text[:_HEAD_BYTES].encode(errors="replace")
+        self._count(1, int(_BEGINS.match(begin) is not None))
+
+    def see_array(self, *chunks: pa.LargeStringArray) -> None:
+        """Look at texts that are Arrow's."""
+        for chunk in chunks:
+            if self.are_coming:
+                seen = min(len(chunk), _SAMPLE)
+                self._count(seen, _pages(chunk, seen))
+
+    def _count(self, seen: int, pages: int) -> None:
+        self._seen, self._pages = self._seen + seen, self._pages + pages
+        if not self.are_coming or self._seen < FIRST_TEXTS:
+            return
+        self.are_coming = False
+        line = _told(self._pages, self._seen)
+        if line is not None:
+            warn_of_doubt(f"{line}: {ADVICE}")
+
+
+def _pages(texts: pa.LargeStringArray, seen: int) -> int:
+    """How many of so many texts begin like HTML; nothing is copied, however long they are."""
+    _, offsets, data = texts.slice(0, seen).buffers()
+    if not seen or offsets is None or data is None:
+        return 0
+    ends = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + seen + 1].tolist()
+    text = memoryview(data)
+    return sum(_BEGINS.match(text, *each) is not None for each in pairwise(ends))
+
+
+def _told(pages: int, seen: int) -> str | None:
+    if pages <= _MOST * seen:
+        return None
+    return (
+        f"{pages / seen:.0%} of the first texts begin like HTML, and their markup is compared too"
+    )
 
 
 def declared_encoding(page: bytes) -> str | None:

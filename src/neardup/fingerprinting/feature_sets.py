@@ -14,6 +14,8 @@ from neardup.fingerprinting.fingerprints import fingerprint_block
 from neardup.runtime.threads import in_threads, worker_count
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from neardup.fingerprinting.recipe import Recipe
     from neardup.runtime.types import Codes, Hashes, Offsets
 
@@ -24,13 +26,20 @@ FEATURES_A_STEP: Final = 1 << 18
 _NONE: Final = np.empty(0, np.uint64)
 
 
-def feature_sets(texts: Any, recipe: Recipe, workers: int | None = None) -> tuple[Hashes, Offsets]:
+def feature_sets(
+    texts: Any,
+    recipe: Recipe,
+    workers: int | None = None,
+    *,
+    see: Callable[..., object] | None = None,
+) -> tuple[Hashes, Offsets]:
     """The distinct feature hashes of many texts.
 
     Args:
         texts: As for `neardup.fingerprints`.
         recipe: How.
         workers: Threads; the processors at hand unless given.
+        see: Called with the texts, some large-string arrays of Arrow.
 
     Returns:
         uint64: those of text 0, then of text 1, and so on, each in no order; and int64 (n + 1,):
@@ -42,7 +51,10 @@ def feature_sets(texts: Any, recipe: Recipe, workers: int | None = None) -> tupl
     counts: list[Offsets] = [np.zeros(0, np.int64)]
     parts: list[Hashes] = []
     work = []
-    for chunk in text_array(texts).chunks:
+    chunks = text_array(texts).chunks
+    if see is not None:
+        see(*chunks)
+    for chunk in chunks:
         values = np.zeros((len(chunk), recipe.words), np.uint64)
         counts.append(np.zeros(len(chunk), np.int64))
         for block in text_blocks(chunk, BLOCK_BYTES):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 import numpy as np
 
+from neardup.documents.markup import warn_of_markup
 from neardup.errors import UsageError
 from neardup.features.hashes import expanded, find_hash, spread
 from neardup.features.rewrite import rewritten
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Fingerprinter",
     "Spool",
+    "codes_of_texts",
     "feature_hashes",
     "fingerprint",
     "fingerprint_one",
@@ -204,12 +206,30 @@ def fingerprints(
     Raises:
         UsageError: If something in `texts` is not a text.
 
+    Warns:
+        DoubtfulResultWarning: If most of the first texts begin like HTML.
+
     Example:
         >>> fingerprints(["one two three four", ""]).mask.tolist()
         [[False], [True]]
     """
-    with Fingerprinter(recipe_of(recipe), workers) as fingerprinter:
-        for chunk in text_array(texts).chunks:
+    return codes_of_texts(texts, recipe_of(recipe), workers, progress=progress, see=warn_of_markup)
+
+
+def codes_of_texts(
+    texts: Any,
+    recipe: Recipe,
+    workers: int | None = None,
+    *,
+    progress: Callable[[int], object] | None = None,
+    see: Callable[..., object] | None = None,
+) -> Any:
+    """As `fingerprints`; `see` is called with the texts, some large-string arrays of Arrow."""
+    chunks = text_array(texts).chunks
+    if see is not None:
+        see(*chunks)
+    with Fingerprinter(recipe, workers) as fingerprinter:
+        for chunk in chunks:
             fingerprinter.add(chunk)
             if progress:
                 progress(chunk.nbytes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,7 @@ from neardup.fingerprinting.values import as_codes
 from neardup.runtime.arrays import check_given
 
 if TYPE_CHECKING:
+    from neardup.documents.markup import FirstTexts
     from neardup.fingerprinting.recipe import Recipe
     from neardup.index.settings import Settings
     from neardup.runtime.types import Code, Codes
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "as_count",
     "as_time",
+    "codes_of",
     "fingerprint_of_text",
     "many_fingerprints",
     "one_fingerprint",
@@ -27,6 +29,19 @@ __all__ = [
 ]
 
 MASK64: Final = (1 << 64) - 1
+
+
+class TakesTexts(Protocol):
+    """Settings of an index, by distance or by similarity; `takes` is what it has without texts."""
+
+    @property
+    def recipe(self) -> Recipe | None: ...
+
+    @property
+    def first_texts(self) -> FirstTexts: ...
+
+    @property
+    def takes(self) -> str: ...
 
 
 def one_fingerprint(value: Any, settings: Settings) -> Code | None:
@@ -45,7 +60,7 @@ def one_fingerprint(value: Any, settings: Settings) -> Code | None:
     if isinstance(value, str):
         from neardup.fingerprinting.fingerprints import fingerprint_one
 
-        code: Code | None = fingerprint_one(value, recipe_of_texts(settings))
+        code: Code | None = fingerprint_one(value, recipe_of_texts(settings, value))
         return code
     if value is None:
         return None
@@ -75,7 +90,7 @@ def fingerprint_of_text(text: str, settings: Settings) -> int | None:
     """
     from neardup.fingerprinting.fingerprints import fingerprint
 
-    return fingerprint(text, recipe_of_texts(settings))
+    return fingerprint(text, recipe_of_texts(settings, text))
 
 
 def many_fingerprints(values: Any, settings: Settings) -> tuple[Codes, Any]:
@@ -99,9 +114,7 @@ def many_fingerprints(values: Any, settings: Settings) -> tuple[Codes, Any]:
     elif isinstance(values, (list, tuple)):
         values, rows = _from_list(values)
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
-        from neardup.fingerprinting.fingerprints import fingerprints
-
-        values = fingerprints(values, recipe_of_texts(settings))
+        values = codes_of(values, settings)
     codes, present, _ = as_codes(values, settings.bits)
     if codes.shape[1] != settings.width:
         raise UsageError(f"fingerprints have {64 * codes.shape[1]} bits, not {settings.bits}")
@@ -110,14 +123,33 @@ def many_fingerprints(values: Any, settings: Settings) -> tuple[Codes, Any]:
     return codes, rows
 
 
-def recipe_of_texts(settings: Settings) -> Recipe:
-    """The recipe by which texts become fingerprints.
+def codes_of(texts: Any, settings: Settings) -> Codes:
+    """Fingerprint texts by the recipe; masked where one has no tokens.
+
+    Raises:
+        UsageError: If there is none.
+    """
+    from neardup.fingerprinting.fingerprints import codes_of_texts
+
+    see = settings.first_texts.see_array
+    codes: Codes = codes_of_texts(texts, recipe_of_texts(settings), see=see)
+    return codes
+
+
+def recipe_of_texts(settings: TakesTexts, text: str | None = None) -> Recipe:
+    """The recipe by which texts are read; warns if those that came first, one by one, are HTML.
+
+    Args:
+        settings: Of the index.
+        text: The one that comes now.
 
     Raises:
         UsageError: If there is none.
     """
     if settings.recipe is None:
-        raise UsageError("the index has no recipe, so it takes fingerprints, not texts")
+        raise UsageError(f"the index has no recipe, so it takes {settings.takes}, not texts")
+    if text is not None and settings.first_texts.are_coming:
+        settings.first_texts.see(text)
     return settings.recipe
 
 

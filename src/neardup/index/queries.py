@@ -16,10 +16,10 @@ from neardup.index.base.payloads import Beside
 from neardup.index.hits import Hits
 from neardup.index.incoming import (
     as_count,
+    codes_of,
     fingerprint_of_text,
     many_fingerprints,
     one_fingerprint,
-    recipe_of_texts,
 )
 from neardup.runtime.threads import worker_count
 
@@ -146,10 +146,7 @@ class Queries(Asking):
         Raises:
             UsageError: If it has none.
         """
-        from neardup.fingerprinting.fingerprints import fingerprints
-
-        made: Codes = fingerprints(texts, recipe_of_texts(self._settings))
-        return made
+        return codes_of(texts, self._settings)
 
     def first_within(
         self, fingerprints: Documents, distance: int | None = None, limit: int = 1

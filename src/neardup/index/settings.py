@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final
 
+from neardup.documents.markup import FirstTexts
 from neardup.errors import RecipeError, UsageError
 from neardup.fingerprinting.recipe import Recipe, recipe_of
 from neardup.fingerprinting.values import check_distance
@@ -43,6 +44,9 @@ class Settings:
     recipe: Recipe | None
     plan: str
     memory: int | None
+    first_texts: FirstTexts = field(default_factory=FirstTexts, compare=False, repr=False)
+
+    takes: ClassVar[str] = "fingerprints"
 
     def __post_init__(self) -> None:
         """Check."""

@@ -10,13 +10,12 @@ With a folder to resume from, steps 1 and 2 are kept there as they go.
 from __future__ import annotations
 
 import os
-import warnings
 from contextlib import ExitStack, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from neardup.documents import InputFormat, ReadOptions, Rejects
-from neardup.errors import DoubtfulResultWarning, UsageError, suggests_names
+from neardup.errors import UsageError, suggests_names, warn_of_doubt
 from neardup.fingerprinting.recipe import recipe_of
 from neardup.pipeline.evidence.decided import Decided
 from neardup.pipeline.evidence.write import check_report, with_source, write_report
@@ -389,7 +388,7 @@ def _warned(result: DedupResult) -> DedupResult:
 
 def _warn(lines: Sequence[str | None]) -> None:
     for line in filter(None, lines):
-        warnings.warn(line, DoubtfulResultWarning, stacklevel=4)
+        warn_of_doubt(line)
 
 
 def _paths(source: Any, has_output: bool) -> list[str] | None:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.documents import ReadOptions
+from neardup.documents.markup import warn_of_markup
 from neardup.documents.nested import column_of
 from neardup.errors import suggests_names
 from neardup.fingerprinting.recipe import recipe_of
@@ -79,6 +80,7 @@ def similar_pairs(  # noqa: PLR0913
         fields = (text,) if isinstance(text, str) else tuple(text)
         read = ReadOptions(fields, id, check_on_error(on_error), extract="none")
         given = InMemory(source, read)
+        warn_of_markup(*(batch.texts for batch in given.batches))
         for batch in given.batches:
             collection.add(0, batch)
         values = collection.finish()

@@ -52,6 +52,7 @@ class Limits:
             process holds them all.
         candidates: Pairs of heavy keys, for each document, beyond which there are waves.
         of_part: Likewise for each partition, 50 bytes each where they are made distinct.
+        ids: Ids of a DataFrame that are brought into order in one task, about.
     """
 
     edges: int = 1 << 22
@@ -60,6 +61,7 @@ class Limits:
     blocks: int = 1 << 22
     candidates: int = 1 << 8
     of_part: int = 1 << 22
+    ids: int = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)

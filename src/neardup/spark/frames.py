@@ -8,9 +8,13 @@ import shutil
 import tempfile
 from dataclasses import replace
 from functools import partial
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
-from neardup.errors import DataError, UsageError, suggests_names
+import pyarrow as pa
+
+from neardup.documents.markup import warn_of_markup
+from neardup.errors import DataError, UsageError, suggests_names, warn_of_doubt
 from neardup.fingerprinting.recipe import recipe_of
 from neardup.pipeline.run.matching import Matching
 from neardup.spark.engine import Engine
@@ -30,8 +34,12 @@ if TYPE_CHECKING:
     from neardup.fingerprinting.recipe import Recipe
     from neardup.spark.engine import Settings
 
-__all__ = ["dedup", "fingerprints", "pairs", "similar_pairs"]
+__all__ = ["dedup", "fingerprints", "in_order", "pairs", "similar_pairs"]
 
+SAMPLED_OF_RANGE: Final = 64
+"""Ids of each range that choose where it ends."""
+ORDER: Final = "neardup.order"
+FIRST_TEXTS: Final = 100
 _INTEGERS: Final = {"tinyint", "smallint", "int", "bigint"}
 
 
@@ -143,6 +151,7 @@ def similar_pairs(
     _check_columns(df, text, id)
     with told():
         engine = _engine(df, work, parts)
+        _look_at_texts(df, text)
         numbers, documents = _documents(engine, df, matching, (text, id, None, None))
         return _named_pairs(engine, documents, numbers, settings_of(matching))
 
@@ -173,7 +182,7 @@ def dedup(  # noqa: PLR0913
         text: Column with the texts; null is a text without tokens.
         id: Column that names rows; each value once.
         order_by: Column whose order is the order of the documents, ties by id; the id's unless
-            given. One task sorts the two columns.
+            given, which for text is t10 before t2.
         similarity: As for `neardup.dedup`, like all that follow up to `within`.
         distance: Exact mode instead.
         verify: With a distance: least similarity as well.
@@ -194,7 +203,12 @@ def dedup(  # noqa: PLR0913
     Returns:
         DataFrame of id, kept (boolean), kept_id, distance, similarity (both null unless dropped;
         similarity is null without features) and cluster (the id that names the group). With policy
-        "components" also via: the next document on a way of matches to the one kept.
+        "components" also via: the next document on a way of matches to the one kept. The metadata
+        of the field id name the columns of the order, first to last, under "neardup.order".
+
+    Warns:
+        DoubtfulResultWarning: If most of the first texts begin like HTML; and without `order_by`
+            for ids that are text of several lengths.
 
     Raises:
         UsageError: For a missing column, or options that are wrong.
@@ -208,7 +222,10 @@ def dedup(  # noqa: PLR0913
     _check_columns(df, text, id, *(x for x in (order_by, within, matching.number) if x))
     with told():
         engine = _engine(df, work, parts)
+        _look_at_texts(df, text)
         ids, documents = _documents(engine, df, matching, (text, id, order_by, within))
+        if order_by is None:
+            _look_at_order(ids, id)
         documents = engine.keep(documents, "documents", DOCUMENTS)
         past = None
         if against is not None:
@@ -226,7 +243,9 @@ def dedup(  # noqa: PLR0913
             found = found.join(via, "via")
             columns.append("CASE WHEN number = kept_by THEN NULL ELSE via_id END AS via")
         found = found.drop("via", "label", "score", "kept_score")
-        return ids.join(found, "number", "left").selectExpr(*columns)
+        order = [x for x in (order_by, id) if x is not None]
+        rows = ids.join(found, "number", "left").selectExpr(*columns)
+        return rows.withMetadata("id", {ORDER: order})
 
 
 def _past(
@@ -293,10 +312,28 @@ def _documents(
     return numbers, mapped(rows.drop("id"), step, DOCUMENTS)
 
 
+def _look_at_texts(df: Any, text: str) -> None:
+    """Warn if most of the first texts begin like HTML."""
+    first = df.selectExpr(f"CAST({_quoted(text)} AS string) AS text").limit(FIRST_TEXTS)
+    warn_of_markup(*first.toArrow()["text"].cast(pa.large_string()).drop_null().chunks)
+
+
+def _look_at_order(ids: Any, name: str) -> None:
+    """Warn if ids are text, and not so that numbers in them are in order."""
+    if _kind_of(ids, "id") != "string":
+        return
+    (size,) = ids.selectExpr("min(length(id)) AS least", "max(length(id)) AS most").collect()
+    if size["least"] != size["most"]:
+        warn_of_doubt(
+            f"the documents are in the order of column {name!r}, which is text (t10 comes before"
+            f" t2): pass order_by= with the column of another order, or {name!r} if that is meant"
+        )
+
+
 def _numbered(
     engine: Engine, df: Any, id_: str, order_by: str | None, columns: list[str]
 ) -> tuple[Any, Any]:
-    """The rows with their numbers, which are written down: an order must not be found twice."""
+    """The rows with their numbers; and the numbers alone, see `in_order`."""
     name = _quoted(id_)
     (row,) = df.selectExpr(
         "count(*) AS rows", f"count({name}) AS ids", f"count(DISTINCT {name}) AS distinct"
@@ -311,15 +348,74 @@ def _numbered(
             f"column {id_!r} has {row['distinct']:,} values for {row['rows']:,} rows: make it"
             " unique, or drop the repeated rows first"
         )
-    order = name if order_by is None else f"{_quoted(order_by)}, {name}"
-    kind = _kind_of(df, id_)
-    keys = {id_, order_by} - {None}
-    ranked = df.selectExpr(*(_quoted(key) for key in sorted(map(str, keys)))).selectExpr(
-        f"{name} AS id", f"CAST(row_number() OVER (ORDER BY {order}) AS long) AS number"
-    )
-    numbers = engine.keep(ranked, "numbers", f"id {kind}, number long")
+    places = [] if order_by is None else [f"{_quoted(order_by)} AS place"]
+    keys = df.selectExpr(f"{name} AS id", *places)
+    numbers = in_order(engine, keys, row["rows"], f"id {_kind_of(df, id_)}")
     rows = df.selectExpr(f"{name} AS id", "CAST(NULL AS string) AS address", *columns)
     return numbers, rows.join(numbers, "id")
+
+
+def in_order(engine: Engine, keys: Any, count: int, id_: str) -> Any:
+    """The ids of rows of `id`, and of `place` if it decides before them, as (id, number), kept.
+
+    The order is cut in ranges of about `limits.ids` rows, and each is numbered in a task. How many
+    rows come before a range is counted in what was written. As ids are unique, it makes no
+    difference where the cuts are, nor whether a task runs twice.
+    """
+    columns = ["place", "id"] if "place" in keys.columns else ["id"]
+    bounds = _bounds(engine, keys, columns, count)
+    ranged = keys.selectExpr("*", "0 AS part") if bounds is None else _cut(keys, bounds, columns)
+    places = (
+        f"row_number() OVER (PARTITION BY part ORDER BY {', '.join(columns)}"
+        " ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"  # Sail has no ranges of binary
+    )
+    ranked = engine.keep(
+        ranged.selectExpr("id", "part", f"CAST({places} AS long) AS number"),
+        "numbers",
+        f"{id_}, part int, number long",
+    )
+    if bounds is None:
+        return ranked.drop("part")
+    sizes = sorted((row["part"], row["count"]) for row in ranked.groupBy("part").count().collect())
+    before = accumulate((size for _, size in sizes), initial=0)
+    starts = [(part, start) for (part, _), start in zip(sizes, before, strict=False)]
+    first = engine.session.createDataFrame(starts, "part int, before long")
+    return ranked.join(first, "part").selectExpr("id", "before + number AS number")
+
+
+def _bounds(engine: Engine, keys: Any, columns: list[str], count: int) -> pa.Table | None:
+    """Where the ranges of an order begin and end, of a sample by hash; None for a single one."""
+    ranges = -(-count // engine.limits.ids)
+    if ranges <= 1:
+        return None
+    step = max(1, count // (ranges * SAMPLED_OF_RANGE))
+    sample = keys.where(f"pmod(xxhash64(id), {step}) = 0").orderBy(*columns).toArrow()
+    ranges = max(1, min(ranges, len(sample)))
+    cuts = [len(sample) * i // ranges for i in range(1, ranges)]
+    bounds: dict[str, Any] = {"part": pa.array(range(ranges), pa.int32())}
+    for name in columns:
+        bounds[f"low_{name}"] = sample[name].take(pa.array([None, *cuts], pa.int64()))
+        bounds[f"high_{name}"] = sample[name].take(pa.array([*cuts, None], pa.int64()))
+    return pa.table(bounds)
+
+
+def _cut(keys: Any, bounds: pa.Table, columns: list[str]) -> Any:
+    """The rows, each with the `part` that it is in."""
+    return keys.crossJoin(keys.sparkSession.createDataFrame(bounds)).where(
+        f"(part = 0 OR NOT {_before('low', columns)})"
+        f" AND (part = {len(bounds) - 1} OR {_before('high', columns)})"
+    )
+
+
+def _before(end: str, columns: list[str]) -> str:
+    """Whether a row comes before one end of a range; null places come first."""
+    by_id = f"id < {end}_id"
+    if columns == ["id"]:
+        return f"({by_id})"
+    return (
+        f"coalesce(place < {end}_place OR (place IS NULL AND {end}_place IS NOT NULL)"
+        f" OR (place <=> {end}_place AND {by_id}), false)"
+    )
 
 
 def _named_pairs(engine: Engine, documents: Any, ids: Any, settings: Settings) -> Any:

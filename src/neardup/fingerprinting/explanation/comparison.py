@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from neardup.documents.markup import warn_of_markup
 from neardup.errors import UsageError
 from neardup.features.rewrite import rewritten
 from neardup.features.text import text_array, text_blocks
@@ -127,6 +128,7 @@ def compare(
     for text in (a, b):
         if not isinstance(text, str):
             raise UsageError(f"text is {type(text).__name__}, not str: {text!r:.60}")
+    warn_of_markup(*text_array([a, b]).chunks)
     recipes = side_recipes(recipe, top)
     values = [fingerprint(text, each) for text, each in zip((a, b), recipes, strict=True)]
     left, right = (_weights(text, each) for text, each in zip((a, b), recipes, strict=True))

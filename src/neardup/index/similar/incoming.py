@@ -11,11 +11,11 @@ import pyarrow as pa
 from neardup.errors import UsageError
 from neardup.fingerprinting.feature_sets import feature_sets
 from neardup.fingerprinting.fingerprints import feature_hashes
+from neardup.index.incoming import recipe_of_texts
 from neardup.index.similar.sets import Sets
 from neardup.runtime.arrays import frozen
 
 if TYPE_CHECKING:
-    from neardup.fingerprinting.recipe import Recipe
     from neardup.index.similar.settings import SimilarSettings
     from neardup.runtime.types import Hashes, Offsets
 
@@ -31,7 +31,7 @@ def one_set(value: Any, settings: SimilarSettings) -> Any:
     from neardup.kernels.index.sets import sort_set
 
     if isinstance(value, str):
-        return frozen(feature_hashes(value, _recipe(settings)))
+        return frozen(feature_hashes(value, recipe_of_texts(settings, value)))
     features = np.empty(0, np.uint64) if value is None else _hashes(value)
     return frozen(features[: sort_set(features)])
 
@@ -52,7 +52,8 @@ def many_sets(values: Any, settings: SimilarSettings, workers: int | None = None
         return values
     lists = _as_lists(values)
     if lists is None:
-        return sorted_sets(*feature_sets(values, _recipe(settings), workers))
+        see = settings.first_texts.see_array
+        return sorted_sets(*feature_sets(values, recipe_of_texts(settings), workers, see=see))
     return sorted_sets(*lists)
 
 
@@ -64,12 +65,6 @@ def sorted_sets(features: Hashes, offsets: Offsets) -> Sets:
         features = features.copy()
     count = int(sort_sets(features, offsets))
     return Sets(frozen(features[:count]), frozen(offsets))
-
-
-def _recipe(settings: SimilarSettings) -> Recipe:
-    if settings.recipe is None:
-        raise UsageError("the index has no recipe, so it takes feature hashes, not texts")
-    return settings.recipe
 
 
 def _as_lists(values: Any) -> tuple[Any, Any] | None:

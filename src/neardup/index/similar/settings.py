@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from neardup.documents.markup import FirstTexts
 from neardup.errors import UsageError
 from neardup.fingerprinting.recipe import recipe_of
 from neardup.similarity.feature_sets import ANY_DISTANCE, MEASURES, Match
@@ -33,6 +34,9 @@ class SimilarSettings:
     similarity: float
     measure: str
     recipe: Recipe | None
+    first_texts: FirstTexts = field(default_factory=FirstTexts, compare=False, repr=False)
+
+    takes: ClassVar[str] = "feature hashes"
 
     def __post_init__(self) -> None:
         """Check."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.errors import RecipeError, TooManyPairsError, UsageError
-from neardup.fingerprinting.fingerprints import fingerprints
+from neardup.fingerprinting.fingerprints import codes_of_texts
 from neardup.fingerprinting.values import distance as hamming
 from neardup.hamming.all_pairs import pairs as pairs_within
 from neardup.hamming.clusters import labels_of_pairs
@@ -137,7 +137,7 @@ class Widths:
         self._near: dict[int, tuple[Any, Any, int]] = {}
         for bits in WIDTHS:
             try:
-                values = fingerprints(sample.texts, replace(recipe, bits=bits), workers)
+                values = codes_of_texts(sample.texts, replace(recipe, bits=bits), workers)
             except (RecipeError, UsageError):
                 continue
             codes = np.ma.getdata(values)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.fingerprinting.explanation import word_diff
-from neardup.fingerprinting.fingerprints import feature_hashes, fingerprints
+from neardup.fingerprinting.fingerprints import codes_of_texts, feature_hashes
 from neardup.fingerprinting.values import distance
 from neardup.pipeline.report import PairShown
 from neardup.similarity.feature_sets import FeatureSets, similarities
@@ -102,7 +102,7 @@ def pair_of_texts(
         offsets = np.array([0, first.size, first.size + second.size])
         sets = FeatureSets(np.concatenate([first, second]), offsets, np.zeros((2, 1), np.uint64))
         similarity = float(similarities(sets, np.array([0]), np.array([1]), measure)[0])
-    codes = np.ma.getdata(fingerprints(list(texts), recipe))
+    codes = np.ma.getdata(codes_of_texts(list(texts), recipe))
     apart = int(distance(codes[:1], codes[1:])[0])
     only = first.size - shared, second.size - shared
     return PairShown(names, similarity, apart, shared, only, runs, longest, note)
