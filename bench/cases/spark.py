@@ -15,6 +15,11 @@ and the largest, 2^26 fingerprints and 10^7 short documents (12 words, a third o
 of these with another last word), on one machine and on Sail:
 
     NEARDUP_BENCH_SPARK=huge python bench/run.py spark --rounds 1
+
+The order of 2^22 ids that are text, in ranges and in one task; "largest" is how many rows other
+tasks sent to one task:
+
+    NEARDUP_BENCH_SPARK=order python bench/run.py spark --rounds 1
 """
 
 from __future__ import annotations
@@ -61,6 +66,9 @@ def rows(quick: bool) -> list[Row]:
         masters += EXECUTORS
     elif asked == "huge":
         sizes, masters = {"near": [1 << 26], "short": [10**7]}, MASTERS[:2]
+    elif asked == "order":
+        count = 1 << 14 if quick else 1 << 22
+        sizes, masters = {"ordered": [count], "ordered_at_once": [count]}, MASTERS[1:]
     table = []
     for function, counts in sizes.items():
         for n in counts:
@@ -68,7 +76,7 @@ def rows(quick: bool) -> list[Row]:
                 measured = Measurement.of(CASE, function, OURS_SPARK, n=n, master=master)
                 name = f"{function}, n = {n:,}, {master}"
                 table.append(Row(name, measured, (), None, "lower", unit="s"))
-                units = {"cpu": "s", "shuffled_gb": "GB", "stages": "", "tasks": "",
+                units = {"cpu": "s", "shuffled_gb": "GB", "stages": "", "tasks": "", "largest": "",
                          "peak_gib": "GiB", "worker_gib": "GiB"}  # fmt: skip
                 for key, unit in units.items():
                     row = Row(f"{name}: {key}", measured, (), None, "lower", key, unit)
@@ -137,6 +145,43 @@ def short(n: int, master: str) -> dict[str, Any]:
     return _decided(pa.table({"id": np.arange(n), "text": pa.chunked_array(texts)}), master)
 
 
+def ordered(n: int, master: str) -> dict[str, Any]:
+    """Seconds to number n ids that are text in their order."""
+    from neardup.spark.engine import Limits
+
+    return _ordered(n, master, Limits())
+
+
+def ordered_at_once(n: int, master: str) -> dict[str, Any]:
+    """Seconds to number n ids that are text in their order, in one task."""
+    from neardup.spark.engine import Limits
+
+    return _ordered(n, master, Limits(ids=n))
+
+
+def _ordered(n: int, master: str, limits: Any) -> dict[str, Any]:
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    def here(table: Any) -> int:
+        first = pc.sort_indices(table["id"])[: len(table) // 2]
+        return int(pc.sum(table["id"].take(first).cast(pa.int64())).as_py())
+
+    def there(frame: Any) -> int:
+        from neardup.spark.engine import Engine
+        from neardup.spark.frames import in_order
+
+        count = frame.count()
+        with tempfile.TemporaryDirectory() as work:
+            engine = Engine(frame.sparkSession, work, _parts(n), limits)
+            numbers = in_order(engine, frame, count, "id string").where(f"number <= {count // 2}")
+            return int(numbers.selectExpr("sum(CAST(id AS long)) AS total").collect()[0]["total"])
+
+    names = pa.array(np.random.default_rng(1).permutation(n)).cast(pa.string())
+    return _measured(pa.table({"id": names}), master, here, there)
+
+
 def _decided(table: Any, master: str) -> dict[str, Any]:
     def here(table: Any) -> int:
         import neardup as nd
@@ -179,7 +224,10 @@ def _measured(table: Any, master: str, here: Any, there: Any) -> dict[str, Any]:
                 begin, used = time.perf_counter(), _used(os.getpid())
                 found = there(session.read.parquet(str(folder / "in.parquet")))
                 seconds, cpu = time.perf_counter() - begin, _used(os.getpid()) - used
-            told = {key: value - before.get(key, 0) for key, value in _told(folder).items()}
+            told = {
+                key: value - before.get(key, 0) * (key != "largest")
+                for key, value in _told(folder).items()
+            }
     known = {"value": seconds, "cpu": cpu, "exact": found == wanted, "peak_gib": peak[0] / GIB}
     return known | told | ({"worker_gib": peak[1] / GIB} if peak[1] else {})
 
@@ -200,7 +248,7 @@ def _session(master: str, folder: Path) -> Iterator[Any]:
 
 def _told(folder: Path) -> dict[str, float]:
     """What ran and was shuffled until now, of Spark's event log; nothing where there is none."""
-    stages = tasks = nbytes = 0
+    stages = tasks = nbytes = largest = 0
     for file in (folder / "events").glob("*"):
         for line in file.read_text("utf-8").splitlines():
             stages += '"SparkListenerStageCompleted"' in line
@@ -208,7 +256,11 @@ def _told(folder: Path) -> dict[str, float]:
                 metrics = json.loads(line).get("Task Metrics") or {}
                 tasks += 1
                 nbytes += metrics.get("Shuffle Write Metrics", {}).get("Shuffle Bytes Written", 0)
-    return {"stages": stages, "tasks": tasks, "shuffled_gb": nbytes / 1e9} if tasks else {}
+                sent = metrics.get("Shuffle Read Metrics", {}).get("Total Records Read", 0)
+                largest = max(largest, sent)
+    if not tasks:
+        return {}
+    return {"stages": stages, "tasks": tasks, "shuffled_gb": nbytes / 1e9, "largest": largest}
 
 
 @contextmanager
