@@ -246,10 +246,10 @@ def test_the_last_answer_counts_and_others_are_refused(tmp_path: Path) -> None:
     file.close()
     assert [x.answer for x in read_answers(path).values()] == ["no"]
     (tmp_path / "bad.jsonl").write_text('{"first": "a", "second": "b", "answer": "perhaps"}\n')
-    with pytest.raises(DataError, match="line 1: no answer"):
+    with pytest.raises(DataError, match=r"bad.jsonl:1: no answer"):
         read_answers(str(tmp_path / "bad.jsonl"))
     (tmp_path / "worse.jsonl").write_text("{\n")
-    with pytest.raises(DataError, match="line 1: no JSON"):
+    with pytest.raises(DataError, match=r"worse.jsonl:1: not valid JSON"):
         Answers(str(tmp_path / "worse.jsonl"))
 
 
@@ -293,7 +293,7 @@ def test_an_answer_of_which_a_part_was_written_is_passed_over(tmp_path: Path) ->
         assert len(read_answers(str(path))) == known + 1
         assert path.read_bytes().startswith(data[:first])
     path.write_bytes(b"what somebody wrote by hand")
-    with pytest.raises(DataError, match="line 1: no JSON"):
+    with pytest.raises(DataError, match=r"answers.jsonl:1: not valid JSON"):
         Answers(str(path))
     assert path.read_bytes() == b"what somebody wrote by hand"
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from neardup.documents.extraction import Extraction
     from neardup.documents.files.atomic import AtomicFile
     from neardup.documents.files.outputs import OutputSet, is_folder
-    from neardup.documents.formats.open import FORMATS, open_sources
+    from neardup.documents.formats.open import FORMATS, open_sources, read_table
     from neardup.documents.rejects import Rejects, rejects_doubt
     from neardup.documents.source import Source
     from neardup.documents.tables import write_table
@@ -44,6 +44,7 @@ __all__ = [
     "is_folder",
     "open_sources",
     "plan_outputs",
+    "read_table",
     "rejects_doubt",
     "write_outputs",
     "write_table",
@@ -55,7 +56,7 @@ _HOMES: Final = {
     "extraction": ("Extraction",),
     "files.atomic": ("AtomicFile",),
     "files.outputs": ("OutputSet", "is_folder"),
-    "formats.open": ("FORMATS", "open_sources"),
+    "formats.open": ("FORMATS", "open_sources", "read_table"),
     "rejects": ("Rejects", "rejects_doubt"),
     "source": ("Source",),
     "tables": ("write_table",),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from neardup.documents.extraction import Extraction
 from neardup.documents.files.compression import UNCHECKED
 from neardup.documents.files.remote import is_uri
-from neardup.errors import UsageError
+from neardup.errors import DataError, UsageError
 from neardup.runtime.storage.files import name_as_text
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from neardup.documents.batch import Batch, ReadOptions
     from neardup.documents.files.atomic import AtomicFile
     from neardup.documents.files.inputs import Input
+    from neardup.documents.files.problems import BadRecordError
     from neardup.documents.rejects import Rejects
 
 __all__ = ["BOM", "DocumentFiles", "Source", "check_flags"]
@@ -77,6 +78,20 @@ class Source(ABC):
     @abstractmethod
     def records(self, options: ReadOptions, rejects: Rejects | None = None) -> Iterator[Batch]:
         """Read as `batches` does, with the texts as they stand in the input."""
+
+    @abstractmethod
+    def rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Read every record with all its fields, and the number that messages call it by.
+
+        Raises:
+            UsageError: If it is no table.
+            DataError: At the first record that is broken.
+            FileError: If the read fails, or the file changed meanwhile.
+        """
+
+    def broken(self, row: int, bad: BadRecordError) -> DataError:
+        """Word a record of `rows` that is broken."""
+        return DataError(f"{self.name}:{row}: {bad.problem}; mend it or take it out")
 
     @property
     def encoding(self) -> str | None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.documents import Rejects, open_sources
-from neardup.errors import DataError, UsageError
+from neardup.documents import Rejects
+from neardup.errors import UsageError
 from neardup.pipeline.evidence.decided import Decided
+from neardup.pipeline.evidence.pair_rows import field_of, result_rows
 from neardup.pipeline.evidence.pairs import texts_at, texts_in
 from neardup.pipeline.evidence.removed import duplicate_rows
 from neardup.pipeline.evidence.write import check_report, with_source, write_report
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from neardup.runtime.progress import Progress
 
 __all__ = ["report_files", "report_of"]
+
+_ROWS_AT_ONCE: Final = 1 << 16
 
 
 def report_files(
@@ -148,8 +152,13 @@ def _grouping(names: pa.Array, files: tuple[str, str | None]) -> Grouping:
     label = kept_by
     if clusters is not None:
         label = np.arange(count)
-        for identity, cluster in _cluster_rows(clusters):
-            label[_places(identity, names, clusters)] = _places(cluster, names, clusters)
+        table = result_rows(clusters, "clusters", ("id", "cluster"))
+        while some := list(islice(table, _ROWS_AT_ONCE)):
+            identity, cluster = (
+                _places([field_of(row, name, place) for place, row in some], names, clusters)
+                for name in ("id", "cluster")
+            )
+            label[identity] = cluster
     return Grouping(kept_by, label, similarity)
 
 
@@ -163,17 +172,3 @@ def _places(wanted: Any, names: pa.Array, file: str) -> Any:
             " its order, with its --id"
         )
     return found.to_numpy().astype(np.int64)
-
-
-def _cluster_rows(clusters: str) -> Any:
-    from neardup.documents import ReadOptions
-
-    for source in open_sources([clusters]):
-        try:
-            for batch in source.batches(ReadOptions(text=("id",), id="cluster")):
-                assert batch.ids is not None  # noqa: S101  # asked for
-                yield batch.texts.to_pylist(), batch.ids.to_pylist()
-        except (DataError, UsageError) as error:
-            raise DataError(f"{clusters} is no file that dedup --clusters wrote: {error}") from None
-        finally:
-            source.close()

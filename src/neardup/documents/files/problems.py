@@ -6,10 +6,11 @@ import difflib
 import re
 from typing import TYPE_CHECKING, Final
 
+from neardup.errors import DataError
 from neardup.runtime.storage.failures import file_failure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from neardup.errors import FileError
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NUMBERS_ONLY",
     "BadRecordError",
+    "check_names",
     "file_error",
     "longest_field",
     "missing_field",
@@ -74,6 +76,14 @@ def missing_field(
     if option == "--text" and text_like is not None and text_like.isprintable():
         return BadRecordError(what, f"pass --text FIELD, such as --text {_shell(text_like)}")
     return BadRecordError(what, f"pass {option} FIELD")
+
+
+def check_names(place: str, names: Sequence[str], wanted: str | None = None) -> None:
+    """Raise DataError if two columns have one name: the wanted one, or any that is not blank."""
+    once = {wanted} if wanted is not None else set(names) - {""}
+    twice = next((name for name in names if name in once and names.count(name) > 1), None)
+    if twice is not None:
+        raise DataError(f"{place}: there are two columns {quoted([twice])}; rename one")
 
 
 def longest_field(sizes: Mapping[str, int]) -> str | None:

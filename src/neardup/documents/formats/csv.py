@@ -17,6 +17,7 @@ from neardup.documents.files.encodings import encoding_advice
 from neardup.documents.files.problems import (
     NUMBERS_ONLY,
     BadRecordError,
+    check_names,
     longest_field,
     missing_field,
     quoted,
@@ -104,6 +105,25 @@ class CsvSource(TextSource):
                         start = lines.offset
                 yield from joiner.take(reader.consumed)
             self.is_unchecked = reader.is_unchecked
+        self._input.check_unchanged()
+
+    def rows(self) -> Iterator[tuple[int, dict[str, str]]]:
+        """See Source.rows."""
+        with self._input.open() as reader:
+            lines = CsvLines(reader, ReadOptions().record_bytes, passes=False)
+            self._begin(lines)
+            names = self._read_header(lines)
+            check_names(f"{self.name}:1", names)
+            while names:
+                number = lines.number + 1
+                try:
+                    fields = _record(lines, len(names))
+                except StopIteration:
+                    break
+                except BadRecordError as bad:
+                    raise self.broken(number, bad) from None
+                if fields:
+                    yield number, dict(zip(names, fields, strict=True))
         self._input.check_unchanged()
 
     def spread(self, begin: int, nbytes: int) -> CsvSource | None:
@@ -222,11 +242,10 @@ class _Records:
         while lines.offset < stop:
             start, number = lines.offset, lines.number
             try:
-                is_record = self._take(lines.row(), lines)
+                is_record = self._take(_record(lines, self._width))
             except StopIteration:
                 break
-            except (csv.Error, BadRecordError) as error:
-                bad = error if isinstance(error, BadRecordError) else _broken(error)
+            except BadRecordError as bad:
                 record = b"".join(lines.record).rstrip(b"\r\n")
                 refuse(self._source, number + 1, bad, record, self._options, self._rejects)
                 is_record = False
@@ -242,13 +261,9 @@ class _Records:
             lines.number - before,
         )
 
-    def _take(self, fields: list[str], lines: CsvLines) -> bool:
+    def _take(self, fields: list[str]) -> bool:
         if not fields:
             return False
-        if lines.undecodable:
-            raise _undecodable(b"".join(lines.record))
-        if len(fields) != self._width:
-            raise BadRecordError(f"{len(fields)} fields where the header has {self._width}")
         number = None if self._number is None else self._parsed(fields[self._number])
         picked = self._pick(fields)
         self._gathered.add(
@@ -283,9 +298,26 @@ def _column(
         }
         bad = missing_field(name, names, option, "column", longest_field(sizes))
         raise DataError(f"{source}:1: {bad.problem}; {bad.advice}")
-    if names.count(name) > 1:
-        raise DataError(f'{source}:1: there are two columns "{name}"; rename one')
+    check_names(f"{source}:1", names, name)
     return names.index(name)
+
+
+def _record(lines: CsvLines, width: int) -> list[str]:
+    """The fields of the next record, none of a blank line.
+
+    Raises:
+        StopIteration: At the end.
+        BadRecordError: If it is broken.
+    """
+    try:
+        fields = lines.row()
+    except csv.Error as error:
+        raise _broken(error) from None
+    if fields and lines.undecodable:
+        raise _undecodable(b"".join(lines.record))
+    if fields and len(fields) != width:
+        raise BadRecordError(f"{len(fields)} fields where the header has {width}")
+    return fields
 
 
 def _undecodable(record: bytes) -> BadRecordError:

@@ -6,14 +6,14 @@ import json
 import re
 from array import array
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from neardup.documents.batch import HELD_RECORDS, Gathered
+from neardup.documents.batch import HELD_RECORDS, Gathered, ReadOptions
 from neardup.documents.files.encodings import EncodedFile
 from neardup.documents.files.problems import BadRecordError
-from neardup.documents.formats.jsonl import RecordParser
+from neardup.documents.formats.jsonl import RecordParser, parsed_object
 from neardup.documents.rejects import refuse
 from neardup.documents.source import BOM, Source, check_flags
 from neardup.errors import DataError, UsageError
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from neardup.documents.batch import Batch, ReadOptions
+    from neardup.documents.batch import Batch
     from neardup.documents.files.atomic import AtomicFile
     from neardup.documents.files.inputs import Input
     from neardup.documents.rejects import Rejects
@@ -81,6 +81,17 @@ class JsonArraySource(Source):
         if rows:
             yield gathered.columns().batch(np.array(rows), nbytes - done)
         self._spans = np.array(spans, np.int64).reshape(-1, 2)
+        self._input.check_unchanged()
+
+    def rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """See Source.rows."""
+        self._longest = HELD_RECORDS * ReadOptions().record_bytes
+        text = self._text()
+        for row, (start, stop) in enumerate(_elements(self.name, text), 1):
+            try:
+                yield row, parsed_object(text[start:stop].encode())
+            except BadRecordError as bad:
+                raise self.broken(row, bad) from None
         self._input.check_unchanged()
 
     @classmethod

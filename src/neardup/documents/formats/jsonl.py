@@ -11,7 +11,14 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from neardup.documents.batch import Columns, Gathered, Joiner, string_array, too_long
+from neardup.documents.batch import (
+    Columns,
+    Gathered,
+    Joiner,
+    ReadOptions,
+    string_array,
+    too_long,
+)
 from neardup.documents.extensions import ending_of
 from neardup.documents.files.encodings import encoding_advice
 from neardup.documents.files.problems import (
@@ -34,11 +41,11 @@ from neardup.runtime.threads import ahead
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
 
-    from neardup.documents.batch import Batch, ReadOptions
+    from neardup.documents.batch import Batch
     from neardup.documents.files.compression import ByteReader, LongLine
     from neardup.documents.rejects import Rejects
 
-__all__ = ["JsonlSource", "RecordParser"]
+__all__ = ["JsonlSource", "RecordParser", "parsed_object"]
 
 _BLANK = b" \t\r\n"
 _KINDS = {
@@ -72,6 +79,8 @@ class JsonlSource(TextSource):
     format = "jsonl"
     plainly_parsed: ClassVar[int] = 0
     """Bytes that this process has parsed without the kernel."""
+    is_cut: Callable[[bytes], bool] | None = None
+    """Whether `rows` passes over a line: neardup appended it, and a part of it only was written."""
     _mark = b""
 
     def layout(self) -> None:
@@ -102,6 +111,24 @@ class JsonlSource(TextSource):
                     start = self._spans.end
             yield from joiner.take(reader.consumed)
             self.is_unchecked = reader.is_unchecked
+        self._input.check_unchanged()
+
+    def rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """See Source.rows."""
+        options, number = ReadOptions(), 0
+        with self._input.open() as reader:
+            for part in self._blocks(reader, options):
+                for line in io.BytesIO(part.data):
+                    number += 1
+                    record = line.strip(_BLANK)
+                    if not record or (self.is_cut is not None and self.is_cut(line)):
+                        continue
+                    try:
+                        yield number, parsed_object(record)
+                    except BadRecordError as bad:
+                        raise self.broken(number, bad) from None
+                if part.long_line is not None:
+                    raise self.broken(number + 1, too_long(None, options.record_bytes))
         self._input.check_unchanged()
 
     def _pass_over(
@@ -236,15 +263,21 @@ class RecordParser:
         Raises:
             BadRecordError: Says what is wrong.
         """
-        value = _load(record)
-        if not isinstance(value, dict):
-            raise BadRecordError(f"{_KINDS[type(value)]}, not a JSON object", _FIX)
+        value = parsed_object(record)
         options = self.options
         parts = [_text(name, _field(value, name, "--text")) for name in options.text]
         identity = "" if options.id is None else _identity(value, options.id)
         within = None if options.within is None else _within(value, options.within)
         number = None if options.number is None else _number(value, options.number)
         return "\n".join(parts), identity, within, number
+
+
+def parsed_object(record: bytes) -> dict[str, Any]:
+    """Parse a record; BadRecordError if it is no object."""
+    value = _load(record)
+    if not isinstance(value, dict):
+        raise BadRecordError(f"{_KINDS[type(value)]}, not a JSON object", _FIX)
+    return value
 
 
 def _text_array(values: Sequence[Any]) -> pa.LargeStringArray:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from neardup.documents.extensions import EXTENSIONS, InputFormat, ending_of, format_of_path, is_text
 from neardup.documents.files.archives import HEAD_BYTES
@@ -24,13 +25,13 @@ from neardup.documents.formats.text_files import TextFilesSource
 from neardup.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from neardup.documents.files.finding import FoundFile
     from neardup.documents.files.inputs import Input
     from neardup.documents.source import Source
 
-__all__ = ["FORMATS", "open_records", "open_sources"]
+__all__ = ["FORMATS", "open_records", "open_sources", "read_table"]
 
 FORMATS: Final[dict[str, Callable[[Input], Source]]] = {
     "jsonl": JsonlSource,
@@ -82,6 +83,41 @@ def open_sources(
     if name == _TEXT or (name is None and _are_documents(files)):
         return [_open_text(files, tmp, told)] if files else []
     return [open_records(file, tmp, told) for file in files]
+
+
+def read_table(
+    path: str, is_cut: Callable[[bytes], bool] | None = None
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    r"""The rows of a table: where each is, for messages, and its fields; values of CSV are texts.
+
+    Args:
+        path: As for `open_sources`; a file whose name does not tell is JSON lines.
+        is_cut: Whether a line of JSON is passed over: neardup appended it, and a part of it only
+            was written.
+
+    Raises:
+        UsageError: If it is no table.
+        DataError: At the first row that is broken.
+        FileError: If it cannot be read.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     file = Path(folder, "labels.csv")
+        ...     _ = file.write_text("id1;id2\n7;8\n")
+        ...     [row for _, row in read_table(str(file))]
+        [{'id1': '7', 'id2': '8'}]
+    """
+    is_told = format_of_path(path) is not None or Path(path).is_dir()
+    for source in open_sources([path], format=None if is_told else "jsonl"):
+        if isinstance(source, JsonlSource):
+            source.is_cut = is_cut
+        try:
+            for number, row in source.rows():
+                yield f"{source.name}:{number}", row
+        finally:
+            source.close()
 
 
 def _check_once(files: Sequence[FoundFile]) -> None:

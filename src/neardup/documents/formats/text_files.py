@@ -11,13 +11,13 @@ import zlib
 from collections import Counter
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import numpy as np
 import pyarrow as pa
 
 from neardup.documents.batch import Columns, string_array, too_long
-from neardup.documents.extensions import is_page
+from neardup.documents.extensions import EXTENSIONS, is_page
 from neardup.documents.files.archives import packed_as
 from neardup.documents.files.compression import SHOWN_BYTES, codec_of_path, lacks_checksum
 from neardup.documents.files.encodings import UTF8, encoding_advice, encoding_of_bom
@@ -117,6 +117,12 @@ class TextFilesSource(DocumentFiles):
                 ids = string_array([name_as_text(self._files[i].relative) for i in rows])
                 nbytes = sum(self._files[i].nbytes for i in numbers)
                 yield Columns(string_array(texts), ids).batch(np.array(rows) + 1, nbytes)
+
+    def rows(self) -> NoReturn:
+        """See Source.rows."""
+        raise UsageError(
+            f"{self._files[0].path} is a text, not a table: use one of {', '.join(EXTENSIONS)}"
+        )
 
     def are_pages(self, batch: Batch) -> list[bool] | None:
         """See Source.are_pages."""

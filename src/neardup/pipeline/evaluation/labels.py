@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from neardup.documents import read_table
 from neardup.errors import DataError, UsageError
-from neardup.pipeline.evidence.pair_rows import pair_rows, table_rows
+from neardup.pipeline.evidence.pair_rows import field_of, pair_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from neardup.pipeline.evidence.pair_rows import PairRow
 
 __all__ = ["Truth", "read_truth"]
 
@@ -65,20 +69,23 @@ def read_truth(path: str, names: Sequence[str]) -> Truth:
     """Read labels: a table with `id` and `cluster`, or one of pairs with or without a label.
 
     Args:
-        path: JSON lines, CSV, TSV or Parquet.
+        path: A table, of any format that documents have.
         names: The ids of the documents.
 
     Raises:
-        UsageError: If two documents have one id, or no label is about them.
-        DataError, FileError: If it is no such table, or cannot be read.
+        UsageError: If two documents have one id, no label is about them, or it is no table.
+        DataError, FileError: If it is another table, or cannot be read.
     """
     rows = {name: row for row, name in enumerate(names)}
     if len(rows) < len(names):
         raise UsageError("two documents have the same id: labels do not tell them apart")
-    first = next(iter(table_rows(path)), None)
+    table = read_table(path)
+    first = next(table, None)
     if first is None:
         raise DataError(f"{path} has no labels")
-    truth = _clusters(path, rows) if {"id", "cluster"} <= set(first) else _pairs(path, rows)
+    table = chain([first], table)
+    names_clusters = {"id", "cluster"} <= first[1].keys()
+    truth = _clusters(table, rows) if names_clusters else _pairs(pair_rows(path, table), rows)
     if not truth.listed.any():
         raise UsageError(
             f"{path} labels none of the documents: its ids are not theirs; name the field with --id"
@@ -86,25 +93,26 @@ def read_truth(path: str, names: Sequence[str]) -> Truth:
     return truth
 
 
-def _clusters(path: str, rows: Mapping[str, int]) -> Truth:
+def _clusters(table: Iterable[tuple[str, Mapping[str, Any]]], rows: Mapping[str, int]) -> Truth:
     cluster = np.arange(len(rows))
     listed = np.zeros(len(rows), np.bool_)
     firsts: dict[str, int] = {}
     unknown = 0
-    for line in table_rows(path):
-        row = rows.get(str(line.get("id")))
+    for place, cells in table:
+        line = {name: cell for name, cell in cells.items() if cell != ""}
+        row, name = rows.get(field_of(line, "id", place)), field_of(line, "cluster", place)
         if row is None:
             unknown += 1
             continue
-        cluster[row] = firsts.setdefault(str(line.get("cluster")), row)
+        cluster[row] = firsts.setdefault(name, row)
         listed[row] = True
     return Truth(cluster, listed, unknown=unknown)
 
 
-def _pairs(path: str, rows: Mapping[str, int]) -> Truth:
+def _pairs(pairs: Iterable[PairRow], rows: Mapping[str, int]) -> Truth:
     n, unknown = len(rows), 0
     said: dict[tuple[int, int], bool] = {}
-    for pair in pair_rows(path):
+    for pair in pairs:
         one, other = rows.get(pair.first), rows.get(pair.second)
         if one is None or other is None:
             unknown += 1

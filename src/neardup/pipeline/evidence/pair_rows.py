@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import codecs
-import csv
-import io
-import os
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
-import pyarrow as pa
-
-from neardup.documents import format_of_path
-from neardup.errors import DataError, FileError
-from neardup.runtime.arrays import check_arrow
-from neardup.runtime.storage.parquet import open_parquet
+from neardup.documents import read_table
+from neardup.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-__all__ = ["PairRow", "is_cut", "pair_rows", "similarity_of", "table_rows"]
+__all__ = ["PairRow", "field_of", "pair_rows", "result_rows", "similarity_of"]
 
 NAMES: Final = (
     ("kept", "dropped"),
@@ -59,112 +48,84 @@ class PairRow:
     answered: bool = False
 
 
-def pair_rows(path: str) -> Iterator[PairRow]:
-    """Read a file of pairs: JSON lines, CSV, TSV, also compressed, or Parquet.
+def pair_rows(
+    path: str, rows: Iterable[tuple[str, Mapping[str, Any]]] | None = None
+) -> Iterator[PairRow]:
+    """Read a table of pairs, of any format that documents have.
+
+    Args:
+        path: The table.
+        rows: Those of `read_table`, where reading has begun.
 
     Raises:
+        UsageError: If it is no table.
         DataError: If it has no columns that name two documents, or a row is broken.
         FileError: If it cannot be read.
     """
     named: tuple[str, str] | None = None
-    for number, row in enumerate(table_rows(path), 1):
+    for place, row in read_table(path) if rows is None else rows:
         if named is None:
             named = next((pair for pair in NAMES if pair[0] in row and pair[1] in row), None)
         if named is None:
             wanted = "; ".join(f"{first}, {second}" for first, second in NAMES)
             raise DataError(
-                f"{path} names no pairs: it has {', '.join(map(str, row))[:200]}; give it two of"
-                f" the columns {wanted}"
+                f"{path} names no pairs: it has {_listed(row)}; give it two of the columns {wanted}"
             )
         first, second = row.get(named[0]), row.get(named[1])
         if _is_blank(first) or _is_blank(second):
-            raise DataError(f"{path}, row {number}: {named[0]} or {named[1]} is missing")
+            raise DataError(
+                f"{place}: {named[0]} or {named[1]} is missing; write both, or take the row out"
+            )
         label = next((row[name] for name in _LABELS if name in row), None)
         answered = any(name in row for name in _LABELS)
-        found = similarity_of(row, path, number)
-        yield PairRow(str(first), str(second), found, _label(label, path, number), answered)
+        found = similarity_of(row, place)
+        yield PairRow(str(first), str(second), found, _label(label, place), answered)
 
 
-def table_rows(path: str, head: bytes | None = None) -> Iterator[Mapping[str, Any]]:
-    """The rows of a table file, as they come; values of CSV are texts.
-
-    Args:
-        path: The file; JSON lines where its name does not tell.
-        head: How each line begins that neardup appends to it. A last line that is such a one cut
-            short was never acknowledged, and is passed over.
+def result_rows(
+    path: str, kind: str, names: Sequence[str]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The rows of what `dedup` wrote as `--kind`, which have these fields; see `read_table`.
 
     Raises:
-        DataError, FileError: As `pair_rows`.
+        DataError: If it is another file.
+        FileError: If it cannot be read.
     """
-    kind = format_of_path(path) or "jsonl"
     try:
-        if kind == "parquet":
-            for batch in open_parquet(path).iter_batches():
-                check_arrow(batch)
-                yield from batch.to_pylist()
-            return
-        with _opened(path) as file:
-            if kind in {"csv", "tsv"}:
-                text = io.TextIOWrapper(file, "utf-8-sig", newline="")
-                yield from csv.DictReader(text, delimiter="," if kind == "csv" else "\t")
-                return
-            for number, line in enumerate(file, 1):
-                whole = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
-                if whole.strip() and not (head and is_cut(whole, head)):
-                    yield _record(whole, path, number)
-    except OSError as error:
-        if error.errno is None:  # of a decoder
-            raise DataError(f"{path} is no table that can be read: {error}") from None
-        raise FileError(f"cannot read {path}: {reason(error)}") from None
-    except UnicodeEncodeError:
-        raise FileError(f"cannot read {path}: its name is not UTF-8; rename it") from None
-    except (UnicodeDecodeError, csv.Error, pa.ArrowInvalid) as error:
-        raise DataError(f"{path} is no table that can be read: {error}") from None
+        for place, row in read_table(path):
+            for name in names:
+                _check_field(row, name, place)
+            yield place, row
+    except (DataError, UsageError) as error:
+        raise DataError(f"{path} is no file that dedup --{kind} wrote: {error}") from None
 
 
-def reason(error: OSError) -> str:
-    """Why a file cannot be read, in the words of the system; Arrow's repeat the path."""
-    return os.strerror(error.errno) if error.errno else str(error)
+def field_of(row: Mapping[str, Any], name: str, place: str) -> str:
+    """The text of a field that each row has.
 
-
-def is_cut(line: bytes, head: bytes) -> bool:
-    """Whether a line is one that begins by `head`, of which only a part was written.
-
-    Example:
-        >>> [is_cut(line, b'{"first":') for line in (b'{"fi', b'{"first":1}', b"hello")]
-        [True, False, False]
+    Raises:
+        DataError: If it is missing.
     """
-    if line.endswith(b"\n") or not (line.startswith(head) or head.startswith(line)):
-        return False
-    try:
-        orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return True
-    return False
+    value = row.get(name)
+    if value is None:
+        raise DataError(f"{place}: no {name}; write one, or take the row out")
+    return str(value)
 
 
-@contextmanager
-def _opened(path: str) -> Iterator[Any]:
-    packed = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}.get(Path(path).suffix)
-    with pa.input_stream(path, compression=packed) as stream:
-        yield io.BufferedReader(stream)
+def _check_field(row: Mapping[str, Any], name: str, place: str) -> None:
+    if name not in row:
+        raise DataError(f"{place}: no {name} (it has {_listed(row)})")
 
 
-def _record(line: bytes, path: str, number: int) -> Mapping[str, Any]:
-    try:
-        row = orjson.loads(line)
-    except orjson.JSONDecodeError as error:
-        raise DataError(f"{path}, line {number}: no JSON: {error}") from None
-    if not isinstance(row, dict):
-        raise DataError(f"{path}, line {number}: {str(row)[:60]!r} is no record with fields")
-    return row
+def _listed(row: Mapping[str, Any]) -> str:
+    return ", ".join(map(str, row))[:200]
 
 
 def _is_blank(value: Any) -> bool:
     return value is None or value == ""
 
 
-def similarity_of(row: Mapping[str, Any], path: str, number: int) -> float | None:
+def similarity_of(row: Mapping[str, Any], place: str) -> float | None:
     """What a row says under one of the names of a similarity.
 
     Raises:
@@ -179,17 +140,13 @@ def similarity_of(row: Mapping[str, Any], path: str, number: int) -> float | Non
         found = -1.0
     if 0 <= found <= 1:
         return found
-    raise DataError(
-        f"{path}, row {number}: the similarity is {told!r:.80}: use a number from 0 to 1"
-    )
+    raise DataError(f"{place}: the similarity is {told!r:.80}: use a number from 0 to 1")
 
 
-def _label(told: Any, path: str, number: int) -> bool | None:
+def _label(told: Any, place: str) -> bool | None:
     if _is_blank(told) or str(told).casefold() in {"unsure", "unknown"}:
         return None
     text = str(told).casefold()
     if text in _YES or text in _NO:
         return text in _YES
-    raise DataError(
-        f"{path}, row {number}: the label is {told!r:.80}: use 1 or 0, yes or no, or unsure"
-    )
+    raise DataError(f"{place}: the label is {told!r:.80}: use 1 or 0, yes or no, or unsure")

@@ -9,10 +9,11 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from neardup.documents import ReadOptions, open_sources
+from neardup.documents import ReadOptions
 from neardup.errors import DataError, UsageError
 from neardup.fingerprinting.explanation import WordDiff, word_diff
 from neardup.pipeline.evidence.named_texts import texts_of
+from neardup.pipeline.evidence.pair_rows import field_of, result_rows, similarity_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Removed", "RemovedDocument", "duplicate_rows", "removed_documents"]
 
-# The columns of the duplicates file that are read, as fields of documents.
-_COLUMNS: Final = ReadOptions(text=("dropped",), id="kept", within="distance", number="similarity")
+_COLUMNS: Final = ("dropped", "kept", "distance", "similarity")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,20 +145,16 @@ def _doubt(each: RemovedDocument) -> tuple[float, int]:
 
 def duplicate_rows(duplicates: str) -> Iterator[RemovedDocument]:
     """What a duplicates file says, without texts; DataError if it is none."""
-    for source in open_sources([duplicates]):
+    for place, row in result_rows(duplicates, "duplicates", _COLUMNS):
+        distance = row["distance"]
         try:
-            for batch in source.batches(_COLUMNS):
-                columns = (batch.texts, batch.ids, batch.within, batch.numbers)
-                for row in zip(*(x.to_pylist() for x in columns if x is not None), strict=True):
-                    dropped, kept, distance, similarity = row
-                    apart = int(distance) if distance else None
-                    yield RemovedDocument(dropped, kept, apart, similarity)
-        except (DataError, UsageError) as error:
+            apart = None if distance in (None, "") else int(distance)
+        except (TypeError, ValueError, OverflowError):
             raise DataError(
-                f"{duplicates} is no file that dedup --duplicates wrote: {error}"
+                f"{place}: the distance is {distance!r:.80}: use a whole number"
             ) from None
-        finally:
-            source.close()
+        dropped, kept = field_of(row, "dropped", place), field_of(row, "kept", place)
+        yield RemovedDocument(dropped, kept, apart, similarity_of(row, place))
 
 
 def _named_files(names: set[str]) -> list[str]:

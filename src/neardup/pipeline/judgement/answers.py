@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+from codecs import BOM_UTF8
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 import orjson
 
-from neardup.errors import DataError, FileError
-from neardup.pipeline.evidence.pair_rows import is_cut, similarity_of, table_rows
+from neardup.documents import format_of_path, read_table
+from neardup.errors import DataError, FileError, UsageError
+from neardup.pipeline.evidence.pair_rows import similarity_of
 from neardup.runtime.storage.append_file import append_whole
 from neardup.runtime.storage.failures import file_failure
 
@@ -50,28 +52,49 @@ class Answer:
 def read_answers(path: str) -> dict[tuple[str, str], Answer]:
     """What a file says in the end: the last answer of each pair counts.
 
-    A last line of which a full disk took a part only is passed over.
+    It may be any table; a last line of JSON of which a full disk took a part only is passed over.
 
     Raises:
+        UsageError: If it is a stream or no table.
         DataError: If a line is none of an answer.
         FileError: If it cannot be read.
     """
+    if path == "-" or Path(path).is_fifo():
+        raise UsageError(
+            f"{path}: answers are read twice, which a stream cannot be: save them to a file"
+        )
     found: dict[tuple[str, str], Answer] = {}
-    for answer in _lines(path):
+    for answer in _answers(path):
         found.pop(answer.key, None)
         found[answer.key] = answer
     return found
 
 
-def _lines(path: str) -> Iterator[Answer]:
-    for number, row in enumerate(table_rows(path, _HEAD), 1):
+def _answers(path: str) -> Iterator[Answer]:
+    for place, row in read_table(path, _is_cut):
         first, second, said = (row.get(name) for name in ("first", "second", "answer"))
         if not (isinstance(first, str) and isinstance(second, str) and said in ANSWERS):
             raise DataError(
-                f"{path}, line {number}: no answer; each line needs first, second (ids or"
-                " addresses) and answer: yes, no or unsure"
+                f"{place}: no answer; each row needs first, second (ids or addresses) and answer:"
+                " yes, no or unsure"
             )
-        yield Answer(first, second, str(said), similarity_of(row, path, number))
+        yield Answer(first, second, str(said), similarity_of(row, place))
+
+
+def _is_cut(line: bytes) -> bool:
+    """Whether a line is one of an answer, of which only a part was written.
+
+    Example:
+        >>> [_is_cut(line) for line in (b'{"fi', b'{"first":1}', b"hello")]
+        [True, False, False]
+    """
+    if line.endswith(b"\n") or not (line.startswith(_HEAD) or _HEAD.startswith(line)):
+        return False
+    try:
+        orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return True
+    return False
 
 
 class Answers:
@@ -81,6 +104,7 @@ class Answers:
         path: JSON lines; what is there already counts.
 
     Raises:
+        UsageError: If it is another table: no line can follow.
         DataError: If it holds something else.
         FileError: If it cannot be read or written.
     """
@@ -89,6 +113,8 @@ class Answers:
         """Read what is there."""
         self.path = path
         self.found = read_answers(path) if Path(path).exists() else {}
+        if path.lower().endswith((".gz", ".zst")) or format_of_path(path) not in {None, "jsonl"}:
+            raise _unlike_lines(path)
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             self._end_last_line()
@@ -98,8 +124,10 @@ class Answers:
     def _end_last_line(self) -> None:
         """Make the next answer a line of its own: a last line that is cut goes, others end."""
         data = Path(self.path).read_bytes()
+        if data.removeprefix(BOM_UTF8).strip()[:1] not in {b"", b"{"}:
+            raise _unlike_lines(self.path)
         last = data[data.rfind(b"\n") + 1 :]
-        if is_cut(last, _HEAD):
+        if _is_cut(last):
             os.ftruncate(self._file, len(data) - len(last))
         elif last:
             append_whole(self._file, b"\n")
@@ -124,6 +152,12 @@ class Answers:
     def close(self) -> None:
         """Close the file."""
         os.close(self._file)
+
+
+def _unlike_lines(path: str) -> UsageError:
+    return UsageError(
+        f"{path} is no file of JSON lines, which answers are appended to: name another by --answers"
+    )
 
 
 def _refused(path: str, error: OSError) -> FileError:

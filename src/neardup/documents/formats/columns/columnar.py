@@ -12,7 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.documents.batch import Columns, too_long
-from neardup.documents.files.problems import BadRecordError, file_error, missing_field
+from neardup.documents.files.problems import (
+    BadRecordError,
+    check_names,
+    file_error,
+    missing_field,
+)
 from neardup.documents.nested import (
     column_of,
     is_list_of_text,
@@ -108,6 +113,20 @@ class ColumnarSource(Source):
         self._accepted = np.concatenate(accepted)
         self._input.check_unchanged()
 
+    def rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """See Source.rows."""
+        done = 0
+        with self._reading() as file:
+            names = file.schema.names
+            check_names(self.name, names)
+            for part, _ in file.parts(None, _READ_BYTES):
+                numbers = self.row_numbers(np.arange(done, done + len(part))).tolist()
+                columns = [_readable(column).to_pylist() for column in part.columns]
+                for number, i in zip(numbers, range(len(part)), strict=True):
+                    yield number, {x: column[i] for x, column in zip(names, columns, strict=True)}
+                done += len(part)
+        self._input.check_unchanged()
+
     def kept_tables(self, keep: npt.NDArray[np.bool_]) -> Iterator[pa.Table]:
         """Read the kept rows a second time, all columns, in tables of a row group's size."""
         check_flags(self, keep, int(np.count_nonzero(self._accepted)))
@@ -151,8 +170,7 @@ class ColumnarSource(Source):
 
     def _check_columns(self, schema: pa.Schema, options: ReadOptions) -> None:
         for name, option, wanted, tests in _wanted(options):
-            if schema.names.count(name) > 1:
-                raise DataError(f'{self.name}: there are two columns "{name}"; rename one')
+            check_names(self.name, schema.names, name)
             kind = type_of(schema, name)
             if kind is None:
                 there = leaf_names(schema) if "." in name else schema.names
@@ -261,6 +279,16 @@ def _as_strings(column: pa.Array) -> pa.LargeStringArray:
     strings = column.cast(pa.large_string())
     strings.validate(full=True)
     return strings
+
+
+def _readable(column: pa.Array) -> pa.Array:
+    """Texts, also those that are stored as bytes, and dates, as texts; others as they are."""
+    if not (_is_text(column.type) or pa.types.is_temporal(column.type)):
+        return column
+    try:
+        return _as_strings(column)
+    except pa.ArrowInvalid:
+        return column
 
 
 def _usable(column: pa.Array) -> npt.NDArray[np.bool_]:
