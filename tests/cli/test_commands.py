@@ -457,7 +457,7 @@ WRONG = [
     ("pairs docs.jsonl -o p.csv", 1, "docs.jsonl: not a Parquet file"),
     ("pairs missing.parquet -o p.csv", 3, "cannot read missing.parquet"),
     ("pairs missing.parquet -o - --json", 2, "--json prints on the standard output"),
-    ("dedup docs.jsonl -o x.jsonl --update", 2, "--update belongs to --against"),
+    ("dedup docs.jsonl -o x.jsonl --update", 2, "--update requires --against"),
     ("dedup docs.jsonl -o x.jsonl --against x.index", 3, "to make one, neardup index create"),
     ("dedup docs.jsonl --dry-run --against x.index", 2, "leave out --against"),
     ("dedup docs.jsonl -o x.jsonl --report x.pdf", 2, "a report is a page, and .pdf is none"),

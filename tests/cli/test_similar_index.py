@@ -83,7 +83,7 @@ def test_plan_says_what_an_index_to_come_costs(here: Here) -> None:
     ("arguments", "message"),
     [
         (["plan", "5", "-s", "0.8", "-k", "3"], "an index has one of them"),
-        (["plan", "5", "--features", "3"], "belong to --similarity"),
+        (["plan", "5", "--features", "3"], "require --similarity"),
         (["plan", "5", "-s", "8"], "similarity is 8"),
         (["query", "seen", "--query-text", "x", "-k", "3"], "the index is by similarity, from 0.8"),
         (["query", "seen", "--query-text", "x", "-s", "0.5"], "the index was made for 0.8"),

@@ -105,7 +105,7 @@ def test_the_command_writes_the_cluster_of_every_row(
     [
         ([], "say what to write"),
         (["-o", "a.csv", "--clusters", "b.csv"], "say what to write"),
-        (["-o", "a.csv", "--policy", "greedy"], "--policy belongs to --clusters"),
+        (["-o", "a.csv", "--policy", "greedy"], "--policy requires --clusters"),
         (["--clusters", "b.csv", "--policy", "best"], "'best': use greedy or components"),
     ],
 )

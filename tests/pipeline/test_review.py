@@ -409,6 +409,6 @@ def test_the_command_takes_answers_and_says_so(
     _, err = here(*run, "--policy", "components", code=2)
     assert "decisions need the policy greedy" in err
     _, err = here(*run, "--engine", "spark", code=2)
-    assert "--decisions belongs to --engine local" in err
+    assert "--decisions requires --engine local" in err
     _, err = here(*run, "--against", "some.index", code=2)
     assert "leave out against" in err

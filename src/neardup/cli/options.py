@@ -199,7 +199,7 @@ def report_options(
     if path is None:
         for name, value in others.items():
             if value is not None:
-                raise UsageError(f"{name} belongs to --report FILE.html")
+                raise UsageError(f"{name} requires --report FILE.html")
         return None
     from neardup.pipeline import ReportOptions
 

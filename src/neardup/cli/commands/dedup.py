@@ -147,7 +147,7 @@ def dedup(
             "--preset gives fingerprints only: pass --distance, without --similarity or --verify"
         )
     if update and against is None:
-        raise UsageError("--update belongs to --against INDEX")
+        raise UsageError("--update requires --against INDEX")
     if own_ids != "seen" and against is None:
         raise UsageError(f"--own-ids {own_ids} needs --against INDEX")
     if against is not None and dry_run:
@@ -203,7 +203,7 @@ def _check_engine(engine: str, master: str | None, local: dict[str, object]) -> 
     if engine not in {"local", "spark"}:
         raise UsageError(f"--engine is {engine!r}: use local or spark")
     if engine == "local" and master is not None:
-        raise UsageError("--master belongs to --engine spark")
+        raise UsageError("--master requires --engine spark")
     for option, value in local.items():
         if engine == "spark" and value:
-            raise UsageError(f"{option} belongs to --engine local: leave it out")
+            raise UsageError(f"{option} requires --engine local: leave it out")

@@ -73,7 +73,7 @@ def pairs(
     if (output is None) == (clusters is None):
         raise UsageError("say what to write: -o PAIRS, or --clusters FILE")
     if policy is not None and clusters is None:
-        raise UsageError("--policy belongs to --clusters FILE")
+        raise UsageError("--policy requires --clusters FILE")
     if against and clusters is not None:
         raise UsageError("--against gives pairs: write them with -o PAIRS, without --clusters")
     shared.check_json(json, output, clusters)

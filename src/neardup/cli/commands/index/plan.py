@@ -54,7 +54,7 @@ def plan(
 
     if similarity is None:
         if similarity_measure is not None or features is not None:
-            raise UsageError("--similarity-measure and --features belong to --similarity: give it")
+            raise UsageError("--similarity-measure and --features require --similarity: give it")
         reach = 3 if distance is None else distance
         width = bits or 64
         shared.check_reach(reach, width)

@@ -78,7 +78,7 @@ def query(
     if single:
         check_one_query(context)
     if nearest is not None and not single:
-        raise UsageError("--nearest belongs to --query-text or --fingerprint")
+        raise UsageError("--nearest requires --query-text or --fingerprint")
     if nearest is not None and any(x is not None for x in (distance, similarity, limit)):
         raise UsageError(
             "--nearest is a number of hits: leave --distance, --similarity and --limit out"
