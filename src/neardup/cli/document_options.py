@@ -30,8 +30,7 @@ class Reading:
         ),
     ] = "text"
     id_field: Annotated[
-        str | None,
-        input_option("--id", metavar="FIELD", help="Field with the id; else file:row."),
+        str | None, input_option("--id", metavar="FIELD", help="Field with the id; else file:row.")
     ] = None
     format_name: Annotated[
         str | None,
@@ -68,12 +67,10 @@ class Reading:
         ),
     ] = None
     on_error: Annotated[
-        str,
-        input_option("--on-error", help="Bad records: stop, or skip them."),
+        str, input_option("--on-error", help="Bad records: stop, or skip them.")
     ] = "stop"
     rejects: Annotated[
-        str | None,
-        input_option("--rejects", metavar="FILE", help="Keep skipped records here."),
+        str | None, input_option("--rejects", metavar="FILE", help="Keep skipped records here.")
     ] = None
 
     @property

@@ -118,8 +118,7 @@ Verify = Annotated[
     ),
 ]
 Measure = Annotated[
-    str,
-    match_option("--measure", help="Similarity: jaccard, cosine or containment."),
+    str, match_option("--measure", help="Similarity: jaccard, cosine or containment.")
 ]
 Recall = Annotated[
     float,
@@ -130,10 +129,7 @@ Recall = Annotated[
         help="Least share of the similar pairs to find; 1 is all.",
     ),
 ]
-Memory = Annotated[
-    str | None,
-    run_option("--memory", metavar="SIZE", help="Budget, such as 2G."),
-]
+Memory = Annotated[str | None, run_option("--memory", metavar="SIZE", help="Budget, such as 2G.")]
 RecordMemory = Annotated[
     str | None,
     run_option("--memory", metavar="SIZE", help="Such as 2G: one document may have a 16th of it."),
@@ -148,25 +144,17 @@ Workers = Annotated[
         "--workers", parser=whole(1), metavar="N", help="Threads; all processors unless given."
     ),
 ]
-Tmp = Annotated[
-    str | None,
-    run_option("--tmp", metavar="DIR", help="Folder for spill files."),
-]
+Tmp = Annotated[str | None, run_option("--tmp", metavar="DIR", help="Folder for spill files.")]
 CsvSafe = Annotated[
     bool, typer.Option("--csv-safe", help="Quote cells of CSV tables that begin as formulas.")
 ]
 Json = Annotated[bool, results_option("--json", help="Print the summary as JSON.")]
-Plan = Annotated[
-    str,
-    match_option("--plan", help=f"Search: {listed_plans(JOIN_PLANS)}."),
-]
+Plan = Annotated[str, match_option("--plan", help=f"Search: {listed_plans(JOIN_PLANS)}.")]
 Keep = Annotated[
-    str,
-    keep_option(help="Which to keep: first, last, longest, max:FIELD or min:FIELD."),
+    str, keep_option(help="Which to keep: first, last, longest, max:FIELD or min:FIELD.")
 ]
 Policy = Annotated[
-    str,
-    keep_option(help="greedy: drop what matches a kept one. components: transitive."),
+    str, keep_option(help="greedy: drop what matches a kept one. components: transitive.")
 ]
 ReportFrom = Annotated[
     float | None,

@@ -32,8 +32,7 @@ __all__ = [
 recipe_option: Final = functools.partial(typer.Option, rich_help_panel="Recipe")
 
 RecipeFile = Annotated[
-    str | None,
-    recipe_option("--recipe", metavar="FILE", help="Recipe as JSON."),
+    str | None, recipe_option("--recipe", metavar="FILE", help="Recipe as JSON.")
 ]
 Preset = Annotated[
     str | None,
@@ -49,12 +48,10 @@ Tokens = Annotated[
     ),
 ]
 Ngram = Annotated[
-    int | None,
-    recipe_option(parser=whole(1), metavar="N", help="Tokens a feature. (default: 3)"),
+    int | None, recipe_option(parser=whole(1), metavar="N", help="Tokens a feature. (default: 3)")
 ]
 Weight = Annotated[
-    str | None,
-    recipe_option(help="set, count, log, tfidf or textrank. (default: set)"),
+    str | None, recipe_option(help="set, count, log, tfidf or textrank. (default: set)")
 ]
 Idf = Annotated[
     str | None,
@@ -87,10 +84,7 @@ Stopwords = Annotated[
         help="Tokens to remove: of a language, such as english, or of a file, one a line.",
     ),
 ]
-Language = Annotated[
-    str | None,
-    recipe_option(help="tr or az: fold I and İ as Turkish does."),
-]
+Language = Annotated[str | None, recipe_option(help="tr or az: fold I and İ as Turkish does.")]
 FoldChinese = Annotated[
     str | None,
     recipe_option("--fold-chinese", help="simplified or traditional: one way of writing Chinese."),
@@ -111,21 +105,13 @@ KeywordFolder = Annotated[
         help="If the recipe has it (preset yanyiwu): the folder of cppjieba's files.",
     ),
 ]
-Hash = Annotated[
-    str | None,
-    recipe_option("--hash", help="Feature hash. (default: xxh3)"),
-]
+Hash = Annotated[str | None, recipe_option("--hash", help="Feature hash. (default: xxh3)")]
 Bits = Annotated[str | None, recipe_option(help="Width, or auto. (default: auto)")]
-Normalize = Annotated[
-    str | None,
-    recipe_option(help="NFKC, NFC or none. (default: NFKC)"),
-]
+Normalize = Annotated[str | None, recipe_option(help="NFKC, NFC or none. (default: NFKC)")]
 Casefold = Annotated[
     bool | None,
     recipe_option(
-        "--casefold/--no-casefold",
-        help="Fold case. (default: casefold)",
-        show_default=False,
+        "--casefold/--no-casefold", help="Fold case. (default: casefold)", show_default=False
     ),
 ]
 

@@ -58,10 +58,7 @@ def tops(given: list[str] | None) -> int | tuple[int, int] | None:
 
 
 def texts(
-    documents: list[str],
-    first: str | None,
-    second: str | None,
-    reading: Reading,
+    documents: list[str], first: str | None, second: str | None, reading: Reading
 ) -> list[str]:
     """Read the documents that are named, beside the texts that are given.
 
@@ -101,10 +98,7 @@ def _check_no_text(name: str) -> None:
 
 
 def two_texts(
-    documents: list[str],
-    first: str | None,
-    second: str | None,
-    reading: Reading,
+    documents: list[str], first: str | None, second: str | None, reading: Reading
 ) -> tuple[str, str]:
     """As `texts`, of exactly two.
 

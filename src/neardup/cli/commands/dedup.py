@@ -74,8 +74,7 @@ def dedup(
         ),
     ] = None,
     update: Annotated[
-        bool,
-        shared.keep_option("--update", help="With --against: add what is kept to the index."),
+        bool, shared.keep_option("--update", help="With --against: add what is kept to the index.")
     ] = False,
     own_ids: Annotated[
         str,
@@ -92,13 +91,9 @@ def dedup(
         ),
     ] = None,
     dry_run: Annotated[
-        bool,
-        shared.run_option("--dry-run", help="Print the plan and its cost, from a sample."),
+        bool, shared.run_option("--dry-run", help="Print the plan and its cost, from a sample.")
     ] = False,
-    engine: Annotated[
-        str,
-        shared.run_option(help="local, or spark: the same result."),
-    ] = "local",
+    engine: Annotated[str, shared.run_option(help="local, or spark: the same result.")] = "local",
     master: Annotated[
         str | None,
         shared.run_option(

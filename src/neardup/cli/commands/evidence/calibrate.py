@@ -37,9 +37,7 @@ def calibrate(
     recall: Annotated[
         float,
         typer.Option(
-            parser=shared.number_to_one,
-            metavar="R",
-            help="What the advised distance should find.",
+            parser=shared.number_to_one, metavar="R", help="What the advised distance should find."
         ),
     ] = 0.95,
     measure: shared.Measure = "jaccard",

@@ -49,8 +49,7 @@ def evaluate(
     ] = "id",
     seed: Annotated[int, shared.seed_option(help="Of the intervals.")] = 0,
     report: Annotated[
-        str | None,
-        shared.results_option(metavar="FILE.html", help="Write a page with curves."),
+        str | None, shared.results_option(metavar="FILE.html", help="Write a page with curves.")
     ] = None,
     workers: shared.Workers = None,
     memory: shared.Memory = None,

@@ -47,8 +47,7 @@ def review(
         ),
     ] = 0.95,
     port: Annotated[
-        int,
-        typer.Option(parser=shared.whole(0), metavar="N", help="0: one that is free."),
+        int, typer.Option(parser=shared.whole(0), metavar="N", help="0: one that is free.")
     ] = 0,
     open_browser: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the browser.")

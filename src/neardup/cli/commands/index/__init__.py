@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from neardup.cli.commands.index.care import (
-    backup,
-    check,
-    compact,
-    expire,
-    remove,
-    restore,
-    stats,
-)
+from neardup.cli.commands.index.care import backup, check, compact, expire, remove, restore, stats
 from neardup.cli.commands.index.fill import add, create
 from neardup.cli.commands.index.nearest import nearest
 from neardup.cli.commands.index.plan import plan

@@ -20,13 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add", "create"]
 
-_SearchPlan = Annotated[
-    str,
-    typer.Option(
-        "--plan",
-        help=f"Search: {listed_plans(SEARCH_PLANS)}.",
-    ),
-]
+_SearchPlan = Annotated[str, typer.Option("--plan", help=f"Search: {listed_plans(SEARCH_PLANS)}.")]
 _Least = Annotated[
     float | None,
     typer.Option(
@@ -134,8 +128,7 @@ def add(
         ),
     ] = None,
     foreign: Annotated[
-        bool,
-        typer.Option("--foreign", help="Take fingerprints of no known recipe as the index's."),
+        bool, typer.Option("--foreign", help="Take fingerprints of no known recipe as the index's.")
     ] = False,
     verify: Verify = False,
     memory: shared.RecordMemory = None,

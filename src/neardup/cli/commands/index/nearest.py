@@ -25,8 +25,7 @@ def nearest(
         typer.Argument(metavar="[IN...]", help="Documents to ask about.", show_default=False),
     ] = None,
     stored: Annotated[
-        str | None,
-        typer.Option("--id", metavar="ID", help="A stored document, in place of IN...."),
+        str | None, typer.Option("--id", metavar="ID", help="A stored document, in place of IN....")
     ] = None,
     count: Annotated[int, typer.Option("-n", min=1, metavar="N", help="How many for each.")] = 10,
     by: Annotated[

@@ -24,9 +24,7 @@ def query(
     inputs: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[IN...]",
-            help="Documents or fingerprint files.",
-            show_default=False,
+            metavar="[IN...]", help="Documents or fingerprint files.", show_default=False
         ),
     ] = None,
     query_text: Annotated[
