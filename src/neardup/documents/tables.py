@@ -18,7 +18,22 @@ if TYPE_CHECKING:
     from neardup.documents.files.atomic import AtomicFile
     from neardup.documents.files.outputs import OutputSet
 
-__all__ = ["write_rows", "write_table"]
+__all__ = ["CLUSTERS", "DUPLICATES", "VIA", "write_rows", "write_table"]
+
+DUPLICATES: Final = pa.schema(
+    [
+        ("dropped", pa.large_string()),
+        ("kept", pa.large_string()),
+        ("distance", pa.int32()),
+        ("similarity", pa.float64()),
+        ("cluster", pa.large_string()),
+    ]
+)
+VIA: Final = pa.field("via", pa.large_string())
+"""The last column of duplicates where a run says on which way they were met."""
+CLUSTERS: Final = pa.schema(
+    [("id", pa.large_string()), ("cluster", pa.large_string()), ("kept", pa.bool_())]
+)
 
 
 def write_table(

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from neardup.documents import OutputSet, write_table
 from neardup.documents.files.finding import find_files
+from neardup.documents.tables import CLUSTERS
 from neardup.errors import UsageError
 from neardup.fingerprinting.files import FingerprintReader
 from neardup.hamming.chance import chance_warning
@@ -19,7 +20,6 @@ from neardup.hamming.spilled.batches import PAIRS, Limits, check_request, joined
 from neardup.hamming.spilled.groups import spilled_components, spilled_greedy
 from neardup.hamming.spilled.sources import open_rows
 from neardup.pipeline.row_ids import RowIds
-from neardup.pipeline.run.results import CLUSTERS
 from neardup.pipeline.run.summary import ClustersSummary, PairsSummary
 from neardup.runtime.progress import Quiet, Stopwatch
 

@@ -17,6 +17,7 @@ from neardup.documents.extensions import check_extension
 from neardup.documents.files.outputs import check_empty, is_folder
 from neardup.documents.files.problems import file_error
 from neardup.documents.files.remote import as_local, is_uri, locate
+from neardup.documents.tables import CLUSTERS, DUPLICATES, VIA
 from neardup.errors import FileError, UsageError
 from neardup.pipeline.run.results import ROWS_A_BATCH
 from neardup.runtime.signals import uninterrupted
@@ -24,10 +25,7 @@ from neardup.runtime.storage.files import name_as_text, sync_folder
 from neardup.spark.session import mapped
 from neardup.spark.workers.documents import rejects_path
 from neardup.spark.workers.outputs import (
-    CLUSTERS,
-    DUPLICATES,
     UPLOADED,
-    VIA,
     part_path,
     upload_files,
 )

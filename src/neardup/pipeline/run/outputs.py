@@ -16,7 +16,8 @@ from neardup.documents import (
     write_table,
 )
 from neardup.documents.extensions import check_page
-from neardup.pipeline.run.results import CLUSTERS, ROWS_A_BATCH, cluster_batches
+from neardup.documents.tables import CLUSTERS
+from neardup.pipeline.run.results import ROWS_A_BATCH, cluster_batches
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

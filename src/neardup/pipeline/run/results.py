@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.documents.addresses import RowAddresses
+from neardup.documents.tables import CLUSTERS, DUPLICATES, VIA
 from neardup.fingerprinting.values import distance
 
 if TYPE_CHECKING:
@@ -17,27 +18,12 @@ if TYPE_CHECKING:
     from neardup.pipeline.run.matching import Grouping, References
 
 __all__ = [
-    "CLUSTERS",
-    "DUPLICATES",
     "ROWS_A_BATCH",
     "cluster_batches",
     "clusters_schema",
     "duplicates_table",
 ]
 
-DUPLICATES: Final = pa.schema(
-    [
-        ("dropped", pa.large_string()),
-        ("kept", pa.large_string()),
-        ("distance", pa.int32()),
-        ("similarity", pa.float64()),
-        ("cluster", pa.large_string()),
-    ]
-)
-CLUSTERS: Final = pa.schema(
-    [("id", pa.large_string()), ("cluster", pa.large_string()), ("kept", pa.bool_())]
-)
-VIA: Final = "via"
 ROWS_A_BATCH: Final = 1 << 16
 
 
@@ -64,7 +50,7 @@ def duplicates_table(values: Any, grouping: Grouping, own: Addresses | RowAddres
     ]
     if grouping.via is None:
         return pa.table(columns, DUPLICATES.names)
-    return pa.table([*columns, addresses.of(grouping.via[dropped])], [*DUPLICATES.names, VIA])
+    return pa.table([*columns, addresses.of(grouping.via[dropped])], DUPLICATES.append(VIA).names)
 
 
 def _codes_of(references: References, width: int) -> Any:

@@ -14,6 +14,7 @@ from neardup.documents.addresses import Addresses
 from neardup.documents.files.below import path_below
 from neardup.documents.files.remote import locate, remote_errors
 from neardup.documents.source import DocumentFiles
+from neardup.documents.tables import CLUSTERS, DUPLICATES, VIA
 from neardup.spark.workers.documents import ROW_BITS
 from neardup.spark.workers.inputs import FILE, Folder, opened
 from neardup.spark.workers.tables import arrays_of, whole
@@ -24,11 +25,8 @@ if TYPE_CHECKING:
     from neardup.documents import InputFormat, ReadOptions
 
 __all__ = [
-    "CLUSTERS",
     "DECIDED",
-    "DUPLICATES",
     "UPLOADED",
-    "VIA",
     "WRITTEN",
     "make_folders",
     "part_path",
@@ -44,20 +42,6 @@ DECIDED: Final = (
 
 WRITTEN: Final = "p long, kept long, dropped long"
 UPLOADED: Final = "p long, bytes long"
-
-DUPLICATES: Final = pa.schema(
-    [
-        ("dropped", pa.large_string()),
-        ("kept", pa.large_string()),
-        ("distance", pa.int32()),
-        ("similarity", pa.float64()),
-        ("cluster", pa.large_string()),
-    ]
-)
-VIA: Final = pa.field("via", pa.large_string())
-CLUSTERS: Final = pa.schema(
-    [("id", pa.large_string()), ("cluster", pa.large_string()), ("kept", pa.bool_())]
-)
 
 
 def part_path(folder: str, kind: str, rank: int) -> str:
