@@ -323,6 +323,8 @@ def similarity(a: set[int], b: set[int], measure: str) -> float:
         return common / len(a | b)
     if measure == "cosine":
         return common / math.sqrt(len(a) * len(b))
+    if measure == "dice":
+        return 2 * common / (len(a) + len(b))
     return common / min(len(a), len(b))
 
 

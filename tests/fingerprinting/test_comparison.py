@@ -31,7 +31,12 @@ def test_a_comparison_is_that_of_the_feature_sets(a: str, b: str, ngram: int, bi
     assert found.shared == len(left & right)
     if not left or not right:
         assert (
-            found.distance is found.estimated_cosine is found.jaccard is found.containment is None
+            found.distance
+            is found.estimated_cosine
+            is found.jaccard
+            is found.containment
+            is found.dice
+            is None
         )
         return
     one, other = (naive.fingerprint(text, recipe) or 0 for text in (a, b))
@@ -40,6 +45,7 @@ def test_a_comparison_is_that_of_the_feature_sets(a: str, b: str, ngram: int, bi
     assert found.estimated_cosine == pytest.approx(math.cos(math.pi * found.distance / bits))
     assert found.jaccard == pytest.approx(len(left & right) / len(left | right))
     assert found.containment == pytest.approx(len(left & right) / min(len(left), len(right)))
+    assert found.dice == pytest.approx(2 * len(left & right) / (len(left) + len(right)))
 
 
 def test_a_document_without_tokens_has_no_fingerprint() -> None:

@@ -16,7 +16,7 @@ from neardup.kernels.index import seeking
 from neardup.kernels.index import similar as kernels
 from suite import needs_jit
 
-MEASURES = ("jaccard", "cosine", "containment")
+MEASURES = ("jaccard", "cosine", "containment", "dice")
 
 
 def mixed(random: Any, crowded: int, own: int) -> list[Any]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.parametrize("measure", ["jaccard", "cosine", "containment"])
+@pytest.mark.parametrize("measure", ["jaccard", "cosine", "containment", "dice"])
 def test_memory_is_known_before_it_is_built(measure: str) -> None:
     n, size = 3000, 100
     features = np.random.default_rng(1).integers(0, 1 << 64, (n, size), np.uint64)

@@ -17,7 +17,7 @@ from neardup.index.similar import related as similar_related
 from neardup.index.similar import tail as similar_tail
 from neardup.index.similar.sets import Sets
 from neardup.kernels.index import related as related_kernels
-from neardup.similarity.feature_sets import MEASURES
+from neardup.similarity.measures import MEASURES
 from suite import JIT, examples
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def test_equal_documents_come_by_insertion_and_removed_ones_not() -> None:
     assert index.nearest([1, 2, 7], 0) == index.nearest([5], 3) == []
 
 
-@given(st.integers(0, 2**32), st.integers(1, 6), st.sampled_from(["jaccard", "cosine"]))
+@given(st.integers(0, 2**32), st.integers(1, 6), st.sampled_from(["jaccard", "cosine", "dice"]))
 @settings(max_examples=examples(150, 5))
 def test_where_the_most_similar_are_removed_the_next_ones_come(
     seed: int, n: int, measure: str
@@ -111,7 +111,7 @@ def test_where_the_most_similar_are_removed_the_next_ones_come(
 
 
 @pytest.mark.parametrize("by", ["similarity", "cosine"])
-@pytest.mark.parametrize("measure", ["jaccard", "cosine", "containment"])
+@pytest.mark.parametrize("measure", ["jaccard", "cosine", "containment", "dice"])
 def test_real_words_as_brute_force_says(by: str, measure: str) -> None:
     random = np.random.default_rng(5)
     sets = [
@@ -128,6 +128,7 @@ def test_real_words_as_brute_force_says(by: str, measure: str) -> None:
             of = {
                 "jaccard": len(mine) + len(other) - shared,
                 "containment": min(len(mine), len(other)),
+                "dice": (len(mine) + len(other)) / 2,
             }
             of["cosine"] = math.sqrt(len(mine) * len(other))
             want[i] = shared / of[measure if by == "similarity" else "cosine"]
@@ -185,7 +186,7 @@ def test_how_often_a_word_occurs_does_not_matter() -> None:
     assert index.nearest("b a", 1, by="cosine") == [("x", 1.0)]
 
 
-@pytest.mark.parametrize("measure", ["jaccard", "cosine", "containment"])
+@pytest.mark.parametrize("measure", ["jaccard", "cosine", "containment", "dice"])
 def test_only_living_sets_are_ranked_and_of_these_n(measure: str) -> None:
     """What a search of ever more sets gave, where nearly all were removed, in one."""
     random = np.random.default_rng(3)
@@ -196,7 +197,7 @@ def test_only_living_sets_are_ranked_and_of_these_n(measure: str) -> None:
     living = similar_related.living_sets(
         np.arange(sets.size, dtype=np.uint32), np.arange(sets.size + 1), dead
     )
-    ranking = similar_related.Ranking(MEASURES.index(measure), None)
+    ranking = similar_related.Ranking(MEASURES[measure], None)
     numbers, scores = similar_related.RankedSets().best(
         sets, np.arange(20, dtype=np.uint64), ranking, 3, 0.0, living
     )

@@ -44,7 +44,7 @@ from suite import JIT, examples, needs_jit
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MEASURES = ("jaccard", "cosine", "containment")
+MEASURES = ("jaccard", "cosine", "containment", "dice")
 FOLDERS = tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None)  # noqa: S108
 FEW = [0, 2**64 - 1, 0x9E3779B97F4A7C15, *range(1, 20), *(x << 40 for x in range(1, 20))]
 """Features that many documents share: also those that tables treat apart."""

@@ -43,7 +43,7 @@ def rows_of(documents: list[set[int]], first: int) -> Rows:
 
 @given(
     st.lists(st.lists(document, min_size=1, max_size=30), min_size=1, max_size=4),
-    st.sampled_from(["jaccard", "cosine", "containment"]),
+    st.sampled_from(["jaccard", "cosine", "containment", "dice"]),
     st.tuples(st.integers(1, 60), st.integers(1, 60)),
     st.booleans(),
 )

@@ -45,6 +45,7 @@ MATCHINGS = [
     (Matching(recipe=RECIPE, similarity=0.4), SIMILAR),
     (Matching(recipe=RECIPE, similarity=0.8, measure="containment"), SIMILAR),
     (Matching(recipe=RECIPE, similarity=0.7, measure="cosine", keep="longest"), SIMILAR),
+    (Matching(recipe=RECIPE, similarity=0.6, measure="dice"), SIMILAR),
 ]
 TEXTS = ["a b c", "the a", "a b c", "", "c c é", "é c", "b the é", "a b c é", "the", "é the a"]
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the limit is one of Linux")
 
-MEASURES = ["jaccard", "cosine", "containment"]
+MEASURES = ["jaccard", "cosine", "containment", "dice"]
 feature_sets = st.lists(st.sets(st.integers(1, 40), max_size=12), min_size=1, max_size=30)
 
 

@@ -374,8 +374,9 @@ def test_a_recall_out_of_range_is_refused(recall: float) -> None:
 
 
 def test_a_recall_that_means_nothing_is_refused() -> None:
-    with pytest.raises(UsageError, match="containment"):
-        nd.dedup(["a"], measure="containment", recall=0.9)
+    for measure in ("containment", "dice"):
+        with pytest.raises(UsageError, match=f"the measure jaccard or cosine, not {measure}"):
+            nd.dedup(["a"], measure=measure, recall=0.9)
     with pytest.raises(UsageError, match="recall belongs to similarity"):
         nd.dedup(["a"], distance=3, recall=0.9)
     with pytest.raises(UsageError, match="takes more than"):

@@ -22,12 +22,13 @@ from neardup.kernels.similarity.postings import (
     octave_of,
     write_sketches,
 )
-from neardup.similarity.feature_sets import MEASURES
+from neardup.similarity.measures import MEASURES
 
 SCORES = {
     "jaccard": lambda shared, size, other: shared / (size + other - shared),
     "cosine": lambda shared, size, other: shared / math.sqrt(size * other),
     "containment": lambda shared, size, other: shared / min(size, other),
+    "dice": lambda shared, size, other: 2 * shared / (size + other),
 }
 HASHES = st.integers(0, 2**64 - 1)
 
@@ -50,20 +51,20 @@ def marked_rows(folds: Any, at: int, end: int, most: int) -> Any:
     return near_rows(folds, 0, at, end, most)
 
 
-@given(st.data(), st.integers(1, 3000), st.sampled_from(MEASURES), st.floats(0.5, 1))
+@given(st.data(), st.integers(1, 3000), st.sampled_from(list(MEASURES)), st.floats(0.5, 1))
 def test_a_class_allows_what_its_similar_documents_differ_in(
     data: st.DataObject, size: int, measure: str, share: float
 ) -> None:
     other = data.draw(st.integers(max(1, size // 20), 20 * size), label="other")
     shared = data.draw(st.integers(1, min(size, other)), label="shared")
     similarity = share * SCORES[measure](shared, size, other)
-    condition = Condition(MEASURES.index(measure), similarity, 1 << 62)
+    condition = Condition(MEASURES[measure].number, similarity, 1 << 62)
     assert size + other - 2 * shared <= most_apart(size, other, condition)
 
 
 @given(
     st.sets(HASHES), st.sets(HASHES), st.sets(HASHES), st.sampled_from([(4, 1), (4, 4), (16, 4)]),
-    st.sampled_from(MEASURES),
+    st.sampled_from(list(MEASURES)),
 )  # fmt: skip
 def test_entries_differ_in_no_more_bits_than_documents_in_features(
     one: set[int], other: set[int], both: set[int], words: tuple[int, int], measure: str
@@ -73,7 +74,7 @@ def test_entries_differ_in_no_more_bits_than_documents_in_features(
     nothing = np.zeros(0, np.int32), np.zeros((2, 1), np.uint64)
     sets = Sets(np.array([*documents[0], *documents[1]], np.uint64), offsets, *nothing)
     sketches = np.empty((2, words[0]), np.uint64)
-    condition = Condition(MEASURES.index(measure), 0.8, 1 << 62)
+    condition = Condition(MEASURES[measure].number, 0.8, 1 << 62)
     write_sketches(np.arange(2), sets, condition, sketches)
     if measure == "containment":
         missing = int(np.bitwise_count(sketches[0] & ~sketches[1]).sum())

@@ -32,6 +32,7 @@ MEASURES = {
     "jaccard": lambda a, b: len(a & b) / len(a | b),
     "cosine": lambda a, b: len(a & b) / math.sqrt(len(a) * len(b)),
     "containment": lambda a, b: len(a & b) / min(len(a), len(b)),
+    "dice": lambda a, b: 2 * len(a & b) / (len(a) + len(b)),
 }
 
 

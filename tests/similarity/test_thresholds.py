@@ -20,12 +20,15 @@ from neardup.kernels.similarity.arguments import Condition
 from neardup.kernels.similarity.measures import (
     least_overlap,
     needed_overlap,
+    overlap,
+    reaches,
     score,
+    size_ratio,
     sizes_near,
 )
-from neardup.similarity.feature_sets import MEASURES, Match
+from neardup.similarity.feature_sets import Match
 from neardup.similarity.join import nearest_before, similar_components, similar_greedy
-from neardup.similarity.shared_order import least_ratio, least_shared
+from neardup.similarity.measures import MEASURES
 from neardup.similarity.spilled import Spill
 from neardup.spark.workers.candidates import candidates
 from similarity.test_join import (
@@ -46,6 +49,8 @@ def exact(shared: int, size: int, other: int, measure: str) -> float:
         return float(Fraction(shared, size + other - shared))
     if measure == "containment":
         return float(Fraction(shared, min(size, other)))
+    if measure == "dice":
+        return float(Fraction(2 * shared, size + other))
     return shared / math.sqrt(float(size) * float(other))
 
 
@@ -58,6 +63,18 @@ def bounds(size: int, other: int, condition: Condition) -> tuple[int, int, int, 
 @njit
 def measured(shared: int, size: int, other: int, measure: int) -> float:
     return score(shared, size, other, measure)
+
+
+@njit
+def row_of(
+    shared: int, size: int, other: int, similarity: float, measure: int
+) -> tuple[float, float, float, bool]:
+    share = size_ratio(similarity, measure), overlap(similarity, size, other, measure)
+    is_near = reaches(shared, size, other, similarity, measure)
+    return *share, score(shared, size, other, measure), is_near
+
+
+measures = st.sampled_from(list(MEASURES))
 
 
 def steps(value: float) -> st.SearchStrategy[float]:
@@ -75,14 +92,14 @@ thresholds = (
 )
 
 
-@given(st.data(), sizes, sizes, st.sampled_from(MEASURES))
+@given(st.data(), sizes, sizes, measures)
 def test_no_bound_excludes_a_pair_that_reaches_the_threshold(
     data: st.DataObject, size: int, other: int, measure: str
 ) -> None:
     """Sizes up to 2**31; thresholds at the score of the pair, next to it, and anywhere below."""
     shared = data.draw(st.integers(1, min(size, other)), label="shared")
     reached = exact(shared, size, other, measure)
-    kind = MEASURES.index(measure)
+    kind = MEASURES[measure].number
     assert measured(shared, size, other, kind) == reached
     if measure == "cosine":
         square = Fraction(shared) ** 2 / (size * other)
@@ -98,29 +115,47 @@ def test_no_bound_excludes_a_pair_that_reaches_the_threshold(
     assert least_of_other <= shared
     assert needed <= shared
     assert smallest <= other <= largest
-    assert least_shared(size, other, match) <= shared
-    assert min(size, other) >= max(size, other) * least_ratio(match)
+    assert match.least_shared(size, other) <= shared
+    assert min(size, other) >= max(size, other) * match.least_ratio
+    assert size - match.prefixes(np.array([size]))[0] < least
 
 
-@given(sizes, sizes, st.sampled_from(MEASURES), thresholds)
+@given(sizes, sizes, measures, thresholds)
 def test_bounds_are_as_tight_as_rounding_allows(
     size: int, other: int, measure: str, similarity: float
 ) -> None:
-    condition = Condition(MEASURES.index(measure), similarity, 1 << 62)
+    condition = Condition(MEASURES[measure].number, similarity, 1 << 62)
     least, _, needed, smallest, largest = map(int, bounds(size, other, condition))
     threshold, looser = Fraction(similarity), 1 - Fraction(2, 10**9)
     if measure == "jaccard":
         exactly = threshold / (1 + threshold) * (size + other)
     elif measure == "containment":
         exactly = threshold * min(size, other)
+    elif measure == "dice":
+        exactly = threshold * (size + other) / 2
     else:
         exactly = threshold * Fraction(math.sqrt(float(size) * float(other)))
     assert looser * exactly <= needed <= exactly + 1
     if measure != "containment":
-        ratio = threshold if measure == "jaccard" else threshold**2
+        ratios = {"jaccard": threshold, "cosine": threshold**2, "dice": threshold / (2 - threshold)}
+        ratio = ratios[measure]
         assert least >= looser * ratio * size
         assert smallest >= looser * ratio * size - 1
         assert largest <= size / (looser * ratio) + 1
+
+
+@given(st.data(), sizes, sizes, measures)
+def test_a_row_and_its_kernels_say_the_same(
+    data: st.DataObject, size: int, other: int, measure: str
+) -> None:
+    shared = data.draw(st.integers(1, min(size, other)), label="shared")
+    similarity, row = data.draw(thresholds, label="similarity"), MEASURES[measure]
+    ratio, least, reached, is_near = row_of(shared, size, other, similarity, row.number)
+    assert ratio == row.size_ratio(similarity)
+    assert least == row.overlap(similarity, float(size), float(other))
+    assert reached == row.score(shared, float(size), float(other))
+    if abs(reached / similarity - 1) > 1e-9:
+        assert is_near == (reached > similarity)
 
 
 def scores_of(documents: list[set[int]], measure: str) -> dict[tuple[int, int], float]:
@@ -131,7 +166,7 @@ def scores_of(documents: list[set[int]], measure: str) -> dict[tuple[int, int], 
     }
 
 
-@given(st.data(), collections(), st.sampled_from(MEASURES))
+@given(st.data(), collections(), measures)
 def test_every_threshold_joins_exactly(
     data: st.DataObject, documents: list[set[int]], measure: str
 ) -> None:
@@ -182,7 +217,7 @@ def test_bands_for_a_tiny_threshold_are_refused_or_miss_nothing(
     assert found["kept"].to_pylist() == [0, 0, 0]
 
 
-@given(sizes, sizes, st.sampled_from(MEASURES), thresholds)
+@given(sizes, sizes, measures, thresholds)
 @example(28, 28, "cosine", 1e-300)
 @example(28, 28, "jaccard", 5e-324)
 def test_a_worker_of_a_cluster_leaves_no_pair_out(

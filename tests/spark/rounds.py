@@ -35,6 +35,7 @@ CASES: Final = [
     ("--similarity", "0.7", "--policy", "components", "--keep", "longest"),
     ("--similarity", "0.8", "--measure", "cosine", "--keep", "last"),
     ("--similarity", "0.9", "--measure", "containment"),
+    ("--similarity", "0.9", "--measure", "dice"),
     ("--distance", "3"),
     ("--distance", "6", "--policy", "components"),
     ("--distance", "8", "--verify", "0.5"),

@@ -33,6 +33,7 @@ CASES: Final[list[tuple[dict[str, Any], int]]] = [
     ({"similarity": 0.4, "policy": "components", "keep": "longest"}, 2),
     ({"similarity": 0.5, "measure": "containment", "keep": "last"}, 2),
     ({"similarity": 0.6, "measure": "cosine", "within": "language"}, 2),
+    ({"similarity": 0.6, "measure": "dice", "policy": "components"}, 3),
     ({"distance": 8}, 7),
     ({"distance": 12, "policy": "components", "keep": "max:stars"}, 2),
     ({"distance": 20, "verify": 0.3, "keep": "min:stars"}, 2),

@@ -118,7 +118,7 @@ Verify = Annotated[
     ),
 ]
 Measure = Annotated[
-    str, match_option("--measure", help="Similarity: jaccard, cosine or containment.")
+    str, match_option("--measure", help="Similarity: jaccard, cosine, containment or dice.")
 ]
 Recall = Annotated[
     float,

@@ -44,7 +44,7 @@ class Index(BaseIndex, metaclass=ABCMeta):
         plan: "auto", or a plan by name: see neardup.plan.
         memory: Bytes that the search tables may take; half of what is free unless said.
         similarity: The least similarity that a query may ask for, above 0, up to 1.
-        measure: Of similarity: "jaccard" unless said, "cosine" or "containment".
+        measure: Of similarity: "jaccard" unless said, "cosine", "containment" or "dice".
 
     Raises:
         UsageError: For a distance, width, plan, similarity or measure that cannot be, or options of

@@ -107,7 +107,7 @@ def dedup(  # noqa: PLR0913
             Every match is verified, none is missed unless a recall below 1 is given.
         distance: Exact mode instead: largest number of differing fingerprint bits.
         verify: With a distance: least similarity of a match as well.
-        measure: "jaccard", "cosine" or "containment".
+        measure: "jaccard", "cosine", "containment" or "dice".
         recipe: How to tokenise, hash and fingerprint; Recipe() unless given.
         keep: "first", "last", "longest", "max:FIELD" or "min:FIELD".
         policy: "greedy" or "components".

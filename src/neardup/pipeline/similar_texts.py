@@ -49,7 +49,7 @@ def similar_pairs(  # noqa: PLR0913
         texts: A sequence of texts, or a table: of Arrow, pandas, polars, or a Dataset of Hugging
             Face.
         similarity: Least similarity of the feature sets, above 0, up to 1.
-        measure: "jaccard", "cosine" or "containment".
+        measure: "jaccard", "cosine", "containment" or "dice".
         recipe: How to tokenise, hash and fingerprint; Recipe() unless given.
         workers: Threads; the processors at hand unless given.
         memory: Budget, such as "2G".

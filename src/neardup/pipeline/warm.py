@@ -20,6 +20,7 @@ from neardup.pipeline.run.resources import Resources
 from neardup.runtime.storage.spool import FeatureSpool
 from neardup.runtime.threads import worker_count
 from neardup.similarity.feature_sets import FeatureSets
+from neardup.similarity.measures import MEASURES
 
 __all__ = ["compile_all", "compile_search", "search_compiler"]
 
@@ -116,7 +117,7 @@ def _match() -> None:
     from neardup.pipeline.deduplicate import dedup_texts
     from neardup.pipeline.similar_texts import similar_pairs
 
-    for measure, policy in product(("jaccard", "cosine", "containment"), ("greedy", "components")):
+    for measure, policy in product(MEASURES, ("greedy", "components")):
         dedup_texts(_TEXTS, Matching(measure=measure, policy=policy), Resources())
     chain, by_words = ["a b c d", "b c d e", "c d e f"], Recipe(ngram=1)
     dedup_texts(chain, Matching(0.5, policy="components", recipe=by_words), Resources())

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.errors import UsageError
+from neardup.similarity.measures import MEASURES
 from neardup.similarity.recall import binomial, check_recall, passing, recall_of, worst_agreement
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def plan_bands(similarity: float, recall: float, n: int, measure: str = "jaccard
         similarity: The threshold.
         recall: Least recall of a pair exactly at the threshold, from 0.5 to 0.9999.
         n: Documents.
-        measure: "jaccard" or "cosine"; containment says nothing about the cosine of two sets.
+        measure: "jaccard" or "cosine".
 
     Raises:
         UsageError: If a value is out of range, or no plan of BANDS_MOST_TABLES tables will do.
@@ -126,8 +127,9 @@ def plan_bands(similarity: float, recall: float, n: int, measure: str = "jaccard
     """
     if not (0 < similarity <= 1 and check_recall(recall) < 1):
         raise UsageError(f"no bands for similarity {similarity!r} and recall {recall!r}")
-    if measure == "containment":
-        raise UsageError("recall below 1 needs the measure jaccard or cosine, not containment")
+    if not MEASURES[measure].has_bands:
+        names = " or ".join(name for name, row in MEASURES.items() if row.has_bands)
+        raise UsageError(f"recall below 1 needs the measure {names}, not {measure}")
     likely = worst_agreement(similarity, measure)
     best, least = None, math.inf
     for bits in WIDTHS:

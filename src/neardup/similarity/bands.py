@@ -90,8 +90,7 @@ def documents_with_partner(
         LEAST_FEATURES features is among them, and any other with the plan's recall or better.
     """
     sizes = np.diff(sets.offsets)
-    power = 2 if match.measure == "cosine" else 1
-    chosen = (sizes - 1) * match.similarity**power < LEAST_FEATURES
+    chosen = (sizes - 1) * match.kind.size_ratio(match.similarity) < LEAST_FEATURES
     rows = np.flatnonzero(sizes >= LEAST_FEATURES)
     flags = np.ascontiguousarray(chosen[rows], np.uint8)
     if not flags.all():

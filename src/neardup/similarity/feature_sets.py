@@ -9,21 +9,21 @@ import numpy as np
 
 from neardup.errors import UsageError
 from neardup.runtime.arrays import frozen
+from neardup.similarity.measures import MEASURES, ROUNDING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from neardup.kernels.similarity.arguments import Condition, Sets
     from neardup.runtime.types import Codes, Hashes, Offsets
+    from neardup.similarity.measures import Measure
     from neardup.similarity.spilled import Spill
 
-__all__ = ["ANY_DISTANCE", "MEASURES", "FeatureSets", "Match", "Work", "arguments", "similarities"]
+__all__ = ["ANY_DISTANCE", "FeatureSets", "Match", "Work", "arguments", "similarities"]
 
 
 ANY_DISTANCE: Final = (1 << 63) - 1
 """More bits than fingerprints have: no distance is asked."""
-
-MEASURES: Final = ("jaccard", "cosine", "containment")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,8 @@ class Match:
     Args:
         similarity: Least similarity of the feature sets, above 0, up to 1.
         measure: "jaccard" (shared / distinct features of both), "cosine" (shared / root of the
-            product of their sizes) or "containment" (shared / features of the smaller).
+            product of their sizes), "containment" (shared / features of the smaller) or "dice"
+            (shared / mean of their sizes).
         distance: Most bits in which their fingerprints may differ as well; None: any number.
 
     Raises:
@@ -76,10 +77,48 @@ class Match:
         is_number = isinstance(self.similarity, (int, float, np.number))
         if isinstance(self.similarity, bool) or not (is_number and 0 < float(self.similarity) <= 1):
             raise UsageError(f"similarity is {self.similarity!r}: use a number above 0, up to 1")
-        if self.measure not in MEASURES:
+        if self.measure not in list(MEASURES):
             raise UsageError(f"measure is {self.measure!r}: use one of {', '.join(MEASURES)}")
         if self.distance is not None and self.distance < 0:
             raise UsageError(f"distance is {self.distance}: use 0 or more bits")
+
+    @property
+    def kind(self) -> Measure:
+        """The row of the measure."""
+        return MEASURES[self.measure]
+
+    @property
+    def least_ratio(self) -> float:
+        """The least ratio of the sizes of two sets that match, the smaller by the larger.
+
+        Example:
+            >>> Match(0.5).least_ratio, Match(0.5, "containment").least_ratio
+            (0.4999999995, 0.0)
+        """
+        return self.kind.size_ratio(float(self.similarity)) * (1 - ROUNDING)
+
+    def least_shared(self, one: Any, other: Any) -> Any:
+        """How many features two sets of these sizes share at least if they match; int64.
+
+        Example:
+            >>> Match(0.8).least_shared(np.array([9, 9]), np.array([9, 8])).tolist()
+            [8, 8]
+        """
+        a, b = np.asarray(one, np.float64), np.asarray(other, np.float64)
+        reach = float(self.similarity) * (1 - ROUNDING)
+        return np.ceil(self.kind.overlap(reach, a, b)).astype(np.int64)
+
+    def prefixes(self, sizes: Any) -> Any:
+        """How many features sets of these sizes have as keys at most; int64.
+
+        The rarest, all but those that are shared with any match, and one.
+
+        Example:
+            >>> Match(0.8).prefixes(np.array([0, 1, 9])).tolist()
+            [0, 1, 2]
+        """
+        least = sizes * self.kind.size_ratio(float(self.similarity)) - sizes * ROUNDING
+        return np.minimum(sizes, sizes - np.ceil(least).astype(np.int64) + 1)
 
 
 @dataclass(slots=True)
@@ -102,12 +141,11 @@ def arguments(sets: FeatureSets, match: Match) -> tuple[Sets, Condition]:
     groups = np.zeros(0, np.int32) if sets.groups is None else sets.groups
     arrays = Sets(*map(frozen, (sets.features, sets.offsets, groups, sets.codes)))
     distance = ANY_DISTANCE if match.distance is None else match.distance
-    measure = MEASURES.index(match.measure)
-    return arrays, Condition(measure, float(match.similarity), distance)
+    return arrays, Condition(match.kind.number, float(match.similarity), distance)
 
 
 def similarities(sets: FeatureSets, left: Any, right: Any, measure: str = "jaccard") -> Any:
     """Measure the similarity of documents left[i] and right[i] (int64 arrays); float64."""
     from neardup.kernels.similarity.members import scores
 
-    return scores(sets.features, sets.offsets, left, right, MEASURES.index(measure))
+    return scores(sets.features, sets.offsets, left, right, MEASURES[measure].number)

@@ -15,11 +15,11 @@ from neardup.runtime.partition import by_key, even_ranges
 from neardup.runtime.threads import in_threads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from neardup.similarity.feature_sets import FeatureSets
 
-__all__ = ["count_features", "rarity"]
+__all__ = ["count_features", "merge_cells", "rarity"]
 
 SLICE_FEATURES: Final = 1 << 24
 """Features are counted in slices of this many, so that those on disk need little memory."""
@@ -31,6 +31,19 @@ MOST_BINS_LOG2: Final = 8
 """Cells of a bin, unless there were more bins than this: places that are written to in turns."""
 
 MOST_TABLES_LOG2: Final = 3
+
+
+def merge_cells(parts: Iterable[Any], bits: int) -> Any:
+    """Add the counts of parts, each up to 255; associative, and in any order.
+
+    Example:
+        >>> merge_cells([np.array([1, 200], np.uint8), np.array([2, 100], np.uint8)], 1).tolist()
+        [3, 255]
+    """
+    total = np.zeros(1 << bits, np.uint8)
+    for part in parts:
+        total += np.minimum(part, 255 - total)
+    return total
 
 
 def rarity(sets: FeatureSets, workers: int) -> tuple[Any, Any]:

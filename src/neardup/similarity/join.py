@@ -18,7 +18,7 @@ import numpy as np
 
 from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import ahead, read_ahead, worker_count
-from neardup.similarity.feature_sets import MEASURES, FeatureSets, Match, Work, arguments
+from neardup.similarity.feature_sets import FeatureSets, Match, Work, arguments
 from neardup.similarity.frequencies import rarity
 from neardup.similarity.keys import one_key, rare_keys, sample_keys
 from neardup.similarity.matching.greedy import GreedySteps, Scratch
@@ -125,7 +125,7 @@ def _any_order(sets: FeatureSets, match: Match, among: Any) -> Any:
     which end once too few are shared.
     """
     documents = np.arange(len(sets)) if among is None else among
-    if match.measure != "containment":
+    if match.kind.bounds_sizes:
         return documents
     return documents[np.argsort(np.diff(sets.offsets)[documents], kind="stable")]
 
@@ -182,7 +182,7 @@ class _Run:
         from neardup.similarity.sketches import entry_words, sketch_words
 
         n, sizes = len(sets), np.diff(sets.offsets)
-        self._input = sets
+        self._input, self._rule = sets, match
         self._sets, self._condition = arguments(sets, match)
         self._order = np.ascontiguousarray(order, np.int64)
         self._workers = workers
@@ -357,12 +357,7 @@ class _Run:
 
     def _prefixes(self) -> Any:
         """How many keys each document has at most, about; int64 (n,)."""
-        sizes = np.diff(self._sets.offsets)
-        measure, similarity = self._condition.measure, self._condition.similarity
-        if measure == MEASURES.index("containment"):
-            return sizes
-        power = 2 if measure == MEASURES.index("cosine") else 1
-        return sizes - np.ceil(similarity**power * sizes).astype(np.int64) + (sizes > 0)
+        return self._rule.prefixes(np.diff(self._sets.offsets))
 
     def _most_keys(self) -> int:
         """How many keys the documents have at most, about."""

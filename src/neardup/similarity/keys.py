@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.runtime.arrays import frozen
+from neardup.similarity.feature_sets import arguments
 
 if TYPE_CHECKING:
     from neardup.kernels.similarity.arguments import Condition, Keys, Rarity, Sets
+    from neardup.similarity.feature_sets import FeatureSets, Match
 
-__all__ = ["KeySample", "one_key", "rare_keys", "sample_keys"]
+__all__ = ["KeySample", "keys_of_part", "one_key", "rare_keys", "sample_keys"]
 
 SAMPLE: Final = 1024
 LEAST_DOCUMENTS: Final = 64
@@ -34,6 +36,25 @@ def rare_keys(documents: Any, sets: Sets, rarity: Rarity, condition: Condition) 
     offsets = np.empty(documents.size + 1, np.int64)
     keys, before = select_keys(frozen(documents), sets, rarity, condition, offsets)
     return Keys(keys, before, offsets)
+
+
+def keys_of_part(sets: FeatureSets, cells: Any, match: Match) -> Keys:
+    """The keys of a part of a cut collection: any two documents that match share one.
+
+    Prefix filtering is exact for any order of the features that all documents agree on. Here it is
+    by how many documents have a feature, counted in hashed cells. A feature that is alone in its
+    cell is in one document only, and no key.
+
+    Args:
+        sets: The documents of the part.
+        cells: uint8, `merge_cells` of all parts.
+        match: When two documents match.
+    """
+    from neardup.kernels.similarity.arguments import Rarity
+
+    arrays, condition = arguments(sets, match)
+    rarity = Rarity(cells, np.uint64(64 - (cells.size.bit_length() - 1)))
+    return rare_keys(np.arange(len(sets)), arrays, rarity, condition)
 
 
 def one_key(documents: Any, sets: Sets) -> Keys:

@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from neardup.errors import UsageError
+from neardup.similarity.measures import MEASURES
 
 __all__ = [
     "KEYS",
@@ -56,7 +57,7 @@ def agreement(similarity: float, measure: str = "jaccard") -> float:
         >>> round(agreement(0.8), 4)
         0.8485
     """
-    cosine = similarity if measure == "cosine" else 2 * similarity / (1 + similarity)
+    cosine = MEASURES[measure].equal_overlap(similarity)
     return 1 - math.acos(min(1.0, cosine)) / math.pi
 
 
@@ -81,11 +82,7 @@ def worst_agreement(similarity: float, measure: str = "jaccard") -> float:
     worst = agreement(similarity, measure)
     for size in range(LEAST_FEATURES, LEAST_FEATURES + SIZES_TRIED):
         for other in range(size, size + 4):
-            if measure == "cosine":
-                least = similarity * math.sqrt(size * other)
-            else:
-                least = similarity / (1 + similarity) * (size + other)
-            shared = math.ceil(least - 1e-9)
+            shared = math.ceil(MEASURES[measure].overlap(similarity, size, other) - 1e-9)
             if shared <= size:
                 worst = min(worst, agreement_of_sets(size, other, shared))
     return worst

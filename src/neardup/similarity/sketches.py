@@ -48,7 +48,7 @@ def sketch_words(sizes: Any, match: Match, most_bytes: int) -> int:
     total = float(sizes.sum())
     most = min(MOST_WORDS, total / sizes.size / FEATURES_A_WORD, most_bytes / (8 * sizes.size))
     words, deviations = LEAST_SKETCH_WORDS, _deviations
-    if match.measure == "containment":
+    if not match.kind.bounds_sizes:
         deviations = _missing_deviations
     while deviations(64 * words, size, needed) <= DEVIATIONS:
         longer = max(2 * words, WORDS_AT_ONCE)
@@ -70,7 +70,7 @@ def entry_words(sizes: Any, match: Match, looks: float) -> int:
         match: When two documents match.
         looks: At entries, for each that there is.
     """
-    if looks < LEAST_LOOKS or not sizes.any() or match.measure == "containment":
+    if looks < LEAST_LOOKS or not sizes.any() or not match.kind.bounds_sizes:
         return 1
     typical = _typical(sizes, match)
     is_told = _deviations(64, *typical) > NARROW_DEVIATIONS
@@ -81,8 +81,7 @@ def entry_words(sizes: Any, match: Match, looks: float) -> int:
 def _typical(sizes: Any, match: Match) -> tuple[float, float]:
     """The size that most features are in, and what share of it two similar documents have."""
     size = float((sizes.astype(float) ** 2).sum()) / float(sizes.sum())
-    similarity = match.similarity
-    return size, 2 * similarity / (1 + similarity) if match.measure == "jaccard" else similarity
+    return size, match.kind.equal_overlap(match.similarity)
 
 
 def _deviations(bits: int, size: float, needed: float) -> float:

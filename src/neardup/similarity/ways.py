@@ -18,7 +18,6 @@ from neardup.runtime.threads import ahead, worker_count
 from neardup.similarity.feature_sets import FeatureSets, arguments, similarities
 from neardup.similarity.frequencies import rarity
 from neardup.similarity.keys import one_key, rare_keys, sample_keys
-from neardup.similarity.shared_order import least_ratio
 from neardup.similarity.spilled import batches_of_groups
 
 if TYPE_CHECKING:
@@ -123,8 +122,7 @@ class _Walk:
     def most_keys(self) -> Any:
         """Under how many keys each document is put at most; int64 (n,)."""
         sizes = np.diff(self._input.offsets)
-        keys = sizes - np.floor(sizes * least_ratio(self._match)).astype(np.int64) + 1
-        return np.where(self._far, keys, 0)
+        return np.where(self._far, self._match.prefixes(sizes), 0)
 
     def reach(self, documents: Any) -> None:
         """Walk through whole groups, of which these documents, ascending, are looked up."""

@@ -135,7 +135,7 @@ def similar_pairs(
         similarity: Least similarity, above 0, up to 1.
         text: Its column with the texts.
         id: Column that names rows; each value once.
-        measure: "jaccard", "cosine" or "containment".
+        measure: "jaccard", "cosine", "containment" or "dice".
         recipe: How to tokenise, hash and fingerprint; Recipe() unless given.
         work: As for `dedup`.
         parts: As for `dedup`.

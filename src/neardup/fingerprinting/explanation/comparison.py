@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +18,7 @@ from neardup.fingerprinting.plain import weighted_features
 from neardup.fingerprinting.recipe import Recipe, recipe_of
 from neardup.fingerprinting.values import distance
 from neardup.runtime.markup import html_table
+from neardup.similarity.measures import MEASURES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,6 +46,7 @@ class Comparison:
         shared: Distinct features in both.
         jaccard: shared / distinct features in either.
         containment: shared / distinct features of the smaller one.
+        dice: shared / mean of the distinct features of both.
     """
 
     recipes: tuple[Recipe, Recipe]
@@ -57,6 +59,7 @@ class Comparison:
     shared: int
     jaccard: float | None
     containment: float | None
+    dice: float | None
 
     @property
     def bits(self) -> int:
@@ -95,6 +98,7 @@ class Comparison:
             shared = _plural(self.shared, "feature")
             yield "jaccard", f"{self.jaccard:.3f} exact, {shared} shared"
             yield "containment", f"{self.containment:.3f} exact"
+            yield "dice", f"{self.dice:.3f} exact"
 
 
 def compare(
@@ -104,7 +108,7 @@ def compare(
     *,
     top: int | Sequence[int | None] | None = None,
 ) -> Comparison:
-    """Compare two texts: distance, cosine estimated and exact, Jaccard, containment.
+    """Compare two texts: distance, cosine estimated and exact, Jaccard, containment, Dice.
 
     Args:
         a: One text.
@@ -146,8 +150,9 @@ def compare(
         cosine=_cosine(left, right) if both else None,
         features=(len(left), len(right)),
         shared=shared,
-        jaccard=shared / (len(left) + len(right) - shared) if both else None,
-        containment=shared / min(len(left), len(right)) if both else None,
+        jaccard=_measured("jaccard", shared, left, right),
+        containment=_measured("containment", shared, left, right),
+        dice=_measured("dice", shared, left, right),
     )
 
 
@@ -200,6 +205,13 @@ def _weights(text: str, recipe: Recipe) -> dict[Any, float]:
         found = weighted_features(whole.data, whole.offsets[0], whole.offsets[1], recipe)
         weights.update(zip(*found, strict=True))
     return weights
+
+
+def _measured(measure: str, shared: int, left: Sized, right: Sized) -> float | None:
+    """The measure of two sets; None if one is empty."""
+    if not left or not right:
+        return None
+    return float(MEASURES[measure].score(shared, len(left), len(right)))
 
 
 def _cosine(left: dict[Any, float], right: dict[Any, float]) -> float | None:

@@ -82,7 +82,7 @@ class DurableIndex(DurableBase, BaseIndex, metaclass=ABCMeta):
                 million documents. Else a bit that flipped on the disk gives wrong answers.
             similarity: The least similarity of a query, at least what the index was made for: a new
                 index is by similarity, see neardup.Index, and remembers it.
-            measure: Of similarity: "jaccard" unless said, "cosine" or "containment".
+            measure: Of similarity: "jaccard" unless said, "cosine", "containment" or "dice".
 
         Returns:
             The index. Close it, or use it in a `with` statement.

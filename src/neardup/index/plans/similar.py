@@ -14,6 +14,7 @@ from neardup.index.similar.making.arrays import ENTRIES_A_BUCKET, sketch_words
 from neardup.index.similar.segment import LEVEL_ROWS, SEGMENTS_A_LEVEL
 from neardup.index.similar.settings import SimilarSettings
 from neardup.runtime.markup import PrintedPlans, cells_of, text_table
+from neardup.similarity.measures import ROUNDING
 
 if TYPE_CHECKING:
     from neardup.fingerprinting.recipe import Recipe
@@ -204,7 +205,7 @@ def parts_as_added(n: int) -> list[int]:
 def _plan(name: str, parts: list[int], settings: SimilarSettings, size: float) -> SimilarPlan:
     """The cost of parts of so many documents, of so many features each."""
     prefix, rest = _entries(settings, size)
-    asked = size if settings.measure == "containment" else prefix
+    asked = prefix if settings.kind.bounds_sizes else size
     lookups = asked + (prefix if rest else 0)
     total, n = 0.0, sum(parts)
     held = ROW_BYTES + FEATURE_BYTES * (size + sketch_words(size))
@@ -228,9 +229,9 @@ def _plan(name: str, parts: list[int], settings: SimilarSettings, size: float) -
 
 def _entries(settings: SimilarSettings, size: float) -> tuple[float, float]:
     """Of a document: features by which it is found, and others that are in a table as well."""
-    share = settings.similarity**2 if settings.measure == "cosine" else settings.similarity
-    prefix = size - math.ceil(share * size * (1 - 1e-9)) + 1
-    return prefix, size - prefix if settings.measure == "containment" else 0.0
+    share = settings.kind.stored_ratio(settings.similarity)
+    prefix = size - math.ceil(share * size * (1 - ROUNDING)) + 1
+    return prefix, 0.0 if settings.kind.bounds_sizes else size - prefix
 
 
 def _table_bytes(entries: float) -> float:

@@ -35,7 +35,8 @@ class SimilarIndex(SimilarWriting):
     Args:
         similarity: The least that a query may ask for, above 0, up to 1.
         measure: "jaccard" (shared / distinct features of both), "cosine" (shared / root of the
-            product of their sizes) or "containment" (shared / features of the smaller).
+            product of their sizes), "containment" (shared / features of the smaller) or "dice"
+            (shared / mean of their sizes).
         recipe: How texts become features; without one, feature hashes are taken.
 
     Raises:

@@ -50,7 +50,7 @@ class SimilarQueries(Asking):
 
     @property
     def measure(self) -> str:
-        """How similarity is measured: "jaccard", "cosine" or "containment"."""
+        """How similarity is measured: "jaccard", "cosine", "containment" or "dice"."""
         return str(self._settings.measure)
 
     def __repr__(self) -> str:
@@ -244,7 +244,7 @@ class SimilarQueries(Asking):
     def _nearest(
         self, held: SimilarSnapshot, features: npt.NDArray[np.uint64], n: int, ranking: Ranking
     ) -> list[tuple[Id, float]]:
-        if ranking.measure == self._settings.code and ranking.weights is None:
+        if ranking.measure is self._settings.kind and ranking.weights is None:
             found, total = held.hits(features, float(self.similarity), n)
             if total >= n:
                 return found

@@ -16,12 +16,13 @@ from neardup.fingerprinting.feature_sets import set_weights
 from neardup.runtime.arrays import frozen
 from neardup.runtime.memory import free_memory
 from neardup.runtime.threads import in_threads, worker_count
-from neardup.similarity.feature_sets import MEASURES
+from neardup.similarity.measures import MEASURES, ROUNDING
 
 if TYPE_CHECKING:
     from neardup.index.similar.sets import Sets
     from neardup.index.similar.settings import SimilarSettings
     from neardup.kernels.index.related import Asked, Compared, Lists, Living, Met
+    from neardup.similarity.measures import Measure
 
 __all__ = ["BY", "RankedSets", "Ranking", "all_living", "living_sets"]
 
@@ -40,11 +41,11 @@ class Ranking(NamedTuple):
     """How documents are ranked.
 
     Args:
-        measure: As kernels take it.
+        measure: Its row.
         weights: What `set_weights` gives: None where every feature counts the same.
     """
 
-    measure: int
+    measure: Measure
     weights: tuple[Any, int] | None
 
     @classmethod
@@ -58,8 +59,8 @@ class Ranking(NamedTuple):
         if by not in BY:
             raise UsageError(f"by is {by!r}: use one of {', '.join(BY)}")
         if by == "similarity":
-            return cls(settings.code, None)
-        return cls(MEASURES.index("cosine"), set_weights(settings.recipe))
+            return cls(settings.kind, None)
+        return cls(MEASURES["cosine"], set_weights(settings.recipe))
 
     def asked(self, features: Any) -> Asked:
         """A query of these features: uint64, ascending, not empty."""
@@ -130,14 +131,13 @@ class RankedSets:
             less similar than each of these.
         """
         from neardup.kernels.index.related import Compared
-        from neardup.kernels.similarity.measures import CONTAINMENT
 
         asked = ranking.asked(features)
         compared = Compared(
             frozen(sets.features), frozen(sets.offsets), frozen(self._weighed(sets, ranking)),
             living,
         )  # fmt: skip
-        if ranking.measure != CONTAINMENT and (lists := self._found_lists(sets)) is not None:
+        if ranking.measure.bounds_sizes and (lists := self._found_lists(sets)) is not None:
             found: tuple[Any, Any] = self._ranked(asked, lists, compared, ranking, n, floor)
             return found
         return compare_all(asked, compared, ranking, n, floor)
@@ -179,7 +179,7 @@ class RankedSets:
             count = len(compared.sums)
             scratch = Met(np.zeros(count, np.float32), np.empty(count, np.uint32))
         lows = self._least(compared.sums, ranking)
-        found = rank_sets(asked, lists, compared, lows, ranking.measure, n, floor, scratch)
+        found = rank_sets(asked, lists, compared, lows, ranking.measure.number, n, floor, scratch)
         self._scratch.append(scratch)
         return found
 
@@ -193,20 +193,19 @@ def compare_all(
     similar as one of another size can be, that is all.
     """
     from neardup.kernels.index.related import score_related
-    from neardup.kernels.similarity.measures import CONTAINMENT, COSINE
 
-    count, parts = len(compared.sums), list[tuple[Any, Any]]()
-    has_sizes = ranking.weights is None and ranking.measure != CONTAINMENT
+    count, parts, measure = len(compared.sums), list[tuple[Any, Any]](), ranking.measure
+    has_sizes = ranking.weights is None and measure.bounds_sizes
     first = last = int(np.searchsorted(compared.sums, asked.own)) if has_sizes else 0
     for share in WINDOWS if has_sizes else (0.0,):
-        reach = share**0.5 if ranking.measure == COSINE else share
-        begin, end = 0, count
+        begin, end, reach = 0, count, 0.0
         if share:
+            reach = measure.score(share, share, 1.0) * (1 + ROUNDING)
             edges = np.searchsorted(compared.sums, [asked.own * share, asked.own / share])
             begin, end = int(edges[0]), int(edges[1])
         for low, high in ((begin, first), (last, end)):
             scores = np.empty(max(0, high - low), np.float64)
-            score_related(asked, compared, low, low + len(scores), ranking.measure, scores)
+            score_related(asked, compared, low, low + len(scores), measure.number, scores)
             kept = np.flatnonzero((scores > 0) & (scores >= floor))
             parts.append((kept + low, scores[kept]))
         first, last = min(first, begin), max(last, end)

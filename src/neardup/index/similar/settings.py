@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from neardup.documents.markup import FirstTexts
 from neardup.errors import UsageError
 from neardup.fingerprinting.recipe import recipe_of
-from neardup.similarity.feature_sets import ANY_DISTANCE, MEASURES, Match
+from neardup.similarity.feature_sets import ANY_DISTANCE, Match
+from neardup.similarity.measures import MEASURES
 
 if TYPE_CHECKING:
     from neardup.fingerprinting.recipe import Recipe
     from neardup.kernels.similarity.arguments import Condition
+    from neardup.similarity.measures import Measure
 
 __all__ = ["SimilarSettings"]
 
@@ -24,7 +26,7 @@ class SimilarSettings:
 
     Args:
         similarity: The least that a query may ask for, above 0, up to 1.
-        measure: "jaccard", "cosine" or "containment".
+        measure: "jaccard", "cosine", "containment" or "dice".
         recipe: How texts become features; None: feature hashes are given.
 
     Raises:
@@ -48,13 +50,13 @@ class SimilarSettings:
             )
 
     @property
-    def code(self) -> int:
-        """The measure as kernels take it."""
-        return MEASURES.index(self.measure)
+    def kind(self) -> Measure:
+        """The row of the measure."""
+        return MEASURES[self.measure]
 
     def condition(self, similarity: float | None = None) -> Condition:
         """When a query and a document match, as kernels take it; the index's own unless said."""
-        return _condition(self.code, self.similarity if similarity is None else similarity)
+        return _condition(self.kind.number, self.similarity if similarity is None else similarity)
 
     def described(self) -> dict[str, Any]:
         """What a file says of the index: JSON values."""

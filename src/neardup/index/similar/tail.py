@@ -45,7 +45,7 @@ class TailFeatures(TailRows):
 
         super().__init__(TAIL_ROWS if len(order.keys) > 1 else min(TAIL_ROWS, FIRST_ROWS))
         self._order, self.settings = order, settings
-        self._made_for = settings.code, float(settings.similarity)
+        self._made_for = settings.kind.number, float(settings.similarity)
         self._entries = 0
         self._room = FIRST_FEATURES, FIRST_ENTRIES
         self._sums = np.empty(0, np.float64)

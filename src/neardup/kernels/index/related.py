@@ -8,7 +8,6 @@ docs/decisions/0013, and Turtle and Flood, Query evaluation: strategies and opti
 
 from __future__ import annotations
 
-import math
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -16,7 +15,7 @@ import numpy as np
 from neardup.kernels.features.lookup import find
 from neardup.kernels.index.sets import SPREAD, bucket_of, enlarged
 from neardup.kernels.jit import fill, inner, kernel
-from neardup.kernels.similarity.measures import CONTAINMENT, JACCARD
+from neardup.kernels.similarity.measures import overlap, reaches, score
 from neardup.kernels.sorting import first_from
 
 FLAG_BITS: Final = 15
@@ -185,32 +184,6 @@ def sum_weights(
 
 
 @inner
-def _similarity(total: float, own: float, other: float, measure: int) -> float:
-    """Of two sets by their weights and those of what they share."""
-    if measure == JACCARD:
-        return total / (own + other - total)
-    if measure == CONTAINMENT:
-        return total / min(own, other)
-    return total / math.sqrt(own * other)
-
-
-@inner
-def _reaches(total: float, own: float, other: float, limit: float, measure: int) -> bool:
-    """Whether `_similarity` is the limit or more, or a little less: without a division."""
-    if measure == JACCARD:
-        return total * (1.0 + limit) * SLACK >= limit * (own + other)
-    return total * total * SLACK >= limit * limit * own * other
-
-
-@inner
-def _needed(own: float, other: float, limit: float, measure: int) -> float:
-    """What a set of this sum shares at least if it reaches the limit; more for a heavier one."""
-    if measure == JACCARD:
-        return limit * (own + other) / (1.0 + limit) / SLACK
-    return limit * math.sqrt(own * other) / SLACK
-
-
-@inner
 def _is_living(sets: Any, number: int) -> bool:
     """Whether a set has a document that is not removed; O(its documents)."""
     living = sets.living
@@ -251,7 +224,7 @@ def score_related(asked: Any, sets: Any, first: int, last: int, measure: int, sc
         sets: Compared.
         first: First set.
         last: Last set + 1.
-        measure: JACCARD, COSINE or CONTAINMENT.
+        measure: Its number.
         scores: float64 (last - first,), written; 0 where nothing is shared, or none is living.
     """
     flags = np.zeros(1 << FLAG_BITS, np.uint8)
@@ -260,7 +233,7 @@ def score_related(asked: Any, sets: Any, first: int, last: int, measure: int, sc
         scores[number - first] = 0.0
         total = _shared_weight(asked, flags, sets, number)
         if total > 0 and _is_living(sets, number):
-            scores[number - first] = _similarity(total, asked.own, sets.sums[number], measure)
+            scores[number - first] = score(total, asked.own, sets.sums[number], measure)
 
 
 @inner
@@ -316,17 +289,17 @@ def _limit(
         number = np.int64(met.sets[i])
         other = sets.sums[number]
         about = min(np.float64(met.sums[number]), asked.own, other)
-        if held == best.size and not _reaches(about, asked.own, other, best[0], measure):
+        if held == best.size and not reaches(SLACK * about, asked.own, other, best[0], measure):
             continue
         if not _is_living(sets, number):
             continue
-        held = _keep_best(best, places, held, _similarity(about, asked.own, other, measure), number)
+        held = _keep_best(best, places, held, score(about, asked.own, other, measure), number)
     if held < best.size or not held:
         return 0.0
     least = np.inf
     for i in range(held):
         total = _shared_weight(asked, flags, sets, places[i])
-        least = min(least, _similarity(total, asked.own, sets.sums[places[i]], measure))
+        least = min(least, score(total, asked.own, sets.sums[places[i]], measure))
     return least
 
 
@@ -415,9 +388,8 @@ def _passing(
     for begin in range(first, last, BLOCK):
         end = min(begin + BLOCK, last)
         most = np.float64(_most(totals, begin - first, end - first)) / bounds.scale + rest
-        if most == 0 or most < _needed(
-            asked.own, bounds.lows[begin // BLOCK], limit, bounds.measure
-        ):
+        needed = overlap(limit, asked.own, bounds.lows[begin // BLOCK], bounds.measure)
+        if most == 0 or most * SLACK < needed:  # heavier sets need more
             continue
         for number in range(begin, end):
             most = np.float64(totals[number - first]) / bounds.scale + rest
@@ -431,7 +403,7 @@ def _passing(
 def _may_reach(most: float, asked: Any, sets: Any, number: int, limit: float, measure: int) -> bool:
     """Whether a set that shares so much at most may reach the limit."""
     other = sets.sums[number]
-    return _reaches(min(most, asked.own, other), asked.own, other, limit, measure)
+    return reaches(SLACK * min(most, asked.own, other), asked.own, other, limit, measure)
 
 
 @inner
@@ -451,7 +423,7 @@ def _compare(
             continue
         total, reached = _shared_weight(asked, kept.flags, sets, number), 0.0
         if total > 0:
-            reached = _similarity(total, asked.own, sets.sums[number], bounds.measure)
+            reached = score(total, asked.own, sets.sums[number], bounds.measure)
         if reached == 0 or reached < limit or not _is_living(sets, number):
             continue
         held = _keep_best(kept.best, kept.places, held, reached, number)
@@ -479,7 +451,7 @@ def rank_sets(
         lists: Lists of these sets.
         sets: Compared.
         lows: float64: the least sum of each BLOCK sets.
-        measure: JACCARD or COSINE.
+        measure: Its number; one that bounds sizes.
         n: How many.
         floor: Less similar ones are not wanted.
         scratch: Met, for these sets.

@@ -12,7 +12,8 @@ from neardup.kernels.jit import inner
 if TYPE_CHECKING:
     from neardup.kernels.similarity.arguments import Condition
 
-JACCARD, COSINE, CONTAINMENT = 0, 1, 2
+JACCARD, COSINE, CONTAINMENT, DICE = range(4)
+"""Numbers of the rows of `similarity/measures.py`."""
 
 _ROUNDING: Final = 1e-9
 """By this share bounds are looser than the condition, for what their own rounding may lose."""
@@ -21,26 +22,67 @@ _LARGEST: Final = 1 << 62
 
 
 @inner
+def size_ratio(similarity: float, measure: int) -> float:
+    """The least ratio of two sizes at a threshold; 0 where sizes exclude nothing.
+
+    A square may be less than any float64, and so 0 as well.
+    """
+    if measure == JACCARD:
+        return similarity
+    if measure == COSINE:
+        return similarity * similarity
+    if measure == DICE:
+        return similarity / (2.0 - similarity)
+    return 0.0
+
+
+@inner
+def overlap(similarity: float, size: float, other: float, measure: int) -> float:
+    """What two sets of these sizes, or weights, share at least at a threshold, not rounded."""
+    if measure == JACCARD:
+        return similarity / (1.0 + similarity) * (size + other)
+    if measure == COSINE:
+        return similarity * math.sqrt(np.float64(size) * other)
+    if measure == DICE:  # half of the least float64 is 0, so the sizes are halved
+        return similarity * (0.5 * (size + other))
+    return similarity * min(size, other)
+
+
+@inner
+def reaches(shared: float, size: float, other: float, similarity: float, measure: int) -> bool:
+    """Whether `score` is the similarity or more, but for rounding: without a division or a root."""
+    if measure == JACCARD:
+        return shared * (1.0 + similarity) >= similarity * (size + other)
+    if measure == COSINE:
+        return shared * shared >= similarity * similarity * size * other
+    if measure == DICE:
+        return 2.0 * shared >= similarity * (size + other)
+    return shared >= similarity * min(size, other)
+
+
+@inner
+def score(shared: float, size: float, other: float, measure: int) -> float:
+    """The measure of two sets of these sizes, or weights, that share as much."""
+    if measure == JACCARD:
+        return shared / (size + other - shared)
+    if measure == COSINE:
+        return shared / math.sqrt(np.float64(size) * other)
+    if measure == DICE:
+        return 2.0 * shared / (size + other)
+    return shared / min(size, other)
+
+
+@inner
 def least_overlap(size: int, condition: Condition) -> int:
     """Features of a set of `size` that any set that is similar enough shares."""
-    if condition.measure == CONTAINMENT:
-        return 1
-    share = condition.similarity
-    if condition.measure == COSINE:
-        share *= share
+    share = size_ratio(condition.similarity, condition.measure)
     return max(1, np.int64(math.ceil(share * size - _ROUNDING * size)))
 
 
 @inner
 def needed_overlap(size: int, other: int, condition: Condition) -> int:
     """Features that two sets of these sizes share if they are similar enough."""
-    similarity = condition.similarity
-    if condition.measure == JACCARD:
-        least = similarity / (1.0 + similarity) * (size + other)
-    elif condition.measure == COSINE:
-        least = similarity * math.sqrt(np.float64(size) * other)
-    else:
-        least = similarity * min(size, other)
+    least = overlap(condition.similarity, size, other, condition.measure)
     return np.int64(math.ceil(least - _ROUNDING * least))
 
 
@@ -60,23 +102,8 @@ def most_before(size: int, condition: Condition) -> int:
 @inner
 def sizes_near(size: int, condition: Condition) -> tuple[int, int]:
     """Bounds of the features that a set has which is similar enough to one of `size`."""
-    if condition.measure == CONTAINMENT:
-        return np.int64(1), np.int64(_LARGEST)
-    share = condition.similarity
-    if condition.measure == COSINE:
-        share *= share  # 0 where the square is less than any float64
-    share *= 1.0 - _ROUNDING
+    share = size_ratio(condition.similarity, condition.measure) * (1.0 - _ROUNDING)
     largest = np.int64(_LARGEST)
     if size < share * _LARGEST:
         largest = np.int64(math.ceil(size / share))
     return np.int64(share * size), largest
-
-
-@inner
-def score(shared: int, size: int, other: int, measure: int) -> float:
-    """The measure of two sets of these sizes that share so many features."""
-    if measure == JACCARD:
-        return shared / (size + other - shared)
-    if measure == COSINE:
-        return shared / math.sqrt(np.float64(size) * other)
-    return shared / min(size, other)

@@ -70,7 +70,7 @@ class Asked:
         similarity: The threshold that advice is wanted for; else the one in a valley of the
             similarities, if they have one.
         recall: What the advised distance should find of the pairs at the threshold.
-        measure: "jaccard", "cosine" or "containment".
+        measure: "jaccard", "cosine", "containment" or "dice".
         seed: Of the sample and the examples.
         report: A page to write.
 

@@ -39,7 +39,7 @@ class Asked:
         labels: A table of `id` and `cluster`, or of pairs, with or without a label.
         recipes: (title, recipe) of each that is compared.
         lowest: Least similarity that is searched.
-        measure: "jaccard", "cosine" or "containment".
+        measure: "jaccard", "cosine", "containment" or "dice".
         policy: How groups are made.
         seed: Of the intervals.
         report: A page to write.

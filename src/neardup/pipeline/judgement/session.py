@@ -34,7 +34,7 @@ class Wanted:
         answers: The file that keeps them.
         border: The similarity to ask about first; the least of the pairs unless given.
         precision: What a threshold is to reach.
-        measure: "jaccard", "cosine" or "containment", of similarities that the file lacks.
+        measure: "jaccard", "cosine", "containment" or "dice", of similarities that the file lacks.
         seed: Of the order.
     """
 

@@ -75,11 +75,10 @@ def bands_instead(
         workers: Threads; the processors at hand unless given.
     """
     slow = matching.by_features and matching.recall == 1 and seconds >= SLOW_SECONDS
-    if not slow or not len(sizes) or matching.measure == "containment":
+    if not slow or not len(sizes) or not matching.match.kind.has_bands:
         return None
     similarity = matching.match.similarity
-    power = 2 if matching.measure == "cosine" else 1
-    small = (sizes - 1) * similarity**power < LEAST_FEATURES
+    small = (sizes - 1) * matching.match.kind.size_ratio(similarity) < LEAST_FEATURES
     if sizes[small].sum() > MOST_SMALL * sizes.sum():
         return None
     try:

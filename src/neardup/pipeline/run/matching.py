@@ -57,7 +57,7 @@ class Matching:
         similarity: Least similarity of the feature sets; 0.8 unless a distance is given.
         distance: Most bits in which fingerprints may differ.
         verify: With a distance: least similarity as well.
-        measure: What similarity is: "jaccard", "cosine" or "containment".
+        measure: What similarity is: "jaccard", "cosine", "containment" or "dice".
         recipe: How a document becomes features and a fingerprint.
         policy: "greedy" drops a document only if it matches a kept one; "components" keeps one of
             each transitive group.

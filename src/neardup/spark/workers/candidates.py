@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from neardup.similarity.shared_order import least_ratio, least_shared
 from neardup.spark.workers.tables import arrays_of, batches_of, whole
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def candidates(
     table = _in_order(table)
     if not len(table):
         return
-    begins, ends = _ranges(table, least_ratio(match))
+    begins, ends = _ranges(table, match.least_ratio)
     counts = np.maximum(ends - begins, 0)
     columns = arrays_of(table, "number", "size", "before", "sketch")
     names, places = np.unique(columns[0], return_inverse=True)
@@ -95,7 +94,7 @@ def _ranges(table: pa.Table, ratio: float) -> tuple[Any, Any]:
 def _possible(columns: list[Any], left: Any, right: Any, match: Match) -> Any:
     """Which pairs may match, and have no earlier key in common if they do."""
     numbers, size, before, sketch = columns
-    shared = least_shared(size[left], size[right], match)
+    shared = match.least_shared(size[left], size[right])
     room = np.minimum(size[left] - before[left], size[right] - before[right])
     apart = np.bitwise_count(sketch[left].view(np.uint64) ^ sketch[right].view(np.uint64))
     differ = size[left].astype(np.int64) + size[right] - 2 * shared

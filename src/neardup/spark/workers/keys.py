@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from neardup.similarity.frequencies import count_features
-from neardup.similarity.shared_order import merge_cells, rare_keys
+from neardup.similarity.frequencies import count_features, merge_cells
+from neardup.similarity.keys import keys_of_part
 from neardup.spark.workers.tables import arrays_of, batches_of, flat, mixed, part_of, sets_of
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def keys_of(
         numbers, sets, _ = sets_of(batch)
         if not len(sets):
             continue
-        keys, before, offsets = rare_keys(sets, counts, match)
+        keys, before, offsets = keys_of_part(sets, counts, match)
         owner = np.repeat(np.arange(len(sets)), np.diff(offsets))
         columns = {
             "key": (keys ^ _salts(batch.column("within"))[owner]).view(np.int64),

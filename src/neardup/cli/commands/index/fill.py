@@ -33,7 +33,9 @@ _Least = Annotated[
 ]
 _SimilarityMeasure = Annotated[
     str | None,
-    typer.Option("--measure", help="Of similarity: jaccard (unless said), cosine or containment."),
+    typer.Option(
+        "--measure", help="Of similarity: jaccard (unless said), cosine, containment or dice."
+    ),
 ]
 _DEFAULT_SIMILARITY: Final = 0.8
 

@@ -26,7 +26,7 @@ def plan(
         str | None,
         typer.Option(
             "--similarity-measure",
-            help="Of similarity: jaccard (unless said), cosine or containment.",
+            help="Of similarity: jaccard (unless said), cosine, containment or dice.",
         ),
     ] = None,
     features: Annotated[

@@ -83,10 +83,9 @@ def postings_of(sets: Sets, order: Order, settings: SimilarSettings, room: Room)
     """
     from neardup.kernels.index.sets import prefix_sizes, put_in_order
 
-    total, similarity = len(sets.features), float(settings.similarity)
-    share = similarity**2 if settings.measure == "cosine" else similarity
-    has_rest = settings.measure == "containment"
-    buckets = int((1 - share) * total) + sets.size
+    share = settings.kind.stored_ratio(float(settings.similarity))
+    has_rest = not settings.kind.bounds_sizes
+    buckets = int((1 - share) * len(sets.features)) + sets.size
     features, offsets = frozen(sets.features), frozen(sets.offsets)
     prefixes = np.empty(sets.size, np.int64)
     prefix_sizes(offsets, settings.condition(), prefixes)
@@ -104,7 +103,7 @@ def postings_of(sets: Sets, order: Order, settings: SimilarSettings, room: Room)
     found = _entries((keys, ends, prefixes, False), buckets, room)
     rest = np.zeros(3, np.uint32), np.empty(0, np.uint64)
     if has_rest:
-        rest = _entries((keys, ends, prefixes, True), total - buckets, room)
+        rest = _entries((keys, ends, prefixes, True), len(sets.features) - buckets, room)
     return dict(
         zip(("starts", "entries", "rest_starts", "rest_entries"), found + rest, strict=True)
     )

@@ -1,0 +1,87 @@
+"""Measures of two sets, one row each: what is similar enough shares how much, at which sizes.
+
+The kernels' forms are in `kernels/similarity/measures.py`, by the same numbers. A new measure is a
+row here and a branch of each function there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["MEASURES", "ROUNDING", "Measure"]
+
+ROUNDING: Final = 1e-9
+"""By this share bounds are looser than the threshold, for what their own rounding may lose."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A measure of two sets by their sizes and what they share, and what a threshold implies.
+
+    Args:
+        number: As kernels take it.
+        size_ratio: The least ratio of the sizes of two sets at a threshold, the smaller by the
+            larger; 0 where sizes exclude nothing. A set shares as much of itself with any other,
+            so all its features but these are its prefix.
+        overlap: How much two sets of some sizes share at least at a threshold, not rounded.
+        score: The measure of what is shared and two sizes.
+        has_bands: Whether bands are planned for it.
+    """
+
+    number: int
+    size_ratio: Callable[[float], float]
+    overlap: Callable[[float, Any, Any], Any]
+    score: Callable[[Any, Any, Any], Any]
+    has_bands: bool = False
+
+    @property
+    def bounds_sizes(self) -> bool:
+        """Whether similar sets have similar sizes."""
+        return self.size_ratio(1.0) > 0
+
+    def stored_ratio(self, similarity: float) -> float:
+        """The share of a set's features, about, that an index does not look up for larger ones."""
+        ratio = self.size_ratio if self.bounds_sizes else self.equal_overlap
+        return ratio(similarity)
+
+    def equal_overlap(self, similarity: float) -> float:
+        """The share of their features that two sets of one size have in common at a threshold."""
+        return float(self.overlap(similarity, 1.0, 1.0))
+
+
+MEASURES: Final = {
+    "jaccard": Measure(
+        number=0,
+        size_ratio=lambda similarity: similarity,
+        overlap=lambda similarity, a, b: similarity / (1 + similarity) * (a + b),
+        score=lambda shared, a, b: shared / (a + b - shared),
+        has_bands=True,
+    ),
+    "cosine": Measure(
+        number=1,
+        size_ratio=lambda similarity: similarity * similarity,
+        overlap=lambda similarity, a, b: similarity * np.sqrt(a * b),
+        score=lambda shared, a, b: shared / np.sqrt(a * b),
+        has_bands=True,
+    ),
+    "containment": Measure(
+        number=2,
+        size_ratio=lambda _: 0.0,
+        overlap=lambda similarity, a, b: similarity * np.minimum(a, b),
+        score=lambda shared, a, b: shared / np.minimum(a, b),
+    ),
+    "dice": Measure(
+        number=3,
+        size_ratio=lambda similarity: similarity / (2 - similarity),
+        # The sizes are halved, since half of the least float64 is 0.
+        overlap=lambda similarity, a, b: similarity * ((a + b) / 2),
+        score=lambda shared, a, b: 2 * shared / (a + b),
+    ),
+}
+"""By the names that users give."""
