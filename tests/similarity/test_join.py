@@ -342,7 +342,7 @@ def test_contradictory_options_are_refused() -> None:
     with pytest.raises(UsageError, match="verify belongs"):
         nd.dedup(["a"], verify=0.8)
     with pytest.raises(UsageError, match="measure"):
-        nd.dedup(["a"], measure="dice")
+        nd.dedup(["a"], measure="cos")
 
 
 def test_verify_drops_what_is_near_in_bits_but_not_in_text() -> None:

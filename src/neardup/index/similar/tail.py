@@ -168,7 +168,9 @@ class Tail(BaseTail[TailFeatures]):
             frozen(sets.features), frozen(sets.offsets),
             frozen(self._rows.sums(len(self), ranking)), all_living(),
         )  # fmt: skip
-        score_related(ranking.asked(features), compared, 0, len(self), ranking.measure, scores)
+        score_related(
+            ranking.asked(features), compared, 0, len(self), ranking.measure.number, scores
+        )
         rows = np.flatnonzero((scores > 0) & ~self.dead)
         return FoundRows(np.zeros(len(rows), np.int64), rows, scores[rows], 0)
 
