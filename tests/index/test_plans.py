@@ -77,7 +77,7 @@ def test_a_query_costs_more_the_lower_the_similarity_and_the_larger_the_index() 
         ({"n": -1}, "n is -1"),
         ({"n": True}, "n is True"),
         ({"n": 5, "similarity": 1.5}, "similarity is 1.5"),
-        ({"n": 5, "measure": "dice"}, "dice"),
+        ({"n": 5, "measure": "cos"}, "cos"),
         ({"n": 5, "features": 0}, "features is 0"),
         ({"n": 5, "documents": ["a text"]}, "no recipe"),
     ],

@@ -401,7 +401,7 @@ def refusals() -> Iterator[tuple[str, Any]]:
     yield "texts and feature hashes are mixed", lambda: recipe.add(["a", "b"], ["x", [1]])
     yield "lists of double", lambda: index.query_batch(pa.array([[0.5]]))
     yield "2 ids for 1 documents", lambda: index.add(["a", "b"], [[1]])
-    yield "measure is 'dice'", lambda: nd.Index(similarity=0.8, measure="dice")
+    yield "measure is 'cos'", lambda: nd.Index(similarity=0.8, measure="cos")
     yield "similarity is 0", lambda: nd.Index(similarity=0)
     yield "distance is 3, which only an index by distance", lambda: nd.Index(3, similarity=0.8)
     yield "give similarity=0.8", lambda: nd.Index(measure="cosine")
