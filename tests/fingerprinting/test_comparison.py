@@ -130,6 +130,6 @@ def test_it_prints_itself_and_shows_itself_in_a_notebook() -> None:
     assert "19 of 20 cases at 64 bits" in lines[3]
     assert lines[5] == "jaccard      0.500 exact, 2 features shared"
     html = found._repr_html_()
-    assert html.count("<tr>") == html.count("</tr>") == 7
+    assert html.count("<tr>") == html.count("</tr>") == 8
     assert "matches nothing" in str(compare("", "one"))
     assert "matches nothing" in compare("", "one")._repr_html_()
