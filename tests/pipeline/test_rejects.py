@@ -47,6 +47,15 @@ def test_a_run_of_which_no_record_is_left_fails_and_writes_nothing(name: str, he
     assert (here.folder / "out.csv").read_text() == "an earlier result\n"
 
 
+def test_calibration_of_which_no_record_is_left_fails_and_less_than_half_warns(here: Here) -> None:
+    command = ("calibrate", "in.jsonl", "--on-error", "skip", "--report", "c.html")
+    assert LEFT in here(*command, code=1)[1]
+    assert not (here.folder / "c.html").exists()
+    lines = ['{"text": "one two three"}'] * 2 + ['{"text": null}'] * 3
+    (here.folder / "in.jsonl").write_text("\n".join(lines) + "\n")
+    assert "warning: 3 of 5 records were rejected" in "".join(here(*command))
+
+
 def test_a_run_of_which_less_than_half_is_left_warns(here: Here) -> None:
     lines = ['{"text": "one two three"}'] * 2 + ['{"text": null}'] * 3
     (here.folder / "in.jsonl").write_text("\n".join(lines) + "\n")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from neardup.documents import Batch, Rejects
+from neardup.documents import Batch, Rejects, rejects_doubt
 from neardup.documents.extensions import check_page
 from neardup.errors import UsageError
 from neardup.fingerprinting.fingerprints import fingerprints
@@ -145,6 +145,7 @@ def calibrate_files(
         begun = time.perf_counter()
         sample = take_sample(sources, read, asked.sample, asked.seed, rejects, shown)
         reading = time.perf_counter() - begun
+        doubt = rejects_doubt(sample.documents, rejects.count)
         watch.begin("join")
         found = _calibrated(
             sample,
@@ -154,7 +155,8 @@ def calibrate_files(
             reading,
             lambda t, c: commands(paths, read, recipe, t, c),
         )
-        found = replace(found, rejected=rejects.count)
+        doubts = found.warnings if doubt is None else (*found.warnings, doubt)
+        found = replace(found, rejected=rejects.count, warnings=doubts)
         if asked.report is not None:
             written.create(asked.report).write(calibration_page(found).encode())
         written.commit()
