@@ -212,29 +212,17 @@ def test_a_log_without_its_last_commit_is_refused(tmp_path: Path) -> None:
     assert list(nd.DurableIndex.open(index)) == [("a", 1)]
 
 
-@pytest.mark.parametrize("form", [1, 2, 3])
-def test_an_index_of_the_formats_before_is_read_and_written(
-    form: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_index_of_an_earlier_format_is_refused_and_left_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("neardup.index.durable.settings.FORMAT", form)
-    with nd.DurableIndex.open(tmp_path / "index", store="text", recipe=nd.Recipe()) as made:
-        made.add(["a"], ["one two three"])
-    monkeypatch.undo()
-    with nd.DurableIndex.open(tmp_path / "index") as index:
-        index.add(["b"], ["four five six"])
-    with nd.DurableIndex.open(tmp_path / "index", readonly=True) as index:
-        assert [index.content(name) for name in "ab"] == ["one two three", "four five six"]
-        assert index.payloads(["a", "b"]) == [None, None]
-        assert index.check() == []
-        with nd.DurableIndex.open(tmp_path / "new", store="text", recipe=nd.Recipe()) as new:
-            new.merge(index)
-            new.add("c", "seven eight nine", payloads=1)
-            assert [new.content(name) for name in "ab"] == ["one two three", "four five six"]
-    with (
-        nd.DurableIndex.open(tmp_path / "index") as index,
-        pytest.raises(nd.UsageError, match=f"has format {form}, which keeps no payloads"),
-    ):
-        index.add("c", "seven eight nine", payloads=1)
+    with monkeypatch.context() as patch:
+        patch.setattr("neardup.index.durable.settings.FORMAT", 4)
+        with pytest.raises(nd.DataError, match="has index format 4, .*create it again"):
+            nd.DurableIndex.open(tmp_path / "index", store="text", recipe=nd.Recipe())
+    files = {path.name: path.read_bytes() for path in (tmp_path / "index").iterdir()}
+    with pytest.raises(nd.DataError, match="has index format 4, .*create it again"):
+        nd.DurableIndex.open(tmp_path / "index")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "index").iterdir()} == files
 
 
 def test_a_file_of_zeros_is_no_index(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"fingerprinting.values", "kernels.features", "kernels.fingerprinting"},
     "fingerprinting.explanation": BASE
     | {"documents.markup", "features", "fingerprinting", "fingerprinting.libraries"}
-    | {"fingerprinting.majority", "fingerprinting.values"},
+    | {"fingerprinting.majority", "fingerprinting.values", "similarity"},
     "hamming.plans": BASE,
     "hamming.join": BASE | {"hamming.plans", "kernels", "kernels.hamming"},
     "hamming.search": BASE
@@ -82,7 +82,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"documents.markup", "fingerprinting", "index.base", "index.clock", "index.hits"}
     | {"index.ids", "index.incoming", "index.segment_files", "index.settings"}
     | {"kernels.index", "kernels.similarity", "similarity"},
-    "index.plans": BASE | {"fingerprinting", "index.ids", "index.similar"},
+    "index.plans": BASE | {"fingerprinting", "index.ids", "index.similar", "similarity"},
     "index": BASE
     | {"fingerprinting", "fingerprinting.values", "hamming.plans", "hamming.search"}
     | {"index.base", "index.clock", "index.hits", "index.ids", "index.incoming"}
