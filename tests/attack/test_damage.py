@@ -217,10 +217,10 @@ def test_an_index_of_an_earlier_format_is_refused_and_left_as_it_is(
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr("neardup.index.durable.settings.FORMAT", 4)
-        with pytest.raises(nd.DataError, match="has index format 4, .*create it again"):
+        with pytest.raises(nd.DataError, match=r"has index format 4, .*create it again"):
             nd.DurableIndex.open(tmp_path / "index", store="text", recipe=nd.Recipe())
     files = {path.name: path.read_bytes() for path in (tmp_path / "index").iterdir()}
-    with pytest.raises(nd.DataError, match="has index format 4, .*create it again"):
+    with pytest.raises(nd.DataError, match=r"has index format 4, .*create it again"):
         nd.DurableIndex.open(tmp_path / "index")
     assert {path.name: path.read_bytes() for path in (tmp_path / "index").iterdir()} == files
 
