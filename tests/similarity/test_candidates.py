@@ -11,17 +11,25 @@ from hypothesis import strategies as st
 from numba import njit
 
 from neardup.kernels.similarity.arguments import Condition, Probe, Sets
-from neardup.kernels.similarity.measures import sizes_near
+from neardup.kernels.similarity.measures import (
+    JACCARD,
+    most_before,
+    most_before_shared,
+    sizes_near,
+)
 from neardup.kernels.similarity.postings import (
     COLUMNS,
     KIND,
     PADDING,
     fold_sketch,
+    kind_of,
+    may_have_near,
     most_apart_in,
     near_rows,
     octave_of,
     write_sketches,
 )
+from neardup.kernels.similarity.rare_keys import COMMON_KEY
 from neardup.similarity.measures import MEASURES
 
 SCORES = {
@@ -34,11 +42,21 @@ HASHES = st.integers(0, 2**64 - 1)
 
 
 @njit
-def most_apart(size: int, other: int, condition: Condition) -> int:
-    rows = np.zeros((1, COLUMNS), np.uint32)
-    rows[0, KIND] = 2 * octave_of(other)
+def probe_of(size: int, condition: Condition) -> Probe:
     smallest, largest = sizes_near(size, condition)
-    return most_apart_in(rows, 0, Probe(0, size, smallest, largest, 0, 0, 0, 0, 0), condition)
+    before = most_before(size, condition), most_before_shared(size, condition)
+    return Probe(0, size, smallest, largest, 0, octave_of(size), before[0], before[1], 0, 0, 0)
+
+
+@njit
+def seen_in_class(
+    one: tuple[int, int], other: tuple[int, int], key: Any, condition: Condition
+) -> tuple[bool, int]:
+    """Sizes and features before the key: whether one looks at the class of the other."""
+    probe, rows = probe_of(one[0], condition), np.zeros((1, COLUMNS), np.uint32)
+    rows[0, KIND] = kind_of(probe_of(other[0], condition), key, other[1])
+    is_seen = may_have_near(rows, 0, probe, one[1], condition)
+    return bool(is_seen), most_apart_in(rows, 0, probe, condition)
 
 
 @njit
@@ -51,15 +69,33 @@ def marked_rows(folds: Any, at: int, end: int, most: int) -> Any:
     return near_rows(folds, 0, at, end, most)
 
 
-@given(st.data(), st.integers(1, 3000), st.sampled_from(list(MEASURES)), st.floats(0.5, 1))
-def test_a_class_allows_what_its_similar_documents_differ_in(
-    data: st.DataObject, size: int, measure: str, share: float
+@given(
+    st.data(), st.integers(1, 3000), st.sampled_from(list(MEASURES)), st.floats(0.5, 1),
+    st.sampled_from([COMMON_KEY, np.uint64(7)]),
+)  # fmt: skip
+def test_a_class_is_looked_at_for_its_similar_documents_and_allows_what_they_differ_in(
+    data: st.DataObject, size: int, measure: str, share: float, key: Any
 ) -> None:
     other = data.draw(st.integers(max(1, size // 20), 20 * size), label="other")
     shared = data.draw(st.integers(1, min(size, other)), label="shared")
+    before, other_before = (
+        data.draw(st.integers(0, each - shared), label="before") for each in (size, other)
+    )
     similarity = share * SCORES[measure](shared, size, other)
     condition = Condition(MEASURES[measure].number, similarity, 1 << 62)
-    assert size + other - 2 * shared <= most_apart(size, other, condition)
+    seen, apart = seen_in_class((size, before), (other, other_before), key, condition)
+    assert seen
+    assert size + other - 2 * shared <= apart
+
+
+def test_documents_that_have_the_common_key_late_do_not_look_at_each_other() -> None:
+    """58 common features of 88: similar pages of 88 share 59, those of 80 and 88 share 56."""
+    condition = Condition(JACCARD, 0.5, 1 << 62)
+    for key, is_seen in ((COMMON_KEY, False), (np.uint64(7), True)):
+        assert seen_in_class((88, 30), (88, 30), key, condition)[0] is is_seen
+        assert seen_in_class((80, 22), (88, 30), key, condition)[0]
+        assert seen_in_class((88, 30), (80, 22), key, condition)[0]
+        assert seen_in_class((80, 22), (120, 30), key, condition)[0] is is_seen
 
 
 @given(

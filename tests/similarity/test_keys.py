@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +16,9 @@ from neardup.similarity import sketches
 from neardup.similarity.feature_sets import Match, Work
 from neardup.similarity.join import nearest_before, similar_components, similar_greedy
 from neardup.similarity.keys import KeySample
+from neardup.similarity.matching import greedy
 from neardup.similarity.sketches import entry_words, sketch_words
+from neardup.similarity.spilled import Spill
 from similarity.test_join import (
     MEASURES,
     all_pairs,
@@ -23,22 +27,28 @@ from similarity.test_join import (
     feature_sets,
     greedy_by_definition,
 )
+from suite import JIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def documents_of(seed: int, count: int, vocabulary: int, most: int) -> list[set[int]]:
-    """Sets of up to `most` features of a small vocabulary; some are others with changes."""
+def documents_of(seed: int, count: int, vocabulary: int, most: int, footer: int) -> list[set[int]]:
+    """Sets of up to `most` features of a small vocabulary; some are others with changes.
+
+    Most of those that are not have the same `footer` features as well.
+    """
     draw = random.Random(seed)
     words = [draw.getrandbits(64) for _ in range(vocabulary)]
+    shared = {draw.getrandbits(64) for _ in range(footer)}
     documents: list[set[int]] = []
     for _ in range(count):
         if documents and draw.random() < 0.5:
             changes = draw.sample(words, draw.randrange(1 + most // 4))
             documents.append(draw.choice(documents) ^ set(changes))
         else:
-            documents.append(set(draw.sample(words, draw.randrange(most + 1))))
+            own = set(draw.sample(words, draw.randrange(most + 1)))
+            documents.append(own | shared if draw.random() < 0.8 else own)
     return documents
 
 
@@ -47,7 +57,8 @@ collections = st.builds(
     st.integers(0, 10**6),
     st.integers(0, 24),
     st.just(500),
-    st.sampled_from([40, 400]),
+    st.sampled_from([20, 40, 400]),
+    st.sampled_from([0, 1, 30, 60]),
 )
 matches = st.builds(
     Match, st.sampled_from([0.2, 0.3, 0.5, 0.8, 1.0]), st.sampled_from(sorted(MEASURES))
@@ -55,25 +66,33 @@ matches = st.builds(
 
 
 @given(
-    collections, matches, st.booleans(), st.sampled_from([1, 4]),
+    collections, matches, st.sampled_from([0, 1, 2, 3, 8, 40, 255]), st.sampled_from([1, 4]),
     st.randoms(use_true_random=False),
 )  # fmt: skip
-def test_both_ways_and_every_length_of_a_sketch_find_the_same(
-    documents: list[set[int]], match: Match, is_one: bool, words: int, draw: random.Random
+def test_whatever_features_are_common_and_entries_are_long_the_same_are_found(
+    documents: list[set[int]], match: Match, common: int, words: int, draw: random.Random
 ) -> None:
     expected = brute_force(documents, match)
     order = list(range(len(documents)))
     draw.shuffle(order)
     sets = feature_sets(documents)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(KeySample, "is_one_key_cheaper", is_one)
+        patch.setattr(KeySample, "most_rare", common)
         patch.setattr(sketches, "entry_words", lambda *_: words)
         found = all_pairs(sets, match)
         kept_of = similar_greedy(sets, np.array(order, np.int64), match)[0]
         labels = similar_components(sets, match)
         nearest = nearest_before(sets, np.array(order, np.int64), match)[0]
+        in_parts = replace(sets, spill=Spill(1 << 12))
+        labels_of_parts = similar_components(in_parts, match)
+        kept_of_parts = similar_greedy(in_parts, np.array(order, np.int64), match)[0]
+        patch.setattr(greedy, "FIRST_STEP", 40)
+        patch.setattr(greedy, "MOST_OF_ALONE", math.inf)
+        kept_in_threads = similar_greedy(sets, np.array(order, np.int64), match, 3)[0]
     assert sorted(found) == sorted(expected)
     assert kept_of.tolist() == greedy_by_definition(len(documents), order, expected)
+    assert kept_in_threads.tolist() == kept_of_parts.tolist() == kept_of.tolist()
+    assert labels_of_parts.tolist() == labels.tolist()
     assert labels.tolist() == components_by_definition(len(documents), expected)
     assert nearest.tolist() == nearest_by_definition(documents, order, expected, match)
 
@@ -94,7 +113,10 @@ def nearest_by_definition(
 @pytest.mark.parametrize(("vocabulary", "is_one"), [(100, True), (1 << 30, False)])
 def test_where_no_feature_is_rare_all_documents_have_one_key(vocabulary: int, is_one: bool) -> None:
     draw = random.Random(1)
-    documents = [{draw.randrange(vocabulary) for _ in range(60)} for _ in range(200)]
+    spread = 0x9E3779B97F4A7C15
+    documents = [
+        {draw.randrange(vocabulary) * spread % 2**64 for _ in range(60)} for _ in range(200)
+    ]
     work = Work()
     similar_greedy(feature_sets(documents), np.arange(200), Match(0.6), work=work)
     assert (work.postings == len(documents)) is is_one
@@ -112,6 +134,27 @@ def test_containment_of_different_sizes_compares_few_documents() -> None:
     pairs = brute_force(documents, match)
     assert kept_of.tolist() == greedy_by_definition(len(documents), list(range(320)), pairs)
     assert work.candidates < len(documents) ** 2 / 2 / 20
+
+
+@pytest.mark.skipif(not JIT, reason="large")
+@pytest.mark.parametrize("common", [58, 40])
+def test_pages_that_share_a_footer_are_looked_at_for_what_else_they_share(common: int) -> None:
+    """Pages of 88 features, with one footer or one of two: of 12 million pairs few are verified.
+
+    Two that share 58 have a similarity of 0.49, and their sketches look like similar ones'.
+    """
+    draw = random.Random(4)
+    footers = [{draw.getrandbits(64) for _ in range(common)} for _ in range(1 + 58 // common)]
+    documents = [
+        draw.choice(footers) | {draw.getrandbits(64) for _ in range(88 - common)}
+        for _ in range(5_000)
+    ]
+    documents[4_999] = {*list(documents[0])[1:], 1}
+    for workers in (1, 2):
+        work = Work()
+        found = similar_greedy(feature_sets(documents), np.arange(5_000), Match(0.5), workers, work)
+        assert found[0].tolist() == [*range(4_999), 0]
+        assert work.candidates < 200  # a rare feature may share the cell of a common one
 
 
 def test_a_sketch_is_as_long_as_documents_and_threshold_ask_for_and_memory_allows() -> None:

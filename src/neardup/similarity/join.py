@@ -20,7 +20,7 @@ from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import ahead, read_ahead, worker_count
 from neardup.similarity.feature_sets import FeatureSets, Match, Work, arguments
 from neardup.similarity.frequencies import rarity
-from neardup.similarity.keys import one_key, rare_keys, sample_keys
+from neardup.similarity.keys import rare_keys, sample_keys
 from neardup.similarity.matching.greedy import GreedySteps, Scratch
 from neardup.similarity.matching.key_index import KeyIndex
 from neardup.similarity.spilled import (
@@ -179,6 +179,7 @@ class _Run:
         from neardup.kernels.similarity.arguments import Rarity, Walk
         from neardup.kernels.similarity.candidates import QUEUE, QUEUE_COLUMNS
         from neardup.kernels.similarity.members import members_room
+        from neardup.kernels.similarity.rare_keys import MOST
         from neardup.similarity.sketches import entry_words, sketch_words
 
         n, sizes = len(sets), np.diff(sets.offsets)
@@ -186,9 +187,9 @@ class _Run:
         self._sets, self._condition = arguments(sets, match)
         self._order = np.ascontiguousarray(order, np.int64)
         self._workers = workers
-        self._rarity = Rarity(*rarity(sets, workers))
-        sample = sample_keys(self._order, self._sets, self._rarity, self._condition)
-        self._has_one_key = sample.is_one_key_cheaper
+        alone = Rarity(*rarity(sets, workers), MOST)
+        sample = sample_keys(self._order, self._sets, alone, self._condition, match)
+        self._rarity = alone._replace(common=sample.most_rare)
         self._entry_words = entry_words(sizes, match, sample.looks)
         self._index = KeyIndex(n, self._entry_words, sets.spill, workers)
         rank = np.empty(n, np.int64)
@@ -251,7 +252,7 @@ class _Run:
     def parts(self) -> int:
         """How many parts the index is to be cut in, from the keys of a sample of documents."""
         spill = self._input.spill
-        if spill is None or self._has_one_key or spill.parts(self._most_keys()) == 1:
+        if spill is None or not self._rarity.common or spill.parts(self._most_keys()) == 1:
             return 1
         places = np.arange(self._order.size)
         sample = self._order[places // SAMPLE_RUN % SAMPLE_STEP == 0]
@@ -373,8 +374,6 @@ class _Run:
         return (part for part in np.split(self._order, np.unique(bounds)) if part.size)
 
     def _select(self, documents: Any) -> Keys:
-        if self._has_one_key:
-            return one_key(documents, self._sets)
         return rare_keys(documents, self._sets, self._rarity, self._condition)
 
 

@@ -17,7 +17,7 @@ from neardup.runtime.arrays import cut, frozen
 from neardup.runtime.threads import ahead, worker_count
 from neardup.similarity.feature_sets import FeatureSets, arguments, similarities
 from neardup.similarity.frequencies import rarity
-from neardup.similarity.keys import one_key, rare_keys, sample_keys
+from neardup.similarity.keys import rare_keys, sample_keys
 from neardup.similarity.spilled import batches_of_groups
 
 if TYPE_CHECKING:
@@ -131,13 +131,13 @@ class _Walk:
         rarity = self._rarity(documents)
         far = self._far[documents]
         rest = frozen(documents[far])
-        sample = sample_keys(rest, self._sets, rarity, self._condition)
-        rare = None if sample.is_one_key_cheaper else rarity
-        keys = self._choose(rest, rare)
+        sample = sample_keys(rest, self._sets, rarity, self._condition, self._match)
+        rarity = rarity._replace(common=sample.most_rare)
+        keys = self._choose(rest, rarity)
         arrays = self._sets, self._condition, self._meeting(rest, keys), self._ways
         chosen = ahead(
             self._workers,
-            lambda part: (part, self._choose(part, rare)),
+            lambda part: (part, self._choose(part, rarity)),
             self._chunks(documents[~far]),
         )
         for part, its_keys in chosen:
@@ -154,24 +154,23 @@ class _Walk:
     def _rarity(self, documents: Any) -> Rarity:
         """Counts of the features that these documents have, or all where these are too many."""
         from neardup.kernels.similarity.arguments import Rarity
+        from neardup.kernels.similarity.rare_keys import MOST
 
         sets, sizes = self._input, np.diff(self._input.offsets)[documents]
         total = int(sizes.sum())
         if total * BYTES_A_FEATURE > sets.cell_limit:
-            return Rarity(*rarity(sets, self._workers))
+            return Rarity(*rarity(sets, self._workers), MOST)
         ends = np.cumsum(sizes)
         places = np.arange(total) + np.repeat(sets.offsets[documents] - (ends - sizes), sizes)
         offsets = np.append(0, ends)
         some = FeatureSets(sets.features[places], offsets, sets.codes, cell_limit=sets.cell_limit)
-        return Rarity(*rarity(some, self._workers))
+        return Rarity(*rarity(some, self._workers), MOST)
 
-    def _choose(self, documents: Any, rarity: Rarity | None) -> Keys:
-        """Write the sketches of documents, and choose their rare keys, or one for all."""
+    def _choose(self, documents: Any, rarity: Rarity) -> Keys:
+        """Write the sketches of documents, and choose their keys."""
         from neardup.kernels.similarity.postings import write_sketches
 
         write_sketches(documents, self._sets, self._condition, self._ways.sketches)
-        if rarity is None:
-            return one_key(documents, self._sets)
         return rare_keys(documents, self._sets, rarity, self._condition)
 
     def _meeting(self, documents: Any, keys: Keys) -> Meeting:

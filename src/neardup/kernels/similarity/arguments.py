@@ -28,6 +28,7 @@ class Rarity(NamedTuple):
 
     cells: Any  # uint8, ranks: any order in which 1 stands for one document, from `rank_cells`
     shift: Any  # uint64: the cell of feature h is h >> shift
+    common: int  # features of a higher rank than this are common; MOST: none is
 
 
 class Keys(NamedTuple):
@@ -72,7 +73,9 @@ class Probe(NamedTuple):
     smallest: int  # no document of fewer features is similar to it
     largest: int  # nor one of more
     most_apart: int  # nor one that differs in more features
+    octave: int  # of its size
     most_before: int  # its keys with so many features before them, or fewer, are early
+    most_before_common: int  # likewise, for COMMON_KEY
     first: int  # its keys are those from `first` on
     last: int  # to last - 1
     place: int  # the entry that has its folded sketch

@@ -98,7 +98,7 @@ def _queue_up(queue: Any, back: int, block: int, head: int, before: int) -> int:
 
 
 @inner
-def _meet(probe: Probe, condition: Condition, keys: Keys, postings: Postings, walk: Walk) -> int:
+def meet(probe: Probe, condition: Condition, keys: Keys, postings: Postings, walk: Walk) -> int:
     """List the indexed documents that share a key and are near by their entries, each once.
 
     Blocks wait in a queue for a while after they began to be fetched: each lies somewhere else in
@@ -123,7 +123,7 @@ def _meet(probe: Probe, condition: Condition, keys: Keys, postings: Postings, wa
             if after:
                 fetch_block(rows, folds, after)
                 back = _queue_up(queue, back, after, after, before)
-            if not may_have_near(rows, head, probe, before):
+            if not may_have_near(rows, head, probe, before, condition):
                 continue
         most = most_apart_in(rows, head, probe, condition) if is_wide else probe.most_apart
         while block:
@@ -141,14 +141,19 @@ def _meet(probe: Probe, condition: Condition, keys: Keys, postings: Postings, wa
 
 
 @inner
-def candidates(
-    probe: Probe, sets: Sets, condition: Condition, keys: Keys, postings: Postings, walk: Walk
-) -> int:
-    """List the indexed documents that share a key and may be similar enough, each once."""
-    found, count = walk.found, 0
+def only_alike(
+    places: tuple[int, int], count: int, probe: Probe, sets: Sets, condition: Condition,
+    postings: Postings, walk: Walk,
+) -> int:  # fmt: skip
+    """Move those of walk.found that may be similar by groups and whole sketches to its front.
+
+    They are those from places[0] to places[1] - 1, and go behind the first `count`; returns where
+    they end.
+    """
+    found = walk.found
     # Where entries have all of the sketch, there is no more to be told from it.
     has_more = sets.groups.size > 0 or postings.folds.shape[1] < walk.sketches.shape[1]
-    for c in range(_meet(probe, condition, keys, postings, walk)):
+    for c in range(places[0], places[1]):
         y = found[c]
         if not has_more or may_match(probe.x, y, sets, condition, walk):
             for at in range(sets.offsets[y], sets.offsets[y + 1], WORDS_A_LINE):
@@ -156,3 +161,12 @@ def candidates(
             found[count] = y
             count += 1
     return count
+
+
+@inner
+def candidates(
+    probe: Probe, sets: Sets, condition: Condition, keys: Keys, postings: Postings, walk: Walk
+) -> int:
+    """List the indexed documents that share a key and may be similar enough, each once."""
+    met = meet(probe, condition, keys, postings, walk)
+    return only_alike((0, met), 0, probe, sets, condition, postings, walk)

@@ -17,8 +17,13 @@ import numpy as np
 
 from neardup.kernels.jit import inner, kernel, move
 from neardup.kernels.similarity.arguments import Probe
-from neardup.kernels.similarity.candidates import candidates, may_match
-from neardup.kernels.similarity.measures import most_before, needed_overlap, sizes_near
+from neardup.kernels.similarity.candidates import candidates, may_match, meet, only_alike
+from neardup.kernels.similarity.measures import (
+    most_before,
+    most_before_shared,
+    needed_overlap,
+    sizes_near,
+)
 from neardup.kernels.similarity.members import fill_members, is_match
 from neardup.kernels.similarity.postings import (
     AROUND,
@@ -41,6 +46,7 @@ from neardup.kernels.similarity.postings import (
     join_rings,
     link,
     may_have_near,
+    octave_of,
     put_in_ring,
     room_in,
 )
@@ -49,6 +55,8 @@ if TYPE_CHECKING:
     from neardup.kernels.similarity.arguments import Condition, Keys, Postings, Sets, Walk
 
 LOOKED_UP: Final = 8
+MET_AT_ONCE: Final = 64
+"""So many documents are read ahead of their verification."""
 FIRST_PAIRS: Final = 1024
 MOST_BITS: Final = 1 << 62
 """A distance from here up is none."""
@@ -74,8 +82,10 @@ def _probe(
     size = end - begin
     apart = size + largest - 2 * needed_overlap(size, largest, condition) + 2
     first, last = keys.offsets[j], keys.offsets[j + 1]
-    before = most_before(size, condition)
-    return Probe(x, size, smallest, largest, apart, before, first, last, walk.place)
+    return Probe(
+        x, size, smallest, largest, apart, octave_of(size), most_before(size, condition),
+        most_before_shared(size, condition), first, last, walk.place,
+    )  # fmt: skip
 
 
 @inner
@@ -181,7 +191,7 @@ def _unite(
     for k in range(probe.first, probe.last):
         head, before = first_class(postings.table, keys.keys[k]), np.int64(keys.before[k])
         while head:
-            if may_have_near(rows, head, probe, before):
+            if may_have_near(rows, head, probe, before, condition):
                 ring = _unite_rings(head, before, probe, sets, condition, postings, walk)
                 if _root(walk.match, x) != x or any_near(postings, head, probe, before, condition):
                     _unite_blocks(head, before, ring, probe, sets, condition, postings, walk)
@@ -189,27 +199,46 @@ def _unite(
 
 
 @inner
+def _before(best: int, first: int, last: int, rank: Any, found: Any) -> int:
+    """Move those of found[first:last] that come before a document forward; where they end."""
+    end = first
+    for c in range(first, last):
+        if rank[found[c]] < rank[best]:
+            found[end] = found[c]
+            end += 1
+    return end
+
+
+@inner
 def _best_match(
     probe: Probe, sets: Sets, condition: Condition, keys: Keys, postings: Postings, walk: Walk
 ) -> int:
     """The similar indexed document of the lowest rank, or the document itself; writes its score."""
-    x, rank, best = probe.x, walk.rank, probe.x
-    count = candidates(probe, sets, condition, keys, postings, walk)
-    if count:
-        fill_members(sets.features, sets.offsets[x], sets.offsets[x + 1], walk.members)
-    for c in range(count):
-        y = walk.found[c]
-        if best != x and rank[y] > rank[best]:
-            continue
-        reached = is_match(x, y, walk.members, sets, condition)
-        if reached >= 0.0:
-            best, walk.score[x] = y, reached
+    x, rank, found, best, count = probe.x, walk.rank, walk.found, probe.x, 0
+    met = meet(probe, condition, keys, postings, walk)
+    # Under each key documents come by rank. So the match among the first few is mostly the one,
+    # and of all those after it nothing is read but the rank.
+    for first in range(0, met, MET_AT_ONCE):
+        last = min(first + MET_AT_ONCE, met)
+        if best != x:
+            last = _before(best, first, last, rank, found)
+        begin = count
+        count = only_alike((first, last), begin, probe, sets, condition, postings, walk)
+        if count and not begin:
+            fill_members(sets.features, sets.offsets[x], sets.offsets[x + 1], walk.members)
+        for c in range(begin, count):
+            y = found[c]
+            if best != x and rank[y] > rank[best]:
+                continue
+            reached = is_match(x, y, walk.members, sets, condition)
+            if reached >= 0.0:
+                best, walk.score[x] = y, reached
     # Those before the match, and it, had to be verified: that is the same for every order.
     if best == x:
         postings.used[VERIFIED] += count
     else:
         for c in range(count):
-            postings.used[VERIFIED] += np.int64(rank[walk.found[c]] <= rank[best])
+            postings.used[VERIFIED] += np.int64(rank[found[c]] <= rank[best])
     return best
 
 

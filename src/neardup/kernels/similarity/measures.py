@@ -92,11 +92,17 @@ def most_before(size: int, condition: Condition) -> int:
 
     A smaller set is found under its early keys alone, whatever the key is to the larger one. By
     containment a larger set may share any of its features, so all of them are keys, and few are
-    early; by other measures all keys are.
+    early; by other measures most are (`most_before_shared`), and here all count as such.
     """
     if condition.measure == CONTAINMENT:
-        return size - needed_overlap(size, size, condition)
+        return most_before_shared(size, condition)
     return size
+
+
+@inner
+def most_before_shared(size: int, condition: Condition) -> int:
+    """Features of a set that precede, at most, the first it shares with a larger similar one."""
+    return size - needed_overlap(size, size, condition)
 
 
 @inner

@@ -3,7 +3,8 @@
 A class has the documents of an octave of sizes, so that one look passes over those that are too
 small or too large. The smaller of two similar documents has an early key that the larger one has
 too (`most_before`), so documents of which a key is late have a class of their own, and only smaller
-documents of which it is early look there.
+documents of which it is early look there. So it is under COMMON_KEY by any measure; and its classes
+are parts of octaves, as a document most of which is common matches others only if they are short.
 
 How far two similar documents differ at most depends on their sizes. *Sketches* tell most of them
 apart: bit b of a sketch is the parity of the features that are hashed to b, so documents whose
@@ -41,6 +42,7 @@ import numpy as np
 from neardup.kernels.bits import near8, popcount, prefetch, trailing_zeros
 from neardup.kernels.jit import inner, kernel
 from neardup.kernels.similarity.measures import CONTAINMENT, needed_overlap
+from neardup.kernels.similarity.rare_keys import COMMON_KEY
 from neardup.kernels.similarity.wide import WIDE_WORDS, near8_wide
 
 if TYPE_CHECKING:
@@ -52,6 +54,10 @@ DOCUMENT, BEFORE, SIZE, AROUND, OTHER = range(5)
 COLUMNS: Final = 6
 PADDING: Final = 8
 """Folded sketches behind the last row, which are read with it."""
+PARTS_LOG2: Final = 3
+LATE, FINE, PART_AT, OCTAVE_AT = 1, 2, 2, 2 + PARTS_LOG2
+"""Of a kind: the bits that tell if the key is late, and if the class is of a part of an octave; and
+where the number of that part and the octave begin."""
 FETCHES: Final = 3
 """See `fetch_places`."""
 ROWS, SLOTS, KEYS, VERIFIED = range(4)
@@ -74,7 +80,7 @@ WORDS_AT_ONCE: Final = 16
 
 @inner
 def octave_of(size: int) -> int:
-    """The class of documents of a size: those of up to twice as many features."""
+    """The octave of a size: it has those from a power of two to twice as many."""
     octave, rest = np.int64(0), np.int64(size)
     while rest > 1:
         rest >>= 1
@@ -83,9 +89,24 @@ def octave_of(size: int) -> int:
 
 
 @inner
-def kind_of(probe: Probe, before: int) -> int:
-    """The kind of class that a document is in under a key: the octave of its size; is it late."""
-    return 2 * octave_of(probe.size) + np.int64(before > probe.most_before)
+def kind_of(probe: Probe, key: Any, before: int) -> int:
+    """The kind of class that a document is in under a key: of which sizes; is it late."""
+    kind = probe.octave << OCTAVE_AT
+    if key != COMMON_KEY:
+        return kind + LATE * np.int64(before > probe.most_before)
+    part = (probe.size << PARTS_LOG2) >> probe.octave & ((1 << PARTS_LOG2) - 1)
+    return kind + (part << PART_AT) + FINE + LATE * np.int64(before > probe.most_before_common)
+
+
+@inner
+def _sizes_of(kind: int) -> tuple[int, int]:
+    """The least and the most features of documents of a class."""
+    octave = kind >> OCTAVE_AT
+    if not kind & FINE:
+        return np.int64(1) << octave, (np.int64(2) << octave) - 1
+    parts = np.int64(1) << PARTS_LOG2
+    first = parts + ((kind >> PART_AT) & (parts - 1))
+    return (first << octave) >> PARTS_LOG2, (((first + 1) << octave) - 1) >> PARTS_LOG2
 
 
 @inner
@@ -220,14 +241,15 @@ def fetch_places(fetch: int, probe: Probe, keys: Keys, postings: Postings) -> No
     table, rows, folds = postings.table, postings.rows, postings.folds
     mask, words = np.uint64(len(table) - 1), np.int64(folds.shape[1])
     for k in range(probe.first, probe.last):
+        key = _key(keys.keys[k])
         if fetch == 0:
-            prefetch(table, 2 * np.int64((_key(keys.keys[k]) * _SPREAD) >> np.uint64(20) & mask))
+            prefetch(table, 2 * np.int64((key * _SPREAD) >> np.uint64(20) & mask))
             continue
-        head = first_class(table, keys.keys[k])
+        head = first_class(table, key)
         if fetch == 1:
             prefetch(rows, COLUMNS * head)
             continue
-        kind = kind_of(probe, keys.before[k])
+        kind = kind_of(probe, key, keys.before[k])
         while head and link(rows, head, KIND) != kind:
             head = link(rows, head, CLASS)
         block = link(rows, head, LAST)
@@ -244,19 +266,22 @@ def link(rows: Any, at: int, column: int) -> int:
 
 
 @inner
-def may_have_near(rows: Any, head: int, probe: Probe, before: int) -> bool:
+def may_have_near(rows: Any, head: int, probe: Probe, before: int, condition: Condition) -> bool:
     """Whether a class may have a document that is similar to the probe and is found by this key.
 
     `before` features of the probe are before the key.
     """
     kind = link(rows, head, KIND)
-    octave, is_early = kind >> 1, before <= probe.most_before
-    if kind & 1:
-        if not is_early or np.int64(2) << octave <= probe.size:
+    least, most = _sizes_of(kind)
+    is_early = before <= (probe.most_before_common if kind & FINE else probe.most_before)
+    if kind & LATE:
+        if not is_early or most < probe.size:
             return False
-    elif not is_early and np.int64(1) << octave > probe.size:
+    elif not is_early and least > probe.size:
         return False
-    return probe.smallest >> octave < 2 and probe.largest >> octave > 0
+    if probe.smallest > most or probe.largest < least:
+        return False
+    return not kind & FINE or before <= probe.size - needed_overlap(probe.size, least, condition)
 
 
 @inner
@@ -276,9 +301,8 @@ def most_apart_in(rows: Any, head: int, probe: Probe, condition: Condition) -> i
     By every measure that is a convex function of the other's size, and so it is largest at one end
     of the sizes of the class. Overlaps are rounded up by less than one, differences by two.
     """
-    octave = link(rows, head, KIND) >> 1
-    low = max(probe.smallest, np.int64(1) << octave)
-    high = min(probe.largest, (np.int64(2) << octave) - 1)
+    least, most = _sizes_of(link(rows, head, KIND))
+    low, high = max(probe.smallest, least), min(probe.largest, most)
     at_low = low - 2 * needed_overlap(probe.size, low, condition)
     at_high = high - 2 * needed_overlap(probe.size, high, condition)
     return probe.size + max(at_low, at_high) + 2
@@ -417,7 +441,7 @@ def insert(probe: Probe, keys: Keys, postings: Postings) -> None:
         if not table[slot, _KEY]:
             table[slot, _KEY] = key
             used[SLOTS] += 1
-        head, kind = np.int64(table[slot, _HEAD]), kind_of(probe, keys.before[k])
+        head, kind = np.int64(table[slot, _HEAD]), kind_of(probe, key, keys.before[k])
         while head and link(rows, head, KIND) != kind:
             head = link(rows, head, CLASS)
         if not head:

@@ -2,6 +2,11 @@
 
 They are chosen by how many documents have them, counted in hashed cells. A cell has one byte: it
 counts up to 255, a table beside counts on, and in the end the byte is the rank of the count.
+
+Features that very many documents have tell them apart badly, each as badly as the other. From a
+rank on they are *common*, and a document has one key for all of them, COMMON_KEY, in the place of
+its first common feature: two documents whose first shared feature is a common one have that key.
+Where all features are common, it is ALL_KEY, which all documents have.
 """
 
 from __future__ import annotations
@@ -11,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from neardup.kernels.jit import fill, inner, kernel, move
-from neardup.kernels.similarity.measures import least_overlap, most_before
+from neardup.kernels.similarity.measures import least_overlap
 
 if TYPE_CHECKING:
-    from neardup.kernels.similarity.arguments import Condition, Keys, Rarity, Sets
+    from neardup.kernels.similarity.arguments import Condition, Rarity, Sets
 
 MOST: Final = 255
 """A cell counts up to this many documents; `beyond` counts on."""
@@ -27,6 +32,9 @@ _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 _CELL, _COUNT = 0, 1
 
 TOP_BITS: Final = 6
+
+COMMON_KEY, ALL_KEY = np.uint64(1), np.uint64(2)
+"""Keys like any other: a feature that is one of these numbers only has more documents under it."""
 
 
 class _Chosen(NamedTuple):
@@ -222,10 +230,14 @@ def _select_keys(
 ) -> int:
     """Write the keys of features[begin:end] behind the first `used`; returns how many there are.
 
-    The prefix are the `prefix` features of the lowest ranks; among equal ranks, hashes decide.
+    The prefix are the `prefix` features of the lowest ranks; among equal ranks, hashes decide. All
+    common ones among them have one key.
     """
     keys, before, ranks, ties = chosen.keys, chosen.before, chosen.ranks, chosen.ties
     histogram, size, alone = chosen.histogram, end - begin, 0
+    if not rarity.common:
+        keys[used], before[used] = ALL_KEY, 0
+        return used + 1
     for i in range(begin, end):
         ranks[i - begin] = np.int64(rarity.cells[np.int64(features[i] >> rarity.shift)])
         if ranks[i - begin] == 1:
@@ -237,7 +249,7 @@ def _select_keys(
         histogram[ranks[i]] += 1
     # `earlier` features have a rank up to `cut`, and they are fewer than the prefix.
     cut, earlier = 1, alone
-    while earlier + histogram[cut + 1] < prefix:
+    while cut < rarity.common and earlier + histogram[cut + 1] < prefix:
         cut += 1
         earlier += histogram[cut]
     cut += 1
@@ -254,6 +266,9 @@ def _select_keys(
         elif rank == cut:
             ties[tied] = features[begin + i]
             tied += 1
+    if cut > rarity.common:
+        keys[used], before[used] = COMMON_KEY, earlier
+        return used + 1
     wanted = prefix - earlier
     _smallest_first(ties, tied, wanted, histogram)
     for i in range(wanted):
@@ -304,21 +319,3 @@ def select_keys(
     move(keys, used, kept_keys)
     move(before, used, kept_before)
     return kept_keys, kept_before
-
-
-@kernel
-def mark_early(documents: Any, sets: Sets, keys: Keys, condition: Condition, is_early: Any) -> None:
-    """Mark the keys by which smaller documents are found; O(keys).
-
-    Args:
-        documents: int64 (m,).
-        sets: Sets.
-        keys: Keys of these documents.
-        condition: Condition.
-        is_early: bool (k,), written.
-    """
-    for j in range(documents.size):
-        x = documents[j]
-        most = most_before(sets.offsets[x + 1] - sets.offsets[x], condition)
-        for k in range(keys.offsets[j], keys.offsets[j + 1]):
-            is_early[k] = keys.before[k] <= most

@@ -12,8 +12,14 @@ import numpy as np
 
 from neardup.kernels.jit import inner, kernel
 from neardup.kernels.similarity.arguments import Probe
-from neardup.kernels.similarity.measures import most_before
-from neardup.kernels.similarity.postings import FETCHES, fetch_places, fold_sketch, insert
+from neardup.kernels.similarity.measures import most_before, most_before_shared
+from neardup.kernels.similarity.postings import (
+    FETCHES,
+    fetch_places,
+    fold_sketch,
+    insert,
+    octave_of,
+)
 
 if TYPE_CHECKING:
     from neardup.kernels.similarity.arguments import Condition, Keys, Postings, Sets, Walk
@@ -78,8 +84,10 @@ def _kept(
 ) -> Probe:
     """Document x, the j-th of those that the keys are of, for being indexed only."""
     size, nothing = offsets[x + 1] - offsets[x], np.int64(0)
-    before, first, last = most_before(size, condition), key_offsets[j], key_offsets[j + 1]
-    return Probe(x, size, nothing, nothing, nothing, before, first, last, place)
+    return Probe(
+        x, size, nothing, nothing, nothing, octave_of(size), most_before(size, condition),
+        most_before_shared(size, condition), key_offsets[j], key_offsets[j + 1], place,
+    )  # fmt: skip
 
 
 @kernel
