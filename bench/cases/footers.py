@@ -10,7 +10,7 @@ that others have as well. One page in ten is an earlier one with a word changed.
 - dated: the footer has a word of its own in the middle.
 
 "value" is processor seconds of the search alone, on all threads, by feature sets of 3-word
-shingles; "texts" is that of the whole `nd.dedup`, or `nd.similar_pairs`, of the texts.
+shingles.
 """
 
 from __future__ import annotations
