@@ -84,7 +84,7 @@ class Source(ABC):
         """Read every record with all its fields, and the number that messages call it by.
 
         Raises:
-            UsageError: If it is no table.
+            UsageError: If it is not a table.
             DataError: At the first record that is broken.
             FileError: If the read fails, or the file changed meanwhile.
         """

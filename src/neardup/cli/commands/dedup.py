@@ -165,7 +165,7 @@ def dedup(
     )
     resources = Resources(memory_bytes(memory), tmp, resume, workers, plan)
     read = reading.options(memory, within=within, number=matching.number)
-    told = reading.input_format
+    input_format = reading.input_format
     about = shared.report_options(report, report_from, source, summary)
     outputs = Outputs(output, duplicates, clusters, reading.rejects, csv_safe, about)
     print_warning(matching.doubt(), json)
@@ -174,7 +174,7 @@ def dedup(
         by_features=matching.by_features,
     )
     if dry_run:
-        print_estimate(estimate_run(inputs, matching, read, resources, told), json)
+        print_estimate(estimate_run(inputs, matching, read, resources, input_format), json)
         return
     if engine == "spark":
         from neardup import spark
@@ -182,14 +182,14 @@ def dedup(
         with progress() as shown:
             place = spark.Place(master or "sail", tmp)
             done = spark.dedup_files(
-                inputs, outputs, matching, read, place, progress=shown, input_format=told,
+                inputs, outputs, matching, read, place, progress=shown, input_format=input_format,
                 against=against,
             )  # fmt: skip
         print_summary(done, json)
         return
     with progress() as shown:
         seen = None if against is None else Against(against, update, own_ids)
-        result = dedup_files(inputs, outputs, matching, read, resources, shown, told, seen)
+        result = dedup_files(inputs, outputs, matching, read, resources, shown, input_format, seen)
     print_summary(result.summary, json)
 
 

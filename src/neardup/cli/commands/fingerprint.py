@@ -49,9 +49,11 @@ def fingerprint(
     from neardup.fingerprinting.fingerprints import fingerprint as compute
     from neardup.pipeline import Resources, fingerprint_files
 
-    read, told = reading.options(memory), reading.input_format
+    read, input_format = reading.options(memory), reading.input_format
     using = Resources(workers=workers)
     warm_up(lambda: compute("one", made))
     with progress() as shown:
-        summary = fingerprint_files(inputs, output, made, read, using, reading.rejects, shown, told)
+        summary = fingerprint_files(
+            inputs, output, made, read, using, reading.rejects, shown, input_format
+        )
     print_summary(summary, json)

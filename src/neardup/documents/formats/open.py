@@ -96,7 +96,7 @@ def read_table(
             was written.
 
     Raises:
-        UsageError: If it is no table.
+        UsageError: If it is not a table.
         DataError: At the first row that is broken.
         FileError: If it cannot be read.
 

@@ -73,7 +73,7 @@ def read_truth(path: str, names: Sequence[str]) -> Truth:
         names: The ids of the documents.
 
     Raises:
-        UsageError: If two documents have one id, no label is about them, or it is no table.
+        UsageError: If two documents have one id, no label is about them, or it is not a table.
         DataError, FileError: If it is another table, or cannot be read.
     """
     rows = {name: row for row, name in enumerate(names)}

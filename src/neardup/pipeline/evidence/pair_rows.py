@@ -58,7 +58,7 @@ def pair_rows(
         rows: Those of `read_table`, where reading has begun.
 
     Raises:
-        UsageError: If it is no table.
+        UsageError: If it is not a table.
         DataError: If it has no columns that name two documents, or a row is broken.
         FileError: If it cannot be read.
     """

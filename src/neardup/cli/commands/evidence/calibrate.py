@@ -77,8 +77,8 @@ def calibrate(
 
     asked = Asked(sample, lowest, similarity, recall, measure, seed, report)
     resources = Resources(memory_bytes(memory), tmp, None, workers)
-    read, told = reading.options(memory), reading.input_format
+    read, input_format = reading.options(memory), reading.input_format
     warm_up(lambda: dedup_texts(["one", "one"], Matching(recipe=made), resources), by_features=True)
     with progress() as shown:
-        found = calibrate_files(inputs, asked, made, read, resources, shown, told)
+        found = calibrate_files(inputs, asked, made, read, resources, shown, input_format)
     echo(dumps(found.to_dict()) if json else str(found))

@@ -76,9 +76,9 @@ def evaluate(
     recipes = [_titled(made), *(_titled(_recipe(each)) for each in also or ())]
     asked = Asked(labels, recipes, lowest, measure, policy, seed, report)
     resources = Resources(memory_bytes(memory), tmp, None, workers)
-    read, told = reading.options(memory, id=id_field), reading.input_format
+    read, input_format = reading.options(memory, id=id_field), reading.input_format
     with progress() as shown:
-        found = evaluate_files(docs, asked, read, resources, shown, told)
+        found = evaluate_files(docs, asked, read, resources, shown, input_format)
     echo(dumps(found.to_dict()) if json else str(found))
 
 

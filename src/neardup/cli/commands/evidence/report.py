@@ -72,7 +72,7 @@ def report(
     about = shared.report_options(output, report_from, source, summary)
     assert about is not None  # noqa: S101  # there is a path
     files = (duplicates, clusters)
-    told = Inputs(inputs, reading.input_format)
+    sources = Inputs(inputs, reading.input_format)
     with progress() as shown:
-        report_files(files, told, about, matching, read, resources, shown)
+        report_files(files, sources, about, matching, read, resources, shown)
     echo(f"wrote {printable(output)}", err=True)

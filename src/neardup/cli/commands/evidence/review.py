@@ -75,8 +75,8 @@ def review(
     from neardup.runtime.progress import shown
 
     wanted = Wanted(answers, similarity, precision, measure, seed)
-    read, told = reading.options(memory), reading.input_format
-    judged = Review(pairs, inputs, wanted, made, read, told)
+    read, input_format = reading.options(memory), reading.input_format
+    judged = Review(pairs, inputs, wanted, made, read, input_format)
     with ReviewServer(judged, port, lambda line: echo(line, err=True)) as server:
         echo(f"open {server.url} (Ctrl-C ends the review)")
         if open_browser:

@@ -164,13 +164,13 @@ def add(
     if is_number and given_options(context, "text"):
         raise UsageError("--fingerprint-field takes the place of --text: leave one of them out")
     numbers = {"text": (fingerprint_field,)} if fingerprint_field else {}
-    read, told = reading.options(memory, **numbers), reading.input_format
+    read, input_format = reading.options(memory, **numbers), reading.input_format
     note_what_stays(folder, "; run the same again for the rest")
     opened = DurableIndex.open(folder, create=False, verify=verify)
     with opened as index, progress() as shown:
         summary = add_files(
             index, inputs, read,
             if_new=offered if if_new else None, rejects_path=reading.rejects, progress=shown,
-            format_name=told, numbers=Numbers(is_number, foreign),
+            format_name=input_format, numbers=Numbers(is_number, foreign),
         )  # fmt: skip
     print_summary(summary, json)
