@@ -1,4 +1,4 @@
-"""The house: who may import whom, no circle, no crowded room; docs/design/house.md draws it."""
+"""The house: who may import whom, and no circle; docs/design/house.md draws it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 PACKAGE = Path(inspect.getfile(nd)).parent
-MOST_FILES = 13
-MOST_ENTRIES = 16
-
 BASE = {"errors", "runtime"}
 
 # Each room, shelf or file with rules of its own, and what it may import besides itself. On both
@@ -213,15 +210,6 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
     return [list(ring) for ring in sorted(rings) if len(ring) > 1]
 
 
-def crowded(package: Path) -> list[str]:
-    """Folders with too many Python files, and a top with too many entries."""
-    folders = {file.parent for file in package.rglob("*.py")}
-    counts = {folder: len(list(folder.glob("*.py"))) for folder in sorted(folders)}
-    found = [f"{folder.name}: {n} files" for folder, n in counts.items() if n > MOST_FILES]
-    entries = [x for x in package.iterdir() if x.name != "__pycache__"]
-    return found + ([f"top: {len(entries)} entries"] if len(entries) > MOST_ENTRIES else [])
-
-
 def test_every_module_has_a_room() -> None:
     assert [name for name in modules(PACKAGE) if room_of(name) is None] == []
 
@@ -265,19 +253,8 @@ def test_a_planted_circle_is_found(tmp_path: Path) -> None:
     assert {"documents.files.finding", "documents.files.problems"} <= set(circle)
 
 
-def test_a_crowded_room_is_found(tmp_path: Path) -> None:
-    (tmp_path / "room").mkdir()
-    for name in range(MOST_FILES + 1):
-        (tmp_path / "room" / f"{name}.py").touch()
-    assert crowded(tmp_path) == ["room: 14 files"]
-
-
 def test_no_files_know_each_other_in_a_circle() -> None:
     assert circles(arrows(PACKAGE)) == []
-
-
-def test_no_room_is_crowded() -> None:
-    assert crowded(PACKAGE) == []
 
 
 def test_no_room_is_called_like_a_public_name() -> None:
