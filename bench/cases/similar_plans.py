@@ -45,8 +45,8 @@ def rows(quick: bool) -> list[Row]:
 def ours(n: int, features: int, similarity: float, measure: str) -> dict[str, Any]:
     """Plan, build, measure."""
     from harness.search_costs import measure_parts
-    from neardup.index.plans.similar import parts_as_added, plan_similar
-    from neardup.index.similar.settings import SimilarSettings
+    from neardup.index.index_plans import parts_as_added, plan_similar
+    from neardup.index.kind_settings import SimilarSettings
 
     settings = SimilarSettings(similarity, measure, None)
     measure_parts([1_000], settings, features)  # compiles

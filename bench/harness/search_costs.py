@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from neardup.hamming.search.build import build_searcher
 from neardup.hamming.search.permuted import measured_recall
-from neardup.index.ids import IdColumn
-from neardup.index.similar.incoming import sorted_sets
+from neardup.index.id_columns import IdColumn
+from neardup.index.incoming import sorted_sets
+from neardup.index.set_arrays import Sets, joined_sets
+from neardup.index.set_segments import Rows, Segment, build
 from neardup.index.similar.searching import search
-from neardup.index.similar.segment import Rows, Segment, build
-from neardup.index.similar.sets import Sets, joined_sets
 from neardup.runtime.arrays import frozen
 
 __all__ = [

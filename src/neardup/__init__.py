@@ -58,8 +58,8 @@ if TYPE_CHECKING:
     from neardup.hamming.clusters import components, greedy
     from neardup.hamming.search.comparison import plan
     from neardup.index.durable import DurableIndex
+    from neardup.index.index_plans import plan_similar
     from neardup.index.memory import Index
-    from neardup.index.plans import plan_similar
     from neardup.pipeline import DedupResult, dedup, similar_pairs
 
 __all__ = [
@@ -143,7 +143,7 @@ _HOMES: Final = {
     "hamming.search.comparison": ("plan",),
     "index.durable": ("DurableIndex",),
     "index.memory": ("Index",),
-    "index.plans": ("plan_similar",),
+    "index.index_plans": ("plan_similar",),
     "pipeline": (
         "DedupResult",
         "dedup",

@@ -60,50 +60,17 @@ ALLOWED: dict[str, set[str]] = {
     | {"fingerprinting.values", "hamming.join", "hamming.plans", "hamming.search"}
     | {"hamming.spilled", "kernels", "kernels.ways"},
     "similarity": BASE | {"kernels", "kernels.similarity", "kernels.ways"},
-    "index.clock": BASE,
-    "index.hits": BASE,
-    "index.ids": BASE | {"kernels.index"},
-    "index.incoming": BASE
-    | {"documents.markup", "fingerprinting", "fingerprinting.values", "index.settings"},
-    "index.settings": BASE
-    | {"documents.markup", "fingerprinting", "fingerprinting.values", "hamming.plans"},
-    "index.base": BASE
-    | {"fingerprinting", "index.clock", "index.hits", "index.ids", "index.incoming"},
-    "index.segments": BASE
-    | {"hamming.plans", "hamming.search", "index.base", "index.ids", "index.settings"},
-    "index.segment_files": BASE
-    | {"hamming.plans", "hamming.search", "index.base", "index.ids", "index.segment_layout"}
-    | {"index.segments", "index.settings", "kernels.hamming"},
-    "index.segment_layout": BASE,
-    "index.similar": BASE
-    | {"documents.markup", "fingerprinting", "index.base", "index.clock", "index.hits"}
-    | {"index.ids", "index.incoming", "index.segment_files", "index.settings"}
-    | {"kernels.index", "kernels.similarity", "similarity"},
-    "index.plans": BASE | {"fingerprinting", "index.ids", "index.similar", "similarity"},
     "index": BASE
-    | {"fingerprinting", "fingerprinting.values", "hamming.plans", "hamming.search"}
-    | {"index.base", "index.clock", "index.hits", "index.ids", "index.incoming"}
-    | {
-        "index.segment_files",
-        "index.segments",
-        "index.settings",
-        "index.similar",
-        "kernels.hamming",
-        "kernels.index",
-    },
-    "index.durable.log": BASE
-    | {"index.base", "index.clock", "index.ids", "index.segment_files", "index.similar"},
-    "index.durable": BASE
-    | {"fingerprinting", "fingerprinting.values", "index", "index.base", "index.clock"}
-    | {"index.durable.log", "index.ids", "index.segment_files", "index.segments"}
-    | {"index.settings", "index.similar"},
+    | {"documents.markup", "fingerprinting", "fingerprinting.values", "hamming.plans"}
+    | {"hamming.search", "kernels.hamming", "kernels.index", "kernels.similarity", "similarity"},
+    "index.durable": BASE | {"fingerprinting", "fingerprinting.values", "index"},
     "compat": BASE
     | {"features", "fingerprinting", "fingerprinting.libraries", "fingerprinting.majority"}
     | {"fingerprinting.md5_windows", "fingerprinting.values", "kernels.fingerprinting"},
     "pipeline.report": {"errors"},
     "pipeline.run": BASE
     | {"documents", "features", "fingerprinting", "fingerprinting.values"}
-    | {"hamming", "hamming.plans", "index.durable", "index.hits", "index.similar", "similarity"},
+    | {"hamming", "hamming.plans", "index", "index.durable", "similarity"},
     "pipeline.evidence": BASE
     | {"documents", "fingerprinting", "fingerprinting.explanation", "fingerprinting.values"}
     | {"pipeline.report", "pipeline.run", "similarity"},
@@ -120,7 +87,6 @@ ALLOWED: dict[str, set[str]] = {
     | {"documents", "documents.files", "documents.markup", "features", "fingerprinting"}
     | {"fingerprinting.values"}
     | {"hamming", "hamming.plans", "hamming.search", "hamming.spilled", "index", "index.durable"}
-    | {"index.hits", "index.plans"}
     | {"fingerprinting.explanation"}
     | {"pipeline.evidence", "pipeline.judgement", "pipeline.report", "pipeline.run", "similarity"},
     "spark": BASE
@@ -129,13 +95,13 @@ ALLOWED: dict[str, set[str]] = {
     | {"kernels.index", "pipeline", "pipeline.run", "similarity"},
     "cli": BASE
     | {"documents", "features", "fingerprinting", "fingerprinting.explanation"}
-    | {"hamming", "hamming.plans", "index", "index.plans", "pipeline", "pipeline.calibration"}
+    | {"hamming", "hamming.plans", "index", "pipeline", "pipeline.calibration"}
     | {"pipeline.evaluation", "pipeline.evidence", "pipeline.judgement", "pipeline.run", "spark"},
     "__main__": {"cli", "runtime"},
     "__init__": BASE
     | {"features", "fingerprinting", "fingerprinting.explanation"}
     | {"fingerprinting.majority", "fingerprinting.values", "hamming", "hamming.search"}
-    | {"index", "index.durable", "index.plans", "pipeline"},
+    | {"index", "index.durable", "pipeline"},
 }
 
 

@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import neardup as nd
-from neardup.index import segments
+from neardup.index import code_segments as segments
 from neardup.index.base import writing
+from neardup.index.durable import log_store as store
 from neardup.index.durable import upkeep as durable
-from neardup.index.durable.log import store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -58,9 +58,9 @@ KINDS: Final = {"memory": Kind(nd.Index), "durable": Kind(durable, reopened, end
 
 def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few rows fill a tail, a batch, a level and the log."""
-    for name in ("segments",):
+    for name in ("code_segments",):
         monkeypatch.setattr(f"neardup.index.{name}.TAIL_ROWS", 16)
-    monkeypatch.setattr("neardup.index.segments.GROWTH", 4)
+    monkeypatch.setattr("neardup.index.code_segments.GROWTH", 4)
     monkeypatch.setattr("neardup.index.base.writing.SMALL_BATCH", 8)
     monkeypatch.setattr("neardup.index.durable.upkeep.CHECKPOINT_ROWS", 40)
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import neardup as nd
 from neardup.errors import FileError
-from neardup.index.durable.commits.background import Job
-from neardup.index.similar.segment import due
+from neardup.index.durable.merge_jobs import Job
+from neardup.index.set_segments import due
 from neardup.index.similar.snapshot import SimilarSnapshot
 from neardup.index.snapshot import Snapshot
 from stories import FOLDERS, quiet, small_segments
@@ -91,8 +91,8 @@ def merging(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     small_segments(monkeypatch)
     for limit in ("MOST_FILES", "MOST_CHECKPOINTS"):  # no commit waits here
         monkeypatch.setattr(f"neardup.index.durable.upkeep.{limit}", 10**6)
-    monkeypatch.setattr("neardup.index.similar.tail.TAIL_ROWS", 12)
-    monkeypatch.setattr("neardup.index.similar.segment.LEVEL_ROWS", 12)
+    monkeypatch.setattr("neardup.index.set_tail.TAIL_ROWS", 12)
+    monkeypatch.setattr("neardup.index.set_segments.LEVEL_ROWS", 12)
     monkeypatch.setattr("neardup.index.durable.similar.index.CHECKPOINT_ROWS", 40)
     found = Merging(request.param, monkeypatch)
     yield found
@@ -105,7 +105,7 @@ def test_there_are_few_segments_whatever_is_written(sizes: list[int]) -> None:
     """As many of each level as are not merged, and some smaller ones between them."""
     stack: list[Any] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("neardup.index.similar.segment.LEVEL_ROWS", 4)
+        patch.setattr("neardup.index.set_segments.LEVEL_ROWS", 4)
         for size in sizes:
             stack.append(Sized(size))
             while (found := due(stack)) is not None:

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 import neardup as nd
 from neardup.index.clock import Clock, runs_of
-from neardup.index.ids import IdColumn, id_array
-from neardup.index.segments import Segment
-from neardup.index.settings import Settings
+from neardup.index.code_segments import Segment
+from neardup.index.id_columns import IdColumn, id_array
+from neardup.index.kind_settings import Settings
 from neardup.index.snapshot import Snapshot
 from stories import durable
 

@@ -19,7 +19,7 @@ from hypothesis.stateful import initialize, invariant, rule, run_state_machine_a
 
 import naive
 import neardup as nd
-from neardup.index.durable.log import environment
+from neardup.index.durable import environment
 from stories import KINDS, Story, agree, durable, quiet, small_segments
 from suite import JIT, examples
 
@@ -34,13 +34,13 @@ ROWS = 600 if JIT else 60
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few rows make a segment, a joined record, a chunk of removals and a checkpoint."""
     small_segments(monkeypatch)
-    monkeypatch.setattr("neardup.index.durable.log.store.MOST_SMALL", 4)
-    monkeypatch.setattr("neardup.index.durable.log.store.SMALL_ROWS", 12)
+    monkeypatch.setattr("neardup.index.durable.log_store.MOST_SMALL", 4)
+    monkeypatch.setattr("neardup.index.durable.log_store.SMALL_ROWS", 12)
     for name in (
-        "durable.log.reading",
-        "durable.log.store",
-        "base.rows",
-        "durable.commits.background",
+        "durable.log_reading",
+        "durable.log_store",
+        "stored_rows",
+        "durable.merge_jobs",
     ):
         monkeypatch.setattr(f"neardup.index.{name}.CHUNK_ROWS", 16)
 

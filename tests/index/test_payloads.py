@@ -175,8 +175,8 @@ def agrees(index: Any, expected: dict[int, Any]) -> None:
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     small_segments(monkeypatch)
-    monkeypatch.setattr("neardup.index.similar.tail.TAIL_ROWS", 12)
-    monkeypatch.setattr("neardup.index.similar.segment.LEVEL_ROWS", 12)
+    monkeypatch.setattr("neardup.index.set_tail.TAIL_ROWS", 12)
+    monkeypatch.setattr("neardup.index.set_segments.LEVEL_ROWS", 12)
     monkeypatch.setattr("neardup.index.durable.similar.index.CHECKPOINT_ROWS", 40)
 
 

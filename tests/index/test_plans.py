@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from neardup import DurableIndex, Index, Recipe, UsageError, plan_similar
-from neardup.index.plans.similar import parts_as_added
-from neardup.index.similar.segment import LEVEL_ROWS, SEGMENTS_A_LEVEL
+from neardup.index.index_plans import parts_as_added
+from neardup.index.set_segments import LEVEL_ROWS, SEGMENTS_A_LEVEL
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import naive
 import neardup as nd
+from neardup.index import ranking as similar_related
+from neardup.index import set_tail as similar_tail
 from neardup.index.base import writing as base_writing
-from neardup.index.similar import related as similar_related
-from neardup.index.similar import tail as similar_tail
-from neardup.index.similar.sets import Sets
+from neardup.index.set_arrays import Sets
 from neardup.kernels.index import related as related_kernels
 from neardup.similarity.measures import MEASURES
 from suite import JIT, examples

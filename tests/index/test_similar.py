@@ -27,15 +27,15 @@ from hypothesis.stateful import (
 
 import naive
 import neardup as nd
+from neardup.index import ranking as similar_related
+from neardup.index import set_arrays as similar_arrays
+from neardup.index import set_arrays as similar_places
+from neardup.index import set_segments as similar_segment
+from neardup.index import set_tail as similar_tail
 from neardup.index.base import writing as base_writing
-from neardup.index.durable.commits import follower as durable_follower
+from neardup.index.durable import commits as durable_follower
 from neardup.index.durable.similar import index as durable_similar
 from neardup.index.segment_files import SegmentFile
-from neardup.index.similar import related as similar_related
-from neardup.index.similar import segment as similar_segment
-from neardup.index.similar import tail as similar_tail
-from neardup.index.similar.making import arrays as similar_arrays
-from neardup.index.similar.making import places as similar_places
 from neardup.kernels.index import related as related_kernels
 from neardup.kernels.index.similar import make_sketches
 from stories import offered
@@ -468,7 +468,7 @@ def test_another_kind_of_index_is_refused(tmp_path: Path) -> None:
 CHILD = """
 import sys, neardup as nd
 from neardup.index.durable.similar import index as durable
-from neardup.index.similar.making import places
+from neardup.index import set_arrays as places
 durable.CHECKPOINT_ROWS, places.SPOOLED, places.SLICE = 40, 0, 50
 index = nd.DurableIndex.open(sys.argv[1])
 for i in range(int(sys.argv[2]), 10**6):

@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import neardup as nd
-from neardup.index.ids import IdColumn
-from neardup.index.similar.making import arrays, places
-from neardup.index.similar.segment import Rows, merged
-from neardup.index.similar.sets import Sets
-from neardup.index.similar.settings import SimilarSettings
+from neardup.index import set_arrays as arrays
+from neardup.index import set_arrays as places
+from neardup.index.id_columns import IdColumn
+from neardup.index.kind_settings import SimilarSettings
+from neardup.index.set_arrays import Sets
+from neardup.index.set_segments import Rows, merged
 from suite import needs_jit
 
 if TYPE_CHECKING:

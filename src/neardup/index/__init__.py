@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Final
 from neardup.runtime.lazy import lazily
 
 if TYPE_CHECKING:
-    from neardup.index.base.types import Answer, AnyIndex, Stored
     from neardup.index.durable import DurableIndex
     from neardup.index.hits import Hits, Id
     from neardup.index.memory import Index
+    from neardup.index.protocol import Answer, AnyIndex, Stored
 
 __all__ = ["Answer", "AnyIndex", "DurableIndex", "Hits", "Id", "Index", "Stored"]
 
 _HOMES: Final = {
     "memory": ("Index",),
     "durable": ("DurableIndex",),
-    "base.types": ("Answer", "AnyIndex", "Stored"),
+    "protocol": ("Answer", "AnyIndex", "Stored"),
     "hits": ("Hits", "Id"),
 }
 __getattr__ = lazily(__name__, _HOMES)

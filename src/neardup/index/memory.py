@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from neardup.errors import DataError, suggests_names
-from neardup.index.base.payloads import Beside, beside_in, column_of
+from neardup.index.attachments import Beside, beside_in, column_of
 from neardup.index.clock import Clock
-from neardup.index.ids import IdColumn
-from neardup.index.segments import Segment
-from neardup.index.settings import (
+from neardup.index.code_segments import Segment
+from neardup.index.id_columns import IdColumn
+from neardup.index.kind_settings import (
     DEFAULT_DISTANCE,
     Settings,
     bits_of,

@@ -11,8 +11,8 @@ import numpy as np
 
 from neardup.errors import UsageError
 from neardup.fingerprinting.values import check_distance
+from neardup.index.attachments import Beside
 from neardup.index.base.asking import Asking, Moment
-from neardup.index.base.payloads import Beside
 from neardup.index.hits import Hits
 from neardup.index.incoming import (
     as_count,
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from neardup.index.base.types import Documents, Id, Ids
-    from neardup.index.settings import Settings
+    from neardup.index.kind_settings import Settings
+    from neardup.index.protocol import Documents, Id, Ids
     from neardup.index.snapshot import Snapshot
     from neardup.runtime.types import Code, Codes
 

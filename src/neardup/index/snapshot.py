@@ -17,9 +17,9 @@ from neardup.hamming.search.searchers import (
     within_room,
 )
 from neardup.index.base.held import Held
+from neardup.index.code_segments import Segment, Tail, due, merged, settled, threads_for
 from neardup.index.hits import sorted_table
-from neardup.index.ids import ID_KINDS, IdColumn
-from neardup.index.segments import Segment, Tail, due, merged, settled, threads_for
+from neardup.index.id_columns import ID_KINDS, IdColumn
 from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import worker_count
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from neardup.index.hits import Places
-    from neardup.index.settings import Settings
+    from neardup.index.kind_settings import Settings
     from neardup.runtime.types import Codes
 
 __all__ = ["Snapshot"]

@@ -9,14 +9,14 @@ import pyarrow as pa
 from neardup.errors import RecipeError, UsageError
 from neardup.index.base.writing import Writing
 from neardup.index.incoming import many_fingerprints
+from neardup.index.kind_settings import check_same_recipe
 from neardup.index.queries import IndexView, Queries
-from neardup.index.settings import check_same_recipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from neardup.index.base.payloads import Beside
-    from neardup.index.base.types import Documents, Id, Ids, Stored
+    from neardup.index.attachments import Beside
+    from neardup.index.protocol import Documents, Id, Ids, Stored
     from neardup.index.snapshot import Snapshot
 
 __all__ = ["BaseIndex"]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from neardup.hamming.search.comparison import PlanTable
     from neardup.index.durable.index import DurableIndex
     from neardup.index.durable.similar.index import DurableSimilarIndex
-    from neardup.index.plans.similar import SimilarPlanTable
+    from neardup.index.index_plans import SimilarPlanTable
 
 __all__ = ["IndexStats", "index_stats"]
 
@@ -95,7 +95,7 @@ def index_stats(index: DurableIndex | DurableSimilarIndex) -> IndexStats:
     """
     from neardup.hamming.search.comparison import plan
     from neardup.index.durable.similar.index import DurableSimilarIndex
-    from neardup.index.plans.similar import FEATURES, plan_parts
+    from neardup.index.index_plans import FEATURES, plan_parts
 
     held, count = index.stats(), len(index)
     if not count:

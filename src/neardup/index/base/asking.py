@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 import pyarrow as pa
 
+from neardup.index.attachments import Beside, payload_in
 from neardup.index.base.counters import Counters
-from neardup.index.base.payloads import Beside, payload_in
-from neardup.index.ids import IdColumn, id_array
+from neardup.index.id_columns import IdColumn, id_array
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from neardup.fingerprinting.recipe import Recipe
-    from neardup.index.base.types import Id, Ids
+    from neardup.index.protocol import Id, Ids
 
 __all__ = ["Asking", "Moment"]
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from neardup.index.clock import Clock
 from neardup.index.hits import ABSENT, OTHER, SAME, Places
-from neardup.index.ids import IdColumn, id_array, id_kind, is_one_id
+from neardup.index.id_columns import IdColumn, id_array, id_kind, is_one_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from neardup.errors import UsageError
+from neardup.index.attachments import Beside, encoded, joined
 from neardup.index.base.asking import Asking
-from neardup.index.base.payloads import Beside, encoded, joined
 
 if TYPE_CHECKING:
     from neardup.runtime.types import Rows

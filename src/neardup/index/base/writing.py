@@ -15,19 +15,19 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.errors import DataError, UsageError
+from neardup.index.attachments import Beside
 from neardup.index.base.keeping import Keeping
-from neardup.index.base.payloads import Beside
-from neardup.index.base.types import Answer
 from neardup.index.clock import runs_of
-from neardup.index.ids import ID_KINDS, IdColumn, id_array, id_kind, is_one_id
+from neardup.index.id_columns import ID_KINDS, IdColumn, id_array, id_kind, is_one_id
+from neardup.index.protocol import Answer
 from neardup.runtime.markup import html_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from neardup.index.base.held import Held
-    from neardup.index.base.types import Documents, Ids, Stored
     from neardup.index.hits import Id
+    from neardup.index.protocol import Documents, Ids, Stored
     from neardup.runtime.types import Rows, Times
 
 __all__ = ["Writing"]

@@ -14,21 +14,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from neardup.errors import UsageError
-from neardup.index.base.rows import StoredRows
-from neardup.index.durable.backup import back_up
-from neardup.index.durable.checks import check_folder
-from neardup.index.durable.commits.follower import arranged, first_commit, following
-from neardup.index.durable.commits.pending import Pending
-from neardup.index.durable.log.failures import TornReadError
+from neardup.index.durable.commits import Pending, arranged, first_commit, following
+from neardup.index.durable.environment import TornReadError
+from neardup.index.durable.folder_check import check_folder
+from neardup.index.durable.folder_copy import back_up
 from neardup.index.durable.upkeep import Upkeep
 from neardup.index.durable.view import stored_beside
 from neardup.index.segment_files import damaged
+from neardup.index.stored_rows import StoredRows
 from neardup.runtime.memory import free_memory
 from neardup.runtime.storage.files import path_of
 
 if TYPE_CHECKING:
-    from neardup.index.durable.log.reading import Reading
-    from neardup.index.durable.log.store import Store
+    from neardup.index.durable.log_reading import Reading
+    from neardup.index.durable.log_store import Store
     from neardup.runtime.types import Rows
 
 __all__ = ["DurableBase"]

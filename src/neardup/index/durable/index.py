@@ -7,14 +7,14 @@ from abc import ABCMeta
 from typing import TYPE_CHECKING, Any, Self
 
 from neardup.errors import FileError, suggests_names
+from neardup.index.attachments import Contents
 from neardup.index.durable.base import DurableBase
-from neardup.index.durable.checks import verify_folder
-from neardup.index.durable.contents import Contents
-from neardup.index.durable.log.store import Store
+from neardup.index.durable.folder_check import verify_folder
+from neardup.index.durable.log_store import Store
 from neardup.index.durable.settings import check_settings, new_settings
 from neardup.index.durable.similar.index import DurableSimilarIndex, new_similar_settings
 from neardup.index.durable.view import DurableView, read_contents
-from neardup.index.settings import Settings, stored_recipe
+from neardup.index.kind_settings import Settings, stored_recipe
 from neardup.index.snapshot import Snapshot
 from neardup.index.writing import BaseIndex
 from neardup.runtime.storage.files import path_of
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from neardup.fingerprinting.recipe import Recipe
-    from neardup.index.base.types import Documents, Id, Ids, Stored
+    from neardup.index.protocol import Documents, Id, Ids, Stored
     from neardup.index.queries import IndexView
 
 __all__ = ["DurableIndex"]

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from neardup.errors import UsageError
 from neardup.fingerprinting.values import check_distance
-from neardup.index.durable.contents import STORES
-from neardup.index.durable.log.keys import FORMAT
-from neardup.index.settings import DEFAULT_DISTANCE, Settings, bits_of, check_recipe
+from neardup.index.attachments import STORES
+from neardup.index.durable.log_entries import FORMAT
+from neardup.index.kind_settings import DEFAULT_DISTANCE, Settings, bits_of, check_recipe
 from neardup.runtime.version import __version__
 
 if TYPE_CHECKING:

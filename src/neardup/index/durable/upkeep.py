@@ -14,24 +14,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from neardup.errors import NeardupError
-from neardup.index.base.rows import StoredRows
 from neardup.index.base.writing import Writing
-from neardup.index.durable.commits.background import (
+from neardup.index.durable.commits import Commit, Pending
+from neardup.index.durable.log_entries import Manifest
+from neardup.index.durable.log_store import remove_files
+from neardup.index.durable.merge_jobs import (
     Job,
     entries_of,
     in_files,
     rows_for_merging,
 )
-from neardup.index.durable.commits.follower import Commit
-from neardup.index.durable.commits.pending import Pending
-from neardup.index.durable.log.folder import remove_files
-from neardup.index.durable.log.manifest import Manifest
+from neardup.index.stored_rows import StoredRows
 from neardup.runtime.threads import AbandonedError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from neardup.index.durable.log.store import Store
+    from neardup.index.durable.log_store import Store
 
 __all__ = ["Upkeep"]
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from neardup.index.attachments import content_in
 from neardup.index.base.asking import Moment
-from neardup.index.base.payloads import content_in
 from neardup.index.queries import IndexView
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from neardup.index.durable.contents import Contents
-    from neardup.index.durable.log.reading import Reading
-    from neardup.index.durable.log.store import Store
+    from neardup.index.attachments import Contents
+    from neardup.index.durable.log_reading import Reading
+    from neardup.index.durable.log_store import Store
     from neardup.index.snapshot import Snapshot
 
 __all__ = ["Committed", "DurableView", "read_contents", "stored_beside"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from neardup.index.base.rows import StoredRows
 from neardup.index.segment_files import SegmentFile, write_arrays
-from neardup.index.similar.segment import Segment
+from neardup.index.set_segments import Segment
+from neardup.index.stored_rows import StoredRows
 
 if TYPE_CHECKING:
     import contextlib

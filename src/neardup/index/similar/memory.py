@@ -9,13 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.errors import DataError
-from neardup.index.base.payloads import Beside, beside_in, column_of
+from neardup.index.attachments import Beside, beside_in, column_of
 from neardup.index.clock import Clock
-from neardup.index.ids import ID_KINDS, IdColumn
-from neardup.index.settings import check_recipe, stored_recipe
-from neardup.index.similar.segment import Rows, Segment, merged
-from neardup.index.similar.sets import Sets
-from neardup.index.similar.settings import SimilarSettings
+from neardup.index.id_columns import ID_KINDS, IdColumn
+from neardup.index.kind_settings import SimilarSettings, check_recipe, stored_recipe
+from neardup.index.set_arrays import Sets
+from neardup.index.set_segments import Rows, Segment, merged
 from neardup.index.similar.snapshot import SimilarSnapshot
 from neardup.index.similar.writing import SimilarWriting
 

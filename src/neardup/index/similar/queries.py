@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from neardup.index.attachments import Beside
 from neardup.index.base.asking import Asking, Moment
-from neardup.index.base.payloads import Beside
 from neardup.index.hits import Hits
-from neardup.index.ids import ID_KINDS
-from neardup.index.incoming import as_count
-from neardup.index.similar.incoming import many_sets, one_set
-from neardup.index.similar.related import Ranking
+from neardup.index.id_columns import ID_KINDS
+from neardup.index.incoming import as_count, many_sets, one_set
+from neardup.index.ranking import Ranking
 from neardup.runtime.threads import in_threads, worker_count
 
 if TYPE_CHECKING:
@@ -21,9 +20,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from neardup.index.base.types import Documents, Id, Ids
-    from neardup.index.similar.sets import Sets
-    from neardup.index.similar.settings import SimilarSettings
+    from neardup.index.kind_settings import SimilarSettings
+    from neardup.index.protocol import Documents, Id, Ids
+    from neardup.index.set_arrays import Sets
     from neardup.index.similar.snapshot import SimilarSnapshot
 
 __all__ = ["SimilarQueries", "SimilarView"]

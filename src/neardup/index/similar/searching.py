@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from neardup.index.similar.segment import FoundRows
+from neardup.index.set_segments import FoundRows
 from neardup.runtime.threads import in_threads
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from neardup.index.similar.segment import Segment
-    from neardup.index.similar.sets import Sets
-    from neardup.index.similar.tail import Tail
+    from neardup.index.set_arrays import Sets
+    from neardup.index.set_segments import Segment
+    from neardup.index.set_tail import Tail
     from neardup.kernels.similarity.arguments import Condition
 
 __all__ = ["search", "seek"]

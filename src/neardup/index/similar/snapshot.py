@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.index.base.held import Held
-from neardup.index.ids import ID_KINDS, IdColumn
+from neardup.index.id_columns import ID_KINDS, IdColumn
+from neardup.index.set_arrays import Sets, joined_sets
+from neardup.index.set_segments import Rows, Segment, arranged, build, due, joined, no_order
+from neardup.index.set_tail import Tail, TailFeatures
 from neardup.index.similar.searching import search, seek
-from neardup.index.similar.segment import Rows, Segment, arranged, build, due, joined, no_order
-from neardup.index.similar.sets import Sets, joined_sets
-from neardup.index.similar.tail import Tail, TailFeatures
 from neardup.runtime.arrays import frozen
 
 if TYPE_CHECKING:
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from neardup.index.hits import Places
-    from neardup.index.similar.related import Ranking
-    from neardup.index.similar.segment import FoundRows
-    from neardup.index.similar.settings import SimilarSettings
+    from neardup.index.kind_settings import SimilarSettings
+    from neardup.index.ranking import Ranking
+    from neardup.index.set_segments import FoundRows
 
 __all__ = ["SimilarSnapshot"]
 

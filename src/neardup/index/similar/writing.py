@@ -9,16 +9,16 @@ import pyarrow as pa
 
 from neardup.errors import UsageError
 from neardup.index.base.writing import Writing
-from neardup.index.settings import check_same_recipe
-from neardup.index.similar.incoming import many_sets, one_set
+from neardup.index.incoming import many_sets, one_set
+from neardup.index.kind_settings import check_same_recipe
 from neardup.index.similar.queries import SimilarQueries, SimilarView
 from neardup.index.similar.snapshot import SimilarSnapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from neardup.index.base.types import Documents, Id, Ids, Stored
-    from neardup.index.similar.settings import SimilarSettings
+    from neardup.index.kind_settings import SimilarSettings
+    from neardup.index.protocol import Documents, Id, Ids, Stored
 
 __all__ = ["SimilarWriting"]
 

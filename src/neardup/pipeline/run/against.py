@@ -27,7 +27,7 @@ from neardup.fingerprinting.feature_sets import fingerprints_of_sets
 from neardup.fingerprinting.fingerprints import Fingerprinter
 from neardup.fingerprinting.values import distance
 from neardup.index.hits import ABSENT, OTHER, SAME
-from neardup.index.similar.incoming import sorted_sets
+from neardup.index.incoming import sorted_sets
 from neardup.index.similar.memory import SimilarIndex
 from neardup.pipeline.run.matching import Grouping, References
 from neardup.runtime.storage.spool import FeatureSpool

@@ -50,7 +50,7 @@ def plan(
     """
     from neardup.cli.screen import print_plans
     from neardup.hamming import plan as compare
-    from neardup.index.plans import plan_similar
+    from neardup.index.index_plans import plan_similar
 
     if similarity is None:
         if similarity_measure is not None or features is not None:

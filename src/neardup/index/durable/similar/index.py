@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from neardup.errors import UsageError
 from neardup.index.durable.base import DurableBase
-from neardup.index.durable.log.keys import FORMAT
+from neardup.index.durable.log_entries import FORMAT
 from neardup.index.durable.view import Committed
-from neardup.index.settings import check_kind, check_recipe, stored_recipe
+from neardup.index.kind_settings import SimilarSettings, check_kind, check_recipe, stored_recipe
 from neardup.index.similar.queries import SimilarView
-from neardup.index.similar.settings import SimilarSettings
 from neardup.index.similar.writing import SimilarWriting
 from neardup.runtime.version import __version__
 
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from neardup.fingerprinting.recipe import Recipe
-    from neardup.index.durable.log.reading import Reading
-    from neardup.index.durable.log.store import Store
+    from neardup.index.durable.log_reading import Reading
+    from neardup.index.durable.log_store import Store
     from neardup.index.similar.snapshot import SimilarSnapshot
 
 __all__ = ["DurableSimilarIndex", "DurableSimilarView", "new_similar_settings"]

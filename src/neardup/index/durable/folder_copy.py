@@ -12,8 +12,8 @@ import shutil
 from typing import TYPE_CHECKING, Final
 
 from neardup.errors import FileError
-from neardup.index.durable.log.manifest import Manifest
-from neardup.index.durable.log.store import Store
+from neardup.index.durable.log_entries import Manifest
+from neardup.index.durable.log_store import Store
 from neardup.runtime.storage.failures import file_failure
 from neardup.runtime.storage.files import sync_folder
 

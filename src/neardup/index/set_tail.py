@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from neardup.index.base.tail import Tail as BaseTail
-from neardup.index.base.tail import TailRows
-from neardup.index.ids import ID_KINDS, IdColumn
-from neardup.index.similar.related import all_living
-from neardup.index.similar.segment import FoundRows, Rows, Segment, merged
-from neardup.index.similar.sets import Sets
+from neardup.index.id_columns import ID_KINDS, IdColumn
+from neardup.index.ranking import all_living
+from neardup.index.set_arrays import Sets
+from neardup.index.set_segments import FoundRows, Rows, Segment, merged
+from neardup.index.stored_rows import Tail as BaseTail
+from neardup.index.stored_rows import TailRows
 from neardup.runtime.arrays import frozen
 
 if TYPE_CHECKING:
-    from neardup.index.similar.related import Ranking
-    from neardup.index.similar.settings import SimilarSettings
+    from neardup.index.kind_settings import SimilarSettings
+    from neardup.index.ranking import Ranking
     from neardup.kernels.index.sets import Order
 
 __all__ = ["TAIL_ROWS", "Tail", "TailFeatures"]

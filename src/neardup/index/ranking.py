@@ -19,8 +19,8 @@ from neardup.runtime.threads import in_threads, worker_count
 from neardup.similarity.measures import MEASURES, ROUNDING
 
 if TYPE_CHECKING:
-    from neardup.index.similar.sets import Sets
-    from neardup.index.similar.settings import SimilarSettings
+    from neardup.index.kind_settings import SimilarSettings
+    from neardup.index.set_arrays import Sets
     from neardup.kernels.index.related import Asked, Compared, Lists, Living, Met
     from neardup.similarity.measures import Measure
 

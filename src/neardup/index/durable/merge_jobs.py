@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from neardup.index.base.rows import CHUNK_ROWS, StoredRows, sound_from
-from neardup.index.durable.commits.follower import Commit
-from neardup.index.durable.log.folder import remove_files
-from neardup.index.durable.log.manifest import FileEntry, Manifest
+from neardup.index.durable.commits import Commit
+from neardup.index.durable.log_entries import FileEntry, Manifest
+from neardup.index.durable.log_store import remove_files
 from neardup.index.segment_files import SegmentFile
+from neardup.index.stored_rows import CHUNK_ROWS, StoredRows, sound_from
 from neardup.runtime.memory import free_memory
 from neardup.runtime.threads import abandonable
 
@@ -35,13 +35,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from neardup.index.base.held import Held
-    from neardup.index.durable.log.store import Store
+    from neardup.index.durable.log_store import Store
     from neardup.runtime.types import Rows
 
 __all__ = ["Job", "entries_of", "in_files", "rows_for_merging"]
 
 _LOGGER: Final = logging.getLogger("neardup")
-
 MERGE_SHARE: Final = 0.25
 """Of the memory that is free: so much may a merge take beside the index's writer."""
 LEAST_MERGED: Final = 1 << 18

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.errors import UsageError, suggests_names
-from neardup.index.similar.incoming import many_sets
-from neardup.index.similar.making.arrays import ENTRIES_A_BUCKET, sketch_words
-from neardup.index.similar.segment import LEVEL_ROWS, SEGMENTS_A_LEVEL
-from neardup.index.similar.settings import SimilarSettings
+from neardup.index.incoming import many_sets
+from neardup.index.kind_settings import SimilarSettings
+from neardup.index.set_arrays import ENTRIES_A_BUCKET, sketch_words
+from neardup.index.set_segments import LEVEL_ROWS, SEGMENTS_A_LEVEL
 from neardup.runtime.markup import PrintedPlans, cells_of, text_table
 from neardup.similarity.measures import ROUNDING
 
@@ -35,7 +35,6 @@ LOGGED_ROWS: Final = 1 << 16
 ROW_BYTES: Final = 40
 """Of a document besides its features: places, number, id."""
 FEATURE_BYTES, ENTRY_BYTES, START_BYTES = 8, 8, 4
-
 # Measured on a busy machine of two cores, see docs/decisions/0012: nanoseconds of one thread.
 LOOKUP, LOOKUP_A_DOUBLING = 22.0, 4.0
 """To look a feature up, and more for each doubling of the tables beyond a mebibyte."""

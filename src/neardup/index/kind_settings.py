@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from neardup.documents.markup import FirstTexts
 from neardup.errors import RecipeError, UsageError
@@ -11,10 +12,17 @@ from neardup.fingerprinting.recipe import Recipe, recipe_of
 from neardup.fingerprinting.values import check_distance
 from neardup.hamming.plans.checks import check_search_plan
 from neardup.runtime.memory import free_memory
+from neardup.similarity.feature_sets import ANY_DISTANCE, Match
+from neardup.similarity.measures import MEASURES
+
+if TYPE_CHECKING:
+    from neardup.kernels.similarity.arguments import Condition
+    from neardup.similarity.measures import Measure
 
 __all__ = [
     "DEFAULT_DISTANCE",
     "Settings",
+    "SimilarSettings",
     "bits_of",
     "check_kind",
     "check_recipe",
@@ -23,10 +31,8 @@ __all__ = [
 ]
 
 DEFAULT_DISTANCE: Final = 3
-
 OF_SIMILARITY: Final = {"plan": "auto", "store": "features"}
 """What an index by similarity has of the options of one by distance."""
-
 SHARE_FOR_TABLES: Final = 0.5
 """Of the memory that is free when tables are built."""
 
@@ -140,3 +146,72 @@ def check_same_recipe(mine: Recipe | None, theirs: Recipe | None) -> None:
 def stored_recipe(made: dict[str, Any], recipe: Recipe | None) -> Recipe | None:
     """The recipe that is asked for, which `check_recipe` has seen, or that of the stored index."""
     return recipe or (Recipe.from_json(made["recipe"]) if made["recipe"] else None)
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarSettings:
+    """Checked settings.
+
+    Args:
+        similarity: The least that a query may ask for, above 0, up to 1.
+        measure: "jaccard", "cosine", "containment" or "dice".
+        recipe: How texts become features; None: feature hashes are given.
+
+    Raises:
+        UsageError: If one is out of range, or the recipe has no features or is none.
+    """
+
+    similarity: float
+    measure: str
+    recipe: Recipe | None
+    first_texts: FirstTexts = field(default_factory=FirstTexts, compare=False, repr=False)
+
+    takes: ClassVar[str] = "feature hashes"
+
+    def __post_init__(self) -> None:
+        """Check."""
+        Match(self.similarity, self.measure)
+        if self.recipe is not None and recipe_of(self.recipe).preset is not None:
+            raise UsageError(
+                f"the preset {self.recipe.preset} has no features to compare: use a recipe, or an"
+                " index by distance"
+            )
+
+    @property
+    def kind(self) -> Measure:
+        """The row of the measure."""
+        return MEASURES[self.measure]
+
+    def condition(self, similarity: float | None = None) -> Condition:
+        """When a query and a document match, as kernels take it; the index's own unless said."""
+        return _condition(self.kind.number, self.similarity if similarity is None else similarity)
+
+    def described(self) -> dict[str, Any]:
+        """What a file says of the index: JSON values."""
+        return {
+            "similarity": self.similarity,
+            "measure": self.measure,
+            "recipe": self.recipe.to_json() if self.recipe else None,
+            "digest": self.recipe.digest if self.recipe else None,
+        }
+
+    def reach(self, similarity: float) -> float:
+        """Check the similarity that a query asks for.
+
+        Raises:
+            UsageError: If it is less than the index was made for, or more than 1.
+        """
+        Match(similarity, self.measure)
+        if similarity < self.similarity:
+            raise UsageError(
+                f"similarity is {similarity}, but the index was made for {self.similarity}: use"
+                " `nearest`, or make an index for the smaller one"
+            )
+        return float(similarity)
+
+
+@functools.lru_cache(64)
+def _condition(code: int, similarity: float) -> Condition:
+    from neardup.kernels.similarity.arguments import Condition
+
+    return Condition(code, float(similarity), ANY_DISTANCE)

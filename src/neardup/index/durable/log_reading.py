@@ -8,23 +8,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neardup.errors import DataError
-from neardup.index.base.rows import CHUNK_ROWS
-from neardup.index.durable.log.keys import (
+from neardup.index.durable.ledger import Ledger
+from neardup.index.durable.log_entries import (
     RESTORE,
+    Manifest,
+    Record,
     chunk_of,
     row_key,
 )
-from neardup.index.durable.log.ledger import Ledger
-from neardup.index.durable.log.manifest import Manifest
-from neardup.index.durable.log.records import Record
 from neardup.index.segment_files import damaged
+from neardup.index.stored_rows import CHUNK_ROWS
 from neardup.runtime.storage.sealed import unsealed
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from neardup.index.durable.log.environment import Environment, Pin
-    from neardup.index.durable.log.transaction import Transaction
+    from neardup.index.durable.environment import Environment, Pin, Transaction
     from neardup.runtime.types import Rows
 
 __all__ = ["Changes", "Reading"]

@@ -36,7 +36,6 @@ Ids: TypeAlias = Id | Sequence[Id] | SupportsArrow | SupportsArray
 _One: TypeAlias = str | int | npt.NDArray[np.uint64] | None
 Documents: TypeAlias = _One | Sequence[Any] | SupportsArrow | SupportsArray
 """One text, fingerprint or array of feature hashes, or many of them; None has no tokens."""
-
 State: TypeAlias = Literal["new", "seen", "stored", "replaced", "empty"]
 """What became of a document that was offered: see Answer."""
 Stored: TypeAlias = Literal["replace", "keep", "error"]

@@ -1,9 +1,10 @@
-"""One record of the log: what a commit added and removed, as bytes with a checksum."""
+"""Keys of the log's databases, and the format of an index in a folder."""
 
 from __future__ import annotations
 
+import json
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -11,15 +12,110 @@ import pyarrow as pa
 
 from neardup.errors import DataError
 from neardup.index.clock import Clock
-from neardup.index.ids import ID_KINDS, IdColumn
-from neardup.index.similar.sets import Sets, joined_sets
+from neardup.index.id_columns import ID_KINDS, IdColumn
+from neardup.index.set_arrays import Sets, joined_sets
 from neardup.runtime.arrays import frozen
-from neardup.runtime.storage.sealed import sealed, unsealed
+from neardup.runtime.storage.sealed import CHECKSUM_BYTES, sealed, unsealed
 
 if TYPE_CHECKING:
     from neardup.runtime.types import Codes, Rows
 
-__all__ = ["Record", "joined_records"]
+__all__ = [
+    "FORMAT",
+    "RESTORE",
+    "FileEntry",
+    "Manifest",
+    "Record",
+    "chunk_key",
+    "chunk_of",
+    "joined_records",
+    "row_key",
+]
+
+FORMAT: Final = 5
+"""The only format that is opened: no release wrote another."""
+RESTORE: Final = "restore the index from a copy, or make it anew from the documents"
+
+
+def row_key(number: int) -> bytes:
+    """The key of a row, or of a record of the log: ascending as the numbers are.
+
+    Raises:
+        DataError: If it is negative.
+    """
+    if number < 0:
+        raise DataError(f"row {number} of the index has no place: {RESTORE}")
+    return number.to_bytes(8, "big")
+
+
+def chunk_key(name: str, chunk: int) -> bytes:
+    """The key of the removed rows of one chunk of a segment's file."""
+    return name.encode() + b"\0" + chunk.to_bytes(4, "big")
+
+
+def chunk_of(key: bytes) -> tuple[str, int]:
+    """The file and the chunk of such a key."""
+    return key[:-5].decode(errors="replace"), int.from_bytes(key[-4:], "big")
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """A segment file as the manifest names it."""
+
+    name: str
+    checksum: str  # of its header
+    rows: int
+    first: int  # number of the first row
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What the segment files hold.
+
+    Args:
+        generation: Larger in every newer manifest.
+        files: In order of insertion.
+        next: The number that the next row gets.
+        next_file: The number that the next file gets.
+        covered: The last log record that is in the files.
+        clock: When their rows were added.
+        seal: The checksum that it was read behind; empty if it was not read.
+    """
+
+    generation: int = 0
+    files: tuple[FileEntry, ...] = ()
+    next: int = 0
+    next_file: int = 0
+    covered: int = 0
+    clock: Clock = field(default_factory=Clock)
+    seal: bytes = b""
+
+    def to_bytes(self) -> bytes:
+        """Encode: JSON, and the clock's arrays."""
+        numbers, times = self.clock.since(0)
+        plain = {
+            "generation": self.generation, "next": self.next, "next_file": self.next_file,
+            "covered": self.covered, "runs": len(numbers),
+            "files": [[x.name, x.checksum, x.rows, x.first, x.last] for x in self.files],
+        }  # fmt: skip
+        head = json.dumps(plain).encode()
+        body = len(head).to_bytes(8, "little") + head + numbers.tobytes() + times.tobytes()
+        return sealed(body)
+
+    @classmethod
+    def from_bytes(cls, value: bytes, name: str) -> Manifest:
+        """Decode; DataError if it is damaged."""
+        body = unsealed(value, name)
+        end = 8 + int.from_bytes(body[:8], "little")
+        plain = json.loads(body[8:end])
+        runs, files = plain.pop("runs"), plain.pop("files")
+        numbers = np.frombuffer(body, np.int64, runs, end)
+        times = np.frombuffer(body, np.float64, runs, end + 8 * runs)
+        clock = Clock(numbers.tolist(), times.tolist())
+        entries = tuple(FileEntry(*each) for each in files)
+        return cls(files=entries, clock=clock, seal=value[:CHECKSUM_BYTES], **plain)
+
 
 HEADER: Final = struct.Struct("<4sBBHQQQQQ")
 MAGIC: Final = b"NDR1"

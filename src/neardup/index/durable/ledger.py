@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from neardup.index.durable.log.transaction import Transaction
+    from neardup.index.durable.environment import Transaction
 
 __all__ = ["COUNTED", "Head", "Ledger"]
 

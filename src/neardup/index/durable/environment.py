@@ -14,31 +14,169 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import lmdb
 
 from neardup.errors import DataError, FileError, UsageError
-from neardup.index.durable.log.failures import (
-    TornReadError,
-    check_pages,
-    is_sound,
-    lmdb_errors,
-)
-from neardup.index.durable.log.transaction import Transaction
 from neardup.index.segment_files import damaged
+from neardup.runtime.storage.failures import disk_full, file_failure
 from neardup.runtime.storage.files import written_aside
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
-__all__ = ["DATABASES", "Environment", "Pin"]
+__all__ = [
+    "DATABASES",
+    "Environment",
+    "Pin",
+    "TornReadError",
+    "Transaction",
+    "check_pages",
+    "is_sound",
+    "lmdb_errors",
+]
+
+
+class Transaction:
+    """What the store does in a transaction: databases by name."""
+
+    def __init__(self, txn: Any, dbs: dict[bytes, Any]) -> None:
+        self._txn, self._dbs = txn, dbs
+
+    @property
+    def number(self) -> int:
+        """Of the snapshot."""
+        return int(self._txn.id())
+
+    def get(self, name: bytes, key: bytes) -> bytes | None:
+        """The value of a key."""
+        value = self._txn.get(key, db=self._dbs[name])
+        return None if value is None else bytes(value)
+
+    def put(self, name: bytes, key: bytes, value: bytes) -> None:
+        """Set the value of a key."""
+        self._txn.put(key, value, db=self._dbs[name])
+
+    def put_new(self, name: bytes, items: list[tuple[bytes, bytes]]) -> bool:
+        """Set the values of keys that have none; whether they had none."""
+        _, added = self._txn.cursor(self._dbs[name]).putmulti(items, overwrite=False)
+        return bool(added == len(items))
+
+    def pop(self, name: bytes, key: bytes) -> bytes | None:
+        """Remove a key; the value that it had."""
+        value = self._txn.pop(key, db=self._dbs[name])
+        return None if value is None else bytes(value)
+
+    def items(self, name: bytes, first: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """Keys from `first` on with their values, in order."""
+        cursor = self._txn.cursor(self._dbs[name])
+        if cursor.set_range(first):
+            yield from cursor.iternext()
+
+    def has(self, name: bytes) -> bool:
+        """Whether there is any entry."""
+        return bool(self._txn.cursor(self._dbs[name]).first())
+
+    def keys(self, name: bytes) -> list[bytes]:
+        """All keys, in order."""
+        return [bytes(key) for key in self._txn.cursor(self._dbs[name]).iternext(values=False)]
+
+
+LITTLE_ROOM: Final = 1 << 16
+MOST_CHECKED: Final = 4 << 20
+"""Bytes of a file whose pages are looked at whenever it is opened, 15 ms a megabyte at most."""
+TRIES: Final = 20
+MOMENT: Final = 0.01
+"""Seconds in which the time of a file's last change moves on if it is written."""
+
+
+class TornReadError(FileError):
+    """A file changed while it was read by one who has no place among its readers."""
+
+
+@contextlib.contextmanager
+def lmdb_errors(path: Path, action: str) -> Iterator[None]:
+    """Word what LMDB and the system raise.
+
+    Raises:
+        FileError: For a failed call.
+        DataError: For a damaged or foreign file.
+        UsageError: For an index that is used after a fork.
+    """
+    try:
+        yield
+    except (
+        lmdb.BadTxnError,  # what comes after one of the others
+        lmdb.CorruptedError,
+        lmdb.PageNotFoundError,
+        lmdb.InvalidError,
+        lmdb.NotFoundError,
+    ) as e:
+        raise damaged(path, str(e)) from None
+    except lmdb.VersionMismatchError as error:
+        raise DataError(f"{path} was written by another version of LMDB: {error}") from None
+    except lmdb.BadRslotError as error:
+        raise UsageError(
+            f"{path} was opened before a fork: open it in the child: {error}"
+        ) from None
+    except lmdb.Error as error:
+        if isinstance(error, lmdb.DiskError) or _is_full(path):
+            then = " and commit again: what was committed is safe"
+            raise disk_full(action, path, then) from None
+        raise FileError(f"cannot {action} {path}: {error}; what was committed is safe") from None
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        if isinstance(error, FileError):
+            raise
+        raise file_failure(action, path, error) from None
+
+
+def _is_full(path: Path) -> bool:
+    """Whether there is next to no room: LMDB calls a write that was cut short an I/O error."""
+    with contextlib.suppress(OSError):
+        room = os.statvfs(path.parent)
+        return room.f_bavail * room.f_frsize < LITTLE_ROOM
+    return False
+
+
+def check_pages(path: Path, most: float = MOST_CHECKED) -> None:
+    """Refuse a file with a page that LMDB would end the process for, before it sees the file.
+
+    Somebody may write to it meanwhile: it is damaged if it was so twice and did not change between.
+
+    Args:
+        path: The file.
+        most: Bytes of a file that is looked at.
+
+    Raises:
+        DataError: If it is damaged.
+    """
+    before = None
+    for _ in range(TRIES):
+        found = path.stat()
+        if not 0 < found.st_size <= most or is_sound(path):
+            return
+        if before is not None and found.st_mtime_ns == before:
+            raise damaged(path, "its pages do not agree")
+        before = found.st_mtime_ns
+        time.sleep(MOMENT)
+
+
+def is_sound(path: Path) -> bool:
+    """Whether every page that the file refers to is there and right."""
+    try:
+        from lmdb.verify import verify
+    except ImportError:
+        return True
+    try:
+        return not verify(str(path), subdir=False)  # type: ignore[no-untyped-call]
+    except Exception:  # noqa: BLE001  # whatever it stumbles over
+        return False
+
 
 T = TypeVar("T")
-
 DATABASES: Final = (b"meta", b"log", b"removed", b"content")
 MAP_SIZES: Final = (1 << 42, 1 << 36, 1 << 30, 1 << 26)
 """Address space to ask for, the first that there is; the file has only what is written."""
 MOST_READERS: Final = 2048
-TRIES: Final = 20
-
-
 _open: dict[tuple[int, int, int], Environment] = {}
 _opening = threading.Lock()
 _inherited: list[Any] = []

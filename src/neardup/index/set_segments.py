@@ -12,20 +12,26 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from neardup.index.base.rows import MarkedRows, sound_from
-from neardup.index.ids import IdColumn
-from neardup.index.similar.making.arrays import order_of, postings_of, sketches_of
-from neardup.index.similar.making.places import Places, Room, collapsed
-from neardup.index.similar.related import RankedSets, all_living, living_sets
-from neardup.index.similar.sets import Sets
+from neardup.index.id_columns import IdColumn
+from neardup.index.ranking import RankedSets, all_living, living_sets
+from neardup.index.set_arrays import (
+    Places,
+    Room,
+    Sets,
+    collapsed,
+    order_of,
+    postings_of,
+    sketches_of,
+)
+from neardup.index.stored_rows import MarkedRows, sound_from
 from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import stop_if_abandoned
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from neardup.index.similar.related import Ranking
-    from neardup.index.similar.settings import SimilarSettings
+    from neardup.index.kind_settings import SimilarSettings
+    from neardup.index.ranking import Ranking
     from neardup.kernels.index.sets import Order
     from neardup.runtime.types import Flags
 

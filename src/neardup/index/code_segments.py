@@ -16,16 +16,15 @@ import pyarrow as pa
 
 from neardup.hamming.plans.blocks import multipliers_of
 from neardup.hamming.search.build import build_searcher, plan_for
-from neardup.index.base.rows import MarkedRows, sound_from
-from neardup.index.base.tail import Tail as BaseTail
-from neardup.index.base.tail import TailRows
-from neardup.index.ids import ID_KINDS, IdColumn
+from neardup.index.id_columns import ID_KINDS, IdColumn
+from neardup.index.stored_rows import MarkedRows, TailRows, sound_from
+from neardup.index.stored_rows import Tail as BaseTail
 from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import stop_if_abandoned, worker_count
 
 if TYPE_CHECKING:
     from neardup.hamming.search.searchers import First, Neighbours, Searcher
-    from neardup.index.settings import Settings
+    from neardup.index.kind_settings import Settings
     from neardup.runtime.types import Code, Codes, Flags, Rows, Words
 
 __all__ = ["TAIL_ROWS", "Segment", "Tail", "due", "merged", "settled", "threads_for"]

@@ -10,19 +10,17 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.errors import DataError, NeardupError
-from neardup.index.durable.log.failures import check_pages
-from neardup.index.durable.log.folder import current_environment
-from neardup.index.durable.log.records import joined_records
-from neardup.index.durable.log.store import Store
-from neardup.index.ids import IdColumn
+from neardup.index.durable.environment import check_pages
+from neardup.index.durable.log_entries import joined_records
+from neardup.index.durable.log_store import Store, current_environment
+from neardup.index.id_columns import IdColumn
 from neardup.index.segment_files import SegmentFile
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from neardup.index.durable.log.manifest import FileEntry, Manifest
-    from neardup.index.durable.log.reading import Changes
-    from neardup.index.durable.log.records import Record
+    from neardup.index.durable.log_entries import FileEntry, Manifest, Record
+    from neardup.index.durable.log_reading import Changes
     from neardup.runtime.types import Rows
 
 __all__ = ["check_folder", "verify_folder"]

@@ -1,15 +1,4 @@
-"""The folder of a durable index: its lock, its log in LMDB, and the list of its segment files.
-
-    lock              held by the writer, whose process number it holds
-    head              the number of the last commit, so that a log that lost it is noticed
-    log-N.mdb         LMDB: settings, manifest, ledger, log, removed rows, contents; the highest N
-                      counts
-    segment-N.nds     immutable segments; those that the manifest names count
-
-A transaction of LMDB is the one point where something becomes true: a commit appends one record to
-the log; a checkpoint replaces the manifest and drops the records that its files cover. Files are
-written and synced before, and removed after. Readers compare the number of the last transaction.
-"""
+"""The folder of a durable index: which LMDB file counts, who holds the lock, what can go."""
 
 from __future__ import annotations
 
@@ -22,29 +11,23 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import numpy as np
 
 from neardup.errors import DataError, FileError, UsageError
-from neardup.index.base.rows import CHUNK_ROWS
-from neardup.index.durable.log.environment import Environment
-from neardup.index.durable.log.folder import (
-    ENVIRONMENTS,
-    current_environment,
-    locked,
-    remove_environment,
-    remove_files,
-)
-from neardup.index.durable.log.keys import (
+from neardup.index.durable.environment import Environment
+from neardup.index.durable.ledger import Head, Ledger
+from neardup.index.durable.log_entries import (
     FORMAT,
     RESTORE,
+    Manifest,
+    Record,
     chunk_key,
     chunk_of,
+    joined_records,
     row_key,
 )
-from neardup.index.durable.log.ledger import Head, Ledger
-from neardup.index.durable.log.manifest import Manifest
-from neardup.index.durable.log.reading import Changes, Reading
-from neardup.index.durable.log.records import Record, joined_records
+from neardup.index.durable.log_reading import Changes, Reading
 from neardup.index.segment_files import damaged
+from neardup.index.stored_rows import CHUNK_ROWS
 from neardup.runtime.storage.failures import file_failure
-from neardup.runtime.storage.files import unlock, written_aside
+from neardup.runtime.storage.files import LockHeldError, lock_file, unlock, written_aside
 from neardup.runtime.storage.sealed import CHECKSUM_BYTES, sealed, unsealed
 from neardup.runtime.version import __version__
 
@@ -52,13 +35,65 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from neardup.index.durable.log.transaction import Transaction
+    from neardup.index.durable.environment import Transaction
+
+__all__ = [
+    "ENVIRONMENTS",
+    "Store",
+    "current_environment",
+    "locked",
+    "remove_environment",
+    "remove_files",
+]
+
+ENVIRONMENTS: Final = "log-*.mdb"
 
 
-__all__ = ["Store"]
+def current_environment(path: Path) -> Path:
+    """The LMDB file that counts.
+
+    Raises:
+        FileNotFoundError: If there is no folder or it is empty.
+        DataError: If it is no index.
+    """
+    if path.exists() and not path.is_dir():
+        raise DataError(f"{path} is a file, so it is no index: an index is a folder")
+    found = sorted(path.glob(ENVIRONMENTS), key=lambda x: int(x.stem.partition("-")[2]))
+    if found:
+        return found[-1]
+    raise FileNotFoundError(path)
+
+
+def locked(path: Path) -> int:
+    """Take the writer's lock; the descriptor holds it until it is closed."""
+    try:
+        return lock_file(path / "lock")
+    except OSError as error:
+        raise FileError(
+            f"cannot write {path}: {error.strerror or error}; open it with readonly=True"
+        ) from None
+    except LockHeldError as error:
+        raise FileError(
+            f"{path} is open for writing in process {error.holder}: wait until it closes the index,"
+            " or open it with readonly=True"
+        ) from None
+
+
+def remove_files(paths: list[Path]) -> None:
+    """Remove files, as far as that can be done."""
+    for path in paths:
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+def remove_environment(path: Path) -> None:
+    """Remove an LMDB file and its lock, as far as that can be done."""
+    for each in (path, path.with_name(path.name + "-lock")):
+        with contextlib.suppress(OSError):
+            each.unlink()
+
 
 T = TypeVar("T")
-
 MOST_SMALL: Final = 512
 """Records of few rows at the end of the log; one more, and all become one."""
 SMALL_ROWS: Final = 256

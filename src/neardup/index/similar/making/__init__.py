@@ -1,1 +1,0 @@
-"""Making the arrays of a segment by similarity, part by part, in memory or in files."""
