@@ -46,9 +46,9 @@ def ours(n: int, features: int, similarity: float, measure: str) -> dict[str, An
     """Plan, build, measure."""
     from harness.search_costs import measure_parts
     from neardup.index.index_plans import parts_as_added, plan_similar
-    from neardup.index.kind_settings import SimilarSettings
+    from neardup.index.kind_settings import SimilaritySettings
 
-    settings = SimilarSettings(similarity, measure, None)
+    settings = SimilaritySettings(similarity, measure, None)
     measure_parts([1_000], settings, features)  # compiles
     added, compacted = plan_similar(n, similarity, measure, features=features)
     as_added = measure_parts(parts_as_added(n), settings, features)

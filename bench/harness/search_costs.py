@@ -14,8 +14,8 @@ from neardup.hamming.search.permuted import measured_recall
 from neardup.index.id_columns import IdColumn
 from neardup.index.incoming import sorted_sets
 from neardup.index.set_arrays import Sets, joined_sets
-from neardup.index.set_segments import Rows, Segment, build
-from neardup.index.similar.searching import search
+from neardup.index.set_segments import SetRows, SetSegment, build
+from neardup.index.similarity_kind import search
 from neardup.runtime.arrays import frozen
 
 __all__ = [
@@ -114,13 +114,13 @@ def measure_parts(parts: list[int], settings: Any, size: int) -> IndexCost:
         size: Features of a document: from half to one and a half times as many.
     """
     draw = np.random.default_rng(SEED)
-    segments: list[Segment] = []
+    segments: list[SetSegment] = []
     spent = 0.0
     for rows in parts:
         sets = _random_sets(draw, rows, size)
         ids = IdColumn(pa.array(np.arange(rows)))
         begin = time.process_time()
-        segments.append(build(Rows(sets, np.arange(rows), ids, np.arange(rows)), settings))
+        segments.append(build(SetRows(sets, np.arange(rows), ids, np.arange(rows)), settings))
         spent += time.process_time() - begin
     known = segments[0].sets
     stored = known.take(draw.integers(0, known.size, INDEX_QUERIES // 10))

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from neardup.hamming.search.comparison import plan
     from neardup.index.durable import DurableIndex
     from neardup.index.index_plans import plan_similar
-    from neardup.index.memory import Index
+    from neardup.index.memory_index import Index
     from neardup.pipeline import DedupResult, dedup, similar_pairs
 
 __all__ = [
@@ -142,7 +142,7 @@ _HOMES: Final = {
     ),
     "hamming.search.comparison": ("plan",),
     "index.durable": ("DurableIndex",),
-    "index.memory": ("Index",),
+    "index.memory_index": ("Index",),
     "index.index_plans": ("plan_similar",),
     "pipeline": (
         "DedupResult",

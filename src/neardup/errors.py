@@ -70,7 +70,7 @@ def suggests_names(call: Callable[P, T]) -> Callable[P, T]:
     code = call.__code__
     arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     known = frozenset(arguments)
-    public = call.__qualname__.removesuffix(".__new__")
+    public = call.__qualname__.removesuffix(".__init__")
 
     @functools.wraps(call)
     def checked(*values: P.args, **named: P.kwargs) -> T:

@@ -17,6 +17,7 @@ import pytest
 
 import neardup as nd
 from neardup.errors import NeardupError
+from neardup.index.durable import folder_store
 from suite import LONG
 
 if TYPE_CHECKING:
@@ -48,8 +49,8 @@ def make_index(folder: Path, kind: str, rng: Random, rows: int = 1200) -> Any:
         index.compact()
         index.remove([name(i) for i in range(7, rows, 99) if i % 17])
         with pytest.MonkeyPatch.context() as patch:
-            for room in ("upkeep", "similar.index"):
-                patch.setattr(f"neardup.index.durable.{room}.CHECKPOINT_ROWS", 1)
+            for name in folder_store.FLUSH_ROWS:
+                patch.setitem(folder_store.FLUSH_ROWS, name, 1)
             index.commit()  # marks them
         index.remove([name(i) for i in range(5, rows, 99) if i % 17])
         more = range(rows, rows + 40)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from neardup.index.durable.base import DurableBase
+from neardup.index.durable import DurableIndex
 
 EVENTS: Final = (
     "open",
@@ -20,7 +20,7 @@ EVENTS: Final = (
     "os.truncate",
 )
 KILLED: Final = 9
-COMMIT: Final = DurableBase.commit
+COMMIT: Final = DurableIndex.commit
 
 
 class Moments:
@@ -46,13 +46,13 @@ class Moments:
             self.pass_one()
 
     def __enter__(self) -> None:
-        def commit(index: DurableBase) -> None:
+        def commit(index: DurableIndex) -> None:
             self.pass_one()
             COMMIT(index)
             self.pass_one()
 
         self._patch = pytest.MonkeyPatch()
-        self._patch.setattr(DurableBase, "commit", commit)
+        self._patch.setattr(DurableIndex, "commit", commit)
         HOOKS.append(self)
         self.active = True
 

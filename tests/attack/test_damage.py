@@ -22,6 +22,7 @@ from damage import (
     problems_of,
     verdict,
 )
+from neardup.index.durable import folder_store
 from neardup.index.segment_files import SegmentFile
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def one_flip(folder: Path, name: str = "words") -> Path:
 def test_what_is_damaged_is_not_rewritten_and_the_rest_stays_usable(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("neardup.index.durable.upkeep.CHECKPOINT_ROWS", 16)
+    monkeypatch.setitem(folder_store.FLUSH_ROWS, "distance", 16)
     index = tmp_path / "index"
     make_index(index, "int", random.Random(3), 120)
     path = one_flip(index, name)
@@ -216,7 +217,7 @@ def test_an_index_of_an_earlier_format_is_refused_and_left_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("neardup.index.durable.settings.FORMAT", 4)
+        patch.setattr("neardup.index.durable.durable_index.FORMAT", 4)
         with pytest.raises(nd.DataError, match=r"has index format 4, .*create it again"):
             nd.DurableIndex.open(tmp_path / "index", store="text", recipe=nd.Recipe())
     files = {path.name: path.read_bytes() for path in (tmp_path / "index").iterdir()}

@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import neardup as nd
+from neardup.index import base_index as writing
 from neardup.index import code_segments as segments
-from neardup.index.base import writing
+from neardup.index.durable import folder_store as durable
 from neardup.index.durable import log_store as store
-from neardup.index.durable import upkeep as durable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,7 +40,7 @@ def shrink() -> None:
     """Make checkpoints, joined records and merges happen every few commits."""
     segments.TAIL_ROWS = 32
     writing.SMALL_BATCH = 12
-    durable.CHECKPOINT_ROWS = 150
+    durable.FLUSH_ROWS["distance"] = 150
     store.MOST_SMALL = 6
 
 

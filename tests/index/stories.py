@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import naive
 import neardup as nd
+from neardup.index.durable import folder_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,8 +62,8 @@ def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("code_segments",):
         monkeypatch.setattr(f"neardup.index.{name}.TAIL_ROWS", 16)
     monkeypatch.setattr("neardup.index.code_segments.GROWTH", 4)
-    monkeypatch.setattr("neardup.index.base.writing.SMALL_BATCH", 8)
-    monkeypatch.setattr("neardup.index.durable.upkeep.CHECKPOINT_ROWS", 40)
+    monkeypatch.setattr("neardup.index.base_index.SMALL_BATCH", 8)
+    monkeypatch.setitem(folder_store.FLUSH_ROWS, "distance", 40)
 
 
 def quiet(index: nd.DurableIndex) -> dict[str, Any]:

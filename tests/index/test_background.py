@@ -14,18 +14,20 @@ from hypothesis import strategies as st
 
 import neardup as nd
 from neardup.errors import FileError
+from neardup.index.distance_kind import ByDistance
+from neardup.index.durable import folder_store
 from neardup.index.durable.merge_jobs import Job
-from neardup.index.set_segments import due
-from neardup.index.similar.snapshot import SimilarSnapshot
-from neardup.index.snapshot import Snapshot
+from neardup.index.set_segments import next_merge
+from neardup.index.similarity_kind import BySimilarity
 from stories import FOLDERS, quiet, small_segments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 KINDS: dict[str, tuple[type[Any], dict[str, Any]]] = {
-    "distance": (Snapshot, {"distance": 0}),
-    "similarity": (SimilarSnapshot, {"similarity": 1.0}),
+    "distance": (ByDistance, {"distance": 0}),
+    "similarity": (BySimilarity, {"similarity": 1.0}),
 }
 
 
@@ -44,15 +46,16 @@ class Merging:
 
     def __init__(self, kind: str, patch: pytest.MonkeyPatch) -> None:
         self.gate, self.entered = threading.Event(), threading.Event()
-        held, self.options = KINDS[kind]
-        joined = held.joined
+        made, self.options = KINDS[kind]
+        merge = made.merge
 
-        def wait(settings: Any, segments: list[Any]) -> Any:
-            self.entered.set()
-            assert self.gate.wait(60)
-            return joined(settings, segments)
+        def wait(kind: Any, segments: list[Any], folder: Path | None = None) -> Any:
+            if folder is not None:
+                self.entered.set()
+                assert self.gate.wait(60)
+            return merge(kind, segments, folder)
 
-        patch.setattr(held, "joined", staticmethod(wait))
+        patch.setattr(made, "merge", wait)
         self.is_similar = kind == "similarity"
         self.index = nd.DurableIndex.open(tempfile.mkdtemp(dir=FOLDERS), **self.options)
         self.expected: dict[int, int] = {}
@@ -89,11 +92,11 @@ class Merging:
 def merging(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Merging]:
     """An index in the middle of a merge."""
     small_segments(monkeypatch)
-    for limit in ("MOST_FILES", "MOST_CHECKPOINTS"):  # no commit waits here
-        monkeypatch.setattr(f"neardup.index.durable.upkeep.{limit}", 10**6)
+    for limit in ("MOST_FILES", "MOST_FLUSHES"):  # no commit waits here
+        monkeypatch.setattr(f"neardup.index.durable.folder_store.{limit}", 10**6)
     monkeypatch.setattr("neardup.index.set_tail.TAIL_ROWS", 12)
     monkeypatch.setattr("neardup.index.set_segments.LEVEL_ROWS", 12)
-    monkeypatch.setattr("neardup.index.durable.similar.index.CHECKPOINT_ROWS", 40)
+    monkeypatch.setitem(folder_store.FLUSH_ROWS, "similarity", 40)
     found = Merging(request.param, monkeypatch)
     yield found
     found.gate.set()
@@ -108,7 +111,7 @@ def test_there_are_few_segments_whatever_is_written(sizes: list[int]) -> None:
         patch.setattr("neardup.index.set_segments.LEVEL_ROWS", 4)
         for size in sizes:
             stack.append(Sized(size))
-            while (found := due(stack)) is not None:
+            while (found := next_merge(stack)) is not None:
                 first, last = found
                 stack[first:last] = [Sized(sum(each.living for each in stack[first:last]))]
     assert len(stack) <= 4 * 4 * (1 + math.log(max(1, sum(sizes)), 4))
@@ -116,8 +119,8 @@ def test_there_are_few_segments_whatever_is_written(sizes: list[int]) -> None:
 
 def test_a_large_segment_is_not_copied_for_a_few_small_ones() -> None:
     large = [Sized(10**6), Sized(3), Sized(3), Sized(3)]
-    assert due(large) is None
-    assert due([*large, Sized(3)]) == (1, 5)
+    assert next_merge(large) is None
+    assert next_merge([*large, Sized(3)]) == (1, 5)
 
 
 def test_commits_do_not_wait_and_what_is_removed_stays_removed(merging: Merging) -> None:
@@ -188,7 +191,7 @@ def test_a_merge_that_fails_loses_nothing_and_is_told(
 def test_closing_abandons_a_merge_that_takes_long(
     merging: Merging, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("neardup.index.durable.base.CLOSING_SECONDS", 0.01)
+    monkeypatch.setattr("neardup.index.durable.folder_store.CLOSING_SECONDS", 0.01)
     caplog.set_level("INFO", "neardup")
     merging.remove([1, 2])
     merging.put(70_000, 3)

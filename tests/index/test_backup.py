@@ -12,6 +12,7 @@ import pytest
 
 import neardup as nd
 from neardup.errors import DataError, FileError
+from neardup.index.durable import folder_store
 from neardup.index.segment_files import SegmentFile
 from stories import FOLDERS, small_segments
 from suite import JIT
@@ -57,7 +58,7 @@ def versions(index: Any) -> set[int]:
 def make(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Either kind of index, with small segments."""
     small_segments(monkeypatch)
-    monkeypatch.setattr("neardup.index.durable.similar.index.CHECKPOINT_ROWS", 100)
+    monkeypatch.setitem(folder_store.FLUSH_ROWS, "similarity", 100)
     return request.param
 
 

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 import neardup as nd
 from neardup.index.clock import Clock, runs_of
-from neardup.index.code_segments import Segment
+from neardup.index.code_segments import CodeSegment
+from neardup.index.distance_kind import ByDistance
 from neardup.index.id_columns import IdColumn, id_array
-from neardup.index.kind_settings import Settings
-from neardup.index.snapshot import Snapshot
+from neardup.index.versions import Version
 from stories import durable
 
 DAY = 86400.0
@@ -32,9 +32,9 @@ def aged(days: float, count: int) -> nd.Index:
     codes = rng.integers(0, 2**63, (count, 1), dtype=np.uint64)
     times = 1.7e9 + numbers * (days * DAY / count)
     clock = Clock(numbers.tolist(), times.tolist())
-    segment = Segment(codes, IdColumn(id_array(numbers)), numbers)
-    settings = Settings(3, 64, None, "scan", None)
-    return nd.Index.holding(Snapshot.of_segments(settings, (segment,), count, clock))
+    segment = CodeSegment(codes, IdColumn(id_array(numbers)), numbers)
+    kind = ByDistance(3, 64, None, "scan", None)
+    return nd.Index.holding(Version.of_segments(kind, (segment,), count, clock))
 
 
 def test_a_year_of_seconds_takes_few_runs_and_none_is_early() -> None:
@@ -81,7 +81,7 @@ def test_a_clock_that_jumped_ahead_does_not_stop_expiry(
 ) -> None:
     """What was added in the jump stays; what came after is as old as it is."""
     now = 1.7e9
-    monkeypatch.setattr("neardup.index.base.writing.time", SimpleNamespace(time=lambda: now))
+    monkeypatch.setattr("neardup.index.base_index.time", SimpleNamespace(time=lambda: now))
     index = durable() if is_durable else nd.Index()
     index.add("before", 1)
     now += 365 * DAY
@@ -131,7 +131,7 @@ def test_a_snapshot_keeps_its_times_after_a_rollback(
 ) -> None:
     """Also those of rows that were not committed, whose numbers are given out again."""
     now = SimpleNamespace(time=lambda: 100.0)
-    monkeypatch.setattr("neardup.index.base.writing.time", now)
+    monkeypatch.setattr("neardup.index.base_index.time", now)
     index = durable(recipe=nd.Recipe(), **options)
     index.add("old", "once upon a time")
     index.commit()
@@ -155,7 +155,7 @@ def test_times_are_read_beside_rollbacks(monkeypatch: pytest.MonkeyPatch) -> Non
     """A reader of one snapshot after the other meets no other times and no error."""
     ticks = itertools.count(1000)
     monkeypatch.setattr(
-        "neardup.index.base.writing.time", SimpleNamespace(time=lambda: float(next(ticks)))
+        "neardup.index.base_index.time", SimpleNamespace(time=lambda: float(next(ticks)))
     )
     index, done = durable(), threading.Event()
     index.add(list(range(40)), list(range(40)))

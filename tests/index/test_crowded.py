@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import naive
 import neardup as nd
-from neardup.index.similar import searching
+from neardup.index import similarity_kind as searching
 from neardup.kernels.index import seeking
 from neardup.kernels.index import similar as kernels
 from suite import needs_jit

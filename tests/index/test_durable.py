@@ -121,7 +121,7 @@ def test_any_sequence_of_calls_with_readers(monkeypatch: pytest.MonkeyPatch) -> 
         def __init__(self) -> None:
             super().__init__()
             clock = SimpleNamespace(time=lambda: self.time)
-            monkeypatch.setattr("neardup.index.base.writing.time", clock)
+            monkeypatch.setattr("neardup.index.base_index.time", clock)
 
     run_state_machine_as_test(
         Timed, settings=settings(max_examples=examples(50, 5), stateful_step_count=30)
@@ -168,7 +168,7 @@ def test_many_small_commits_are_joined_and_a_reader_in_between_misses_nothing() 
 def test_expiry_and_insertion_times_survive_reopening(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
     clock = SimpleNamespace(time=lambda: now[0])
-    monkeypatch.setattr("neardup.index.base.writing.time", clock)
+    monkeypatch.setattr("neardup.index.base_index.time", clock)
     index = durable(0)
     for i in range(60):
         now[0] += 10
@@ -489,7 +489,7 @@ def test_a_segment_of_another_index_is_noticed() -> None:
 
 
 def test_a_newer_format_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neardup.index.durable.settings.FORMAT", 99)
+    monkeypatch.setattr("neardup.index.durable.durable_index.FORMAT", 99)
     with pytest.raises(nd.DataError, match=r"format 99.*install a newer"):
         durable()
 

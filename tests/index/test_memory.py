@@ -38,6 +38,7 @@ from suite import JIT, examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 
 ROWS: Final = 105 if JIT else 24
@@ -297,6 +298,41 @@ def pickled(index: nd.Index) -> nd.Index:
     copied = pickle.loads(pickle.dumps(index))  # noqa: S301  # ours
     assert isinstance(copied, nd.Index)
     return copied
+
+
+class Named(nd.Index):
+    """A user's own index."""
+
+    def names(self) -> list[Any]:
+        return [identity for identity, _ in self]
+
+
+@pytest.mark.parametrize("options", [{"distance": 1}, {"similarity": 0.5}])
+def test_a_class_of_a_user_stays_what_it_is(options: dict[str, Any], tmp_path: Path) -> None:
+    index = Named(**options)
+    index.add(["a", "b"], [[1, 2, 3], [7, 8, 9]] if "similarity" in options else [1, 255])
+    index.save(tmp_path / "seen")
+    for each in (index, pickled(index), Named.load(tmp_path / "seen")):
+        assert type(each) is Named
+        assert isinstance(each, Named)
+        assert each.names() == ["a", "b"]
+        assert each.query([1, 2, 3] if "similarity" in options else 0)[0][0] == "a"
+
+
+def test_each_kind_names_the_other_ones_reach() -> None:
+    by_distance, by_similarity = nd.Index(3), nd.Index(similarity=0.8)
+    assert (hasattr(by_distance, "similarity"), hasattr(by_similarity, "distance")) == (
+        False,
+        False,
+    )
+    with pytest.raises(
+        nd.UsageError, match=r"asks for 0\.9, but the index is by distance: use dist"
+    ):
+        by_distance.query(7, similarity=0.9)
+    with pytest.raises(nd.UsageError, match=r"asks for 2, but the index is by similarity"):
+        by_similarity.query_batch([[7]], distance=2)
+    assert by_distance.query(7, 2) == by_distance.query(7, distance=2) == []
+    assert by_similarity.query([7], 0.9) == by_similarity.query([7], similarity=0.9) == []
 
 
 def test_a_memory_index_can_be_pickled() -> None:
@@ -564,7 +600,7 @@ def test_any_sequence_of_calls(name: str, monkeypatch: pytest.MonkeyPatch) -> No
         def __init__(self) -> None:
             super().__init__()
             clock = SimpleNamespace(time=lambda: self.time)
-            monkeypatch.setattr("neardup.index.base.writing.time", clock)
+            monkeypatch.setattr("neardup.index.base_index.time", clock)
 
     run_state_machine_as_test(
         Timed, settings=settings(max_examples=examples(60, 6), stateful_step_count=25)

@@ -17,6 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 import neardup as nd
 from neardup.errors import UsageError
+from neardup.index.durable import folder_store
 from stories import FOLDERS, small_segments
 
 KINDS: Final = {
@@ -177,7 +178,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     small_segments(monkeypatch)
     monkeypatch.setattr("neardup.index.set_tail.TAIL_ROWS", 12)
     monkeypatch.setattr("neardup.index.set_segments.LEVEL_ROWS", 12)
-    monkeypatch.setattr("neardup.index.durable.similar.index.CHECKPOINT_ROWS", 40)
+    monkeypatch.setitem(folder_store.FLUSH_ROWS, "similarity", 40)
 
 
 Story.TestCase.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)

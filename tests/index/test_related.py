@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import naive
 import neardup as nd
+from neardup.index import base_index as base_writing
 from neardup.index import ranking as similar_related
 from neardup.index import set_tail as similar_tail
-from neardup.index.base import writing as base_writing
 from neardup.index.set_arrays import Sets
 from neardup.kernels.index import related as related_kernels
 from neardup.similarity.measures import MEASURES

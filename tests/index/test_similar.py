@@ -27,14 +27,14 @@ from hypothesis.stateful import (
 
 import naive
 import neardup as nd
+from neardup.index import base_index as base_writing
 from neardup.index import ranking as similar_related
 from neardup.index import set_arrays as similar_arrays
 from neardup.index import set_arrays as similar_places
 from neardup.index import set_segments as similar_segment
 from neardup.index import set_tail as similar_tail
-from neardup.index.base import writing as base_writing
 from neardup.index.durable import commits as durable_follower
-from neardup.index.durable.similar import index as durable_similar
+from neardup.index.durable import durable_index, folder_store
 from neardup.index.segment_files import SegmentFile
 from neardup.kernels.index import related as related_kernels
 from neardup.kernels.index.similar import make_sketches
@@ -76,7 +76,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(similar_places, "SLICE", 16)
     monkeypatch.setattr(base_writing, "SMALL_BATCH", 6)
     monkeypatch.setattr(durable_follower, "SMALL_RECORD", 6)
-    monkeypatch.setattr(durable_similar, "CHECKPOINT_ROWS", 40)
+    monkeypatch.setitem(folder_store.FLUSH_ROWS, "similarity", 40)
     monkeypatch.setattr(similar_related, "SCANS", 1)
     monkeypatch.setattr(related_kernels, "FIRST_LOOK", 3)
 
@@ -278,7 +278,7 @@ def test_any_story_ends_as_the_oracle_says(
         def __init__(self) -> None:
             super().__init__()
             clock = SimpleNamespace(time=lambda: self.time)
-            monkeypatch.setattr("neardup.index.base.writing.time", clock)
+            monkeypatch.setattr("neardup.index.base_index.time", clock)
 
     run_state_machine_as_test(
         Timed, settings=settings(max_examples=examples(40, 6), stateful_step_count=25)
@@ -349,7 +349,7 @@ def test_features_come_as_arrow_lists(kind: Any) -> None:
 def test_a_format_that_is_not_read_any_more_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(durable_similar, "FORMAT", 4)
+    monkeypatch.setattr(durable_index, "FORMAT", 4)
     with pytest.raises(nd.errors.DataError, match="has index format 4, made by"):
         nd.DurableIndex.open(tmp_path / "old", similarity=0.8)
 
@@ -467,9 +467,9 @@ def test_another_kind_of_index_is_refused(tmp_path: Path) -> None:
 
 CHILD = """
 import sys, neardup as nd
-from neardup.index.durable.similar import index as durable
+from neardup.index.durable import folder_store
 from neardup.index import set_arrays as places
-durable.CHECKPOINT_ROWS, places.SPOOLED, places.SLICE = 40, 0, 50
+folder_store.FLUSH_ROWS["similarity"], places.SPOOLED, places.SLICE = 40, 0, 50
 index = nd.DurableIndex.open(sys.argv[1])
 for i in range(int(sys.argv[2]), 10**6):
     index.add([f"{i} {j}" for j in range(3)], [[10 * i + j, 5, 7] for j in range(3)])

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 import neardup as nd
 from neardup.index import set_arrays as arrays
 from neardup.index import set_arrays as places
+from neardup.index.durable import folder_store
 from neardup.index.id_columns import IdColumn
-from neardup.index.kind_settings import SimilarSettings
+from neardup.index.kind_settings import SimilaritySettings
 from neardup.index.set_arrays import Sets
-from neardup.index.set_segments import Rows, merged
+from neardup.index.set_segments import SetRows, merged
 from suite import needs_jit
 
 if TYPE_CHECKING:
@@ -34,12 +35,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("merges")
 
 
-def rows_of(documents: list[set[int]], first: int) -> Rows:
+def rows_of(documents: list[set[int]], first: int) -> SetRows:
     features = [sorted(each) for each in documents]
     offsets = np.cumsum([0, *map(len, features)])
     sets = Sets(np.array([x for each in features for x in each], np.uint64), offsets)
     numbers = np.arange(first, first + len(documents))
-    return Rows(sets, np.arange(len(documents)), IdColumn(pa.array(numbers)), numbers)
+    return SetRows(sets, np.arange(len(documents)), IdColumn(pa.array(numbers)), numbers)
 
 
 @given(
@@ -55,7 +56,7 @@ def test_slices_make_the_same_segment(
     sizes: tuple[int, int],
     is_sampled: bool,
 ) -> None:
-    settings = SimilarSettings(0.6, measure, None)
+    settings = SimilaritySettings(0.6, measure, None)
     rows = [rows_of(part, 100 * i) for i, part in enumerate(parts)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arrays, "SAMPLED_SETS", 0 if is_sampled else 1 << 11)
@@ -103,7 +104,7 @@ def stored(home: Path, count: int, size: int) -> Any:
 
 
 def test_a_folder_is_the_same_by_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neardup.index.durable.similar.index.CHECKPOINT_ROWS", 40)
+    monkeypatch.setitem(folder_store.FLUSH_ROWS, "similarity", 40)
     found = []
     for name in ("whole", "sliced"):
         with stored(tmp_path / name, 60, 20) as index:
@@ -122,7 +123,7 @@ def test_a_merge_takes_memory_for_documents_not_for_features(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of 10,000 documents of 1,000 features, 80 MB; a slice is a megabyte."""
-    monkeypatch.setattr("neardup.index.durable.similar.index.CHECKPOINT_ROWS", 100)
+    monkeypatch.setitem(folder_store.FLUSH_ROWS, "similarity", 100)
     monkeypatch.setattr(places, "SPOOLED", 0)
     monkeypatch.setattr(places, "SLICE", 1 << 17)
     monkeypatch.setattr(arrays, "ENTRIES_A_RANGE", 1 << 17)
@@ -141,6 +142,6 @@ def test_a_folder_that_takes_no_files_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(places, "SPOOLED", 0)
-    rows, settings = rows_of([{1, 2}], 0), SimilarSettings(0.6, "jaccard", None)
+    rows, settings = rows_of([{1, 2}], 0), SimilaritySettings(0.6, "jaccard", None)
     with pytest.raises(nd.FileError, match=r"cannot write temporary features in .*nowhere"):
         merged([rows], settings, tmp_path / "nowhere")

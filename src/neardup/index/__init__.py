@@ -1,7 +1,8 @@
 """The index, "have I seen this?": by distance or by similarity, in memory and durable.
 
-`memory` and `durable` are the calls; `queries` answers, `writing` takes, `segments` hold the rows;
-`similar` has the same by similarity, and `base` what both share.
+`memory_index` and `durable` are the calls, `base_index` the rules of adding, `queries` the
+questions. A kind (`distance_kind`, `similarity_kind`) says what rows hold and how they are
+searched; `versions` are what an index holds at one moment.
 """
 
 from __future__ import annotations
@@ -12,16 +13,16 @@ from neardup.runtime.lazy import lazily
 
 if TYPE_CHECKING:
     from neardup.index.durable import DurableIndex
-    from neardup.index.hits import Hits, Id
-    from neardup.index.memory import Index
-    from neardup.index.protocol import Answer, AnyIndex, Stored
+    from neardup.index.hits import Answer, Hits, Id
+    from neardup.index.memory_index import Index
+    from neardup.index.protocol import AnyIndex, Stored
 
 __all__ = ["Answer", "AnyIndex", "DurableIndex", "Hits", "Id", "Index", "Stored"]
 
 _HOMES: Final = {
-    "memory": ("Index",),
+    "memory_index": ("Index",),
     "durable": ("DurableIndex",),
-    "protocol": ("Answer", "AnyIndex", "Stored"),
-    "hits": ("Hits", "Id"),
+    "protocol": ("AnyIndex", "Stored"),
+    "hits": ("Answer", "Hits", "Id"),
 }
 __getattr__ = lazily(__name__, _HOMES)

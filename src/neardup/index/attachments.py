@@ -1,6 +1,6 @@
-"""A small value beside a document, by its id: the first address, say, or a status.
+"""Attachments: what an index keeps beside a document, a small value (payload) and its content.
 
-What is kept beside a row is one value of bytes: whether it has a content (a text, features), the
+The attachment of a row is one value of bytes: whether it has a content (a text, features), the
 payload, the content. In memory it stands in a dict by number, of a durable index in the log.
 """
 
@@ -20,17 +20,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from neardup.fingerprinting.recipe import Recipe
+    from neardup.index.hits import Id
+    from neardup.index.protocol import Contents, Documents, Ids, Payloads
+    from neardup.index.segment_files import SegmentFile
 
 __all__ = [
     "MOST_BYTES",
     "STORES",
-    "Beside",
-    "Contents",
-    "beside_in",
+    "Attachments",
+    "ContentCodec",
+    "attachment",
+    "attachments_in",
     "column_of",
     "content_in",
-    "encoded",
-    "joined",
+    "payload_bytes",
     "payload_in",
 ]
 
@@ -46,11 +49,12 @@ STRICT: Final = (
 )
 
 
-class Beside:
+class Attachments:
     """What an index in memory keeps beside rows, by number.
 
     A number is never used again, so what is added is never in the way of an older snapshot; what is
-    removed stays until it is most of all, and then another object takes the place of this one.
+    removed stays until it is most of all, and then another object takes the place of this one. So a
+    snapshot that shares this object is right as long as it is used.
 
     Args:
         kept: By number.
@@ -62,10 +66,13 @@ class Beside:
         self._gone: list[int] = []
 
     @classmethod
-    def of_rows(cls, numbers: list[int], kept: list[bytes | None] | None) -> Beside:
+    def of_rows(cls, numbers: list[int], kept: list[bytes | None] | None) -> Attachments:
         """What is kept of these rows; None if nothing is."""
         each = zip(numbers, kept or [None] * len(numbers), strict=True)
         return cls({number: value for number, value in each if value is not None})
+
+    def close(self) -> None:
+        """Nothing to let go of."""
 
     def __len__(self) -> int:
         """Rows that have something."""
@@ -79,7 +86,7 @@ class Beside:
         """Rows from a number on."""
         self._kept |= {first + at: each for at, each in enumerate(kept) if each is not None}
 
-    def without(self, numbers: list[int]) -> Beside:
+    def without(self, numbers: list[int]) -> Attachments:
         """What goes on where these rows are removed: this, or another.
 
         What was removed before the call is forgotten, not yet what is now: snapshots of the moment
@@ -88,12 +95,12 @@ class Beside:
         found = self
         if 2 * len(self._gone) > len(self._kept):
             gone = set(self._gone)
-            found = Beside({n: kept for n, kept in self._kept.items() if n not in gone})
+            found = Attachments({n: kept for n, kept in self._kept.items() if n not in gone})
         found._gone += [each for each in numbers if each in found._kept]
         return found
 
 
-def encoded(names: list[Any], payloads: Any) -> list[bytes]:
+def payload_bytes(names: list[Id], payloads: Payloads) -> list[bytes]:
     """Payloads as bytes, b"" for None.
 
     Args:
@@ -134,7 +141,7 @@ def _encoded(name: Any, payload: Any) -> bytes:
     return found
 
 
-def joined(content: bytes | None, payload: bytes = b"") -> bytes | None:
+def attachment(content: bytes | None, payload: bytes = b"") -> bytes | None:
     """What is kept beside a row; None for nothing."""
     if content is None and not payload:
         return None
@@ -168,21 +175,21 @@ def column_of(kept: Iterable[bytes | None]) -> dict[str, Any]:
     return {"beside": np.frombuffer(b"".join(values), np.uint8), "beside_ends": ends}
 
 
-def beside_in(file: Any) -> Beside:
+def attachments_in(file: SegmentFile) -> Attachments:
     """What a SegmentFile of `column_of` holds."""
     if "beside" not in file.header["arrays"]:
-        return Beside()
+        return Attachments()
     data, ends = file.array("beside").tobytes(), file.array("beside_ends").tolist()
     numbers = file.array("numbers").tolist()
     parts = zip(numbers, ends[:-1], ends[1:], strict=True)
-    return Beside({number: data[begin:end] for number, begin, end in parts if end > begin})
+    return Attachments({number: data[begin:end] for number, begin, end in parts if end > begin})
 
 
 STORES: Final = ("none", "features", "text")
 CODEC: Final = "zstd"
 
 
-class Contents:
+class ContentCodec:
     """Encodes and decodes contents.
 
     Args:
@@ -190,14 +197,11 @@ class Contents:
         recipe: Of the index.
     """
 
-    def __init__(self, kind: str, recipe: Recipe | None) -> None:
+    def __init__(self, kind: str = "none", recipe: Recipe | None = None) -> None:
         """Keep these."""
-        self._kind, self._recipe = kind, recipe
-
-    @property
-    def is_kept(self) -> bool:
+        self.kind, self._recipe = kind, recipe
+        self.is_kept = kind != "none"
         """Whether the index keeps any."""
-        return self._kind != "none"
 
     def check_merging(self, theirs: str) -> None:
         """Refuse an index to be merged that does not keep what this one does.
@@ -208,15 +212,38 @@ class Contents:
         Raises:
             UsageError: If contents would be missing.
         """
-        made_of_texts = self._kind == "features" and theirs == "text"
-        if self.is_kept and theirs != self._kind and not made_of_texts:
+        made_of_texts = self.kind == "features" and theirs == "text"
+        if self.is_kept and theirs != self.kind and not made_of_texts:
             raise UsageError(
                 f"the index keeps {self._kept}, and the other one {theirs}: contents would be"
                 " missing; merge into an index that keeps no more than the other"
             )
 
-    def encoded(self, ids: Any, documents: Any, contents: Any) -> list[bytes | None] | None:
-        """What is kept of documents that are being added; None where nothing is.
+    def attachments(
+        self, ids: Ids, documents: Documents, contents: Contents | None, payloads: Payloads
+    ) -> list[bytes | None] | None:
+        """What is kept beside documents that are being added; None where nothing is.
+
+        Args:
+            ids: As for `add`, many.
+            documents: As many; texts are kept unless contents are given.
+            contents: As many texts or arrays of feature hashes.
+            payloads: As many small values, or None.
+
+        Raises:
+            UsageError: If contents are missing or not wanted, or something cannot be kept.
+        """
+        found = self.encoded(ids, documents, contents)
+        if payloads is None:
+            return None if found is None else [attachment(each) for each in found]
+        names = ids if isinstance(ids, list) else id_array(ids).to_pylist()
+        small = payload_bytes(names, payloads)
+        return [attachment(*each) for each in zip(found or [None] * len(small), small, strict=True)]
+
+    def encoded(
+        self, ids: Ids, documents: Documents, contents: Contents | None
+    ) -> list[bytes | None] | None:
+        """The contents that are kept of documents that are being added; None where none are.
 
         Args:
             ids: As for `add`, many.
@@ -228,7 +255,10 @@ class Contents:
         """
         if not self.is_kept:
             if contents is not None:
-                raise UsageError("the index keeps no contents: make it with store='text', say")
+                raise UsageError(
+                    "the index keeps no contents: use DurableIndex with distance= and store='text',"
+                    " say"
+                )
             return None
         values = _listed(documents if contents is None else contents)
         names = id_array(ids).to_pylist()
@@ -249,12 +279,12 @@ class Contents:
 
     @property
     def _kept(self) -> str:
-        return "texts" if self._kind == "text" else "features"
+        return "texts" if self.kind == "text" else "features"
 
     def _encoded(self, identity: Any, value: Any) -> bytes | None:
         if value is None:
             return None  # a document without tokens, which is left out
-        if self._kind == "text":
+        if self.kind == "text":
             if not isinstance(value, str):
                 raise UsageError(
                     f"the index keeps texts, and {identity!r} comes with {type(value).__name__}:"
@@ -278,7 +308,7 @@ class Contents:
         """A text or uint64 hashes; None for None."""
         if value is None:
             return None
-        if self._kind == "features":
+        if self.kind == "features":
             return np.frombuffer(value, np.uint64)
         size = int.from_bytes(value[:8], "little")
         plain = pa.decompress(value[8:], decompressed_size=size, codec=CODEC, asbytes=True)

@@ -9,33 +9,44 @@ Neither a segment nor a tail changes: what is added or removed makes another, wh
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
 
+from neardup.errors import DataError
 from neardup.hamming.plans.blocks import multipliers_of
+from neardup.hamming.plans.search import SearchPlan
 from neardup.hamming.search.build import build_searcher, plan_for
+from neardup.hamming.search.tables import TableSearcher
 from neardup.index.id_columns import ID_KINDS, IdColumn
-from neardup.index.stored_rows import MarkedRows, TailRows, sound_from
-from neardup.index.stored_rows import Tail as BaseTail
+from neardup.index.segment_files import damaged, id_arrays, write_arrays
+from neardup.index.stored_rows import SegmentRows, Tail, TailRows
 from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import stop_if_abandoned, worker_count
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from neardup.hamming.search.searchers import First, Neighbours, Searcher
-    from neardup.index.kind_settings import Settings
+    from neardup.index.kind_settings import DistanceSettings
+    from neardup.index.segment_files import SegmentFile
+    from neardup.index.stored_rows import Content
     from neardup.runtime.types import Code, Codes, Flags, Rows, Words
 
-__all__ = ["TAIL_ROWS", "Segment", "Tail", "due", "merged", "settled", "threads_for"]
+__all__ = ["TAIL_ROWS", "CodeSegment", "CodeTail", "merged", "next_merge", "threads_for"]
 
 TAIL_ROWS: Final = 4096
 GROWTH: Final = 16
+PLAN_FIELDS: Final = (
+    "name", "key_bits", "candidates", "bytes_per_row", "seconds", "recall", "lookups",
+)  # fmt: skip
 WORTH_THREADS: Final = 0.005
 """Seconds of work from which on threads are started, which takes up to a millisecond."""
 
 
-class Segment(MarkedRows):
+class CodeSegment(SegmentRows):
     """Fingerprints in order of insertion.
 
     Args:
@@ -43,8 +54,11 @@ class Segment(MarkedRows):
         ids: Their ids, all different.
         numbers: int64 (n,), ascending: the place of each in the order of all insertions.
         dead: bool (n,), True for removed rows; taken over, and not changed.
-        searcher: What finds rows in it, if it was made before.
+        file: Of SegmentRows.
+        changed: Of SegmentRows.
     """
+
+    COPIED = ("words", "numbers", "ids", "ends")
 
     def __init__(
         self,
@@ -52,18 +66,57 @@ class Segment(MarkedRows):
         ids: IdColumn,
         numbers: Rows,
         dead: Flags | None = None,
-        searcher: Searcher | None = None,
+        file: SegmentFile | None = None,
+        changed: frozenset[int] = frozenset(),
     ) -> None:
         """Make no searcher yet."""
-        super().__init__(ids, numbers, dead)
+        super().__init__(ids, numbers, dead, file, changed)
         self.codes = codes
-        self._made = [searcher]  # one list for all segments of these rows
+        # One list for all segments of these rows. Two readers may both make the searcher at first:
+        # each is right, and the one that is put here last stays.
+        self._made: list[Searcher | None] = [None]
+
+    @classmethod
+    def of_file(
+        cls, file: SegmentFile, dead: Flags | None = None, changed: frozenset[int] = frozenset()
+    ) -> Self:
+        """Map the arrays of a file; nothing is read yet."""
+        return cls(file.array("words"), file.ids(), file.array("numbers"), dead, file, changed)
+
+    def write(
+        self,
+        settings: DistanceSettings,
+        path: Path,
+        header: dict[str, Any] | None = None,
+        arrays: dict[str, Any] | None = None,
+    ) -> None:
+        """Write it, removed rows as well, with more for the header and more arrays.
+
+        Raises:
+            FileError: If it cannot be written.
+        """
+        stop_if_abandoned()
+        searcher = self.searcher(settings)
+        plan = {name: getattr(searcher.plan, name) for name in PLAN_FIELDS}
+        mine = {"words": self.codes, "numbers": self.numbers, **id_arrays(self.ids)}
+        mine["masks"] = searcher.plan.masks
+        if isinstance(searcher, TableSearcher):
+            tables = searcher.tables
+            mine["table_words"], mine["table_rows"] = tables.codes, tables.rows
+            mine["table_starts"], mine["table_factors"] = tables.starts, tables.factors
+            plan["heavy"] = tables.heavy
+        facts = {
+            "rows": len(self), "ids": self.ids.kind, "ascending": self.ids.ascending,
+            "bits": settings.bits, "plan": plan | {"distance": settings.distance},
+        }  # fmt: skip
+        mine = {name: np.ascontiguousarray(array) for name, array in mine.items()}
+        write_arrays(path, facts | (header or {}), mine | (arrays or {}))
 
     def contents(self, rows: Rows) -> Codes:
         """The fingerprints of some rows (int64)."""
         return self.codes[rows]
 
-    def stats(self, settings: Settings) -> dict[str, Any]:
+    def stats(self, settings: DistanceSettings) -> dict[str, Any]:
         """Rows, and how they are searched."""
         searcher = self.searcher(settings)
         return {
@@ -74,9 +127,11 @@ class Segment(MarkedRows):
             "table_bytes": searcher.nbytes,
         }
 
-    def searcher(self, settings: Settings) -> Searcher:
+    def searcher(self, settings: DistanceSettings) -> Searcher:
         """What finds rows in it; made when it is first asked for."""
         made = self._made[0]
+        if made is None and self.file is not None:
+            made = self._made[0] = _searcher_in(self.file, settings)
         if made is None:
             memory = settings.table_memory()
             plan = plan_for(self.codes, settings.distance, settings.bits, settings.plan, memory)
@@ -88,7 +143,7 @@ class Segment(MarkedRows):
         self,
         queries: Codes,
         distance: int,
-        settings: Settings,
+        settings: DistanceSettings,
         workers: int | None,
         first: First | None = None,
     ) -> Neighbours:
@@ -97,11 +152,14 @@ class Segment(MarkedRows):
         threads = threads_for(workers, searcher.plan.seconds * len(queries))
         if first is not None:
             first.dead = self.dead if self.removed else None
-        found = searcher.search(queries, distance, threads, first)
+        try:
+            found = searcher.search(queries, distance, threads, first)
+        except DataError as error:
+            raise self._damaged(error) from None
         return found.only(~self.dead[found.rows]) if self.removed and first is None else found
 
     def search_once(
-        self, query: Code, distance: int, settings: Settings, most: int | None = None
+        self, query: Code, distance: int, settings: DistanceSettings, most: int | None = None
     ) -> tuple[list[tuple[int, int, Any]], int]:
         """The (distance, number, id) of the living rows within the distance of one query.
 
@@ -110,15 +168,22 @@ class Segment(MarkedRows):
         searcher = self._made[0] or self.searcher(settings)
         marks, recent = self.gone
         room = most + len(recent) if recent and most is not None else most
-        hits, count = searcher.search_once(query, distance, room, marks)
-        if not count:
-            return [], 0
-        if recent and len(hits) < count:
-            hits, count = searcher.search_once(query, distance, most, self.dead)
-        elif recent:
-            hits = [hit for hit in hits if hit[1] not in recent]
-            count = len(hits)
+        try:
+            hits, count = searcher.search_once(query, distance, room, marks)
+            if not count:
+                return [], 0
+            if recent and len(hits) < count:
+                hits, count = searcher.search_once(query, distance, most, self.dead)
+            elif recent:
+                hits = [hit for hit in hits if hit[1] not in recent]
+                count = len(hits)
+        except DataError as error:
+            raise self._damaged(error) from None
         return [(d, int(self.numbers[row]), self.ids.value(row)) for d, row in hits], count
+
+    def _damaged(self, error: DataError) -> DataError:
+        """What a search says of rows that lead out of their arrays, with the file."""
+        return error if self.file is None else damaged(self.file.path, str(error))
 
 
 class TailCodes(TailRows):
@@ -135,54 +200,55 @@ class TailCodes(TailRows):
         self.flat = frozen(self.codes).reshape(-1)
         self.multipliers = multipliers_of(width)
 
-    def put(self, row: int, content: Any) -> None:
+    def put(self, row: int, content: Content) -> None:
         """See TailRows.put."""
         self.codes[row] = content
 
-    def content(self, row: int) -> Any:
+    def content(self, row: int) -> Content:
         """See TailRows.content."""
-        return self.codes[row]
+        code: Code = self.codes[row]
+        return code
 
     def fresh(self) -> TailCodes:
         """See TailRows.fresh."""
         return TailCodes(self.codes.shape[1])
 
 
-class Tail(BaseTail[TailCodes]):
+class CodeTail(Tail[TailCodes]):
     """The newest rows, which queries scan: at most TAIL_ROWS."""
 
     __slots__ = ()
 
     @classmethod
-    def empty(cls, width: int) -> Tail:
+    def empty(cls, width: int) -> CodeTail:
         """Without rows, for fingerprints of so many words."""
         return cls(TailCodes(width))
 
     @property
     def codes(self) -> Codes:
         """uint64 (rows, width)."""
-        return self._rows.codes[: self._count]
+        return self.rows.codes[: self.count]
 
     @property
     def flat(self) -> Words:
         """The words of all fingerprints one after the other, and of rows that are not there yet."""
-        flat: Words = self._rows.flat
+        flat: Words = self.rows.flat
         return flat
 
     @property
     def multipliers(self) -> tuple[Any, ...]:
         """As kernels take them, for fingerprints of this width."""
-        return self._rows.multipliers
+        return self.rows.multipliers
 
     def contents(self, rows: Rows) -> Codes:
         """The fingerprints of some rows (int64)."""
         return self.codes[rows]
 
-    def segment(self, kind: str | None) -> Segment:
+    def segment(self, id_kind: str | None) -> CodeSegment:
         """Its living rows."""
         live = self.live_rows()
-        ids = pa.array([self.ids[row] for row in live.tolist()], ID_KINDS[kind or "int"])
-        return Segment(self.codes[live], IdColumn(ids), self.numbers[live])
+        ids = pa.array([self.ids[row] for row in live.tolist()], ID_KINDS[id_kind or "int"])
+        return CodeSegment(self.codes[live], IdColumn(ids), self.numbers[live])
 
 
 def threads_for(workers: int | None, seconds: float) -> int:
@@ -190,7 +256,7 @@ def threads_for(workers: int | None, seconds: float) -> int:
     return worker_count(workers) if workers or seconds > WORTH_THREADS else 1
 
 
-def merged(segments: list[Segment]) -> Segment:
+def merged(segments: list[CodeSegment]) -> CodeSegment:
     """The living rows of several segments that stand one after the other.
 
     Raises:
@@ -208,11 +274,19 @@ def merged(segments: list[Segment]) -> Segment:
     ]
     column = IdColumn(pa.concat_arrays(ids))
     stop_if_abandoned()
-    return Segment(np.concatenate(codes), column, np.concatenate(numbers))
+    return CodeSegment(np.concatenate(codes), column, np.concatenate(numbers))
 
 
-def due(segments: list[Segment], most: int | None = None) -> tuple[int, int] | None:
-    """Which segments `settled` would merge first; see Held.due."""
+def next_merge(segments: Sequence[SegmentRows], most: int | None = None) -> tuple[int, int] | None:
+    """The merge policy: neighbours of one level, or a segment mostly of removed rows.
+
+    Args:
+        segments: In order of insertion.
+        most: Rows of a segment that is made of several, at most; None: any number.
+
+    Returns:
+        The first, and one behind the last; None where nothing is to be merged.
+    """
     for last, segment in enumerate(segments):
         if 2 * segment.removed > len(segment):
             return last, last + 1
@@ -227,43 +301,45 @@ def due(segments: list[Segment], most: int | None = None) -> tuple[int, int] | N
     return None
 
 
-def settled(segments: list[Segment]) -> list[Segment]:
-    """The same rows in segments of falling levels, none mostly of removed rows.
-
-    A damaged segment is left as it is, so that the damage stays where its checksum shows it.
-    """
-    stack: list[Segment] = []
-    for segment in segments:
-        if not segment.living:
-            continue
-        stack += _merged_if_sound([segment]) if 2 * segment.removed > len(segment) else [segment]
-        first = len(stack) - 1
-        while first > 0 and _level(stack[first - 1]) <= _level_of(stack[first:]):
-            first -= 1
-        if first < len(stack) - 1:
-            stack[first:] = _merged_if_sound(stack[first:])
-    return stack
-
-
-def _merged_if_sound(segments: list[Segment]) -> list[Segment]:
-    """The same rows, merged if there are several; up to the last damaged segment as they are."""
-    sound = sound_from(segments)
-    rest = segments[sound:]
-    is_whole = len(rest) == 1 and sound > 0
-    return [*segments[:sound], *(rest if is_whole or not rest else [merged(rest)])]
-
-
 def _kept(values: Any, rows: Rows | None) -> Any:
     return values if rows is None else values[rows]
 
 
-def _level(segment: Segment) -> int:
+def _level(segment: SegmentRows) -> int:
     return _level_of([segment])
 
 
-def _level_of(segments: list[Segment]) -> int:
+def _level_of(segments: Sequence[SegmentRows]) -> int:
     living = sum(each.living for each in segments)
     level = 0
     while living > TAIL_ROWS * GROWTH**level:
         level += 1
     return level
+
+
+def _searcher_in(file: SegmentFile, settings: DistanceSettings) -> Searcher | None:
+    """What searches the rows of a file, with the tables there; None if it has none."""
+    stored = file.header["plan"]
+    if stored is None or stored["distance"] < settings.distance:
+        return None
+    plan = SearchPlan(masks=file.array("masks"), **{x: stored[x] for x in PLAN_FIELDS})
+    codes, tables = file.array("words"), None
+    if "table_factors" in file.header["arrays"]:
+        from neardup.kernels.hamming.tables import SearchTables
+
+        tables = SearchTables(
+            file.array("table_words"),
+            file.array("table_rows"),
+            file.array("table_starts"),
+            plan.masks,
+            np.uint64(64 - plan.key_bits),
+            file.array("table_factors"),
+            multipliers_of(codes.shape[1]),
+            stored["heavy"],
+        )
+    elif plan.kind != "scan":
+        return None
+    searcher: Searcher = build_searcher(
+        codes, plan, stored["distance"], settings.bits, tables=tables
+    )
+    return searcher

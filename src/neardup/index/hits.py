@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from neardup.runtime.types import Flags, Rows
 
-__all__ = ["ABSENT", "OTHER", "SAME", "Hits", "Id", "Places", "sorted_table"]
+__all__ = ["ABSENT", "OTHER", "SAME", "Answer", "Hits", "Id", "Places", "sorted_table"]
 
 ABSENT: Final = -1
 OTHER: Final = 0
@@ -21,6 +21,35 @@ Id: TypeAlias = int | str
 """Of a document; one kind an index."""
 C = TypeVar("C")
 """How close: a distance, or a similarity."""
+
+
+State: TypeAlias = Literal["new", "seen", "stored", "replaced", "empty"]
+"""What became of a document that was offered: see Answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of a document that was offered.
+
+    Args:
+        state: "new", it was stored; "replaced", so was it, in the place of what its id had;
+            "stored", its id was stored before, and that version stays; "seen", another one is near;
+            "empty", it has no tokens, so that it matches nothing and is not stored.
+        near: (id, distance) or (id, similarity) of the closest other one, if it was seen.
+    """
+
+    state: State
+    near: tuple[Id, float] | None = None
+
+    @property
+    def is_new(self) -> bool:
+        """Whether no other document is near: a version of it is stored now."""
+        return self.state in {"new", "replaced", "stored"}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no tokens."""
+        return self.state == "empty"
 
 
 class Hits(list[tuple[Id, C]]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,12 @@ import pyarrow.compute as pc
 from neardup.errors import DataError, UsageError
 from neardup.runtime.arrays import check_given, frozen
 
-__all__ = ["ID_KINDS", "IdColumn", "id_array", "id_kind", "is_one_id"]
+if TYPE_CHECKING:
+    from neardup.index.hits import Id
+
+__all__ = [
+    "ID_KINDS", "IdColumn", "check_id_kind", "id_array", "id_kind", "is_one_id", "stored_id",
+]  # fmt: skip
 
 ID_KINDS: Final = {"int": pa.int64(), "str": pa.large_string()}
 
@@ -32,6 +37,25 @@ def id_kind(value: Any) -> str:
             raise UsageError(f"id {value} does not fit 64 signed bits: give it as a string")
         return "int"
     raise UsageError(f"id {value!r:.60} is {type(value).__name__}: ids are strings or integers")
+
+
+def stored_id(identity: Id, known: str | None) -> Id:
+    """An id as it is stored in an index whose ids are of a kind, or may be of either (None).
+
+    Raises:
+        UsageError: If it is of the other kind, or cannot be an id.
+    """
+    if type(identity) is str and known == "str" and identity.isascii():
+        return identity
+    kind = id_kind(identity)
+    check_id_kind(kind, known)
+    return str(identity) if kind == "str" else int(identity)
+
+
+def check_id_kind(kind: str, known: str | None) -> None:
+    """Raise UsageError if ids are of another kind than those that are known."""
+    if known not in {None, kind}:
+        raise UsageError(f"the index has ids of kind {known}, not {kind}")
 
 
 def is_one_id(ids: Any) -> bool:

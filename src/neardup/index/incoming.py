@@ -19,7 +19,7 @@ from neardup.runtime.arrays import check_given, frozen
 if TYPE_CHECKING:
     from neardup.documents.markup import FirstTexts
     from neardup.fingerprinting.recipe import Recipe
-    from neardup.index.kind_settings import Settings, SimilarSettings
+    from neardup.index.kind_settings import DistanceSettings, SimilaritySettings
     from neardup.runtime.types import Code, Codes, Hashes, Offsets
 
 __all__ = [
@@ -39,7 +39,7 @@ MASK64: Final = (1 << 64) - 1
 
 
 class TakesTexts(Protocol):
-    """Settings of an index, by distance or by similarity; `takes` is what it has without texts."""
+    """Settings of an index of either kind; `takes` is what it has without texts."""
 
     @property
     def recipe(self) -> Recipe | None: ...
@@ -51,7 +51,7 @@ class TakesTexts(Protocol):
     def takes(self) -> str: ...
 
 
-def one_fingerprint(value: Any, settings: Settings) -> Code | None:
+def one_fingerprint(value: Any, settings: DistanceSettings) -> Code | None:
     """Bring a fingerprint or a text into uint64 (width,).
 
     Args:
@@ -89,7 +89,7 @@ def one_fingerprint(value: Any, settings: Settings) -> Code | None:
     return np.array([number >> 64 * w & MASK64 for w in range(settings.width)], np.uint64)
 
 
-def fingerprint_of_text(text: str, settings: Settings) -> int | None:
+def fingerprint_of_text(text: str, settings: DistanceSettings) -> int | None:
     """Fingerprint a text by the recipe.
 
     Raises:
@@ -100,7 +100,7 @@ def fingerprint_of_text(text: str, settings: Settings) -> int | None:
     return fingerprint(text, recipe_of_texts(settings, text))
 
 
-def many_fingerprints(values: Any, settings: Settings) -> tuple[Codes, Any]:
+def many_fingerprints(values: Any, settings: DistanceSettings) -> tuple[Codes, Any]:
     """Bring fingerprints or texts into words.
 
     Args:
@@ -130,7 +130,7 @@ def many_fingerprints(values: Any, settings: Settings) -> tuple[Codes, Any]:
     return codes, rows
 
 
-def codes_of(texts: Any, settings: Settings) -> Codes:
+def codes_of(texts: Any, settings: DistanceSettings) -> Codes:
     """Fingerprint texts by the recipe; masked where one has no tokens.
 
     Raises:
@@ -214,7 +214,7 @@ def _from_arrow(values: Any) -> Any:
     return np.ma.MaskedArray(codes, np.broadcast_to(missing, codes.shape))
 
 
-def one_set(value: Any, settings: SimilarSettings) -> Any:
+def one_set(value: Any, settings: SimilaritySettings) -> Any:
     """Bring a text or feature hashes into ascending uint64; empty for a document without any.
 
     Raises:
@@ -228,7 +228,7 @@ def one_set(value: Any, settings: SimilarSettings) -> Any:
     return frozen(features[: sort_set(features)])
 
 
-def many_sets(values: Any, settings: SimilarSettings, workers: int | None = None) -> Sets:
+def many_sets(values: Any, settings: SimilaritySettings, workers: int | None = None) -> Sets:
     """Bring texts or feature hashes of many documents into sets; empty ones are among them.
 
     Args:

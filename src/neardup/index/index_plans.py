@@ -10,7 +10,7 @@ import numpy as np
 
 from neardup.errors import UsageError, suggests_names
 from neardup.index.incoming import many_sets
-from neardup.index.kind_settings import SimilarSettings
+from neardup.index.kind_settings import SimilaritySettings
 from neardup.index.set_arrays import ENTRIES_A_BUCKET, sketch_words
 from neardup.index.set_segments import LEVEL_ROWS, SEGMENTS_A_LEVEL
 from neardup.runtime.markup import PrintedPlans, cells_of, text_table
@@ -95,7 +95,7 @@ class SimilarPlanTable(PrintedPlans):
     """
 
     def __init__(
-        self, n: int, settings: SimilarSettings, features: float, plans: list[SimilarPlan]
+        self, n: int, settings: SimilaritySettings, features: float, plans: list[SimilarPlan]
     ) -> None:
         """Take what was estimated."""
         self.n, self.settings, self.features, self.plans = n, settings, features, plans
@@ -152,7 +152,7 @@ def plan_similar(
     """
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
         raise UsageError(f"n is {n!r}: use a whole number from 0")
-    settings = SimilarSettings(similarity, measure, recipe)
+    settings = SimilaritySettings(similarity, measure, recipe)
     if documents is not None:
         sets = many_sets(documents, settings)
         features = len(sets.features) / max(1, int(np.count_nonzero(np.diff(sets.offsets))))
@@ -174,13 +174,13 @@ def plan_parts(
         similarity: As of `plan_similar`.
         measure: As of `plan_similar`.
     """
-    settings = SimilarSettings(similarity, measure, None)
+    settings = SimilaritySettings(similarity, measure, None)
     forms = {"as it is": parts, "compacted": [sum(parts)]}
     return _compared(settings, features, forms)
 
 
 def _compared(
-    settings: SimilarSettings, size: float, forms: dict[str, list[int]]
+    settings: SimilaritySettings, size: float, forms: dict[str, list[int]]
 ) -> SimilarPlanTable:
     n = sum(next(iter(forms.values())))
     plans = [_plan(name, parts, settings, size) for name, parts in forms.items()]
@@ -201,7 +201,7 @@ def parts_as_added(n: int) -> list[int]:
     return sorted(parts, reverse=True)
 
 
-def _plan(name: str, parts: list[int], settings: SimilarSettings, size: float) -> SimilarPlan:
+def _plan(name: str, parts: list[int], settings: SimilaritySettings, size: float) -> SimilarPlan:
     """The cost of parts of so many documents, of so many features each."""
     prefix, rest = _entries(settings, size)
     asked = prefix if settings.kind.bounds_sizes else size
@@ -226,7 +226,7 @@ def _plan(name: str, parts: list[int], settings: SimilarSettings, size: float) -
     )  # fmt: skip
 
 
-def _entries(settings: SimilarSettings, size: float) -> tuple[float, float]:
+def _entries(settings: SimilaritySettings, size: float) -> tuple[float, float]:
     """Of a document: features by which it is found, and others that are in a table as well."""
     share = settings.kind.stored_ratio(settings.similarity)
     prefix = size - math.ceil(share * size * (1 - ROUNDING)) + 1

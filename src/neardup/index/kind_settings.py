@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_DISTANCE",
-    "Settings",
-    "SimilarSettings",
+    "DistanceSettings",
+    "SimilaritySettings",
     "bits_of",
     "check_kind",
     "check_recipe",
@@ -38,7 +38,7 @@ SHARE_FOR_TABLES: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class DistanceSettings:
     """Checked settings of an index.
 
     Raises:
@@ -149,7 +149,7 @@ def stored_recipe(made: dict[str, Any], recipe: Recipe | None) -> Recipe | None:
 
 
 @dataclass(frozen=True, slots=True)
-class SimilarSettings:
+class SimilaritySettings:
     """Checked settings.
 
     Args:
@@ -195,7 +195,7 @@ class SimilarSettings:
             "digest": self.recipe.digest if self.recipe else None,
         }
 
-    def reach(self, similarity: float) -> float:
+    def checked(self, similarity: float) -> float:
         """Check the similarity that a query asks for.
 
         Raises:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from neardup.index.hits import Id
+from neardup.index.hits import Answer, Id
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,35 +35,12 @@ Ids: TypeAlias = Id | Sequence[Id] | SupportsArrow | SupportsArray
 _One: TypeAlias = str | int | npt.NDArray[np.uint64] | None
 Documents: TypeAlias = _One | Sequence[Any] | SupportsArrow | SupportsArray
 """One text, fingerprint or array of feature hashes, or many of them; None has no tokens."""
-State: TypeAlias = Literal["new", "seen", "stored", "replaced", "empty"]
-"""What became of a document that was offered: see Answer."""
+Contents: TypeAlias = Sequence[Any] | SupportsArrow
+"""What an index in a folder keeps beside fingerprints: texts, or arrays of feature hashes."""
+Payloads: TypeAlias = Any
+"""A small value or many of them: bytes, or what JSON holds."""
 Stored: TypeAlias = Literal["replace", "keep", "error"]
 """What happens to an id that is stored with other content than what is offered."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What became of a document that was offered.
-
-    Args:
-        state: "new", it was stored; "replaced", so was it, in the place of what its id had;
-            "stored", its id was stored before, and that version stays; "seen", another one is near;
-            "empty", it has no tokens, so that it matches nothing and is not stored.
-        near: (id, distance) or (id, similarity) of the closest other one, if it was seen.
-    """
-
-    state: State
-    near: tuple[Id, float] | None = None
-
-    @property
-    def is_new(self) -> bool:
-        """Whether no other document is near: a version of it is stored now."""
-        return self.state in {"new", "replaced", "stored"}
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether it has no tokens."""
-        return self.state == "empty"
 
 
 @runtime_checkable

@@ -1,168 +1,291 @@
-"""Asking an index: what is within a distance, what is nearest, what is there.
+"""Asking an index, or a snapshot of one: what is near, what is closest, what is there.
 
-Each call brings what it is given into fingerprints, takes one snapshot, and asks that.
+Each call brings what it is given into contents of the index's kind, takes one version, and asks
+that one.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 import numpy as np
+import pyarrow as pa
 
 from neardup.errors import UsageError
-from neardup.fingerprinting.values import check_distance
-from neardup.index.attachments import Beside
-from neardup.index.base.asking import Asking, Moment
+from neardup.index.attachments import content_in, payload_in
+from neardup.index.distance_kind import ByDistance
 from neardup.index.hits import Hits
-from neardup.index.incoming import (
-    as_count,
-    codes_of,
-    fingerprint_of_text,
-    many_fingerprints,
-    one_fingerprint,
-)
-from neardup.runtime.threads import worker_count
+from neardup.index.id_columns import IdColumn, id_array
+from neardup.index.incoming import as_count, codes_of, fingerprint_of_text, many_sets
+from neardup.index.similarity_kind import BySimilarity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-    import pyarrow as pa
+    import numpy.typing as npt
 
-    from neardup.index.kind_settings import Settings
-    from neardup.index.protocol import Documents, Id, Ids
-    from neardup.index.snapshot import Snapshot
-    from neardup.runtime.types import Code, Codes
+    from neardup.fingerprinting.recipe import Recipe
+    from neardup.index.attachments import ContentCodec
+    from neardup.index.hits import Id
+    from neardup.index.protocol import Documents, Ids
+    from neardup.index.set_arrays import Sets
+    from neardup.index.versions import AnyKind, AnyVersion
+    from neardup.runtime.types import Codes, Times
 
-__all__ = ["IndexView", "Queries"]
+__all__ = ["Attached", "Counters", "Moment", "Queries", "Source", "View"]
 
-_ONE_ROW: Final = np.zeros(1, np.int64)
+DOCUMENTS_A_BATCH: Final = 1 << 14
 
 
-class Queries(Asking):
-    """Every question about an index; what it holds is what `_read` says.
+@dataclass(slots=True)
+class Counters:
+    """Counted without a lock: threads that run at once may lose one now and then.
 
     Args:
-        settings: Of the index.
-        distance: That queries search unless they say a smaller one; the settings' unless said.
+        queries: Documents asked for, those offered too.
+        hits: What was found.
+        added: Documents stored.
+        removed: Documents removed or expired.
+        commits: Commits that had something to write.
+        commit_seconds: Of all commits.
+        longest_commit: Seconds.
+        merges: Runs of the background that wrote files.
+        merge_seconds: Of these.
     """
 
-    def __init__(self, settings: Settings, distance: int | None = None) -> None:
+    queries: int = 0
+    hits: int = 0
+    added: int = 0
+    removed: int = 0
+    commits: int = 0
+    commit_seconds: float = 0.0
+    longest_commit: float = 0.0
+    merges: int = 0
+    merge_seconds: float = 0.0
+
+    def asked(self, queries: int, hits: int) -> None:
+        """Count queries."""
+        self.queries += queries
+        self.hits += hits
+
+    def committed(self, seconds: float) -> None:
+        """Count a commit."""
+        self.commits += 1
+        self.commit_seconds += seconds
+        self.longest_commit = max(self.longest_commit, seconds)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything."""
+        return asdict(self)
+
+
+class Attached(Protocol):
+    """What is kept beside the rows of one version."""
+
+    def of(self, numbers: list[int]) -> list[bytes | None] | None:
+        """The attachment of each row; None if no row has any."""
+
+    def close(self) -> None:
+        """Let go of it."""
+
+
+class Source(Protocol):
+    """Where queries find versions: a store, whose version goes on, or a moment, whose stays."""
+
+    codec: ContentCodec
+
+    @property
+    def path(self) -> Path | None:
+        """The folder; None in memory."""
+
+    def current(self) -> AnyVersion:
+        """The version that a call looks at."""
+
+    def attachments_at(self, ids: Ids) -> list[bytes | None]:
+        """What is kept beside stored documents; KeyError if one is not stored."""
+
+
+class Moment:
+    """One version, and what is kept beside its rows: a source that does not go on.
+
+    Args:
+        version: Which.
+        attached: Beside its rows.
+        codec: What decodes contents.
+        path: The folder; None in memory.
+    """
+
+    def __init__(
+        self, version: AnyVersion, attached: Attached, codec: ContentCodec, path: Path | None = None
+    ) -> None:
+        """Take them; `attached` is closed with it."""
+        self.version, self.attached, self.codec, self.path = version, attached, codec, path
+
+    def current(self) -> AnyVersion:
+        """See Source."""
+        return self.version
+
+    def attachments_at(self, ids: Ids) -> list[bytes | None]:
+        """See Source."""
+        version = self.version
+        numbers = version.numbers_at(version.present(ids)).tolist()
+        return self.attached.of(numbers) or [None] * len(numbers)
+
+
+class Queries:
+    """Every question about an index.
+
+    Args:
+        kind: Of the index.
+        source: Where versions are.
+        reach: The distance or similarity of queries that ask for none; the kind's unless said.
+    """
+
+    def __init__(self, kind: AnyKind, source: Source, reach: float | None = None) -> None:
         """Ask nothing yet."""
-        super().__init__(settings)
-        self._distance = settings.distance if distance is None else distance
-        self._narrow_end = 1 << settings.bits if settings.width == 1 else 0
+        self._kind, self._source = kind, source
+        self._reach = kind.reach if reach is None else kind.within(reach, kind.reach)
+        self._counters = Counters()
+
+    @property
+    def recipe(self) -> Recipe | None:
+        """How texts are read; None if only fingerprints or feature hashes are taken."""
+        return self._kind.recipe
 
     @property
     def distance(self) -> int:
         """The distance that queries search unless they say a smaller one."""
-        return self._distance
+        self._by_distance("distance")
+        return int(self._reach)
 
     @property
     def bits(self) -> int:
         """Width of the fingerprints."""
-        return int(self._settings.bits)
+        return self._by_distance("bits").bits
+
+    @property
+    def similarity(self) -> float:
+        """The similarity that queries ask for unless they say a larger one."""
+        self._by_similarity("similarity")
+        return self._reach
+
+    @property
+    def measure(self) -> str:
+        """How similarity is measured: "jaccard", "cosine", "containment" or "dice"."""
+        return self._by_similarity("measure").measure
+
+    @property
+    def by(self) -> str:
+        """What documents are compared by: "distance" or "similarity"."""
+        return self._kind.name
+
+    @property
+    def store(self) -> str:
+        """What is kept beside rows, or of a document: "none", "features" or "text"."""
+        return self._kind.keeps or self._source.codec.kind
+
+    @property
+    def id_kind(self) -> str | None:
+        """What the ids are, "int" or "str"; None before the first one."""
+        return self._source.current().id_kind
+
+    @property
+    def added(self) -> int:
+        """How many documents were ever added: the number that the next one gets."""
+        return self._source.current().next
 
     def __repr__(self) -> str:
         """What it holds, for people."""
-        kind, count = type(self).__name__, len(self)
-        return f"<{kind} of {count:,} documents, {self.bits} bits, distance {self.distance}>"
+        name, count = type(self).__name__, len(self)
+        return f"<{name} of {count:,} documents, {self._kind.title(self._reach)}>"
 
-    def __iter__(self) -> Iterator[tuple[Id, int]]:
-        """Each document's (id, fingerprint), in order of insertion, as they were at the start."""
-        for ids, codes in self.batches():
-            columns = [codes[:, w].tolist() for w in range(codes.shape[1])]
-            for identity, *parts in zip(ids.to_pylist(), *columns, strict=True):
-                yield identity, sum(part << 64 * w for w, part in enumerate(parts))
+    def __len__(self) -> int:
+        """Documents stored."""
+        return len(self._source.current())
 
-    def batches(self) -> Iterator[tuple[Any, Any]]:
-        """All ids (an Arrow array) and fingerprints, uint64 (n, width), in order of insertion."""
-        held: Snapshot = self._read()
-        return held.batches()
+    def __contains__(self, identity: Any) -> bool:
+        """Whether a document of this id is stored."""
+        return identity in self._source.current()
 
-    def query(
-        self, fingerprint: Documents, distance: int | None = None, limit: int | None = None
-    ) -> Hits[int]:
-        """Find every stored document within the distance.
+    def __iter__(self) -> Iterator[tuple[Id, Any]]:
+        """Each document's (id, content), in order of insertion, as they were at the start.
 
-        Args:
-            fingerprint: An int, uint64 (width,), or a text if the index has a recipe.
-            distance: At most the index's, which it is unless said.
-            limit: The most to return.
+        The content is a fingerprint, an int, or its features: uint64, ascending.
+        """
+        for ids, contents in self.batches():
+            yield from zip(ids.to_pylist(), self._kind.values(contents), strict=True)
 
-        Returns:
-            A list of (id, distance), by distance, then by insertion; its `total` says how many
-            there are, more than returned where `limit` cut.
+    def batches(self) -> Iterator[tuple[pa.Array, Any]]:
+        """All ids (an Arrow array) and fingerprints or Sets of features, in order of insertion."""
+        return self._kind.batches(self._source.current())
+
+    def number(self, identity: Id) -> int | None:
+        """How many documents were added before this one; None if the id is not present."""
+        return self._source.current().number(identity)
+
+    def times(self, ids: Ids) -> npt.NDArray[np.float64]:
+        """When documents were added, or last touched: seconds since 1970, float64 (n,).
 
         Raises:
-            UsageError: For a larger distance than the index was made for, or a wrong fingerprint.
+            KeyError: If an id is not present.
         """
-        codes = self._one(fingerprint)
-        reach = self._reach(distance)
-        if limit is not None:
-            limit = as_count("limit", limit)
-        if codes is None:
-            return Hits([], 0)
-        found, total = self._read().hits(codes, reach, limit)
-        self._counters.asked(1, total)
-        if not total:
-            return Hits([], 0)
-        return Hits([(hit[2], hit[0]) for hit in found[:limit]], total)
+        version = self._source.current()
+        found: Times = version.clock.times_of(version.numbers_at(version.present(ids)))
+        return found
 
-    def query_batch(
-        self,
-        fingerprints: Documents,
-        distance: int | None = None,
-        limit: int | None = None,
-        workers: int | None = None,
-    ) -> pa.Table:
-        """Find every stored document within the distance of each of many.
-
-        Args:
-            fingerprints: uint64 (q,) or (q, width), a list of ints, Arrow, or texts.
-            distance: At most the index's, which it is unless said.
-            limit: The most for one query.
-            workers: Threads; unless said one per core where that pays, and one for little work.
-
-        Returns:
-            pyarrow.Table with row (int64: which query), id, distance (int16), sorted by row,
-            distance and insertion. Its schema's metadata says under "cut" how many `limit` cut.
+    def payload(self, identity: Id) -> Any:
+        """The small value that was stored beside a document; None if there is none.
 
         Raises:
-            UsageError: As `query`.
-        """
-        return self._answers(fingerprints, distance, limit, workers)
+            KeyError: If the id is not present.
 
-    def fingerprint_of(self, text: str) -> int | None:
-        """Fingerprint a text by the index's recipe, as neardup.fingerprint.
+        Example:
+            >>> from neardup import Index
+            >>> index = Index(distance=1)
+            >>> index.add("a", 0b1011, payloads={"url": "https://example.org/", "status": 200})
+            1
+            >>> index.payload("a")
+            {'url': 'https://example.org/', 'status': 200}
+        """
+        return self.payloads([identity])[0]
+
+    def payloads(self, ids: Ids) -> list[Any]:
+        """The small values that were stored beside documents, of one moment: as `payload`.
 
         Raises:
-            UsageError: If it has none.
+            KeyError: If an id is not present.
         """
-        return fingerprint_of_text(text, self._settings)
+        return [payload_in(each) for each in self._source.attachments_at(ids)]
 
-    def fingerprints_of(self, texts: Any) -> Codes:
-        """Fingerprint texts by the index's recipe, as neardup.fingerprints.
+    def content(self, identity: Id) -> Any:
+        """What is kept of a document: its text, or uint64 feature hashes; None if nothing is.
 
         Raises:
-            UsageError: If it has none.
+            KeyError: If the id is not present.
         """
-        return codes_of(texts, self._settings)
+        return self.contents([identity])[0]
 
-    def first_within(
-        self, fingerprints: Documents, distance: int | None = None, limit: int = 1
-    ) -> pa.Table:
-        """Find for each of many the document within the distance that was added first.
+    def contents(self, ids: Ids) -> list[Any]:
+        """What is kept of each of many documents, of one moment: as `content`.
 
-        Args:
-            fingerprints: As of `query_batch`.
-            distance: As of `query_batch`.
-            limit: So many that were added first.
-
-        Returns:
-            row, id, distance as of `query_batch`, but in order of insertion: at most `limit` for a
-            row.
+        Raises:
+            KeyError: If an id is not present.
         """
-        return self._answers(fingerprints, distance, limit, None, by_age=True)
+        if self._kind.keeps:
+            return self._kind.values(self.stored(ids))
+        decoded = self._source.codec.decoded
+        return [decoded(content_in(each)) for each in self._source.attachments_at(ids)]
+
+    def stored(self, ids: Ids) -> Any:
+        """The fingerprints, uint64 (n, width), or Sets of features of one document or many.
+
+        Raises:
+            KeyError: If an id is not present.
+        """
+        version = self._source.current()
+        return version.contents_at(version.present(ids))
 
     def fingerprints_by_id(self, ids: Ids) -> Codes:
         """The stored fingerprints of one document or many, uint64 (n, width).
@@ -170,102 +293,290 @@ class Queries(Asking):
         Raises:
             KeyError: If an id is not present.
         """
-        snapshot = self._read()
-        codes: Codes = snapshot.contents_at(snapshot.present(ids))
+        self._by_distance("fingerprints_by_id")
+        codes: Codes = self.stored(ids)
         return codes
 
-    def nearest(self, fingerprint: Documents, n: int = 10) -> list[tuple[Id, int]]:
-        """The n stored documents with the smallest distances, however large these are.
-
-        Args:
-            fingerprint: As of `query`.
-            n: How many.
-
-        Returns:
-            A list of (id, distance), by distance, then by insertion.
+    def sets_by_id(self, ids: Ids) -> Sets:
+        """The features of one stored document or many.
 
         Raises:
-            UsageError: For n below 0 or a wrong fingerprint.
+            KeyError: If an id is not present.
         """
-        n = as_count("n", n)
-        codes = self._one(fingerprint)
-        if codes is None or n == 0:
-            return []
-        snapshot = self._read()
-        found, total = snapshot.hits(codes, self.distance, n)
-        if total < n:
-            table = snapshot.nearest(codes[None, :], _ONE_ROW, n, None)
-            return list(zip(table["id"].to_pylist(), table["distance"].to_pylist(), strict=True))
-        return [(hit[2], hit[0]) for hit in found[:n]]
+        self._by_similarity("sets_by_id")
+        sets: Sets = self.stored(ids)
+        return sets
 
-    def nearest_batch(self, fingerprints: Any, n: int = 10, workers: int | None = None) -> Any:
-        """The n stored documents nearest to each of many, however far; one scan for all of them.
+    def features(self, identity: Id) -> npt.NDArray[np.uint64]:
+        """The features of a document that is stored in an index by similarity: uint64, ascending.
+
+        Raises:
+            KeyError: If the id is not present.
+        """
+        return self.sets_by_id([identity]).of(0)
+
+    def fingerprint_of(self, text: str) -> int | None:
+        """Fingerprint a text by the recipe of an index by distance, as neardup.fingerprint.
+
+        Raises:
+            UsageError: If it has none.
+        """
+        return fingerprint_of_text(text, self._by_distance("fingerprint_of"))
+
+    def fingerprints_of(self, texts: Documents) -> Codes:
+        """Fingerprint texts by the recipe of an index by distance, as neardup.fingerprints.
+
+        Raises:
+            UsageError: If it has none.
+        """
+        return codes_of(texts, self._by_distance("fingerprints_of"))
+
+    def sets_of(self, documents: Documents, workers: int | None = None) -> Sets:
+        """The features of many texts, or hashes made distinct, as an index by similarity takes.
 
         Args:
-            fingerprints: As of `query_batch`.
-            n: How many for each.
+            documents: As of `query_batch`.
             workers: Threads; one per core unless said.
 
         Returns:
-            pyarrow.Table with row (int64: which query), id, distance (int16), sorted by row,
-            distance and insertion.
+            Sets: of each document its features, uint64, ascending.
+
+        Raises:
+            UsageError: As `query_batch`.
+        """
+        return many_sets(documents, self._by_similarity("sets_of"), workers)
+
+    def versions(self, ids: Ids, contents: Any) -> npt.NDArray[np.int8]:
+        """How ids are stored: ABSENT, with OTHER content than these, or with the SAME.
+
+        Args:
+            ids: Arrow array, of the index's kind.
+            contents: uint64 (n, width) of an index of fingerprints, Sets of one by similarity.
+        """
+        return self._source.current().states(IdColumn(id_array(ids)), contents)
+
+    def query(
+        self, document: Documents, reach: float | None = None, limit: int | None = None, *,
+        distance: int | None = None, similarity: float | None = None,
+    ) -> Hits[Any]:  # fmt: skip
+        """Find every stored document within the distance, or that is similar enough.
+
+        Args:
+            document: A text if the index has a recipe; else a fingerprint (an int, or uint64
+                (width,)), or of an index by similarity feature hashes: uint64 (n,).
+            reach: The distance or similarity; the index's unless said.
+            limit: The most to return.
+            distance: The same as `reach` of an index by distance: at most the index's.
+            similarity: The same as `reach` of an index by similarity: at least the index's.
+
+        Returns:
+            A list of (id, distance) or (id, similarity), the closest first, then by insertion; its
+            `total` says how many there are, more than returned where `limit` cut.
+
+        Raises:
+            UsageError: For a larger distance or smaller similarity than the index was made for, or
+                something else than a document.
+        """
+        content, within = self._kind.one(document), self._reach
+        if not (reach is None and distance is None and similarity is None):
+            within = self._within(reach, distance, similarity)
+        if limit is not None:
+            limit = as_count("limit", limit)
+        if content is None:
+            return Hits([], 0)
+        hits = self._kind.hits(self._source.current(), content, within, limit)
+        self._counters.asked(1, hits.total)
+        return hits
+
+    def query_batch(
+        self, documents: Documents, reach: float | None = None, limit: int | None = None,
+        workers: int | None = None, *, distance: int | None = None, similarity: float | None = None,
+    ) -> pa.Table:  # fmt: skip
+        """Find what `query` finds for each of many.
+
+        Args:
+            documents: Texts, or fingerprints: uint64 (q,) or (q, width), a list of ints, Arrow; or
+                of an index by similarity lists of feature hashes.
+            reach: As of `query`.
+            limit: The most for one document.
+            workers: Threads; unless said one per core where that pays.
+            distance: As of `query`.
+            similarity: As of `query`.
+
+        Returns:
+            pyarrow.Table with row (int64: which document), id, and distance (int16) or similarity
+            (float64), sorted by row, closeness and insertion. Its schema's metadata says under
+            "cut" how many `limit` cut.
+
+        Raises:
+            UsageError: As `query`.
+        """
+        within = self._within(reach, distance, similarity)
+        most = None if limit is None else as_count("limit", limit)
+        version = self._source.current()
+        table, count = self._kind.search(version, documents, within, most, workers)
+        self._counters.asked(count, len(table))
+        return table
+
+    def first_within(
+        self, documents: Documents, reach: float | None = None, limit: int = 1, *,
+        distance: int | None = None, similarity: float | None = None,
+    ) -> pa.Table:  # fmt: skip
+        """Find for each of many the document within reach that was added first.
+
+        Args:
+            documents: As of `query_batch`.
+            reach: As of `query_batch`.
+            limit: So many that were added first.
+            distance: As of `query`.
+            similarity: As of `query`.
+
+        Returns:
+            The columns of `query_batch`, but in order of insertion: at most `limit` for a row.
+        """
+        within, most = self._within(reach, distance, similarity), as_count("limit", limit)
+        version = self._source.current()
+        table, count = self._kind.search(version, documents, within, most, None, by_age=True)
+        self._counters.asked(count, len(table))
+        return table
+
+    def nearest(
+        self, document: Documents, n: int = 10, by: str | None = None
+    ) -> list[tuple[Id, Any]]:
+        """The n stored documents that are closest, however far.
+
+        By similarity these are documents that share a feature, however little.
+
+        Args:
+            document: As of `query`.
+            n: How many.
+            by: Of an index by similarity: "similarity", the index's; or "cosine", for related
+                documents: the cosine of vectors in which each distinct feature weighs what the
+                recipe says, by `idf` if it weighs by "tfidf".
+
+        Returns:
+            A list of (id, distance) or (id, similarity), the closest first, then by insertion;
+            exact.
+
+        Raises:
+            UsageError: For n below 0, another `by`, a recipe whose weights depend on counts, or
+                something else than a document.
+            RecipeError: If the recipe's document frequencies are not loaded.
+        """
+        n, content = as_count("n", n), self._kind.one(document)
+        if content is None or not n:
+            return []
+        return self._kind.nearest(self._source.current(), content, n, self._reach, by)
+
+    def nearest_batch(
+        self, documents: Documents, n: int = 10, by: str | None = None, workers: int | None = None
+    ) -> pa.Table:
+        """As `nearest`, for many documents.
+
+        Args:
+            documents: As of `query_batch`.
+            n: How many for one document.
+            by: As of `nearest`.
+            workers: Threads; one per core unless said.
+
+        Returns:
+            pyarrow.Table with the columns of `query_batch`, sorted by row, closeness and insertion.
 
         Raises:
             UsageError: As `nearest`.
         """
-        n = as_count("n", n)
-        codes, rows = many_fingerprints(fingerprints, self._settings)
-        chosen = slice(None) if n else slice(0)
-        return self._read().nearest(codes[chosen], rows[chosen], max(n, 1), workers)
+        n, version = as_count("n", n), self._source.current()
+        return self._kind.nearest_batch(version, documents, n, self._reach, by, workers)
 
-    def _answers(
-        self,
-        fingerprints: Any,
-        distance: int | None,
-        limit: int | None,
-        workers: int | None,
-        *,
-        by_age: bool = False,
-    ) -> pa.Table:
-        codes, rows = many_fingerprints(fingerprints, self._settings)
-        reach = self._reach(distance)
-        threads = None if workers is None else worker_count(workers)
-        if limit is not None:
-            limit = as_count("limit", limit)
-        found = self._read().search(codes, rows, reach, limit, threads, by_age=by_age)
-        self._counters.asked(len(codes), len(found))
-        return found
-
-    def _reach(self, distance: int | None) -> int:
-        if distance is None:
-            return self._distance
-        check_distance(distance)
-        if distance > self.distance:
+    def _within(self, reach: float | None, distance: int | None, similarity: float | None) -> float:
+        """The reach that a call asks for, checked."""
+        mine, other = distance, similarity
+        if self._kind.name == "similarity":
+            mine, other = similarity, distance  # type: ignore[assignment]
+        if other is not None:
             raise UsageError(
-                f"distance is {distance}, but the index was made for {self.distance}:"
-                " use `nearest`, or make an index for the larger one"
+                f"the query asks for {other!r:.60}, but the index is by {self._kind.name}: use"
+                f" {self._kind.name}="
             )
-        return distance
+        asked = reach if mine is None else mine
+        return self._reach if asked is None else self._kind.within(asked, self._reach)
 
-    def _one(self, fingerprint: Any) -> Code | None:
-        """Bring one fingerprint into uint64 (width,); None for a document without one."""
-        if type(fingerprint) is int and 0 <= fingerprint < self._narrow_end:
-            codes = np.empty(1, np.uint64)
-            codes[0] = fingerprint
-            return codes
-        return one_fingerprint(fingerprint, self._settings)
+    def _by_distance(self, name: str) -> ByDistance:
+        """The kind; AttributeError if it has nothing of this name, so that hasattr tells."""
+        if isinstance(self._kind, ByDistance):
+            return self._kind
+        raise AttributeError(f"an index by {self._kind.name} has no {name}")
+
+    def _by_similarity(self, name: str) -> BySimilarity:
+        if isinstance(self._kind, BySimilarity):
+            return self._kind
+        raise AttributeError(f"an index by {self._kind.name} has no {name}")
 
 
-class IndexView(Moment, Queries):
+class View(Queries):
     """An index as it was at one moment: every call sees the same.
 
+    Of an index in a folder it holds on to the commit: close it, or use it in a `with` statement.
+
     Args:
-        held: What it held.
-        distance: Of the index.
-        beside: What is kept beside rows in memory.
+        kind: Of the index.
+        moment: What it held.
+        reach: Of the index.
     """
 
-    def __init__(self, held: Snapshot, distance: int, beside: Beside | None = None) -> None:
-        """Keep it."""
-        Queries.__init__(self, held.settings, distance)
-        self._held, self._beside = held, beside or Beside()
+    def __init__(self, kind: AnyKind, moment: Moment, reach: float | None = None) -> None:
+        """Take the moment, which is closed with it."""
+        super().__init__(kind, moment, reach)
+        self._moment = moment
+
+    @property
+    def path(self) -> Path | None:
+        """The folder; None of an index in memory."""
+        return self._moment.path
+
+    def __enter__(self) -> Self:
+        """Give itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the commit; contents and payloads cannot be read after it."""
+        self._moment.attached.close()
+
+    def documents(self) -> Iterator[tuple[pa.Array, Any, list[Any]]]:
+        """Ids, fingerprints or Sets, and contents of all documents, some at a time.
+
+        Returns:
+            Arrow array, contents as of `stored` and a list as of `content`, in order of insertion.
+        """
+        for ids, stored, contents, *_ in self.rows():
+            if self._kind.keeps:
+                yield ids, stored, self._kind.values(stored)
+            else:
+                yield ids, stored, [None] * len(ids) if contents is None else contents
+
+    def rows(self) -> Iterator[tuple[pa.Array, Any, list[Any] | None, Any, list[Any] | None]]:
+        """Everything, some documents at a time, in order of insertion.
+
+        Returns:
+            Ids (an Arrow array), fingerprints or Sets, contents if any are kept beside them, when
+            the documents were added, float64 (n,), and payloads if there are any.
+        """
+        version, codec = self._moment.version, self._moment.codec
+        for part in version.parts():
+            live = part.live_rows()
+            if not len(live):
+                continue
+            for rows in np.split(live, range(DOCUMENTS_A_BATCH, len(live), DOCUMENTS_A_BATCH)):
+                numbers = part.numbers[rows]
+                times = version.clock.times_of(numbers)
+                ids = part.ids.values.take(pa.array(rows))
+                kept = self._moment.attached.of(numbers.tolist())
+                payloads = None if kept is None else [payload_in(each) for each in kept]
+                contents = None
+                if kept is not None and codec.is_kept:
+                    contents = [codec.decoded(content_in(each)) for each in kept]
+                yield ids, part.contents(rows), contents, times, payloads

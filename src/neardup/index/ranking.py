@@ -19,7 +19,7 @@ from neardup.runtime.threads import in_threads, worker_count
 from neardup.similarity.measures import MEASURES, ROUNDING
 
 if TYPE_CHECKING:
-    from neardup.index.kind_settings import SimilarSettings
+    from neardup.index.kind_settings import SimilaritySettings
     from neardup.index.set_arrays import Sets
     from neardup.kernels.index.related import Asked, Compared, Lists, Living, Met
     from neardup.similarity.measures import Measure
@@ -49,7 +49,7 @@ class Ranking(NamedTuple):
     weights: tuple[Any, int] | None
 
     @classmethod
-    def of(cls, settings: SimilarSettings, by: str) -> Ranking:
+    def of(cls, settings: SimilaritySettings, by: str) -> Ranking:
         """By the index's similarity, or by the cosine of what its recipe weighs.
 
         Raises:

@@ -21,13 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.errors import DataError, FileError
-from neardup.hamming.plans.blocks import multipliers_of
-from neardup.hamming.plans.search import SearchPlan
-from neardup.hamming.search.build import build_searcher
-from neardup.hamming.search.tables import TableSearcher
-from neardup.index.code_segments import Segment
 from neardup.index.id_columns import ID_KINDS, IdColumn
-from neardup.index.stored_rows import StoredRows
 from neardup.runtime.storage.failures import file_failure
 from neardup.runtime.storage.files import path_of, written_aside
 from neardup.runtime.storage.sealed import checksum
@@ -37,82 +31,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from neardup.hamming.search.searchers import First, Neighbours, Searcher
-    from neardup.index.kind_settings import Settings
-    from neardup.runtime.types import Code, Codes, Flags
 
 __all__ = [
-    "PAGE",
     "SegmentFile",
-    "StoredSegment",
     "damaged",
     "file_to_save",
-    "layout_fault",
+    "id_arrays",
     "saved_file",
     "write_arrays",
-    "write_segment",
 ]
 
 PREFIX: Final = struct.Struct("<8sIIQQ8s")  # magic, version, 0, header and file bytes, checksum
 MAGIC: Final = b"NDsegmt\n"
 VERSION: Final = 1
-COPIED: Final = ("words", "numbers", "ids", "ends")
-"""What a merge copies of a segment; the rest is made anew."""
 SYNCED_BYTES: Final = 1 << 26
 """So much is written before it is synced: the last sync of a large file then takes no seconds."""
-PLAN_FIELDS: Final = (
-    "name", "key_bits", "candidates", "bytes_per_row", "seconds", "recall", "lookups",
-)  # fmt: skip
-
-
-class StoredSegment(StoredRows, Segment):
-    """A segment whose rows are in a file.
-
-    Args:
-        file: The file.
-        dead: Which rows are removed, if any are.
-        changed: Chunks of CHUNK_ROWS rows, some of which were removed since they were last written.
-    """
-
-    def __init__(
-        self, file: SegmentFile, dead: Flags | None = None, changed: frozenset[int] = frozenset()
-    ) -> None:
-        """Map the arrays; nothing is read yet."""
-        Segment.__init__(self, file.array("words"), file.ids(), file.array("numbers"), dead)
-        self.file, self.changed = file, changed
-
-    def searcher(self, settings: Settings) -> Searcher:
-        """See Segment.searcher; the file's tables are used."""
-        if self._made[0] is None:
-            self._made[0] = self.file.searcher(settings)
-        return super().searcher(settings)
-
-    def search(
-        self,
-        queries: Codes,
-        distance: int,
-        settings: Settings,
-        workers: int | None,
-        first: First | None = None,
-    ) -> Neighbours:
-        """See Segment.search; DataError names the file."""
-        try:
-            return super().search(queries, distance, settings, workers, first)
-        except DataError as error:
-            raise damaged(self.file.path, str(error)) from None
-
-    def search_once(
-        self, query: Code, distance: int, settings: Settings, most: int | None = None
-    ) -> tuple[list[tuple[int, int, Any]], int]:
-        """See Segment.search_once; DataError names the file."""
-        try:
-            return super().search_once(query, distance, settings, most)
-        except DataError as error:
-            raise damaged(self.file.path, str(error)) from None
-
-    def verify(self) -> None:
-        """See Segment.verify: of what a merge copies."""
-        self.file.verify(COPIED)
 
 
 class SegmentFile:
@@ -154,7 +87,7 @@ class SegmentFile:
         self.checksum = sum_of_header.hex()
         self._broken: dict[str, bool] = {}
         try:
-            fault = layout_fault(self)
+            fault = _layout_fault(self)
         except (KeyError, TypeError, ValueError, IndexError) as error:
             fault = f"its header is not one: {error!r}"
         if fault:
@@ -195,30 +128,6 @@ class SegmentFile:
         values = pa.Array.from_buffers(ID_KINDS[kind], count, buffers)
         ascending = self.header["ascending"]
         return _StoredIds(self.path, values, None if ascending else self.array("slots"), ascending)
-
-    def searcher(self, settings: Settings) -> Any:
-        """What searches the rows, with the tables of the file; None if it has none."""
-        stored = self.header["plan"]
-        if stored is None or stored["distance"] < settings.distance:
-            return None
-        plan = SearchPlan(masks=self.array("masks"), **{x: stored[x] for x in PLAN_FIELDS})
-        codes, tables = self.array("words"), None
-        if "table_factors" in self.header["arrays"]:
-            from neardup.kernels.hamming.tables import SearchTables
-
-            tables = SearchTables(
-                self.array("table_words"),
-                self.array("table_rows"),
-                self.array("table_starts"),
-                plan.masks,
-                np.uint64(64 - plan.key_bits),
-                self.array("table_factors"),
-                multipliers_of(codes.shape[1]),
-                stored["heavy"],
-            )
-        elif plan.kind != "scan":
-            return None
-        return build_searcher(codes, plan, stored["distance"], settings.bits, tables=tables)
 
     def broken_arrays(self, names: Iterable[str] | None = None) -> list[str]:
         """Names of the arrays, of these or of all, whose CRC-32 does not agree.
@@ -303,31 +212,17 @@ class _StoredIds(IdColumn):
             raise damaged(self._path, f"in ids: {error}") from None
 
 
-def write_segment(
-    path: Path,
-    segment: Segment,
-    settings: Settings,
-    extra: dict[str, Any] | None = None,
-    more: dict[str, Any] | None = None,
-) -> None:
-    """Write a segment aside, sync it and rename it; what is left of a failure is removed.
+def write_arrays(path: Path, header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """Write a header, JSON values, and arrays aside, sync the file, and rename it.
+
+    The header gets the places of the arrays. A crash leaves the file under its final name whole or
+    not at all: what stands aside is removed when the folder is next opened for writing.
 
     Args:
         path: The final path; a file there is replaced.
-        segment: Removed rows are written as well.
-        settings: Of the index.
-        extra: More for the header.
-        more: More arrays.
+        header: JSON values.
+        arrays: By name.
 
-    Raises:
-        FileError: If it cannot be written.
-    """
-    header, arrays = _contents(segment, settings)
-    write_arrays(path, header | (extra or {}), arrays | (more or {}))
-
-
-def write_arrays(path: Path, header: dict[str, Any], arrays: dict[str, Any]) -> None:
-    """Write a header, JSON values, and arrays, as `write_segment`; "arrays" is added to it.
 
     Raises:
         FileError: If it cannot be written.
@@ -352,37 +247,23 @@ def write_arrays(path: Path, header: dict[str, Any], arrays: dict[str, Any]) -> 
         raise file_failure("write", path, error) from None
 
 
+def id_arrays(ids: IdColumn) -> dict[str, Any]:
+    """The arrays that hold the ids of a segment."""
+    data, ends = ids.bytes_and_offsets()
+    arrays = {"ids": data}
+    if len(ends):
+        arrays = {"ids": data[ends[0] : ends[-1]], "ends": ends - ends[0]}
+    if not ids.ascending:
+        arrays["slots"] = ids.slots
+    return arrays
+
+
 def damaged(path: Path, why: str) -> DataError:
     """The error of a file that is not as it was written."""
     return DataError(
         f"{path} is damaged ({why}): restore the index from a copy, or make it anew from the"
         " documents"
     )
-
-
-def _contents(segment: Segment, settings: Settings) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The header without the arrays' places, and the arrays."""
-    ids = segment.ids
-    data, ends = ids.bytes_and_offsets()
-    arrays = {"words": segment.codes, "numbers": segment.numbers, "ids": data}
-    if len(ends):
-        arrays |= {"ids": data[ends[0] : ends[-1]], "ends": ends - ends[0]}
-    if not ids.ascending:
-        arrays["slots"] = ids.slots
-    stop_if_abandoned()
-    searcher = segment.searcher(settings)
-    plan = {name: getattr(searcher.plan, name) for name in PLAN_FIELDS}
-    arrays["masks"] = searcher.plan.masks
-    if isinstance(searcher, TableSearcher):
-        tables = searcher.tables
-        arrays["table_words"], arrays["table_rows"] = tables.codes, tables.rows
-        arrays["table_starts"], arrays["table_factors"] = tables.starts, tables.factors
-        plan["heavy"] = tables.heavy
-    header = {
-        "rows": len(segment), "ids": ids.kind, "ascending": ids.ascending, "bits": settings.bits,
-        "plan": plan | {"distance": settings.distance},
-    }  # fmt: skip
-    return header, {name: np.ascontiguousarray(array) for name, array in arrays.items()}
 
 
 def _sums(arrays: dict[str, Any]) -> dict[str, int]:
@@ -428,7 +309,7 @@ LIMITS: Final = (
 """Arrays by which kernels find their way in the others: verified when a file is opened."""
 
 
-def layout_fault(file: Any) -> str:
+def _layout_fault(file: Any) -> str:
     """What is wrong with the places and shapes that a header names; "" if they agree.
 
     Only the ends of arrays are looked at, and the small ones, so that opening stays quick. With

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from neardup.index.kind_settings import SimilarSettings
+    from neardup.index.kind_settings import SimilaritySettings
     from neardup.kernels.index.sets import Order
     from neardup.runtime.types import Hashes, Offsets, Rows
 
@@ -247,7 +247,9 @@ def sketches_of(sets: Sets, room: Room) -> Any:
     return room.filled(ranges, ends, write).reshape(sets.size, words)
 
 
-def postings_of(sets: Sets, order: Order, settings: SimilarSettings, room: Room) -> dict[str, Any]:
+def postings_of(
+    sets: Sets, order: Order, settings: SimilaritySettings, room: Room
+) -> dict[str, Any]:
     """By which features sets are found: starts, entries, rest_starts, rest_entries.
 
     Raises:

@@ -7,13 +7,14 @@ are a range, and are found by the first of their features in an order that is th
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 
 from neardup.index.id_columns import IdColumn
 from neardup.index.ranking import RankedSets, all_living, living_sets
+from neardup.index.segment_files import id_arrays, write_arrays
 from neardup.index.set_arrays import (
     Places,
     Room,
@@ -23,37 +24,43 @@ from neardup.index.set_arrays import (
     postings_of,
     sketches_of,
 )
-from neardup.index.stored_rows import MarkedRows, sound_from
+from neardup.index.stored_rows import SegmentRows
 from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import stop_if_abandoned
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from neardup.index.kind_settings import SimilarSettings
+    from neardup.index.kind_settings import SimilaritySettings
     from neardup.index.ranking import Ranking
+    from neardup.index.segment_files import SegmentFile
     from neardup.kernels.index.sets import Order
     from neardup.runtime.types import Flags
 
 __all__ = [
     "FoundRows",
-    "Rows",
-    "Segment",
-    "arranged",
+    "SetRows",
+    "SetSegment",
     "build",
-    "due",
     "joined",
     "merged",
+    "next_merge",
     "no_order",
 ]
 
+ARRAYS: Final = (
+    "features", "offsets", "set_of", "members", "member_starts", "sizes", "firsts", "order_keys",
+    "order_ranks", "starts", "entries", "rest_starts", "rest_entries", "numbers", "sketches",
+)  # fmt: skip
+"""What a file holds of a segment."""
 SEGMENTS_A_LEVEL: Final = 4
 LEVEL_ROWS: Final = 4096
 """Of a segment of the lowest level, at most."""
 _NONE: Final = np.empty(0, np.int64)
 
 
-class Rows(NamedTuple):
+class SetRows(NamedTuple):
     """Documents in order of insertion.
 
     Args:
@@ -93,7 +100,7 @@ class FoundRows(NamedTuple):
         return FoundRows(self.queries[order], self.rows[order], self.scores[order], cut)
 
 
-class Segment(MarkedRows):
+class SetSegment(SegmentRows):
     """Documents and what finds them.
 
     Args:
@@ -101,24 +108,54 @@ class Segment(MarkedRows):
             order_keys, order_ranks, starts, entries, rest_starts, rest_entries, sketches, numbers.
         ids: Of the rows.
         dead: bool (n,), True for removed rows; taken over, and not changed.
+        file: Of SegmentRows.
+        changed: Of SegmentRows.
     """
 
-    folder: Path | None = None
-    """Where a merge may put what is too large for memory."""
+    COPIED = ("features", "offsets", "set_of", "numbers", "ids", "ends")
 
-    def __init__(self, arrays: dict[str, Any], ids: IdColumn, dead: Flags | None = None) -> None:
+    def __init__(
+        self,
+        arrays: dict[str, Any],
+        ids: IdColumn,
+        dead: Flags | None = None,
+        file: SegmentFile | None = None,
+        changed: frozenset[int] = frozenset(),
+    ) -> None:
         """Take the arrays."""
         from neardup.kernels.index.sets import Order
         from neardup.kernels.index.similar import stored_sets
 
-        super().__init__(ids, arrays["numbers"], dead)
+        super().__init__(ids, arrays["numbers"], dead, file, changed)
         self.arrays = {name: frozen(array) for name, array in arrays.items()}
         self.order = Order(self.arrays["order_keys"], self.arrays["order_ranks"])
         self.places = stored_sets(self.arrays)
         """Where the arrays are that are searched, as `search_sets` takes it."""
         self._ranked = RankedSets()
 
-    def stats(self, settings: SimilarSettings) -> dict[str, Any]:
+    @classmethod
+    def of_file(
+        cls, file: SegmentFile, dead: Flags | None = None, changed: frozenset[int] = frozenset()
+    ) -> Self:
+        """Map the arrays of a file; nothing is read yet."""
+        return cls({name: file.array(name) for name in ARRAYS}, file.ids(), dead, file, changed)
+
+    def write(
+        self,
+        path: Path,
+        header: dict[str, Any] | None = None,
+        arrays: dict[str, Any] | None = None,
+    ) -> None:
+        """Write it, removed rows as well, with more for the header and more arrays.
+
+        Raises:
+            FileError: If it cannot be written.
+        """
+        facts = {"rows": len(self), "ids": self.ids.kind, "ascending": self.ids.ascending}
+        mine = {**self.arrays, **id_arrays(self.ids)}
+        write_arrays(path, facts | (header or {}), mine | (arrays or {}))
+
+    def stats(self, settings: SimilaritySettings) -> dict[str, Any]:
         """Rows, and what they hold."""
         sets = self.sets
         return {
@@ -174,24 +211,28 @@ class Segment(MarkedRows):
         keep = self.alive(rows)
         return FoundRows(queries[keep], rows[keep], scores[keep], cut)
 
-    def living_rows(self) -> Rows:
+    def living_rows(self) -> SetRows:
         """Those that are not removed, with all sets."""
         stop_if_abandoned()
         self.verify()
         set_of = self.arrays["set_of"].astype(np.int64)
         if not self.removed:
-            return Rows(self.sets, set_of, self.ids, self.numbers)
+            return SetRows(self.sets, set_of, self.ids, self.numbers)
         live = self.live_rows()
         ids = IdColumn(self.ids.values.take(pa.array(live)))
-        return Rows(self.sets, set_of[live], ids, self.numbers[live])
-
-    def read_in_order(self) -> contextlib.AbstractContextManager[None]:
-        """While its sets are read from the first to the last."""
-        return contextlib.nullcontext()
+        return SetRows(self.sets, set_of[live], ids, self.numbers[live])
 
 
-def due(segments: list[Segment], most: int | None = None) -> tuple[int, int] | None:
-    """Several of a level, or one mostly of removed rows; see Held.due."""
+def next_merge(segments: Sequence[SegmentRows], most: int | None = None) -> tuple[int, int] | None:
+    """The merge policy: several segments of a level, or one mostly of removed rows.
+
+    Args:
+        segments: In order of insertion.
+        most: Rows of a segment that is made of several, at most; None: any number.
+
+    Returns:
+        The first, and one behind the last; None where nothing is to be merged.
+    """
     for at, segment in enumerate(segments):
         if 2 * segment.removed > len(segment):
             return at, at + 1
@@ -209,31 +250,15 @@ def due(segments: list[Segment], most: int | None = None) -> tuple[int, int] | N
     return None
 
 
-def arranged(segments: list[Segment], settings: SimilarSettings) -> list[Segment]:
-    """Merge segments where it is time to: see `due`.
-
-    A damaged segment is left as it is, so that the damage stays where its checksum shows it.
-    """
-    stack = [segment for segment in segments if segment.living]
-    begin = 0
-    while found := due(stack[begin:]):
-        first, last = begin + found[0], begin + found[1]
-        sound = sound_from(stack[first:last])
-        if sound:
-            begin = first + sound
-            continue
-        stack[first:last] = [joined(stack[first:last], settings)]
-    return stack
-
-
-def joined(segments: list[Segment], settings: SimilarSettings) -> Segment:
+def joined(
+    segments: list[SetSegment], settings: SimilaritySettings, folder: Path | None = None
+) -> SetSegment:
     """The living rows of segments that stand one after the other, as one.
 
     Raises:
         DataError: If one of them is damaged: what is copied gets a new checksum.
-        FileError: If there is no room where they are stored.
+        FileError: If there is no room in the folder.
     """
-    folder = next((each.folder for each in segments if each.folder is not None), None)
     parts = [each.living_rows() for each in segments]
     with contextlib.ExitStack() as reading:
         for each in segments:
@@ -241,14 +266,16 @@ def joined(segments: list[Segment], settings: SimilarSettings) -> Segment:
         return merged(parts, settings, folder)
 
 
-def _level(segment: Segment) -> int:
+def _level(segment: SegmentRows) -> int:
     level = 0
     while segment.living > LEVEL_ROWS * SEGMENTS_A_LEVEL**level:
         level += 1
     return level
 
 
-def merged(parts: list[Rows], settings: SimilarSettings, folder: Path | None = None) -> Segment:
+def merged(
+    parts: list[SetRows], settings: SimilaritySettings, folder: Path | None = None
+) -> SetSegment:
     """One segment of documents that stand one after the other; none may be empty.
 
     Sets of no document are left out. Each set that stays is copied once, from where it is.
@@ -280,14 +307,14 @@ def merged(parts: list[Rows], settings: SimilarSettings, folder: Path | None = N
     return _found_by(sets, documents, ids, numbers, settings, room)
 
 
-def build(rows: Rows, settings: SimilarSettings) -> Segment:
+def build(rows: SetRows, settings: SimilaritySettings) -> SetSegment:
     """Make what finds documents; none may be empty."""
     return merged([rows], settings)
 
 
 def _found_by(
-    sets: Sets, set_of: Any, ids: IdColumn, numbers: Any, settings: SimilarSettings, room: Room
-) -> Segment:
+    sets: Sets, set_of: Any, ids: IdColumn, numbers: Any, settings: SimilaritySettings, room: Room
+) -> SetSegment:
     """The segment of different sets, by size, and of documents, each of one of them."""
     count = sets.size
     arrays = {"features": sets.features, "offsets": sets.offsets} | _members(set_of, count)
@@ -298,7 +325,7 @@ def _found_by(
         "order_keys": order.keys, "order_ranks": order.ranks, "numbers": numbers,
         "sketches": sketches_of(sets, room),
     }  # fmt: skip
-    return Segment(arrays | postings_of(sets, order, settings, room), ids)
+    return SetSegment(arrays | postings_of(sets, order, settings, room), ids)
 
 
 def _members(set_of: Any, count: int) -> dict[str, Any]:

@@ -11,17 +11,16 @@ import pyarrow as pa
 from neardup.index.id_columns import ID_KINDS, IdColumn
 from neardup.index.ranking import all_living
 from neardup.index.set_arrays import Sets
-from neardup.index.set_segments import FoundRows, Rows, Segment, merged
-from neardup.index.stored_rows import Tail as BaseTail
-from neardup.index.stored_rows import TailRows
+from neardup.index.set_segments import FoundRows, SetRows, SetSegment, merged
+from neardup.index.stored_rows import Tail, TailRows
 from neardup.runtime.arrays import frozen
 
 if TYPE_CHECKING:
-    from neardup.index.kind_settings import SimilarSettings
+    from neardup.index.kind_settings import SimilaritySettings
     from neardup.index.ranking import Ranking
     from neardup.kernels.index.sets import Order
 
-__all__ = ["TAIL_ROWS", "Tail", "TailFeatures"]
+__all__ = ["TAIL_ROWS", "SetTail", "TailFeatures"]
 
 TAIL_ROWS: Final = 4096
 FIRST_ROWS: Final = 1024
@@ -38,37 +37,38 @@ class TailFeatures(TailRows):
         settings: Of the index.
     """
 
-    def __init__(self, order: Order, settings: SimilarSettings) -> None:
+    def __init__(self, order: Order, settings: SimilaritySettings) -> None:
         """No row."""
         from neardup.kernels.index.scoring import SKETCH_WORDS
         from neardup.kernels.index.tail import TailSets, tail_sets
 
         super().__init__(TAIL_ROWS if len(order.keys) > 1 else min(TAIL_ROWS, FIRST_ROWS))
         self._order, self.settings = order, settings
-        self._made_for = settings.kind.number, float(settings.similarity)
+        self.made_for = settings.kind.number, float(settings.similarity)
         self._entries = 0
         self._room = FIRST_FEATURES, FIRST_ENTRIES
         self._sums = np.empty(0, np.float64)
-        self._lock = threading.Lock()
-        """Held while the chains are changed or followed."""
+        self.lock = threading.Lock()
+        """Held while the chains are changed or followed: the writer appends to them in place, and a
+        reader who came upon half a change would follow a chain out of them."""
         self._sets: Any = TailSets(
             np.empty(FIRST_FEATURES, np.uint64), np.zeros(len(self.numbers) + 1, np.int64),
             np.zeros(FIRST_ENTRIES, np.uint32), np.empty(2 * FIRST_ENTRIES, np.uint64),
             np.empty(SKETCH_WORDS * len(self.numbers), np.uint64), order, SKETCH_WORDS,
         )  # fmt: skip
-        self._places = tail_sets(self._sets)
+        self.places_of_arrays = tail_sets(self._sets)
         """Where these arrays are."""
 
     def put(self, row: int, content: Any) -> None:
         """See TailRows.put."""
         from neardup.kernels.index.tail import append_set
 
-        with self._lock:
+        with self.lock:
             used, more = int(self._sets.offsets[row]), len(content)
             if used + more > self._room[0] or self._entries + more > self._room[1]:
                 self._make_room(used, more)
             self._entries = append_set(
-                frozen(content), self._places, row, self._entries, *self._made_for
+                frozen(content), self.places_of_arrays, row, self._entries, *self.made_for
             )
 
     def content(self, row: int) -> Any:
@@ -81,7 +81,7 @@ class TailFeatures(TailRows):
 
     def sets(self, count: int) -> Sets:
         """The sets of the first rows."""
-        with self._lock:
+        with self.lock:
             offsets = frozen(self._sets.offsets[: count + 1])
             return Sets(frozen(self._sets.features[: int(offsets[-1])]), offsets)
 
@@ -101,18 +101,9 @@ class TailFeatures(TailRows):
         from neardup.kernels.index.tail import search_tail
 
         condition = self.settings.condition(similarity)
-        with self._lock:
+        with self.lock:
             return search_tail(  # type: ignore[no-any-return]
-                *queries, 0, queries.size, self._places, count, condition
-            )
-
-    def seek(self, features: Any, parts: Any, count: int, similarity: float, room: Any) -> int:
-        """What is similar to a query in segments and the first `count` rows: see the kernel."""
-        from neardup.kernels.index.seeking import seek
-
-        with self._lock:
-            return seek(  # type: ignore[no-any-return]
-                features, parts, self._places, count, self._made_for[0], similarity, room
+                *queries, 0, queries.size, self.places_of_arrays, count, condition
             )
 
     def _make_room(self, used: int, more: int) -> None:
@@ -131,10 +122,10 @@ class TailFeatures(TailRows):
             link_entries(entries, count, heads)
             held = held._replace(entries=entries, heads=heads)
         self._room = len(held.features), len(held.heads)
-        self._sets, self._places = held, tail_sets(held)
+        self._sets, self.places_of_arrays = held, tail_sets(held)
 
 
-class Tail(BaseTail[TailFeatures]):
+class SetTail(Tail[TailFeatures]):
     """The newest documents: at most TAIL_ROWS."""
 
     __slots__ = ()
@@ -142,11 +133,11 @@ class Tail(BaseTail[TailFeatures]):
     @property
     def sets(self) -> Sets:
         """The features of all rows."""
-        return self._rows.sets(self._count)
+        return self.rows.sets(self.count)
 
     def search(self, queries: Sets, similarity: float) -> FoundRows:
         """Living rows that are so similar to queries."""
-        return self.found(*self._rows.search(queries, self._count, similarity))
+        return self.found(*self.rows.search(queries, self.count, similarity))
 
     def found(self, asked: Any, rows: Any, scores: Any) -> FoundRows:
         """The living ones of rows that were found."""
@@ -155,10 +146,6 @@ class Tail(BaseTail[TailFeatures]):
             return FoundRows(asked[keep], rows[keep], scores[keep], 0)
         return FoundRows(asked, rows, scores, 0)
 
-    def seek(self, features: Any, parts: Any, similarity: float, room: Any) -> int:
-        """What is similar to a query in segments and here: see TailFeatures.seek."""
-        return self._rows.seek(features, parts, self._count, similarity, room)
-
     def nearest(self, features: Any, ranking: Ranking) -> FoundRows:
         """Living rows that share a feature, and how similar they are."""
         from neardup.kernels.index.related import Compared, score_related
@@ -166,7 +153,7 @@ class Tail(BaseTail[TailFeatures]):
         sets, scores = self.sets, np.empty(len(self), np.float64)
         compared = Compared(
             frozen(sets.features), frozen(sets.offsets),
-            frozen(self._rows.sums(len(self), ranking)), all_living(),
+            frozen(self.rows.sums(len(self), ranking)), all_living(),
         )  # fmt: skip
         score_related(
             ranking.asked(features), compared, 0, len(self), ranking.measure.number, scores
@@ -178,12 +165,14 @@ class Tail(BaseTail[TailFeatures]):
         """The features of some rows (int64)."""
         return self.sets.take(rows)
 
-    def living_rows(self, kind: str | None) -> Rows:
+    def living_rows(self, id_kind: str | None) -> SetRows:
         """Those that are not removed."""
         live = self.live_rows()
-        ids = pa.array([self.ids[row] for row in live.tolist()], ID_KINDS[kind or "int"])
-        return Rows(self.sets.take(live), np.arange(len(live)), IdColumn(ids), self.numbers[live])
+        ids = pa.array([self.ids[row] for row in live.tolist()], ID_KINDS[id_kind or "int"])
+        return SetRows(
+            self.sets.take(live), np.arange(len(live)), IdColumn(ids), self.numbers[live]
+        )
 
-    def segment(self, kind: str | None) -> Segment:
-        """See BaseTail.segment."""
-        return merged([self.living_rows(kind)], self._rows.settings)
+    def segment(self, id_kind: str | None) -> SetSegment:
+        """See Tail.segment."""
+        return merged([self.living_rows(id_kind)], self.rows.settings)

@@ -1,22 +1,29 @@
-"""Rows with ids, some of which are removed: what every segment is, whatever its rows hold."""
+"""Rows with ids, some of which are removed: what segments and tails are, whatever rows hold."""
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import logging
-from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from neardup.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from neardup.index.hits import Id
     from neardup.index.id_columns import IdColumn
+    from neardup.index.segment_files import SegmentFile
     from neardup.runtime.types import Flags, Rows
 
-__all__ = ["CHUNK_ROWS", "MarkedRows", "StoredRows", "Tail", "TailRows", "sound_from"]
+__all__ = ["CHUNK_ROWS", "Content", "SegmentRows", "Tail", "TailRows", "sound_from"]
+
+Content = npt.NDArray[np.uint64]
+"""Of one document: its fingerprint, uint64 (width,), or its features, uint64 (n,), ascending."""
 
 _LOGGER: Final = logging.getLogger("neardup")
 RECENT: Final = 256
@@ -26,18 +33,34 @@ CHUNK_ROWS: Final = 1 << 15
 """Rows whose marks are written together."""
 
 
-class MarkedRows:
-    """Rows in order of insertion; what is removed from them makes another segment of the same rows.
+class SegmentRows:
+    """Rows in order of insertion, in memory or in a file.
+
+    A segment does not change, so readers need no lock: `without` makes another one, which shares
+    the rows.
 
     Args:
         ids: Their ids, all different.
         numbers: int64 (n,), ascending: the place of each in the order of all insertions.
         dead: bool (n,), True for removed rows; taken over, and not changed.
+        file: Where the rows are; None: in memory.
+        changed: Chunks of CHUNK_ROWS rows, some of which were removed since they were last written.
     """
 
-    def __init__(self, ids: IdColumn, numbers: Rows, dead: Flags | None = None) -> None:
+    COPIED: ClassVar[tuple[str, ...]]
+    """Arrays of a file that a merge copies; the rest is made anew."""
+
+    def __init__(
+        self,
+        ids: IdColumn,
+        numbers: Rows,
+        dead: Flags | None = None,
+        file: SegmentFile | None = None,
+        changed: frozenset[int] = frozenset(),
+    ) -> None:
         """Take them."""
         self.ids, self.numbers = ids, numbers
+        self.file, self.changed = file, changed
         self.removed = 0 if dead is None else int(np.count_nonzero(dead))
         self.gone: tuple[Flags | None, frozenset[int]] = (
             dead if self.removed else None,
@@ -77,7 +100,7 @@ class MarkedRows:
             keep &= np.array([row not in recent for row in rows.tolist()], np.bool_)
         return keep
 
-    def find(self, identity: Any) -> int:
+    def find(self, identity: Id) -> int:
         """The row of a living document of an id of the column's kind, or -1."""
         row = self.ids.find_one(identity)
         return row if row >= 0 and not self.is_dead(row) else -1
@@ -90,10 +113,21 @@ class MarkedRows:
     def stats(self, settings: Any) -> dict[str, Any]:
         """Rows, and their file."""
         del settings
-        return {"rows": len(self), "removed": self.removed, "file": None, "file_bytes": 0}
+        name, size = (None, 0) if self.file is None else (self.file.path.name, self.file.nbytes)
+        return {"rows": len(self), "removed": self.removed, "file": name, "file_bytes": size}
 
     def verify(self) -> None:
-        """Raise DataError if the rows are not as they were written; those in memory are."""
+        """Raise DataError if what a merge copies is not as it was written."""
+        if self.file is not None:
+            self.file.verify(self.COPIED)
+
+    def read_in_order(self) -> contextlib.AbstractContextManager[None]:
+        """While rows are read from the first to the last."""
+        return contextlib.nullcontext() if self.file is None else self.file.read_in_order()
+
+    def contents(self, rows: Rows) -> Any:
+        """What some rows hold."""
+        raise NotImplementedError
 
     def without(self, rows: Rows) -> Self:
         """The same rows, with more of them removed; these were living."""
@@ -106,6 +140,14 @@ class MarkedRows:
             marks = self._marked()
             marks[rows] = True
             found.gone = marks, frozenset()
+        if self.file is not None:
+            found.changed = self.changed.union(np.unique(rows // CHUNK_ROWS).tolist())
+        return found
+
+    def written(self) -> Self:
+        """The same, all of whose marks of removal were written."""
+        found = copy.copy(self)
+        found.changed = frozenset()
         return found
 
     def _marked(self) -> Flags:
@@ -116,36 +158,7 @@ class MarkedRows:
         return copied
 
 
-class StoredRows(MarkedRows):
-    """Rows of a file.
-
-    Args:
-        file: The file: a SegmentFile.
-        changed: Chunks of CHUNK_ROWS rows, some of which were removed since they were last written.
-    """
-
-    file: Any
-    changed: frozenset[int]
-
-    def without(self, rows: Rows) -> Self:
-        """See MarkedRows.without."""
-        found = super().without(rows)
-        found.changed = self.changed.union(np.unique(rows // CHUNK_ROWS).tolist())
-        return found
-
-    def stats(self, settings: Any) -> dict[str, Any]:
-        """See MarkedRows.stats."""
-        found = super().stats(settings)
-        return found | {"file": self.file.path.name, "file_bytes": self.file.nbytes}
-
-    def written(self) -> Self:
-        """The same, all of whose marks of removal were written."""
-        found = copy.copy(self)
-        found.changed = frozenset()
-        return found
-
-
-def sound_from(segments: Sequence[MarkedRows]) -> int:
+def sound_from(segments: Sequence[SegmentRows]) -> int:
     """The place behind the last damaged one, which is left as it is: the log says why."""
     sound = 0
     for i, each in enumerate(segments):
@@ -172,17 +185,17 @@ class TailRows:
         self.numbers = np.zeros(capacity, np.int64)
         self.ended = np.full(capacity, NEVER, np.int64)
         """The version from which on a row is removed."""
-        self.ids: list[Any] = []
+        self.ids: list[Id] = []
         self.before: list[int] = []
         """The row that an id had when it got the row of this place, or -1."""
-        self.places: dict[Any, int] = {}
+        self.places: dict[Id, int] = {}
         self.version = 0
 
-    def put(self, row: int, content: Any) -> None:
+    def put(self, row: int, content: Content) -> None:
         """Set the content of a row, the one behind the last."""
         raise NotImplementedError
 
-    def content(self, row: int) -> Any:
+    def content(self, row: int) -> Content:
         """What `put` was given."""
         raise NotImplementedError
 
@@ -197,7 +210,9 @@ R = TypeVar("R", bound=TailRows)
 class Tail(Generic[R]):
     """The newest rows.
 
-    A tail does not change. Rows behind its own, and removals of later versions, are not its.
+    A tail does not change, though it shares its arrays with the tails before and after: rows behind
+    its own `count`, and removals of later versions, are not its. So a reader of an older tail is
+    never disturbed by the writer, who alone goes on from the newest, under the lock of its store.
 
     Args:
         rows: Shared with the tails before and after.
@@ -206,40 +221,40 @@ class Tail(Generic[R]):
         removed: How many of the rows are removed.
     """
 
-    __slots__ = ("_count", "_rows", "_version", "removed")
+    __slots__ = ("_version", "count", "removed", "rows")
 
     def __init__(self, rows: R, count: int = 0, version: int = 0, removed: int = 0) -> None:
         """Take a state; the first has no rows."""
-        self._rows, self._count, self._version, self.removed = rows, count, version, removed
+        self.rows, self.count, self._version, self.removed = rows, count, version, removed
 
     def __len__(self) -> int:
         """Rows, removed ones included."""
-        return self._count
+        return self.count
 
     @property
     def living(self) -> int:
         """Rows that are not removed."""
-        return self._count - self.removed
+        return self.count - self.removed
 
     @property
     def room(self) -> int:
         """How many more rows there may be."""
-        return len(self._rows.numbers) - self._count
+        return len(self.rows.numbers) - self.count
 
     @property
     def numbers(self) -> Rows:
         """The place of each in the order of all insertions."""
-        return self._rows.numbers[: self._count]
+        return self.rows.numbers[: self.count]
 
     @property
-    def ids(self) -> list[Any]:
+    def ids(self) -> list[Id]:
         """The id of each row; maybe of more."""
-        return self._rows.ids
+        return self.rows.ids
 
     @property
     def dead(self) -> Flags:
         """Which rows are removed."""
-        return self._rows.ended[: self._count] <= self._version
+        return self.rows.ended[: self.count] <= self._version
 
     def live_rows(self) -> Rows:
         """The rows that are not removed, ascending."""
@@ -247,23 +262,23 @@ class Tail(Generic[R]):
 
     def alive(self, rows: Rows) -> Flags:
         """Which of these rows are not removed."""
-        return self._rows.ended[rows] > self._version
+        return self.rows.ended[rows] > self._version
 
-    def find(self, identity: Any) -> int:
+    def find(self, identity: Id) -> int:
         """The row of a living document, or -1."""
-        rows = self._rows
+        rows = self.rows
         row = rows.places.get(identity, -1)
-        while row >= self._count:
+        while row >= self.count:
             row = rows.before[row]
         return row if row >= 0 and not self.is_dead(row) else -1
 
     def is_dead(self, row: int) -> bool:
         """Whether a row is removed."""
-        return bool(self._rows.ended[row] <= self._version)
+        return bool(self.rows.ended[row] <= self._version)
 
-    def appended(self, identity: Any, content: Any, number: int) -> Self:
+    def appended(self, identity: Id, content: Content, number: int) -> Self:
         """This and a row more, for which there must be room."""
-        rows, row = self._own(), self._count
+        rows, row = self._own(), self.count
         rows.put(row, content)
         rows.numbers[row] = number
         rows.before[row:] = [rows.places.get(identity, -1)]  # also of an addition that failed
@@ -277,23 +292,27 @@ class Tail(Generic[R]):
         rows = self._own()
         rows.version = self._version + 1
         rows.ended[chosen] = rows.version
-        return type(self)(rows, self._count, rows.version, self.removed + np.size(chosen))
+        return type(self)(rows, self.count, rows.version, self.removed + np.size(chosen))
 
-    def segment(self, kind: str | None) -> Any:
+    def contents(self, rows: Rows) -> Any:
+        """What some rows hold."""
+        raise NotImplementedError
+
+    def segment(self, id_kind: str | None) -> Any:
         """Its living rows, whose ids are of a kind, as a segment."""
         raise NotImplementedError
 
     def _own(self) -> R:
         """The rows, to go on from: copied if another tail went on from this one before."""
-        rows = self._rows
-        if rows.version == self._version and len(rows.ids) == self._count:
+        rows = self.rows
+        if rows.version == self._version and len(rows.ids) == self.count:
             return rows
         copied = rows.fresh()
-        for row, identity in enumerate(rows.ids[: self._count]):
+        for row, identity in enumerate(rows.ids[: self.count]):
             copied.put(row, rows.content(row))
             copied.before.append(copied.places.get(identity, -1))
             copied.places[identity] = row
             copied.ids.append(identity)
-        copied.numbers[: self._count] = self.numbers
-        copied.ended[: self._count][self.dead] = self._version
+        copied.numbers[: self.count] = self.numbers
+        copied.ended[: self.count][self.dead] = self._version
         return copied

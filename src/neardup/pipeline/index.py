@@ -16,7 +16,6 @@ from neardup.documents import Rejects, rejects_doubt, write_table
 from neardup.documents.addresses import Addresses
 from neardup.errors import DataError, RecipeError, UsageError
 from neardup.fingerprinting.files import FingerprintFile, read_fingerprints
-from neardup.index.durable.similar.index import DurableSimilarIndex
 from neardup.index.hits import OTHER
 from neardup.pipeline.run.new_documents import made_id_error
 from neardup.pipeline.run.resources import Resources
@@ -36,8 +35,8 @@ if TYPE_CHECKING:
 
     from neardup.documents import InputFormat, ReadOptions
     from neardup.index import Stored
-    from neardup.index.durable.index import DurableIndex
-    from neardup.index.writing import BaseIndex
+    from neardup.index.base_index import BaseIndex
+    from neardup.index.durable.durable_index import DurableIndex
     from neardup.runtime.progress import Progress
 
 __all__ = ["HITS", "Numbers", "Reach", "add_files", "ask_files"]
@@ -65,7 +64,7 @@ class Numbers:
 
 
 def add_files(
-    index: DurableIndex | DurableSimilarIndex,
+    index: DurableIndex,
     paths: Sequence[str],
     read: ReadOptions,
     *,
@@ -121,7 +120,7 @@ def add_files(
 
 
 def ask_files(
-    index: BaseIndex | DurableSimilarIndex,
+    index: BaseIndex,
     paths: Sequence[str],
     output: str,
     read: ReadOptions,
@@ -154,7 +153,7 @@ def ask_files(
         inputs = _Inputs(stack, index, paths, read, rejects_path, format_name)
         inputs.begin(watch, "query")
 
-        def similar(index: DurableSimilarIndex) -> Iterator[pa.RecordBatch]:
+        def similar(index: BaseIndex) -> Iterator[pa.RecordBatch]:
             for ids, values in inputs.batches(shown):
                 yield from ask_texts(index, ids, values, within, counts).to_batches()
 
@@ -178,7 +177,7 @@ def ask_files(
                 yield from pa.table(columns, schema=HITS).to_batches()
 
         safe = within.csv_safe
-        if isinstance(index, DurableSimilarIndex):
+        if index.by == "similarity":
             write_table(inputs.written, output, SIMILAR_HITS, similar(index), csv_safe=safe)
         else:
             write_table(inputs.written, output, HITS, near(index), csv_safe=safe)
@@ -195,14 +194,14 @@ class _Inputs:
     def __init__(
         self,
         stack: ExitStack,
-        index: BaseIndex | DurableSimilarIndex,
+        index: BaseIndex,
         paths: Sequence[str],
         read: ReadOptions,
         rejects_path: str | None,
         format_name: InputFormat | str | None,
     ) -> None:
         self._index, self._read = index, read
-        self._bits = 0 if isinstance(index, DurableSimilarIndex) else index.bits
+        self._bits = 0 if index.by == "similarity" else index.bits
         stored = [path for path in paths if _is_fingerprint_file(path)]
         if stored and len(stored) < len(paths):
             raise UsageError(f"{stored[0]} is a fingerprint file, others are documents: not both")
@@ -210,7 +209,7 @@ class _Inputs:
         self.has_ids = read.id is not None
         """Whether the ids are the user's: else they are file:row."""
         self._numbers: Numbers | None = None
-        if stored and isinstance(index, DurableSimilarIndex):
+        if stored and index.by == "similarity":
             raise UsageError(
                 f"{stored[0]} has fingerprints, and the index is by similarity of features: give"
                 " the documents themselves"
@@ -405,7 +404,7 @@ def _count_missing(values: Any) -> int:
 
 
 def _add_batch(
-    index: DurableIndex | DurableSimilarIndex,
+    index: DurableIndex,
     ids: Any,
     values: Any,
     if_new: Stored | None,
@@ -415,7 +414,7 @@ def _add_batch(
     """Store texts or fingerprints; how many got each state of `add_new`, "new" without `if_new`."""
     contents: tuple[Any, ...] = ()
     documents: Any
-    if isinstance(index, DurableSimilarIndex):
+    if index.by == "similarity":
         documents = index.sets_of(values)
         empty, plain = np.diff(documents.offsets) == 0, documents
     else:

@@ -9,8 +9,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from neardup.hamming.search.comparison import PlanTable
-    from neardup.index.durable.index import DurableIndex
-    from neardup.index.durable.similar.index import DurableSimilarIndex
+    from neardup.index.durable.durable_index import DurableIndex
     from neardup.index.index_plans import SimilarPlanTable
 
 __all__ = ["IndexStats", "index_stats"]
@@ -87,20 +86,19 @@ _STORED: Final = {
 }
 
 
-def index_stats(index: DurableIndex | DurableSimilarIndex) -> IndexStats:
+def index_stats(index: DurableIndex) -> IndexStats:
     """Say what an index holds, and compare the plans for its fingerprints.
 
     Args:
         index: Which.
     """
     from neardup.hamming.search.comparison import plan
-    from neardup.index.durable.similar.index import DurableSimilarIndex
     from neardup.index.index_plans import FEATURES, plan_parts
 
     held, count = index.stats(), len(index)
     if not count:
         return IndexStats(held, None)
-    if isinstance(index, DurableSimilarIndex):
+    if index.by == "similarity":
         stored = held["segments"]
         sets = sum(part["sets"] for part in stored)
         features = sum(part["features"] for part in stored) / sets if sets else FEATURES

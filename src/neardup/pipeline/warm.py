@@ -140,7 +140,7 @@ def _read_files() -> None:
 
 def _ask_indexes() -> None:
     from neardup.index.durable import DurableIndex
-    from neardup.index.memory import Index
+    from neardup.index.memory_index import Index
 
     for bits in (64, 128):
         codes = np.random.default_rng(0).integers(0, 2**64, (9000, bits // 64), dtype=np.uint64)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from neardup.documents import OutputSet, ReadOptions
 from neardup.errors import RecipeError, UsageError, suggests_names
 from neardup.fingerprinting.feature_sets import fingerprints_of_sets
-from neardup.index.durable.index import DurableIndex
+from neardup.index.durable import DurableIndex
 from neardup.pipeline.run.against import Against, ReferenceIndex
 from neardup.pipeline.run.matching import Matching
 from neardup.spark.past_files import (
@@ -58,7 +58,7 @@ def export_index(index: str | PathLike[str], path: str | PathLike[str]) -> int:
         recipe = opened.recipe
         if recipe is None:
             raise UsageError(f"{index} has no recipe: export an index that was made with one")
-        if hasattr(kind, "similarity"):
+        if kind.by == "similarity":
             matching = Matching(kind.similarity, measure=kind.measure, recipe=recipe)
         else:
             matching = Matching(distance=min(kind.distance, recipe.bits - 1), recipe=recipe)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 from neardup.runtime.lazy import lazily
 
 if TYPE_CHECKING:
-    from neardup.index.durable.index import DurableIndex
+    from neardup.index.durable.durable_index import DurableIndex
 
 __all__ = ["DurableIndex"]
 
 _HOMES: Final = {
-    "index": ("DurableIndex",),
+    "durable_index": ("DurableIndex",),
 }
 __getattr__ = lazily(__name__, _HOMES)

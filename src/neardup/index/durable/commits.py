@@ -11,14 +11,18 @@ import pyarrow as pa
 from neardup.index.durable.log_entries import Manifest, Record, joined_records
 from neardup.index.id_columns import ID_KINDS, IdColumn
 from neardup.index.segment_files import SegmentFile, damaged
-from neardup.index.stored_rows import StoredRows
+from neardup.index.versions import Version, merge_due
 
 if TYPE_CHECKING:
-    from neardup.index.base.held import Held
+    from collections.abc import Sequence
+
     from neardup.index.durable.log_reading import Reading
+    from neardup.index.hits import Id
+    from neardup.index.stored_rows import Content, SegmentRows
+    from neardup.index.versions import AnyKind, AnyVersion
     from neardup.runtime.types import Rows
 
-__all__ = ["Commit", "Pending", "arranged", "first_commit", "following"]
+__all__ = ["Commit", "Pending", "first_commit", "following", "merged_in_memory"]
 
 SMALL_RECORD: Final = 512
 
@@ -28,21 +32,21 @@ class Commit:
     """What one transaction of the folder holds.
 
     Args:
-        held: The documents.
+        version: The documents.
         manifest: Of the transaction.
         sequence: Of the last record of the log.
         transaction: Its file and number.
         logged: Rows and removals that are in the log.
     """
 
-    held: Held
+    version: AnyVersion
     manifest: Manifest
     sequence: int
     transaction: tuple[str, int]
     logged: int
 
 
-def first_commit(empty: Held) -> Commit:
+def first_commit(empty: AnyVersion) -> Commit:
     """Nothing, before all commits."""
     return Commit(empty, Manifest(generation=-1), 0, ("", -1), 0)
 
@@ -51,82 +55,82 @@ def following(known: Commit, reading: Reading) -> Commit:
     """The commit that is read, from an older one; what both have is shared.
 
     Raises:
-        FileNotFoundError: If a file is gone: a checkpoint came between.
+        FileNotFoundError: If a file is gone: a flush or merge came between.
         DataError: If the folder is damaged.
     """
     changes = reading.changes(known.manifest.generation, known.sequence, known.manifest.seal)
     if changes.manifest is not None:
         known = _with_manifest(known, changes.manifest, changes.dead, reading)
-    held, logged = known.held, known.logged
+    version, logged = known.version, known.logged
     if changes.records:
         record = joined_records(changes.records)
-        if not isinstance(record.contents, type(held.none(held.settings))):
+        if not isinstance(record.contents, type(version.kind.none())):
             raise damaged(reading.file(changes.transaction[0]), "its log is of another kind")
         logged += len(record) + len(record.removed)
-        record = record.rows_from(held.next)
+        # A flush that the reader follows has brought the first rows of the log into files.
+        record = record.rows_from(version.next)
         if len(record):
-            held = _with_record(held, record)
-        held = held.without_numbers(record.removed)
-    return Commit(held, known.manifest, changes.sequence, changes.transaction, logged)
+            version = _with_record(version, record)
+        # After the rows: a record may remove rows that it adds itself.
+        version = version.without_numbers(record.removed)
+    return Commit(version, known.manifest, changes.sequence, changes.transaction, logged)
 
 
-def arranged(held: Held, segments: list[Any], fixed: int = 0) -> tuple[Any, ...]:
-    """Merge only what is not in files yet, nor among the first: a checkpoint merges all."""
-    stored = sum(isinstance(segment, StoredRows) for segment in segments)
+def merged_in_memory(
+    kind: AnyKind, segments: Sequence[SegmentRows], fixed: int = 0
+) -> tuple[SegmentRows, ...]:
+    """Merge only what is not in files yet, nor among the first `fixed`: those a job works on."""
+    stored = sum(segment.file is not None for segment in segments)
     first = max(fixed, stored)
-    return (*segments[:first], *held.arranged(held.settings, segments[first:]))
+    return (*segments[:first], *merge_due(kind, segments[first:]))
 
 
 def _with_manifest(
     known: Commit, manifest: Manifest, dead: dict[str, Any], reading: Reading
 ) -> Commit:
-    held = known.held
-    files = {
-        segment.file.path.name: segment.file
-        for segment in held.segments
-        if isinstance(segment, StoredRows)
-    }
+    version = known.version
+    files = {each.file.path.name: each.file for each in version.segments if each.file is not None}
     segments = []
     for entry in manifest.files:
         file = files.get(entry.name) or SegmentFile(reading.file(entry.name))
         if file.checksum != entry.checksum:
             raise damaged(file.path, "it is not the file that the index names")
-        segments.append(held.stored(file, dead.get(entry.name)))
-    found = held.of_segments(held.settings, tuple(segments), manifest.next, manifest.clock)
-    found = found if segments else replace(found, kind=held.kind)
+        segments.append(version.kind.read(file, dead.get(entry.name)))
+    found = version.of_segments(version.kind, tuple(segments), manifest.next, manifest.clock)
+    found = found if segments else replace(found, id_kind=version.id_kind)
     return Commit(found, manifest, manifest.covered, known.transaction, 0)
 
 
-def _with_record(held: Held, record: Record) -> Held:
-    column, contents = IdColumn(record.ids), record.contents
-    clock = held.clock.extended(*record.clock.since(record.first))
-    held = replace(held, next=record.first, clock=clock)
-    if len(record) <= min(SMALL_RECORD, held.tail.room):
+def _with_record(version: AnyVersion, record: Record) -> AnyVersion:
+    column, contents, kind = IdColumn(record.ids), record.contents, version.kind
+    clock = version.clock.extended(*record.clock.since(record.first))
+    version = replace(version, next=record.first, clock=clock)
+    if len(record) <= min(SMALL_RECORD, version.tail.room):
         for row, identity in enumerate(record.ids.to_pylist()):
-            held = held.appended(identity, held.row(contents, row), column.kind)
-        return replace(held, kind=column.kind)
-    numbers = np.arange(record.first, record.end)
-    segment = held.new_segment(held.settings, column, contents, numbers)
-    parts = arranged(held, [*held.settled().segments, segment])
-    tail = held.new_tail(held.settings, parts)
-    return type(held)(held.settings, parts, tail, column.kind, record.end, held.clock)
+            version = version.appended(identity, kind.row(contents, row), column.kind)
+        return replace(version, id_kind=column.kind)
+    segment = kind.build(column, contents, np.arange(record.first, record.end))
+    parts = merged_in_memory(kind, [*version.flushed().segments, segment])
+    return Version(kind, parts, kind.tail(parts), column.kind, record.end, version.clock)
 
 
 class Pending:
-    """Rows with numbers from `first` on, removed numbers, and what is kept by number.
+    """Rows with numbers from `first` on, removed numbers, and attachments by number.
+
+    An attachment is None where it was removed.
 
     Args:
-        held: What they are added to.
+        version: What they are added to.
     """
 
-    def __init__(self, held: Held) -> None:
+    def __init__(self, version: AnyVersion) -> None:
         """Nothing is pending."""
-        self.first = held.next
-        self.contents: dict[int, bytes | None] = {}
-        self._held = held
+        self.first = version.next
+        self.attachments: dict[int, bytes | None] = {}
+        self._kind = version.kind
         self._parts: list[tuple[Any, Any]] = []
-        self._ids: list[Any] = []
-        self._ones: list[Any] = []
+        self._ids: list[Id] = []
+        self._ones: list[Content] = []
         self._removed: list[Rows] = []
         self._rows = 0
 
@@ -134,15 +138,15 @@ class Pending:
         """Rows added and rows removed."""
         return self._rows
 
-    def add_one(self, identity: Any, one: Any) -> None:
+    def add_one(self, identity: Id, one: Content) -> None:
         """The row of the next number."""
         self._ids.append(identity)
         self._ones.append(one)
         self._rows += 1
 
-    def add(self, ids: Any, many: Any) -> None:
+    def add(self, ids: pa.Array, many: Any) -> None:
         """The rows of the next numbers."""
-        self._flush(ids.type)
+        self._bunch(ids.type)
         self._parts.append((ids, many))
         self._rows += len(ids)
 
@@ -151,19 +155,18 @@ class Pending:
         self._removed.append(numbers)
         self._rows += len(numbers)
 
-    def record(self, state: Held) -> Record:
-        """All of it, which led to a state."""
-        kind = ID_KINDS[state.kind or "int"]
-        self._flush(kind)
-        ids = [pa.array([], kind), *(ids for ids, _ in self._parts)]
-        contents = [state.none(state.settings), *(many for _, many in self._parts)]
+    def record(self, version: AnyVersion) -> Record:
+        """All of it, which led to a version."""
+        id_type = ID_KINDS[version.id_kind or "int"]
+        self._bunch(id_type)
+        ids = [pa.array([], id_type), *(ids for ids, _ in self._parts)]
+        contents = self._kind.joined([self._kind.none(), *(many for _, many in self._parts)])
         removed = np.concatenate([np.empty(0, np.int64), *self._removed])
-        return Record.of(
-            self.first, pa.concat_arrays(ids), state.concatenated(contents), removed, state.clock
-        )
+        return Record.of(self.first, pa.concat_arrays(ids), contents, removed, version.clock)
 
-    def _flush(self, kind: Any) -> None:
+    def _bunch(self, id_type: pa.DataType) -> None:
+        """Make a part of the rows that came one by one."""
         if self._ids:
-            ids = pa.array(self._ids, kind)
-            self._parts.append((ids, self._held.bunched(self._ones)))
+            ids = pa.array(self._ids, id_type)
+            self._parts.append((ids, self._kind.bunched(self._ones)))
             self._ids, self._ones = [], []

@@ -12,7 +12,7 @@ import pyarrow as pa
 from neardup.errors import DataError, NeardupError
 from neardup.index.durable.environment import check_pages
 from neardup.index.durable.log_entries import joined_records
-from neardup.index.durable.log_store import Store, current_environment
+from neardup.index.durable.log_store import LogStore, current_environment
 from neardup.index.id_columns import IdColumn
 from neardup.index.segment_files import SegmentFile
 
@@ -37,7 +37,7 @@ def check_folder(path: Path) -> list[str]:
     try:
         with contextlib.suppress(FileNotFoundError):
             check_pages(current_environment(path), math.inf)
-        store = Store(path, readonly=True)
+        store = LogStore(path, readonly=True)
     except FileNotFoundError:
         return [f"there is no index in {path}: name its folder"]
     except NeardupError as error:
@@ -57,7 +57,7 @@ def verify_folder(path: Path) -> None:
         raise DataError(problems[0])
 
 
-def _check_store(store: Store) -> list[str]:
+def _check_store(store: LogStore) -> list[str]:
     problems = []
     while True:
         changes = store.changes(-1, 0)
@@ -73,7 +73,7 @@ def _check_store(store: Store) -> list[str]:
     return problems
 
 
-def _check_files(store: Store, manifest: Manifest) -> tuple[list[str], list[SegmentFile] | None]:
+def _check_files(store: LogStore, manifest: Manifest) -> tuple[list[str], list[SegmentFile] | None]:
     """Problems of the files; the files, or None if one is not there."""
     problems, files, complete = [], [], True
     for entry in manifest.files:
@@ -109,7 +109,7 @@ def _check_file(file: SegmentFile, entry: FileEntry) -> list[str]:
 
 
 def _check_rows(
-    store: Store, manifest: Manifest, files: list[SegmentFile], changes: Changes
+    store: LogStore, manifest: Manifest, files: list[SegmentFile], changes: Changes
 ) -> list[str]:
     """Numbers follow each other, ids are different, contents belong to rows."""
     problems = []
@@ -129,7 +129,7 @@ def _check_rows(
     return problems + _check_contents(store, numbers)
 
 
-def _check_contents(store: Store, numbers: Rows) -> list[str]:
+def _check_contents(store: LogStore, numbers: Rows) -> list[str]:
     """Contents are as they were written, and belong to documents."""
     with contextlib.closing(store.pin()) as reading:
         kept, found = reading.check_contents()

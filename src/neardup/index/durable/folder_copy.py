@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from neardup.errors import FileError
 from neardup.index.durable.log_entries import Manifest
-from neardup.index.durable.log_store import Store
+from neardup.index.durable.log_store import LogStore
 from neardup.runtime.storage.failures import file_failure
 from neardup.runtime.storage.files import sync_folder
 
@@ -26,7 +26,7 @@ TRIES: Final = 20
 LOG: Final = "log-1.mdb"
 
 
-def back_up(store: Store, target: Path) -> None:
+def back_up(store: LogStore, target: Path) -> None:
     """Make a folder that holds the last commit.
 
     Args:
@@ -65,9 +65,9 @@ def back_up(store: Store, target: Path) -> None:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def _linked(store: Store, aside: Path) -> bool:
+def _linked(store: LogStore, aside: Path) -> bool:
     """Whether all files that the copied log names are beside it now."""
-    copied = Store(aside, readonly=True)
+    copied = LogStore(aside, readonly=True)
     try:
         manifest = copied.changes(-1, 0).manifest or Manifest()
     finally:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ENVIRONMENTS",
-    "Store",
+    "LogStore",
     "current_environment",
     "locked",
     "remove_environment",
@@ -100,7 +100,7 @@ SMALL_ROWS: Final = 256
 SEGMENTS: Final = "segment-*.nds"
 
 
-class Store:
+class LogStore:
     """An open folder.
 
     Args:
@@ -139,7 +139,7 @@ class Store:
             raise
 
     @classmethod
-    def create(cls, path: Path, settings: dict[str, Any]) -> Store:
+    def create(cls, path: Path, settings: dict[str, Any]) -> LogStore:
         """Make an index in a folder that is empty or not there yet, and open it for writing.
 
         Raises:

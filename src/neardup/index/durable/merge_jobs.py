@@ -27,15 +27,17 @@ from neardup.index.durable.commits import Commit
 from neardup.index.durable.log_entries import FileEntry, Manifest
 from neardup.index.durable.log_store import remove_files
 from neardup.index.segment_files import SegmentFile
-from neardup.index.stored_rows import CHUNK_ROWS, StoredRows, sound_from
+from neardup.index.stored_rows import CHUNK_ROWS, sound_from
 from neardup.runtime.memory import free_memory
 from neardup.runtime.threads import abandonable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from neardup.index.base.held import Held
-    from neardup.index.durable.log_store import Store
+    from neardup.index.durable.log_store import LogStore
+    from neardup.index.stored_rows import SegmentRows
+    from neardup.index.versions import AnyKind, AnyVersion
     from neardup.runtime.types import Rows
 
 __all__ = ["Job", "entries_of", "in_files", "rows_for_merging"]
@@ -58,7 +60,7 @@ class Job:
         number: Of the first file that it may write.
     """
 
-    def __init__(self, store: Store, commit: Commit, first: int, last: int, number: int) -> None:
+    def __init__(self, store: LogStore, commit: Commit, first: int, last: int, number: int) -> None:
         """Begin; called with the writer's lock held."""
         self.process = os.getpid()
         self.first, self.last = first, last
@@ -67,24 +69,24 @@ class Job:
         self.error: BaseException | None = None
         self.is_installed = False
         self._store, self._began, self._number = store, commit, number
-        self._segments = commit.held.segments[first:last]
+        self._segments = commit.version.segments[first:last]
         self._made: list[Any] = []
         self._ready, self._abandoned = threading.Event(), threading.Event()
 
     @property
     def covers(self) -> bool:
         """Whether it brings the log into files."""
-        return not isinstance(self._segments[0], StoredRows)
+        return self._segments[0].file is None
 
     def work(self) -> None:
         """Write the files; an error is kept for `install`."""
-        began, held = time.perf_counter(), self._began.held
+        began, kind = time.perf_counter(), self._began.version.kind
         segments = [each for each in self._segments if each.living]
         try:
             with abandonable(self._abandoned):
                 if not self.covers and segments:
-                    segments = [held.joined(held.settings, segments)]
-                self._made = in_files(self._store, held, segments, self._number, self.files)
+                    segments = [kind.merge(segments, self._store.path)]
+                self._made = in_files(self._store, kind, segments, self._number, self.files)
         except BaseException as error:  # noqa: BLE001  # a thread has nobody to raise it to
             self.error = error
         self.seconds = time.perf_counter() - began
@@ -103,12 +105,14 @@ class Job:
         at = sound_from(self._segments)
         return [each.file.path.name for each in self._segments[:at]]
 
-    def install(self, now: Commit, state: Held, next_file: int) -> tuple[Commit, Held, list[Path]]:
+    def install(
+        self, now: Commit, mine: AnyVersion, next_file: int
+    ) -> tuple[Commit, AnyVersion, list[Path]]:
         """Name the files; called with the writer's lock held, once.
 
         Args:
             now: What is committed by now.
-            state: What the writer holds: the same, or more.
+            mine: What the writer holds: the same, or more.
             next_file: A number that no file has.
 
         Returns:
@@ -122,11 +126,11 @@ class Job:
         if self.error is not None:
             remove_files(self.files)
             raise self.error
-        held, first, last = now.held, self.first, self.last
-        gone = _removed_since(self._segments, held.segments[first:last])
-        segments = (*held.segments[:first], *self._made, *held.segments[last:])
-        moved = replace(held, segments=segments).without_numbers(gone)
-        count = sum(isinstance(each, StoredRows) for each in segments)
+        version, first, last = now.version, self.first, self.last
+        gone = _removed_since(self._segments, version.segments[first:last])
+        segments = (*version.segments[:first], *self._made, *version.segments[last:])
+        moved = replace(version, segments=segments).without_numbers(gone)
+        count = sum(each.file is not None for each in segments)
         stored = moved.segments[:count]
         manifest = self._manifest(now, stored, next_file)
         try:
@@ -134,18 +138,18 @@ class Job:
         except BaseException:
             remove_files(self.files)
             raise
-        clock = held.clock
+        clock = version.clock
         if self.covers:
-            clock = manifest.clock.extended(*clock.since(manifest.next, held.next))
+            clock = manifest.clock.extended(*clock.since(manifest.next, version.next))
         written = (*(each.written() for each in stored), *moved.segments[count:])
         committed = replace(moved, segments=written, clock=clock)
         behind = count - len(self._made) + last - first
         after = committed
-        if state is not held:
-            gone = _removed_since(held.segments[:behind], state.segments[:behind])
-            segments = (*written[:count], *state.segments[behind:])
-            clock = clock.extended(*state.clock.since(held.next, state.next))
-            after = replace(state, segments=segments, clock=clock).without_numbers(gone)
+        if mine is not version:
+            gone = _removed_since(version.segments[:behind], mine.segments[:behind])
+            segments = (*written[:count], *mine.segments[behind:])
+            clock = clock.extended(*mine.clock.since(version.next, mine.next))
+            after = replace(mine, segments=segments, clock=clock).without_numbers(gone)
         _LOGGER.info(
             "%s: %d segments written as %d in %.2f s", self._store.path, last - first,
             len(self._made), self.seconds,
@@ -160,9 +164,9 @@ class Job:
         if not self.covers:
             return replace(known, next_file=next_file)
         began = self._began
-        end = began.held.next
+        end = began.version.next
         oldest = int(stored[0].numbers[0]) if stored else end
-        clock = began.held.clock.coarse(oldest, end)
+        clock = began.version.clock.coarse(oldest, end)
         return replace(known, next_file=next_file, next=end, covered=began.sequence, clock=clock)
 
 
@@ -176,13 +180,13 @@ def _removed_since(before: tuple[Any, ...], after: tuple[Any, ...]) -> Rows:
 
 
 def in_files(
-    store: Store, held: Held, segments: list[Any], number: int, files: list[Path]
-) -> list[Any]:
+    store: LogStore, kind: AnyKind, segments: Sequence[SegmentRows], number: int, files: list[Path]
+) -> list[SegmentRows]:
     """The same segments, those in memory written to files, whose names go to `files`.
 
     Args:
         store: The folder.
-        held: Of the index.
+        kind: Of the index.
         segments: In order of insertion.
         number: Of the first new file.
         files: Added to before each file is written.
@@ -192,15 +196,15 @@ def in_files(
     """
     stored = []
     for segment in segments:
-        if isinstance(segment, StoredRows):
+        if segment.file is not None:
             stored.append(segment)
             continue
         path = store.file(f"segment-{number + len(files)}.nds")
         files.append(path)
-        held.write(held.settings, segment, path)
+        kind.write(segment, path)
         dead = segment.dead if segment.removed else None
         changed = [] if dead is None else np.unique(np.flatnonzero(dead) // CHUNK_ROWS).tolist()
-        stored.append(held.stored(SegmentFile(path), dead, frozenset(changed)))
+        stored.append(kind.read(SegmentFile(path), dead, frozenset(changed)))
     return stored
 
 
@@ -215,11 +219,9 @@ def entries_of(segments: list[Any]) -> tuple[FileEntry, ...]:
     )  # fmt: skip
 
 
-def rows_for_merging(held: Held, segments: list[Any]) -> int | None:
+def rows_for_merging(kind: AnyKind, files: list[SegmentFile], rows: int) -> int | None:
     """How many rows a merge may have, for the memory that is free; None where nothing is known."""
-    stored = [each for each in segments if isinstance(each, StoredRows)]
-    rows = sum(len(each) for each in stored)
     if not rows:
         return None
-    bytes_a_row = held.merging_bytes(sum(each.file.nbytes for each in stored) / rows)
+    bytes_a_row = kind.merging_bytes(sum(each.nbytes for each in files) / rows)
     return max(LEAST_MERGED, int(MERGE_SHARE * free_memory() / bytes_a_row))

@@ -28,7 +28,7 @@ from neardup.fingerprinting.fingerprints import Fingerprinter
 from neardup.fingerprinting.values import distance
 from neardup.index.hits import ABSENT, OTHER, SAME
 from neardup.index.incoming import sorted_sets
-from neardup.index.similar.memory import SimilarIndex
+from neardup.index.memory_index import Index
 from neardup.pipeline.run.matching import Grouping, References
 from neardup.runtime.storage.spool import FeatureSpool
 
@@ -93,13 +93,12 @@ class ReferenceIndex:
         self, against: Against, matching: Matching, read: ReadOptions, workers: int | None = None
     ) -> None:
         """Open the index."""
-        from neardup.index.durable.index import DurableIndex
-        from neardup.index.durable.similar.index import DurableSimilarIndex
+        from neardup.index.durable import DurableIndex
 
         self._against, self._matching, self._workers = against, matching, workers
         self.has_ids, self.own_ids = read.id is not None, against.own_ids
         self.index = DurableIndex.open(against.folder, create=False, readonly=not against.update)
-        self.is_similar = isinstance(self.index, DurableSimilarIndex)
+        self.is_similar = self.index.by == "similarity"
         self._seen = self.index.snapshot()
         try:
             self._check(read)
@@ -276,7 +275,7 @@ class ReferenceIndex:
             For a row the place in the index, and the similarity.
         """
         match, codes, bits = self._matching.match, np.ma.getdata(whole), self._matching.recipe.bits
-        changed = SimilarIndex(match.similarity, match.measure)
+        changed = Index(similarity=match.similarity, measure=match.measure)
         changed.add(rows, collection.features_of(rows))
         names = dict(zip(rows.tolist(), collection.addresses.of(rows).to_pylist(), strict=True))
         found: dict[int, tuple[int, float]] = {}

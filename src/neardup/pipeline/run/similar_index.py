@@ -10,11 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.errors import DataError, UsageError
-from neardup.index.durable.similar.index import DurableSimilarIndex
-from neardup.index.similar.queries import SimilarView
 
 if TYPE_CHECKING:
-    from neardup.index.durable.index import DurableIndex
+    from neardup.index.base_index import BaseIndex
+    from neardup.index.durable.durable_index import DurableIndex
 
 __all__ = [
     "SIMILAR_HITS",
@@ -53,7 +52,7 @@ class Reach:
 
 
 def ask_texts(
-    index: DurableSimilarIndex, ids: Any, texts: Any, reach: Reach, counts: dict[str, int]
+    index: BaseIndex, ids: Any, texts: Any, reach: Reach, counts: dict[str, int]
 ) -> pa.Table:
     """What is similar to each text: the columns of SIMILAR_HITS; counts are added to."""
     sets = index.sets_of(texts)
@@ -89,16 +88,14 @@ class Answer:
     is_empty: bool = False
 
 
-def ask_one(
-    index: DurableIndex | DurableSimilarIndex, asked: str | int, reach: Reach, nearest: int | None
-) -> Answer:
+def ask_one(index: DurableIndex, asked: str | int, reach: Reach, nearest: int | None) -> Answer:
     """Ask an index of either kind about one text or fingerprint.
 
     Raises:
         UsageError: For a fingerprint, or a distance, of an index by similarity; or the other way.
     """
     check_reach(index, reach)
-    if isinstance(index, DurableSimilarIndex):
+    if index.by == "similarity":
         if not isinstance(asked, str):
             raise UsageError(
                 f"--fingerprint is {asked}, but the index is by similarity of features: use"
@@ -134,19 +131,17 @@ class Related:
     words: str | None
 
 
-def related_to(
-    index: DurableIndex | DurableSimilarIndex, identity: Any, n: int, by: str
-) -> list[Related]:
+def related_to(index: DurableIndex, identity: Any, n: int, by: str) -> list[Related]:
     """The stored documents that are nearest to a stored one, itself left out.
 
     Raises:
         DataError: If it is not stored.
         UsageError: For a cosine of an index by distance.
     """
-    what = "similarity" if isinstance(index, DurableSimilarIndex) else "distance"
+    what = "similarity" if index.by == "similarity" else "distance"
     with index.snapshot() as seen:
         try:
-            if isinstance(seen, SimilarView):
+            if seen.by == "similarity":
                 found: list[Any] = seen.nearest(seen.features(identity), n + 1, by)
             else:
                 check_by(index, by)
@@ -154,7 +149,7 @@ def related_to(
         except KeyError:
             raise DataError(f"{index.path}: no document has the id {identity!r}") from None
         found = [hit for hit in found if hit[0] != identity][:n]
-        has_texts = index.store == "text" and not isinstance(seen, SimilarView) and found
+        has_texts = index.store == "text" and seen.by == "distance" and found
         texts = seen.contents([hit[0] for hit in found]) if has_texts else [None] * len(found)
     return [
         Related(name, value, what, None if text is None else _first_words(text))
@@ -168,7 +163,7 @@ def check_by(index: Any, by: str) -> None:
     Raises:
         UsageError: If it is refused.
     """
-    if not hasattr(index, "similarity") and by != "similarity":
+    if index.by == "distance" and by != "similarity":
         raise UsageError(
             f"--by is {by}, but the index is by distance, up to {index.distance}: make one with"
             " --similarity"
@@ -185,7 +180,7 @@ def check_reach(index: Any, reach: Reach) -> None:
     Raises:
         UsageError: If it is refused.
     """
-    if hasattr(index, "similarity"):
+    if index.by == "similarity":
         if reach.distance is not None:
             raise UsageError(
                 f"--distance is {reach.distance}, but the index is by similarity, from"

@@ -1,0 +1,323 @@
+"""An index in a folder: crash-safe, one writer, many readers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from neardup.errors import FileError, UsageError, suggests_names
+from neardup.fingerprinting.values import check_distance
+from neardup.index.attachments import STORES
+from neardup.index.base_index import BaseIndex
+from neardup.index.durable.folder_check import check_folder, verify_folder
+from neardup.index.durable.folder_copy import back_up
+from neardup.index.durable.folder_store import FolderStore
+from neardup.index.durable.log_entries import FORMAT
+from neardup.index.durable.log_store import LogStore
+from neardup.index.kind_settings import check_kind, check_recipe
+from neardup.index.kinds import kind_of, new_kind
+from neardup.runtime.storage.files import path_of
+from neardup.runtime.version import __version__
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from neardup.fingerprinting.recipe import Recipe
+
+__all__ = ["DurableIndex"]
+
+
+class DurableIndex(BaseIndex):
+    """Documents in a folder, searched exactly; `DurableIndex.open` opens or makes one.
+
+    What was committed survives a crash, whole. One process writes, any number read, and nobody
+    waits for anybody. The writer sees what it has added before the commit; readers see the last
+    commit at every query.
+    """
+
+    def __init__(self, log: LogStore, reach: float | None, recipe: Recipe | None) -> None:
+        """Read the folder; use `DurableIndex.open`."""
+        kind = kind_of(log.settings, recipe)
+        self._folder = FolderStore(log, kind)
+        super().__init__(kind, self._folder, reach)
+        self._counters = self._folder.counters
+
+    @classmethod
+    @suggests_names
+    def open(  # noqa: PLR0913  # the names of both kinds
+        cls,
+        path: str | os.PathLike[str],
+        distance: int | None = None,
+        bits: int | None = None,
+        recipe: Recipe | None = None,
+        plan: str | None = None,
+        store: str | None = None,
+        *,
+        readonly: bool = False,
+        create: bool = True,
+        verify: bool = False,
+        similarity: float | None = None,
+        measure: str | None = None,
+    ) -> Self:
+        """Open the index in a folder, or make one there.
+
+        Args:
+            path: The folder.
+            distance: Largest Hamming distance of a query; at most what the index was made for,
+                which it is unless said. A new index is made for 3 unless said.
+            bits: Width of the fingerprints; of a new index the recipe's, else 64, unless said.
+            recipe: How texts become fingerprints; an index that was made with one remembers it.
+            plan: "auto", or a plan by name: see neardup.plan.
+            store: What is kept beside fingerprints: "none", "features" (their hashes, which
+                verification needs) or "text". An index by similarity keeps features.
+            readonly: Open for queries only: any number of processes may, also while one writes.
+            create: Make the index if there is none.
+            verify: Verify every checksum first, as `check`; it reads the whole folder: seconds a
+                million documents. Else a bit that flipped on the disk gives wrong answers.
+            similarity: The least similarity of a query, at least what the index was made for: a new
+                index is by similarity, see neardup.Index, and remembers it.
+            measure: Of similarity: "jaccard" unless said, "cosine", "containment" or "dice".
+
+        Returns:
+            The index. Close it, or use it in a `with` statement.
+
+        Raises:
+            UsageError: If these differ from what the index was made with.
+            RecipeError: If it was made with another recipe.
+            FileError: If it cannot be read or written, or another process has it open for writing.
+            DataError: If it is damaged, made by a newer version, or no index.
+
+        Example:
+            >>> import tempfile
+            >>> folder = tempfile.mkdtemp()
+            >>> with DurableIndex.open(folder, distance=1) as index:
+            ...     index.add(["a", "b"], [0b1011, 0b0100])
+            2
+            >>> DurableIndex.open(folder, readonly=True).query(0b1111)
+            [('a', 1)]
+        """
+        asked = {"bits": bits, "plan": plan, "store": store}
+        folder = path_of(path)
+        whole = folder.absolute()  # the process may change its folder later
+        if verify and _exists(folder):
+            verify_folder(folder)
+        try:
+            found = LogStore(whole, readonly=readonly) if _exists(folder) else None
+        except FileNotFoundError:
+            found = None
+        if found is None and (readonly or not create):
+            make = "name a new folder" if _exists(folder) else f"neardup index create {folder}"
+            raise FileError(f"there is no index in {folder}: to make one, {make}")
+        if found is None:
+            kind = new_kind(distance, bits, recipe, plan, None, similarity, measure, store)
+            if store not in {None, *STORES}:
+                raise UsageError(f"store is {store!r}: use one of {', '.join(STORES)}")
+            kept = kind.keeps or store or "none"
+            made = {"format": FORMAT, "neardup": __version__, "store": kept, **kind.settings()}
+            found = LogStore.create(whole, made)
+        try:
+            if "similarity" in found.settings:
+                _check_similar(found, measure, recipe, distance=distance, **asked)
+                return cls(found, similarity, recipe)
+            _refuse_similar(found, similarity, measure)
+            _check_distances(folder, found.settings, distance, recipe, **asked)
+            return cls(found, distance, recipe)
+        except BaseException:
+            found.close()
+            raise
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        distance: int | None = None,
+        bits: int | None = None,
+        recipe: Recipe | None = None,
+        plan: str | None = None,
+        store: str | None = None,
+        **similar: Any,
+    ) -> Self:
+        """As `open`, for an index that does not exist yet.
+
+        Raises:
+            FileError: If it exists, or cannot be made.
+        """
+        folder = path_of(path)
+        if _exists(folder):
+            raise FileError(f"{folder} exists: add to it, or use a new folder")
+        return cls.open(folder, distance, bits, recipe, plan, store, **similar)
+
+    @property
+    def path(self) -> Path:
+        """The folder."""
+        return self._folder.path
+
+    @property
+    def readonly(self) -> bool:
+        """Whether it was opened for queries only."""
+        return self._folder.log.readonly
+
+    @property
+    def uncommitted(self) -> int:
+        """Rows added and removed since the last commit."""
+        return self._folder.uncommitted
+
+    def commit(self) -> None:
+        """Bring what was added and removed to the disk, all or nothing.
+
+        Raises:
+            FileError: If that fails: nothing is lost, and commit may be tried again.
+        """
+        self._folder.commit()
+
+    def rollback(self) -> None:
+        """Forget what was added and removed since the last commit."""
+        self._folder.rollback()
+
+    def compact(self) -> None:
+        """Commit, bring everything into one segment and give free space back to the disk."""
+        with self._lock:
+            self._folder.check_writable()
+            with self._folder.resting():
+                super().compact()
+                self._folder.flush_now()
+                self._folder.log.reclaim()
+
+    def close(self) -> None:
+        """Commit and close; the index cannot be used after it.
+
+        A merge that goes on in the background for more than a second more is abandoned: nothing is
+        lost, and a later writer begins it again.
+        """
+        with self._lock:
+            if self.closed:
+                return
+            if not self.readonly:
+                self.commit()
+            self._folder.close()
+
+    def __exit__(self, *raised: object) -> None:
+        """Close; forget what was not committed if the body raised."""
+        with self._lock:
+            if raised[0] is not None and not self.closed:
+                self._folder.close()
+        self.close()
+
+    def __repr__(self) -> str:
+        """What it holds, for people."""
+        return f"<DurableIndex of {self.path}, closed>" if self.closed else super().__repr__()
+
+    def warm_up(self) -> float:
+        """As Index.warm_up; and let the system read the files, if they take half of free memory."""
+        self._folder.fetch()
+        return super().warm_up()
+
+    def stats(self) -> dict[str, Any]:
+        """Documents, settings, segments, bytes on disk, and counters since it was opened."""
+        found = super().stats()
+        files = sum(each["file_bytes"] for each in found["segments"])
+        return found | self._folder.sizes(files)
+
+    def documents(self) -> Iterator[tuple[pa.Array, Any, list[Any]]]:
+        """Ids, fingerprints or Sets, and contents of all documents now, some at a time.
+
+        Returns:
+            Arrow array, uint64 (n, width) or Sets, a list as of `content`; in order of insertion.
+        """
+        return self.snapshot().documents()
+
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """Copy the last commit to a new folder, while the index goes on: an index of its own.
+
+        Segment files, which never change, are linked where that can be done, and take no room; the
+        log is copied. What is not committed is not in it.
+
+        Args:
+            path: A folder that is not there yet.
+
+        Raises:
+            FileError: If it is there, or cannot be written.
+
+        Example:
+            >>> import tempfile
+            >>> from neardup import DurableIndex
+            >>> folder = tempfile.mkdtemp()
+            >>> with DurableIndex.open(folder + "/seen") as index:
+            ...     index.add("a", 5), index.commit(), index.backup(folder + "/copy")
+            (1, None, None)
+            >>> DurableIndex.open(folder + "/copy", readonly=True).query(5)
+            [('a', 0)]
+        """
+        self._folder.check_open()
+        back_up(self._folder.log, path_of(path).absolute())
+
+    def check(self) -> list[str]:
+        """Verify every checksum, and that ids, numbers and the log agree; see docs.
+
+        Returns:
+            Problems, each with what to do; none if all is well.
+        """
+        return check_folder(self.path)
+
+
+def _exists(folder: Path) -> bool:
+    return folder.exists() and not (folder.is_dir() and not any(folder.iterdir()))
+
+
+def _refuse_similar(log: LogStore, similarity: float | None, measure: str | None) -> None:
+    """Refuse to open an index by distance as one by similarity."""
+    if similarity is None and measure is None:
+        return
+    name, value = ("similarity", similarity) if measure is None else ("measure", measure)
+    raise UsageError(
+        f"{name} is {value!r}, but the index in {log.path} is by distance, up to"
+        f" {log.settings['distance']}: leave it out, or make another index"
+    )
+
+
+def _check_similar(
+    log: LogStore, measure: str | None, recipe: Recipe | None, **asked: int | str | None
+) -> None:
+    """Compare what is asked for with an index by similarity; None asks for nothing.
+
+    Raises:
+        UsageError: If the measure differs, or what is asked belongs to distances.
+        RecipeError: If it was made with another recipe.
+    """
+    made = log.settings
+    check_kind(made["similarity"], **asked)
+    if measure is not None and measure != made["measure"]:
+        raise UsageError(
+            f"measure is {measure!r}, but the index in {log.path} was made with"
+            f" {made['measure']!r}: leave it out, or make another index"
+        )
+    check_recipe(str(log.path), made, recipe)
+
+
+def _check_distances(
+    folder: Path, made: dict[str, Any], distance: int | None, recipe: Recipe | None,
+    **asked: int | str | None,
+) -> None:  # fmt: skip
+    """Compare what is asked for with an index by distance; None asks for nothing.
+
+    Raises:
+        UsageError: If they differ, or the distance is larger.
+        RecipeError: If the recipes differ.
+    """
+    for name, value in asked.items():
+        if value is not None and value != made[name]:
+            raise UsageError(
+                f"{name} is {value!r}, but the index in {folder} was made with {made[name]!r}:"
+                " leave it out, or make another index"
+            )
+    if distance is not None:
+        check_distance(distance)
+    if distance is not None and distance > made["distance"]:
+        raise UsageError(
+            f"distance is {distance}, but the index in {folder} was made for {made['distance']}:"
+            " use that or less, or make another index and merge this one into it"
+        )
+    check_recipe(str(folder), made, recipe)

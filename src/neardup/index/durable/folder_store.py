@@ -1,0 +1,482 @@
+"""The store of an index in a folder: versions that commits make, a log, and files.
+
+    commit   appends one record to the log, in one transaction with one sync; it is on disk then
+    flush    brings the log into segment files; a thread writes them, a transaction names them
+    merge    makes one file of several, by the merge policy of the kind; likewise
+
+One process writes, any number read, and nobody waits for anybody. The writer sees what it has added
+before the commit; readers follow the last commit at every query. A crash leaves the last commit,
+whole: files that no transaction named are removed when the folder is next opened for writing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from neardup.errors import NeardupError, UsageError
+from neardup.index.attachments import ContentCodec
+from neardup.index.durable.commits import (
+    Commit,
+    Pending,
+    first_commit,
+    following,
+    merged_in_memory,
+)
+from neardup.index.durable.environment import TornReadError
+from neardup.index.durable.log_entries import Manifest
+from neardup.index.durable.log_store import remove_files
+from neardup.index.durable.merge_jobs import Job, entries_of, in_files, rows_for_merging
+from neardup.index.queries import Counters, Moment
+from neardup.index.segment_files import damaged
+from neardup.index.versions import Version
+from neardup.runtime.memory import free_memory
+from neardup.runtime.threads import AbandonedError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
+    from neardup.index.durable.log_reading import Reading
+    from neardup.index.durable.log_store import LogStore
+    from neardup.index.hits import Id
+    from neardup.index.protocol import Ids
+    from neardup.index.stored_rows import Content, SegmentRows
+    from neardup.index.versions import AnyKind, AnyVersion
+    from neardup.runtime.types import Rows
+
+__all__ = ["FolderStore"]
+
+_LOGGER: Final = logging.getLogger("neardup")
+
+TRIES: Final = 20
+FLUSH_ROWS: Final = {"distance": 1 << 17, "similarity": 1 << 15}
+"""Rows in the log from which on they are flushed; the log is read when the index is opened."""
+MOST_FLUSHES: Final = 16
+"""A commit waits for the background where the log has so many times as many rows."""
+MOST_FILES: Final = 64
+"""And where so many files wait to be merged."""
+RETRY_SECONDS: Final = 60.0
+"""After a merge that failed."""
+CLOSING_SECONDS: Final = 1.0
+"""`close` waits so long for a merge before it abandons it, so that small ones get done."""
+
+
+class FolderStore:
+    """The version of an open folder; see Store.
+
+    `version` is what this process has made, `_commit` what is on disk: of one state, or `version`
+    goes on from it by what `_pending` has. Both change under the lock only.
+
+    Args:
+        log: The open folder.
+        kind: Of the index.
+    """
+
+    def __init__(self, log: LogStore, kind: AnyKind) -> None:
+        """Read the folder."""
+        self.log, self.kind = log, kind
+        self.version: AnyVersion = Version.empty(kind)
+        self.codec = ContentCodec("none" if kind.keeps else log.settings["store"], kind.recipe)
+        self.counters = Counters()
+        self.lock = threading.RLock()
+        self.closed, self.is_writable = False, not log.readonly
+        self._flush: Job | None = None
+        self._merge: Job | None = None
+        self._is_resting = False
+        self._retry = 0
+        self._no_merge_before = 0.0
+        self._unsound: set[str] = set()
+        self._commit = first_commit(self.version)
+        self._follow().close()
+        self._next_file = self._commit.manifest.next_file
+        self._pending = Pending(self.version)
+
+    @property
+    def path(self) -> Path:
+        """The folder."""
+        return self.log.path
+
+    @property
+    def uncommitted(self) -> int:
+        """Rows added and removed since the last commit."""
+        return len(self._pending)
+
+    @property
+    def flush_rows(self) -> int:
+        """Rows in the log from which on they are flushed."""
+        return FLUSH_ROWS[self.kind.name]
+
+    def current(self) -> AnyVersion:
+        """See Store: of a reader the last commit of whoever writes."""
+        self.check_open()
+        if self.log.readonly and self.log.transaction != self._commit.transaction:
+            with self.lock:
+                self.check_open()
+                self._follow().close()
+                return self.version
+        return self.version
+
+    def check_open(self) -> None:
+        """Raise UsageError if it was closed."""
+        if self.closed:
+            raise UsageError("the index is closed: open it again")
+
+    def check_writable(self) -> None:
+        """See Store."""
+        self.check_open()
+        if self.log.readonly:
+            raise UsageError("the index is open for reading: open it without readonly=True")
+
+    def moment(self) -> Moment:
+        """See Store; closing it lets go of the commit."""
+        with self.lock:
+            reading = self._pinned()
+            attached = _Pinned(reading, dict(self._pending.attachments))
+            return Moment(self.version, attached, self.codec, self.path)
+
+    def attachments_at(self, ids: Ids) -> list[bytes | None]:
+        """See Store."""
+        with self.lock, contextlib.closing(self._pinned()) as reading:
+            version = self.version
+            numbers = version.numbers_at(version.present(ids)).tolist()
+            return _attachments(numbers, self._pending.attachments, reading)
+
+    def attachments(self, numbers: list[int]) -> list[bytes | None] | None:
+        """See Store."""
+        if not self._has_attachments():
+            return None
+        with contextlib.closing(self._pinned()) as reading:
+            return _attachments(numbers, self._pending.attachments, reading)
+
+    def merged(self, segments: Sequence[SegmentRows]) -> tuple[SegmentRows, ...]:
+        """See Store: only of segments in memory that no flush works on."""
+        return merged_in_memory(self.kind, segments, self._flush.last if self._flush else 0)
+
+    def added(
+        self, first: int, ids: pa.Array, contents: Any, attachments: list[bytes | None] | None
+    ) -> None:
+        """See Store."""
+        self._pending.add(ids, contents)
+        if attachments is not None:
+            numbers = range(first, first + len(ids))
+            self._pending.attachments.update(zip(numbers, attachments, strict=True))
+
+    def added_one(
+        self, number: int, identity: Id, content: Content, attachment: bytes | None
+    ) -> None:
+        """See Store."""
+        self._pending.add_one(identity, content)
+        if attachment is not None:
+            self._pending.attachments[number] = attachment
+
+    def removed(self, numbers: Rows) -> None:
+        """See Store."""
+        self._pending.remove(numbers)
+        if self._has_attachments():
+            self._pending.attachments.update(dict.fromkeys(numbers.tolist()))
+
+    def facts(self) -> dict[str, Any]:
+        """See Store."""
+        return {} if self.kind.keeps else {"store": self.codec.kind}
+
+    def sizes(self, file_bytes: int) -> dict[str, Any]:
+        """What `stats` say of the folder, whose segment files have so many bytes."""
+        environment = self.log.environment
+        return {
+            "uncommitted": self.uncommitted,
+            "log_rows": self._commit.logged,
+            "merging": self._flush is not None or self._merge is not None,
+            "bytes_on_disk": file_bytes + environment.nbytes,
+            "log_bytes": environment.nbytes,
+            "log_free_bytes": environment.free_bytes,
+        }
+
+    def fetch(self) -> None:
+        """Let the system read the files, if they take half of free memory."""
+        files = [each.file for each in self.current().segments if each.file is not None]
+        if 2 * sum(each.nbytes for each in files) < free_memory():
+            for file in files:
+                file.fetch()
+
+    def commit(self) -> None:
+        """Bring what was added and removed to the disk, all or nothing.
+
+        Raises:
+            FileError: If that fails: nothing is lost, and commit may be tried again.
+        """
+        with self.lock:
+            self.check_writable()
+            rows, begin = len(self._pending), time.perf_counter()
+            if not rows:
+                return
+            self._write_pending()
+            seconds = time.perf_counter() - begin
+            self.counters.committed(seconds)
+            _LOGGER.debug("%s: %d rows committed in %.4f s", self.path, rows, seconds)
+
+    def rollback(self) -> None:
+        """Forget what was added and removed since the last commit."""
+        with self.lock:
+            self.check_writable()
+            self.version = self._commit.version
+            self._pending = Pending(self.version)
+
+    @contextlib.contextmanager
+    def resting(self) -> Any:
+        """While nothing goes on in the background; called with the lock held."""
+        self._rest()
+        try:
+            yield
+        finally:
+            self._is_resting = False
+
+    def flush_now(self) -> None:
+        """Write what is not in files to files, and forget the log; called with the lock held.
+
+        The files are written and synced before the transaction that names them and drops the log:
+        a crash before it leaves the log, one after it the files.
+        """
+        self._wait(self._flush)
+        version, before = self.version, self._commit.manifest
+        if len(version.tail):
+            flushed = version.flushed()
+            version = replace(flushed, segments=self.merged(flushed.segments))
+        files: list[Path] = []
+        stored = sum(each.file is not None for each in version.segments)
+        fresh = [each for each in version.segments[stored:] if each.living]
+        number = self._take_numbers(len(fresh))
+        try:
+            written = in_files(self.log, self.kind, fresh, number, files)
+            segments = [*version.segments[:stored], *written]
+            oldest = int(segments[0].numbers[0]) if segments else version.next
+            clock = version.clock.coarse(oldest, version.next)
+            manifest = Manifest(
+                before.generation + 1, entries_of(segments), version.next, self._next_file,
+                self._commit.sequence, clock,
+            )  # fmt: skip
+            old = self.log.checkpoint(manifest, segments, self._pending.attachments)
+        except BaseException:
+            remove_files(files)
+            raise
+        marked = tuple(segment.written() for segment in segments)
+        self.version = replace(version, segments=marked, clock=clock)
+        self._committed(manifest, self._commit.sequence, 0)
+        remove_files(self._not_being_written(old))
+
+    def close(self) -> None:
+        """Let go of the folder; what was not committed is forgotten. Called with the lock held.
+
+        A merge that goes on for longer than CLOSING_SECONDS is abandoned: its files have no name in
+        the log yet, so nothing is lost, and a later writer begins it again.
+        """
+        merge = self._merge
+        if merge is not None and merge.process == os.getpid():
+            merge.wait(CLOSING_SECONDS)
+            merge.abandon()
+        self._rest()
+        self.closed, self.is_writable = True, False
+        self.log.close()
+        self.version = Version.empty(self.kind)
+
+    def _pinned(self) -> Reading:
+        """The commit that `version` is of, or goes on from; called with the lock held."""
+        self.check_open()
+        return self._follow() if self.log.readonly else self.log.pin()
+
+    def _follow(self) -> Reading:
+        """Take over the newest commit; what it was read in, to be closed."""
+        before = self._commit
+        for _ in range(TRIES):
+            reading = self.log.pin()
+            try:
+                if reading.transaction != before.transaction:
+                    commit = following(before, reading)
+                    # The version first: who sees the commit's number takes the version as it is.
+                    self.version = commit.version
+                    self._commit = commit
+            except FileNotFoundError as error:
+                missing = error.filename  # a merge removed it: there is a newer manifest
+                reading.close()
+            except TornReadError:
+                missing = self.log.environment.path
+                reading.close()
+            except BaseException:
+                reading.close()
+                raise
+            else:
+                return reading
+        raise damaged(Path(missing), "it is not there")
+
+    def _has_attachments(self) -> bool:
+        """Whether something is kept beside rows, not in them."""
+        return self.codec.is_kept or self.log.has_contents or bool(self._pending.attachments)
+
+    def _write_pending(self) -> None:
+        """To the log; what is too much for it to files at once."""
+        if len(self._pending) >= self.flush_rows:
+            self.flush_now()
+            self._schedule()
+            return
+        record = self._pending.record(self.version)
+        sequence = self.log.append(record, self._pending.attachments)
+        # On disk from here on: whatever fails below, the commit stands.
+        logged = self._commit.logged + len(self._pending)
+        self._committed(self._commit.manifest, sequence, logged)
+        if logged >= max(self._retry, self.flush_rows):
+            self._schedule()
+
+    def _committed(self, manifest: Manifest, sequence: int, logged: int) -> None:
+        """`version` is on disk."""
+        self._commit = Commit(self.version, manifest, sequence, self.log.transaction, logged)
+        self._pending = Pending(self.version)
+
+    def _schedule(self) -> None:
+        """Let the background flush the log; called with the lock held, after a commit."""
+        is_full = self._commit.logged >= MOST_FLUSHES * self.flush_rows
+        if self._flush is not None and is_full:
+            self._wait(self._flush)
+        if self._retry and is_full:
+            self.flush_now()  # raises what the background could only log
+        elif self._flush is None and self._commit.logged >= self.flush_rows:
+            self.version = self.version.flushed()
+            self._commit = replace(self._commit, version=self.version)
+            # Records that come now stay in the log, so they must not join those that are flushed.
+            self.log.begin_record()
+            segments = self.version.segments
+            stored = sum(each.file is not None for each in segments)
+            if stored == len(segments):  # of removals alone, or rows that are removed by now
+                self.flush_now()
+            else:
+                self._flush = self._started(stored, len(segments))
+        self._schedule_merge()
+
+    def _schedule_merge(self) -> None:
+        """Let the background merge files; called with the lock held."""
+        stored = [each for each in self._commit.version.segments if each.file is not None]
+        if self._merge is not None and len(stored) > MOST_FILES:
+            self._wait(self._merge)
+            return
+        is_early = time.monotonic() < self._no_merge_before
+        if self._merge is not None or self._is_resting or is_early:
+            return
+        names = [each.file.path.name for each in stored]
+        begin = max((i + 1 for i, name in enumerate(names) if name in self._unsound), default=0)
+        rows = sum(len(each) for each in stored)
+        most = rows_for_merging(self.kind, [each.file for each in stored], rows)
+        found = self.kind.next_merge(stored[begin:], most)
+        if found is not None:
+            self._merge = self._started(begin + found[0], begin + found[1])
+
+    def _started(self, first: int, last: int) -> Job:
+        """A job over these segments of what is committed, in a thread."""
+        job = Job(self.log, self._commit, first, last, self._take_numbers(last - first))
+        threading.Thread(target=self._work, args=(job,)).start()
+        return job
+
+    def _take_numbers(self, count: int) -> int:
+        """The first of so many numbers of files, which nobody else gets."""
+        number = self._next_file
+        self._next_file += count
+        return number
+
+    def _work(self, job: Job) -> None:
+        """What the thread of a job does: without the lock all but the installation."""
+        job.work()
+        with self.lock:
+            old = self._install(job)
+        remove_files(old)
+
+    def _rest(self) -> None:
+        """Wait until nothing goes on in the background, and begin nothing."""
+        self._is_resting = True
+        self._wait(self._flush)
+        self._wait(self._merge)
+
+    def _wait(self, job: Job | None) -> None:
+        """Until a job is done; called with the lock held, which the job's thread then waits for.
+
+        So the waiter installs what the job has made, and the thread finds it installed.
+        """
+        if job is None:
+            return
+        if job.process != os.getpid():
+            self._flush = self._merge = None  # threads stayed where this process was forked from
+            return
+        job.wait()
+        remove_files(self._install(job))
+
+    def _install(self, job: Job) -> list[Path]:
+        """Take over what a job has done, once; files to be removed. Called with the lock held."""
+        if job.is_installed:
+            return []
+        before, is_merge = self._commit, job is self._merge
+        count = len(before.version.segments)
+        try:
+            self._commit, self.version, old = job.install(before, self.version, self._next_file)
+        except AbandonedError:
+            _LOGGER.info("%s: a merge was abandoned, nothing is lost", self.path)
+            old = []
+        except (NeardupError, OSError, MemoryError) as error:
+            _LOGGER.warning("%s: not merged, nothing is lost: %s", self.path, error)
+            old = []
+            if is_merge:
+                self._unsound.update(job.damaged())
+                self._no_merge_before = time.monotonic() + RETRY_SECONDS
+            else:
+                self._retry = before.logged + self.flush_rows
+        else:
+            self._retry = self._retry if is_merge else 0
+            self.counters.merges += 1
+            self.counters.merge_seconds += job.seconds
+            if is_merge and self._flush is not None:
+                # A merge stands before what a flush works on: its places move.
+                moved = len(self._commit.version.segments) - count
+                self._flush.first += moved
+                self._flush.last += moved
+        finally:
+            if is_merge:
+                self._merge = None
+            else:
+                self._flush = None
+        self._schedule_merge()
+        return self._not_being_written(old)
+
+    def _not_being_written(self, files: list[Path]) -> list[Path]:
+        """Without those of a job that goes on."""
+        jobs = [job for job in (self._flush, self._merge) if job is not None]
+        return [path for path in files if not any(path in job.files for job in jobs)]
+
+
+class _Pinned:
+    """The attachments of one commit, and of rows that were not committed."""
+
+    def __init__(self, reading: Reading, pending: dict[int, bytes | None]) -> None:
+        """Take the commit over."""
+        self._reading, self._pending = reading, pending
+
+    def of(self, numbers: list[int]) -> list[bytes | None] | None:
+        """See Attached."""
+        kept = _attachments(numbers, self._pending, self._reading)
+        return kept if any(each is not None for each in kept) else None
+
+    def close(self) -> None:
+        """See Attached."""
+        self._reading.close()
+
+
+def _attachments(
+    numbers: list[int], pending: dict[int, bytes | None], reading: Reading
+) -> list[bytes | None]:
+    """The attachments of rows; of those that were not committed they are in `pending`."""
+    stored = reading.contents(numbers)
+    if pending:
+        stored = [pending.get(each, kept) for each, kept in zip(numbers, stored, strict=True)]
+    return stored

@@ -1,1 +1,0 @@
-"""The durable index by similarity."""

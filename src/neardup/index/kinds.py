@@ -1,0 +1,41 @@
+"""Which kind of index is asked for, or is stored: by distance or by similarity."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from neardup.index.distance_kind import ByDistance
+from neardup.index.kind_settings import DEFAULT_DISTANCE, bits_of, check_kind, stored_recipe
+from neardup.index.similarity_kind import BySimilarity
+
+if TYPE_CHECKING:
+    from neardup.fingerprinting.recipe import Recipe
+    from neardup.index.versions import AnyKind
+
+__all__ = ["kind_of", "new_kind"]
+
+
+def new_kind(
+    distance: int | None, bits: int | None, recipe: Recipe | None, plan: str | None,
+    memory: int | None, similarity: float | None, measure: str | None, store: str | None = None,
+) -> AnyKind:  # fmt: skip
+    """The kind that a caller asks for; None asks for nothing.
+
+    Raises:
+        UsageError: For settings that cannot be, or options of both kinds.
+    """
+    if similarity is None and measure is None:
+        reach = DEFAULT_DISTANCE if distance is None else distance
+        return ByDistance(reach, bits_of(bits, recipe), recipe, plan or "auto", memory)
+    least = check_kind(
+        similarity, distance=distance, bits=bits, plan=plan, memory=memory, store=store
+    )
+    return BySimilarity(least, measure or "jaccard", recipe)
+
+
+def kind_of(made: dict[str, Any], recipe: Recipe | None) -> AnyKind:
+    """The kind that a file or folder describes, with a recipe that was compared with its own."""
+    known = stored_recipe(made, recipe)
+    if "similarity" in made:
+        return BySimilarity(made["similarity"], made["measure"], known)
+    return ByDistance(made["distance"], made["bits"], known, made["plan"], None)

@@ -1,0 +1,99 @@
+"""The store of an index in memory."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from neardup.index.attachments import Attachments, ContentCodec
+from neardup.index.queries import Moment
+from neardup.index.versions import merge_due
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
+    from neardup.index.hits import Id
+    from neardup.index.protocol import Ids
+    from neardup.index.stored_rows import Content, SegmentRows
+    from neardup.index.versions import AnyVersion
+    from neardup.runtime.types import Rows
+
+__all__ = ["MemoryStore"]
+
+
+class MemoryStore:
+    """A version and its attachments in memory; see Store.
+
+    Args:
+        version: At first.
+        attachments: Beside its rows.
+    """
+
+    path = None
+    closed = False
+    is_writable = True
+
+    def __init__(self, version: AnyVersion, attachments: Attachments | None = None) -> None:
+        """Hold them."""
+        self.version, self.codec = version, ContentCodec()
+        self.lock = threading.RLock()
+        self._attachments = Attachments() if attachments is None else attachments
+
+    def current(self) -> AnyVersion:
+        """See Store."""
+        return self.version
+
+    def check_writable(self) -> None:
+        """See Store: everything in memory can be written."""
+
+    def moment(self) -> Moment:
+        """See Store.
+
+        Without the lock. The writer puts attachments before the version that has their rows, and
+        another object in their place before the version that lacks rows: so a version that is read
+        between two looks at the same object has all of its attachments there.
+        """
+        while True:
+            attachments = self._attachments
+            version = self.version
+            if attachments is self._attachments:
+                return Moment(version, attachments, self.codec)
+
+    def attachments_at(self, ids: Ids) -> list[bytes | None]:
+        """See Store."""
+        return self.moment().attachments_at(ids)
+
+    def attachments(self, numbers: list[int]) -> list[bytes | None] | None:
+        """See Store."""
+        return self._attachments.of(numbers)
+
+    def merged(self, segments: Sequence[SegmentRows]) -> tuple[SegmentRows, ...]:
+        """See Store."""
+        return tuple(merge_due(self.version.kind, segments))
+
+    def added(
+        self, first: int, ids: pa.Array, contents: Any, attachments: list[bytes | None] | None
+    ) -> None:
+        """See Store."""
+        del ids, contents
+        if attachments is not None:
+            self._attachments.put(first, attachments)
+
+    def added_one(
+        self, number: int, identity: Id, content: Content, attachment: bytes | None
+    ) -> None:
+        """See Store."""
+        del identity, content
+        if attachment is not None:
+            self._attachments.put(number, [attachment])
+
+    def removed(self, numbers: Rows) -> None:
+        """See Store."""
+        if len(self._attachments):
+            self._attachments = self._attachments.without(numbers.tolist())
+
+    def facts(self) -> dict[str, Any]:
+        """See Store."""
+        return {}

@@ -1,0 +1,486 @@
+"""What an index holds at one moment, and what a kind of index is.
+
+A version does not change. Readers take it once a call, without a lock; the writer makes the next
+one and puts it in its place, under the lock of its store. So a call sees what was there when it
+began, whatever happens meanwhile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias, TypeVar
+
+import numpy as np
+
+from neardup.index.clock import Clock, runs_of
+from neardup.index.hits import ABSENT, OTHER, SAME, Places
+from neardup.index.id_columns import IdColumn, id_array, id_kind, is_one_id
+from neardup.index.stored_rows import sound_from
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from neardup.fingerprinting.recipe import Recipe
+    from neardup.index.hits import Hits, Id
+    from neardup.index.protocol import Documents, Ids
+    from neardup.index.segment_files import SegmentFile
+    from neardup.index.stored_rows import Content, SegmentRows, Tail
+    from neardup.runtime.types import Flags, Rows, Times
+
+__all__ = ["AnyKind", "AnyVersion", "Kind", "Place", "Version", "merge_due"]
+
+M = TypeVar("M")
+"""What many rows hold: uint64 (n, width), or Sets."""
+Place: TypeAlias = tuple[int, int]
+"""Of a row: its segment, the tail being the last, and the row there."""
+
+
+class Kind(Protocol[M]):
+    """What rows of an index hold, and how they are searched: a value, which does not change.
+
+    Settings, what callers give (`one`, `many`), segments and the tail (`tail`, `build`, `merge`,
+    `next_merge`), files (`read`, `write`), answers (`hits`, `search`, `nearest`), and the
+    contents of many rows (`none` to `equal`).
+    """
+
+    @property
+    def name(self) -> str:
+        """What it measures: "distance" or "similarity", also the column of tables."""
+
+    @property
+    def noun(self) -> str:
+        """What it calls the documents that it is given."""
+
+    @property
+    def scores(self) -> pa.DataType:
+        """The Arrow type of what it measures."""
+
+    @property
+    def recipe(self) -> Recipe | None:
+        """How texts are read; None if only fingerprints or feature hashes are taken."""
+
+    @property
+    def keeps(self) -> str:
+        """What rows themselves hold of a document's content: "features", or "" for nothing."""
+
+    @property
+    def reach(self) -> float:
+        """The distance or similarity that it was made for."""
+
+    def settings(self) -> dict[str, Any]:
+        """What a file says of it: JSON values."""
+
+    def describe(self, reach: float) -> dict[str, Any]:
+        """What `stats` say of it, in an index that searches to this reach."""
+
+    def title(self, reach: float) -> str:
+        """The same in a few words, for people."""
+
+    def within(self, asked: float, reach: float) -> float:
+        """Check the reach of a query, in an index that searches to `reach`.
+
+        Raises:
+            UsageError: If it is more than the index was made for, or cannot be.
+        """
+
+    def one(self, document: Documents) -> Content | None:
+        """Bring one document into what a row holds; None for one without tokens."""
+
+    def many(self, documents: Documents, workers: int | None = None) -> tuple[M, Rows, int]:
+        """Contents of those documents that have tokens, their rows, and how many all are."""
+
+    def tail(self, segments: Sequence[SegmentRows]) -> Tail[Any]:
+        """A tail without rows, to stand behind these segments."""
+
+    def build(self, ids: IdColumn, contents: M, numbers: Rows) -> SegmentRows:
+        """Rows as a segment in memory."""
+
+    def merge(self, segments: list[Any], folder: Path | None = None) -> SegmentRows:
+        """The living rows of segments that stand one after the other, as one.
+
+        Args:
+            segments: In order of insertion.
+            folder: For what is too large for memory, in files without a name.
+
+        Raises:
+            DataError: If one of them is damaged: what is copied gets a new checksum.
+        """
+
+    def next_merge(
+        self, segments: Sequence[SegmentRows], most: int | None = None
+    ) -> tuple[int, int] | None:
+        """Which segments the merge policy merges next, the first and one behind the last.
+
+        Args:
+            segments: In order of insertion.
+            most: Rows of a segment that is made of several, at most; None: any number.
+        """
+
+    def merging_bytes(self, stored: float) -> float:
+        """What a merge takes of memory for a row at most, of which so many bytes are in files."""
+
+    def read(
+        self, file: SegmentFile, dead: Flags | None = None, changed: frozenset[int] = frozenset()
+    ) -> SegmentRows:
+        """The segment of a file."""
+
+    def write(self, segment: Any, path: Path) -> None:
+        """Write a segment to a file: aside, synced, renamed.
+
+        Raises:
+            FileError: If it cannot be written.
+        """
+
+    def save(
+        self, version: Version[M], path: Path, header: dict[str, Any], arrays: dict[str, Any]
+    ) -> None:
+        """Write all living rows to one file, with this beside them."""
+
+    def numbers(self, version: Version[M]) -> Rows:
+        """The numbers of the rows that `save` writes."""
+
+    def packed(self, version: Version[M]) -> list[Any]:
+        """All living rows as plain arrays, to be pickled."""
+
+    def unpacked(self, packed: list[Any]) -> tuple[SegmentRows, ...]:
+        """The segments of `packed`."""
+
+    def hits(
+        self, version: Version[M], content: Content, reach: float, most: int | None
+    ) -> Hits[Any]:
+        """The documents within the reach of one, the closest first, at most so many."""
+
+    def search(
+        self, version: Version[M], documents: Documents, reach: float, limit: int | None,
+        workers: int | None, *, by_age: bool = False,
+    ) -> tuple[pa.Table, int]:  # fmt: skip
+        """The documents within the reach of each of many, and how many were asked for.
+
+        With `by_age` the first ones are those that were added first, not the closest.
+        """
+
+    def nearest(
+        self, version: Version[M], content: Content, n: int, reach: float, by: str | None
+    ) -> list[tuple[Id, Any]]:
+        """The n closest documents, however far."""
+
+    def nearest_batch(
+        self, version: Version[M], documents: Documents, n: int, reach: float, by: str | None,
+        workers: int | None,
+    ) -> pa.Table:  # fmt: skip
+        """As `nearest`, for many."""
+
+    def example(self, row: int) -> Documents:
+        """A document by its number, to warm up with."""
+
+    def check_merging(self, other: Any, *, foreign: bool) -> None:
+        """Compare with another index of this kind, which is to be merged into one of it.
+
+        Raises:
+            UsageError: If widths differ.
+            RecipeError: If recipes differ, or may differ and `foreign` does not say otherwise.
+        """
+
+    def batches(self, version: Version[M]) -> Iterator[tuple[pa.Array, M]]:
+        """All ids and contents, in order of insertion."""
+
+    def values(self, contents: M) -> list[Any]:
+        """Contents as people see them: an int, or uint64 (n,), for each row."""
+
+    def none(self) -> M:
+        """The contents of no rows."""
+
+    def joined(self, parts: list[M]) -> M:
+        """The contents of several runs of rows, one after the other."""
+
+    def taken(self, contents: M, rows: Rows) -> M:
+        """The contents of some of many rows."""
+
+    def row(self, contents: M, row: int) -> Content:
+        """The content of one of many rows."""
+
+    def bunched(self, contents: list[Content]) -> M:
+        """The contents of rows, of which each is given as `row` gives it."""
+
+    def equal(self, left: M, right: M) -> Flags:
+        """Which rows of two runs of contents have the same content: bool (n,).
+
+        The only definition of it: equal fingerprints, or equal sets of features.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Version(Generic[M]):
+    """Segments and the tail, in order of insertion.
+
+    Args:
+        kind: Of the index.
+        segments: Each with what is removed from it.
+        tail: The newest rows.
+        id_kind: Of the ids, "int" or "str"; None before the first one.
+        next: The number that the next row gets.
+        clock: When rows were added.
+    """
+
+    kind: Kind[M]
+    segments: tuple[Any, ...]
+    tail: Any
+    id_kind: str | None
+    next: int
+    clock: Clock
+
+    @classmethod
+    def empty(cls, kind: Kind[M]) -> Version[M]:
+        """Without a document."""
+        return cls(kind, (), kind.tail(()), None, 0, Clock())
+
+    @classmethod
+    def of_segments(
+        cls, kind: Kind[M], segments: tuple[Any, ...], end: int, clock: Clock
+    ) -> Version[M]:
+        """Segments, and an empty tail."""
+        name = segments[0].ids.kind if segments else None
+        return cls(kind, segments, kind.tail(segments), name, end, clock)
+
+    def __len__(self) -> int:
+        """Documents."""
+        return int(sum(each.living for each in self.segments) + self.tail.living)
+
+    def __contains__(self, identity: Id) -> bool:
+        """Whether a document of this id is there."""
+        return self.number(identity) is not None
+
+    def parts(self) -> tuple[Any, ...]:
+        """All rows as segments."""
+        tail = self.tail
+        return (*self.segments, tail.segment(self.id_kind)) if len(tail) else self.segments
+
+    def oldest(self) -> int:
+        """A number that no living row is below."""
+        numbers = self.segments[0].numbers if self.segments else self.tail.numbers
+        return int(numbers[0]) if len(numbers) else self.next
+
+    def number(self, identity: Id) -> int | None:
+        """How many documents were added before this one; None if the id is not present."""
+        place = self.place(identity) if id_kind(identity) == self.id_kind else None
+        if place is None:
+            return None
+        part, row = place
+        return int((*self.segments, self.tail)[part].numbers[row])
+
+    def place(self, identity: Id) -> Place | None:
+        """Where an id of the index's kind is."""
+        row = self.tail.find(identity)
+        if row >= 0:
+            return len(self.segments), row
+        for i, segment in enumerate(self.segments):
+            row = segment.find(identity)
+            if row >= 0:
+                return i, row
+        return None
+
+    def contents_at(self, places: Places) -> M:
+        """What is stored at places."""
+        parts, order = [self.kind.none()], []
+        for i, part in enumerate([*self.segments, self.tail]):
+            here = np.flatnonzero(places.segments == i)
+            if len(here):
+                parts.append(part.contents(places.rows[here]))
+                order.append(here)
+        if len(parts) == 2:  # all in one segment, in their order
+            return parts[1]
+        rows = np.concatenate([*order, _NONE])
+        return self.kind.taken(self.kind.joined(parts), np.argsort(rows))
+
+    def is_same(self, place: Place, content: Content) -> bool:
+        """Whether a document with this content is stored there."""
+        stored = self.contents_at(Places.of_one(*place))
+        return bool(self.kind.equal(stored, self.kind.bunched([content]))[0])
+
+    def states(self, column: IdColumn, contents: M) -> npt.NDArray[np.int8]:
+        """How each id is stored: ABSENT, with OTHER content than this, or with the SAME."""
+        places = self.places(column)
+        here = np.flatnonzero(places.present)
+        states = np.full(len(column), ABSENT, np.int8)
+        if len(here):
+            stored = self.contents_at(Places(places.segments[here], places.rows[here]))
+            same = self.kind.equal(stored, self.kind.taken(contents, here))
+            states[here] = np.where(same, SAME, OTHER)
+        return states
+
+    def places(self, column: IdColumn) -> Places:
+        """Where each id is stored."""
+        places = Places.nowhere(len(column))
+        if column.kind != self.id_kind:
+            return places
+        for i, segment in enumerate(self.segments):
+            rows = segment.ids.find(column)
+            here = np.flatnonzero(rows >= 0)
+            if segment.removed:
+                here = here[~segment.dead[rows[here]]]
+            places.put(here, i, rows[here])
+        if self.tail.living:
+            found = np.array([self.tail.find(each) for each in column.values.to_pylist()], np.int64)
+            here = np.flatnonzero(found >= 0)
+            places.put(here, len(self.segments), found[here])
+        return places
+
+    def present(self, ids: Ids) -> Places:
+        """Where one id or each of many is stored.
+
+        Raises:
+            KeyError: If one is not.
+        """
+        wanted = id_array([ids] if is_one_id(ids) else ids)
+        places = self.places(IdColumn(wanted))
+        absent = np.flatnonzero(~places.present)
+        if len(absent):
+            raise KeyError(wanted[int(absent[0])].as_py())
+        return places
+
+    def numbers_at(self, places: Places) -> Rows:
+        """The numbers of stored documents."""
+        numbers = np.empty(len(places.rows), np.int64)
+        stored = [*(segment.numbers for segment in self.segments), self.tail.numbers]
+        for i, part in enumerate(stored):
+            here = places.segments == i
+            numbers[here] = part[places.rows[here]]
+        return numbers
+
+    def flushed(self) -> Self:
+        """The same, with a segment in the place of a tail that has rows; nothing is merged."""
+        if not len(self.tail):
+            return self
+        segments = self.segments
+        if self.tail.living:
+            segments = (*segments, self.tail.segment(self.id_kind))
+        return replace(self, segments=segments, tail=self.kind.tail(segments))
+
+    def appended(self, identity: Id, content: Content, name: str) -> Version[M]:
+        """This and a row more in the tail, which must have room."""
+        tail = self.tail.appended(identity, content, self.next)
+        ids = self.id_kind or name
+        return Version(self.kind, self.segments, tail, ids, self.next + 1, self.clock)
+
+    def replaced(
+        self, identity: Id, content: Content, place: Place | None, now: float
+    ) -> tuple[Version[M], int]:
+        """This and a row more, added now, without the row at `place`; and that one's number, or -1.
+
+        Args:
+            identity: Of the row.
+            content: Of the row.
+            place: Where the id is stored now, as of `place`.
+            now: Seconds since 1970.
+        """
+        tail, segments, gone = self.tail, self.segments, -1
+        if place is not None:
+            part, row = place
+            if part == len(segments):
+                gone = int(tail.numbers[row])
+                tail = tail.without(row)
+            else:
+                gone = int(segments[part].numbers[row])
+                changed = segments[part].without(np.array([row]))
+                segments = (*segments[:part], changed, *segments[part + 1 :])
+        tail = tail.appended(identity, content, self.next)
+        ids, clock = self.id_kind or id_kind(identity), self.clock.noted(self.next, now)
+        return Version(self.kind, segments, tail, ids, self.next + 1, clock), gone
+
+    def with_segment(self, ids: IdColumn, times: Times, segments: tuple[Any, ...]) -> Version[M]:
+        """Rows more, added at these times, in the last of these segments; the tail is empty."""
+        clock = self.clock.extended(*runs_of(self.next, times))
+        end, tail = self.next + len(ids), self.kind.tail(segments)
+        return Version(self.kind, segments, tail, ids.kind, end, clock)
+
+    def expired(self, before: float) -> tuple[Self, Rows]:
+        """Without what was added before a time, and its numbers; the tail must be empty."""
+        segments, gone = list(self.segments), [_NONE]
+        old = self.clock.before(before, self.next)
+        for i, segment in enumerate(segments):
+            bounds = np.searchsorted(segment.numbers, old)
+            rows = np.concatenate([_NONE, *(np.arange(*each) for each in bounds.tolist())])
+            if segment.removed:
+                rows = rows[~segment.dead[rows]]
+            if len(rows):
+                segments[i] = segment.without(rows)
+                gone.append(segment.numbers[rows])
+        return replace(self, segments=tuple(segments)), np.concatenate(gone)
+
+    def compacted(self, folder: Path | None = None) -> Self:
+        """The same in one segment, without removed rows; the tail must be empty.
+
+        Args:
+            folder: As of Kind.merge.
+        """
+        if len(self.segments) <= 1 and not any(each.removed for each in self.segments):
+            return self
+        living = [each for each in self.segments if each.living]
+        return replace(self, segments=(self.kind.merge(living, folder),) if living else ())
+
+    def without(self, places: Places) -> tuple[Self, Rows]:
+        """Without what is stored at places, and the numbers of the rows that are gone."""
+        segments, tail, gone = list(self.segments), self.tail, [_NONE]
+        for i, segment in enumerate(segments):
+            rows = np.unique(places.rows[places.segments == i])
+            if len(rows):
+                segments[i] = segment.without(rows)
+                gone.append(segment.numbers[rows])
+        rows = np.unique(places.rows[places.segments == len(segments)])
+        if len(rows):
+            gone.append(tail.numbers[rows])
+            tail = tail.without(rows)
+        return replace(self, segments=tuple(segments), tail=tail), np.concatenate(gone)
+
+    def without_numbers(self, numbers: Rows) -> Self:
+        """Without the rows of these numbers, where they are."""
+        if not len(numbers):
+            return self
+        segments, tail = list(self.segments), self.tail
+        for i, segment in enumerate(segments):
+            rows = _rows_of(segment.numbers, numbers)
+            if segment.removed:
+                rows = rows[~segment.dead[rows]]
+            if len(rows):
+                segments[i] = segment.without(rows)
+        rows = _rows_of(tail.numbers, numbers)
+        rows = rows[tail.alive(rows)]
+        if len(rows):
+            tail = tail.without(rows)
+        return replace(self, segments=tuple(segments), tail=tail)
+
+
+AnyKind: TypeAlias = Kind[Any]
+AnyVersion: TypeAlias = Version[Any]
+
+
+def merge_due(kind: Kind[M], segments: Sequence[SegmentRows]) -> list[SegmentRows]:
+    """The same rows, merged as long as the merge policy names segments.
+
+    A damaged segment is left as it is, so that the damage stays where its checksum shows it.
+    """
+    stack = [segment for segment in segments if segment.living]
+    begin = 0
+    while found := kind.next_merge(stack[begin:]):
+        first, last = begin + found[0], begin + found[1]
+        sound = sound_from(stack[first:last])
+        if sound:
+            begin = first + sound
+            continue
+        stack[first:last] = [kind.merge(stack[first:last])]
+    return stack
+
+
+_NONE = np.empty(0, np.int64)
+
+
+def _rows_of(stored: Rows, numbers: Rows) -> Rows:
+    """The rows of ascending numbers that are among these, each once."""
+    if not len(stored):
+        return _NONE
+    rows = np.minimum(np.searchsorted(stored, numbers), len(stored) - 1)
+    return np.unique(rows[stored[rows] == numbers])
