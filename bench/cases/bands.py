@@ -83,9 +83,8 @@ def matched(path: str, recall: float | None, keys: str = "planned") -> dict[str,
     import numpy as np
 
     from cases.pairs import forget_peak, memory
-    from neardup.pipeline.run.collection import Collection
-    from neardup.pipeline.run.matching import Matching
-    from neardup.pipeline.run.resources import Resources
+    from neardup.pipeline.run.reading import Reader
+    from neardup.pipeline.run.rule import Limits, Rule
     from neardup.similarity.band_plans import plan_bands
     from neardup.similarity.bands import documents_with_partner
     from neardup.similarity.feature_sets import Match
@@ -93,9 +92,9 @@ def matched(path: str, recall: float | None, keys: str = "planned") -> dict[str,
 
     match = Match(SIMILARITY)
     for most in (200, None):  # the first compiles
-        with Collection([""], Matching(SIMILARITY), Resources()) as collection:
-            collect(collection, path, most)
-            sets = collection.sets(collection.finish())
+        with Reader([""], Rule(SIMILARITY), Limits()) as reader:
+            collect(reader, path, most)
+            sets = reader.finish().sets
             plan = None if recall is None else plan_bands(SIMILARITY, recall, len(sets))
             if plan is not None and keys == "independent":
                 plan = independent(plan, recall)
@@ -128,7 +127,7 @@ def matched(path: str, recall: float | None, keys: str = "planned") -> dict[str,
     return outcome
 
 
-def collect(collection: Any, path: str, most: int | None) -> None:
+def collect(reader: Any, path: str, most: int | None) -> None:
     import pyarrow as pa
 
     from neardup.documents import ReadOptions
@@ -138,7 +137,7 @@ def collect(collection: Any, path: str, most: int | None) -> None:
     for batch in InMemory(
         pa.chunked_array([found[:most] if most else found]), ReadOptions()
     ).batches:
-        collection.add(0, batch)
+        reader.add(0, batch)
 
 
 def candidates(sets: Any, plan: BandPlan) -> dict[str, float]:

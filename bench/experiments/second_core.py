@@ -112,9 +112,8 @@ def reading(path: str, *, keep_features: bool) -> tuple[float, float, float]:
     made of them.
     """
     from neardup.documents import ReadOptions, open_sources
-    from neardup.pipeline.run.collection import Collection
-    from neardup.pipeline.run.matching import Matching
-    from neardup.pipeline.run.resources import Resources
+    from neardup.pipeline.run.reading import Reader
+    from neardup.pipeline.run.rule import Limits, Rule
     from neardup.runtime.threads import read_ahead
 
     least = 1e9, 1e9, 1e9
@@ -129,12 +128,12 @@ def reading(path: str, *, keep_features: bool) -> tuple[float, float, float]:
                 yield batch
                 begun = time.thread_time()
 
-        matching = Matching(distance=None if keep_features else 3)
-        with Collection([path], matching, Resources(workers=2)) as collection:
+        rule = Rule(distance=None if keep_features else 3)
+        with Reader([path], rule, Limits(workers=2)) as reader:
             begun, begun_all = time.thread_time(), time.process_time()
             for batch in read_ahead(batches()):
-                collection.add(0, batch)
-            collection.finish()
+                reader.add(0, batch)
+            reader.finish()
             own = time.thread_time() - begun
             least = min(least, (parsed[0], own, time.process_time() - begun_all), key=sum)
     return least

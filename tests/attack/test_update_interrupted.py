@@ -14,8 +14,8 @@ import neardup.pipeline.run.new_documents
 from damage import in_victim
 from moments import Moments
 from neardup.documents import ReadOptions
-from neardup.pipeline import Against, Outputs, Resources, dedup_files
-from neardup.pipeline.run.matching import Matching
+from neardup.pipeline import Against, Choice, Limits, Outputs, dedup_files
+from neardup.pipeline.run.rule import Rule
 from suite import LONG
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 RECIPE: Final = nd.Recipe(ngram=1)
 KINDS: Final = [
-    (Matching(recipe=RECIPE, distance=3), "none"),
-    (Matching(recipe=RECIPE, similarity=0.6), "text"),
+    (Rule(recipe=RECIPE, distance=3), "none"),
+    (Rule(recipe=RECIPE, similarity=0.6), "text"),
 ]
 MONDAY: Final = ["a b c d e", "f g h i j", "a b c d e", "k l m n o"]
 TUESDAY: Final = ["f g h i j", "p q r s t", "p q r s t", "u v w x y", "z y x w v", "k l m n"]
@@ -40,9 +40,9 @@ def _commit_often_and_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
 class Day:
     """An index that has Monday's documents, and Tuesday's run."""
 
-    def __init__(self, folder: Path, matching: Matching, store: str, resume: bool) -> None:
+    def __init__(self, folder: Path, rule: Rule, store: str, resume: bool) -> None:
         folder.mkdir()
-        self.folder, self.matching, self.resume = folder, matching, resume
+        self.folder, self.rule, self.resume = folder, rule, resume
         self.index = folder / "seen.index"
         nd.DurableIndex.create(self.index, distance=3, recipe=RECIPE, store=store).close()
         for name, texts in (("monday", MONDAY), ("tuesday", TUESDAY)):
@@ -57,8 +57,8 @@ class Day:
         paths = [str(self.folder / f"{name}.{each}.jsonl") for each in ("kept", "dropped")]
         state = str(self.folder / "state") if resume or (resume is None and self.resume) else None
         dedup_files(
-            [str(self.folder / f"{name}.jsonl")], Outputs(*paths), self.matching,
-            ReadOptions(id="id"), Resources(1 << 20, resume=state),
+            [str(self.folder / f"{name}.jsonl")], Outputs(*paths, resume=state), self.rule,
+            Choice(), ReadOptions(id="id"), Limits(1 << 20),
             against=Against(str(self.index), update=True),
         )  # fmt: skip
         return [(self.folder / f"{name}.{each}.jsonl").read_bytes() for each in ("kept", "dropped")]
@@ -81,18 +81,18 @@ class Day:
 
 @pytest.mark.parametrize("kills", [False, True])
 @pytest.mark.parametrize("resume", [False, True])
-@pytest.mark.parametrize(("matching", "store"), KINDS)
+@pytest.mark.parametrize(("rule", "store"), KINDS)
 def test_the_same_command_again_gives_the_same(
-    matching: Matching, store: str, resume: bool, kills: bool, tmp_path: Path
+    rule: Rule, store: str, resume: bool, kills: bool, tmp_path: Path
 ) -> None:
-    whole = Day(tmp_path / "whole", matching, store, resume)
+    whole = Day(tmp_path / "whole", rule, store, resume)
     moments = whole.moments(10**9, kills)
     assert moments > 15
-    other = Day(tmp_path / "other", matching, store, resume)
+    other = Day(tmp_path / "other", rule, store, resume)
     expected, known = other.run(), other.known()
     assert whole.run() == expected  # after its end as well
     for at in range(1, moments + 1, 1 if LONG else 5):
-        day = Day(tmp_path / str(at), matching, store, resume)
+        day = Day(tmp_path / str(at), rule, store, resume)
         day.interrupted(at, kills)
         assert day.run() == expected, f"at {at} of {moments}"
         assert day.known() == known, f"at {at} of {moments}"

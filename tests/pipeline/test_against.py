@@ -21,10 +21,10 @@ import neardup.pipeline.run.folder.resume
 import neardup.pipeline.run.folder.state
 import neardup.pipeline.run.new_documents
 from faults import REMOVALS, Faults, KilledError
+from mode import Mode
 from neardup.documents import ReadOptions
 from neardup.errors import FileError, RecipeError, UsageError
-from neardup.pipeline import Against, Outputs, Resources, dedup_files
-from neardup.pipeline.run.matching import Matching
+from neardup.pipeline import Against, Limits, Outputs, dedup_files
 from suite import examples
 
 if TYPE_CHECKING:
@@ -36,16 +36,16 @@ SIMILAR = "similar"
 """In the place of what an index by distance keeps: one by similarity."""
 OUTPUTS = ("out.jsonl", "dups.jsonl", "clusters.jsonl")
 MATCHINGS = [
-    (Matching(recipe=RECIPE, similarity=0.4), "features"),
-    (Matching(recipe=RECIPE, similarity=0.8, measure="containment"), "text"),
-    (Matching(recipe=RECIPE, distance=5, verify=0.3), "features"),
-    (Matching(recipe=RECIPE, distance=5, verify=0.3, keep="longest"), "text"),
-    (Matching(recipe=RECIPE, distance=6), "none"),
-    (Matching(recipe=RECIPE, distance=0, keep="last"), "text"),
-    (Matching(recipe=RECIPE, similarity=0.4), SIMILAR),
-    (Matching(recipe=RECIPE, similarity=0.8, measure="containment"), SIMILAR),
-    (Matching(recipe=RECIPE, similarity=0.7, measure="cosine", keep="longest"), SIMILAR),
-    (Matching(recipe=RECIPE, similarity=0.6, measure="dice"), SIMILAR),
+    (Mode.of(recipe=RECIPE, similarity=0.4), "features"),
+    (Mode.of(recipe=RECIPE, similarity=0.8, measure="containment"), "text"),
+    (Mode.of(recipe=RECIPE, distance=5, verify=0.3), "features"),
+    (Mode.of(recipe=RECIPE, distance=5, verify=0.3, keep="longest"), "text"),
+    (Mode.of(recipe=RECIPE, distance=6), "none"),
+    (Mode.of(recipe=RECIPE, distance=0, keep="last"), "text"),
+    (Mode.of(recipe=RECIPE, similarity=0.4), SIMILAR),
+    (Mode.of(recipe=RECIPE, similarity=0.8, measure="containment"), SIMILAR),
+    (Mode.of(recipe=RECIPE, similarity=0.7, measure="cosine", keep="longest"), SIMILAR),
+    (Mode.of(recipe=RECIPE, similarity=0.6, measure="dice"), SIMILAR),
 ]
 TEXTS = ["a b c", "the a", "a b c", "", "c c é", "é c", "b the é", "a b c é", "the", "é the a"]
 
@@ -70,7 +70,7 @@ class Crawl:
     """Batches of documents, an index, and what runs over them wrote."""
 
     folder: Path
-    matching: Matching
+    mode: Mode
     store: str
 
     @property
@@ -79,13 +79,13 @@ class Crawl:
 
     def create(self) -> None:
         if self.store == SIMILAR:
-            least, measure = self.matching.match.similarity - 0.1, self.matching.measure
+            least, measure = self.mode.rule.match.similarity - 0.1, self.mode.rule.measure
             nd.DurableIndex.open(
-                self.index, similarity=least, measure=measure, recipe=self.matching.recipe
+                self.index, similarity=least, measure=measure, recipe=self.mode.rule.recipe
             ).close()
             return
         nd.DurableIndex.open(
-            self.index, distance=6, recipe=self.matching.recipe, store=self.store
+            self.index, distance=6, recipe=self.mode.rule.recipe, store=self.store
         ).close()
 
     def write(self, batches: list[list[str]]) -> list[str]:
@@ -111,12 +111,12 @@ class Crawl:
         """The lines of every output, in order; `update` None is a run without the index."""
         target = self.folder / "out"
         target.mkdir(exist_ok=True)
-        outputs = Outputs(*(str(target / name) for name in OUTPUTS))
-        against = None if update is None else Against(str(self.index), update, own_ids)
         state = str(self.folder / "state") if resume else None
+        outputs = Outputs(*(str(target / name) for name in OUTPUTS), resume=state)
+        against = None if update is None else Against(str(self.index), update, own_ids)
         done = dedup_files(
-            paths, dataclasses.replace(outputs, kept=f"{target}/"), self.matching,
-            ReadOptions(id="id", batch_bytes=40), Resources(1 << 20, resume=state), against=against,
+            paths, dataclasses.replace(outputs, kept=f"{target}/"), *self.mode.both,
+            ReadOptions(id="id", batch_bytes=40), Limits(1 << 20), against=against,
         )  # fmt: skip
         self.own = done.summary.own
         return self.outputs(paths)
@@ -142,34 +142,30 @@ class Crawl:
             }
 
 
-@pytest.mark.parametrize(("matching", "store"), MATCHINGS)
+@pytest.mark.parametrize(("mode", "store"), MATCHINGS)
 @settings(max_examples=examples(12))
 @given(batches=texts_of_batches)
 @example([TEXTS[:4], TEXTS[4:7], TEXTS[7:]])
 @example([[], ["a"], ["a"]])
 def test_batch_after_batch_is_one_run_over_all(
     tmp_path_factory: pytest.TempPathFactory,
-    matching: Matching,
+    mode: Mode,
     store: str,
     batches: list[list[str]],
 ) -> None:
-    if matching.keep != "first":  # of two in one batch; in a later batch the earlier one is kept
+    if mode.choice.keep != "first":  # of two in one batch; in a later batch the earlier one is kept
         batches = [texts[:1] for texts in batches]
-    crawl = Crawl(tmp_path_factory.mktemp("crawl"), matching, store)
+    crawl = Crawl(tmp_path_factory.mktemp("crawl"), mode, store)
     crawl.create()
     paths = crawl.write(batches)
-    expected = Crawl(crawl.folder, dataclasses.replace(matching, keep="first"), store).run(
-        paths, update=None
-    )
+    expected = Crawl(crawl.folder, mode.replace(keep="first"), store).run(paths, update=None)
     parts = [crawl.run([path]) for path in paths]
     assert [list(chain(*each)) for each in zip(*parts, strict=True)] == expected
 
 
-@pytest.mark.parametrize(("matching", "store"), MATCHINGS)
-def test_without_update_the_index_stays_as_it_is(
-    tmp_path: Path, matching: Matching, store: str
-) -> None:
-    crawl = Crawl(tmp_path, matching, store)
+@pytest.mark.parametrize(("mode", "store"), MATCHINGS)
+def test_without_update_the_index_stays_as_it_is(tmp_path: Path, mode: Mode, store: str) -> None:
+    crawl = Crawl(tmp_path, mode, store)
     crawl.create()
     first, second = crawl.write([TEXTS[:5], TEXTS[5:]])
     crawl.run([first])
@@ -185,13 +181,13 @@ def test_without_update_the_index_stays_as_it_is(
 class Model:
     """What runs against an index decide, in plain Python."""
 
-    matching: Matching
+    mode: Mode
     store: str
     stored: dict[str, str] = dataclasses.field(default_factory=dict)
     own: int = 0
 
     def is_match(self, one: str, other: str) -> bool:
-        match, texts = self.matching, (one, other)
+        match, texts = self.mode.rule, (one, other)
         if match.distance is not None and match.verify is None:
             return naive.distance(*(print_of(text) for text in texts)) <= match.distance
         near = naive.similarity(set(one.split()), set(other.split()), match.measure)
@@ -215,7 +211,7 @@ class Model:
             if own_ids == "keep" and self.is_same(self.stored.get(batch[row][0], ""), batch[row][1])
         }  # fmt: skip
         order = {"first": full, "last": full[::-1]}.get(
-            self.matching.keep, sorted(full, key=lambda row: -len(batch[row][1]))
+            self.mode.choice.keep, sorted(full, key=lambda row: -len(batch[row][1]))
         )
         for row in order:
             name, text = batch[row]
@@ -256,7 +252,7 @@ documents_with_ids = st.lists(
 )
 
 
-@pytest.mark.parametrize(("matching", "store"), MATCHINGS)
+@pytest.mark.parametrize(("mode", "store"), MATCHINGS)
 @settings(max_examples=examples(12))
 @given(
     first=documents_with_ids,
@@ -270,13 +266,13 @@ documents_with_ids = st.lists(
 @example([("x", "a b c the"), ("y", "a")], [[("x", "the a b c é"), ("z", "a b c the")]], "keep")
 def test_documents_with_ids_that_are_stored_follow_the_rule(
     tmp_path_factory: pytest.TempPathFactory,
-    matching: Matching,
+    mode: Mode,
     store: str,
     first: list[tuple[str, str]],
     batches: list[list[tuple[str, str]]],
     own_ids: str,
 ) -> None:
-    crawl, model = Crawl(tmp_path_factory.mktemp("crawl"), matching, store), Model(matching, store)
+    crawl, model = Crawl(tmp_path_factory.mktemp("crawl"), mode, store), Model(mode, store)
     crawl.create()
     with nd.DurableIndex.open(crawl.index) as index:
         for name, text in first:
@@ -300,12 +296,12 @@ def test_documents_with_ids_that_are_stored_follow_the_rule(
 def test_a_run_repeated_to_other_outputs_says_that_it_dropped_its_own(
     tmp_path: Path, store: str
 ) -> None:
-    matching = MATCHINGS[4 if store == "none" else 6][0]
-    crawl = Crawl(tmp_path, matching, store)
+    mode = MATCHINGS[4 if store == "none" else 6][0]
+    crawl = Crawl(tmp_path, mode, store)
     crawl.create()
     (path,) = crawl.write([TEXTS])
     options: dict[str, Any] = {
-        "distance": matching.distance, "similarity": matching.similarity, "recipe": RECIPE,
+        "distance": mode.rule.distance, "similarity": mode.rule.similarity, "recipe": RECIPE,
         "id": "id", "against": crawl.index, "update": True,
     }  # fmt: skip
     first = nd.dedup([path], tmp_path / "first.jsonl", **options).summary
@@ -368,7 +364,7 @@ COMMIT = nd.DurableIndex.commit
 
 
 def run_killed(crawl: Crawl, path: str, at: int, own_ids: str = "seen") -> int:
-    """Run until the n-th change of the state or of the index; how many were asked for."""
+    """Run until the n-th change of the state or of the index; how many were mode for."""
     kills = Kills(at)
     with pytest.MonkeyPatch.context() as patch:
         kills.replace_os(patch)
@@ -379,17 +375,17 @@ def run_killed(crawl: Crawl, path: str, at: int, own_ids: str = "seen") -> int:
 
 
 @pytest.mark.parametrize(
-    ("matching", "store", "own_ids"),
+    ("mode", "store", "own_ids"),
     [
         (*MATCHINGS[0], "seen"), (*MATCHINGS[3], "seen"), (*MATCHINGS[4], "seen"),
         (*MATCHINGS[6], "keep"),
     ],
 )  # fmt: skip
 def test_a_run_killed_anywhere_goes_on_and_adds_each_document_once(
-    tmp_path: Path, matching: Matching, store: str, own_ids: str
+    tmp_path: Path, mode: Mode, store: str, own_ids: str
 ) -> None:
     def crawl(name: str) -> tuple[Crawl, str]:
-        found = Crawl(tmp_path / name, matching, store)
+        found = Crawl(tmp_path / name, mode, store)
         found.folder.mkdir()
         found.create()
         first, second = found.write([TEXTS[:4], TEXTS[4:]])
@@ -453,32 +449,32 @@ def test_documents_of_others_that_came_between_outputs_and_index_are_named(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("matching", "error", "message"),
+    ("mode", "error", "message"),
     [
-        (Matching(recipe=RECIPE), UsageError, "keeps fingerprints only.*--distance .up to 6"),
-        (Matching(recipe=RECIPE, distance=7), UsageError, "--distance is 7, but .* made for 6"),
-        (Matching(recipe=nd.Recipe(), distance=3), RecipeError, "two recipes cannot be compared"),
-        (Matching(recipe=RECIPE, distance=3, policy="components"), UsageError, "needs greedy"),
+        (Mode.of(recipe=RECIPE), UsageError, "keeps fingerprints only.*--distance .up to 6"),
+        (Mode.of(recipe=RECIPE, distance=7), UsageError, "--distance is 7, but .* made for 6"),
+        (Mode.of(recipe=nd.Recipe(), distance=3), RecipeError, "two recipes cannot be compared"),
+        (Mode.of(recipe=RECIPE, distance=3, policy="components"), UsageError, "needs greedy"),
     ],
 )
 def test_what_an_index_cannot_serve_is_refused(
-    tmp_path: Path, matching: Matching, error: type[Exception], message: str
+    tmp_path: Path, mode: Mode, error: type[Exception], message: str
 ) -> None:
-    Crawl(tmp_path, Matching(recipe=RECIPE), "none").create()
-    crawl = Crawl(tmp_path, matching, "none")
+    Crawl(tmp_path, Mode.of(recipe=RECIPE), "none").create()
+    crawl = Crawl(tmp_path, mode, "none")
     with pytest.raises(error, match=message):
         crawl.run(crawl.write([TEXTS]))
 
 
 def test_an_index_that_is_not_there_is_not_made(tmp_path: Path) -> None:
-    crawl = Crawl(tmp_path, Matching(recipe=RECIPE), "none")
+    crawl = Crawl(tmp_path, Mode.of(recipe=RECIPE), "none")
     with pytest.raises(FileError, match="there is no index in"):
         crawl.run(crawl.write([TEXTS]))
     assert not crawl.index.exists()
 
 
 def test_rows_of_a_file_that_are_known_already_need_ids(tmp_path: Path) -> None:
-    crawl = Crawl(tmp_path, Matching(recipe=RECIPE, distance=0), "none")
+    crawl = Crawl(tmp_path, Mode.of(recipe=RECIPE, distance=0), "none")
     crawl.create()
     (path,) = crawl.write([TEXTS])
     out, known = tmp_path / "kept.jsonl", {"against": crawl.index, "update": True}
@@ -501,7 +497,7 @@ def test_a_run_sees_one_commit_of_an_index_whose_documents_are_replaced(
 ) -> None:
     """A service that stores every page again changes nothing of what has been seen."""
     texts = [f"{'word ' * (i % 7)} page {i} of {i * 37}" for i in range(40)]
-    crawl = Crawl(tmp_path, Matching(recipe=RECIPE, similarity=0.9), store)
+    crawl = Crawl(tmp_path, Mode.of(recipe=RECIPE, similarity=0.9), store)
     crawl.create()
     (path,) = crawl.write([texts])
     assert len(crawl.run([path])[0]) == len(texts)
@@ -530,7 +526,7 @@ def test_documents_that_were_all_replaced_since_they_were_written_are_found(
 ) -> None:
     """A file of the index has no document that counts any more: the others keep their places."""
     texts = [f"page {i} of {i * 37} and {i * i}" for i in range(60)]
-    crawl = Crawl(tmp_path, Matching(recipe=RECIPE, similarity=0.9), store)
+    crawl = Crawl(tmp_path, Mode.of(recipe=RECIPE, similarity=0.9), store)
     crawl.create()
     names = [f"d{i}" for i in range(60)]
     with nd.DurableIndex.open(crawl.index) as index:

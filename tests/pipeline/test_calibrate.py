@@ -18,7 +18,7 @@ from neardup.documents import ReadOptions, Rejects, open_sources
 from neardup.errors import UsageError
 from neardup.pipeline.calibration.calibrate import Asked, calibrate_files
 from neardup.pipeline.calibration.sample import take_sample
-from neardup.pipeline.run.resources import Resources
+from neardup.pipeline.run.rule import Limits
 from neardup.runtime.intervals import counted, kish, paired, stratified, wilson
 from neardup.runtime.progress import Quiet
 from test_page import HOSTILE, OUTSIDE, Tags
@@ -42,7 +42,7 @@ def write(path: Path, texts: list[str]) -> Path:
 
 
 def calibrated(path: Path, **asked: Any) -> Calibration:
-    return calibrate_files([str(path)], Asked(**asked), UNIGRAMS, ReadOptions(), Resources())
+    return calibrate_files([str(path)], Asked(**asked), UNIGRAMS, ReadOptions(), Limits())
 
 
 def jaccard(a: str, b: str) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import json
 import math
@@ -21,18 +20,20 @@ from hypothesis import strategies as st
 import naive
 import neardup as nd
 import neardup.pipeline.fingerprint
+from mode import Mode
 from neardup.documents import ReadOptions
 from neardup.errors import DataError, FileError, UsageError
 from neardup.fingerprinting.files import read_fingerprints
 from neardup.pipeline import (
+    Choice,
     DedupResult,
+    Limits,
     Outputs,
-    Resources,
+    Rule,
     dedup_files,
     fingerprint_files,
     pairs_file,
 )
-from neardup.pipeline.run.matching import Matching
 from suite import JIT, examples
 
 if TYPE_CHECKING:
@@ -51,13 +52,13 @@ small_recipes = st.builds(
     bits=st.sampled_from([12, 64, 70]),
     weight=st.sampled_from(["set", "count"]),
 )
-distances = st.builds(Matching, distance=st.integers(0, 10), recipe=small_recipes)
+distances = st.builds(Mode.of, distance=st.integers(0, 10), recipe=small_recipes)
 measures = st.sampled_from(["jaccard", "cosine", "containment", "dice"])
 similarities = st.builds(
-    Matching, measure=measures, similarity=st.sampled_from(SIMILARITIES), recipe=small_recipes
+    Mode.of, measure=measures, similarity=st.sampled_from(SIMILARITIES), recipe=small_recipes
 )
 verified = st.builds(
-    Matching,
+    Mode.of,
     distance=st.integers(0, 10),
     verify=st.sampled_from(SIMILARITIES),
     measure=measures,
@@ -66,51 +67,36 @@ verified = st.builds(
 
 
 @st.composite
-def matchings(draw: st.DrawFn) -> Matching:
+def matchings(draw: st.DrawFn) -> Mode:
     """Every mode, keep, policy and number of threads."""
-    return dataclasses.replace(
-        draw(st.one_of(distances, similarities, verified)),
+    return draw(st.one_of(distances, similarities, verified)).replace(
         keep=draw(st.sampled_from(KEEPS)),
         policy=draw(st.sampled_from(POLICIES)),
     )
 
 
-@given(matching=matchings())
-def test_a_matching_goes_through_json(matching: Matching) -> None:
-    assert Matching.from_dict(json.loads(json.dumps(matching.to_dict()))) == matching
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [({"workers": 2}, "'workers' is no part of a matching"), ({"keep": "best"}, "keep is 'best'")],
-)
-def test_a_matching_of_wrong_values_is_refused(values: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        Matching.from_dict(values)
-
-
 def test_a_plan_that_cannot_work_is_refused_before_anything_is_read(tmp_path: Path) -> None:
     source, state = tmp_path / "docs.jsonl", tmp_path / "state"
-    for matching, plan in ((Matching(distance=3), "multi:2"), (Matching(), "scan")):
-        using = Resources(resume=str(state), plan=plan)
+    for rule, plan in ((Rule(distance=3), "multi:2"), (Rule(), "scan")):
+        using, outputs = Limits(plan=plan), Outputs(resume=str(state))
         with pytest.raises(UsageError, match="plan"):
-            dedup_files([str(source)], Outputs(), matching, ReadOptions(), using)
+            dedup_files([str(source)], outputs, rule, Choice(), ReadOptions(), using)
     assert not state.exists()
 
 
 class Oracle:
     """What a run must decide, by comparing all pairs of documents in plain Python."""
 
-    def __init__(self, texts: list[str], matching: Matching) -> None:
-        recipe: Any = matching.recipe
+    def __init__(self, texts: list[str], mode: Mode) -> None:
+        recipe: Any = mode.rule.recipe
         self.rows = range(len(texts))
         self.values: list[Any] = [naive.fingerprint(text, recipe) for text in texts]
         self.features = [set(naive.features(naive.tokens(text, recipe), recipe)) for text in texts]
-        self.matching = matching
+        self.rule, self.policy = mode.rule, mode.choice.policy
         self.order = list(self.rows)
-        if matching.keep == "longest":
+        if mode.choice.keep == "longest":
             self.order.sort(key=lambda row: -len(texts[row]))
-        elif matching.keep == "last":
+        elif mode.choice.keep == "last":
             self.order.reverse()
 
     def distance(self, a: int, b: int) -> int:
@@ -125,21 +111,21 @@ class Oracle:
                 "cosine": math.sqrt(len(left) * len(right)),
                 "containment": min(len(left), len(right)),
                 "dice": (len(left) + len(right)) / 2,
-            }[self.matching.measure]
+            }[self.rule.measure]
         )
 
     def matches(self, a: int, b: int) -> bool:
         if self.values[a] is None or self.values[b] is None:
             return False
-        limit = self.matching.distance
+        limit = self.rule.distance
         if limit is not None and self.distance(a, b) > limit:
             return False
-        least = self.matching.verify if limit is not None else self.matching.similarity
+        least = self.rule.verify if limit is not None else self.rule.similarity
         return least is None or self.similarity(a, b) >= least
 
     def decide(self) -> tuple[list[int], list[int]]:
         """For each document the one kept for it, and the one that names its cluster."""
-        if self.matching.policy == "greedy":
+        if self.policy == "greedy":
             kept: list[int] = []
             kept_by = list(self.rows)
             for row in self.order:
@@ -155,13 +141,13 @@ class Oracle:
         return [next(x for x in self.order if label[x] == label[row]) for row in self.rows], label
 
 
-def check(result: DedupResult, texts: list[str], matching: Matching, address: Any = int) -> None:
+def check(result: DedupResult, texts: list[str], mode: Mode, address: Any = int) -> None:
     """Compare a run with the oracle."""
-    oracle = Oracle(texts, matching)
+    oracle, rule = Oracle(texts, mode), mode.rule
     kept_by, label = oracle.decide()
     assert result.kept.tolist() == [kept_by[row] == row for row in oracle.rows]
     assert result.cluster.tolist() == label
-    exact = matching.distance is not None and matching.verify is None
+    exact = rule.distance is not None and rule.verify is None
     documented = result.duplicates.select(["dropped", "kept", "distance", "similarity", "cluster"])
     assert documented.to_pylist() == [
         {
@@ -182,23 +168,20 @@ def check(result: DedupResult, texts: list[str], matching: Matching, address: An
 
 
 @settings(max_examples=examples(300, 30))
-@given(texts=documents, matching=matchings(), workers=st.sampled_from([1, 3]))
-@example([], Matching(distance=3, keep="longest", policy="components"), 1)
-@example([], Matching(keep="longest", policy="components"), 1)
-@example(["", "", "!"], Matching(distance=3, keep="last"), 1)
-@example(["", "", "!"], Matching(similarity=0.1, keep="last"), 1)
+@given(texts=documents, mode=matchings(), workers=st.sampled_from([1, 3]))
+@example([], Mode.of(distance=3, keep="longest", policy="components"), 1)
+@example([], Mode.of(keep="longest", policy="components"), 1)
+@example(["", "", "!"], Mode.of(distance=3, keep="last"), 1)
+@example(["", "", "!"], Mode.of(similarity=0.1, keep="last"), 1)
 @pytest.mark.filterwarnings("ignore::neardup.DoubtfulResultWarning")
-def test_a_run_in_memory_equals_the_oracle(
-    texts: list[str], matching: Matching, workers: int
-) -> None:
-    options = {field.name: getattr(matching, field.name) for field in dataclasses.fields(Matching)}
-    check(nd.dedup(texts, **options, workers=workers), texts, matching)
+def test_a_run_in_memory_equals_the_oracle(texts: list[str], mode: Mode, workers: int) -> None:
+    check(nd.dedup(texts, **mode.options, workers=workers), texts, mode)
 
 
 @settings(max_examples=examples(60, 12))
 @given(
     texts=documents,
-    matching=matchings(),
+    mode=matchings(),
     workers=st.sampled_from([1, 3]),
     batch_bytes=st.sampled_from([1, 40, 1 << 20]),
     memory=st.sampled_from([1 << 10, 1 << 20, 1 << 30]),
@@ -207,7 +190,7 @@ def test_a_run_in_memory_equals_the_oracle(
 def test_a_run_over_files_equals_the_oracle(
     tmp_path_factory: pytest.TempPathFactory,
     texts: list[str],
-    matching: Matching,
+    mode: Mode,
     workers: int,
     batch_bytes: int,
     memory: int,
@@ -220,13 +203,13 @@ def test_a_run_over_files_equals_the_oracle(
         Path(path).write_bytes(b"".join(line(text) for text in part))
     outputs = Outputs(*(str(folder / name) for name in ("out.jsonl", "dups.jsonl", "cl.jsonl")))
     read = ReadOptions(batch_bytes=batch_bytes)
-    result = dedup_files(paths, outputs, matching, read, Resources(memory, workers=workers))
+    result = dedup_files(paths, outputs, *mode.both, read, Limits(memory, workers=workers))
     places = [
         f"{path}:{row}"
         for path, part in zip(paths, parts, strict=True)
         for row in range(1, len(part) + 1)
     ]
-    check(result, texts, matching, places.__getitem__)
+    check(result, texts, mode, places.__getitem__)
     kept = [text for text, kept in zip(texts, result.kept.tolist(), strict=True) if kept]
     assert (folder / "out.jsonl").read_bytes() == b"".join(line(text) for text in kept)
     assert rows_of(folder / "dups.jsonl") == result.duplicates.to_pylist()
@@ -377,7 +360,7 @@ def test_empty_and_mixed_data_frames_are_no_surprise() -> None:
 
 
 class Dataset:
-    """As much of one of Hugging Face as is asked: rows are dictionaries until they are Arrow."""
+    """As much of one of Hugging Face as is mode: rows are dictionaries until they are Arrow."""
 
     def __init__(self, table: pa.Table) -> None:
         self._table = table

@@ -17,7 +17,7 @@ from commands import Here
 from neardup.documents import ReadOptions
 from neardup.errors import DataError, UsageError
 from neardup.pipeline.evaluation.evaluate import Asked, evaluate_files
-from neardup.pipeline.run.resources import Resources
+from neardup.pipeline.run.rule import Limits
 from test_page import HOSTILE, OUTSIDE, Tags
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def write(path: Path, texts: list[str]) -> Path:
 
 def evaluated(path: Path, labels: Path, **asked: Any) -> Evaluation:
     told = Asked(str(labels), [("own", UNIGRAMS)], lowest=0.3, **asked)
-    return evaluate_files([str(path)], told, ReadOptions(id="id"), Resources())
+    return evaluate_files([str(path)], told, ReadOptions(id="id"), Limits())
 
 
 def jaccard(a: str, b: str) -> float:

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 import neardup as nd
 from neardup.documents import ReadOptions
 from neardup.errors import DataError
-from neardup.pipeline import Outputs, Resources, dedup_files
-from neardup.pipeline.run.matching import Matching
+from neardup.pipeline import Limits, Outputs, dedup_files
+from neardup.pipeline.run.rule import Choice, Rule
 from neardup.similarity.feature_sets import FeatureSets, Match
 from neardup.similarity.join import similar_components, similar_greedy
 from neardup.similarity.spilled import Spill
@@ -83,13 +83,12 @@ COUNT = 32_000
 LIMITED = """
 import resource, sys
 from neardup.documents import ReadOptions
-from neardup.pipeline.run.matching import Matching
-from neardup.pipeline import Outputs, Resources, dedup_files
+from neardup.pipeline import Choice, Limits, Outputs, Rule, dedup_files
 few, path, target, tmp, memory, room = sys.argv[1:]
-matching = Matching()
+rule, choice = Rule(), Choice()
 def run(source, nbytes):
-    using = Resources(nbytes, tmp, workers=2)
-    return dedup_files([source], Outputs(target), matching, ReadOptions(), using)
+    using = Limits(nbytes, tmp, workers=2)
+    return dedup_files([source], Outputs(target), rule, choice, ReadOptions(), using)
 run(few, 1 << 30)
 now = next(x for x in open("/proc/self/status") if x.startswith("VmData"))
 resource.setrlimit(resource.RLIMIT_DATA, (1024 * int(now.split()[1]) + int(room),) * 2)
@@ -214,9 +213,10 @@ def test_a_failure_leaves_no_spill_file(tmp_path: Path) -> None:
         dedup_files(
             [str(path)],
             Outputs(str(tmp_path / "out.jsonl")),
-            Matching(),
+            Rule(),
+            Choice(),
             ReadOptions(batch_bytes=4096),
-            Resources(1 << 10, str(spill)),
+            Limits(1 << 10, str(spill)),
         )
     assert list(spill.iterdir()) == []
     assert sorted(x.name for x in tmp_path.iterdir()) == ["docs.jsonl", "spill"]
@@ -227,7 +227,7 @@ def test_a_tiny_budget_changes_no_result(tmp_path: Path) -> None:
     path.write_bytes(b"".join(corpus(200 if JIT else 24, words=60)))
     for policy in ("greedy", "components"):
         expected = nd.dedup(path, similarity=0.6, policy=policy)
-        matching = Matching(0.6, policy=policy)
-        found = dedup_files([str(path)], Outputs(), matching, ReadOptions(), Resources(1 << 9))
+        asked = Rule(0.6), Choice(policy=policy)
+        found = dedup_files([str(path)], Outputs(), *asked, ReadOptions(), Limits(1 << 9))
         assert found.kept.tolist() == expected.kept.tolist()
         assert found.duplicates.equals(expected.duplicates)

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from neardup.documents import ReadOptions
-from neardup.pipeline import Outputs, Resources, dedup_files
-from neardup.pipeline.run.matching import Matching
+from neardup.pipeline import Limits, Outputs, dedup_files
+from neardup.pipeline.run.rule import Choice, Rule
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,7 +61,7 @@ def inputs(folder: Path, kind: str) -> list[str]:
 def test_every_step_ends_at_its_total(tmp_path: Path, kind: str) -> None:
     paths, steps = inputs(tmp_path / "in", kind), Steps()
     outputs = Outputs(f"{tmp_path}/out/")
-    given: Any = (Matching(), ReadOptions(), Resources(), steps)
+    given: Any = (Rule(), Choice(), ReadOptions(), Limits(), steps)
     summary = dedup_files(paths, outputs, *given).summary
     assert summary.dropped >= 30
     assert list(steps.totals) == ["read", "match", "write"]
@@ -72,6 +72,6 @@ def test_every_step_ends_at_its_total(tmp_path: Path, kind: str) -> None:
 def test_a_step_of_unknown_length_says_so_and_one_without_outputs_is_none(tmp_path: Path) -> None:
     paths, steps = inputs(tmp_path / "in", "csv"), Steps()
     outputs = Outputs(clusters=f"{tmp_path}/c.csv")
-    dedup_files(paths, outputs, Matching(distance=3), ReadOptions(), Resources(), steps)
+    dedup_files(paths, outputs, Rule(distance=3), Choice(), ReadOptions(), Limits(), steps)
     assert steps.totals["match"] is None
     assert (steps.totals["write"], steps.done["write"]) == (0, 0)

@@ -139,8 +139,8 @@ def test_rethreshold_is_exact_or_refused() -> None:
 
 def test_a_decision_of_another_threshold_is_refused(tmp_path: Path) -> None:
     from neardup.documents import ReadOptions
-    from neardup.pipeline import Inputs, ReportOptions, Resources, report_files
-    from neardup.pipeline.run.matching import Matching
+    from neardup.pipeline import Inputs, Limits, ReportOptions, report_files
+    from neardup.pipeline.run.rule import Choice, Rule
 
     source, dropped = write(tmp_path / "in.jsonl", NEWS), tmp_path / "dropped.jsonl"
     nd.dedup([source], tmp_path / "out.jsonl", id="id", duplicates=dropped)
@@ -148,8 +148,8 @@ def test_a_decision_of_another_threshold_is_refused(tmp_path: Path) -> None:
 
     def again(similarity: float, read: ReadOptions) -> None:
         files = (str(dropped), None)
-        matching = Matching(similarity)
-        report_files(files, Inputs([str(source)]), options, matching, read, Resources())
+        rule = Rule(similarity)
+        report_files(files, Inputs([str(source)]), options, rule, Choice(), read, Limits())
 
     again(0.8, read)
     with pytest.raises(UsageError, match=r"below 0\.99"):

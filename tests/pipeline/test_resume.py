@@ -27,13 +27,13 @@ import neardup.pipeline.run.folder.facts
 import neardup.pipeline.run.folder.resume
 import neardup.pipeline.run.folder.state
 from faults import REMOVALS, Faults, KilledError
+from mode import Mode
 from neardup.documents import ReadOptions
 from neardup.documents.files.outputs import OutputSet
 from neardup.errors import DataError, NeardupError, UsageError
-from neardup.pipeline import Outputs, Resources, dedup_files
-from neardup.pipeline.run.folder.decision import decision_of, write_decision
+from neardup.pipeline import Limits, Outputs, dedup_files
+from neardup.pipeline.run.decision import Decision, References, decision_of, write_decision
 from neardup.pipeline.run.folder.state import RunFolder
-from neardup.pipeline.run.matching import Grouping, Matching, References
 from suite import examples
 
 if TYPE_CHECKING:
@@ -45,10 +45,10 @@ words = st.sampled_from(["a", "b", "c", "the", "é"])
 documents = st.lists(st.lists(words, max_size=6).map(" ".join), min_size=1, max_size=12)
 recipes = st.builds(nd.Recipe, ngram=st.just(1), bits=st.sampled_from([12, 70]))
 matchings = st.one_of(
-    st.builds(Matching, distance=st.integers(0, 6), recipe=recipes),
-    st.builds(Matching, similarity=st.sampled_from([0.3, 0.8]), recipe=recipes),
+    st.builds(Mode.of, distance=st.integers(0, 6), recipe=recipes),
+    st.builds(Mode.of, similarity=st.sampled_from([0.3, 0.8]), recipe=recipes),
     st.builds(
-        Matching,
+        Mode.of,
         recipe=recipes,
         policy=st.just("components"),
         keep=st.sampled_from(["last", "longest", "max:n"]),
@@ -68,19 +68,19 @@ class Case:
     """Inputs, a command over them, and the notes of its last run."""
 
     folder: Path
-    matching: Matching
+    mode: Mode
     read: ReadOptions
     notes: list[str] = dataclasses.field(default_factory=list)
 
     @classmethod
-    def of(cls, folder: Path, texts: list[str], matching: Matching) -> Case:
+    def of(cls, folder: Path, texts: list[str], mode: Mode) -> Case:
         cut = len(texts) // 2
         lines = [json.dumps({"text": x, "n": i % 3}).encode() + b"\n" for i, x in enumerate(texts)]
         (folder / "one.jsonl").write_bytes(b"".join(lines[:cut]) + b"{bad\n")
         with gzip.open(folder / "two.jsonl.gz", "wb") as packed:
             packed.write(b"".join(lines[cut:]))
-        read = ReadOptions(skip_errors=True, batch_bytes=30, number=matching.number)
-        return cls(folder, matching, read)
+        read = ReadOptions(skip_errors=True, batch_bytes=30, number=mode.choice.number)
+        return cls(folder, mode, read)
 
     @property
     def state(self) -> Path:
@@ -95,18 +95,19 @@ class Case:
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir()
         names = ("out.jsonl", "dups.jsonl", "clusters.csv", "rejects.jsonl")
+        state = str(self.state) if resume else None
         done = dedup_files(
             inputs,
-            Outputs(*(str(target / name) for name in names)),
-            dataclasses.replace(self.matching, **changes),
+            Outputs(*(str(target / name) for name in names), resume=state),
+            *self.mode.replace(**changes).both,
             self.read,
-            Resources(1 << 20, None, str(self.state) if resume else None, workers),
+            Limits(1 << 20, None, workers),
         )
         self.notes = list(done.summary.notes)
         return {path.name: path.read_bytes() for path in target.iterdir()}
 
     def run_killed(self, at: int) -> int:
-        """Run until the n-th change of the state; how many changes were asked for."""
+        """Run until the n-th change of the state; how many changes were mode for."""
         faults = Faults(at)
         with pytest.MonkeyPatch.context() as patch:
             faults.replace_os(patch)
@@ -123,14 +124,14 @@ TEXTS = ["a b c", "a b c", "the a", "", "c c é", "é c", "b the é", "a b c é"
 @settings(max_examples=examples(60))
 @given(
     texts=documents,
-    matching=matchings,
+    mode=matchings,
     kills=st.lists(st.integers(1, 120), min_size=1, max_size=4),
 )
-@example(TEXTS, Matching(), [40, 3, 1])
+@example(TEXTS, Mode.of(), [40, 3, 1])
 def test_a_run_killed_at_any_write_goes_on_with_the_same_result(
-    tmp_path_factory: pytest.TempPathFactory, texts: list[str], matching: Matching, kills: list[int]
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str], mode: Mode, kills: list[int]
 ) -> None:
-    case = Case.of(tmp_path_factory.mktemp("run"), texts, matching)
+    case = Case.of(tmp_path_factory.mktemp("run"), texts, mode)
     expected = case.run(resume=False)
     for at in kills:
         case.run_killed(at)
@@ -139,7 +140,7 @@ def test_a_run_killed_at_any_write_goes_on_with_the_same_result(
 
 
 def test_every_single_kill_point_is_survived(tmp_path: Path) -> None:
-    case = Case.of(tmp_path, TEXTS, Matching(recipe=nd.Recipe(ngram=1)))
+    case = Case.of(tmp_path, TEXTS, Mode.of(recipe=nd.Recipe(ngram=1)))
     expected = case.run(resume=False)
     whole = case.run_killed(10**9)
     assert whole > 40
@@ -174,7 +175,7 @@ def test_an_interrupt_withdraws_only_what_its_own_run_published(tmp_path: Path) 
 def test_what_was_fingerprinted_is_not_fingerprinted_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    case = Case.of(tmp_path, TEXTS, Matching(distance=0))
+    case = Case.of(tmp_path, TEXTS, Mode.of(distance=0))
     case.run_killed(30)
     with RunFolder(str(case.state)) as folder:
         known = folder.files["counts"].nbytes // 8
@@ -194,13 +195,13 @@ def test_what_was_fingerprinted_is_not_fingerprinted_again(
 def test_a_finished_matching_is_not_done_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    case = Case.of(tmp_path, TEXTS, Matching())
+    case = Case.of(tmp_path, TEXTS, Mode.of())
     expected = case.run(resume=False)
     whole = case.run_killed(10**9)
 
     case.run_killed(whole - REMOVALS - 1)
     assert b'"grouped"' in (case.state / "journal").read_bytes()
-    monkeypatch.setattr("neardup.pipeline.run.collection.group", None)
+    monkeypatch.setattr("neardup.pipeline.deduplicate.match", None)
     assert case.run() == expected
     assert any(" were fingerprinted, and matched before" in note for note in case.notes)
 
@@ -215,7 +216,7 @@ def test_a_finished_matching_is_not_done_again(
 def test_a_flipped_bit_is_found_or_changes_nothing(
     tmp_path_factory: pytest.TempPathFactory, kill: int, name: str, place: float, bit: int
 ) -> None:
-    case = Case.of(tmp_path_factory.mktemp("run"), TEXTS, Matching(recipe=nd.Recipe(ngram=1)))
+    case = Case.of(tmp_path_factory.mktemp("run"), TEXTS, Mode.of(recipe=nd.Recipe(ngram=1)))
     expected = case.run(resume=False)
     case.run_killed(kill)
     path = case.state / name
@@ -235,7 +236,7 @@ def test_a_flipped_bit_is_found_or_changes_nothing(
 
 def killed(tmp_path: Path) -> Case:
     """A case with two checkpoints or more."""
-    case = Case.of(tmp_path, TEXTS, Matching(similarity=0.8))
+    case = Case.of(tmp_path, TEXTS, Mode.of(similarity=0.8))
     case.run_killed(40)
     return case
 
@@ -331,7 +332,7 @@ def test_a_decision_is_read_as_it_was_written(rows: int, more: tuple[str, ...]) 
     codes = np.arange(6, dtype=np.uint64).reshape(3, 2)
     for references in (None, References(pa.array(["a", "", "é"]), codes)):
         file = io.BytesIO()
-        write_decision(Grouping(**{"similarity": None} | arrays, references=references), file)
+        write_decision(Decision(**{"similarity": None} | arrays, references=references), file)
         found = decision_of(file.getvalue())
         for name in ("kept_by", "label", "similarity", "via"):
             assert np.array_equal(getattr(found, name), arrays.get(name)), name
@@ -350,7 +351,7 @@ def test_two_runs_on_one_folder_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_with_other_files_is_refused_and_left_alone(tmp_path: Path) -> None:
-    case = Case.of(tmp_path, TEXTS, Matching())
+    case = Case.of(tmp_path, TEXTS, Mode.of())
     case.state.mkdir()
     (case.state / "thesis.txt").write_text("mine")
     with pytest.raises(UsageError, match=r"holds 'thesis\.txt': name a new folder"):

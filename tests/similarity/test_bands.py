@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import neardup as nd
 from neardup.errors import UsageError
-from neardup.pipeline.run.matching import Matching
+from neardup.pipeline.run.rule import Rule
 from neardup.similarity.band_plans import BandPlan, plan_bands
 from neardup.similarity.bands import band_pairs, documents_with_partner, fold_sets
 from neardup.similarity.feature_sets import FeatureSets, Match
@@ -380,7 +380,7 @@ def test_a_recall_that_means_nothing_is_refused() -> None:
     with pytest.raises(UsageError, match="recall belongs to similarity"):
         nd.dedup(["a"], distance=3, recall=0.9)
     with pytest.raises(UsageError, match="takes more than"):
-        Matching(0.2, recall=0.999).bands(10**9)
+        Rule(0.2, recall=0.999).bands(10**9)
 
 
 def test_fingerprints_of_another_width_are_refused() -> None:

@@ -100,7 +100,8 @@ class Reading:
 
         own = {
             "text": self._text_fields(), "id": self.id_field, "skip_errors": self._skips(),
-            "extract": self.extract, "record_bytes": longest_record(memory_bytes(memory)),
+            "extract": self.extract, "input_format": self.input_format,
+            "record_bytes": longest_record(memory_bytes(memory)),
         }  # fmt: skip
         return ReadOptions(**own | others)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from neardup.documents.extensions import InputFormat
 from neardup.documents.files.problems import BadRecordError
 from neardup.errors import UsageError
 from neardup.runtime.memory import default_memory
@@ -70,6 +71,7 @@ class ReadOptions:
         record_bytes: Bytes that one record may have: a line, a row of CSV, a text file. Longer ones
             are bad records; a 16th of the default budget unless given.
         workers: Threads that parse; nothing else depends on how many.
+        input_format: Of all inputs: what their names and first bytes do not say.
 
     Example:
         >>> ReadOptions(text=("title", "body")).fields
@@ -85,6 +87,7 @@ class ReadOptions:
     extract: str | None = None
     record_bytes: int = field(default_factory=lambda: longest_record(default_memory()))
     workers: int = 1
+    input_format: InputFormat = field(default_factory=InputFormat)
 
     def __post_init__(self) -> None:
         """Refuse options without a text field or with empty batches."""

@@ -18,17 +18,19 @@ if TYPE_CHECKING:
     from neardup.pipeline.report_again import report_files
     from neardup.pipeline.run.against import Against
     from neardup.pipeline.run.outputs import Outputs, ReportOptions
-    from neardup.pipeline.run.resources import Resources
-    from neardup.pipeline.run.steps import Inputs
+    from neardup.pipeline.run.reading import Inputs
+    from neardup.pipeline.run.rule import Choice, Limits, Rule
     from neardup.pipeline.similar_texts import similar_pairs
 
 __all__ = [
     "Against",
+    "Choice",
     "DedupResult",
     "Inputs",
+    "Limits",
     "Outputs",
     "ReportOptions",
-    "Resources",
+    "Rule",
     "clusters_file",
     "dedup",
     "dedup_files",
@@ -48,8 +50,8 @@ _HOMES: Final = {
     "report_again": ("report_files",),
     "run.against": ("Against",),
     "run.outputs": ("Outputs", "ReportOptions"),
-    "run.resources": ("Resources",),
-    "run.steps": ("Inputs",),
+    "run.rule": ("Choice", "Limits", "Rule"),
+    "run.reading": ("Inputs",),
     "similar_texts": ("similar_pairs",),
 }
 __getattr__ = lazily(__name__, _HOMES)

@@ -1,16 +1,19 @@
 """Remove near-duplicates, from files or from memory.
 
-Plan of a run:
-1. read the inputs, and fingerprint each batch while the next one is read;
-2. find the matches and group them, in memory that is linear in the documents;
-3. write the kept documents, the duplicates and the clusters; then all outputs appear together.
-With a folder to resume from, steps 1 and 2 are kept there as they go.
+A run over files takes five steps:
+1. open: check the inputs, the outputs and the index that came before;
+2. read the inputs, and fingerprint each batch while the next one is read;
+3. match: find the matches and group them, in memory that is linear in the documents;
+4. write the kept documents, the duplicates and the clusters under temporary names;
+5. commit: all outputs appear together.
+Resuming, repeating and updating an index are the business of `Transaction`.
 """
 
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,37 +21,35 @@ from neardup.documents import InputFormat, ReadOptions, Rejects
 from neardup.errors import UsageError, suggests_names, warn_of_doubt
 from neardup.fingerprinting.recipe import recipe_of
 from neardup.pipeline.evidence.decided import Decided
-from neardup.pipeline.evidence.write import check_report, with_source, write_report
+from neardup.pipeline.evidence.write import (
+    check_reference,
+    check_report,
+    with_source,
+    write_report,
+)
 from neardup.pipeline.judgement.decisions import check_decisions, with_decisions
 from neardup.pipeline.result import DedupResult, Origin
 from neardup.pipeline.run.against import Against, ReferenceIndex
-from neardup.pipeline.run.collection import Collection
-from neardup.pipeline.run.folder.facts import run_facts
-from neardup.pipeline.run.folder.last_update import LastUpdate, asked_of
-from neardup.pipeline.run.folder.resume import Resume
-from neardup.pipeline.run.folder.state import RunFolder
 from neardup.pipeline.run.in_memory import InMemory, check_documents, check_on_error
-from neardup.pipeline.run.matching import Matching
-from neardup.pipeline.run.new_documents import NewDocuments
+from neardup.pipeline.run.matching import match
 from neardup.pipeline.run.outputs import (
     Outputs,
     ReportOptions,
-    check_outputs,
-    less_published,
+    messages,
     write_kept,
     write_result_tables,
 )
-from neardup.pipeline.run.resources import Resources
-from neardup.pipeline.run.results import duplicates_table
-from neardup.pipeline.run.steps import (
+from neardup.pipeline.run.reading import (
     Inputs,
+    Reader,
     begin_reading,
     open_inputs,
-    output_set,
-    read_all,
-    summarise,
-    told,
+    read_sources,
 )
+from neardup.pipeline.run.results import duplicates_table
+from neardup.pipeline.run.rule import Choice, Limits, Rule
+from neardup.pipeline.run.summary import summarise
+from neardup.pipeline.run.transaction import Transaction
 from neardup.runtime.memory import memory_bytes
 from neardup.runtime.progress import Quiet, Stopwatch
 
@@ -57,7 +58,8 @@ if TYPE_CHECKING:
 
     from neardup.documents import Source
     from neardup.fingerprinting.recipe import Recipe
-    from neardup.pipeline.run.matching import Grouping
+    from neardup.pipeline.run.decision import Decision
+    from neardup.pipeline.run.reading import Documents
     from neardup.runtime.progress import Progress
 
 __all__ = ["DedupResult", "Outputs", "dedup", "dedup_files", "dedup_texts"]
@@ -153,22 +155,12 @@ def dedup(  # noqa: PLR0913
     """
     skip = check_on_error(on_error)
     fields = (text,) if isinstance(text, str) else tuple(text)
-    matching = Matching(
-        similarity,
-        distance,
-        verify,
-        measure,
-        keep=keep,
-        policy=policy,
-        recipe=recipe_of(recipe),
-        recall=recall,
-        decisions=None if decisions is None else os.fspath(decisions),
-    )
-    folder = None if resume is None else os.fspath(resume)
-    resources = Resources(memory_bytes(memory), resume=folder, workers=workers)
+    choice = Choice(keep, policy, None if decisions is None else os.fspath(decisions))
+    rule = Rule(similarity, distance, verify, measure, recipe_of(recipe), recall)
+    limits = Limits(memory_bytes(memory), workers=workers)
     read = ReadOptions(
-        fields, id, skip, within=within, number=matching.number, extract=extract,
-        record_bytes=resources.record_bytes,
+        fields, id, skip, within=within, number=choice.number, extract=extract,
+        record_bytes=limits.record_bytes,
     )  # fmt: skip
     files = (output, duplicates, clusters, rejects)
     if update and against is None:
@@ -177,15 +169,14 @@ def dedup(  # noqa: PLR0913
         raise UsageError(f"own_ids={own_ids!r} needs against: name the index that has the ids")
     paths = _paths(source, output is not None)
     if paths is not None:
-        _warn([matching.doubt()])
+        _warn([rule.doubt()])
         named = [None if path is None else os.fspath(path) for path in files]
         about = None if report is None else ReportOptions(os.fspath(report))
-        outputs = Outputs(named[0], named[1], named[2], named[3], csv_safe, about)
+        folder = None if resume is None else os.fspath(resume)
+        outputs = Outputs(named[0], named[1], named[2], named[3], csv_safe, about, folder)
         seen = None if against is None else Against(os.fspath(against), update, own_ids)
-        form = InputFormat(format, delimiter, encoding)
-        return _warned(
-            dedup_files(paths, outputs, matching, read, resources, format_name=form, against=seen)
-        )
+        read = replace(read, input_format=InputFormat(format, delimiter, encoding))
+        return _warned(dedup_files(paths, outputs, rule, choice, read, limits, against=seen))
     if against is not None:
         raise UsageError("against belongs to files: query the index with documents in memory")
     if resume is not None:
@@ -197,17 +188,17 @@ def dedup(  # noqa: PLR0913
     if report is not None:
         raise UsageError("documents in memory: write the report with the result's `report`")
     check_documents(source)
-    return _warned(dedup_texts(source, matching, resources, read))
+    return _warned(dedup_texts(source, rule, choice, limits, read))
 
 
 def dedup_files(
     paths: Sequence[str],
     outputs: Outputs,
-    matching: Matching,
+    rule: Rule,
+    choice: Choice,
     read: ReadOptions,
-    resources: Resources,
+    limits: Limits,
     progress: Progress | None = None,
-    format_name: InputFormat | str | None = None,
     against: Against | None = None,
 ) -> DedupResult:
     """Remove near-duplicates from files.
@@ -215,169 +206,140 @@ def dedup_files(
     Args:
         paths: Inputs, as for `open_sources`.
         outputs: Where to write.
-        matching: How to decide.
-        read: Which fields to read, and what to do with bad records.
-        resources: What the run may use.
-        progress: Told where the run is; nothing is shown unless given.
-        format_name: Format of all inputs; their extensions tell unless given.
+        rule: When documents match.
+        choice: Which are kept.
+        read: Which fields to read, of which format, and what to do with bad records.
+        limits: What the run may use.
+        progress: Told where the run is; nothing is shown by default.
         against: An index whose documents came before.
 
     Raises:
         UsageError, DataError, FileError: As `dedup`.
     """
-    matching.check_plan(resources.plan)
-    check_report(outputs.report, matching, read, against, resources)
+    rule.check_plan(limits.plan)
+    check_report(outputs, rule, read, against)
+    check_decisions(choice, against)
     shown = progress or Quiet()
     watch = Stopwatch(shown)
     with ExitStack() as stack:
-        known = _index_of(stack, against, matching, read, resources, outputs)
-        sources = open_inputs(stack, paths, resources, format_name)
-        asked = [outputs.kept, outputs.duplicates, outputs.clusters, outputs.rejects]
-        folder = None
-        if resources.resume is not None:
-            index = None if known is None else known.facts
-            folder = stack.enter_context(RunFolder(resources.resume))
-            folder.begin(run_facts(sources, matching, read, format_name, index))
-        written = stack.enter_context(output_set(sources, resources, folder))
-        last = None if known is None or not known.updates else LastUpdate(
-            known, asked_of(sources, asked, matching, read, format_name, known.own_ids)
-        )  # fmt: skip
-        whole, was_publishing = outputs, folder is not None and folder.was_publishing
-        if was_publishing or (last is not None and last.may_repeat):
-            outputs = less_published(sources, outputs)
-        check_outputs(sources, outputs, written)
-        rejects = Rejects(outputs.rejects, written)
-        resume = None if folder is None else Resume(folder, matching.recipe.words)
-        needs = outputs.report is not None or (known is not None and known.needs_features)
-        read, restrict = with_source(outputs.report, read)
-        collection = stack.enter_context(
-            Collection(
-                [source.name for source in sources],
-                matching,
-                resources,
-                resume,
-                keep_features=needs,
-                restrict=restrict,
-                progress=shown,
-            )
+        # Open: everything that a run could be refused for is looked at before the first document.
+        reference = _reference(stack, against, rule, choice, read, limits)
+        check_reference(outputs.report, reference)
+        sources = open_inputs(stack, paths, limits, read.input_format)
+        run = stack.enter_context(
+            Transaction(sources, outputs, rule, choice, read, limits, reference)
         )
-        counts = read_all(sources, collection, read, rejects, watch, shown)
-        values = collection.finish()
-        watch.begin("match", collection.match_bytes)
-        grouping, notes = _decided(collection, values, known, folder, last)
+        # Read.
+        rejects = Rejects(run.outputs.rejects, run.files)
+        read, restrict = with_source(outputs.report, read)
+        needs = outputs.report is not None or (reference is not None and reference.needs_features)
+        reader = Reader(
+            [source.name for source in sources], rule, limits, run.resume,
+            keep=choice.keep, keep_features=needs, restrict=restrict, progress=shown,
+        )  # fmt: skip
+        documents = read_sources(sources, stack.enter_context(reader), read, rejects, watch, shown)
+        # Match.
+        watch.begin("match", documents.sets.features.nbytes if rule.by_features else None)
+        documents, decision = _decided(run, documents, rule, choice, limits, reference)
+        decision, notes = with_decisions(decision, documents, rule, choice, limits)
         if not needs:
-            collection.drop_features()
-        if not (was_publishing or (last is not None and last.first is not None)):
-            check_outputs(sources, whole, written)  # nobody has published a folder that is there
-        batch = None if known is None or last is None else NewDocuments(
-            known, collection, values, grouping, folder, last.first
-        )  # fmt: skip
-        begin_reading([] if outputs.kept is None else sources, watch, "write")
-        table = duplicates_table(values, grouping, collection.addresses)
-        kept = write_kept(sources, grouping, counts, outputs, written, shown)
-        write_result_tables(table, grouping, collection.addresses, outputs, written)
+            documents = documents.without_features()
+        run.prepare(documents, decision)
+        # Write, under names that nobody sees.
+        begin_reading([] if run.outputs.kept is None else sources, watch, "write")
+        table = duplicates_table(documents, decision, documents.addresses)
+        kept = write_kept(sources, decision, documents.counts, run.outputs, run.files, shown)
+        write_result_tables(table, decision, documents.addresses, run.outputs, run.files)
         write_report(
-            Decided(collection, values, grouping, matching, rejects.count, read.within),
-            outputs.report, partial(_texts_at, sources, read, known, grouping), written,
+            Decided(documents, decision, rule, choice, limits, rejects.count, read.within),
+            outputs.report, partial(_texts_at, sources, read, reference, decision), run.files,
         )  # fmt: skip
-        if last is not None and last.first is None:
-            last.save(grouping, folder)
-        with nullcontext() if folder is None else folder.publishing(written):
-            written.commit()
-        if batch is not None:
-            batch.add(sources, read)
-        if folder is not None:
-            folder.remove()
+        # Commit.
+        run.commit(decision, read)
     summary = summarise(
-        values, grouping, matching, watch,
+        documents, decision, rule, choice, watch,
         rejected=rejects.count,
-        collection=collection,
-        outputs=kept + outputs.tables,
-        told=told(sources, written, notes if resume is None else [*resume.notes, *notes]),
+        outputs=kept + run.outputs.tables,
+        messages=messages(sources, run.files, [*run.notes, *notes]),
     )  # fmt: skip
-    inputs = Inputs(paths, format_name)
-    origin = Origin(grouping, collection.addresses, matching, read, resources, inputs)
-    return DedupResult(grouping.kept, grouping.label, table, summary, origin)
+    origin = Origin(decision, documents.addresses, rule, choice, read, limits, Inputs(paths))
+    return DedupResult(decision.kept, decision.label, table, summary, origin)
+
+
+def _reference(
+    stack: ExitStack,
+    against: Against | None,
+    rule: Rule,
+    choice: Choice,
+    read: ReadOptions,
+    limits: Limits,
+) -> ReferenceIndex | None:
+    """The index that the run is compared with, closed with the stack."""
+    if against is None:
+        return None
+    reference = ReferenceIndex(against, rule, choice, read, limits)
+    stack.callback(reference.close)
+    return reference
+
+
+def _decided(
+    run: Transaction,
+    documents: Documents,
+    rule: Rule,
+    choice: Choice,
+    limits: Limits,
+    reference: ReferenceIndex | None,
+) -> tuple[Documents, Decision]:
+    """Decide, unless a killed run did; the documents of an index that took part follow the own."""
+    decision = run.earlier_decision(documents)
+    if decision is not None:
+        return documents, decision
+    if reference is None:
+        decision = match(documents, rule, choice, limits)
+    else:
+        documents, decision = reference.match(documents)
+    run.keep(decision)
+    return documents, decision
 
 
 def _texts_at(
     sources: Sequence[Source],
     read: ReadOptions,
-    known: ReferenceIndex | None,
-    grouping: Grouping,
+    reference: ReferenceIndex | None,
+    decision: Decision,
     rows: set[int],
 ) -> dict[int, str]:
     from neardup.pipeline.evidence.pairs import texts_at  # a run without a report needs none
     from neardup.pipeline.evidence.references import texts_beside
 
-    return texts_beside(partial(texts_at, sources, read), known, grouping)(rows)
-
-
-def _index_of(
-    stack: ExitStack,
-    against: Against | None,
-    matching: Matching,
-    read: ReadOptions,
-    resources: Resources,
-    outputs: Outputs,
-) -> ReferenceIndex | None:
-    """The index that the run is compared with, closed with the stack; answers are checked."""
-    check_decisions(matching, against)
-    if against is None:
-        return None
-    known = ReferenceIndex(against, matching, read, resources.workers)
-    stack.callback(known.close)
-    if outputs.report is not None and known.is_similar:
-        raise UsageError(
-            f"{against.folder} is by similarity, and the report needs an index of fingerprints with"
-            " --store features or text: leave out --report"
-        )
-    return known
-
-
-def _decided(
-    collection: Collection,
-    values: Any,
-    known: ReferenceIndex | None,
-    folder: RunFolder | None,
-    last: LastUpdate | None,
-) -> tuple[Grouping, list[str]]:
-    """Decide, unless a killed run did, and keep that; with answers as given, and what says so."""
-    found = None if last is None else last.decision(values)
-    if found is None and folder is not None:
-        found = folder.grouping()
-    if found is None:
-        found = collection.group(values) if known is None else known.group(collection, values)
-        if folder is not None:
-            folder.save_grouping(found)
-    return with_decisions(found, collection.matching, collection, values)
+    return texts_beside(partial(texts_at, sources, read), reference, decision)(rows)
 
 
 def dedup_texts(
-    source: Any, matching: Matching, resources: Resources, read: ReadOptions | None = None
+    source: Any, rule: Rule, choice: Choice, limits: Limits, read: ReadOptions | None = None
 ) -> DedupResult:
     """Decide about documents in memory: texts, or a table with the columns that `read` names."""
     watch = Stopwatch(Quiet())
     watch.begin("read")
-    documents = InMemory(source, read or ReadOptions(number=matching.number))
-    with Collection([""], matching, resources) as collection:
-        for batch in documents.batches:
-            collection.add(0, batch)
-        values = collection.finish()
+    read = read or ReadOptions(number=choice.number)
+    given = InMemory(source, read)
+    with Reader([""], rule, limits, keep=choice.keep) as reader:
+        for batch in given.batches:
+            reader.add(0, batch)
+        documents = reader.finish()
         watch.begin("match")
-        grouping, notes = with_decisions(collection.group(values), matching, collection, values)
-        table = duplicates_table(values, grouping, documents.addresses)
+        decision = match(documents, rule, choice, limits)
+        decision, notes = with_decisions(decision, documents, rule, choice, limits)
+        table = duplicates_table(documents, decision, given.addresses)
     summary = summarise(
-        values, grouping, matching, watch,
-        rejected=documents.rejected,
-        collection=collection,
+        documents, decision, rule, choice, watch,
+        rejected=given.rejected,
         outputs=[],
-        told=(documents.notes + notes, documents.warnings),
+        messages=(given.notes + notes, given.warnings),
     )  # fmt: skip
-    kept, cluster = documents.of_all_rows(grouping)
-    inputs = Inputs(documents.batches, rejected=documents.rejected)
-    asked = read or ReadOptions()
-    origin = Origin(grouping, documents.addresses, matching, asked, resources, inputs)
+    kept, cluster = given.of_all_rows(decision)
+    inputs = Inputs(given.batches, given.rejected)
+    origin = Origin(decision, given.addresses, rule, choice, read, limits, inputs)
     return DedupResult(kept, cluster, table, summary, origin)
 
 

@@ -1,9 +1,8 @@
-"""What a run will take, told from a sample of its inputs: `neardup dedup --dry-run`.
+"""What a run will take, from a sample of its inputs: `neardup dedup --dry-run`.
 
-The inputs are read for some seconds: from the beginning, and where that would take too long, at
-places spread over the rest. Batches spread over what is read are fingerprinted. Then
-matches are looked for among more and more of these documents, for some seconds as well; how the
-time grew says what all documents will take.
+The beginning of every input is read, SAMPLE_BYTES in all; what it has is fingerprinted, and matched
+once. What grows with the documents is multiplied; a search by features takes GROWTH more for each
+document when there are ten times as many; a search by distance takes what its plan says.
 """
 
 from __future__ import annotations
@@ -11,38 +10,38 @@ from __future__ import annotations
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from neardup.documents import ReadOptions, Rejects, open_sources
+from neardup.documents import Rejects
 from neardup.errors import UsageError
 from neardup.hamming.plans.join import plan_pairs
-from neardup.pipeline.run.collection import Collection
 from neardup.pipeline.run.costs import WRITE_BYTES_A_SECOND, bands_instead, memory_and_disk
-from neardup.pipeline.run.matching import group
+from neardup.pipeline.run.matching import match
+from neardup.pipeline.run.reading import Reader, open_inputs
 from neardup.pipeline.run.summary import Record
 from neardup.runtime.progress import shown
-from neardup.similarity.feature_sets import FeatureSets, Work
+from neardup.runtime.threads import worker_count
+from neardup.similarity.feature_sets import Work
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from neardup.documents import InputFormat, Source
-    from neardup.pipeline.run.matching import Matching
-    from neardup.pipeline.run.resources import Resources
+    from neardup.documents import ReadOptions, Source
+    from neardup.pipeline.run.reading import Documents
+    from neardup.pipeline.run.rule import Choice, Limits, Rule
 
 __all__ = ["Estimate", "estimate_run"]
 
 SAMPLE_BYTES: Final = 32 << 20
-BATCH_BYTES: Final = 1 << 21
-READ_SECONDS: Final = 4.0
-MATCH_SECONDS: Final = 3.0
-FIRST_DOCUMENTS: Final = 500
-MOST_TIMES: Final = 4
-"""So many times as many documents are matched in the next try, at most."""
-MOST_POWER: Final = 2.0
-"""Time grows with the square of the documents at most, as all pairs do."""
+BATCH_BYTES: Final = 1 << 20
+LEAST_BYTES: Final = 8 << 20
+"""Of an input: bytes count once they are in the reader's buffer, which is an eighth of it."""
+MOST_INPUTS: Final = 8
+"""Of more inputs some, chosen at random, stand for all."""
+GROWTH: Final = 1.2
+"""The power of the documents with which a search by features grows; see docs/decisions/0018."""
 UNSURE_TIMES: Final = 20
 
 
@@ -99,30 +98,26 @@ class Estimate(Record):
 
 
 @dataclass(slots=True)
-class _Read:
-    """What was read: the part of the inputs, and how long it took.
+class _Sample:
+    """What was read.
 
     Args:
         total: Bytes of all inputs.
-        passed: Bytes of those that were read.
-        reading: Seconds of reading alone.
-        taking: Seconds of fingerprinting the sample.
-        spent: Seconds, less those for the first batch of all: kernels are compiled for it.
+        passed: Bytes of these that were read, compressed as they are.
         reached: Bytes of the inputs that were read in part, at least.
         counted: Documents expected in these, each from its own part.
-        places: Inputs that were read at places spread over them.
-        fronts: The names of those of which only the beginning was read.
+        reading: Seconds of reading.
+        taking: Seconds of fingerprinting.
+        fronts: The names of inputs of which only the beginning was read.
         left: How many were not read at all.
     """
 
     total: int
     passed: int = 0
-    reading: float = 0.0
-    taking: float = 0.0
-    spent: float | None = None
     reached: int = 0
     counted: float = 0.0
-    places: int = 0
+    reading: float = 0.0
+    taking: float = 0.0
     fronts: list[str] = field(default_factory=list)
     left: int = 0
 
@@ -132,30 +127,17 @@ class _Read:
         return round(self.counted * max(1.0, self.total / max(1, self.reached)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Try:
-    """Matches were looked for among some documents."""
-
-    documents: int
-    seconds: float
-    work: Work
-
-
 def estimate_run(
-    paths: Sequence[str],
-    matching: Matching,
-    read: ReadOptions,
-    resources: Resources,
-    format_name: InputFormat | str | None = None,
+    paths: Sequence[str], rule: Rule, choice: Choice, read: ReadOptions, limits: Limits
 ) -> Estimate:
-    """Run on a sample of every input for some seconds, and extrapolate.
+    """Run on the beginning of the inputs, and extrapolate.
 
     Args:
         paths: Inputs; not standard input, which cannot be read twice.
-        matching: What the run would do.
+        rule: When documents match.
+        choice: Which are kept.
         read: Fields, and what to do with bad records.
-        resources: What the run may use.
-        format_name: Format of the inputs; by their extensions unless given.
+        limits: What the run may use.
 
     Raises:
         UsageError: For standard input.
@@ -163,187 +145,80 @@ def estimate_run(
     """
     if "-" in paths:
         raise UsageError("--dry-run needs files: standard input cannot be read twice")
+    rule.check_plan(limits.plan)
     with ExitStack() as stack:
-        sources = open_sources(paths, resources.tmp, format_name)
-        for source in sources:
-            stack.callback(source.close)
+        sources = open_inputs(stack, paths, limits, read.input_format)
         names = [source.name for source in sources]
-        collection = stack.enter_context(Collection(names, matching, resources))
-        seen = _Read(sum(source.nbytes or 0 for source in sources))
-        mixed = np.random.default_rng(0).permutation(len(sources)).tolist()
-        for number in mixed:
-            _sample(number, sources[number], collection, read, seen)
+        reader = stack.enter_context(Reader(names, rule, limits, keep=choice.keep))
+        sample = _Sample(sum(source.nbytes or 0 for source in sources))
+        mixed = np.random.default_rng(0).permutation(len(sources))
+        sample.left = max(0, mixed.size - MOST_INPUTS)
+        for number in mixed[:MOST_INPUTS].tolist():
+            _read_front(number, sources[number], reader, read, sample)
         begun = time.perf_counter()
-        values = collection.finish()
-        seen.taking += time.perf_counter() - begun
-        tries = _match_more_and_more(collection, values, matching, resources)
-        return _extrapolate(collection, values, matching, resources, seen, tries)
+        documents = reader.finish()
+        sample.taking += time.perf_counter() - begun
+        return _extrapolated(documents, rule, choice, limits, sample)
 
 
-class _Input:
-    """An input that is being read for the sample.
-
-    Args:
-        number: Which.
-        source: Itself.
-        batches: Its batches, or those of its places.
-        passed: Bytes of those that were read.
-        documents: Documents in these.
-    """
-
-    def __init__(self, number: int, source: Source, read: ReadOptions, rejects: Rejects) -> None:
-        """Nothing is read yet."""
-        self.number, self.source = number, source
-        self.batches = source.batches(read, rejects)
-        self.passed = self.documents = self._taken = 0
-
-    def take(self, collection: Collection, seen: _Read, seconds: float, *, every: bool) -> bool:
-        """Read for some seconds, one batch at least; whether there is no more.
-
-        Of what is read the collection gets its share of SAMPLE_BYTES, or every batch.
-        """
-        begun = time.perf_counter()
-        while True:
-            before = time.perf_counter()
-            batch = next(self.batches, None)
-            seen.reading += time.perf_counter() - before
-            if batch is None:
-                return True
-            if every or self._taken * max(1, seen.total) <= SAMPLE_BYTES * self.passed:
-                adding = time.perf_counter()
-                collection.add(self.number, batch)
-                seen.taking += time.perf_counter() - adding
-                self._taken += batch.nbytes
-            self.passed += batch.nbytes
-            self.documents += len(batch.texts)
-            now = time.perf_counter()
-            if seen.spent is None:
-                seen.spent, begun = 0.0, now
-                continue
-            seen.spent += now - before
-            if now - begun > seconds:
-                return False
-
-
-def _sample(
-    number: int, source: Source, collection: Collection, read: ReadOptions, seen: _Read
+def _read_front(
+    number: int, source: Source, reader: Reader, read: ReadOptions, sample: _Sample
 ) -> None:
-    """Read an input for its share of the time: its beginning, then places spread over the rest."""
-    nbytes = source.nbytes or 0
-    if (seen.spent or 0.0) > READ_SECONDS:
-        seen.left += 1
-        return
-    seconds = READ_SECONDS * nbytes / max(1, seen.total) / 2
+    """Read an input up to its share of SAMPLE_BYTES, at least LEAST_BYTES."""
+    nbytes, passed, documents = source.nbytes or 0, 0, 0
+    share = max(LEAST_BYTES, SAMPLE_BYTES * nbytes // max(1, sample.total))
     with Rejects() as rejects:
-        front = _Input(number, source, replace(read, batch_bytes=BATCH_BYTES), rejects)
-        is_whole = front.take(collection, seen, seconds, every=False)
-        places = None
-        if not is_whole and 2 * front.passed < nbytes:
-            wanted = SAMPLE_BYTES * (nbytes - front.passed) // seen.total
-            places = source.spread(front.passed, wanted)
-        if not is_whole and places is None:
-            is_whole = front.take(collection, seen, seconds, every=False)
-        counted, passed = float(front.documents), nbytes if is_whole else front.passed
-        if places is not None:
-            # Rows are numbered from the first place on: one that is bad cannot be named.
-            options = replace(read, batch_bytes=BATCH_BYTES, skip_errors=True)
-            rest = _Input(number, places, options, rejects)
-            rest.take(collection, seen, seconds, every=True)
-            counted += rest.documents * (nbytes - front.passed) / max(1, rest.passed)
-            passed += rest.passed
-            seen.places += 1
-        elif not is_whole:
-            counted *= nbytes / max(1, front.passed)
-            seen.fronts.append(source.name)
-    seen.passed += passed
-    seen.reached += nbytes
-    seen.counted += counted
+        batches = source.batches(replace(read, batch_bytes=BATCH_BYTES), rejects)
+        while True:
+            begun = time.perf_counter()
+            batch = next(batches, None)
+            sample.reading += time.perf_counter() - begun
+            if batch is None:
+                passed = nbytes
+                break
+            begun = time.perf_counter()
+            reader.add(number, batch)
+            sample.taking += time.perf_counter() - begun
+            passed += batch.nbytes
+            documents += len(batch.texts)
+            if passed >= share:
+                break
+    if passed < nbytes:
+        sample.fronts.append(source.name)
+    sample.passed += passed
+    sample.reached += nbytes
+    sample.counted += documents * nbytes / max(1, passed)
 
 
-def _match_more_and_more(
-    collection: Collection, values: Any, matching: Matching, resources: Resources
-) -> list[_Try]:
-    """Look for matches among some documents, then more, until the time is up or all are in."""
-    begun, tries = time.perf_counter(), [_Try(0, 0.0, Work())]
-    count = min(len(values), FIRST_DOCUMENTS)
-    mixed = np.random.default_rng(0).permutation(len(values))
-    _match_some(collection, values, np.sort(mixed[:count]), matching, resources)  # compiles
-    compiled = time.perf_counter() - begun
-    while count > tries[-1].documents:
-        tries.append(_match_some(collection, values, np.sort(mixed[:count]), matching, resources))
-        left = MATCH_SECONDS + compiled - (time.perf_counter() - begun)
-        times = min(MOST_TIMES, (max(left, 0) / max(tries[-1].seconds, 1e-3)) ** (1 / MOST_POWER))
-        count = min(len(values), max(int(count * times), count))
-    return tries[-2:]
-
-
-def _match_some(
-    collection: Collection, values: Any, some: Any, matching: Matching, resources: Resources
-) -> _Try:
-    """Look for matches among documents `some`, int64, ascending."""
-    work, sets = Work(), None
-    groups = None
-    if matching.by_features:
-        every = collection.sets(values)
-        sizes = collection.sizes[some]
-        offsets = np.append(0, np.cumsum(sizes))
-        places = np.repeat(every.offsets[some] - offsets[:-1], sizes) + np.arange(offsets[-1])
-        groups = None if every.groups is None else every.groups[some]
-        sets = FeatureSets(
-            every.features[places], offsets, every.codes[some], groups, every.cell_limit
-        )
-    rank = np.empty(len(values), np.int64)
-    rank[collection.order(len(values))] = np.arange(len(values))
-    order = np.argsort(rank[some], kind="stable")
-    begun = time.perf_counter()
-    group(matching, resources, values[some], order, sets, groups, work)
-    return _Try(some.size, time.perf_counter() - begun, work)
-
-
-def _power(tries: list[_Try], figures: list[float]) -> float:
-    """With which power of the documents a figure grew from one try to the next."""
-    before, last = tries[0].documents, tries[-1].documents
-    if not before or min(figures) <= 0 or before == last:
-        return 1.0
-    power = np.log(figures[-1] / figures[0]) / np.log(last / before)
-    return float(min(MOST_POWER, max(1.0, power)))
-
-
-def _extrapolate(
-    collection: Collection,
-    values: Any,
-    matching: Matching,
-    resources: Resources,
-    seen: _Read,
-    tries: list[_Try],
+def _extrapolated(
+    documents: Documents, rule: Rule, choice: Choice, limits: Limits, sample: _Sample
 ) -> Estimate:
-    documents = seen.documents
-    scale = max(1.0, documents / max(1, len(values)))
-    features = round(collection.feature_count * scale)
-    bits = matching.recipe.bits
-    bands = matching.bands(documents)
-    tried, times = tries[-1], max(1.0, documents / max(1, tries[-1].documents))
-    matching_seconds = tried.seconds * times ** _power(tries, [each.seconds for each in tries])
-    if matching.by_features:
+    count, bits = sample.documents, rule.recipe.bits
+    scale = max(1.0, count / max(1, len(documents)))
+    features = round(int(documents.sizes.sum()) * scale) if rule.by_features else 0
+    bands, work = rule.bands(count), Work()
+    if rule.by_features:
+        begun = time.perf_counter()
+        match(documents, rule, choice, limits, work=work)
+        matching = (time.perf_counter() - begun) * scale**GROWTH
         search, tables = "features, exact: rare ones first", 0
-        compared = [float(each.work.candidates) for each in tries]
-        candidates = round(compared[-1] * times ** _power(tries, compared))
+        candidates = round(work.candidates * scale**GROWTH)
         if bands is not None:
             search, tables, bits = f"bands, recall {bands.recall:.4f}", bands.tables, bands.bits
     else:
-        sample = np.ma.getdata(values)
-        plan = plan_pairs(max(2, documents), matching.distance or 0, bits, sample, resources.plan)
+        codes, distance = documents.codes, rule.distance or 0
+        plan = plan_pairs(max(2, count), distance, bits, codes, limits.plan)
+        matching = plan.seconds / worker_count(limits.workers)
         search, tables = f"fingerprints, exact: {plan.name}", plan.tables
         candidates = round(plan.candidates)
-    postings = round(tried.work.postings * times)
-    memory, on_disk = memory_and_disk(matching, resources, documents, features, postings)
-    reading = seen.reading * seen.total / max(1, seen.passed) + seen.taking * scale
-    sizes = collection.sizes if matching.by_features else ()
-    quicker = bands_instead(matching, sizes, documents, matching_seconds, resources.workers)
+    memory, on_disk = memory_and_disk(rule, limits, count, features, round(work.postings * scale))
+    rest = sample.reading * sample.total / max(1, sample.passed) + sample.taking * scale
+    sizes = documents.sizes if rule.by_features else ()
+    quicker = bands_instead(rule, sizes, count, matching, limits.workers)
     return Estimate(
-        sampled_bytes=collection.nbytes,
-        input_bytes=seen.total,
-        documents=documents,
+        sampled_bytes=sample.passed,
+        input_bytes=sample.total,
+        documents=count,
         features=features,
         bits=bits,
         search=search,
@@ -351,30 +226,30 @@ def _extrapolate(
         candidates=candidates,
         memory=memory,
         disk=on_disk,
-        seconds=reading + matching_seconds + seen.total / WRITE_BYTES_A_SECOND,
-        notes=tuple(filter(None, [*_unsure(seen, tried, documents), quicker])),
+        seconds=rest + matching + sample.total / WRITE_BYTES_A_SECOND,
+        notes=tuple(
+            filter(
+                None,
+                [*_unsure(sample, len(documents) if rule.by_features else count, count), quicker],
+            )
+        ),
     )
 
 
-def _unsure(seen: _Read, tried: _Try, documents: int) -> list[str]:
-    """What the sample cannot tell."""
-    found = []
-    if seen.places or seen.fronts or seen.left:
-        what = f"{READ_SECONDS:.0f} s were enough for {seen.passed / seen.total:.1%} of the input"
-        if seen.places:
-            what += ", places spread over it"
-        found.append(what)
-    if seen.fronts:
-        more = f" and {len(seen.fronts) - 1} more" if len(seen.fronts) > 1 else ""
-        found.append(
-            f"of {seen.fronts[0]}{more} only the beginning was read, as only JSON lines and CSV"
-            " without compression can be read at any place: what comes later may be unlike it"
+def _unsure(sample: _Sample, matched: int, documents: int) -> list[str]:
+    """What the sample cannot tell; of all `documents` so many were matched."""
+    lines = []
+    if sample.fronts:
+        more = f" and {len(sample.fronts) - 1} more" if len(sample.fronts) > 1 else ""
+        lines.append(
+            f"only the beginning of {sample.fronts[0]}{more} was read,"
+            f" {sample.passed / sample.total:.1%} of the input: what comes later may be unlike it"
         )
-    if seen.left:
-        found.append(f"{seen.left:,} inputs were not read: they are taken to be like the others")
-    if documents > UNSURE_TIMES * max(1, tried.documents):
-        found.append(
-            f"matches were looked for among {tried.documents:,} documents: with all"
-            f" {documents:,} the search may take some times as long, or a part of it"
+    if sample.left:
+        lines.append(f"{sample.left:,} inputs were not read: they are taken to be like the others")
+    if documents > UNSURE_TIMES * max(1, matched):
+        lines.append(
+            f"matches were looked for among {matched:,} documents: with all {documents:,} the"
+            " search may take some times as long, or a part of it"
         )
-    return found
+    return lines

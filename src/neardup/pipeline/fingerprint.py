@@ -17,8 +17,9 @@ from neardup.documents import Rejects, rejects_doubt, write_table
 from neardup.documents.addresses import Addresses
 from neardup.fingerprinting.files import Sealing, fingerprint_table
 from neardup.fingerprinting.fingerprints import Fingerprinter
-from neardup.pipeline.run.resources import Resources
-from neardup.pipeline.run.steps import begin_reading, open_inputs, output_set, told
+from neardup.pipeline.run.outputs import messages, output_set
+from neardup.pipeline.run.reading import begin_reading, open_inputs
+from neardup.pipeline.run.rule import Limits
 from neardup.pipeline.run.summary import FingerprintSummary
 from neardup.runtime.progress import Quiet, Stopwatch
 from neardup.runtime.threads import worker_count
@@ -41,7 +42,7 @@ def fingerprint_files(
     output: str,
     recipe: Recipe,
     read: ReadOptions,
-    resources: Resources | None = None,
+    limits: Limits | None = None,
     rejects_path: str | None = None,
     progress: Progress | None = None,
     format_name: InputFormat | str | None = None,
@@ -53,7 +54,7 @@ def fingerprint_files(
         output: A Parquet file.
         recipe: How to fingerprint.
         read: Which fields to read, and what to do with bad records.
-        resources: Its threads, and the folder for temporary files.
+        limits: Its threads, and the folder for temporary files.
         rejects_path: Where bad records go if they are skipped.
         progress: Told where the run is.
         format_name: Format of all inputs; their extensions tell unless given.
@@ -61,7 +62,7 @@ def fingerprint_files(
     Raises:
         UsageError, DataError, FileError: As `dedup`.
     """
-    shown, using = progress or Quiet(), resources or Resources()
+    shown, using = progress or Quiet(), limits or Limits()
     watch = Stopwatch(shown)
     with ExitStack() as stack:
         sources = open_inputs(stack, paths, using, format_name)
@@ -77,7 +78,7 @@ def fingerprint_files(
         write_table(written, output, schema, rows, closing=sealing.metadata)
         doubt = rejects_doubt(parts.documents, rejects.count)
         written.commit()
-    notes, warnings = told(sources, written)
+    notes, warnings = messages(sources, written)
     return FingerprintSummary(
         documents=parts.documents,
         fingerprints=parts.documents - parts.empty,

@@ -18,7 +18,9 @@ from neardup.errors import DataError, RecipeError, UsageError
 from neardup.fingerprinting.files import FingerprintFile, read_fingerprints
 from neardup.index.hits import OTHER
 from neardup.pipeline.run.new_documents import made_id_error
-from neardup.pipeline.run.resources import Resources
+from neardup.pipeline.run.outputs import messages, output_set
+from neardup.pipeline.run.reading import open_inputs
+from neardup.pipeline.run.rule import Limits
 from neardup.pipeline.run.similar_index import (
     SIMILAR_HITS,
     Reach,
@@ -26,7 +28,6 @@ from neardup.pipeline.run.similar_index import (
     check_by,
     check_reach,
 )
-from neardup.pipeline.run.steps import open_inputs, output_set, told
 from neardup.pipeline.run.summary import IndexSummary, QuerySummary
 from neardup.runtime.progress import Quiet, Stopwatch
 
@@ -214,8 +215,8 @@ class _Inputs:
                 f"{stored[0]} has fingerprints, and the index is by similarity of features: give"
                 " the documents themselves"
             )
-        self._sources = [] if stored else open_inputs(stack, paths, Resources(), format_name)
-        self.written = stack.enter_context(output_set(self._sources, Resources()))
+        self._sources = [] if stored else open_inputs(stack, paths, Limits(), format_name)
+        self.written = stack.enter_context(output_set(self._sources, Limits()))
         self._rejects = Rejects(rejects_path, self.written)
         self._doubt: str | None = None
 
@@ -227,7 +228,7 @@ class _Inputs:
 
     def told(self) -> tuple[list[str], list[str]]:
         """Notes and warnings about what was read, a line each."""
-        notes, warnings = told(self._sources, self.written)
+        notes, warnings = messages(self._sources, self.written)
         return notes, [*warnings, *filter(None, [self._doubt])]
 
     def batches(self, progress: Progress) -> Iterator[tuple[Any, Any]]:

@@ -17,19 +17,18 @@ from neardup.pipeline.evidence.pair_rows import field_of, result_rows
 from neardup.pipeline.evidence.pairs import texts_at, texts_in
 from neardup.pipeline.evidence.removed import duplicate_rows
 from neardup.pipeline.evidence.write import check_report, with_source, write_report
-from neardup.pipeline.run.collection import Collection
-from neardup.pipeline.run.matching import Grouping
-from neardup.pipeline.run.steps import open_inputs, output_set, read_all
+from neardup.pipeline.run.decision import Decision
+from neardup.pipeline.run.outputs import Outputs, output_set
+from neardup.pipeline.run.reading import Reader, open_inputs, read_sources
 from neardup.runtime.progress import Quiet, Stopwatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from neardup.documents import ReadOptions
-    from neardup.pipeline.run.matching import Matching
     from neardup.pipeline.run.outputs import ReportOptions
-    from neardup.pipeline.run.resources import Resources
-    from neardup.pipeline.run.steps import Inputs
+    from neardup.pipeline.run.reading import Documents, Inputs
+    from neardup.pipeline.run.rule import Choice, Limits, Rule
     from neardup.runtime.progress import Progress
 
 __all__ = ["report_files", "report_of"]
@@ -41,9 +40,10 @@ def report_files(
     files: tuple[str, str | None],
     inputs: Inputs,
     options: ReportOptions,
-    matching: Matching,
+    rule: Rule,
+    choice: Choice,
     read: ReadOptions,
-    resources: Resources,
+    limits: Limits,
     progress: Progress | None = None,
 ) -> None:
     """Write the report of a run from its result files and its inputs.
@@ -52,9 +52,10 @@ def report_files(
         files: What `dedup --duplicates` wrote, and what `dedup --clusters` wrote, or None.
         inputs: The run's inputs.
         options: What to write.
-        matching: As the run had it.
+        rule: As the run had it.
+        choice: As the run had it.
         read: As the run had it.
-        resources: What this may use.
+        limits: What this may use.
         progress: Told where it is.
 
     Raises:
@@ -63,36 +64,38 @@ def report_files(
     """
     report_of(
         inputs,
-        lambda collection, count: _grouping(collection.addresses.of(np.arange(count)), files),
+        lambda documents: _decision(documents.addresses.of(np.arange(len(documents))), files),
         options,
-        matching,
+        rule,
+        choice,
         read,
-        resources,
+        limits,
         progress,
     )
 
 
 def report_of(
     inputs: Inputs,
-    decision: Callable[[Collection, int], Grouping],
+    decision_of: Callable[[Documents], Decision],
     options: ReportOptions,
-    matching: Matching,
+    rule: Rule,
+    choice: Choice,
     read: ReadOptions,
-    resources: Resources,
+    limits: Limits,
     progress: Progress | None = None,
 ) -> None:
-    """Write the report of a decision that `decision` knows, given the documents and their number.
+    """Write the report of a decision that `decision_of` gives of the documents.
 
     Raises:
         UsageError: If the decision is not one of this matching.
     """
-    check_report(options, matching, read)
+    check_report(Outputs(report=options), rule, read)
     shown = progress or Quiet()
     watch = Stopwatch(shown)
     paths, batches = inputs.paths, inputs.batches
     with ExitStack() as stack:
-        sources = open_inputs(stack, paths, resources, inputs.format_name) if paths else []
-        written = stack.enter_context(output_set(sources, resources))
+        sources = open_inputs(stack, paths, limits, read.input_format) if paths else []
+        written = stack.enter_context(output_set(sources, limits))
         for path in options.paths:
             written.check(path)
         read, restrict = with_source(options, read)
@@ -101,19 +104,18 @@ def report_of(
                 "source belongs to files: documents in memory have the fields of within"
             )
         names = [source.name for source in sources] or [""]
-        collection = stack.enter_context(
-            Collection(names, matching, resources, keep_features=True, restrict=restrict)
+        reader = stack.enter_context(
+            Reader(names, rule, limits, keep=choice.keep, keep_features=True, restrict=restrict)
         )
         rejects = Rejects(None, written)
         for batch in batches:
-            collection.add(0, batch)
-        read_all(sources, collection, read, rejects, watch, shown)
-        values = collection.finish()
+            reader.add(0, batch)
+        documents = read_sources(sources, reader, read, rejects, watch, shown)
         watch.begin("report")
-        grouping = decision(collection, len(values))
-        check_decision(grouping, matching)
+        decision = decision_of(documents)
+        check_decision(decision, rule, choice)
         rejected = rejects.count + inputs.rejected
-        run = Decided(collection, values, grouping, matching, rejected, read.within)
+        run = Decided(documents, decision, rule, choice, limits, rejected, read.within)
 
         def texts_of(rows: set[int]) -> dict[int, str]:
             return texts_in(batches, rows) if batches else texts_at(sources, read, rows)
@@ -122,20 +124,20 @@ def report_of(
         written.commit()
 
 
-def check_decision(grouping: Grouping, matching: Matching) -> None:
+def check_decision(decision: Decision, rule: Rule, choice: Choice) -> None:
     """Refuse a decision that another threshold made."""
-    if not matching.by_features or matching.policy != "greedy" or grouping.similarity is None:
+    if not rule.by_features or choice.policy != "greedy" or decision.similarity is None:
         return
-    least = float(grouping.similarity.min(initial=1.0))
-    if least < matching.match.similarity:
+    least = float(decision.similarity.min(initial=1.0))
+    if least < rule.match.similarity:
         raise UsageError(
             f"a document was dropped at similarity {least:.4g}, below"
-            f" {matching.match.similarity:g}: give --similarity, --measure and"
+            f" {rule.match.similarity:g}: give --similarity, --measure and"
             " --policy as the run had them"
         )
 
 
-def _grouping(names: pa.Array, files: tuple[str, str | None]) -> Grouping:
+def _decision(names: pa.Array, files: tuple[str, str | None]) -> Decision:
     """What result files say about documents of these names."""
     duplicates, clusters = files
     count = len(names)
@@ -159,7 +161,7 @@ def _grouping(names: pa.Array, files: tuple[str, str | None]) -> Grouping:
                 for name in ("id", "cluster")
             )
             label[identity] = cluster
-    return Grouping(kept_by, label, similarity)
+    return Decision(kept_by, label, similarity)
 
 
 def _places(wanted: Any, names: pa.Array, file: str) -> Any:

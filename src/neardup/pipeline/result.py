@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from neardup.documents.addresses import Addresses, RowAddresses
     from neardup.pipeline.evidence.removed import RemovedDocument
     from neardup.pipeline.report.plots import Plot
-    from neardup.pipeline.run.matching import Grouping, Matching
-    from neardup.pipeline.run.resources import Resources
-    from neardup.pipeline.run.steps import Inputs
+    from neardup.pipeline.run.decision import Decision
+    from neardup.pipeline.run.reading import Inputs
+    from neardup.pipeline.run.rule import Choice, Limits, Rule
     from neardup.pipeline.run.summary import Summary
 
 __all__ = ["DedupResult", "Origin"]
@@ -35,29 +35,31 @@ class Origin:
     """What a result was made of, for questions that are asked later.
 
     Args:
-        grouping: The decision.
+        decision: The decision.
         addresses: Of the documents.
-        matching: How it came about.
+        rule: When documents matched.
+        choice: Which were kept.
         read: What was read of the documents.
-        resources: What the run could use.
+        limits: What the run could use.
         inputs: What was read.
     """
 
-    grouping: Grouping
+    decision: Decision
     addresses: Addresses | RowAddresses
-    matching: Matching
+    rule: Rule
+    choice: Choice
     read: ReadOptions
-    resources: Resources
+    limits: Limits
     inputs: Inputs
 
     def texts(self, names: set[str]) -> dict[str, str]:
         """The texts of documents by their ids or addresses; in memory by all of the batches."""
-        paths, tmp = self.inputs.paths, self.resources.tmp
+        paths, tmp = self.inputs.paths, self.limits.tmp
         if paths:
             from neardup.pipeline.evidence.named_texts import texts_of
 
-            return texts_of(names, paths, self.read, tmp, self.inputs.format_name)
-        rows = np.arange(self.grouping.kept_by.size)
+            return texts_of(names, paths, self.read, tmp, self.read.input_format)
+        rows = np.arange(self.decision.kept_by.size)
         every = self.addresses.of(rows).cast(pa.large_string())
         found = pc.index_in(pa.array(sorted(names), pa.large_string()), value_set=every)
         texts = pa.chunked_array([each.texts for each in self.inputs.batches])
@@ -97,7 +99,7 @@ class DedupResult:
 
     def clusters(self) -> pa.Table:
         """One row for each document: id, cluster, kept."""
-        batches = cluster_batches(self.origin.grouping, self.origin.addresses)
+        batches = cluster_batches(self.origin.decision, self.origin.addresses)
         return pa.Table.from_batches(list(batches), clusters_schema(self.origin.addresses))
 
     def pairs(self) -> pa.Table:
@@ -147,16 +149,16 @@ class DedupResult:
             >>> dedup(["a b c d", "A b c d"]).rethreshold(0.9).tolist()
             [True, False]
         """
-        matching, grouping = self.origin.matching, self.origin.grouping
-        if not matching.by_features or grouping.similarity is None:
+        rule, decision = self.origin.rule, self.origin.decision
+        if not rule.by_features or decision.similarity is None:
             raise UsageError("rethreshold belongs to similarity: this run compared fingerprints")
-        own = matching.match.similarity
+        own = rule.match.similarity
         if not own <= similarity <= 1:
             raise UsageError(f"similarity is {similarity:g}: use a number from {own:g} up to 1")
         if similarity == own:
             return self.kept.copy()
-        back = int((grouping.similarity[~grouping.kept] < similarity).sum())
-        if back or matching.policy != "greedy":
+        back = int((decision.similarity[~decision.kept] < similarity).sum())
+        if back or self.origin.choice.policy != "greedy":
             raise UsageError(
                 f"{back:,} dropped documents are less than {similarity:g} similar to the kept one,"
                 " and may match another: call dedup with that similarity, or see the report's"
@@ -192,11 +194,12 @@ class DedupResult:
         origin = self.origin
         report_of(
             origin.inputs,
-            lambda _, count: self._decision(count),
+            lambda documents: self._decision(len(documents)),
             ReportOptions(os.fspath(path), lowest, source, told),
-            origin.matching,
+            origin.rule,
+            origin.choice,
             origin.read,
-            origin.resources,
+            origin.limits,
         )
 
     def plot(self, kind: str = "similarities") -> Plot:
@@ -216,17 +219,17 @@ class DedupResult:
         """
         from neardup.pipeline.report.plots import plot_of
 
-        grouping = self.origin.grouping
-        known = None if grouping.similarity is None else grouping.similarity[~grouping.kept]
+        decision = self.origin.decision
+        known = None if decision.similarity is None else decision.similarity[~decision.kept]
         return plot_of(kind, self.cluster, known)
 
-    def _decision(self, count: int) -> Grouping:
-        grouping = self.origin.grouping
-        if count != (before := grouping.kept_by.size):
+    def _decision(self, count: int) -> Decision:
+        decision = self.origin.decision
+        if count != (before := decision.kept_by.size):
             raise UsageError(
                 f"the inputs have {count:,} documents, the run had {before:,}: they changed"
             )
-        return grouping
+        return decision
 
     def to_pandas(self) -> Any:
         """`clusters` as a pandas data frame; pandas must be installed."""

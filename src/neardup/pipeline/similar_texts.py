@@ -13,10 +13,10 @@ from neardup.documents.nested import column_of
 from neardup.errors import suggests_names
 from neardup.fingerprinting.recipe import recipe_of
 from neardup.fingerprinting.values import distance as hamming_distance
-from neardup.pipeline.run.collection import Collection
 from neardup.pipeline.run.in_memory import InMemory, as_arrow, check_documents, check_on_error
-from neardup.pipeline.run.matching import Matching, partners
-from neardup.pipeline.run.resources import Resources
+from neardup.pipeline.run.matching import partners
+from neardup.pipeline.run.reading import Reader
+from neardup.pipeline.run.rule import Limits, Rule
 from neardup.runtime.memory import memory_bytes
 from neardup.similarity.feature_sets import similarities
 from neardup.similarity.join import similar_sets
@@ -72,9 +72,9 @@ def similar_pairs(  # noqa: PLR0913
         [{'left': 0, 'right': 1, 'distance': 0, 'similarity': 1.0}]
     """
     chosen = recipe_of(recipe)
-    matching = Matching(similarity, measure=measure, recipe=chosen, recall=recall)
-    resources = Resources(memory_bytes(memory), workers=workers)
-    with Collection([""], matching, resources) as collection:
+    rule = Rule(similarity, measure=measure, recipe=chosen, recall=recall)
+    limits = Limits(memory_bytes(memory), workers=workers)
+    with Reader([""], rule, limits) as reader:
         check_documents(texts)
         source = as_arrow(texts)
         fields = (text,) if isinstance(text, str) else tuple(text)
@@ -82,14 +82,13 @@ def similar_pairs(  # noqa: PLR0913
         given = InMemory(source, read)
         warn_of_markup(*(batch.texts for batch in given.batches))
         for batch in given.batches:
-            collection.add(0, batch)
-        values = collection.finish()
-        sets = collection.sets(values)
-        among = partners(matching, sets, workers)
-        chunks = list(similar_sets(sets, matching.match, workers, among))
+            reader.add(0, batch)
+        documents = reader.finish()
+        sets, codes = documents.sets, documents.codes
+        among = partners(rule, sets, workers)
+        chunks = list(similar_sets(sets, rule.match, workers, among))
         found = np.concatenate([np.zeros((0, 2), np.int64), *chunks])
         left, right = found[np.lexsort((found[:, 1], found[:, 0]))].T
-        codes = np.ma.getdata(values)
         rows = given.rows
         columns = {
             "left": rows[left],

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neardup.pipeline.run.matching import Matching, group
-from neardup.pipeline.run.resources import Resources
+from neardup.pipeline.run.rule import Choice, Limits, Rule
 from neardup.runtime.storage.spool import FeatureSpool
 from neardup.runtime.threads import worker_count
-from neardup.similarity.feature_sets import FeatureSets
+from neardup.similarity.feature_sets import FeatureSets, Match
+from neardup.similarity.join import similar_greedy
 from neardup.similarity.measures import MEASURES
 
 __all__ = ["compile_all", "compile_search", "search_compiler"]
@@ -40,13 +40,8 @@ def compile_search() -> None:
         spool.append(features)
         spool.append(features)
         values, offsets = np.zeros((2, 1), np.uint64), np.array([0, 3, 6])
-        group(
-            Matching(),
-            Resources(),
-            values,
-            np.arange(2),
-            FeatureSets(spool.finish(), offsets, values),
-        )
+        sets = FeatureSets(spool.finish(), offsets, values)
+        similar_greedy(sets, np.arange(2), Match())
 
 
 def search_compiler() -> subprocess.Popen[bytes] | None:
@@ -118,12 +113,12 @@ def _match() -> None:
     from neardup.pipeline.similar_texts import similar_pairs
 
     for measure, policy in product(MEASURES, ("greedy", "components")):
-        dedup_texts(_TEXTS, Matching(measure=measure, policy=policy), Resources())
+        dedup_texts(_TEXTS, Rule(measure=measure), Choice(policy=policy), Limits())
     chain, by_words = ["a b c d", "b c d e", "c d e f"], Recipe(ngram=1)
-    dedup_texts(chain, Matching(0.5, policy="components", recipe=by_words), Resources())
-    dedup_texts(_TEXTS, Matching(), Resources(memory=1 << 8))  # an index in parts
-    dedup_texts(_TEXTS, Matching(similarity=0.7, recall=0.9), Resources())
-    dedup_texts(_TEXTS, Matching(distance=3), Resources())
+    dedup_texts(chain, Rule(0.5, recipe=by_words), Choice(policy="components"), Limits())
+    dedup_texts(_TEXTS, Rule(), Choice(), Limits(memory=1 << 8))  # an index in parts
+    dedup_texts(_TEXTS, Rule(similarity=0.7, recall=0.9), Choice(), Limits())
+    dedup_texts(_TEXTS, Rule(distance=3), Choice(), Limits())
     similar_pairs(_TEXTS)
 
 

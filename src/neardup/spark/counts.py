@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from neardup.documents import Source
-    from neardup.pipeline.run.matching import Matching
+    from neardup.pipeline.run.rule import Choice
 
 __all__ = ["counts_of", "notes_of"]
 
 _COUNTED: Final = re.compile(r"((?:of )?)([\d,]+)( .*)", re.DOTALL)
 
 
-def counts_of(documents: Any, matching: Matching) -> dict[str, int]:
+def counts_of(documents: Any, choice: Choice) -> dict[str, int]:
     """How many DOCUMENTS there are, how many are empty, and how many records were rejected.
 
     Raises:
@@ -32,9 +32,9 @@ def counts_of(documents: Any, matching: Matching) -> dict[str, int]:
         "count_if(number >= 0 AND NOT isnan(score)) AS scored",
         "coalesce(sum(rejected), 0) AS rejected",
     ).collect()
-    if matching.number is not None and row["documents"] and not row["scored"]:
+    if choice.number is not None and row["documents"] and not row["scored"]:
         raise UsageError(
-            f"no record has a number in the field {matching.number}, which decides what is kept:"
+            f"no record has a number in the field {choice.number}, which decides what is kept:"
             " name another one"
         )
     return dict(row.asDict())

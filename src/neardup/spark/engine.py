@@ -72,7 +72,7 @@ class Settings:
         match: When two documents match; by features if `by_features`, else by its distance.
         by_features: Whether feature sets are compared.
         bits: Width of a fingerprint.
-        keep: As for `Matching`.
+        keep: As for `Choice`.
         policy: "greedy" or "components".
         has_within: Whether documents must have a field in common.
     """

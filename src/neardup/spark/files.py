@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from neardup import errors
-from neardup.documents import InputFormat, OutputSet, open_sources, rejects_doubt
+from neardup.documents import OutputSet, open_sources, rejects_doubt
 from neardup.errors import NeardupError, UsageError
 from neardup.pipeline.run.against import Against, ReferenceIndex
+from neardup.pipeline.run.rule import settings
 from neardup.pipeline.run.summary import Summary
 from neardup.runtime.progress import Quiet, Stopwatch
 from neardup.similarity.feature_sets import Match
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from neardup.documents import ReadOptions, Source
-    from neardup.pipeline.run.matching import Matching
     from neardup.pipeline.run.outputs import Outputs
+    from neardup.pipeline.run.rule import Choice, Rule
     from neardup.runtime.progress import Progress
 
 __all__ = ["dedup_files", "settings_of"]
@@ -55,21 +56,21 @@ _RAISED: Final = re.compile(
 """An error of a worker in an engine's report."""
 
 
-def settings_of(matching: Matching, within: str | None = None) -> Settings:
-    """What workers need of a matching, and of the field that documents must have in common.
+def settings_of(rule: Rule, choice: Choice, within: str | None = None) -> Settings:
+    """What workers need of a rule and a choice, and of the field that matches share.
 
     Raises:
         UsageError: For what only one machine does.
     """
-    if matching.recall < 1:
+    if rule.recall < 1:
         raise UsageError("--recall below 1 belongs to --engine local: on Spark every pair is found")
-    if matching.decisions is not None:
+    if choice.decisions is not None:
         raise UsageError("--decisions belongs to --engine local: leave it out")
-    if "custom" in matching.recipe.to_json():
+    if "custom" in rule.recipe.to_json():
         raise UsageError("the recipe has a function of this process: use --engine local")
-    match = matching.match if matching.by_features else Match(distance=matching.distance or 0)
+    match = rule.match if rule.by_features else Match(distance=rule.distance or 0)
     return Settings(
-        match, matching.by_features, matching.recipe.bits, matching.keep, matching.policy,
+        match, rule.by_features, rule.recipe.bits, choice.keep, choice.policy,
         has_within=within is not None,
     )  # fmt: skip
 
@@ -77,12 +78,12 @@ def settings_of(matching: Matching, within: str | None = None) -> Settings:
 def dedup_files(
     paths: Sequence[str],
     outputs: Outputs,
-    matching: Matching,
+    rule: Rule,
+    choice: Choice,
     read: ReadOptions,
     place: Place | None = None,
     *,
     progress: Progress | None = None,
-    input_format: InputFormat | None = None,
     against: str | None = None,
 ) -> Summary:
     """Remove near-duplicates from files, as `neardup.pipeline.dedup_files` does.
@@ -91,11 +92,11 @@ def dedup_files(
         paths: Files of records that all workers see; each is read by one task.
         outputs: Where to write; `kept` is a folder that is not there yet, on a disk that all
             workers see, or behind a URI, to which they upload.
-        matching: How to decide.
+        rule: When documents match.
+        choice: Which are kept.
         read: Which fields to read.
         place: Where; Place() unless given.
         progress: Told where the run is.
-        input_format: Of all inputs; their extensions and first lines tell unless given.
         against: Folder of a DurableIndex: what matches one of its documents is dropped.
 
     Raises:
@@ -103,7 +104,7 @@ def dedup_files(
         DataError, FileError: As one machine.
         NeardupError: If the engine fails.
     """
-    settings, given = settings_of(matching, read.within), input_format or InputFormat()
+    settings, given = settings_of(rule, choice, read.within), read.input_format
     place = place or Place()
     check_master(place.master)
     watch = Stopwatch(progress or Quiet())
@@ -117,30 +118,30 @@ def dedup_files(
         folder = stack.enter_context(staging(outputs, place))
         stack.enter_context(removed_unless(outputs, written))
         if against is not None:
-            _ship_index(against, matching, read, _past_path(folder))
+            _ship_index(against, rule, choice, read, _past_path(folder))
         watch.begin("start")
         session = stack.enter_context(open_session(place.master))
         stack.enter_context(told())
         work = stack.enter_context(_work(folder, place))
         engine = Engine(session, work, _parts(place, _bytes_of(sources)))
-        kinds = _kinds(outputs, matching)
+        kinds = _kinds(outputs, choice)
         make_folders(folder, kinds)
         watch.begin("read")
         files, count = _files_frame(session, sources, engine.parts)
         step = partial(
-            read_files, read=read, told=given, recipe=engine.ship(matching.recipe),
-            how=(matching.keep, settings.by_features), folder=folder,
+            read_files, read=read, told=given, recipe=engine.ship(rule.recipe),
+            how=(choice.keep, settings.by_features), folder=folder,
             has_rejects="rejects" in kinds,
         )  # fmt: skip
         documents = engine.keep(mapped(files, step, DOCUMENTS), "documents", DOCUMENTS)
         notes, warnings = notes_of(documents, sources)
-        total = counts_of(documents, matching)
+        total = counts_of(documents, choice)
         rejects_doubt(total["documents"], total["rejected"])
         watch.begin("match")
         own = documents.where("number >= 0")
         names, past = own.select("number", "address"), None
         if against is not None:
-            ids, past = past_of_file(engine, _past_path(folder), matching)
+            ids, past = past_of_file(engine, _past_path(folder), rule)
             names = names.unionByName(ids.withColumnRenamed("id", "address"))
         decided = decide(engine, own, settings, past).decided
         watch.begin("write")
@@ -151,7 +152,7 @@ def dedup_files(
         join_tables(folder, count, outputs, written, with_via="via" in kinds)
         publish(engine, folder, outputs, written)
     notes += [f"{path} was replaced" for path in written.replaced]
-    summary = _summary(total, sources, outputs, matching, (notes, warnings))
+    summary = _summary(total, sources, outputs, (rule, choice), (notes, warnings))
     return replace(summary, seconds=watch.stop())
 
 
@@ -165,22 +166,22 @@ def _work(folder: str, place: Place) -> Iterator[str]:
         yield str(Path(work).absolute())
 
 
-def _kinds(outputs: Outputs, matching: Matching) -> tuple[str, ...]:
+def _kinds(outputs: Outputs, choice: Choice) -> tuple[str, ...]:
     """What the workers write, a folder for each."""
     names = ("kept", "duplicates", "clusters", "rejects")
     kinds = [x for x in names if getattr(outputs, x) is not None]
-    return (*kinds, "via") if matching.policy == "components" else tuple(kinds)
+    return (*kinds, "via") if choice.policy == "components" else tuple(kinds)
 
 
 def _past_path(folder: str) -> str:
     return f"{folder}/past.parquet"
 
 
-def _ship_index(against: str, matching: Matching, read: ReadOptions, path: str) -> None:
+def _ship_index(against: str, rule: Rule, choice: Choice, read: ReadOptions, path: str) -> None:
     """Write the index's documents where the workers see them."""
-    known = ReferenceIndex(Against(against), matching, read)
+    known = ReferenceIndex(Against(against), rule, choice, read)
     try:
-        write_past(known, matching.recipe, path)
+        write_past(known, rule.recipe, path)
     finally:
         known.close()
 
@@ -239,11 +240,12 @@ def _decided_counts(decided: Any) -> dict[str, int]:
 
 
 def _summary(
-    total: dict[str, int], sources: Sequence[Source], outputs: Outputs, matching: Matching,
-    told: tuple[list[str], list[str]],
+    total: dict[str, int], sources: Sequence[Source], outputs: Outputs,
+    asked: tuple[Rule, Choice], told: tuple[list[str], list[str]],
 ) -> Summary:  # fmt: skip
     documents, dropped = total["documents"], total["dropped"]
-    doubts = matching.doubt(documents), rejects_doubt(documents, total["rejected"])
+    rule, choice = asked
+    doubts = rule.doubt(documents), rejects_doubt(documents, total["rejected"])
     return Summary(
         read=documents + total["rejected"],
         kept=documents - dropped,
@@ -254,7 +256,7 @@ def _summary(
         nbytes=_bytes_of(sources),
         seconds={},
         outputs=([outputs.kept] if outputs.kept else []) + outputs.tables,
-        settings=matching.settings(documents),
+        settings=settings(rule, choice, documents),
         notes=told[0],
         warnings=[*told[1], *filter(None, doubts)],
     )

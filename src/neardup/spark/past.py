@@ -12,7 +12,7 @@ from neardup.errors import RecipeError, UsageError, suggests_names
 from neardup.fingerprinting.feature_sets import fingerprints_of_sets
 from neardup.index.durable import DurableIndex
 from neardup.pipeline.run.against import Against, ReferenceIndex
-from neardup.pipeline.run.matching import Matching
+from neardup.pipeline.run.rule import Choice, Rule
 from neardup.spark.past_files import (
     MEASURE,
     SIMILARITY,
@@ -59,10 +59,10 @@ def export_index(index: str | PathLike[str], path: str | PathLike[str]) -> int:
         if recipe is None:
             raise UsageError(f"{index} has no recipe: export an index that was made with one")
         if kind.by == "similarity":
-            matching = Matching(kind.similarity, measure=kind.measure, recipe=recipe)
+            rule = Rule(kind.similarity, measure=kind.measure, recipe=recipe)
         else:
-            matching = Matching(distance=min(kind.distance, recipe.bits - 1), recipe=recipe)
-    known = ReferenceIndex(Against(str(index)), matching, ReadOptions())
+            rule = Rule(distance=min(kind.distance, recipe.bits - 1), recipe=recipe)
+    known = ReferenceIndex(Against(str(index)), rule, Choice(), ReadOptions())
     try:
         return write_past(known, recipe, str(path))
     finally:
@@ -151,7 +151,7 @@ def import_index(path: str | PathLike[str], index: str | PathLike[str], distance
         return len(made)
 
 
-def past_of_file(engine: Engine, path: str, matching: Matching) -> tuple[Any, Any]:
+def past_of_file(engine: Engine, path: str, rule: Rule) -> tuple[Any, Any]:
     """Read a file of `export_index`: (number, id), and DOCUMENTS.
 
     The file is read once before, here: an engine does not look at its checksums.
@@ -162,14 +162,14 @@ def past_of_file(engine: Engine, path: str, matching: Matching) -> tuple[Any, An
         UsageError: If it has no features, which the matching needs.
     """
     recipe, _ = told_of(path)
-    if recipe.digest != matching.recipe.digest:
+    if recipe.digest != rule.recipe.digest:
         raise RecipeError(
-            f"{path} has recipe {recipe.digest}, the run {matching.recipe.digest}: fingerprints of"
+            f"{path} has recipe {recipe.digest}, the run {rule.recipe.digest}: fingerprints of"
             " two recipes cannot be compared; give the options that the index was made with"
         )
     check_past(path)
     rows = engine.session.read.schema(_COLUMNS).parquet(path)
-    if matching.by_features and rows.where("features IS NULL").limit(1).count():
+    if rule.by_features and rows.where("features IS NULL").limit(1).count():
         raise UsageError(
             f"{path} keeps fingerprints only, from which no similarity can be computed: give a"
             " distance without verify, or export an index that was made with --store features"

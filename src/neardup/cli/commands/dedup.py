@@ -155,26 +155,23 @@ def dedup(
     _check_engine(engine, master, local)
 
     from neardup.cli.screen import print_estimate, print_summary, print_warning, progress, warm_up
-    from neardup.pipeline import Against, Outputs, Resources, dedup_files, dedup_texts
+    from neardup.pipeline import Against, Choice, Limits, Outputs, Rule, dedup_files, dedup_texts
     from neardup.pipeline.estimate import estimate_run
-    from neardup.pipeline.run.matching import Matching
     from neardup.runtime.memory import memory_bytes
 
-    matching = Matching(
-        similarity, distance, verify, measure, made, policy, keep, recall, decisions
-    )
-    resources = Resources(memory_bytes(memory), tmp, resume, workers, plan)
-    read = reading.options(memory, within=within, number=matching.number)
-    input_format = reading.input_format
+    choice = Choice(keep, policy, decisions)
+    rule = Rule(similarity, distance, verify, measure, made, recall)
+    limits = Limits(memory_bytes(memory), tmp, workers, plan)
+    read = reading.options(memory, within=within, number=choice.number)
     about = shared.report_options(report, report_from, source, summary)
-    outputs = Outputs(output, duplicates, clusters, reading.rejects, csv_safe, about)
-    print_warning(matching.doubt(), json)
+    outputs = Outputs(output, duplicates, clusters, reading.rejects, csv_safe, about, resume)
+    print_warning(rule.doubt(), json)
     warm_up(
-        lambda: dedup_texts(["one", "one"], replace(matching, keep="first"), resources),
-        by_features=matching.by_features,
+        lambda: dedup_texts(["one", "one"], rule, replace(choice, keep="first"), limits),
+        by_features=rule.by_features,
     )
     if dry_run:
-        print_estimate(estimate_run(inputs, matching, read, resources, input_format), json)
+        print_estimate(estimate_run(inputs, rule, choice, read, limits), json)
         return
     if engine == "spark":
         from neardup import spark
@@ -182,14 +179,13 @@ def dedup(
         with progress() as shown:
             place = spark.Place(master or "sail", tmp)
             done = spark.dedup_files(
-                inputs, outputs, matching, read, place, progress=shown, input_format=input_format,
-                against=against,
+                inputs, outputs, rule, choice, read, place, progress=shown, against=against,
             )  # fmt: skip
         print_summary(done, json)
         return
     with progress() as shown:
         seen = None if against is None else Against(against, update, own_ids)
-        result = dedup_files(inputs, outputs, matching, read, resources, shown, input_format, seen)
+        result = dedup_files(inputs, outputs, rule, choice, read, limits, shown, seen)
     print_summary(result.summary, json)
 
 

@@ -27,8 +27,7 @@ def demo(
     from neardup.cli.screen import print_summary, progress, warm_up
     from neardup.documents import ReadOptions
     from neardup.errors import FileError
-    from neardup.pipeline import Outputs, Resources, dedup_files, dedup_texts
-    from neardup.pipeline.run.matching import Matching
+    from neardup.pipeline import Choice, Limits, Outputs, Rule, dedup_files, dedup_texts
 
     try:
         output.mkdir(parents=True, exist_ok=True)
@@ -38,11 +37,11 @@ def demo(
         str(output / "unique.jsonl"), str(output / "dropped.csv"), str(output / "clusters.csv")
     )
     corpus = importlib.resources.files("neardup") / "cli" / "commands" / "demo.jsonl.gz"
-    matching = Matching()
-    warm_up(lambda: dedup_texts(["one", "one"], matching, Resources()), by_features=True)
+    rule = Rule()
+    warm_up(lambda: dedup_texts(["one", "one"], rule, Choice(), Limits()), by_features=True)
     with importlib.resources.as_file(corpus) as path, progress() as shown:
         result = dedup_files(
-            [str(path)], outputs, matching, ReadOptions(id="id"), Resources(), shown
+            [str(path)], outputs, rule, Choice(), ReadOptions(id="id"), Limits(), shown
         )
     typer.echo("Some of what was dropped, and the document kept for it:")
     for row in result.duplicates.slice(0, _SHOWN).to_pylist():

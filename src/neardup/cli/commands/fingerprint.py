@@ -47,10 +47,10 @@ def fingerprint(
 
     from neardup.cli.screen import print_summary, progress, warm_up
     from neardup.fingerprinting.fingerprints import fingerprint as compute
-    from neardup.pipeline import Resources, fingerprint_files
+    from neardup.pipeline import Limits, fingerprint_files
 
     read, input_format = reading.options(memory), reading.input_format
-    using = Resources(workers=workers)
+    using = Limits(workers=workers)
     warm_up(lambda: compute("one", made))
     with progress() as shown:
         summary = fingerprint_files(

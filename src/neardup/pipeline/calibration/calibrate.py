@@ -36,9 +36,9 @@ from neardup.pipeline.calibration.model import Calibration, Choice, Cost
 from neardup.pipeline.calibration.page import calibration_page
 from neardup.pipeline.calibration.sample import Sample, take_sample
 from neardup.pipeline.evidence.pairs import PairMaker
-from neardup.pipeline.run.collection import Collection
-from neardup.pipeline.run.matching import Matching
-from neardup.pipeline.run.steps import begin_reading, open_inputs, output_set
+from neardup.pipeline.run.outputs import output_set
+from neardup.pipeline.run.reading import Reader, begin_reading, open_inputs
+from neardup.pipeline.run.rule import Rule
 from neardup.runtime.progress import Quiet, Stopwatch
 from neardup.similarity.feature_sets import Match
 
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from neardup.documents import InputFormat, ReadOptions
     from neardup.fingerprinting.recipe import Recipe
     from neardup.pipeline.report import PairShown
-    from neardup.pipeline.run.resources import Resources
+    from neardup.pipeline.run.reading import Documents
+    from neardup.pipeline.run.rule import Limits
     from neardup.runtime.progress import Progress
-    from neardup.similarity.feature_sets import FeatureSets
 
 __all__ = ["Asked", "calibrate_files"]
 
@@ -113,7 +113,7 @@ def calibrate_files(
     asked: Asked,
     recipe: Recipe,
     read: ReadOptions,
-    resources: Resources,
+    limits: Limits,
     progress: Progress | None = None,
     format_name: InputFormat | str | None = None,
 ) -> Calibration:
@@ -124,7 +124,7 @@ def calibrate_files(
         asked: What to find out.
         recipe: How documents become features.
         read: Which fields to read.
-        resources: What this may use.
+        limits: What this may use.
         progress: Told where it is.
         format_name: Format of all inputs; their extensions tell unless given.
 
@@ -135,8 +135,8 @@ def calibrate_files(
     shown = progress or Quiet()
     watch = Stopwatch(shown)
     with ExitStack() as stack:
-        sources = open_inputs(stack, paths, resources, format_name)
-        written = output_set(sources, resources)
+        sources = open_inputs(stack, paths, limits, format_name)
+        written = output_set(sources, limits)
         stack.enter_context(written)
         if asked.report is not None:
             written.check(asked.report)
@@ -151,7 +151,7 @@ def calibrate_files(
             sample,
             asked,
             recipe,
-            resources,
+            limits,
             reading,
             lambda t, c: commands(paths, read, recipe, t, c),
         )
@@ -164,24 +164,23 @@ def calibrate_files(
 
 
 def _calibrated(
-    sample: Sample, asked: Asked, recipe: Recipe, resources: Resources, reading: float, told: Any
+    sample: Sample, asked: Asked, recipe: Recipe, limits: Limits, reading: float, told: Any
 ) -> Calibration:
     """Measure a sample; a random part of it where it has too many pairs."""
-    matching = Matching(asked.lowest, measure=asked.measure, recipe=recipe)
+    rule = Rule(asked.lowest, measure=asked.measure, recipe=recipe)
     fingerprints(["one", "two"], recipe)  # loads the kernels, which no run does per document
     while True:
-        with Collection([""], matching, resources) as collection:
+        with Reader([""], rule, limits) as reader:
             begun = time.perf_counter()
             rows = np.arange(len(sample))
-            collection.add(0, Batch(sample.texts, sample.names, rows, sample.texts.nbytes))
-            values = collection.finish()
+            reader.add(0, Batch(sample.texts, sample.names, rows, sample.texts.nbytes))
+            documents = reader.finish()
             seconds = time.perf_counter() - begun
-            sets = collection.sets(values)
-            joined = join_sample(sets, sample, matching.match, resources.workers)
+            joined = join_sample(documents.sets, sample, rule.match, limits.workers)
             if joined is not None:
-                taken = Taken(sample.documents, sample.nbytes, reading, seconds, resources)
-                parts = _Parts(sample, sets, collection, values, joined)
-                return _found(parts, asked, matching, taken, told)
+                taken = Taken(sample.documents, sample.nbytes, reading, seconds, limits)
+                parts = _Parts(sample, documents, joined)
+                return _found(parts, asked, rule, taken, told)
         sample = sample.part(len(sample) // 2)
 
 
@@ -190,14 +189,12 @@ class _Parts:
     """A sample that is joined."""
 
     sample: Sample
-    sets: FeatureSets
-    collection: Collection
-    values: Any
+    documents: Documents
     joined: Joined
 
 
-def _found(parts: _Parts, asked: Asked, matching: Matching, taken: Taken, told: Any) -> Calibration:
-    sample, joined, recipe = parts.sample, parts.joined, matching.recipe
+def _found(parts: _Parts, asked: Asked, rule: Rule, taken: Taken, told: Any) -> Calibration:
+    sample, joined, recipe = parts.sample, parts.joined, rule.recipe
     threshold, unknown = asked.similarity, ""
     if threshold is None:
         threshold = valley(joined, asked.lowest)
@@ -205,7 +202,7 @@ def _found(parts: _Parts, asked: Asked, matching: Matching, taken: Taken, told: 
     if threshold is None or unknown:
         threshold = max(USUAL, asked.lowest)
     levels = joined.levels(asked.steps)
-    widths = Widths(joined, sample, recipe, taken.resources.workers)
+    widths = Widths(joined, sample, recipe, taken.limits.workers)
     similarities = sorted({x for x in (*SEARCHED, threshold) if x >= asked.lowest})
     choices = tuple(
         choice
@@ -239,7 +236,7 @@ def _found(parts: _Parts, asked: Asked, matching: Matching, taken: Taken, told: 
         choices=choices,
         advised=best,
         lengths=tuple(widths.bands(asked.steps, threshold, bits)),
-        costs=tuple(_costs(parts, matching, taken, best, widths, threshold)),
+        costs=tuple(_costs(parts, rule, taken, best, widths, threshold)),
         examples=_examples(parts, asked),
         warnings=tuple(doubts),
         commands=() if unknown else tuple(told(threshold, best)),
@@ -248,7 +245,7 @@ def _found(parts: _Parts, asked: Asked, matching: Matching, taken: Taken, told: 
 
 def _costs(
     parts: _Parts,
-    matching: Matching,
+    rule: Rule,
     taken: Taken,
     best: Choice | None,
     widths: Widths,
@@ -256,18 +253,18 @@ def _costs(
 ) -> list[Cost]:
     order = np.argsort(parts.sample.place, kind="stable")
     asked = sorted({*SEARCHED, threshold}, reverse=True)
-    least = matching.match.similarity
+    least = rule.match.similarity
     found = [
         cost_of_similarity(
-            parts.sets, order, replace(matching, similarity=each), taken, first=not at
+            parts.documents.sets, order, replace(rule, similarity=each), taken, first=not at
         )
         for at, each in enumerate(each for each in asked if each >= least)
     ]
-    usual = matching.recipe.bits
+    usual = rule.recipe.bits
     wanted = [(usual, 3)] if best is None else [(usual, 3), (best.bits, best.distance)]
     for bits, distance in dict.fromkeys(wanted):
         if bits in widths.codes and distance < bits:
-            exact = Matching(distance=distance, recipe=replace(matching.recipe, bits=bits))
+            exact = Rule(distance=distance, recipe=replace(rule.recipe, bits=bits))
             found.append(cost_of_distance(widths.codes[bits], exact, usual, taken))
     return found
 
@@ -288,7 +285,7 @@ def _examples(parts: _Parts, asked: Asked) -> tuple[tuple[str, tuple[PairShown, 
         bands.append((title, chosen))
         wanted |= {int(row) for side in (joined.left, joined.right) for row in side[chosen]}
     texts = {row: parts.sample.texts[row].as_py()[:20_001] for row in sorted(wanted)}
-    maker = PairMaker(parts.collection, parts.values, texts)
+    maker = PairMaker(parts.documents, texts)
     return tuple(
         (
             title,

@@ -17,8 +17,7 @@ from neardup.similarity.feature_sets import FeatureSets, Work
 from neardup.similarity.join import similar_greedy
 
 if TYPE_CHECKING:
-    from neardup.pipeline.run.matching import Matching
-    from neardup.pipeline.run.resources import Resources
+    from neardup.pipeline.run.rule import Limits, Rule
 
 __all__ = ["Taken", "cost_of_distance", "cost_of_similarity"]
 
@@ -35,14 +34,14 @@ class Taken:
         nbytes: Of all inputs.
         reading: Seconds that reading them all took.
         fingerprinting: Seconds that the sample's fingerprints and features took.
-        resources: What a run may use.
+        limits: What a run may use.
     """
 
     documents: int
     nbytes: int
     reading: float
     fingerprinting: float
-    resources: Resources
+    limits: Limits
 
     def base(self, sampled: int) -> float:
         """Seconds of all but the search."""
@@ -51,46 +50,46 @@ class Taken:
 
 
 def cost_of_similarity(
-    sets: FeatureSets, order: Any, matching: Matching, taken: Taken, first: bool = False
+    sets: FeatureSets, order: Any, rule: Rule, taken: Taken, first: bool = False
 ) -> Cost:
     """Search the sample, and half of it, for what the search takes among all documents.
 
     Args:
         sets: Of the sample.
         order: int64 (n,): the documents in random order.
-        matching: By similarity.
+        rule: By similarity.
         taken: What the rest takes.
         first: Search once more before: what is compiled or loaded first takes its time.
     """
-    half, whole, workers = Work(), Work(), taken.resources.workers
+    half, whole, workers = Work(), Work(), taken.limits.workers
     some = np.sort(order[: order.size // 2])
     for work in (half, Work()) if first else (half,):
-        similar_greedy(sets, some, matching.match, workers, work)
+        similar_greedy(sets, some, rule.match, workers, work)
     begun = time.perf_counter()
-    similar_greedy(sets, np.sort(order), matching.match, workers, whole)
+    similar_greedy(sets, np.sort(order), rule.match, workers, whole)
     seconds = time.perf_counter() - begun
     n, times = order.size, taken.documents / max(1, order.size)
     steep = math.log2(max(1, whole.candidates + n) / max(1, half.candidates + n // 2))
     grown = times ** min(STEEPEST, max(1.0, steep))
     features = round(int(sets.offsets[-1]) * times)
     postings = round(whole.postings * times)
-    memory, disk = memory_and_disk(matching, taken.resources, taken.documents, features, postings)
-    name = f"--similarity {matching.match.similarity:g}"
+    memory, disk = memory_and_disk(rule, taken.limits, taken.documents, features, postings)
+    name = f"--similarity {rule.match.similarity:g}"
     return Cost(name, taken.base(n) + seconds * grown, memory, disk)
 
 
-def cost_of_distance(codes: Any, matching: Matching, usual: int, taken: Taken) -> Cost:
+def cost_of_distance(codes: Any, rule: Rule, usual: int, taken: Taken) -> Cost:
     """What the planner of the exact search expects for all documents.
 
     Args:
         codes: uint64 (n, w): fingerprints of the sample.
-        matching: By distance, with the width of these.
+        rule: By distance, with the width of these.
         usual: The width that a run has unless it is told.
         taken: What the rest takes.
     """
-    distance, bits = matching.distance or 0, matching.recipe.bits
+    distance, bits = rule.distance or 0, rule.recipe.bits
     plan = plan_pairs(max(2, taken.documents), distance, bits, codes)
-    memory, disk = memory_and_disk(matching, taken.resources, taken.documents, 0, 0)
+    memory, disk = memory_and_disk(rule, taken.limits, taken.documents, 0, 0)
     name = f"--distance {distance}" + (f" --bits {bits}" if bits != usual else "")
-    search = plan.seconds / worker_count(taken.resources.workers)
+    search = plan.seconds / worker_count(taken.limits.workers)
     return Cost(name, taken.base(len(codes)) + search, memory, disk)

@@ -14,18 +14,18 @@ from neardup.errors import UsageError
 from neardup.pipeline.evaluation.labels import Truth, read_truth
 from neardup.pipeline.evaluation.model import Evaluation, Scores
 from neardup.pipeline.evaluation.page import evaluation_page
-from neardup.pipeline.evaluation.scores import Documents, scores_of
-from neardup.pipeline.run.collection import Collection
-from neardup.pipeline.run.matching import Matching
-from neardup.pipeline.run.steps import open_inputs, output_set, read_all
+from neardup.pipeline.evaluation.scores import scores_of
+from neardup.pipeline.run.outputs import output_set
+from neardup.pipeline.run.reading import Reader, open_inputs, read_sources
+from neardup.pipeline.run.rule import Choice, Rule
 from neardup.runtime.progress import Quiet, Stopwatch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from neardup.documents import InputFormat, ReadOptions
+    from neardup.documents import ReadOptions
     from neardup.fingerprinting.recipe import Recipe
-    from neardup.pipeline.run.resources import Resources
+    from neardup.pipeline.run.rule import Limits
     from neardup.runtime.progress import Progress
 
 __all__ = ["Asked", "evaluate_files"]
@@ -61,21 +61,21 @@ class Asked:
         check_page(self.report)
         if not self.recipes:
             raise UsageError("there is no recipe to evaluate: give one")
+        Choice(policy=self.policy)
         for _, recipe in self.recipes:
-            self.matching(recipe)
+            self.rule(recipe)
 
-    def matching(self, recipe: Recipe) -> Matching:
+    def rule(self, recipe: Recipe) -> Rule:
         """How documents of a recipe match."""
-        return Matching(self.lowest, measure=self.measure, recipe=recipe, policy=self.policy)
+        return Rule(self.lowest, measure=self.measure, recipe=recipe)
 
 
 def evaluate_files(
     paths: Sequence[str],
     asked: Asked,
     read: ReadOptions,
-    resources: Resources,
+    limits: Limits,
     progress: Progress | None = None,
-    format_name: InputFormat | str | None = None,
 ) -> Evaluation:
     """Compare what recipes find in files with what people labelled.
 
@@ -83,9 +83,8 @@ def evaluate_files(
         paths: Inputs, as for `open_sources`; read once for each recipe.
         asked: What to evaluate.
         read: Which fields; the id is that of the labels.
-        resources: What this may use.
+        limits: What this may use.
         progress: Told where it is.
-        format_name: Format of all inputs; their extensions tell unless given.
 
     Raises:
         UsageError: If labels and documents do not fit.
@@ -96,22 +95,21 @@ def evaluate_files(
     truth: Truth | None = None
     found: list[Scores] = []
     with ExitStack() as stack:
-        sources = open_inputs(stack, paths, resources, format_name)
-        written = stack.enter_context(output_set(sources, resources))
+        sources = open_inputs(stack, paths, limits, read.input_format)
+        written = stack.enter_context(output_set(sources, limits))
         if asked.report is not None:
             written.check(asked.report)
-        names = [source.name for source in sources]
+        names, choice = [source.name for source in sources], Choice(policy=asked.policy)
         for title, recipe in asked.recipes:
-            matching = asked.matching(recipe)
-            with Collection(names, matching, resources, keep_features=True) as collection:
-                read_all(sources, collection, read, Rejects(None, written), watch, shown)
-                values = collection.finish()
+            rule = asked.rule(recipe)
+            with Reader(names, rule, limits, keep_features=True) as reader:
+                rejects = Rejects(None, written)
+                documents = read_sources(sources, reader, read, rejects, watch, shown)
                 watch.begin("evaluate")
-                rows = np.arange(len(values))
                 if truth is None:
-                    truth = read_truth(asked.labels, collection.addresses.of(rows).to_pylist())
-                documents = Documents(collection.sets(values), values, rows, resources)
-                found.append(scores_of(title, documents, matching, truth, asked.seed))
+                    rows = np.arange(len(documents))
+                    truth = read_truth(asked.labels, documents.addresses.of(rows).to_pylist())
+                found.append(scores_of(title, documents, rule, choice, limits, truth, asked.seed))
         assert truth is not None  # noqa: S101  # there is a recipe
         told = _told(asked, truth, found)
         if asked.report is not None:

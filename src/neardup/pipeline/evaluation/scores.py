@@ -12,17 +12,16 @@ from neardup.fingerprinting.values import distance as hamming
 from neardup.hamming.all_pairs import pairs as pairs_within
 from neardup.pipeline.evaluation.model import STEP_BITS, STEP_HUNDREDTHS, Point, Scores
 from neardup.pipeline.evaluation.resampled import Resampled, ari, b_cubed, f1, ratio
-from neardup.pipeline.run.matching import group
+from neardup.pipeline.run.matching import match
 from neardup.similarity.feature_sets import similarities
 from neardup.similarity.join import similar_sets
 
 if TYPE_CHECKING:
     from neardup.pipeline.evaluation.labels import Truth
-    from neardup.pipeline.run.matching import Matching
-    from neardup.pipeline.run.resources import Resources
-    from neardup.similarity.feature_sets import FeatureSets
+    from neardup.pipeline.run.reading import Documents
+    from neardup.pipeline.run.rule import Choice, Limits, Rule
 
-__all__ = ["Documents", "scores_of"]
+__all__ = ["scores_of"]
 
 MOST_PAIRS: Final = 20_000_000
 MOST_NEAR: Final = 2_000_000
@@ -32,23 +31,6 @@ MOST_GROUPED: Final = 500_000
 FURTHEST: Final = 0.25
 BANDS: Final = 20
 _BELOW: Final = 1e-9
-
-
-@dataclass(frozen=True, slots=True)
-class Documents:
-    """Documents of one recipe.
-
-    Args:
-        sets: Their features.
-        values: Their fingerprints, uint64 (n, w), masked where there are none.
-        order: int64 (n,): from the highest priority to the lowest.
-        resources: What may be used.
-    """
-
-    sets: FeatureSets
-    values: Any
-    order: Any
-    resources: Resources
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,38 +104,46 @@ class _Judge:
 
 
 def scores_of(
-    title: str, documents: Documents, matching: Matching, truth: Truth, seed: int = 0
+    title: str,
+    documents: Documents,
+    rule: Rule,
+    choice: Choice,
+    limits: Limits,
+    truth: Truth,
+    seed: int = 0,
 ) -> Scores:
     """Compare every threshold and distance with the labels.
 
     Args:
         title: Of the recipe.
         documents: They.
-        matching: Recipe, measure, policy, and the least similarity.
+        rule: Recipe, measure, and the least similarity.
+        choice: The policy.
+        limits: What may be used.
         truth: The labels.
         seed: Of the intervals.
 
     Raises:
         UsageError: If there are too many pairs to look at.
     """
-    judge, lowest = _Judge(truth, seed), matching.match.similarity
-    pairs = _similar(documents, matching, truth)
+    judge, lowest = _Judge(truth, seed), rule.match.similarity
+    pairs = _similar(documents, rule, truth, limits.workers)
     first = int(np.ceil(lowest * 100 - _BELOW))
     by_similarity = []
     for step in range(first, 101):
         kept_by = None
         many = int((pairs.level >= step / 100 - _BELOW).sum()) > MOST_GROUPED
         if step % STEP_HUNDREDTHS == 0 and not many:
-            kept_by = _labels(documents, replace(matching, similarity=step / 100))
+            kept_by = match(documents, replace(rule, similarity=step / 100), choice, limits).label
         by_similarity.append(judge.point(step / 100, pairs, step / 100, kept_by))
     by_distance = []
-    near, furthest = _near(documents, matching, truth)
+    near, furthest = _near(documents, rule, truth, limits.workers)
     for distance in range(furthest + 1):
         kept_by = None
         many = int((near.level >= -distance).sum()) > MOST_GROUPED
         if distance % STEP_BITS == 0 and not many:
-            exact = replace(matching, similarity=None, distance=distance)
-            kept_by = _labels(documents, exact)
+            exact = replace(rule, similarity=None, distance=distance)
+            kept_by = match(documents, exact, choice, limits).label
         by_distance.append(judge.point(distance, near, -distance, kept_by))
     band = np.minimum((pairs.level * BANDS + _BELOW).astype(np.int64), BANDS)
     histogram = tuple(
@@ -167,25 +157,18 @@ def scores_of(
     return Scores(title, tuple(by_similarity), tuple(by_distance), histogram)
 
 
-def _labels(documents: Documents, matching: Matching) -> Any:
-    """The groups that a run would make."""
-    sets = documents.sets if matching.by_features else None
-    values, order = documents.values, documents.order
-    return group(matching, documents.resources, values, order, sets).label
-
-
 def _counted(truth: Truth, left: Any, right: Any) -> Any:
     """Whether pairs count: both documents are labelled."""
     return truth.listed[left] & truth.listed[right]
 
 
-def _similar(documents: Documents, matching: Matching, truth: Truth) -> _Pairs:
-    sets, lowest = documents.sets, matching.match.similarity
+def _similar(documents: Documents, rule: Rule, truth: Truth, workers: int | None) -> _Pairs:
+    sets, lowest = documents.sets, rule.match.similarity
     if truth.judged is not None:
         left, right = np.ascontiguousarray(truth.judged.T)
     else:
         chunks, count = [np.zeros((0, 2), np.int64)], 0
-        for chunk in similar_sets(sets, matching.match, documents.resources.workers):
+        for chunk in similar_sets(sets, rule.match, workers):
             chunks.append(chunk)
             count += len(chunk)
             if count > MOST_PAIRS:
@@ -194,7 +177,7 @@ def _similar(documents: Documents, matching: Matching, truth: Truth) -> _Pairs:
                     " --lowest"
                 )
         left, right = np.ascontiguousarray(np.concatenate(chunks).T)
-    score = similarities(sets, left, right, matching.measure)
+    score = similarities(sets, left, right, rule.measure)
     if truth.judged is not None:
         sizes = np.diff(sets.offsets)
         score = np.where((sizes[left] > 0) & (sizes[right] > 0), score, 0.0)
@@ -207,14 +190,15 @@ def _kept(pairs: _Pairs, truth: Truth) -> _Pairs:
     return _Pairs(left, right, level, pairs.true[counts])
 
 
-def _near(documents: Documents, matching: Matching, truth: Truth) -> tuple[_Pairs, int]:
+def _near(
+    documents: Documents, rule: Rule, truth: Truth, workers: int | None
+) -> tuple[_Pairs, int]:
     """Pairs within a distance, with less the distance as their level, and that distance."""
-    bits, workers = matching.recipe.bits, documents.resources.workers
+    bits, codes = rule.recipe.bits, documents.codes
     furthest = int(FURTHEST * bits)
-    codes = np.ma.getdata(documents.values)
     if truth.judged is not None:
         left, right = np.ascontiguousarray(truth.judged.T)
-        empty = np.ma.getmaskarray(documents.values)[:, 0]
+        empty = documents.empty
         apart = hamming(codes[left], codes[right]).astype(np.int64)
         apart = np.where(empty[left] | empty[right], bits, apart)
     else:

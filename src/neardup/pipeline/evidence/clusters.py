@@ -12,7 +12,7 @@ from neardup.similarity.feature_sets import FeatureSets, similarities
 
 if TYPE_CHECKING:
     from neardup.pipeline.evidence.levels import Levels
-    from neardup.pipeline.run.matching import Grouping
+    from neardup.pipeline.run.decision import Decision
 
 __all__ = ["Clusters", "Measured"]
 
@@ -37,7 +37,7 @@ class Clusters:
     """The clusters of two documents or more.
 
     Args:
-        grouping: What the run decided.
+        decision: What the run decided.
         levels: With the similarity of each dropped document and the kept one.
 
     Attributes:
@@ -46,10 +46,10 @@ class Clusters:
         weakest: float64 (c,): its least similarity of a dropped document and its kept one.
     """
 
-    def __init__(self, grouping: Grouping, levels: Levels) -> None:
+    def __init__(self, decision: Decision, levels: Levels) -> None:
         """Count and measure."""
-        self._grouping, self._levels = grouping, levels
-        label, dropped = grouping.label, np.flatnonzero(~grouping.kept)
+        self._decision, self._levels = decision, levels
+        label, dropped = decision.label, np.flatnonzero(~decision.kept)
         counts = np.bincount(label, minlength=label.size)
         self.names = np.flatnonzero(counts > 1)
         self.sizes = counts[self.names]
@@ -64,8 +64,8 @@ class Clusters:
     def measure(self, at: int, sets: FeatureSets, measure: str) -> Measured:
         """Measure cluster number `at`."""
         name = int(self.names[at])
-        members = np.flatnonzero(self._grouping.label == name)
-        dropped = members[~self._grouping.kept[members]]
+        members = np.flatnonzero(self._decision.label == name)
+        dropped = members[~self._decision.kept[members]]
         worst = int(dropped[np.argmin(self._levels.similarity[dropped])])
         step = -(-members.size // MOST_COMPARED)
         some = members[::step]
@@ -79,7 +79,7 @@ class Clusters:
             float(min(diameter, self.weakest[at])),
             int(some.size),
             (int(features.min()), int(features.max())),
-            (int(self._grouping.kept_by[worst]), worst),
+            (int(self._decision.kept_by[worst]), worst),
         )
 
     def chosen(self, most: int, seed: int) -> dict[str, Any]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from neardup.pipeline.run.collection import Collection
-    from neardup.pipeline.run.matching import Grouping, Matching
+    from neardup.pipeline.run.decision import Decision
+    from neardup.pipeline.run.reading import Documents
+    from neardup.pipeline.run.rule import Choice, Limits, Rule
 
 __all__ = ["Decided"]
 
@@ -17,17 +18,19 @@ class Decided:
     """A run after its decision.
 
     Args:
-        collection: Its documents, with their features.
-        values: Their fingerprints.
-        grouping: The decision.
-        matching: How it came about.
+        documents: With their features; those of an index, if it has any, follow.
+        decision: What was decided about the run's own.
+        rule: When documents matched.
+        choice: Which were kept.
+        limits: What a report may use.
         rejected: Records that could not be used.
-        field: What the groups of the collection are; None: there are none.
+        field: What the groups of the documents are; None: there are none.
     """
 
-    collection: Collection
-    values: Any
-    grouping: Grouping
-    matching: Matching
+    documents: Documents
+    decision: Decision
+    rule: Rule
+    choice: Choice
+    limits: Limits
     rejected: int
     field: str | None = None

@@ -12,13 +12,15 @@ from neardup.pipeline.evidence.levels import Levels, curve, find_levels, lowest_
 from neardup.pipeline.evidence.pairs import PairMaker
 from neardup.pipeline.evidence.references import addresses_of, beside_references
 from neardup.pipeline.report import ClusterGroup, ClusterShown, Matrix, PairShown, Report
+from neardup.pipeline.run.rule import settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from neardup.pipeline.evidence.decided import Decided
-    from neardup.pipeline.run.matching import Grouping, Matching
+    from neardup.pipeline.run.decision import Decision
     from neardup.pipeline.run.outputs import ReportOptions
+    from neardup.pipeline.run.rule import Rule
 
 __all__ = ["gather"]
 
@@ -47,32 +49,31 @@ def gather(
     Raises:
         UsageError: If the report cannot begin at the threshold asked for.
     """
-    own, matching = len(run.values), run.matching
+    own, rule, documents = run.documents.own, run.rule, run.documents
     run = beside_references(run)
-    grouping, known = run.grouping, np.arange(own, len(run.values))
-    sets = run.collection.sets(run.values)
-    order = np.concatenate([known, run.collection.order(own)])
-    lowest = lowest_threshold(matching, options.lowest)
-    found = find_levels(sets, order, grouping, matching, run.collection.workers, lowest)
-    clusters, levels = Clusters(grouping, found), found.first(own)
+    decision, sets = run.decision, documents.sets
+    order = documents.order(run.choice.keep)
+    lowest = lowest_threshold(rule, options.lowest)
+    found = find_levels(sets, order, decision, rule, run.limits.workers, lowest)
+    clusters, levels = Clusters(decision, found), found.first(own)
     measured = {
-        title: [clusters.measure(int(at), sets, matching.measure) for at in chosen]
+        title: [clusters.measure(int(at), sets, rule.measure) for at in chosen]
         for title, chosen in clusters.chosen(CLUSTERS_SHOWN, options.seed).items()
     }
-    borders = _dropped_border(levels, run), _kept_border(levels, grouping)
+    borders = _dropped_border(levels, run), _kept_border(levels, decision)
     links = [(*each.pair, each.weakest) for group in measured.values() for each in group]
     rows = {row for pair in (*borders[0], *borders[1], *links) for row in pair[:2]}
-    maker = PairMaker(run.collection, run.values, texts_of(rows), addresses_of(run, own))
+    maker = PairMaker(documents, texts_of(rows), addresses_of(run, own))
     groups = tuple(
         ClusterGroup(title, tuple(_shown(each, maker) for each in group))
         for title, group in measured.items()
     )
     dropped_border, kept_border = (tuple(maker.pair(*pair) for pair in side) for side in borders)
     matrix = _matrix(run)
-    dropped, sizes = ~grouping.kept[:own], np.diff(sets.offsets)
-    same = (levels.similarity >= 1) & (sizes[:own] == sizes[grouping.kept_by[:own]])
+    dropped, sizes = ~decision.kept[:own], np.diff(sets.offsets)
+    same = (levels.similarity >= 1) & (sizes[:own] == sizes[decision.kept_by[:own]])
     equal = int((dropped & same).sum())
-    nbytes = run.collection.text_bytes()
+    nbytes = documents.text_bytes
     pairs = [*dropped_border, *(each.pair for group in groups for each in group.clusters)]
     return Report(
         read=dropped.size + run.rejected,
@@ -84,8 +85,8 @@ def gather(
         clusters=int(clusters.names.size),
         text_bytes=(int(nbytes.sum()), int(nbytes[dropped].sum())),
         threshold=levels.threshold,
-        measure=matching.measure,
-        policy=matching.policy,
+        measure=rule.measure,
+        policy=run.choice.policy,
         curve=curve(levels),
         joined=levels.joined,
         dropped_border=dropped_border,
@@ -94,8 +95,8 @@ def gather(
         groups=groups,
         warnings=tuple(_warnings(clusters, dropped.size, matrix, pairs)),
         matrix=matrix,
-        facts=tuple(_facts(matching, levels)),
-        settings=tuple(_settings(matching, dropped.size)),
+        facts=tuple(_facts(rule, run.choice.policy, levels)),
+        settings=tuple(_settings(run)),
         left_out=tuple(_left_out(levels, clusters, dropped)),
         command=options.command,
     )
@@ -115,21 +116,21 @@ def _shown(each: Measured, maker: PairMaker) -> ClusterShown:
 
 def _dropped_border(levels: Levels, run: Decided) -> list[tuple[int, int, float]]:
     """The least similar pairs of an earlier document and a dropped one, with their similarity."""
-    dropped = np.flatnonzero(~run.grouping.kept)
-    partner, score = run.grouping.kept_by, levels.similarity
-    if run.matching.policy == "components" and levels.joined:
+    dropped = np.flatnonzero(~run.decision.kept)
+    partner, score = run.decision.kept_by, levels.similarity
+    if run.choice.policy == "components" and levels.joined:
         partner, score = levels.nearest, levels.score
         dropped = dropped[partner[dropped] != dropped]
     rows = dropped[np.argsort(score[dropped], kind="stable")[:BORDER_PAIRS]]
     return [(int(partner[row]), int(row), float(score[row])) for row in rows]
 
 
-def _kept_border(levels: Levels, grouping: Grouping) -> list[tuple[int, int, float]]:
+def _kept_border(levels: Levels, decision: Decision) -> list[tuple[int, int, float]]:
     """The most similar pairs below the threshold; each earlier document once."""
     if not levels.joined:
         return []
     score = levels.score
-    kept = grouping.kept[: score.size] & (score > 0) & (score < levels.threshold)
+    kept = decision.kept[: score.size] & (score > 0) & (score < levels.threshold)
     kept = np.flatnonzero(kept)
     pairs: dict[int, tuple[int, int, float]] = {}
     for row in kept[np.argsort(-score[kept], kind="stable")].tolist():
@@ -142,14 +143,14 @@ def _kept_border(levels: Levels, grouping: Grouping) -> list[tuple[int, int, flo
 
 def _matrix(run: Decided) -> Matrix | None:
     """Which source lost documents to which, if there are several."""
-    numbers, values = run.collection.groups()
-    names = ["(none)" if value is None else value for value in values]
+    numbers = run.documents.groups
+    names = ["(none)" if name is None else name for name in run.documents.group_names]
     field = f"values of {run.field}"
     if numbers is None:
-        numbers, names = run.collection.addresses.sources()
+        numbers, names = run.documents.addresses.sources()
         field = "inputs"
-    if run.grouping.references is not None:
-        known = run.grouping.kept_by.size - numbers.size
+    if run.decision.references is not None:
+        known = run.decision.kept_by.size - numbers.size
         numbers = np.concatenate([numbers, np.full(known, len(names))])
         names = [*names, "the index"]
     sizes = np.bincount(numbers, minlength=len(names))
@@ -164,8 +165,8 @@ def _matrix(run: Decided) -> Matrix | None:
     if len(names) > MOST_SOURCES:
         shown.append(f"{len(names) - top.size:,} others")
     at = place[numbers]
-    dropped = np.flatnonzero(~run.grouping.kept)
-    cells = at[dropped] * count + at[run.grouping.kept_by[dropped]]
+    dropped = np.flatnonzero(~run.decision.kept)
+    cells = at[dropped] * count + at[run.decision.kept_by[dropped]]
     found = np.bincount(cells, minlength=count * count).reshape(count, count)
     documents = np.bincount(at, minlength=count)
     return Matrix(field, tuple(shown), tuple(documents.tolist()), tuple(map(tuple, found.tolist())))
@@ -193,18 +194,18 @@ def _warnings(
     return found
 
 
-def _facts(matching: Matching, levels: Levels) -> list[tuple[str, str]]:
-    match = matching.match
+def _facts(rule: Rule, policy: str, levels: Levels) -> list[tuple[str, str]]:
+    match = rule.match
     facts = []
-    if matching.by_features:
+    if rule.by_features:
         facts.append(
-            ("found", f"every match at {matching.measure} {match.similarity:g} or more")
-            if matching.recall == 1
-            else ("found", f"at least {matching.recall:g} of the pairs exactly at the threshold")
+            ("found", f"every match at {rule.measure} {match.similarity:g} or more")
+            if rule.recall == 1
+            else ("found", f"at least {rule.recall:g} of the pairs exactly at the threshold")
         )
         facts.append(("verified", "every match, on all features of both documents; none skipped"))
     else:
-        facts.append(("found", f"every pair within {matching.distance} bits"))
+        facts.append(("found", f"every pair within {rule.distance} bits"))
         facts.append(("verified", "nothing: fingerprints decide; similarities here are for you"))
     if levels.joined:
         facts.append(
@@ -212,16 +213,16 @@ def _facts(matching: Matching, levels: Levels) -> list[tuple[str, str]]:
         )
     facts.append(
         ("policy", "greedy: a document is dropped only if it matches a kept one")
-        if matching.policy == "greedy"
+        if policy == "greedy"
         else ("policy", "components: one is kept of each transitive group")
     )
     return facts
 
 
-def _settings(matching: Matching, documents: int) -> list[tuple[str, str]]:
+def _settings(run: Decided) -> list[tuple[str, str]]:
     names = ("similarity", "measure", "distance", "recall", "keep", "recipe", "digest")
-    asked = matching.settings(documents)
-    return [(name, str(asked[name])[:400]) for name in names if asked[name] is not None]
+    every = settings(run.rule, run.choice, run.documents.own)
+    return [(name, str(every[name])[:400]) for name in names if every[name] is not None]
 
 
 def _left_out(levels: Levels, clusters: Clusters, dropped: Any) -> list[str]:

@@ -13,7 +13,8 @@ from neardup.similarity.feature_sets import FeatureSets, Work, similarities
 from neardup.similarity.join import nearest_before
 
 if TYPE_CHECKING:
-    from neardup.pipeline.run.matching import Grouping, Matching
+    from neardup.pipeline.run.decision import Decision
+    from neardup.pipeline.run.rule import Rule
 
 __all__ = ["Levels", "curve", "find_levels", "lowest_threshold"]
 
@@ -58,17 +59,17 @@ class Levels:
         return replace(self, level=self.level[:count], **cut)
 
 
-def lowest_threshold(matching: Matching, asked: float | None) -> float:
+def lowest_threshold(rule: Rule, asked: float | None) -> float:
     """Where the report's thresholds begin.
 
     Raises:
         UsageError: If it is asked to begin above the run's own, or not above 0.
     """
-    if not matching.by_features:
+    if not rule.by_features:
         if asked is not None:
             raise UsageError("report_from belongs to similarity: this run compares fingerprints")
         return 0.0
-    own = matching.match.similarity
+    own = rule.match.similarity
     if asked is not None and not 0 < asked <= own:
         raise UsageError(f"report_from is {asked:g}: use a number above 0, up to {own:g}")
     return max(LEAST, round(own - BELOW, 6)) if asked is None else asked
@@ -77,8 +78,8 @@ def lowest_threshold(matching: Matching, asked: float | None) -> float:
 def find_levels(
     sets: FeatureSets,
     order: Any,
-    grouping: Grouping,
-    matching: Matching,
+    decision: Decision,
+    rule: Rule,
     workers: int | None,
     lowest: float,
     most_pairs: int = MOST_PAIRS,
@@ -88,27 +89,27 @@ def find_levels(
     Args:
         sets: The documents' features.
         order: int64 (n,): from the highest priority to the lowest.
-        grouping: What the run decided.
-        matching: How.
+        decision: What the run decided.
+        rule: How.
         workers: Threads.
         lowest: As `lowest_threshold` gave it.
         most_pairs: Stop after about so many verified pairs.
     """
-    rows, kept = np.arange(order.size), grouping.kept
-    similarity = grouping.similarity
+    rows, kept = np.arange(order.size), decision.kept
+    similarity = decision.similarity
     if similarity is None:
-        similarity = similarities(sets, rows, grouping.kept_by, matching.measure)
+        similarity = similarities(sets, rows, decision.kept_by, rule.measure)
     similarity = np.where(kept, 1.0, similarity)
     work = Work()
-    if not matching.by_features:
+    if not rule.by_features:
         score = np.where(kept, 0.0, similarity)
         level = np.where(kept, -1.0, similarity)
-        return Levels(0.0, lowest, grouping.kept_by, score, similarity, level, 0, work, False)
-    own = matching.match.similarity
-    match = replace(matching.match, similarity=lowest)
+        return Levels(0.0, lowest, decision.kept_by, score, similarity, level, 0, work, False)
+    own = rule.match.similarity
+    match = replace(rule.match, similarity=lowest)
     nearest, score, missed = nearest_before(sets, order, match, workers, work, most_pairs)
     better = ~kept & (similarity > score)
-    nearest = np.where(better, grouping.kept_by, nearest)
+    nearest = np.where(better, decision.kept_by, nearest)
     score = np.where(better, similarity, score)
     level = np.where(kept, np.minimum(score, np.nextafter(own, 0)), np.maximum(score, own))
     return Levels(own, lowest, nearest, score, similarity, level, missed, work, True)

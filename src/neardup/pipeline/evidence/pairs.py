@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from neardup.documents import Batch, ReadOptions, Source
     from neardup.documents.addresses import Addresses, ReferenceAddresses
     from neardup.fingerprinting.recipe import Recipe
-    from neardup.pipeline.run.collection import Collection
+    from neardup.pipeline.run.reading import Documents
 
 __all__ = ["MOST_CHARACTERS", "PairMaker", "pair_of_texts", "texts_at", "texts_in"]
 
@@ -37,22 +37,20 @@ class PairMaker:
     """Makes what is shown of pairs of documents.
 
     Args:
-        collection: With addresses and features, after `finish`.
-        values: Their fingerprints.
+        documents: With their features.
         texts: Their texts, by number, as far as they are shown.
-        addresses: Theirs; the collection's unless given.
+        addresses: Theirs, if not the documents' own.
     """
 
     def __init__(
         self,
-        collection: Collection,
-        values: Any,
+        documents: Documents,
         texts: Mapping[int, str],
         addresses: Addresses | ReferenceAddresses | None = None,
     ) -> None:
         """Take what measures them."""
-        self._collection, self._codes, self._texts = collection, np.ma.getdata(values), texts
-        self._addresses = addresses or collection.addresses
+        self._documents, self._texts = documents, texts
+        self._addresses = addresses or documents.addresses
 
     def name(self, row: int) -> str:
         """The id or address of a document, cut."""
@@ -61,14 +59,15 @@ class PairMaker:
     def pair(self, earlier: int, later: int, similarity: float) -> PairShown:
         """Two documents by their numbers."""
         both = np.array([earlier, later], np.int64)
-        first, second = self._collection.features_of(both)
+        first, second = self._documents.features_of(both)
         shared = int(np.intersect1d(first, second).size)
+        codes = self._documents.codes[both]
         texts = self._texts.get(earlier), self._texts.get(later)
         runs, longest, note = _words(*texts)
         return PairShown(
             (self.name(earlier), self.name(later)),
             float(similarity),
-            int(distance(self._codes[both[:1]], self._codes[both[1:]])[0]),
+            int(distance(codes[:1], codes[1:])[0]),
             shared,
             (first.size - shared, second.size - shared),
             runs,

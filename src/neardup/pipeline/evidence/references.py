@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neardup.errors import UsageError
-from neardup.pipeline.run.matching import Grouping
+from neardup.pipeline.run.decision import Decision
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,47 +26,45 @@ def beside_references(run: Decided) -> Decided:
     Raises:
         UsageError: If the index's documents did not take part in the search.
     """
-    grouping = run.grouping
-    known = grouping.references
+    decision = run.decision
+    known = decision.references
     if known is None:
         return run
-    if known.every is None:
+    if known.every is None or known.places is None:
         raise UsageError(
             "the report needs an index of fingerprints with --store features or text, and a run"
             " that has not been decided before: leave out --report"
         )
-    n = grouping.kept_by.size
+    n = decision.kept_by.size
     theirs = np.arange(n, n + len(known.every))
-    kept_by = grouping.kept_by.copy()
+    kept_by = decision.kept_by.copy()
     beyond = kept_by >= n
     kept_by[beyond] = n + known.places[kept_by[beyond] - n]
     kept_by = np.concatenate([kept_by, theirs])
-    similarity = grouping.similarity
+    similarity = decision.similarity
     if similarity is not None:
         similarity = np.concatenate([similarity, np.ones(theirs.size)])
-    values = run.collection.known_values()
-    empty = np.concatenate([np.ma.getmaskarray(run.values), np.zeros(values.shape, np.bool_)])
-    whole = np.ma.MaskedArray(np.concatenate([np.ma.getdata(run.values), values]), empty)
-    return replace(run, values=whole, grouping=Grouping(kept_by, kept_by, similarity, known))
+    return replace(run, decision=Decision(kept_by, kept_by, similarity, known))
 
 
 def addresses_of(run: Decided, own: int) -> Addresses | ReferenceAddresses:
     """The addresses of the run's `own` documents and of its index's."""
-    known, addresses = run.grouping.references, run.collection.addresses
+    known, addresses = run.decision.references, run.documents.addresses
     return addresses if known is None or not own else addresses.beside(known.every)
 
 
 def texts_beside(
-    texts_of: Callable[[set[int]], dict[int, str]], known: ReferenceIndex | None, grouping: Grouping
+    texts_of: Callable[[set[int]], dict[int, str]], known: ReferenceIndex | None, decision: Decision
 ) -> Callable[[set[int]], dict[int, str]]:
     """Texts by number, of the index too if it keeps them."""
-    references, own = grouping.references, grouping.kept_by.size
+    references, own = decision.references, decision.kept_by.size
+    every = None if references is None else references.every
 
     def found(rows: set[int]) -> dict[int, str]:
         texts = texts_of({row for row in rows if row < own})
         beyond = sorted(row for row in rows if row >= own)
-        if known is not None and references is not None and beyond:
-            ids = [references.every[row - own].as_py() for row in beyond]
+        if known is not None and every is not None and beyond:
+            ids = [every[row - own].as_py() for row in beyond]
             given = zip(beyond, known.texts(ids), strict=True)
             texts |= {row: text for row, text in given if text is not None}
         return texts

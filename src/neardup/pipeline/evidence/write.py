@@ -12,20 +12,15 @@ if TYPE_CHECKING:
 
     from neardup.documents import OutputSet, ReadOptions
     from neardup.pipeline.evidence.decided import Decided
-    from neardup.pipeline.run.against import Against
-    from neardup.pipeline.run.matching import Matching
-    from neardup.pipeline.run.outputs import ReportOptions
-    from neardup.pipeline.run.resources import Resources
+    from neardup.pipeline.run.against import Against, ReferenceIndex
+    from neardup.pipeline.run.outputs import Outputs, ReportOptions
+    from neardup.pipeline.run.rule import Rule
 
-__all__ = ["check_report", "with_source", "write_report"]
+__all__ = ["check_reference", "check_report", "with_source", "write_report"]
 
 
 def check_report(
-    options: ReportOptions | None,
-    matching: Matching,
-    read: ReadOptions,
-    against: Against | None = None,
-    resources: Resources | None = None,
+    outputs: Outputs, rule: Rule, read: ReadOptions, against: Against | None = None
 ) -> None:
     """Refuse now what could not be reported after hours.
 
@@ -33,14 +28,15 @@ def check_report(
         UsageError: For a run by distance, or one that can be resumed, against an index, two fields
             of sources, or thresholds that begin above the run's own.
     """
+    options = outputs.report
     if options is None:
         return
-    if against is not None and not matching.by_features:
+    if against is not None and not rule.by_features:
         raise UsageError(
             "the report beside an index needs the similarity: use similarity, or distance with"
             " verify, or leave out against"
         )
-    if against is not None and resources is not None and resources.resume is not None:
+    if against is not None and outputs.resume is not None:
         raise UsageError("the report beside an index cannot be resumed: leave out resume or report")
     if options.source is not None and read.within not in {None, options.source}:
         raise UsageError(
@@ -49,7 +45,20 @@ def check_report(
         )
     from neardup.pipeline.evidence.levels import lowest_threshold
 
-    lowest_threshold(matching, options.lowest)
+    lowest_threshold(rule, options.lowest)
+
+
+def check_reference(options: ReportOptions | None, reference: ReferenceIndex | None) -> None:
+    """Refuse a report about a run whose index cannot say how similar its documents are.
+
+    Raises:
+        UsageError: For an index by similarity.
+    """
+    if options is not None and reference is not None and reference.is_similar:
+        raise UsageError(
+            f"{reference.facts['path']} is by similarity, and the report needs an index of"
+            " fingerprints with --store features or text: leave out --report"
+        )
 
 
 def with_source(options: ReportOptions | None, read: ReadOptions) -> tuple[ReadOptions, bool]:

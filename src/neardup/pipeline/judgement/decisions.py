@@ -8,7 +8,7 @@ touches stays as it was.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -17,15 +17,19 @@ import pyarrow.compute as pc
 from neardup.errors import UsageError
 from neardup.hamming.clusters import components
 from neardup.pipeline.judgement.answers import read_answers
-from neardup.similarity.feature_sets import FeatureSets, similarities
+from neardup.similarity.feature_sets import similarities
 from neardup.similarity.join import similar_components
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import numpy.typing as npt
+
     from neardup.documents.addresses import Addresses
-    from neardup.pipeline.run.collection import Collection
-    from neardup.pipeline.run.matching import Grouping, Matching
+    from neardup.pipeline.run.decision import Decision
+    from neardup.pipeline.run.reading import Documents
+    from neardup.pipeline.run.rule import Choice, Limits, Rule
+    from neardup.runtime.types import Flags, Rows
 
 __all__ = ["Decisions", "check_decisions", "decide_again", "with_decisions"]
 
@@ -91,60 +95,61 @@ def _rows_of(names: list[str], addresses: Addresses, documents: int) -> dict[str
     return found
 
 
-def check_decisions(matching: Matching, against: object) -> None:
+def check_decisions(choice: Choice, against: object) -> None:
     """Refuse now what could not be decided after hours.
 
     Raises:
         UsageError: For a run against an index.
         DataError, FileError: If it is no file of answers.
     """
-    if matching.decisions is None:
+    if choice.decisions is None:
         return
     if against is not None:
         raise UsageError("decisions are about documents of the inputs: leave out against")
-    read_answers(matching.decisions)
+    read_answers(choice.decisions)
 
 
 def with_decisions(
-    grouping: Grouping, matching: Matching, collection: Collection, values: Any
-) -> tuple[Grouping, list[str]]:
-    """A decision with the matching's answers taken as given, if any, and a line that says so.
+    decision: Decision, documents: Documents, rule: Rule, choice: Choice, limits: Limits
+) -> tuple[Decision, list[str]]:
+    """A decision with the choice's answers taken as given, if any, and a line that says so.
 
     Raises:
         UsageError: If two documents have a name that an answer uses.
         DataError, FileError: If it is no file of answers.
     """
-    if matching.decisions is None:
-        return grouping, []
-    decisions = Decisions.read(matching.decisions, collection.addresses, len(values))
-    found = decide_again(grouping, decisions, matching, collection, values)
-    return found, [decisions.note]
+    if choice.decisions is None:
+        return decision, []
+    decisions = Decisions.read(choice.decisions, documents.addresses, documents.own)
+    again = decide_again(decision, decisions, documents, rule, choice, limits)
+    return again, [decisions.note]
 
 
 def decide_again(
-    grouping: Grouping,
+    decision: Decision,
     decisions: Decisions,
-    matching: Matching,
-    collection: Collection,
-    values: Any,
-) -> Grouping:
+    documents: Documents,
+    rule: Rule,
+    choice: Choice,
+    limits: Limits,
+) -> Decision:
     """Decide for every document with answers taken as given; the policy is greedy.
 
     Args:
-        grouping: Without them.
+        decision: Without them.
         decisions: They.
-        matching: When documents match otherwise.
-        collection: Of the documents, after `finish`.
-        values: What `finish` returned.
+        documents: They.
+        rule: When they match otherwise.
+        choice: Whose priorities count.
+        limits: Threads.
     """
     if not decisions.yes and not decisions.no:
-        return grouping
-    sets = collection.sets(values)
-    order = collection.order(len(values))
-    judge = _Judge(decisions, matching, sets, values, collection.match_groups())
-    kept_by = grouping.kept_by.copy()
-    score = None if grouping.similarity is None else grouping.similarity.copy()
-    for members in _touched(decisions, matching, sets, values, collection):
+        return decision
+    order = documents.order(choice.keep)
+    judge = _Judge(decisions, rule, documents)
+    kept_by = decision.kept_by.copy()
+    score = None if decision.similarity is None else decision.similarity.copy()
+    for members in _touched(decisions, documents, rule, limits.workers):
         inside = order[np.isin(order, members)]
         kept: list[int] = []
         for row in inside.tolist():
@@ -154,23 +159,18 @@ def decide_again(
                 score[row] = 1.0 if found is None else found[1]
             if found is None:
                 kept.append(row)
-    return replace(grouping, kept_by=kept_by, label=kept_by, similarity=score)
+    return replace(decision, kept_by=kept_by, label=kept_by, similarity=score)
 
 
 def _touched(
-    decisions: Decisions,
-    matching: Matching,
-    sets: FeatureSets,
-    values: Any,
-    collection: Collection,
-) -> Iterator[Any]:
+    decisions: Decisions, documents: Documents, rule: Rule, workers: int | None
+) -> Iterator[Rows]:
     """The groups of similar documents with an answer, joined where one says yes."""
-    if matching.by_features:
-        label = similar_components(sets, matching.match, collection.workers)
+    if rule.by_features:
+        label = similar_components(documents.sets, rule.match, workers)
     else:
-        groups = collection.match_groups()
-        k, bits = matching.distance or 0, matching.recipe.bits
-        label = components(values, k, bits, workers=collection.workers, groups=groups)
+        k, bits, groups = rule.distance or 0, rule.recipe.bits, documents.sets.groups
+        label = components(documents.values, k, bits, workers=workers, groups=groups)
     root: dict[int, int] = {}
 
     def top(group: int) -> int:
@@ -192,13 +192,11 @@ def _touched(
 class _Judge:
     """Tells whether documents match: as was said, else as is measured."""
 
-    def __init__(
-        self, decisions: Decisions, matching: Matching, sets: FeatureSets, values: Any, groups: Any
-    ) -> None:
+    def __init__(self, decisions: Decisions, rule: Rule, documents: Documents) -> None:
         self._said = dict.fromkeys(decisions.yes, True) | dict.fromkeys(decisions.no, False)
         self._named = {row for pair in self._said for row in pair}
-        self._matching, self._sets, self._groups = matching, sets, groups
-        self._codes, self._empty = np.ma.getdata(values), np.ma.getmaskarray(values)[:, 0]
+        self._rule, self._sets, self._groups = rule, documents.sets, documents.sets.groups
+        self._codes, self._empty = documents.codes, documents.empty
 
     def first_match(self, row: int, kept: list[int]) -> tuple[int, float] | None:
         """The first of the kept documents that a document matches, and their similarity."""
@@ -213,16 +211,16 @@ class _Judge:
         found = np.flatnonzero(matches)
         return (kept[found[0]], float(score[found[0]])) if found.size else None
 
-    def _measured(self, row: int, others: Any) -> tuple[Any, Any]:
+    def _measured(self, row: int, others: Rows) -> tuple[Flags, npt.NDArray[np.float64]]:
         matches = ~self._empty[others] & (not self._empty[row])
         if self._groups is not None:
             matches &= self._groups[others] == self._groups[row]
-        if self._matching.distance is not None:
+        if self._rule.distance is not None:
             differ = np.bitwise_count(self._codes[others] ^ self._codes[row])
-            matches &= differ.sum(axis=1, dtype=np.int64) <= self._matching.distance
+            matches &= differ.sum(axis=1, dtype=np.int64) <= self._rule.distance
         score = np.ones(others.size)
-        if self._matching.by_features:
+        if self._rule.by_features:
             rows = np.full(others.size, row, np.int64)
-            score = similarities(self._sets, others, rows, self._matching.measure)
-            matches &= score >= self._matching.match.similarity
+            score = similarities(self._sets, others, rows, self._rule.measure)
+            matches &= score >= self._rule.match.similarity
         return matches, score

@@ -14,7 +14,7 @@ documents that the run itself replaces.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -29,7 +29,9 @@ from neardup.fingerprinting.values import distance
 from neardup.index.hits import ABSENT, OTHER, SAME
 from neardup.index.incoming import sorted_sets
 from neardup.index.memory_index import Index
-from neardup.pipeline.run.matching import Grouping, References
+from neardup.pipeline.run.decision import Decision, References
+from neardup.pipeline.run.matching import match
+from neardup.pipeline.run.rule import Limits
 from neardup.runtime.storage.spool import FeatureSpool
 
 if TYPE_CHECKING:
@@ -38,13 +40,13 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from neardup.documents import ReadOptions
-    from neardup.pipeline.run.collection import Collection
-    from neardup.pipeline.run.matching import Matching
+    from neardup.pipeline.run.reading import Documents
+    from neardup.pipeline.run.rule import Choice, Rule
+    from neardup.runtime.types import Codes, Hashes, Rows
 
 __all__ = ["Against", "ReferenceIndex"]
 
 QUERIES_A_BATCH: Final = 1 << 16
-_NONE: Final = np.empty(0, np.uint64)
 Versions: TypeAlias = "npt.NDArray[np.int8]"
 
 
@@ -78,9 +80,10 @@ class ReferenceIndex:
 
     Args:
         against: Which.
-        matching: Of the run.
+        rule: Of the run.
+        choice: Of the run.
         read: Of the run.
-        workers: Of the run.
+        limits: Of the run.
 
     Raises:
         UsageError: If the index does not keep what the matching needs, was made for a smaller
@@ -90,12 +93,18 @@ class ReferenceIndex:
     """
 
     def __init__(
-        self, against: Against, matching: Matching, read: ReadOptions, workers: int | None = None
+        self,
+        against: Against,
+        rule: Rule,
+        choice: Choice,
+        read: ReadOptions,
+        limits: Limits | None = None,
     ) -> None:
         """Open the index."""
         from neardup.index.durable import DurableIndex
 
-        self._against, self._matching, self._workers = against, matching, workers
+        self._against, self._rule, self._choice = against, rule, choice
+        self._limits = limits or Limits()
         self.has_ids, self.own_ids = read.id is not None, against.own_ids
         self.index = DurableIndex.open(against.folder, create=False, readonly=not against.update)
         self.is_similar = self.index.by == "similarity"
@@ -130,69 +139,76 @@ class ReferenceIndex:
             self.index.rollback()
         self.index.close()
 
-    def group(self, collection: Collection, values: Any) -> Grouping:
-        """Decide for every document of the run; `beside` has those of the index that it names."""
+    def match(self, documents: Documents) -> tuple[Documents, Decision]:
+        """Decide for every document of the run; the decision's references are those that it names.
+
+        Returns:
+            The documents, followed by those of the index if these took part, and the decision.
+        """
         with self._seen:  # what is removed from the index is freed then
             if self.is_similar:
-                return self._by_similarity(collection, values)
-            if self._matching.by_features:
-                return self._by_features(collection, values)
-            return self._by_fingerprints(collection, values)
+                return documents, self._by_similarity(documents)
+            if self._rule.by_features:
+                return self._by_features(documents)
+            return documents, self._by_fingerprints(documents)
 
-    def _by_fingerprints(self, collection: Collection, values: Any) -> Grouping:
-        found, own = self._first(collection, values)
-        rows = found["row"].to_numpy()
-        rest = np.ma.MaskedArray(np.ma.getdata(values), np.ma.getmaskarray(values).copy())
+    def _match(self, documents: Documents, decided: Rows | None = None) -> Decision:
+        return match(documents, self._rule, self._choice, self._limits, decided=decided)
+
+    def _by_fingerprints(self, documents: Documents) -> Decision:
+        table, own = self._first(documents)
+        rows = table["row"].to_numpy()
+        rest = np.ma.MaskedArray(documents.codes, np.ma.getmaskarray(documents.values).copy())
         rest[rows] = np.ma.masked
-        grouping = collection.group(rest)
-        named = found["id"].combine_chunks().dictionary_encode()
-        kept_by = grouping.kept_by.copy()
-        kept_by[rows] = len(values) + named.indices.to_numpy()
+        decision = self._match(replace(documents, values=rest))
+        named = table["id"].combine_chunks().dictionary_encode()
+        kept_by = decision.kept_by.copy()
+        kept_by[rows] = len(documents) + named.indices.to_numpy()
         codes = self._seen.fingerprints_by_id(named.dictionary)
         references = References(named.dictionary, codes)
-        return Grouping(kept_by, kept_by, grouping.similarity, references, own=own)
+        return Decision(kept_by, kept_by, decision.similarity, references, own=own)
 
-    def _by_similarity(self, collection: Collection, values: Any) -> Grouping:
+    def _by_similarity(self, documents: Documents) -> Decision:
         seen: Any = self._seen
-        found, own = self._first(collection, values)
-        matched = found["row"].to_numpy()
-        grouping = collection.group(values, decided=matched)
-        named = found["id"].combine_chunks().dictionary_encode()
-        assert grouping.similarity is not None  # noqa: S101  # it is measured by features
-        kept_by, similarity = grouping.kept_by.copy(), grouping.similarity.copy()
-        kept_by[matched] = len(values) + named.indices.to_numpy()
-        similarity[matched] = found["similarity"].to_numpy()
+        table, own = self._first(documents)
+        matched = table["row"].to_numpy()
+        decision = self._match(documents, matched)
+        named = table["id"].combine_chunks().dictionary_encode()
+        assert decision.similarity is not None  # noqa: S101  # it is measured by features
+        kept_by, similarity = decision.kept_by.copy(), decision.similarity.copy()
+        kept_by[matched] = len(documents) + named.indices.to_numpy()
+        similarity[matched] = table["similarity"].to_numpy()
         kept = seen.sets_by_id(named.dictionary)
-        codes = fingerprints_of_sets(kept.features, kept.offsets, self._matching.recipe)
+        codes = fingerprints_of_sets(kept.features, kept.offsets, self._rule.recipe)
         references = References(named.dictionary.cast(pa.large_string()), codes)
-        return Grouping(kept_by, kept_by, similarity, references, own=own)
+        return Decision(kept_by, kept_by, similarity, references, own=own)
 
-    def _first(self, collection: Collection, values: Any) -> tuple[pa.Table, Versions]:
+    def _first(self, documents: Documents) -> tuple[pa.Table, Versions]:
         """For each document the first of the index that matches, and how its own id is stored.
 
         Some documents at a time: memory is bounded.
         """
-        matching = self._matching
-        least: Any = matching.match.similarity if self.is_similar else matching.distance
+        rule, values = self._rule, documents.values
+        least: Any = rule.match.similarity if self.is_similar else rule.distance
         tables, versions = [], [np.empty(0, np.int8)]
         for begin in range(0, max(len(values), 1), QUERIES_A_BATCH):
             end = min(begin + QUERIES_A_BATCH, len(values))
             contents: Any = values[begin:end]
             if self.is_similar:
-                contents = sorted_sets(*collection.feature_sets(begin, end))
-            names = collection.addresses.of(np.arange(begin, end))
+                contents = sorted_sets(*documents.feature_sets(begin, end))
+            names = documents.addresses.of(np.arange(begin, end))
             own = self._own(names, contents, values[begin:end])
             is_changed = self.keeps_own and bool((own == OTHER).any())
-            found = self._seen.first_within(contents, least, 2 if is_changed else 1)
+            table = self._seen.first_within(contents, least, 2 if is_changed else 1)
             if self.keeps_own:
-                found = _but_own(found, names, own)
-            rows = pa.array(found["row"].to_numpy() + begin)
-            tables.append(found.set_column(0, "row", rows))
+                table = _but_own(table, names, own)
+            rows = pa.array(table["row"].to_numpy() + begin)
+            tables.append(table.set_column(0, "row", rows))
             versions.append(own)
         return pa.concat_tables(tables), np.concatenate(versions)
 
-    def _own(self, names: Any, contents: Any, values: Any) -> Versions:
-        """How the own id of each of some documents is stored: see Grouping.own.
+    def _own(self, names: pa.Array, contents: Any, values: Any) -> Versions:
+        """How the own id of each of some documents is stored: see Decision.own.
 
         Args:
             names: Arrow strings: the addresses.
@@ -208,89 +224,84 @@ class ReferenceIndex:
         versions = self._seen.versions(ids, plain)
         return np.where(is_id & (self.has_ids | (versions == SAME)), versions, ABSENT)
 
-    def _by_features(self, collection: Collection, values: Any) -> Grouping:
-        n = len(values)
-        ids = []
-        for names, codes, features in self.documents():
-            ids.append(names)
-            counts = np.array([len(each) for each in features], np.int64)
-            collection.add_references(codes, np.concatenate([_NONE, *features]), counts)
-        theirs = collection.known_values()
-        empty = np.concatenate([np.ma.getmaskarray(values), np.zeros(theirs.shape, bool)])
-        whole = np.ma.MaskedArray(np.concatenate([np.ma.getdata(values), theirs]), empty)
-        grouping = collection.group(whole)
+    def _by_features(self, documents: Documents) -> tuple[Documents, Decision]:
+        n = len(documents)
+        ids: list[pa.Array] = []
+
+        def parts() -> Iterator[tuple[Codes, list[Hashes]]]:
+            for names, codes, features in self.documents():
+                ids.append(names)
+                yield codes, features
+
+        whole = documents.followed_by(parts())
+        decision = self._match(whole)
         every = pa.concat_arrays(ids).cast(pa.large_string()) if ids else pa.array([], pa.string())
-        names = collection.addresses.of(np.arange(n))
-        own = self._own(names, values, values)
+        names = documents.addresses.of(np.arange(n))
+        own = self._own(names, documents.values, documents.values)
         if self.keeps_own and (own != ABSENT).any():
-            grouping = self._again(collection, whole, grouping, every, own)
-        similarity = None if grouping.similarity is None else grouping.similarity[:n]
-        kept_by = grouping.kept_by[:n].copy()
+            decision = self._again(whole, decision, every, own)
+        similarity = None if decision.similarity is None else decision.similarity[:n]
+        kept_by = decision.kept_by[:n].copy()
         rows = np.flatnonzero(kept_by >= n)
         named, places = np.unique(kept_by[rows] - n, return_inverse=True)
         kept_by[rows] = n + places
-        chosen = References(every.take(pa.array(named)), theirs[named], named, every)
-        return Grouping(kept_by, kept_by, similarity, chosen, own=own)
+        chosen = References(every.take(pa.array(named)), whole.codes[n + named], named, every)
+        return whole, Decision(kept_by, kept_by, similarity, chosen, own=own)
 
     def _again(
-        self, collection: Collection, whole: Any, grouping: Grouping, every: Any, own: Versions
-    ) -> Grouping:
+        self, whole: Documents, decision: Decision, every: pa.Array, own: Versions
+    ) -> Decision:
         """A decision about the run's and the index's documents, but without matches of own ids.
 
         Args:
-            collection: Of both.
-            whole: Fingerprints of both.
-            grouping: The decision with such matches.
+            whole: The documents of both.
+            decision: The decision with such matches.
             every: The ids of the index's documents.
             own: How the own ids of the run's documents are stored.
         """
-        n = len(own)
-        matched = np.flatnonzero((grouping.kept_by[:n] >= n) & (own != SAME))
-        kept_by = grouping.kept_by[matched] - n
-        is_own = pc.equal(every.take(pa.array(kept_by)), collection.addresses.of(matched))
+        n = whole.own
+        matched = np.flatnonzero((decision.kept_by[:n] >= n) & (own != SAME))
+        kept_by = decision.kept_by[matched] - n
+        is_own = pc.equal(every.take(pa.array(kept_by)), whole.addresses.of(matched))
         rest = matched[np.array(is_own, np.bool_)]
-        found = self._first_others(collection, whole, n, rest)
-        lost = np.setdiff1d(rest, np.array(list(found), np.int64))
+        others = self._first_others(whole, rest)
+        lost = np.setdiff1d(rest, np.array(list(others), np.int64))
         decided = np.setdiff1d(matched, lost)
-        again = collection.group(whole, decided=np.append(decided, np.arange(n, len(whole))))
-        assert again.similarity is not None and grouping.similarity is not None  # noqa: S101, PT018
-        again.kept_by[decided] = grouping.kept_by[decided]
-        again.similarity[decided] = grouping.similarity[decided]
-        for row, (place, score) in found.items():
+        again = self._match(whole, np.append(decided, np.arange(n, len(whole))))
+        assert again.similarity is not None and decision.similarity is not None  # noqa: S101, PT018
+        again.kept_by[decided] = decision.kept_by[decided]
+        again.similarity[decided] = decision.similarity[decided]
+        for row, (place, score) in others.items():
             again.kept_by[row], again.similarity[row] = n + place, score
         return again
 
-    def _first_others(
-        self, collection: Collection, whole: Any, first: int, rows: Any
-    ) -> dict[int, tuple[int, float]]:
+    def _first_others(self, whole: Documents, rows: Rows) -> dict[int, tuple[int, float]]:
         """For some documents the first of the index that matches but what its id has, if one does.
 
         Args:
-            collection: Of the run's documents and the index's.
-            whole: Fingerprints of both.
-            first: Where the index's begin.
+            whole: The run's documents and the index's.
             rows: The documents, which become an index: the others are asked of it, once each.
 
         Returns:
             For a row the place in the index, and the similarity.
         """
-        match, codes, bits = self._matching.match, np.ma.getdata(whole), self._matching.recipe.bits
-        changed = Index(similarity=match.similarity, measure=match.measure)
-        changed.add(rows, collection.features_of(rows))
-        names = dict(zip(rows.tolist(), collection.addresses.of(rows).to_pylist(), strict=True))
-        found: dict[int, tuple[int, float]] = {}
+        condition, codes, bits = self._rule.match, whole.codes, self._rule.recipe.bits
+        changed = Index(similarity=condition.similarity, measure=condition.measure)
+        changed.add(rows, whole.features_of(rows))
+        names = dict(zip(rows.tolist(), whole.addresses.of(rows).to_pylist(), strict=True))
+        first: dict[int, tuple[int, float]] = {}
         place = 0
         for ids, _, features in self.documents() if len(rows) else ():
             table = changed.query_batch([np.asarray(each) for each in features])
             for at, row, score in zip(*table.to_pydict().values(), strict=True):
                 reference = place + at
-                is_near = match.distance is None or match.distance >= distance(
-                    codes[row], codes[first + reference], bits
+                is_near = condition.distance is None or condition.distance >= distance(
+                    codes[row], codes[whole.own + reference], bits
                 )
-                if row not in found and is_near and str(ids[at].as_py()) != names[row]:
-                    found[row] = reference, score
+                if row not in first and is_near and str(ids[at].as_py()) != names[row]:
+                    first[row] = reference, score
             place += len(ids)
-        return found
+        return first
 
     def texts(self, ids: list[str]) -> list[str | None]:
         """The texts of some of its documents; None where it does not keep them."""
@@ -318,7 +329,7 @@ class ReferenceIndex:
     def _features(self, texts: list[str]) -> list[Any]:
         with (
             FeatureSpool(1 << 30) as spool,
-            Fingerprinter(self._matching.recipe, self._workers, spool) as fingerprinter,
+            Fingerprinter(self._rule.recipe, self._limits.workers, spool) as fingerprinter,
         ):
             fingerprinter.add(pa.array(texts, pa.large_string()))
             fingerprinter.finish()
@@ -326,14 +337,14 @@ class ReferenceIndex:
             return [features[begin:end] for begin, end in pairwise(offsets)]
 
     def _check(self, read: ReadOptions) -> None:
-        index, matching, folder = self.index, self._matching, self._against.folder
-        if index.recipe is None or index.recipe.digest != matching.recipe.digest:
+        index, rule, folder = self.index, self._rule, self._against.folder
+        if index.recipe is None or index.recipe.digest != rule.recipe.digest:
             found = "none" if index.recipe is None else index.recipe.digest
             raise RecipeError(
-                f"{folder} has recipe {found}, the run {matching.recipe.digest}: fingerprints of"
+                f"{folder} has recipe {found}, the run {rule.recipe.digest}: fingerprints of"
                 " two recipes cannot be compared; give the options that the index was made with"
             )
-        if matching.policy != "greedy":
+        if self._choice.policy != "greedy":
             raise UsageError("--policy components joins all that matches: --against needs greedy")
         if self.keeps_own and not self.has_ids:
             raise UsageError(
@@ -342,32 +353,32 @@ class ReferenceIndex:
         if read.within is not None:
             raise UsageError(f"--within {read.within}: {folder} does not know that field")
         if self.is_similar:
-            self._check_similar(index, matching)
-        elif matching.by_features and index.store == "none":
+            self._check_similar(index, rule)
+        elif rule.by_features and index.store == "none":
             raise UsageError(
                 f"{folder} keeps fingerprints only, from which no similarity can be computed: give"
                 f" --distance (up to {index.distance}) without --verify, or make the index with"
                 " --store features"
             )
-        elif not matching.by_features and (matching.distance or 0) > index.distance:
+        elif not rule.by_features and (rule.distance or 0) > index.distance:
             raise UsageError(
-                f"--distance is {matching.distance}, but {folder} was made for {index.distance}"
+                f"--distance is {rule.distance}, but {folder} was made for {index.distance}"
             )
 
-    def _check_similar(self, index: Any, matching: Matching) -> None:
+    def _check_similar(self, index: Any, rule: Rule) -> None:
         folder = self._against.folder
-        if matching.distance is not None:
+        if rule.distance is not None:
             raise UsageError(
-                f"--distance is {matching.distance}, but {folder} is by similarity, from"
+                f"--distance is {rule.distance}, but {folder} is by similarity, from"
                 f" {index.similarity}: leave it out, or make an index with --distance"
             )
-        if matching.measure != index.measure:
+        if rule.measure != index.measure:
             raise UsageError(
-                f"--measure is {matching.measure}, but {folder} was made with {index.measure}"
+                f"--measure is {rule.measure}, but {folder} was made with {index.measure}"
             )
-        if matching.match.similarity < index.similarity:
+        if rule.match.similarity < index.similarity:
             raise UsageError(
-                f"--similarity is {matching.match.similarity}, but {folder} was made for"
+                f"--similarity is {rule.match.similarity}, but {folder} was made for"
                 f" {index.similarity}: ask for that or more, or make an index for less"
             )
 

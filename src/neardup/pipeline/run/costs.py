@@ -13,8 +13,7 @@ from neardup.similarity.recall import LEAST_FEATURES
 from neardup.similarity.spilled import BYTES_A_KEY
 
 if TYPE_CHECKING:
-    from neardup.pipeline.run.matching import Matching
-    from neardup.pipeline.run.resources import Resources
+    from neardup.pipeline.run.rule import Limits, Rule
 
 __all__ = ["WRITE_BYTES_A_SECOND", "bands_instead", "memory_and_disk"]
 
@@ -35,25 +34,25 @@ MOST_SMALL: Final = 0.1
 
 
 def memory_and_disk(
-    matching: Matching, resources: Resources, documents: int, features: int, postings: int
+    rule: Rule, limits: Limits, documents: int, features: int, postings: int
 ) -> tuple[int, int]:
     """Bytes of memory at the peak, and of temporary files.
 
     Args:
-        matching: How it decides.
-        resources: Of which the budget counts.
+        rule: How it decides.
+        limits: Of which the budget counts.
         documents: How many there are.
         features: Of all documents together.
         postings: Entries of the search's index.
     """
-    spool = 8 * features if matching.by_features else 0
-    in_memory = 0 if spool > resources.memory // 8 else spool
+    spool = 8 * features if rule.by_features else 0
+    in_memory = 0 if spool > limits.memory // 8 else spool
     index, keys = postings * BYTES_A_POSTING, 0
-    if matching.by_features and postings * BYTES_A_KEY > resources.memory // 2:
-        index, keys = resources.memory // 2, postings * BYTES_A_KEY_ON_DISK
-    counts = min(4 * features, resources.memory // 8) if matching.by_features else 0
+    if rule.by_features and postings * BYTES_A_KEY > limits.memory // 2:
+        index, keys = limits.memory // 2, postings * BYTES_A_KEY_ON_DISK
+    counts = min(4 * features, limits.memory // 8) if rule.by_features else 0
     memory = (
-        documents * (BYTES_A_DOCUMENT + 8 * matching.recipe.words)
+        documents * (BYTES_A_DOCUMENT + 8 * rule.recipe.words)
         + in_memory
         + counts
         + index
@@ -63,26 +62,26 @@ def memory_and_disk(
 
 
 def bands_instead(
-    matching: Matching, sizes: Any, documents: int, seconds: float, workers: int | None = None
+    rule: Rule, sizes: Any, documents: int, seconds: float, workers: int | None = None
 ) -> str | None:
     """Say that `--recall` below 1 is worth a thought, where an exact search is slow; else None.
 
     Args:
-        matching: What was asked for.
+        rule: What was asked for.
         sizes: int64: how many features documents have, all of them or a sample.
         documents: How many there are.
         seconds: What the exact search takes.
         workers: Threads; the processors at hand unless given.
     """
-    slow = matching.by_features and matching.recall == 1 and seconds >= SLOW_SECONDS
-    if not slow or not len(sizes) or not matching.match.kind.has_bands:
+    slow = rule.by_features and rule.recall == 1 and seconds >= SLOW_SECONDS
+    if not slow or not len(sizes) or not rule.match.kind.has_bands:
         return None
-    similarity = matching.match.similarity
-    small = (sizes - 1) * matching.match.kind.size_ratio(similarity) < LEAST_FEATURES
+    similarity = rule.match.similarity
+    small = (sizes - 1) * rule.match.kind.size_ratio(similarity) < LEAST_FEATURES
     if sizes[small].sum() > MOST_SMALL * sizes.sum():
         return None
     try:
-        plan = plan_bands(similarity, RECALL, documents, matching.measure)
+        plan = plan_bands(similarity, RECALL, documents, rule.measure)
     except UsageError:
         return None
     likely = seconds_of(plan, documents, int(np.mean(sizes))) / worker_count(workers)

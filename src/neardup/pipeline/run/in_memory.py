@@ -19,7 +19,7 @@ from neardup.runtime.arrays import check_given
 
 if TYPE_CHECKING:
     from neardup.documents import ReadOptions
-    from neardup.pipeline.run.matching import Grouping
+    from neardup.pipeline.run.decision import Decision
 
 __all__ = ["InMemory", "as_arrow", "check_documents", "check_on_error"]
 
@@ -80,16 +80,16 @@ class InMemory:
             for line in filter(None, [extraction.warning()])
         ]
 
-    def of_all_rows(self, grouping: Grouping) -> tuple[Any, Any]:
+    def of_all_rows(self, decision: Decision) -> tuple[Any, Any]:
         """What is kept, and the cluster, of every row; a rejected one is not kept, and alone.
 
         Returns:
             bool (n,) and int64 (n,).
         """
         if not self.rejected:
-            return grouping.kept, grouping.label
+            return decision.kept, decision.label
         kept, label = np.zeros(self._size, np.bool_), np.arange(self._size)
-        kept[self.rows], label[self.rows] = grouping.kept, self.rows[grouping.label]
+        kept[self.rows], label[self.rows] = decision.kept, self.rows[decision.label]
         return kept, label
 
 

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from neardup.documents import ReadOptions, Source
     from neardup.pipeline.run.against import ReferenceIndex
-    from neardup.pipeline.run.collection import Collection
+    from neardup.pipeline.run.decision import Decision
     from neardup.pipeline.run.folder.state import RunFolder
-    from neardup.pipeline.run.matching import Grouping
+    from neardup.pipeline.run.reading import Documents
 
 __all__ = ["NewDocuments", "made_id_error"]
 
@@ -37,9 +37,8 @@ class NewDocuments:
 
     Args:
         known: The index, open for writing.
-        collection: With the addresses and features.
-        values: Fingerprints of the run's documents.
-        grouping: The decision.
+        documents: Of the run.
+        decision: The decision.
         folder: The state of the run, if it keeps one.
         first: What the index had had added when a run began that decided the same, if one did.
 
@@ -51,21 +50,20 @@ class NewDocuments:
     def __init__(
         self,
         known: ReferenceIndex,
-        collection: Collection,
-        values: Any,
-        grouping: Grouping,
+        documents: Documents,
+        decision: Decision,
         folder: RunFolder | None,
         first: int | None = None,
     ) -> None:
         """Look what is to be added; nothing is yet."""
-        self._index, self._collection, self._folder = known.index, collection, folder
+        self._index, self._documents, self._folder = known.index, documents, folder
         self._is_similar = known.is_similar
-        self._codes = np.ma.getdata(values)
-        chosen = grouping.kept & ~np.ma.getmaskarray(values)[:, 0]
-        if known.keeps_own and grouping.own is not None:
-            chosen &= grouping.own != SAME
+        self._codes = documents.codes
+        chosen = decision.kept & ~documents.empty[: documents.own]
+        if known.keeps_own and decision.own is not None:
+            chosen &= decision.own != SAME
         self._rows = np.flatnonzero(chosen)
-        self._count = len(values)
+        self._count = documents.own
         if first is not None:
             self._pass(first)
         elif folder is not None and folder.was_updating:
@@ -103,8 +101,8 @@ class NewDocuments:
                 if keeps_text:
                     contents = part.take(pa.array(rows - begin))
                 elif self._index.store == "features":
-                    contents = self._collection.features_of(rows)
-                ids = self._collection.addresses.of(rows)
+                    contents = self._documents.features_of(rows)
+                ids = self._documents.addresses.of(rows)
                 if self._is_similar:
                     self._index.add(ids, contents)
                 else:
@@ -121,7 +119,7 @@ class NewDocuments:
         count = self._index.added - first
         theirs = count > len(self._rows)
         if count and not theirs:
-            last = self._collection.addresses.of(self._rows[count - 1 : count])[0].as_py()
+            last = self._documents.addresses.of(self._rows[count - 1 : count])[0].as_py()
             theirs = self._index.number(last) != self._index.added - 1
         if theirs:
             raise UsageError(
@@ -133,7 +131,7 @@ class NewDocuments:
 
     def _check_addresses(self) -> None:
         """Refuse to replace documents of the index by others of the same row and file name."""
-        for identity in self._collection.addresses.of(self._rows).to_pylist():
+        for identity in self._documents.addresses.of(self._rows).to_pylist():
             if identity in self._index:
                 raise made_id_error(identity, self._index.path)
 

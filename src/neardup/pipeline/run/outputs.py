@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neardup.documents import (
+    OutputSet,
     check_extension,
     is_folder,
     plan_outputs,
@@ -20,13 +21,14 @@ from neardup.documents.tables import CLUSTERS
 from neardup.pipeline.run.results import ROWS_A_BATCH, cluster_batches
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import pyarrow as pa
 
-    from neardup.documents import OutputSet, Source
+    from neardup.documents import Source
     from neardup.documents.addresses import Addresses
-    from neardup.pipeline.run.matching import Grouping
+    from neardup.pipeline.run.decision import Decision
+    from neardup.pipeline.run.rule import Limits
     from neardup.runtime.progress import Progress
 
 __all__ = [
@@ -34,6 +36,8 @@ __all__ = [
     "ReportOptions",
     "check_outputs",
     "less_published",
+    "messages",
+    "output_set",
     "write_kept",
     "write_result_tables",
 ]
@@ -83,6 +87,7 @@ class Outputs:
         rejects: JSON lines of the records that could not be used.
         csv_safe: Put a quote (') before cells of CSV tables that a spreadsheet would compute.
         report: A page about the run.
+        resume: Folder for the state of the run, so that a killed one goes on there; or None.
     """
 
     kept: str | None = None
@@ -91,6 +96,7 @@ class Outputs:
     rejects: str | None = None
     csv_safe: bool = False
     report: ReportOptions | None = None
+    resume: str | None = None
 
     @property
     def tables(self) -> list[str]:
@@ -101,9 +107,16 @@ class Outputs:
         return paths if self.report is None else paths + self.report.paths
 
 
+def output_set(
+    sources: Sequence[Source], limits: Limits, note: Callable[[list[str]], None] | None = None
+) -> OutputSet:
+    """The outputs of a run; none may replace one of its inputs, `note` is told what is aside."""
+    return OutputSet((path for source in sources for path in source.paths), limits.tmp, note)
+
+
 def write_kept(
     sources: Sequence[Source],
-    grouping: Grouping,
+    decision: Decision,
     counts: Sequence[int],
     outputs: Outputs,
     written: OutputSet,
@@ -112,13 +125,13 @@ def write_kept(
     """Write the kept documents of each source, where they are asked for; the paths written."""
     if outputs.kept is None:
         return []
-    masks = np.split(grouping.kept, np.cumsum(counts)[:-1])
+    masks = np.split(decision.kept, np.cumsum(counts)[:-1])
     return write_outputs(sources, masks, outputs.kept, written, progress.advance)
 
 
 def write_result_tables(
     duplicates: pa.Table,
-    grouping: Grouping,
+    decision: Decision,
     addresses: Addresses,
     outputs: Outputs,
     written: OutputSet,
@@ -129,7 +142,7 @@ def write_result_tables(
         safe = outputs.csv_safe
         write_table(written, outputs.duplicates, duplicates.schema, rows, csv_safe=safe)
     if outputs.clusters is not None:
-        batches = cluster_batches(grouping, addresses)
+        batches = cluster_batches(decision, addresses)
         write_table(written, outputs.clusters, CLUSTERS, batches, csv_safe=outputs.csv_safe)
 
 
@@ -150,3 +163,22 @@ def less_published(sources: Sequence[Source], outputs: Outputs) -> Outputs:
     if kept is not None and is_tree and any(Path(kept).iterdir()):
         return replace(outputs, kept=None)
     return outputs
+
+
+def messages(
+    sources: Sequence[Source], written: OutputSet, others: Sequence[str] = ()
+) -> tuple[list[str], list[str]]:
+    """What a run over files did that is not plain to see, and what makes its result doubtful.
+
+    Args:
+        sources: The inputs.
+        written: The outputs.
+        others: Further notes.
+
+    Returns:
+        Lines of notes, and lines of warnings.
+    """
+    notes = list(dict.fromkeys(note for source in sources for note in source.notes))
+    notes += [*others, *(f"{path} was replaced" for path in written.replaced)]
+    warnings = [f"{source.name}: {line}" for source in sources for line in source.warnings]
+    return notes, warnings

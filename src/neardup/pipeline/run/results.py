@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from neardup.documents.addresses import Addresses, ReferenceAddresses
-    from neardup.pipeline.run.matching import Grouping, References
+    from neardup.pipeline.run.decision import Decision, References
+    from neardup.pipeline.run.reading import Documents
 
 __all__ = [
     "ROWS_A_BATCH",
@@ -27,30 +28,32 @@ __all__ = [
 ROWS_A_BATCH: Final = 1 << 16
 
 
-def duplicates_table(values: Any, grouping: Grouping, own: Addresses | RowAddresses) -> pa.Table:
+def duplicates_table(
+    documents: Documents, decision: Decision, own: Addresses | RowAddresses
+) -> pa.Table:
     """One row for each dropped document: what is kept for it, how alike the two are, the way.
 
     The columns are those of DUPLICATES, addresses of the type that `own` gives.
     """
-    addresses = _addresses(grouping, own)
-    dropped = np.flatnonzero(~grouping.kept)
-    kept = grouping.kept_by[dropped]
-    codes = np.ma.getdata(values)
-    if grouping.references is not None and len(grouping.references.codes):
-        codes = np.concatenate([codes, _codes_of(grouping.references, codes.shape[1])])
+    addresses = _addresses(decision, own)
+    dropped = np.flatnonzero(~decision.kept)
+    kept = decision.kept_by[dropped]
+    codes = documents.codes[: documents.own]
+    if decision.references is not None and len(decision.references.codes):
+        codes = np.concatenate([codes, _codes_of(decision.references, codes.shape[1])])
     similarity = pa.nulls(dropped.size, pa.float64())
-    if grouping.similarity is not None:
-        similarity = pa.array(grouping.similarity[dropped])
+    if decision.similarity is not None:
+        similarity = pa.array(decision.similarity[dropped])
     columns = [
         addresses.of(dropped),
         addresses.of(kept),
-        pa.array(distance(codes[dropped], codes[kept]), pa.int32(), mask=_unknown(grouping, kept)),
+        pa.array(distance(codes[dropped], codes[kept]), pa.int32(), mask=_unknown(decision, kept)),
         similarity,
-        addresses.of(grouping.label[dropped]),
+        addresses.of(decision.label[dropped]),
     ]
-    if grouping.via is None:
+    if decision.via is None:
         return pa.table(columns, DUPLICATES.names)
-    return pa.table([*columns, addresses.of(grouping.via[dropped])], DUPLICATES.append(VIA).names)
+    return pa.table([*columns, addresses.of(decision.via[dropped])], DUPLICATES.append(VIA).names)
 
 
 def _codes_of(references: References, width: int) -> Any:
@@ -59,12 +62,12 @@ def _codes_of(references: References, width: int) -> Any:
     return codes if codes.shape[1] else np.zeros((len(codes), width), np.uint64)
 
 
-def _unknown(grouping: Grouping, kept: Any) -> Any:
+def _unknown(decision: Decision, kept: Any) -> Any:
     """Which kept documents are an index's that knows no fingerprints: bool, None for none."""
-    references = grouping.references
+    references = decision.references
     if references is None or references.codes.shape[1]:
         return None
-    return kept >= len(grouping.kept_by)
+    return kept >= len(decision.kept_by)
 
 
 def clusters_schema(own: Addresses | RowAddresses) -> pa.Schema:
@@ -73,23 +76,23 @@ def clusters_schema(own: Addresses | RowAddresses) -> pa.Schema:
     return pa.schema([("id", kind), ("cluster", kind), CLUSTERS.field("kept")])
 
 
-def cluster_batches(grouping: Grouping, own: Addresses | RowAddresses) -> Iterator[pa.RecordBatch]:
+def cluster_batches(decision: Decision, own: Addresses | RowAddresses) -> Iterator[pa.RecordBatch]:
     """One row for each document: the address that names its cluster, and whether it is kept."""
-    addresses = _addresses(grouping, own)
-    kept = grouping.kept
+    addresses = _addresses(decision, own)
+    kept = decision.kept
     for begin in range(0, kept.size, ROWS_A_BATCH):
         rows = np.arange(begin, min(begin + ROWS_A_BATCH, kept.size))
         columns = [
             addresses.of(rows),
-            addresses.of(grouping.label[rows]),
+            addresses.of(decision.label[rows]),
             pa.array(kept[rows], pa.bool_()),
         ]
         yield pa.record_batch(columns, CLUSTERS.names)
 
 
 def _addresses(
-    grouping: Grouping, own: Addresses | RowAddresses
+    decision: Decision, own: Addresses | RowAddresses
 ) -> Addresses | RowAddresses | ReferenceAddresses:
-    if grouping.references is None or isinstance(own, RowAddresses):
+    if decision.references is None or isinstance(own, RowAddresses):
         return own
-    return own.beside(grouping.references.ids)
+    return own.beside(decision.references.ids)

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from html import escape
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
+import numpy as np
+
+from neardup.documents import rejects_doubt
+from neardup.index.hits import ABSENT
+from neardup.pipeline.run.rule import settings
 from neardup.runtime.progress import shown
+
+if TYPE_CHECKING:
+    from neardup.pipeline.run.decision import Decision
+    from neardup.pipeline.run.reading import Documents
+    from neardup.pipeline.run.rule import Choice, Rule
+    from neardup.runtime.progress import Stopwatch
 
 __all__ = [
     "ClustersSummary",
@@ -16,6 +27,7 @@ __all__ = [
     "QuerySummary",
     "Record",
     "Summary",
+    "summarise",
 ]
 
 _LARGE: Final = 1_000_000
@@ -292,6 +304,38 @@ class QuerySummary(Record):
         lines = [f"{name:<12} {getattr(self, name):,}" for name in counts]
         written = [f"{'seconds':<12} {steps}", f"{'output':<12} {shown(self.output)}"]
         return "\n".join([*lines, *written, *_told_lines(self)])
+
+
+def summarise(
+    documents: Documents,
+    decision: Decision,
+    rule: Rule,
+    choice: Choice,
+    watch: Stopwatch,
+    *,
+    rejected: int,
+    outputs: list[str],
+    messages: tuple[list[str], list[str]],
+) -> Summary:
+    """What a run did in numbers; `messages` has the lines of its notes and warnings."""
+    own, kept = documents.own, int(decision.kept.sum())
+    doubts = rule.doubt(own), rejects_doubt(own, rejected)
+    seconds = watch.stop()
+    return Summary(
+        read=own + rejected,
+        kept=kept,
+        dropped=own - kept,
+        rejected=rejected,
+        empty=int(documents.empty[:own].sum()),
+        clusters=len(np.unique(decision.label[~decision.kept])),
+        nbytes=documents.nbytes,
+        seconds=seconds,
+        outputs=outputs,
+        settings=settings(rule, choice, own),
+        notes=messages[0],
+        warnings=[*messages[1], *filter(None, doubts)],
+        own=0 if decision.own is None else int(np.count_nonzero(decision.own != ABSENT)),
+    )
 
 
 def _found(what: str, run: PairsSummary | ClustersSummary) -> str:

@@ -82,7 +82,7 @@ class FeatureSpool:
     def _grow(self, size: int) -> None:
         try:
             self._memory.resize(size)  # moves pages, not bytes
-        except (SystemError, OSError, ValueError):
+        except (SystemError, OSError, ValueError, BufferError):  # an array of it is in use
             larger = _private_memory(size)
             larger[: len(self._memory)] = self._memory[:]
             self._memory = larger

@@ -70,15 +70,16 @@ def calibrate(
     from json import dumps
 
     from neardup.cli.screen import echo, progress, warm_up
-    from neardup.pipeline import Resources, dedup_texts
+    from neardup.pipeline import Choice, Limits, Rule, dedup_texts
     from neardup.pipeline.calibration.calibrate import Asked, calibrate_files
-    from neardup.pipeline.run.matching import Matching
     from neardup.runtime.memory import memory_bytes
 
     asked = Asked(sample, lowest, similarity, recall, measure, seed, report)
-    resources = Resources(memory_bytes(memory), tmp, None, workers)
+    limits = Limits(memory_bytes(memory), tmp, workers)
     read, input_format = reading.options(memory), reading.input_format
-    warm_up(lambda: dedup_texts(["one", "one"], Matching(recipe=made), resources), by_features=True)
+    warm_up(
+        lambda: dedup_texts(["one", "one"], Rule(recipe=made), Choice(), limits), by_features=True
+    )
     with progress() as shown:
-        found = calibrate_files(inputs, asked, made, read, resources, shown, input_format)
+        found = calibrate_files(inputs, asked, made, read, limits, shown, input_format)
     echo(dumps(found.to_dict()) if json else str(found))

@@ -69,16 +69,16 @@ def evaluate(
     from json import dumps
 
     from neardup.cli.screen import echo, progress
-    from neardup.pipeline import Resources
+    from neardup.pipeline import Limits
     from neardup.pipeline.evaluation.evaluate import Asked, evaluate_files
     from neardup.runtime.memory import memory_bytes
 
     recipes = [_titled(made), *(_titled(_recipe(each)) for each in also or ())]
     asked = Asked(labels, recipes, lowest, measure, policy, seed, report)
-    resources = Resources(memory_bytes(memory), tmp, None, workers)
-    read, input_format = reading.options(memory, id=id_field), reading.input_format
+    limits = Limits(memory_bytes(memory), tmp, workers)
+    read = reading.options(memory, id=id_field)
     with progress() as shown:
-        found = evaluate_files(docs, asked, read, resources, shown, input_format)
+        found = evaluate_files(docs, asked, read, limits, shown)
     echo(dumps(found.to_dict()) if json else str(found))
 
 

@@ -61,18 +61,18 @@ def report(
     shared.check_folder(tmp)
 
     from neardup.cli.screen import echo, progress
-    from neardup.pipeline import Inputs, Resources, report_files
-    from neardup.pipeline.run.matching import Matching
+    from neardup.pipeline import Choice, Inputs, Limits, Rule, report_files
     from neardup.runtime.memory import memory_bytes
     from neardup.runtime.progress import shown as printable
 
-    matching = Matching(similarity, distance, verify, measure, made, policy, keep)
-    resources = Resources(memory_bytes(memory), tmp, None, workers)
-    read = reading.options(memory, within=within, number=matching.number)
+    choice = Choice(keep, policy)
+    rule = Rule(similarity, distance, verify, measure, made)
+    limits = Limits(memory_bytes(memory), tmp, workers)
+    read = reading.options(memory, within=within, number=choice.number)
     about = shared.report_options(output, report_from, source, summary)
     assert about is not None  # noqa: S101  # there is a path
     files = (duplicates, clusters)
-    sources = Inputs(inputs, reading.input_format)
+    sources = Inputs(inputs)
     with progress() as shown:
-        report_files(files, sources, about, matching, read, resources, shown)
+        report_files(files, sources, about, rule, choice, read, limits, shown)
     echo(f"wrote {printable(output)}", err=True)

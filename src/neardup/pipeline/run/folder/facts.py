@@ -8,15 +8,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from neardup.documents import InputFormat
 from neardup.errors import FileError, UsageError
+from neardup.pipeline.run.rule import settings
 from neardup.runtime.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from neardup.documents import ReadOptions, Source
-    from neardup.pipeline.run.matching import Matching
+    from neardup.pipeline.run.rule import Choice, Rule
 
 __all__ = ["check_facts", "run_facts"]
 
@@ -26,45 +26,45 @@ VERSION: Final = 2
 
 def run_facts(
     sources: Sequence[Source],
-    matching: Matching,
+    rule: Rule,
+    choice: Choice,
     read: ReadOptions,
-    format_name: InputFormat | str | None,
     index: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Everything that the result depends on, as values that JSON can hold.
 
     Args:
         sources: The inputs.
-        matching: How the run decides.
-        read: Which fields it reads.
-        format_name: Format of all inputs.
+        rule: When documents match.
+        choice: Which are kept.
+        read: Which fields it reads, and of which format.
         index: What it knows of an index that came before: "path", "documents", "added", "own_ids".
 
     Raises:
         UsageError: If an input is a stream, which cannot be read again.
         FileError: If an input has gone.
     """
-    asked, told = matching.settings(), InputFormat.of(format_name)
-    options = {name: asked[name] for name in ("similarity", "measure", "distance", "recall")}
+    every, form = settings(rule, choice), read.input_format
+    options = {name: every[name] for name in ("similarity", "measure", "distance", "recall")}
     return {
         "state": VERSION,
         "version": __version__,
-        "digest": matching.recipe.digest,
-        "recipe": json.loads(matching.recipe.to_json()),
+        "digest": rule.recipe.digest,
+        "recipe": json.loads(rule.recipe.to_json()),
         "options": options
         | {
-            "policy": matching.policy,
-            "keep": matching.keep,
+            "policy": choice.policy,
+            "keep": choice.keep,
             "text": ",".join(read.text),
             "id": read.id,
             "within": read.within,
             "extract": read.extract,
-            "format": told.name if told.sheet is None else f"{told.name}:{told.sheet}",
-            "delimiter": told.delimiter,
-            "encoding": told.encoding,
+            "format": form.name if form.sheet is None else f"{form.name}:{form.sheet}",
+            "delimiter": form.delimiter,
+            "encoding": form.encoding,
             "against": None if index is None else index["path"],
             "own_ids": None if index is None else index["own_ids"],
-            "decisions": _digest_of(matching.decisions),
+            "decisions": _digest_of(choice.decisions),
         },
         "index": index,
         "inputs": [list(stamp) for source in sources for stamp in source.stamps()],

@@ -18,7 +18,7 @@ import numpy as np
 import orjson
 
 from neardup.errors import DataError, UsageError
-from neardup.pipeline.run.folder.decision import decision_of, write_decision
+from neardup.pipeline.run.decision import decision_of, write_decision
 from neardup.pipeline.run.folder.facts import run_facts
 from neardup.runtime.storage.failures import file_failure
 from neardup.runtime.storage.files import name_as_text
@@ -27,12 +27,14 @@ from neardup.runtime.storage.sealed import checksum, sealed, unsealed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from neardup.documents import InputFormat, ReadOptions, Source
+    from neardup.documents import ReadOptions, Source
     from neardup.pipeline.run.against import ReferenceIndex
+    from neardup.pipeline.run.decision import Decision
     from neardup.pipeline.run.folder.state import RunFolder
-    from neardup.pipeline.run.matching import Grouping, Matching
+    from neardup.pipeline.run.reading import Documents
+    from neardup.pipeline.run.rule import Choice, Rule
 
-__all__ = ["LastUpdate", "asked_of"]
+__all__ = ["LastUpdate", "command_of"]
 
 NAME: Final = "last-update"
 FORMAT: Final = 2
@@ -43,7 +45,7 @@ class LastUpdate:
 
     Args:
         known: The index, open for writing.
-        asked: As `asked_of` gives it.
+        command: As `command_of` gives it.
 
     Attributes:
         first: After `decision` found one: what the index had had added when that run began.
@@ -52,9 +54,9 @@ class LastUpdate:
         FileError: If what is there cannot be read.
     """
 
-    def __init__(self, known: ReferenceIndex, asked: bytes) -> None:
+    def __init__(self, known: ReferenceIndex, command: bytes) -> None:
         """Read what is there."""
-        self._index, self._asked, self._command = known.index, asked, ""
+        self._index, self._asked, self._command = known.index, command, ""
         self._path = known.index.path / NAME
         self._head, self._arrays = self._read()
         self.first: int | None = None
@@ -74,14 +76,10 @@ class LastUpdate:
         """Whether the same was asked before, of the same inputs as far as can be told unread."""
         return self._head.get("asked") == self._asked.hex()
 
-    def decision(self, values: Any) -> Grouping | None:
-        """What the same command decided if it has added documents, else None.
-
-        Args:
-            values: Fingerprints of the run's documents, masked.
-        """
-        codes = np.ascontiguousarray(np.ma.getdata(values))
-        empty = np.ascontiguousarray(np.ma.getmaskarray(values))
+    def decision(self, documents: Documents) -> Decision | None:
+        """What the same command decided if it has added documents, else None."""
+        codes = np.ascontiguousarray(documents.codes)
+        empty = np.ascontiguousarray(np.ma.getmaskarray(documents.values))
         self._command = checksum(self._asked + checksum(codes) + checksum(empty)).hex()
         head = self._head
         is_same = head.get("format") == FORMAT and head["command"] == self._command
@@ -90,11 +88,11 @@ class LastUpdate:
         self.first = head["first"]
         return decision_of(self._arrays)
 
-    def save(self, grouping: Grouping, folder: RunFolder | None = None) -> None:
+    def save(self, decision: Decision, folder: RunFolder | None = None) -> None:
         """Keep a decision, after `decision` found none; on disk when this returns.
 
         Args:
-            grouping: The decision.
+            decision: The decision.
             folder: The state of the run, which may have begun to add documents before.
 
         Raises:
@@ -107,7 +105,7 @@ class LastUpdate:
         head = orjson.dumps({**told, "first": first})
         body = io.BytesIO()
         body.write(len(head).to_bytes(8, "little") + head)
-        write_decision(grouping, body)
+        write_decision(decision, body)
         aside = self._path.with_name(f".{NAME}.{os.getpid()}.tmp")
         try:
             with aside.open("wb") as file:
@@ -122,12 +120,12 @@ class LastUpdate:
                 aside.unlink()
 
 
-def asked_of(
+def command_of(
     sources: Sequence[Source],
     outputs: Sequence[str | None],
-    matching: Matching,
+    rule: Rule,
+    choice: Choice,
     read: ReadOptions,
-    format_name: InputFormat | str | None,
     own_ids: str,
 ) -> bytes:
     """A checksum of everything that tells one command from another before documents are read.
@@ -135,12 +133,12 @@ def asked_of(
     Args:
         sources: The inputs; streams are told apart by their documents.
         outputs: Paths.
-        matching: How the run decides.
-        read: Which fields it reads.
-        format_name: Format of all inputs.
+        rule: When documents match.
+        choice: Which are kept.
+        read: Which fields it reads, and of which format.
         own_ids: As of Against.
     """
-    facts = run_facts([], matching, read, format_name)
+    facts = run_facts([], rule, choice, read)
     inputs: list[Any] = []
     for source in sources:
         try:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 
 from neardup.errors import UsageError
-from neardup.pipeline.run.folder.decision import decision_of, write_decision
+from neardup.pipeline.run.decision import decision_of, write_decision
 from neardup.pipeline.run.folder.facts import check_facts
 from neardup.pipeline.run.folder.journal import JOURNAL_FILES, Journal
 from neardup.runtime.storage.append_file import AppendFile, append_failure
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from neardup.documents import OutputSet
-    from neardup.pipeline.run.matching import Grouping
+    from neardup.pipeline.run.decision import Decision
 
 __all__ = ["DATA_FILES", "RunFolder"]
 
@@ -116,11 +116,11 @@ class RunFolder:
         marks = {name: file.mark() for name, file in self.files.items()}
         self._journal.append({"documents": documents, "content": content, "files": marks})
 
-    def save_grouping(self, grouping: Grouping) -> None:
+    def save_decision(self, decision: Decision) -> None:
         """Keep the result of the matching step."""
         with contextlib.closing(AppendFile(self.path / GROUPING)) as file:
             file.cut(0)
-            write_decision(grouping, file)
+            write_decision(decision, file)
             mark = file.mark()
         sync_folder(self.path)
         self._journal.append({"grouped": mark})
@@ -130,7 +130,7 @@ class RunFolder:
         """Whether the matching step was finished."""
         return self._grouped is not None
 
-    def grouping(self) -> Grouping | None:
+    def decision(self) -> Decision | None:
         """The result of the matching step, if it was finished; DataError if it is damaged."""
         if self._grouped is None:
             return None

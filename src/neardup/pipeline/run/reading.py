@@ -1,0 +1,411 @@
+"""Reading: inputs to `Documents`, fingerprinted and reduced to what the later steps need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup.documents import open_sources, rejects_doubt
+from neardup.documents.addresses import Addresses
+from neardup.errors import UsageError
+from neardup.fingerprinting.fingerprints import Fingerprinter
+from neardup.runtime.progress import Quiet
+from neardup.runtime.storage.spool import FeatureSpool
+from neardup.runtime.threads import read_ahead, worker_count
+from neardup.similarity.feature_sets import FeatureSets
+from neardup.similarity.join import CHUNK_FEATURES
+from neardup.similarity.spilled import Spill
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from contextlib import ExitStack
+
+    import numpy.typing as npt
+
+    from neardup.documents import Batch, InputFormat, ReadOptions, Rejects, Source
+    from neardup.pipeline.run.folder.resume import Resume
+    from neardup.pipeline.run.rule import Limits, Rule
+    from neardup.runtime.progress import Progress, Stopwatch
+    from neardup.runtime.types import Codes, Flags, Hashes, Offsets, Rows
+
+__all__ = [
+    "Documents",
+    "Inputs",
+    "Reader",
+    "begin_reading",
+    "open_inputs",
+    "priorities",
+    "read_sources",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What a run read.
+
+    Args:
+        documents: Paths, or batches in memory.
+        rejected: Documents in memory that could not be used.
+    """
+
+    documents: Sequence[str] | Sequence[Batch]
+    rejected: int = 0
+
+    @property
+    def paths(self) -> list[str]:
+        """Those that are files."""
+        return [each for each in self.documents if isinstance(each, str)]
+
+    @property
+    def batches(self) -> list[Batch]:
+        """Those in memory."""
+        return [each for each in self.documents if not isinstance(each, str)]
+
+
+def priorities(n: int, keep: str, measured: Any = None) -> Rows:
+    """Order n documents from the highest priority to the lowest; int64 (n,).
+
+    Args:
+        n: How many.
+        keep: As for Choice.
+        measured: (n,), for "longest" the code points of each document, for "max:" and "min:" its
+            number, NaN for none.
+
+    Example:
+        >>> priorities(3, "max:stars", np.array([1.0, np.nan, 2.0])).tolist()
+        [2, 0, 1]
+    """
+    if keep.startswith("min:"):
+        return np.argsort(measured, kind="stable")
+    if keep == "longest" or keep.startswith("max:"):
+        return np.argsort(-measured, kind="stable")
+    rows = np.arange(n, dtype=np.int64)
+    return rows[::-1].copy() if keep == "last" else rows
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """What reading gives: O(1) for each document, and the features in memory or on disk.
+
+    Args:
+        addresses: Their ids or places.
+        values: uint64 (n, width): fingerprints, masked where a document has no tokens.
+        sets: The feature sets, and within which groups documents match; empty sets where the rule
+            needs no features.
+        spool: Where the features are.
+        scores: float64 (n,): what `keep` compares, code points or numbers; else empty.
+        groups: int32 (n,): the number of each document's group, None without groups.
+        group_names: What the numbers stand for.
+        text_bytes: int64 (n,): bytes of each text, where features are kept.
+        nbytes: Bytes of input.
+        counts: How many documents each input has.
+        references: How many documents of an index follow the run's own.
+    """
+
+    addresses: Addresses
+    values: Any
+    sets: FeatureSets
+    spool: FeatureSpool
+    scores: npt.NDArray[np.float64]
+    groups: npt.NDArray[np.int32] | None
+    group_names: tuple[str | None, ...]
+    text_bytes: npt.NDArray[np.int64]
+    nbytes: int
+    counts: tuple[int, ...]
+    references: int = 0
+
+    def __len__(self) -> int:
+        """Count the documents, those of an index among them."""
+        return len(self.values)
+
+    @property
+    def own(self) -> int:
+        """How many are the run's own; they come first."""
+        return len(self.values) - self.references
+
+    @property
+    def codes(self) -> Codes:
+        """uint64 (n, width): the fingerprints without their mask."""
+        codes: Codes = np.ma.getdata(self.values)
+        return codes
+
+    @property
+    def empty(self) -> Flags:
+        """Bool (n,): the document has no tokens, so that it matches nothing."""
+        empty: Flags = np.ma.getmaskarray(self.values)[:, 0]
+        return empty
+
+    @property
+    def sizes(self) -> npt.NDArray[np.int64]:
+        """How many features each document has, int64 (n,)."""
+        return np.diff(self.sets.offsets)
+
+    def order(self, keep: str) -> Rows:
+        """All documents from the highest priority to the lowest, int64 (n,): an index's first."""
+        own = self.own
+        return np.concatenate([np.arange(own, len(self)), priorities(own, keep, self.scores)])
+
+    def features_of(self, rows: Rows) -> list[Hashes]:
+        """The distinct feature hashes of each of some documents."""
+        features, offsets = self.sets.features, self.sets.offsets
+        begins, ends = offsets[rows].tolist(), offsets[rows + 1].tolist()
+        return [features[begin:end] for begin, end in zip(begins, ends, strict=True)]
+
+    def feature_sets(self, begin: int, end: int) -> tuple[Hashes, Offsets]:
+        """A copy of the features of documents from `begin` to `end`, and where each one's begin."""
+        offsets = self.sets.offsets[begin : end + 1]
+        return self.sets.features[offsets[0] : offsets[-1]].copy(), offsets - offsets[0]
+
+    def followed_by(self, parts: Iterable[tuple[Codes, list[Hashes]]]) -> Documents:
+        """These, and after them documents of an index; their features go to the same spool.
+
+        Args:
+            parts: Fingerprints of some documents, and the distinct feature hashes of each.
+        """
+        codes, counts = [self.codes], [self.sizes]
+        for some, features in parts:
+            self.spool.append(np.concatenate([np.zeros(0, np.uint64), *features]))
+            codes.append(some)
+            counts.append(np.array([len(each) for each in features], np.int64))
+        whole = np.concatenate(codes)
+        references = len(whole) - self.own
+        empty = np.zeros(whole.shape, np.bool_)
+        empty[: len(self)] = np.ma.getmaskarray(self.values)
+        return replace(
+            self,
+            values=np.ma.MaskedArray(whole, empty),
+            sets=replace(
+                self.sets,
+                features=self.spool.finish(),
+                offsets=np.append(0, np.cumsum(np.concatenate(counts))),
+                codes=whole,
+            ),
+            references=references,
+        )
+
+    def without_features(self) -> Documents:
+        """These, once all is decided: the disk space of the features is given back."""
+        self.spool.close()
+        return replace(self, sets=replace(self.sets, features=np.zeros(0, np.uint64)))
+
+
+class Reader:
+    """Fingerprints batches while the next one is read; `finish` gives the Documents.
+
+    Args:
+        names: The inputs' names, for addresses.
+        rule: Decides what is kept of a document.
+        limits: How much memory it may take, where the rest goes, and threads.
+        resume: What an earlier run has done already, and where to keep what this one does.
+        keep: As of Choice: what is compared to choose the document that is kept.
+        keep_features: Keep the features even if the search does not need them.
+        restrict: Documents match only within a group, if the batches have any; else groups are
+            noted only.
+        progress: Told where the search is, in bytes of features.
+
+    Attributes:
+        workers: Threads, as of the limits.
+        counts: How many documents each input has so far.
+        nbytes: Bytes of input so far.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        rule: Rule,
+        limits: Limits,
+        resume: Resume | None = None,
+        *,
+        keep: str = "first",
+        keep_features: bool = False,
+        restrict: bool = True,
+        progress: Progress | None = None,
+    ) -> None:
+        """Begin without documents."""
+        self._rule, self._keep, self._limits, self._resume = rule, keep, limits, resume
+        self._keep_features = keep_features or rule.by_features
+        self._restrict, self._progress = restrict, progress or Quiet()
+        self._addresses = Addresses(names)
+        self.workers = limits.workers
+        self.counts = [0] * len(names)
+        self.nbytes = 0
+        self._text_bytes: list[npt.NDArray[np.int64]] = [np.zeros(0, np.int64)]
+        self._scores: list[npt.NDArray[np.float64]] = []
+        self._groups = _GroupNumbers()
+        kept = None if resume is None else resume.features
+        self._spool = FeatureSpool(limits.memory // 8, limits.tmp, kept)
+        self._done: list[tuple[Codes, npt.NDArray[np.int64]]] = (
+            [] if resume is None else [resume.fingerprints()]
+        )
+        self._fingerprinter = self._new_fingerprinter()
+
+    def __enter__(self) -> Self:
+        """Give itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop the threads and remove the spool."""
+        self._fingerprinter.close()
+        self._spool.close()
+
+    def add(self, source: int, batch: Batch) -> None:
+        """Take a batch of documents of input number `source`."""
+        if self._resume is None or not self._resume.passes(batch):
+            self._fingerprinter.add(batch.texts)
+        self._addresses.add(source, batch.rows, batch.ids)
+        self.counts[source] += len(batch.texts)
+        self.nbytes += batch.nbytes
+        if self._keep_features:
+            self._text_bytes.append(pc.binary_length(batch.texts).to_numpy())
+        if self._keep == "longest":
+            self._scores.append(np.asarray(pc.utf8_length(batch.texts), np.float64))
+        elif batch.numbers is not None:
+            self._scores.append(batch.numbers.to_numpy(zero_copy_only=False))
+        if batch.within is not None:
+            self._groups.add(batch.within)
+        if self._resume is not None and self._resume.is_due:
+            self._checkpoint(self._resume)
+
+    def finish(self) -> Documents:
+        """Wait for the fingerprints."""
+        values, offsets = self._values()
+        groups = self._groups.numbers()
+        sets = FeatureSets(
+            self._spool.finish(),
+            offsets,
+            np.ma.getdata(values),
+            cell_limit=self._limits.memory // 8,
+            groups=groups if self._restrict else None,
+            forget=_Forgetting(self._spool, self._progress),
+            spill=Spill(self._limits.memory // 2, self._limits.tmp),
+        )
+        return Documents(
+            self._addresses,
+            values,
+            sets,
+            self._spool,
+            np.concatenate([np.zeros(0), *self._scores]),
+            groups,
+            self._groups.names(),
+            np.concatenate(self._text_bytes),
+            self.nbytes,
+            tuple(self.counts),
+        )
+
+    def _values(self) -> tuple[Any, Offsets]:
+        if self._resume is None:
+            return self._fingerprinter.finish(), self._fingerprinter.feature_offsets()
+        self._resume.check_end()
+        self._checkpoint(self._resume)
+        counts = np.concatenate([part for _, part in self._done])
+        values = np.concatenate([part for part, _ in self._done])
+        empty = np.repeat(counts[:, None] == 0, values.shape[1], axis=1)
+        offsets = np.append(0, np.cumsum(counts))
+        return np.ma.MaskedArray(values, empty) if empty.any() else values, offsets
+
+    def _new_fingerprinter(self) -> Fingerprinter:
+        spool = self._spool if self._keep_features else None
+        return Fingerprinter(self._rule.recipe, self._limits.workers, spool)
+
+    def _checkpoint(self, resume: Resume) -> None:
+        """Wait for the fingerprints of what was added since the last checkpoint, and keep them."""
+        # The threads must be idle here: only then the spool holds the features of whole documents,
+        # as many as there are fingerprints, which is what a killed run goes on from.
+        values = np.ma.getdata(self._fingerprinter.finish())
+        counts = np.diff(self._fingerprinter.feature_offsets())
+        self._fingerprinter.close()
+        self._fingerprinter = self._new_fingerprinter()
+        if len(counts):
+            self._done.append((values, counts))
+            resume.keep(values, counts)
+
+
+class _Forgetting:
+    """Called between two chunks of a search: gives pages back, and counts the bytes passed."""
+
+    def __init__(self, spool: FeatureSpool, progress: Progress) -> None:
+        self._spool, self._progress, self._passed = spool, progress, 0
+
+    def __call__(self) -> None:
+        self._spool.forget_pages()
+        step = min(8 * CHUNK_FEATURES, self._spool.nbytes - self._passed)
+        self._passed += step
+        self._progress.advance(step)
+
+
+class _GroupNumbers:
+    """Numbers the distinct values of a field in the order of their appearance; null is one."""
+
+    def __init__(self) -> None:
+        self._known: dict[str | None, int] = {}
+        self._parts: list[npt.NDArray[np.int32]] = []
+
+    def add(self, values: pa.Array) -> None:
+        encoded = values.dictionary_encode(null_encoding="encode")
+        known = self._known
+        numbers = [known.setdefault(x, len(known)) for x in encoded.dictionary.to_pylist()]
+        self._parts.append(np.array(numbers, np.int32)[encoded.indices.to_numpy()])
+
+    def names(self) -> tuple[str | None, ...]:
+        """What the numbers stand for."""
+        return tuple(self._known)
+
+    def numbers(self) -> npt.NDArray[np.int32] | None:
+        """int32 (n,), or None if nothing was added."""
+        return np.concatenate(self._parts) if self._parts else None
+
+
+def open_inputs(
+    stack: ExitStack,
+    paths: Sequence[str],
+    limits: Limits,
+    input_format: InputFormat | str | None,
+) -> list[Source]:
+    """Find every input; each is closed with the stack."""
+    sources = open_sources(paths, limits.tmp, input_format)
+    for source in sources:
+        stack.callback(source.close)
+    return sources
+
+
+def begin_reading(sources: Sequence[Source], watch: Stopwatch, step: str = "read") -> None:
+    """Begin a step through all inputs, whose length is known unless an input's is not."""
+    sizes = [source.nbytes for source in sources]
+    watch.begin(step, None if None in sizes else sum(size or 0 for size in sizes))
+
+
+def read_sources(
+    sources: Sequence[Source],
+    reader: Reader,
+    read: ReadOptions,
+    rejects: Rejects,
+    watch: Stopwatch,
+    progress: Progress,
+) -> Documents:
+    """Read every input to its end."""
+    begin_reading(sources, watch)
+    has_number = read.number is None
+    read = replace(read, workers=worker_count(reader.workers))
+    for number, source in enumerate(sources):
+        passed = 0
+        batches = source.batches(read, rejects)
+        # A stream may never end: what waits for it is this thread, which an interrupt reaches.
+        for batch in read_ahead(batches) if source.is_here else batches:
+            reader.add(number, batch)
+            if batch.numbers is not None and batch.numbers.null_count < len(batch.numbers):
+                has_number = True
+            progress.advance(batch.nbytes)
+            passed += batch.nbytes
+        reader.nbytes += source.bytes_read - passed  # bad records at its end come in no batch
+        progress.advance(source.bytes_read - passed)
+    rejects_doubt(sum(reader.counts), rejects.count)
+    if any(reader.counts) and not has_number:
+        raise UsageError(
+            f"no record has a number in the field {read.number}, which decides what is kept: name"
+            " another one"
+        )
+    return reader.finish()

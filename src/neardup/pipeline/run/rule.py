@@ -1,0 +1,201 @@
+"""The values that say what a run does: when documents match, which are kept, what it may use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from neardup.documents.batch import longest_record
+from neardup.errors import UsageError
+from neardup.fingerprinting.recipe import Recipe
+from neardup.hamming.chance import chance_warning
+from neardup.hamming.plans.checks import check_join_plan
+from neardup.runtime.memory import memory_bytes
+from neardup.similarity.band_plans import BandPlan, plan_bands
+from neardup.similarity.feature_sets import Match
+from neardup.similarity.recall import check_recall
+
+__all__ = ["KEEPS", "POLICIES", "Choice", "Limits", "Rule", "settings"]
+
+KEEPS: Final = ("first", "last", "longest")
+POLICIES: Final = ("greedy", "components")
+DEFAULT_SIMILARITY: Final = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """When two documents match.
+
+    Args:
+        similarity: Least similarity of the feature sets; 0.8 by default, without a distance.
+        distance: Most bits in which fingerprints may differ.
+        verify: With a distance: least similarity as well.
+        measure: What similarity is: "jaccard", "cosine", "containment" or "dice".
+        recipe: How a document becomes features and a fingerprint.
+        recall: Least share of the similar pairs that is found, for a pair exactly at the threshold;
+            1 finds all.
+
+    Raises:
+        UsageError: For values out of range, similarity together with distance, or a measure with a
+            distance alone.
+    """
+
+    similarity: float | None = None
+    distance: int | None = None
+    verify: float | None = None
+    measure: str = "jaccard"
+    recipe: Recipe = field(default_factory=Recipe)
+    recall: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse what contradicts itself."""
+        self._check_kind()
+        if check_recall(self.recall) < 1 and not self.by_features:
+            raise UsageError("recall belongs to similarity: a distance finds every pair")
+        if self.by_features:
+            self.match  # noqa: B018  # refuses values out of range
+            self.bands(0)
+        elif self.distance is not None and self.distance < 0:
+            raise UsageError(f"distance is {self.distance}: use 0 or more bits")
+        if self.distance is not None and self.distance >= self.recipe.bits:
+            raise UsageError(
+                f"distance is {self.distance}, and fingerprints have {self.recipe.bits} bits, so"
+                " that any two documents match: use a few bits, such as 3"
+            )
+
+    def _check_kind(self) -> None:
+        if self.similarity is not None and self.distance is not None:
+            raise UsageError(
+                "similarity and distance exclude each other: to check the distance's matches on the"
+                " text, use distance with verify"
+            )
+        if self.verify is not None and self.distance is None:
+            raise UsageError("verify belongs to distance: similarity is always verified")
+        if self.measure != "jaccard" and not self.by_features:
+            raise UsageError(
+                f"measure is {self.measure!r}, and belongs to similarity: a distance compares"
+                " fingerprints; leave it out, or use similarity, or distance with verify"
+            )
+
+    @property
+    def by_features(self) -> bool:
+        """Whether the feature sets are compared."""
+        return self.distance is None or self.verify is not None
+
+    @property
+    def match(self) -> Match:
+        """When two feature sets match."""
+        threshold = self.verify if self.similarity is None else self.similarity
+        return Match(
+            DEFAULT_SIMILARITY if threshold is None else threshold, self.measure, self.distance
+        )
+
+    def doubt(self, documents: int | None = None) -> str | None:
+        """What to say where unrelated documents are expected to match by chance; else None.
+
+        Args:
+            documents: How many there are; None before they are read.
+        """
+        if self.distance is None or self.by_features:
+            return None
+        return chance_warning(self.distance, self.recipe.bits, documents)
+
+    def bands(self, documents: int) -> BandPlan | None:
+        """The plan for this number of documents; None for the exact join."""
+        if self.recall == 1 or not self.by_features:
+            return None
+        return plan_bands(self.match.similarity, self.recall, documents, self.measure)
+
+    def check_plan(self, plan: str) -> None:
+        """Refuse a plan that cannot find these matches.
+
+        Raises:
+            UsageError: For any plan but "auto" where features are compared, or one that is unknown
+                or cannot work for the distance.
+        """
+        if not self.by_features:
+            check_join_plan(plan, self.distance or 0, self.recipe.bits)
+        elif plan != "auto":
+            raise UsageError("a plan belongs to distance without verify: similarity has one search")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which documents of those that match are kept.
+
+    Args:
+        keep: Which document has priority: "first", "last", "longest" (in code points), or the one
+            with the largest or smallest number in a field ("max:FIELD", "min:FIELD"; no number
+            comes last). Ties go to the first.
+        policy: "greedy" drops a document only if it matches a kept one; "components" keeps one of
+            each transitive group.
+        decisions: A file of answers about pairs, as `neardup review` keeps them, taken as given;
+            for the policy "greedy".
+
+    Raises:
+        UsageError: For an unknown policy or keep, or answers with another policy.
+    """
+
+    keep: str = "first"
+    policy: str = "greedy"
+    decisions: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what is unknown."""
+        if self.keep not in KEEPS and not self.number:
+            raise UsageError(
+                f"keep is {self.keep!r}: use one of {', '.join(KEEPS)}, max:FIELD, min:FIELD"
+            )
+        if self.policy not in POLICIES:
+            raise UsageError(f"policy is {self.policy!r}: use one of {', '.join(POLICIES)}")
+        if self.decisions is not None and self.policy != "greedy":
+            raise UsageError(
+                f"decisions need the policy greedy: {self.policy} joins all that match"
+            )
+
+    @property
+    def number(self) -> str | None:
+        """The field whose number decides the priority."""
+        order, _, name = self.keep.partition(":")
+        return name if order in {"max", "min"} and name else None
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a run may use, and how it searches; no result depends on it.
+
+    But for records that do not fit in memory: they are bad ones.
+
+    Args:
+        memory: Bytes that the run should stay below, beside what grows with the number of
+            documents; what does not fit goes to disk.
+        tmp: Folder for temporary files; the system's by default.
+        workers: Threads; all processors by default.
+        plan: How to search for fingerprints, as for `pairs`; "auto" is all that features have.
+    """
+
+    memory: int = field(default_factory=lambda: memory_bytes(None))
+    tmp: str | None = None
+    workers: int | None = None
+    plan: str = "auto"
+
+    @property
+    def record_bytes(self) -> int:
+        """How long one record of the input may be."""
+        return longest_record(self.memory)
+
+
+def settings(rule: Rule, choice: Choice, documents: int = 0) -> dict[str, Any]:
+    """The options of a run, and what is planned for this number of documents, for its summary."""
+    bands = rule.bands(documents)
+    return {
+        "similarity": rule.match.similarity if rule.by_features else None,
+        "measure": rule.measure if rule.by_features else None,
+        "distance": rule.distance,
+        "recall": rule.recall if rule.by_features else None,
+        "bands": None if bands is None else bands.to_dict(),
+        "policy": choice.policy,
+        "keep": choice.keep,
+        "recipe": rule.recipe.to_json(),
+        "digest": rule.recipe.digest,
+    } | ({} if choice.decisions is None else {"decisions": choice.decisions})
