@@ -16,8 +16,8 @@ import pytest
 
 import neardup as nd
 import neardup.documents
-import neardup.pipeline.run.folder.resume
-import neardup.pipeline.run.new_documents
+import neardup.pipeline.run.reading
+import neardup.pipeline.run.transaction
 from damage import in_victim
 from moments import KILLED, Moments
 from neardup.cli import main
@@ -142,9 +142,9 @@ class Run:
         sys.stderr = os.fdopen(2, "w", closefd=False)
         sys.argv = ["neardup", *self.command]
         patch = pytest.MonkeyPatch()
-        patch.setattr(neardup.pipeline.run.new_documents, "WAITING_BYTES", 1)
-        patch.setattr(neardup.pipeline.run.new_documents, "ROWS_A_CALL", 3)
-        patch.setattr(neardup.pipeline.run.folder.resume, "SECONDS", 0.0)
+        patch.setattr(neardup.pipeline.run.transaction, "WAITING_BYTES", 1)
+        patch.setattr(neardup.pipeline.run.transaction, "ROWS_A_CALL", 3)
+        patch.setattr(neardup.pipeline.run.reading, "SECONDS", 0.0)
         small = functools.partial(neardup.documents.ReadOptions, batch_bytes=30)
         patch.setattr(neardup.documents, "ReadOptions", small)
         patch.setattr(os, "fsync", lambda _: None)

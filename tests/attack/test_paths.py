@@ -192,7 +192,7 @@ def _object(fs: Any, data: bytes) -> Any:
 
 
 def test_the_journal_of_a_run_removes_nothing_but_its_own(tmp_path: Path) -> None:
-    from neardup.pipeline.run.folder.state import _remove_output
+    from neardup.pipeline.run.run_folder import _remove_output
 
     mine, theirs = tmp_path / ".out.jsonl.0123abcd.tmp", tmp_path / "thesis"
     mine.write_text("")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 import neardup as nd
-import neardup.pipeline.run.new_documents
+import neardup.pipeline.run.transaction
 from damage import in_victim
 from moments import Moments
 from neardup.documents import ReadOptions
@@ -32,8 +32,8 @@ TUESDAY: Final = ["f g h i j", "p q r s t", "p q r s t", "u v w x y", "z y x w v
 
 @pytest.fixture(autouse=True)
 def _commit_often_and_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neardup.pipeline.run.new_documents, "WAITING_BYTES", 1)
-    monkeypatch.setattr(neardup.pipeline.run.new_documents, "ROWS_A_CALL", 2)
+    monkeypatch.setattr(neardup.pipeline.run.transaction, "WAITING_BYTES", 1)
+    monkeypatch.setattr(neardup.pipeline.run.transaction, "ROWS_A_CALL", 2)
     monkeypatch.setattr(os, "fsync", lambda _: None)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from neardup.pipeline.run.folder import journal, state
+from neardup.pipeline.run import run_folder
 from neardup.runtime.storage import append_file
 
 if TYPE_CHECKING:
@@ -49,5 +49,5 @@ class Faults:
 
     def replace_os(self, patch: pytest.MonkeyPatch) -> None:
         """Stand in wherever the state of a run is written."""
-        for module in (journal, state, append_file):
+        for module in (run_folder, append_file):
             patch.setattr(module, "os", self)

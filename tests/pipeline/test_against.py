@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 import naive
 import neardup as nd
-import neardup.pipeline.run.folder.resume
-import neardup.pipeline.run.folder.state
-import neardup.pipeline.run.new_documents
+import neardup.pipeline.run.reading
+import neardup.pipeline.run.run_folder
+import neardup.pipeline.run.transaction
 from faults import REMOVALS, Faults, KilledError
 from mode import Mode
 from neardup.documents import ReadOptions
@@ -60,9 +60,9 @@ texts_of_batches = st.lists(
 
 @pytest.fixture(autouse=True)
 def _commit_often_and_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neardup.pipeline.run.folder.resume, "SECONDS", 0.0)
-    monkeypatch.setattr(neardup.pipeline.run.new_documents, "WAITING_BYTES", 1)
-    monkeypatch.setattr(neardup.pipeline.run.new_documents, "ROWS_A_CALL", 2)
+    monkeypatch.setattr(neardup.pipeline.run.reading, "SECONDS", 0.0)
+    monkeypatch.setattr(neardup.pipeline.run.transaction, "WAITING_BYTES", 1)
+    monkeypatch.setattr(neardup.pipeline.run.transaction, "ROWS_A_CALL", 2)
 
 
 @dataclasses.dataclass

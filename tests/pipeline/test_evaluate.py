@@ -23,7 +23,7 @@ from test_page import HOSTILE, OUTSIDE, Tags
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from neardup.pipeline.evaluation.model import Evaluation
+    from neardup.pipeline.evaluation.scorecard import Evaluation
 
 UNIGRAMS = nd.Recipe(ngram=1)
 WORDS = [f"w{i}" for i in range(7)]

@@ -23,9 +23,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import neardup as nd
-import neardup.pipeline.run.folder.facts
-import neardup.pipeline.run.folder.resume
-import neardup.pipeline.run.folder.state
+import neardup.pipeline.run.reading
+import neardup.pipeline.run.run_folder
 from faults import REMOVALS, Faults, KilledError
 from mode import Mode
 from neardup.documents import ReadOptions
@@ -33,7 +32,7 @@ from neardup.documents.files.outputs import OutputSet
 from neardup.errors import DataError, NeardupError, UsageError
 from neardup.pipeline import Limits, Outputs, dedup_files
 from neardup.pipeline.run.decision import Decision, References, decision_of, write_decision
-from neardup.pipeline.run.folder.state import RunFolder
+from neardup.pipeline.run.run_folder import RunFolder
 from suite import examples
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ matchings = st.one_of(
 
 @pytest.fixture(autouse=True)
 def _keep_often_and_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neardup.pipeline.run.folder.resume, "SECONDS", 0.0)
+    monkeypatch.setattr(neardup.pipeline.run.reading, "SECONDS", 0.0)
     monkeypatch.setattr(os, "fsync", lambda _: None)  # only a power cut could tell, and it is slow
     monkeypatch.setattr(os, "sync", lambda: None)
 
@@ -317,7 +316,7 @@ def test_the_folder_of_an_older_version_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(neardup.pipeline.run.folder.facts, "VERSION", 1)
+        patch.setattr(neardup.pipeline.run.run_folder, "VERSION", 1)
         case = killed(tmp_path)
     with pytest.raises(UsageError, match=r"another version \(its format 1, now 2\): .*anew"):
         case.run()
@@ -388,7 +387,7 @@ def test_a_folder_of_text_files_killed_while_it_appears_is_whole(
 
 
 PROGRAM = (
-    "import sys; from neardup.pipeline.run.folder import resume; resume.SECONDS = 0.0;"
+    "import sys; from neardup.pipeline.run import reading; reading.SECONDS = 0.0;"
     "from neardup.cli import main; sys.argv[0] = 'neardup'; main()"
 )
 

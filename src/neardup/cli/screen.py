@@ -157,6 +157,7 @@ def _compiling_told(then: Callable[[], None] | None = None) -> Iterator[None]:
                     then()
                 return
 
+    # It only looks and prints, at most a line; it is joined before anything else is printed.
     notice = threading.Thread(target=look, daemon=True)
     notice.start()
     try:

@@ -107,13 +107,6 @@ class Source(ABC):
         """What reading found out about the input, a line each."""
         return [] if self.encoding is None else [f"{self.name} was read as {self.encoding}"]
 
-    def spread(self, begin: int, nbytes: int) -> Source | None:  # noqa: ARG002
-        """A sample of about `nbytes`, from places spread over the input from byte `begin` on.
-
-        None where the input can be read from front to back only.
-        """
-        return None
-
     also_written: ClassVar[tuple[str, ...]] = ()
     """Other formats that kept records can be written in."""
 

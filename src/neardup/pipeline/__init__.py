@@ -1,6 +1,6 @@
 """The only place that composes the steps: reading, fingerprinting, matching, keeping, writing.
 
-One file for each thing that a user asks for: `deduplicate`, `fingerprint`, `pair`, `pair_files`;
+One file for each thing that a user asks for: `deduplicate`, `fingerprint`, `pair_files`;
 `run` has what they share, `evidence` what is looked at afterwards.
 """
 
@@ -13,8 +13,7 @@ from neardup.runtime.lazy import lazily
 if TYPE_CHECKING:
     from neardup.pipeline.deduplicate import DedupResult, dedup, dedup_files, dedup_texts
     from neardup.pipeline.fingerprint import fingerprint_files
-    from neardup.pipeline.new_pairs import new_pairs_file
-    from neardup.pipeline.pair_files import clusters_file, pairs_file
+    from neardup.pipeline.pair_files import clusters_file, new_pairs_file, pairs_file
     from neardup.pipeline.report_again import report_files
     from neardup.pipeline.run.against import Against
     from neardup.pipeline.run.outputs import Outputs, ReportOptions
@@ -45,8 +44,7 @@ __all__ = [
 _HOMES: Final = {
     "deduplicate": ("DedupResult", "dedup", "dedup_files", "dedup_texts"),
     "fingerprint": ("fingerprint_files",),
-    "new_pairs": ("new_pairs_file",),
-    "pair_files": ("clusters_file", "pairs_file"),
+    "pair_files": ("clusters_file", "new_pairs_file", "pairs_file"),
     "report_again": ("report_files",),
     "run.against": ("Against",),
     "run.outputs": ("Outputs", "ReportOptions"),

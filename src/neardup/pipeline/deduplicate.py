@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 from neardup.documents import InputFormat, ReadOptions, Rejects
 from neardup.errors import UsageError, suggests_names, warn_of_doubt
 from neardup.fingerprinting.recipe import recipe_of
-from neardup.pipeline.evidence.decided import Decided
 from neardup.pipeline.evidence.write import (
     check_reference,
     check_report,
@@ -35,6 +34,7 @@ from neardup.pipeline.run.matching import match
 from neardup.pipeline.run.outputs import (
     Outputs,
     ReportOptions,
+    duplicates_table,
     messages,
     write_kept,
     write_result_tables,
@@ -46,9 +46,9 @@ from neardup.pipeline.run.reading import (
     open_inputs,
     read_sources,
 )
-from neardup.pipeline.run.results import duplicates_table
 from neardup.pipeline.run.rule import Choice, Limits, Rule
-from neardup.pipeline.run.summary import summarise
+from neardup.pipeline.run.run_folder import described
+from neardup.pipeline.run.summary import Outcome, summarise
 from neardup.pipeline.run.transaction import Transaction
 from neardup.runtime.memory import memory_bytes
 from neardup.runtime.progress import Quiet, Stopwatch
@@ -226,8 +226,9 @@ def dedup_files(
         reference = _reference(stack, against, rule, choice, read, limits)
         check_reference(outputs.report, reference)
         sources = open_inputs(stack, paths, limits, read.input_format)
+        options = described(rule, choice, read)
         run = stack.enter_context(
-            Transaction(sources, outputs, rule, choice, read, limits, reference)
+            Transaction(sources, outputs, options, limits, reference, skip_errors=read.skip_errors)
         )
         # Read.
         rejects = Rejects(run.outputs.rejects, run.files)
@@ -250,18 +251,13 @@ def dedup_files(
         table = duplicates_table(documents, decision, documents.addresses)
         kept = write_kept(sources, decision, documents.counts, run.outputs, run.files, shown)
         write_result_tables(table, decision, documents.addresses, run.outputs, run.files)
-        write_report(
-            Decided(documents, decision, rule, choice, limits, rejects.count, read.within),
-            outputs.report, partial(_texts_at, sources, read, reference, decision), run.files,
-        )  # fmt: skip
+        outcome = Outcome(documents, decision, rule, choice, limits, rejects.count, read.within)
+        texts_of = partial(_texts_at, sources, read, reference, decision)
+        write_report(outcome, outputs.report, texts_of, run.files)
         # Commit.
         run.commit(decision, read)
-    summary = summarise(
-        documents, decision, rule, choice, watch,
-        rejected=rejects.count,
-        outputs=kept + run.outputs.tables,
-        messages=messages(sources, run.files, [*run.notes, *notes]),
-    )  # fmt: skip
+    lines = messages(sources, run.files, [*run.notes, *notes])
+    summary = summarise(outcome, watch, kept + run.outputs.tables, lines)
     origin = Origin(decision, documents.addresses, rule, choice, read, limits, Inputs(paths))
     return DedupResult(decision.kept, decision.label, table, summary, origin)
 
@@ -309,8 +305,8 @@ def _texts_at(
     decision: Decision,
     rows: set[int],
 ) -> dict[int, str]:
+    from neardup.pipeline.evidence.gather import texts_beside
     from neardup.pipeline.evidence.pairs import texts_at  # a run without a report needs none
-    from neardup.pipeline.evidence.references import texts_beside
 
     return texts_beside(partial(texts_at, sources, read), reference, decision)(rows)
 
@@ -331,12 +327,8 @@ def dedup_texts(
         decision = match(documents, rule, choice, limits)
         decision, notes = with_decisions(decision, documents, rule, choice, limits)
         table = duplicates_table(documents, decision, given.addresses)
-    summary = summarise(
-        documents, decision, rule, choice, watch,
-        rejected=given.rejected,
-        outputs=[],
-        messages=(given.notes + notes, given.warnings),
-    )  # fmt: skip
+    outcome = Outcome(documents, decision, rule, choice, limits, given.rejected)
+    summary = summarise(outcome, watch, [], (given.notes + notes, given.warnings))
     kept, cluster = given.of_all_rows(decision)
     inputs = Inputs(given.batches, given.rejected)
     origin = Origin(decision, given.addresses, rule, choice, read, limits, inputs)

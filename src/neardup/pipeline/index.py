@@ -17,7 +17,6 @@ from neardup.documents.addresses import Addresses
 from neardup.errors import DataError, RecipeError, UsageError
 from neardup.fingerprinting.files import FingerprintFile, read_fingerprints
 from neardup.index.hits import OTHER
-from neardup.pipeline.run.new_documents import made_id_error
 from neardup.pipeline.run.outputs import messages, output_set
 from neardup.pipeline.run.reading import open_inputs
 from neardup.pipeline.run.rule import Limits
@@ -29,6 +28,7 @@ from neardup.pipeline.run.similar_index import (
     check_reach,
 )
 from neardup.pipeline.run.summary import IndexSummary, QuerySummary
+from neardup.pipeline.run.transaction import made_id_error
 from neardup.runtime.progress import Quiet, Stopwatch
 
 if TYPE_CHECKING:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import glob
+import mmap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
@@ -13,23 +14,31 @@ import pyarrow.compute as pc
 from neardup.documents import OutputSet, write_table
 from neardup.documents.files.finding import find_files
 from neardup.documents.tables import CLUSTERS
-from neardup.errors import UsageError
+from neardup.errors import RecipeError, UsageError
 from neardup.fingerprinting.files import FingerprintReader
 from neardup.hamming.chance import chance_warning
+from neardup.hamming.new_pairs import cross_pairs
 from neardup.hamming.spilled.batches import PAIRS, Limits, check_request, joined_rows
 from neardup.hamming.spilled.groups import spilled_components, spilled_greedy
 from neardup.hamming.spilled.sources import open_rows
-from neardup.pipeline.row_ids import RowIds
 from neardup.pipeline.run.summary import ClustersSummary, PairsSummary
 from neardup.runtime.progress import Quiet, Stopwatch
+from neardup.runtime.storage.temporary import TemporaryRows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from neardup.hamming.spilled.batches import FoundPairs
     from neardup.runtime.progress import Progress
 
-__all__ = ["check_width", "clusters_file", "fingerprint_files_of", "pairs_file"]
+__all__ = [
+    "RowIds",
+    "check_width",
+    "clusters_file",
+    "fingerprint_files_of",
+    "new_pairs_file",
+    "pairs_file",
+]
 
 ROWS_AT_ONCE: Final = 1 << 20
 SEARCHES: Final = {"greedy": spilled_greedy, "components": spilled_components}
@@ -208,3 +217,174 @@ def _named(found: FoundPairs, reader: FingerprintReader, ids: RowIds) -> Iterato
     for batch in found.batches():
         sides = [ids.take(batch[side].to_numpy()) for side in ("left", "right")]
         yield pa.record_batch([*batch.columns, *sides], schema=NAMED_PAIRS)
+
+
+class RowIds:
+    """Ids of some rows, looked up by the rows' numbers.
+
+    Args:
+        rows: How many rows there are.
+        tmp: Folder for unlinked temporary files; the system's own if None.
+
+    Example:
+        >>> with RowIds(3) as ids:
+        ...     ids.want(np.array([2]))
+        ...     ids.fill([pa.array(["a", "b", "c"], pa.large_string())])
+        ...     ids.take(np.array([2])).to_pylist()
+        ['c']
+    """
+
+    def __init__(self, rows: int, tmp: str | None = None) -> None:
+        """Want none; takes rows / 4 bytes of memory."""
+        self._bits = np.zeros(-(-rows // 64) * 8, np.uint8)
+        self._before = np.empty(0, np.int64)
+        self._ends, self._text = TemporaryRows(tmp), TemporaryRows(tmp)
+        self._count = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes on disk."""
+        return self._ends.nbytes + self._text.nbytes
+
+    def want(self, numbers: Any) -> None:
+        """Ask for the ids of rows, before `fill`."""
+        places = (numbers >> 3).astype(np.int64)
+        np.bitwise_or.at(self._bits, places, np.uint8(1) << (numbers & 7).astype(np.uint8))
+
+    def fill(self, batches: Iterable[Any]) -> None:
+        """Keep the wanted ids of all rows' ids (Arrow large strings, in order)."""
+        first, total = 0, 0
+        self._ends.append(np.zeros(1, np.int64))
+        for batch in batches:
+            last = first + len(batch)
+            flags = np.unpackbits(self._bits[first >> 3 : last + 7 >> 3], bitorder="little")
+            wanted = np.flatnonzero(flags[first & 7 :][: len(batch)])
+            first = last
+            if not len(wanted):
+                continue
+            ids = batch.take(pa.array(wanted)).fill_null("")
+            self._ends.append(total + np.cumsum(pc.binary_length(ids).to_numpy()))
+            data = b"".join(ids.cast(pa.large_binary()).to_pylist())
+            self._text.append(np.frombuffer(data, np.uint8))
+            total, self._count = total + len(data), self._count + len(ids)
+        held = np.bitwise_count(self._bits.view(np.uint64)).astype(np.int64)
+        self._before = np.cumsum(held) - held
+
+    def take(self, numbers: Any) -> pa.Array:
+        """The ids of wanted rows."""
+        words = self._bits.view(np.uint64)[numbers >> 6]
+        below = (np.uint64(1) << (numbers & 63).astype(np.uint64)) - np.uint64(1)
+        places = self._before[numbers >> 6] + np.bitwise_count(words & below)
+        buffers = [pa.py_buffer(_mapped(file)) for file in (self._ends, self._text)]
+        held = pa.LargeStringArray.from_buffers(self._count, *buffers)
+        return held.take(pa.array(places))
+
+    def __enter__(self) -> Self:
+        """Give itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Give the disk space back."""
+        self._ends.close()
+        self._text.close()
+
+
+def _mapped(file: TemporaryRows) -> Any:
+    return mmap.mmap(file.fd, file.nbytes, access=mmap.ACCESS_READ) if file.nbytes else b""
+
+
+BYTES: Final = 8
+
+
+def new_pairs_file(
+    new: str | Sequence[str],
+    old: str | Sequence[str],
+    output: str,
+    distance: int = 3,
+    plan: str = "auto",
+    limits: Limits | None = None,
+    progress: Progress | None = None,
+    *,
+    csv_safe: bool = False,
+) -> PairsSummary:
+    """Write every pair of a new and an old fingerprint within `distance` bits.
+
+    The new ones are held in memory with search tables; the old ones pass by once, however many.
+
+    Args:
+        new: Fingerprint files, folders of them or patterns; their rows are numbered through.
+        old: As `new`.
+        output: Table file: left (new), right (old), distance, left_id, right_id; by right, left.
+        distance: Largest Hamming distance, 0 or more.
+        plan: How the new ones are searched, as for `neardup.Index`.
+        limits: Threads, and the folder for temporary files.
+        progress: Told where the run is.
+        csv_safe: Put a quote (') before cells of CSV tables that a spreadsheet would compute.
+
+    Raises:
+        UsageError: For a wrong plan or distance.
+        FileError, DataError, RecipeError: If a file cannot be used, or they do not match.
+    """
+    limits = limits or Limits()
+    shown = progress or Quiet()
+    watch = Stopwatch(shown)
+    files, others = fingerprint_files_of(new), fingerprint_files_of(old)
+    with OutputSet([*files, *others], limits.tmp) as written:
+        written.check(output)
+        reader, against = FingerprintReader(files), FingerprintReader(others)
+        FingerprintReader([*files[:1], *others[:1]])  # refuses two recipes
+        check_width(distance, reader.bits)
+        words = -(-reader.bits // 64)
+        watch.begin("read", BYTES * words * reader.rows)
+        values, ids = _loaded(reader)
+        watch.begin("match", BYTES * words * against.rows)
+        count = 0
+
+        def found() -> Iterator[pa.RecordBatch]:
+            nonlocal count
+            for batch in _with_ids(
+                values, ids, against, (distance, reader.bits, plan), limits, shown
+            ):
+                count += len(batch)
+                yield batch
+
+        write_table(written, output, NAMED_PAIRS, found(), csv_safe=csv_safe)
+        written.commit()
+    rows, bits = reader.rows + against.rows, reader.bits
+    return PairsSummary(rows, count, distance, bits, plan, output, 0, seconds=watch.stop())
+
+
+def _loaded(reader: FingerprintReader) -> tuple[Any, pa.Array]:
+    """All fingerprints, uint64 (n, width), masked where there is none, and their ids."""
+    parts = list(reader.batches())
+    if not parts:
+        raise RecipeError("no fingerprints: name a file of neardup fingerprint")
+    merge: Any = np.ma.concatenate if any(map(np.ma.isMaskedArray, parts)) else np.concatenate
+    return merge(parts), pa.concat_arrays(list(reader.ids()))
+
+
+def _with_ids(
+    values: Any,
+    ids: pa.Array,
+    against: FingerprintReader,
+    search: tuple[int, int, str],
+    limits: Limits,
+    progress: Progress,
+) -> Iterator[pa.RecordBatch]:
+    """The pairs with their ids; the old files are read a batch at a time."""
+    distance, bits, plan = search
+    first, names = 0, ids
+
+    def old() -> Iterator[Any]:
+        nonlocal first, names
+        row = 0
+        for codes, named in zip(against.batches(), against.ids(), strict=True):
+            first, names = row, named
+            yield codes
+            row += len(codes)
+            progress.advance(codes.nbytes)
+
+    for batch in cross_pairs(values, old(), distance, bits, plan, limits.workers):
+        here = pa.array(batch["right"].to_numpy() - first)
+        named = ids.take(batch["left"]), names.take(here)
+        yield pa.record_batch([*batch.columns, *named], schema=NAMED_PAIRS)

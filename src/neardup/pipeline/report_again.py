@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from neardup.documents import Rejects
 from neardup.errors import UsageError
-from neardup.pipeline.evidence.decided import Decided
 from neardup.pipeline.evidence.pair_rows import field_of, result_rows
 from neardup.pipeline.evidence.pairs import texts_at, texts_in
 from neardup.pipeline.evidence.removed import duplicate_rows
@@ -20,6 +19,7 @@ from neardup.pipeline.evidence.write import check_report, with_source, write_rep
 from neardup.pipeline.run.decision import Decision
 from neardup.pipeline.run.outputs import Outputs, output_set
 from neardup.pipeline.run.reading import Reader, open_inputs, read_sources
+from neardup.pipeline.run.summary import Outcome
 from neardup.runtime.progress import Quiet, Stopwatch
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def report_of(
         decision = decision_of(documents)
         check_decision(decision, rule, choice)
         rejected = rejects.count + inputs.rejected
-        run = Decided(documents, decision, rule, choice, limits, rejected, read.within)
+        run = Outcome(documents, decision, rule, choice, limits, rejected, read.within)
 
         def texts_of(rows: set[int]) -> dict[int, str]:
             return texts_in(batches, rows) if batches else texts_at(sources, read, rows)

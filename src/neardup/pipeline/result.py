@@ -11,15 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.errors import UsageError
-from neardup.pipeline.run.outputs import ReportOptions
-from neardup.pipeline.run.results import cluster_batches, clusters_schema
+from neardup.pipeline.run.outputs import ReportOptions, cluster_batches, clusters_schema
 from neardup.runtime.markup import html_table
 
 if TYPE_CHECKING:
     from neardup.documents import ReadOptions
     from neardup.documents.addresses import Addresses, RowAddresses
     from neardup.pipeline.evidence.removed import RemovedDocument
-    from neardup.pipeline.report.plots import Plot
+    from neardup.pipeline.report.drawings import Plot
     from neardup.pipeline.run.decision import Decision
     from neardup.pipeline.run.reading import Inputs
     from neardup.pipeline.run.rule import Choice, Limits, Rule
@@ -217,7 +216,7 @@ class DedupResult:
             >>> dedup(["a b c d", "A b c d", "something else"]).plot("sizes")
             Plot('clusters by their number of documents')
         """
-        from neardup.pipeline.report.plots import plot_of
+        from neardup.pipeline.report.drawings import plot_of
 
         decision = self.origin.decision
         known = None if decision.similarity is None else decision.similarity[~decision.kept]

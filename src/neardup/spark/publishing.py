@@ -19,7 +19,7 @@ from neardup.documents.files.problems import file_error
 from neardup.documents.files.remote import as_local, is_uri, locate
 from neardup.documents.tables import CLUSTERS, DUPLICATES, VIA
 from neardup.errors import FileError, UsageError
-from neardup.pipeline.run.results import ROWS_A_BATCH
+from neardup.pipeline.run.outputs import ROWS_A_BATCH
 from neardup.runtime.signals import uninterrupted
 from neardup.runtime.storage.files import name_as_text, sync_folder
 from neardup.spark.session import mapped

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import math
 from contextlib import suppress
-from functools import partial
 from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -22,7 +21,6 @@ from neardup.documents.files.problems import (
     missing_field,
     quoted,
 )
-from neardup.documents.files.stretches import spread_input, whole_rows
 from neardup.documents.formats.csv_fields import CsvFields
 from neardup.documents.formats.csv_layout import separator_line, sniffed_delimiter
 from neardup.documents.formats.csv_lines import PART_BYTES, CsvLines
@@ -125,20 +123,6 @@ class CsvSource(TextSource):
                 if fields:
                     yield number, dict(zip(names, fields, strict=True))
         self._input.check_unchanged()
-
-    def spread(self, begin: int, nbytes: int) -> CsvSource | None:
-        """See Source.spread; once the header is read."""
-        header = (
-            self._header.removeprefix(self._before).removeprefix(BOM).decode("utf-8", "replace")
-        )
-        columns = len(next(csv.reader([header], delimiter=self.delimiter), ()))
-        rows = partial(whole_rows, delimiter=self.delimiter, columns=columns)
-        origin = spread_input(self._input, begin, nbytes, self._header, rows)
-        if origin is None:
-            return None
-        sample = type(self)(origin)
-        sample.delimiter_given = self.delimiter
-        return sample
 
     def noted(self) -> list[str]:
         """See Source.noted."""

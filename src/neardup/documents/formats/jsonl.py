@@ -28,7 +28,6 @@ from neardup.documents.files.problems import (
     missing_field,
     quoted,
 )
-from neardup.documents.files.stretches import spread_input, whole_lines
 from neardup.documents.formats.fields import Fields
 from neardup.documents.formats.json_fields import JsonFields
 from neardup.documents.formats.lines import TextSource
@@ -176,11 +175,6 @@ class JsonlSource(TextSource):
             yield _Part(block, reader.consumed, reader.long_line, by_kernel)
             if reader.long_line is not None and not passes:
                 return
-
-    def spread(self, begin: int, nbytes: int) -> JsonlSource | None:
-        """See Source.spread."""
-        sample = spread_input(self._input, begin, nbytes, b"", whole_lines)
-        return None if sample is None else JsonlSource(sample)
 
     def _begin(self, block: bytes) -> bytes:
         self._mark = b""

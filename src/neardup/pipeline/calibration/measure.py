@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from neardup.errors import RecipeError, TooManyPairsError, UsageError
+from neardup.errors import RecipeError, UsageError
 from neardup.fingerprinting.fingerprints import codes_of_texts
 from neardup.fingerprinting.values import distance as hamming
-from neardup.hamming.all_pairs import pairs as pairs_within
 from neardup.hamming.clusters import labels_of_pairs
 from neardup.pipeline.calibration.model import Choice, LengthBand, Level, Range
+from neardup.pipeline.run.limited_pairs import all_near, all_similar
 from neardup.runtime.intervals import kish, paired, wilson
 from neardup.similarity.feature_sets import FeatureSets, Match, similarities
-from neardup.similarity.join import similar_sets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from neardup.fingerprinting.recipe import Recipe
     from neardup.pipeline.calibration.sample import Sample
 
-__all__ = ["WIDTHS", "Joined", "Widths", "all_similar", "join_sample"]
+__all__ = ["WIDTHS", "Joined", "Widths", "join_sample"]
 
 WIDTHS: Final = (64, 128, 256)
 MOST_PAIRS: Final = 4_000_000
@@ -89,17 +88,6 @@ class Joined:
         """int64 (p,): the number of the length band of each pair's shorter document."""
         shorter = np.minimum(self.features[self.left], self.features[self.right])
         return np.searchsorted([least for least, _ in LENGTHS], shorter, side="right") - 1
-
-
-def all_similar(sets: FeatureSets, match: Match, workers: int | None, most: int) -> Any:
-    """Every similar pair, int64 (p, 2); None where there are more than `most`."""
-    chunks, count = [np.zeros((0, 2), np.int64)], 0
-    for chunk in similar_sets(sets, match, workers):
-        chunks.append(chunk)
-        count += len(chunk)
-        if count > most:
-            return None
-    return np.concatenate(chunks)
 
 
 def join_sample(
@@ -207,13 +195,8 @@ def _range(share: float | None, trials: float) -> Range:
 
 def _near_pairs(values: Any, bits: int, workers: int | None) -> tuple[Any, Any, int]:
     """The earlier document and the distance of each pair, and how far was looked."""
-    furthest = int(FURTHEST * bits)
-    while True:
-        try:
-            table = pairs_within(values, furthest, bits, limit=MOST_PAIRS, workers=workers)
-        except TooManyPairsError:
-            if not furthest:
-                return np.zeros(0, np.int64), np.zeros(0, np.int16), 0
-            furthest = furthest * 3 // 4
-            continue
-        return table["left"].to_numpy(), table["distance"].to_numpy(), furthest
+    near = all_near(values, bits, int(FURTHEST * bits), workers, MOST_PAIRS)
+    if near is None:
+        return np.zeros(0, np.int64), np.zeros(0, np.int16), 0
+    table, furthest = near
+    return table["left"].to_numpy(), table["distance"].to_numpy(), furthest

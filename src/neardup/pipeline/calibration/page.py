@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from neardup.pipeline.calibration.model import TO_JUDGE
 from neardup.pipeline.report.drawings import amount, lines
-from neardup.pipeline.report.frame import frame
-from neardup.pipeline.report.markup import count, inert, size, table
-from neardup.pipeline.report.pair_cards import card
+from neardup.pipeline.report.frame import count, frame, inert, size, table
+from neardup.pipeline.report.page import card
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

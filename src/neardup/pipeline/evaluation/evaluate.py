@@ -1,34 +1,46 @@
-"""Evaluate recipes, thresholds and distances against labels."""
+"""Evaluate recipes: pairs and groups compared with labels, at each threshold and distance."""
 
 from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from neardup.documents import Rejects
 from neardup.documents.extensions import check_page
 from neardup.errors import UsageError
+from neardup.fingerprinting.values import distance as hamming
 from neardup.pipeline.evaluation.labels import Truth, read_truth
-from neardup.pipeline.evaluation.model import Evaluation, Scores
-from neardup.pipeline.evaluation.page import evaluation_page
-from neardup.pipeline.evaluation.scores import scores_of
+from neardup.pipeline.evaluation.resampled import Resampled, ari, b_cubed, f1, ratio
+from neardup.pipeline.evaluation.scorecard import (
+    STEP_BITS,
+    STEP_HUNDREDTHS,
+    Evaluation,
+    Point,
+    Scores,
+    evaluation_page,
+)
+from neardup.pipeline.run.limited_pairs import all_near, all_similar
+from neardup.pipeline.run.matching import match
 from neardup.pipeline.run.outputs import output_set
 from neardup.pipeline.run.reading import Reader, open_inputs, read_sources
 from neardup.pipeline.run.rule import Choice, Rule
 from neardup.runtime.progress import Quiet, Stopwatch
+from neardup.similarity.feature_sets import similarities
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from neardup.documents import ReadOptions
     from neardup.fingerprinting.recipe import Recipe
+    from neardup.pipeline.evaluation.labels import Truth
+    from neardup.pipeline.run.reading import Documents
     from neardup.pipeline.run.rule import Limits
     from neardup.runtime.progress import Progress
 
-__all__ = ["Asked", "evaluate_files"]
+__all__ = ["Asked", "evaluate_files", "scores_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,3 +155,192 @@ def _without_groups(scores: Scores) -> Scores:
         for each in (scores.by_similarity, scores.by_distance)
     ]
     return Scores(scores.title, points[0], points[1], scores.histogram)
+
+
+MOST_PAIRS: Final = 20_000_000
+MOST_NEAR: Final = 2_000_000
+"""Pairs within a distance that are looked at; smaller distances are where there are more."""
+MOST_GROUPED: Final = 500_000
+"""Groups are made where so many pairs match at most; beyond that they are hardly any use."""
+FURTHEST: Final = 0.25
+BANDS: Final = 20
+_BELOW: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """Pairs and a number for each: the similarity, or less the distance."""
+
+    left: Any
+    right: Any
+    level: Any
+    true: Any
+
+
+class _Judge:
+    """Compares with the labels; the draws of the intervals are shared."""
+
+    def __init__(self, truth: Truth, seed: int) -> None:
+        self._truth, self._n = truth, truth.cluster.size
+        self._resampled = Resampled(truth.cluster, seed)
+        self._listed = truth.listed.astype(np.float64)
+        self._true = truth.of_clusters()
+
+    def point(self, at: float, pairs: _Pairs, level: float, kept_by: Any) -> Point:
+        """Measure the pairs at a level and above, and groups if there are any."""
+        chosen = pairs.level >= level - _BELOW
+        left, right, true = pairs.left[chosen], pairs.right[chosen], pairs.true[chosen]
+        hits = np.bincount(self._truth.cluster[left[true]], minlength=self._n).astype(np.float64)
+        found = (np.bincount(left, minlength=self._n) + np.bincount(right, minlength=self._n)) / 2
+        interval = self._resampled.interval
+        rand = cubed = None
+        if kept_by is not None:
+            rand, cubed = self._groups(kept_by)
+        return Point(
+            at,
+            int(chosen.sum()),
+            interval([hits, found], ratio),
+            interval([hits, self._true], ratio),
+            interval([hits, found, self._true], f1),
+            rand,
+            cubed,
+        )
+
+    def _groups(self, label: Any) -> tuple[Any, Any]:
+        """Adjusted Rand index and B-cubed of groups, over the labelled documents."""
+        rows = np.flatnonzero(self._truth.listed)
+        true, made = self._truth.cluster[rows], label[rows]
+        sizes = [np.unique(x, return_inverse=True, return_counts=True)[1:] for x in (true, made)]
+        both = true * self._n + made
+        of_true, of_made, of_both = (
+            counts[places]
+            for places, counts in (
+                *sizes,
+                np.unique(both, return_inverse=True, return_counts=True)[1:],
+            )
+        )
+        parts = [
+            (of_both - 1) / 2,
+            (of_made - 1) / 2,
+            (of_true - 1) / 2,
+            of_both / of_made,
+            of_both / of_true,
+        ]
+        added = [self._spread(rows, part) for part in parts]
+        interval = self._resampled.interval
+        rand = interval([*added[:3], self._listed], ari)
+        return rand, interval([*added[3:], self._listed], b_cubed)
+
+    def _spread(self, rows: Any, part: Any) -> Any:
+        whole = np.zeros(self._n)
+        whole[rows] = part
+        return whole
+
+
+def scores_of(
+    title: str,
+    documents: Documents,
+    rule: Rule,
+    choice: Choice,
+    limits: Limits,
+    truth: Truth,
+    seed: int = 0,
+) -> Scores:
+    """Compare every threshold and distance with the labels.
+
+    Args:
+        title: Of the recipe.
+        documents: They.
+        rule: Recipe, measure, and the least similarity.
+        choice: The policy.
+        limits: What may be used.
+        truth: The labels.
+        seed: Of the intervals.
+
+    Raises:
+        UsageError: If there are too many pairs to look at.
+    """
+    judge, lowest = _Judge(truth, seed), rule.match.similarity
+    pairs = _similar(documents, rule, truth, limits.workers)
+    first = int(np.ceil(lowest * 100 - _BELOW))
+    by_similarity = []
+    for step in range(first, 101):
+        kept_by = None
+        many = int((pairs.level >= step / 100 - _BELOW).sum()) > MOST_GROUPED
+        if step % STEP_HUNDREDTHS == 0 and not many:
+            kept_by = match(documents, replace(rule, similarity=step / 100), choice, limits).label
+        by_similarity.append(judge.point(step / 100, pairs, step / 100, kept_by))
+    by_distance = []
+    near, furthest = _near(documents, rule, truth, limits.workers)
+    for distance in range(furthest + 1):
+        kept_by = None
+        many = int((near.level >= -distance).sum()) > MOST_GROUPED
+        if distance % STEP_BITS == 0 and not many:
+            exact = replace(rule, similarity=None, distance=distance)
+            kept_by = match(documents, exact, choice, limits).label
+        by_distance.append(judge.point(distance, near, -distance, kept_by))
+    band = np.minimum((pairs.level * BANDS + _BELOW).astype(np.int64), BANDS)
+    histogram = tuple(
+        (
+            each / BANDS,
+            int((pairs.true & (band == each)).sum()),
+            int((~pairs.true & (band == each)).sum()),
+        )
+        for each in range(int(lowest * BANDS + _BELOW), BANDS + 1)
+    )
+    return Scores(title, tuple(by_similarity), tuple(by_distance), histogram)
+
+
+def _counted(truth: Truth, left: Any, right: Any) -> Any:
+    """Whether pairs count: both documents are labelled."""
+    return truth.listed[left] & truth.listed[right]
+
+
+def _similar(documents: Documents, rule: Rule, truth: Truth, workers: int | None) -> _Pairs:
+    sets, lowest = documents.sets, rule.match.similarity
+    if truth.judged is not None:
+        left, right = np.ascontiguousarray(truth.judged.T)
+    else:
+        similar = all_similar(sets, rule.match, workers, MOST_PAIRS)
+        if similar is None:
+            raise UsageError(
+                f"more than {MOST_PAIRS:,} pairs are similar at {lowest:g}: begin higher, with"
+                " --lowest"
+            )
+        left, right = np.ascontiguousarray(similar.T)
+    score = similarities(sets, left, right, rule.measure)
+    if truth.judged is not None:
+        sizes = np.diff(sets.offsets)
+        score = np.where((sizes[left] > 0) & (sizes[right] > 0), score, 0.0)
+    return _kept(_Pairs(left, right, score, truth.are_true(left, right)), truth)
+
+
+def _kept(pairs: _Pairs, truth: Truth) -> _Pairs:
+    counts = _counted(truth, pairs.left, pairs.right)
+    left, right, level = pairs.left[counts], pairs.right[counts], pairs.level[counts]
+    return _Pairs(left, right, level, pairs.true[counts])
+
+
+def _near(
+    documents: Documents, rule: Rule, truth: Truth, workers: int | None
+) -> tuple[_Pairs, int]:
+    """Pairs within a distance, with less the distance as their level, and that distance."""
+    bits, codes = rule.recipe.bits, documents.codes
+    furthest = int(FURTHEST * bits)
+    if truth.judged is not None:
+        left, right = np.ascontiguousarray(truth.judged.T)
+        empty = documents.empty
+        apart = hamming(codes[left], codes[right]).astype(np.int64)
+        apart = np.where(empty[left] | empty[right], bits, apart)
+    else:
+        near = all_near(documents.values, bits, furthest, workers, MOST_NEAR)
+        if near is None:
+            raise UsageError(
+                f"more than {MOST_NEAR:,} pairs have equal fingerprints: label some of the pairs,"
+                " which are looked at alone"
+            )
+        table, furthest = near
+        left, right = table["left"].to_numpy(), table["right"].to_numpy()
+        apart = table["distance"].to_numpy().astype(np.int64)
+    level = -apart.astype(np.float64)
+    return _kept(_Pairs(left, right, level, truth.are_true(left, right)), truth), furthest

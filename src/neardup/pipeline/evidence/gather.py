@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from neardup.pipeline.evidence.clusters import Clusters, Measured
+from neardup.errors import UsageError
 from neardup.pipeline.evidence.levels import Levels, curve, find_levels, lowest_threshold
 from neardup.pipeline.evidence.pairs import PairMaker
-from neardup.pipeline.evidence.references import addresses_of, beside_references
 from neardup.pipeline.report import ClusterGroup, ClusterShown, Matrix, PairShown, Report
+from neardup.pipeline.report.model import size_classes
+from neardup.pipeline.run.decision import Decision
 from neardup.pipeline.run.rule import settings
+from neardup.similarity.feature_sets import FeatureSets, similarities
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from neardup.pipeline.evidence.decided import Decided
-    from neardup.pipeline.run.decision import Decision
+    from neardup.documents.addresses import Addresses, ReferenceAddresses
+    from neardup.pipeline.evidence.levels import Levels
+    from neardup.pipeline.run.against import ReferenceIndex
     from neardup.pipeline.run.outputs import ReportOptions
     from neardup.pipeline.run.rule import Rule
+    from neardup.pipeline.run.summary import Outcome
 
-__all__ = ["gather"]
+__all__ = ["Clusters", "Measured", "addresses_of", "beside_references", "gather", "texts_beside"]
 
 BORDER_PAIRS: Final = 20
 CLUSTERS_SHOWN: Final = 10
@@ -37,7 +42,7 @@ TEMPLATE_CHARACTERS: Final = 120
 
 
 def gather(
-    run: Decided, options: ReportOptions, texts_of: Callable[[set[int]], dict[int, str]]
+    run: Outcome, options: ReportOptions, texts_of: Callable[[set[int]], dict[int, str]]
 ) -> Report:
     """Measure, count and sample what a report shows.
 
@@ -114,7 +119,7 @@ def _shown(each: Measured, maker: PairMaker) -> ClusterShown:
     )
 
 
-def _dropped_border(levels: Levels, run: Decided) -> list[tuple[int, int, float]]:
+def _dropped_border(levels: Levels, run: Outcome) -> list[tuple[int, int, float]]:
     """The least similar pairs of an earlier document and a dropped one, with their similarity."""
     dropped = np.flatnonzero(~run.decision.kept)
     partner, score = run.decision.kept_by, levels.similarity
@@ -141,7 +146,7 @@ def _kept_border(levels: Levels, decision: Decision) -> list[tuple[int, int, flo
     return list(pairs.values())
 
 
-def _matrix(run: Decided) -> Matrix | None:
+def _matrix(run: Outcome) -> Matrix | None:
     """Which source lost documents to which, if there are several."""
     numbers = run.documents.groups
     names = ["(none)" if name is None else name for name in run.documents.group_names]
@@ -219,7 +224,7 @@ def _facts(rule: Rule, policy: str, levels: Levels) -> list[tuple[str, str]]:
     return facts
 
 
-def _settings(run: Decided) -> list[tuple[str, str]]:
+def _settings(run: Outcome) -> list[tuple[str, str]]:
     names = ("similarity", "measure", "distance", "recall", "keep", "recipe", "digest")
     every = settings(run.rule, run.choice, run.documents.own)
     return [(name, str(every[name])[:400]) for name in names if every[name] is not None]
@@ -240,3 +245,134 @@ def _left_out(levels: Levels, clusters: Clusters, dropped: Any) -> list[str]:
             " random ones are shown."
         )
     return found
+
+
+def beside_references(run: Outcome) -> Outcome:
+    """The run with every document of its index after its own: these are kept, and match nothing.
+
+    Raises:
+        UsageError: If the index's documents did not take part in the search.
+    """
+    decision = run.decision
+    known = decision.references
+    if known is None:
+        return run
+    if known.every is None or known.places is None:
+        raise UsageError(
+            "the report needs an index of fingerprints with --store features or text, and a run"
+            " that has not been decided before: leave out --report"
+        )
+    n = decision.kept_by.size
+    theirs = np.arange(n, n + len(known.every))
+    kept_by = decision.kept_by.copy()
+    beyond = kept_by >= n
+    kept_by[beyond] = n + known.places[kept_by[beyond] - n]
+    kept_by = np.concatenate([kept_by, theirs])
+    similarity = decision.similarity
+    if similarity is not None:
+        similarity = np.concatenate([similarity, np.ones(theirs.size)])
+    return replace(run, decision=Decision(kept_by, kept_by, similarity, known))
+
+
+def addresses_of(run: Outcome, own: int) -> Addresses | ReferenceAddresses:
+    """The addresses of the run's `own` documents and of its index's."""
+    known, addresses = run.decision.references, run.documents.addresses
+    return addresses if known is None or not own else addresses.beside(known.every)
+
+
+def texts_beside(
+    texts_of: Callable[[set[int]], dict[int, str]], known: ReferenceIndex | None, decision: Decision
+) -> Callable[[set[int]], dict[int, str]]:
+    """Texts by number, of the index too if it keeps them."""
+    references, own = decision.references, decision.kept_by.size
+    every = None if references is None else references.every
+
+    def found(rows: set[int]) -> dict[int, str]:
+        texts = texts_of({row for row in rows if row < own})
+        beyond = sorted(row for row in rows if row >= own)
+        if known is not None and every is not None and beyond:
+            ids = [every[row - own].as_py() for row in beyond]
+            given = zip(beyond, known.texts(ids), strict=True)
+            texts |= {row: text for row, text in given if text is not None}
+        return texts
+
+    return found
+
+
+MOST_COMPARED: Final = 32
+"""Documents of a cluster whose pairs are all measured for its diameter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One cluster; see `ClusterShown`."""
+
+    name: int
+    size: int
+    weakest: float
+    diameter: float
+    compared: int
+    features: tuple[int, int]
+    pair: tuple[int, int]
+
+
+class Clusters:
+    """The clusters of two documents or more.
+
+    Args:
+        decision: What the run decided.
+        levels: With the similarity of each dropped document and the kept one.
+
+    Attributes:
+        names: int64 (c,): the document that names each.
+        sizes: int64 (c,): how many documents it has.
+        weakest: float64 (c,): its least similarity of a dropped document and its kept one.
+    """
+
+    def __init__(self, decision: Decision, levels: Levels) -> None:
+        """Count and measure."""
+        self._decision, self._levels = decision, levels
+        label, dropped = decision.label, np.flatnonzero(~decision.kept)
+        counts = np.bincount(label, minlength=label.size)
+        self.names = np.flatnonzero(counts > 1)
+        self.sizes = counts[self.names]
+        least = np.ones(label.size)
+        np.minimum.at(least, label[dropped], levels.similarity[dropped])
+        self.weakest = least[self.names]
+
+    def histogram(self) -> tuple[tuple[int, int, int], ...]:
+        """(least, most, clusters) of each class of sizes: 2, 3, 4 to 7, 8 to 15, and so on."""
+        return size_classes(self.sizes)
+
+    def measure(self, at: int, sets: FeatureSets, measure: str) -> Measured:
+        """Measure cluster number `at`."""
+        name = int(self.names[at])
+        members = np.flatnonzero(self._decision.label == name)
+        dropped = members[~self._decision.kept[members]]
+        worst = int(dropped[np.argmin(self._levels.similarity[dropped])])
+        step = -(-members.size // MOST_COMPARED)
+        some = members[::step]
+        left, right = np.triu_indices(some.size, 1)
+        diameter: Any = similarities(sets, some[left], some[right], measure).min(initial=1.0)
+        features = np.diff(sets.offsets)[members]
+        return Measured(
+            name,
+            int(members.size),
+            float(self.weakest[at]),
+            float(min(diameter, self.weakest[at])),
+            int(some.size),
+            (int(features.min()), int(features.max())),
+            (int(self._decision.kept_by[worst]), worst),
+        )
+
+    def chosen(self, most: int, seed: int) -> dict[str, Any]:
+        """Numbers of clusters: the largest, the loosest, and random ones."""
+        largest = np.argsort(-self.sizes, kind="stable")[:most]
+        loosest = np.argsort(self.weakest, kind="stable")[:most]
+        count = min(most, self.names.size)
+        random = np.random.default_rng(seed).choice(self.names.size, count, replace=False)
+        return {
+            "Largest": largest,
+            "Loosest": loosest,
+            f"Random, seed {seed}": np.sort(random),
+        }

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from neardup.documents import OutputSet, ReadOptions
-    from neardup.pipeline.evidence.decided import Decided
     from neardup.pipeline.run.against import Against, ReferenceIndex
     from neardup.pipeline.run.outputs import Outputs, ReportOptions
     from neardup.pipeline.run.rule import Rule
+    from neardup.pipeline.run.summary import Outcome
 
 __all__ = ["check_reference", "check_report", "with_source", "write_report"]
 
@@ -69,7 +69,7 @@ def with_source(options: ReportOptions | None, read: ReadOptions) -> tuple[ReadO
 
 
 def write_report(
-    run: Decided,
+    run: Outcome,
     options: ReportOptions | None,
     texts_of: Callable[[set[int]], dict[int, str]],
     written: OutputSet,

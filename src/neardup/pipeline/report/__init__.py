@@ -1,8 +1,7 @@
 """The report of a run: a plain record in, one HTML page out, which needs nothing beside itself.
 
-`model` is the record, `page` puts the sections in order, `sections` and `pair_cards` write them,
-`drawings` draws, `markup` makes every text inert, `look` has the style and the scripts. `frame` is
-what this page and those of other evidence have in common.
+`model` is the record, `page` writes its sections in order, `drawings` draws. `frame` is what this
+page and those of other evidence have in common: their style and scripts, and every text made inert.
 """
 
 from __future__ import annotations

@@ -48,6 +48,7 @@ def match(
         work: Told what a greedy search on features took.
         decided: int64: documents that match nothing any more, since that is decided.
     """
+    # An index's documents lead the order, so that batch after batch decides as one run over all.
     order, workers = documents.order(choice.keep), limits.workers
     if decided is not None:
         order = order[~np.isin(order, decided)]

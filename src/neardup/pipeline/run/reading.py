@@ -1,9 +1,17 @@
-"""Reading: inputs to `Documents`, fingerprinted and reduced to what the later steps need."""
+"""Reading: inputs to `Documents`, fingerprinted and reduced to what the later steps need.
+
+A run that goes on with a killed one reads its inputs again from the start, decompressed and parsed,
+which is the quick part; only fingerprinting and matching are not done again. So everything else
+(addresses, places of the records, rejects) is as it would be in a new run, and what is read is
+compared with what was.
+"""
 
 from __future__ import annotations
 
+import time
+import zlib
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
@@ -25,17 +33,21 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
 
     import numpy.typing as npt
+    import pyarrow as pa
 
     from neardup.documents import Batch, InputFormat, ReadOptions, Rejects, Source
-    from neardup.pipeline.run.folder.resume import Resume
     from neardup.pipeline.run.rule import Limits, Rule
+    from neardup.pipeline.run.run_folder import RunFolder
     from neardup.runtime.progress import Progress, Stopwatch
+    from neardup.runtime.storage.append_file import AppendFile
     from neardup.runtime.types import Codes, Flags, Hashes, Offsets, Rows
 
 __all__ = [
+    "SECONDS",
     "Documents",
     "Inputs",
     "Reader",
+    "Resume",
     "begin_reading",
     "open_inputs",
     "priorities",
@@ -171,6 +183,7 @@ class Documents:
             self.spool.append(np.concatenate([np.zeros(0, np.uint64), *features]))
             codes.append(some)
             counts.append(np.array([len(each) for each in features], np.int64))
+        # After the run's own: row numbers stay what they are in addresses, groups and outputs.
         whole = np.concatenate(codes)
         references = len(whole) - self.own
         empty = np.zeros(whole.shape, np.bool_)
@@ -239,7 +252,7 @@ class Reader:
         kept = None if resume is None else resume.features
         self._spool = FeatureSpool(limits.memory // 8, limits.tmp, kept)
         self._done: list[tuple[Codes, npt.NDArray[np.int64]]] = (
-            [] if resume is None else [resume.fingerprints()]
+            [] if resume is None else [resume.fingerprints(rule.recipe.words)]
         )
         self._fingerprinter = self._new_fingerprinter()
 
@@ -409,3 +422,118 @@ def read_sources(
             " another one"
         )
     return reader.finish()
+
+
+SECONDS: Final = 10.0
+"""How long a run goes on before it keeps what it has."""
+
+
+class Resume:
+    """The documents that a run has fingerprinted, in a folder.
+
+    Args:
+        folder: Locked and begun.
+
+    Attributes:
+        notes: What a run before has done, for the summary.
+    """
+
+    def __init__(self, folder: RunFolder) -> None:
+        """Begin at the first document; nothing is read yet."""
+        self.folder = folder
+        self._known = list(folder.checkpoints)
+        self.documents = self._known[-1]["documents"] if self._known else 0
+        self.notes = _notes(folder, self.documents)
+        self._passed = 0
+        self._content = 0
+        self._kept_at = time.monotonic()
+
+    @property
+    def features(self) -> AppendFile:
+        """Where feature hashes go."""
+        return self.folder.files["features"]
+
+    def fingerprints(self, width: int) -> tuple[Codes, npt.NDArray[np.int64]]:
+        """Those that are there: uint64 (n, width), and int64 (n,), features of each."""
+        files = self.folder.files
+        values = files["fingerprints"].array(np.uint64).reshape(-1, width)
+        return values, files["counts"].array(np.int64)
+
+    def passes(self, batch: Batch) -> bool:
+        """Whether a batch, the next in order, is fingerprinted already.
+
+        Raises:
+            UsageError: If it is not what was read then.
+        """
+        self._content = _checksum(batch, self._content)
+        if not self._known:
+            return False
+        first = self._passed
+        self._passed += len(batch.texts)
+        expected = self._known[0]
+        if self._passed > expected["documents"]:
+            raise self._changed(first)
+        if self._passed == expected["documents"]:
+            if self._content != expected["content"]:
+                raise self._changed(first)
+            self._known.pop(0)
+            self._content = 0
+        return True
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to keep what there is."""
+        return time.monotonic() - self._kept_at >= SECONDS
+
+    def keep(self, values: Codes, counts: npt.NDArray[np.int64]) -> None:
+        """Keep the fingerprints and feature counts of all batches since the last time."""
+        files = self.folder.files
+        files["fingerprints"].write(np.ascontiguousarray(values))
+        files["counts"].write(np.ascontiguousarray(counts))
+        self.documents += len(counts)
+        self.folder.commit(self.documents, self._content)
+        self._content = 0
+        self._kept_at = time.monotonic()
+
+    def check_end(self) -> None:
+        """After the last batch: UsageError if there were more documents before."""
+        if self._known:
+            raise self._changed(self._passed)
+
+    def _changed(self, document: int) -> UsageError:
+        return UsageError(
+            f"an input changed since {self.folder.path} was left, at about document"
+            f" {document + 1:,}: put it back, or remove {self.folder.path} to start anew"
+        )
+
+
+def _notes(folder: RunFolder, documents: int) -> list[str]:
+    done = "fingerprinted, and matched" if folder.is_matched else "fingerprinted"
+    line = f"resumed from {folder.path}: {documents:,} documents were {done} before"
+    return [line] if documents else []
+
+
+def _checksum(batch: Batch, checksum: int) -> int:
+    """Go on with the checksum of everything that is read of documents."""
+    checksum = zlib.crc32(np.ascontiguousarray(batch.rows).data, checksum)
+    for column in (batch.texts, batch.ids, batch.within):
+        if column is not None:
+            checksum = _strings_checksum(column, checksum)
+    if batch.numbers is not None:
+        numbers = batch.numbers.to_numpy(zero_copy_only=False)
+        checksum = zlib.crc32(np.ascontiguousarray(numbers).data, checksum)
+    return checksum
+
+
+def _strings_checksum(column: pa.LargeStringArray, checksum: int) -> int:
+    _, offsets, data = column.buffers()
+    if not len(column):
+        return checksum
+    ends = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
+    checksum = zlib.crc32((ends - ends[0]).data, checksum)
+    if column.null_count:
+        nulls = column.is_null().to_numpy(zero_copy_only=False)
+        checksum = zlib.crc32(np.packbits(nulls).data, checksum)
+    if data is not None:
+        checksum = zlib.crc32(memoryview(data)[ends[0] : ends[-1]], checksum)
+    return checksum

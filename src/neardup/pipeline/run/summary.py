@@ -16,13 +16,14 @@ from neardup.runtime.progress import shown
 if TYPE_CHECKING:
     from neardup.pipeline.run.decision import Decision
     from neardup.pipeline.run.reading import Documents
-    from neardup.pipeline.run.rule import Choice, Rule
+    from neardup.pipeline.run.rule import Choice, Limits, Rule
     from neardup.runtime.progress import Stopwatch
 
 __all__ = [
     "ClustersSummary",
     "FingerprintSummary",
     "IndexSummary",
+    "Outcome",
     "PairsSummary",
     "QuerySummary",
     "Record",
@@ -306,32 +307,47 @@ class QuerySummary(Record):
         return "\n".join([*lines, *written, *_told_lines(self)])
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A run after its decision.
+
+    Args:
+        documents: With their features; those of an index, if it has any, follow.
+        decision: What was decided about the run's own.
+        rule: When documents matched.
+        choice: Which were kept.
+        limits: What a report may use.
+        rejected: Records that could not be used.
+        field: What the groups of the documents are; None: there are none.
+    """
+
+    documents: Documents
+    decision: Decision
+    rule: Rule
+    choice: Choice
+    limits: Limits
+    rejected: int
+    field: str | None = None
+
+
 def summarise(
-    documents: Documents,
-    decision: Decision,
-    rule: Rule,
-    choice: Choice,
-    watch: Stopwatch,
-    *,
-    rejected: int,
-    outputs: list[str],
-    messages: tuple[list[str], list[str]],
+    run: Outcome, watch: Stopwatch, outputs: list[str], messages: tuple[list[str], list[str]]
 ) -> Summary:
-    """What a run did in numbers; `messages` has the lines of its notes and warnings."""
-    own, kept = documents.own, int(decision.kept.sum())
-    doubts = rule.doubt(own), rejects_doubt(own, rejected)
+    """A run in numbers; `messages` has the lines of its notes and warnings."""
+    decision, own, kept = run.decision, run.documents.own, int(run.decision.kept.sum())
+    doubts = run.rule.doubt(own), rejects_doubt(own, run.rejected)
     seconds = watch.stop()
     return Summary(
-        read=own + rejected,
+        read=own + run.rejected,
         kept=kept,
         dropped=own - kept,
-        rejected=rejected,
-        empty=int(documents.empty[:own].sum()),
+        rejected=run.rejected,
+        empty=int(run.documents.empty[:own].sum()),
         clusters=len(np.unique(decision.label[~decision.kept])),
-        nbytes=documents.nbytes,
+        nbytes=run.documents.nbytes,
         seconds=seconds,
         outputs=outputs,
-        settings=settings(rule, choice, own),
+        settings=settings(run.rule, run.choice, own),
         notes=messages[0],
         warnings=[*messages[1], *filter(None, doubts)],
         own=0 if decision.own is None else int(np.count_nonzero(decision.own != ABSENT)),

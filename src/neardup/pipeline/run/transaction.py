@@ -18,27 +18,39 @@ What a kill leaves, and what the same command then does:
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
 from contextlib import ExitStack, nullcontext
-from typing import TYPE_CHECKING, Self
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, Self
 
-from neardup.pipeline.run.folder.facts import run_facts
-from neardup.pipeline.run.folder.last_update import LastUpdate, command_of
-from neardup.pipeline.run.folder.resume import Resume
-from neardup.pipeline.run.folder.state import RunFolder
-from neardup.pipeline.run.new_documents import NewDocuments
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from neardup.errors import DataError, UsageError
+from neardup.index.hits import SAME
+from neardup.pipeline.run.decision import decision_of, write_decision
 from neardup.pipeline.run.outputs import check_outputs, less_published, output_set
+from neardup.pipeline.run.reading import Resume
+from neardup.pipeline.run.run_folder import RunFolder, run_facts
+from neardup.runtime.storage.failures import file_failure
+from neardup.runtime.storage.files import name_as_text
+from neardup.runtime.storage.sealed import checksum, sealed, unsealed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from neardup.documents import OutputSet, ReadOptions, Source
     from neardup.pipeline.run.against import ReferenceIndex
     from neardup.pipeline.run.decision import Decision
     from neardup.pipeline.run.outputs import Outputs
     from neardup.pipeline.run.reading import Documents
-    from neardup.pipeline.run.rule import Choice, Limits, Rule
+    from neardup.pipeline.run.rule import Limits
 
-__all__ = ["Transaction"]
+__all__ = ["LastUpdate", "NewDocuments", "Transaction", "command_of", "made_id_error"]
 
 
 class Transaction:
@@ -47,11 +59,10 @@ class Transaction:
     Args:
         sources: The inputs.
         outputs: Where to write.
-        rule: Of the run, like all that follow: what tells it from another.
-        choice: Which documents are kept.
-        read: Which fields are read.
+        options: What tells the run from another, as `described` gives it.
         limits: What it may use.
         reference: An index that came before.
+        skip_errors: As of ReadOptions.
 
     Attributes:
         files: The output files; what is written to them appears with `commit`.
@@ -68,11 +79,11 @@ class Transaction:
         self,
         sources: Sequence[Source],
         outputs: Outputs,
-        rule: Rule,
-        choice: Choice,
-        read: ReadOptions,
+        options: dict[str, Any],
         limits: Limits,
         reference: ReferenceIndex | None = None,
+        *,
+        skip_errors: bool = False,
     ) -> None:
         """Lock the state and check the outputs, before anything is read."""
         self._sources, self._reference, self._whole = sources, reference, outputs
@@ -84,13 +95,15 @@ class Transaction:
             if outputs.resume is not None:
                 index = None if reference is None else reference.facts
                 self._folder = stack.enter_context(RunFolder(outputs.resume))
-                self._folder.begin(run_facts(sources, rule, choice, read, index))
-                self.resume = Resume(self._folder, rule.recipe.words)
+                self._folder.begin(run_facts(options, sources, index))
+                self.resume = Resume(self._folder)
             note = None if self._folder is None else self._folder.note_aside
             self.files: OutputSet = stack.enter_context(output_set(sources, limits, note))
             if reference is not None and reference.updates:
                 paths = outputs.kept, outputs.duplicates, outputs.clusters, outputs.rejects
-                command = command_of(sources, paths, rule, choice, read, reference.own_ids)
+                command = command_of(
+                    sources, paths, options, reference.own_ids, skip_errors=skip_errors
+                )
                 self._last = LastUpdate(reference, command)
             may_repeat = self._last is not None and self._last.may_repeat
             is_there = self._was_publishing or may_repeat
@@ -159,3 +172,257 @@ class Transaction:
             self._new.add(self._sources, read)
         if self._folder is not None:
             self._folder.remove()
+
+
+NAME: Final = "last-update"
+FORMAT: Final = 2
+
+
+class LastUpdate:
+    """What is kept beside an index.
+
+    Args:
+        known: The index, open for writing.
+        command: As `command_of` gives it.
+
+    Attributes:
+        first: After `decision` found one: what the index had had added when that run began.
+
+    Raises:
+        FileError: If what is there cannot be read.
+    """
+
+    def __init__(self, known: ReferenceIndex, command: bytes) -> None:
+        """Read what is there."""
+        self._index, self._asked, self._command = known.index, command, ""
+        self._path = known.index.path / NAME
+        self._head, self._arrays = self._read()
+        self.first: int | None = None
+
+    def _read(self) -> tuple[dict[str, Any], bytes]:
+        try:
+            body = unsealed(self._path.read_bytes(), str(self._path))
+        except (FileNotFoundError, DataError):
+            return {}, b""
+        except OSError as error:
+            raise file_failure("read", self._path, error) from None
+        size = int.from_bytes(body[:8], "little")
+        return orjson.loads(body[8 : 8 + size]), body[8 + size :]
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether the same was asked before, of the same inputs as far as can be told unread."""
+        return self._head.get("asked") == self._asked.hex()
+
+    def decision(self, documents: Documents) -> Decision | None:
+        """What the same command decided if it has added documents, else None."""
+        codes = np.ascontiguousarray(documents.codes)
+        empty = np.ascontiguousarray(np.ma.getmaskarray(documents.values))
+        self._command = checksum(self._asked + checksum(codes) + checksum(empty)).hex()
+        head = self._head
+        is_same = head.get("format") == FORMAT and head["command"] == self._command
+        if not is_same or self._index.added == head["first"]:
+            return None
+        self.first = head["first"]
+        return decision_of(self._arrays)
+
+    def save(self, decision: Decision, folder: RunFolder | None = None) -> None:
+        """Keep a decision, after `decision` found none; on disk when this returns.
+
+        Args:
+            decision: The decision.
+            folder: The state of the run, which may have begun to add documents before.
+
+        Raises:
+            FileError: If it cannot be written.
+        """
+        first = self._index.added
+        if folder is not None and folder.was_updating:
+            first = folder.facts["index"]["added"]
+        told = {"format": FORMAT, "asked": self._asked.hex(), "command": self._command}
+        head = orjson.dumps({**told, "first": first})
+        body = io.BytesIO()
+        body.write(len(head).to_bytes(8, "little") + head)
+        write_decision(decision, body)
+        aside = self._path.with_name(f".{NAME}.{os.getpid()}.tmp")
+        try:
+            with aside.open("wb") as file:
+                file.write(sealed(body.getvalue()))
+                file.flush()
+                os.fsync(file.fileno())
+            # Whole and synced before it has its name: a torn one would be taken for none.
+            aside.replace(self._path)
+        except OSError as error:
+            raise file_failure("write", self._path, error) from None
+        finally:
+            with contextlib.suppress(OSError):
+                aside.unlink()
+
+
+def command_of(
+    sources: Sequence[Source],
+    outputs: Sequence[str | None],
+    options: dict[str, Any],
+    own_ids: str,
+    *,
+    skip_errors: bool,
+) -> bytes:
+    """A checksum of everything that tells one command from another before documents are read.
+
+    Args:
+        sources: The inputs; streams are told apart by their documents.
+        outputs: Paths.
+        options: As `described` gives them.
+        own_ids: As of Against.
+        skip_errors: As of ReadOptions.
+    """
+    inputs: list[Any] = []
+    for source in sources:
+        try:
+            inputs += source.stamps()
+        except UsageError:
+            inputs.append(source.name)
+    paths = [
+        None if path is None else name_as_text(os.path.abspath(path))  # noqa: PTH100
+        for path in outputs
+    ]
+    return checksum(
+        orjson.dumps([options["digest"], options["options"], skip_errors, own_ids, inputs, paths])
+    )
+
+
+ROWS_A_CALL: Final = 1 << 17
+WAITING_BYTES: Final = 1 << 28
+"""So much may wait for a commit."""
+
+
+class NewDocuments:
+    """The kept documents of a run that have tokens, and that the index has not got as they are.
+
+    Args:
+        known: The index, open for writing.
+        documents: Of the run.
+        decision: The decision.
+        folder: The state of the run, if it keeps one.
+        first: What the index had had added when a run began that decided the same, if one did.
+
+    Raises:
+        UsageError: If a document without an id of its own is in the index already, or the index
+            has got other documents since the run was killed.
+    """
+
+    def __init__(
+        self,
+        known: ReferenceIndex,
+        documents: Documents,
+        decision: Decision,
+        folder: RunFolder | None,
+        first: int | None = None,
+    ) -> None:
+        """Look what is to be added; nothing is yet."""
+        self._index, self._documents, self._folder = known.index, documents, folder
+        self._is_similar = known.is_similar
+        self._codes = documents.codes
+        chosen = decision.kept & ~documents.empty[: documents.own]
+        if known.keeps_own and decision.own is not None:
+            chosen &= decision.own != SAME
+        self._rows = np.flatnonzero(chosen)
+        self._count = documents.own
+        if first is not None:
+            self._pass(first)
+        elif folder is not None and folder.was_updating:
+            self._pass(folder.facts["index"]["added"])
+        elif not known.has_ids:
+            self._check_addresses()
+
+    def add(self, sources: Sequence[Source], read: ReadOptions) -> None:
+        """Add and commit them.
+
+        Args:
+            sources: The inputs, whose texts are read again if the index keeps texts.
+            read: As before.
+        """
+        if self._folder is not None:
+            self._folder.note_updating()
+        try:
+            self._add(sources, read)
+        except KeyboardInterrupt as error:
+            error.add_note(
+                f"the outputs are written, {self._index.path} has not got all of their documents:"
+                " run the same again"
+            )
+            raise
+
+    def _add(self, sources: Sequence[Source], read: ReadOptions) -> None:
+        waiting = begin = 0
+        keeps_text = self._index.store == "text"
+        parts: Iterator[Any] = _texts(sources, read) if keeps_text else _ranges(self._count)
+        for part in parts:
+            first, last = np.searchsorted(self._rows, (begin, begin + len(part)))
+            rows = self._rows[first:last]
+            if len(rows):
+                contents = None
+                if keeps_text:
+                    contents = part.take(pa.array(rows - begin))
+                elif self._index.store == "features":
+                    contents = self._documents.features_of(rows)
+                ids = self._documents.addresses.of(rows)
+                if self._is_similar:
+                    self._index.add(ids, contents)
+                else:
+                    self._index.add(ids, self._codes[rows], contents)
+                waiting += self._codes[rows].nbytes + _nbytes(contents)
+            if waiting >= WAITING_BYTES:
+                # In the order of the run: after a kill the number that the index had added tells
+                # how many of these rows are in it (see `_pass`).
+                self._index.commit()
+                waiting = 0
+            begin += len(part)
+        self._index.commit()
+
+    def _pass(self, first: int) -> None:
+        """Leave out what a killed run has added, which began when the index had had so many."""
+        count = self._index.added - first
+        theirs = count > len(self._rows)
+        if count and not theirs:
+            last = self._documents.addresses.of(self._rows[count - 1 : count])[0].as_py()
+            theirs = self._index.number(last) != self._index.added - 1
+        if theirs:
+            raise UsageError(
+                f"{self._index.path} got other documents after this run's outputs were written,"
+                " which stay as they are: add their documents with neardup index add, or compare"
+                " again with other outputs"
+            )
+        self._rows = self._rows[count:]
+
+    def _check_addresses(self) -> None:
+        """Refuse to replace documents of the index by others of the same row and file name."""
+        for identity in self._documents.addresses.of(self._rows).to_pylist():
+            if identity in self._index:
+                raise made_id_error(identity, self._index.path)
+
+
+def made_id_error(identity: Any, path: Path) -> UsageError:
+    """What says that an id that neardup made, which is no identity, has other content already."""
+    return UsageError(
+        f"{identity!r} is in {path} already, with other content: give the documents ids with --id,"
+        " or the file another name"
+    )
+
+
+def _nbytes(contents: Any) -> int:
+    if contents is None:
+        return 0
+    return contents.nbytes if isinstance(contents, pa.Array) else sum(x.nbytes for x in contents)
+
+
+def _ranges(count: int) -> Iterator[range]:
+    for edge in pairwise([*range(0, count, ROWS_A_CALL), count]):
+        yield range(*edge)
+
+
+def _texts(sources: Sequence[Source], read: ReadOptions) -> Iterator[Any]:
+    """The texts of all accepted documents once more, Arrow arrays."""
+    for source in sources:
+        for batch in source.batches(read):
+            yield batch.texts

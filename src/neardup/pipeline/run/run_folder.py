@@ -9,28 +9,42 @@ line says what the run is about (inputs, recipe, options), and is compared when 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import os
 import re
 import shutil
+import zlib
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
-from neardup.errors import UsageError
+from neardup.errors import FileError, UsageError
 from neardup.pipeline.run.decision import decision_of, write_decision
-from neardup.pipeline.run.folder.facts import check_facts
-from neardup.pipeline.run.folder.journal import JOURNAL_FILES, Journal
-from neardup.runtime.storage.append_file import AppendFile, append_failure
+from neardup.pipeline.run.rule import settings
+from neardup.runtime.storage.append_file import AppendFile, append_failure, damaged
 from neardup.runtime.storage.files import LockHeldError, lock_file, sync_folder, unlock
+from neardup.runtime.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from neardup.documents import OutputSet
+    from neardup.documents import OutputSet, ReadOptions, Source
     from neardup.pipeline.run.decision import Decision
+    from neardup.pipeline.run.rule import Choice, Rule
 
-__all__ = ["DATA_FILES", "RunFolder"]
+__all__ = [
+    "DATA_FILES",
+    "JOURNAL",
+    "JOURNAL_FILES",
+    "Journal",
+    "RunFolder",
+    "check_facts",
+    "described",
+    "run_facts",
+]
 
 LOCK: Final = "lock"
 DATA_FILES: Final = ("fingerprints", "counts", "features")
@@ -113,6 +127,8 @@ class RunFolder:
             documents: How many there are in all, from the first one on.
             content: Checksum of what was read for those since the checkpoint before.
         """
+        # Data first: a line of the journal is a promise, and what it promises must be on disk. A
+        # kill between the two leaves data beyond the last mark, which the next run cuts off.
         marks = {name: file.mark() for name, file in self.files.items()}
         self._journal.append({"documents": documents, "content": content, "files": marks})
 
@@ -122,6 +138,7 @@ class RunFolder:
             file.cut(0)
             write_decision(decision, file)
             mark = file.mark()
+        # The file and its name are on disk before the journal speaks of them, as in `commit`.
         sync_folder(self.path)
         self._journal.append({"grouped": mark})
 
@@ -250,3 +267,232 @@ def _is_open_file(name: Path, descriptor: int) -> bool:
         return os.path.samestat(os.stat(name), os.fstat(descriptor))  # noqa: PTH116
     except FileNotFoundError:
         return False
+
+
+JOURNAL: Final = "journal"
+_ASIDE: Final = "journal.new"
+JOURNAL_FILES: Final = (JOURNAL, _ASIDE)
+
+
+class Journal:
+    """The records of a run, in order; one that is appended is on disk when the call returns.
+
+    Args:
+        folder: Where the file is, or will be.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Open nothing yet."""
+        self._folder = folder
+        self._file: AppendFile | None = None
+        self._whole = 0
+
+    def read(self) -> list[dict[str, Any]]:
+        """The records that are there; none if there is no journal.
+
+        Raises:
+            DataError: If one is damaged. A torn last line was never promised, and is passed over.
+            FileError: If it cannot be read.
+        """
+        path = self._folder / JOURNAL
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise append_failure("read", path, error) from None
+        self._whole = data.rfind(b"\n") + 1
+        records = list(_records(path, data[: self._whole]))
+        if not records:
+            raise damaged(path, "it has no first line")
+        return records
+
+    def begin(self, record: dict[str, Any]) -> None:
+        """Begin a journal, under another name, so that its first line is always whole."""
+        self._file = AppendFile(self._folder / _ASIDE)
+        self._file.cut(0)
+        self._file.write(_line(record))
+        self._file.mark()
+        os.replace(self._folder / _ASIDE, self._folder / JOURNAL)  # noqa: PTH105  # one call to fail in
+        sync_folder(self._folder)
+
+    def go_on(self) -> None:
+        """Go on with the journal that was read, after its last whole line."""
+        self._file = AppendFile(self._folder / JOURNAL)
+        self._file.cut(self._whole)
+
+    def append(self, record: dict[str, Any]) -> None:
+        """Add a record."""
+        if self._file is None:
+            raise RuntimeError("there is no journal yet: call begin or go_on first")
+        self._file.write(_line(record))
+        self._file.mark()
+
+    def close(self) -> None:
+        """Close the file; it stays."""
+        if self._file is not None:
+            self._file.close()
+
+
+def _line(record: dict[str, Any]) -> bytes:
+    body = json.dumps(record).encode()  # of any path, also one that is not UTF-8
+    return b"%08x %s\n" % (zlib.crc32(body), body)
+
+
+def _records(path: Path, data: bytes) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(data.splitlines(), 1):
+        checksum, _, body = line.partition(b" ")
+        if checksum != b"%08x" % zlib.crc32(body):
+            raise damaged(path, f"line {number} has another checksum")
+        yield json.loads(body)
+
+
+VERSION: Final = 2
+"""Of the layout of the state on disk."""
+
+
+def described(rule: Rule, choice: Choice, read: ReadOptions) -> dict[str, Any]:
+    """All options that a result depends on, as values that JSON can hold.
+
+    Raises:
+        FileError: If the file of decisions cannot be read.
+    """
+    every, form = settings(rule, choice), read.input_format
+    options = {name: every[name] for name in ("similarity", "measure", "distance", "recall")}
+    return {
+        "digest": rule.recipe.digest,
+        "recipe": json.loads(rule.recipe.to_json()),
+        "options": options
+        | {
+            "policy": choice.policy,
+            "keep": choice.keep,
+            "text": ",".join(read.text),
+            "id": read.id,
+            "within": read.within,
+            "extract": read.extract,
+            "format": form.name if form.sheet is None else f"{form.name}:{form.sheet}",
+            "delimiter": form.delimiter,
+            "encoding": form.encoding,
+            "decisions": _digest_of(choice.decisions),
+        },
+    }
+
+
+def run_facts(
+    options: dict[str, Any], sources: Sequence[Source], index: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Everything that the result of a run depends on, as values that JSON can hold.
+
+    Args:
+        options: As `described` gives them.
+        sources: The inputs.
+        index: What it knows of an index that came before: "path", "documents", "added", "own_ids".
+
+    Raises:
+        UsageError: If an input is a stream, which cannot be read again.
+        FileError: If an input has gone.
+    """
+    against = {name: None if index is None else index[name] for name in ("path", "own_ids")}
+    named = {"against": against["path"], "own_ids": against["own_ids"]}
+    return {
+        "state": VERSION,
+        "version": __version__,
+        **options,
+        "options": options["options"] | named,
+        "index": index,
+        "inputs": [list(stamp) for source in sources for stamp in source.stamps()],
+    }
+
+
+def _digest_of(path: str | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        return hashlib.blake2b(Path(path).read_bytes(), digest_size=16).hexdigest()
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror}") from None
+
+
+def check_facts(
+    before: dict[str, Any], now: dict[str, Any], folder: str, *, updating: bool = False
+) -> None:
+    """Compare two runs.
+
+    Args:
+        before: Of the run that left the folder.
+        now: Of this one.
+        folder: Where its state is, for the message.
+        updating: Whether the run was killed while it added to its index, so that this may differ.
+
+    Raises:
+        UsageError: Names the first thing that differs, what it was and what it is.
+    """
+    for name, title in (("state", "its format"), ("version", "neardup")):
+        if before[name] != now[name]:
+            raise UsageError(
+                f"{folder} was left by another version ({title} {before[name]}, now {now[name]}):"
+                f" use that one, or remove {folder} to start anew"
+            )
+    if before["digest"] != now["digest"]:
+        what = _difference(before["recipe"], now["recipe"]) or (
+            f"its digest was {before['digest']}, now it is {now['digest']}"
+        )
+        raise UsageError(f"the recipe changed since {folder} was left: {what}; {_next(folder)}")
+    what = _difference(before["options"], now["options"])
+    if what:
+        raise UsageError(f"an option changed since {folder} was left: {what}; {_next(folder)}")
+    _check_inputs(before["inputs"], now["inputs"], folder)
+    was, here = before["index"], now["index"]
+    if was != here and not updating:
+        raise UsageError(
+            f"{here['path']} changed since {folder} was left: it had {was['documents']:,} documents"
+            f" of {was['added']:,} ever added, now {here['documents']:,} of {here['added']:,};"
+            f" remove {folder} to start anew"
+        )
+
+
+def _difference(before: dict[str, Any], now: dict[str, Any]) -> str:
+    for name in sorted({*before, *now}):
+        was, is_now = before.get(name), now.get(name)
+        if was != is_now:
+            return f"{name} was {_short(was)}, now it is {_short(is_now)}"
+    return ""
+
+
+def _check_inputs(before: list[Any], now: list[Any], folder: str) -> None:
+    was, here = ({row[0]: row for row in rows} for rows in (before, now))
+    for path, row in here.items():
+        if path not in was:
+            raise UsageError(f"{path} is no input of the run that left {folder}; {_next(folder)}")
+        if row != was[path]:
+            raise UsageError(
+                f"{path} changed since {folder} was left: it had {_stamp(was[path])}, now"
+                f" {_stamp(row)}; {_next(folder)}"
+            )
+    for path in was:
+        if path not in here:
+            raise UsageError(
+                f"{path} is an input of the run that left {folder}, and is not one now;"
+                f" {_next(folder)}"
+            )
+    if before != now:
+        raise UsageError(
+            f"the inputs were in another order when {folder} was left; {_next(folder)}"
+        )
+
+
+def _next(folder: str) -> str:
+    return f"put it back, or remove {folder} to start anew"
+
+
+def _stamp(row: list[Any]) -> str:
+    _, nbytes, changed = row
+    when = changed
+    if isinstance(changed, int):
+        when = datetime.fromtimestamp(changed / 1e9, UTC).isoformat(" ", "microseconds")
+    return f"{nbytes:,} bytes of {when}"
+
+
+def _short(value: Any) -> str:
+    text = "not given" if value is None else str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
