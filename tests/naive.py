@@ -380,3 +380,60 @@ def offer(
         return "stored", None
     index.add(identity, content, now)
     return "new" if version is None else "replaced", None
+
+
+def shared_share(question: str, document: str) -> float:
+    """The share of a question's features that a document has; of two words, whether it has both."""
+    one, other = tokens(question, Recipe()), tokens(document, Recipe())
+    width = min(3, len(one))
+    own = {tuple(one[at : at + width]) for at in range(len(one) - width + 1)}
+    there = {tuple(other[at : at + width]) for at in range(len(other) - width + 1)}
+    return len(own & there) / len(own) if len(one) > 1 else 0.0
+
+
+def longest_run(question: str, document: str) -> int:
+    """How many words in a row both have, at most."""
+    one, other = tokens(question, Recipe()), tokens(document, Recipe())
+    return max(
+        (
+            size
+            for size in range(1, len(one) + 1)
+            for at in range(len(one) - size + 1)
+            if any(one[at : at + size] == other[x : x + size] for x in range(len(other)))
+        ),
+        default=0,
+    )
+
+
+def holds(question: str, document: str, share: float | None, run: int | None) -> bool:
+    """Whether a document holds a question, by the share of its features or by a run of words."""
+    words = len(tokens(question, Recipe()))
+    longest = longest_run(question, document)
+    if words < 2:
+        return False
+    if run is not None and longest >= min(run, words):
+        return True
+    if share is None:
+        return False
+    return shared_share(question, document) >= share if words >= 3 else longest == words
+
+
+def segments(covered: list[bool]) -> list[tuple[int, int]]:
+    """All maximal scoring segments, by their definition: the best one, then left and right of it.
+
+    The shortest of the best, the first of these.
+    """
+    best = max(
+        (
+            (sum(1 if x else -1 for x in covered[a:b]), a - b, -a)
+            for a in range(len(covered))
+            for b in range(a + 1, len(covered) + 1)
+        ),
+        default=(0, 0, 0),
+    )
+    if best[0] <= 0:
+        return []
+    begin = -best[2]
+    end = begin - best[1]
+    right = [(a + end, b + end) for a, b in segments(covered[end:])]
+    return [*segments(covered[:begin]), (begin, end), *right]

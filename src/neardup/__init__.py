@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from neardup.index.durable import DurableIndex
     from neardup.index.index_plans import plan_similar
     from neardup.index.memory_index import Index
-    from neardup.pipeline import DedupResult, dedup, similar_pairs
+    from neardup.pipeline import DedupResult, decontaminate, dedup, similar_pairs
 
 __all__ = [
     "Comparison",
@@ -85,6 +85,7 @@ __all__ = [
     "custom_hash",
     "custom_tokens",
     "custom_weight",
+    "decontaminate",
     "dedup",
     "distance",
     "explain",
@@ -146,6 +147,7 @@ _HOMES: Final = {
     "index.index_plans": ("plan_similar",),
     "pipeline": (
         "DedupResult",
+        "decontaminate",
         "dedup",
         "similar_pairs",
     ),

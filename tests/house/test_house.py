@@ -24,6 +24,7 @@ BASE = {"errors", "runtime"}
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "kernels": set(),
+    "kernels.contamination": {"kernels", "kernels.features"},
     "kernels.documents": {"kernels", "kernels.features"},
     "kernels.features": {"kernels"},
     "kernels.fingerprinting": {"kernels", "kernels.features"},
@@ -64,6 +65,8 @@ ALLOWED: dict[str, set[str]] = {
     | {"documents.markup", "fingerprinting", "fingerprinting.values", "hamming.plans"}
     | {"hamming.search", "kernels.hamming", "kernels.index", "kernels.similarity", "similarity"},
     "index.durable": BASE | {"fingerprinting", "fingerprinting.values", "index"},
+    "contamination": BASE
+    | {"features", "fingerprinting", "kernels.contamination", "kernels.features"},
     "compat": BASE
     | {"features", "fingerprinting", "fingerprinting.libraries", "fingerprinting.majority"}
     | {"fingerprinting.md5_windows", "fingerprinting.values", "kernels.fingerprinting"},
@@ -84,7 +87,14 @@ ALLOWED: dict[str, set[str]] = {
     | {"documents", "fingerprinting", "hamming", "pipeline.evidence", "pipeline.report"}
     | {"pipeline.run", "similarity"},
     "pipeline": BASE
-    | {"documents", "documents.files", "documents.markup", "features", "fingerprinting"}
+    | {
+        "contamination",
+        "documents",
+        "documents.files",
+        "documents.markup",
+        "features",
+        "fingerprinting",
+    }
     | {"fingerprinting.values"}
     | {"hamming", "hamming.plans", "hamming.search", "hamming.spilled", "index", "index.durable"}
     | {"fingerprinting.explanation"}
@@ -94,7 +104,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"fingerprinting", "fingerprinting.values", "hamming", "index.durable", "kernels"}
     | {"kernels.index", "pipeline", "pipeline.run", "similarity"},
     "cli": BASE
-    | {"documents", "features", "fingerprinting", "fingerprinting.explanation"}
+    | {"contamination", "documents", "features", "fingerprinting", "fingerprinting.explanation"}
     | {"hamming", "hamming.plans", "index", "pipeline", "pipeline.calibration"}
     | {"pipeline.evaluation", "pipeline.evidence", "pipeline.judgement", "pipeline.run", "spark"},
     "__main__": {"cli", "runtime"},

@@ -14,6 +14,7 @@ import typer
 
 from neardup.cli.commands.compare import compare
 from neardup.cli.commands.compile import compile_kernels
+from neardup.cli.commands.decontaminate import decontaminate
 from neardup.cli.commands.dedup import dedup
 from neardup.cli.commands.demo import demo
 from neardup.cli.commands.evidence.calibrate import calibrate
@@ -58,7 +59,7 @@ app = Commands(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for command in (dedup, fingerprint, pairs, report, calibrate, evaluate):
+for command in (dedup, decontaminate, fingerprint, pairs, report, calibrate, evaluate):
     app.command()(tells_progress(command))
 for command in (review, show, compare, explain, demo):
     app.command()(command)

@@ -23,6 +23,16 @@ class _Command(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
         return _untyped(super().get_params(ctx))
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As Click's, where several values may follow an option that may be given several times."""
+        several = {
+            name
+            for option in self.get_params(ctx)
+            if getattr(option, "multiple", False)
+            for name in option.opts
+        }
+        return super().parse_args(ctx, _each_named(args, several))
+
     def invoke(self, ctx: Any) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DoubtfulResultWarning)
@@ -32,6 +42,28 @@ class _Command(TyperCommand):
 class _Group(TyperGroup):
     def get_params(self, ctx: Any) -> list[Any]:
         return _untyped(super().get_params(ctx))
+
+
+def _each_named(args: list[str], several: set[str]) -> list[str]:
+    """Name an option before each of the values that follow it.
+
+    Example:
+        >>> _each_named(["in", "--against", "a", "b", "-o", "out"], {"--against"})
+        ['in', '--against', 'a', '--against', 'b', '-o', 'out']
+    """
+    named: list[str] = []
+    option, awaits = None, False
+    for each in args:
+        if each in several:
+            option, awaits = each, True
+        elif each.startswith("-") and each != "-" and not awaits:
+            option = None
+        elif option is not None and not awaits:
+            named.append(option)
+        else:
+            awaits = False
+        named.append(each)
+    return named
 
 
 def _untyped(options: list[Any]) -> list[Any]:

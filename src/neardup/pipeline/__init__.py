@@ -11,6 +11,12 @@ from typing import TYPE_CHECKING, Final
 from neardup.runtime.lazy import lazily
 
 if TYPE_CHECKING:
+    from neardup.pipeline.contamination import (
+        Benchmarks,
+        CleanOutputs,
+        decontaminate,
+        decontaminate_files,
+    )
     from neardup.pipeline.deduplicate import DedupResult, dedup, dedup_files, dedup_texts
     from neardup.pipeline.fingerprint import fingerprint_files
     from neardup.pipeline.pair_files import clusters_file, new_pairs_file, pairs_file
@@ -23,7 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Against",
+    "Benchmarks",
     "Choice",
+    "CleanOutputs",
     "DedupResult",
     "Inputs",
     "Limits",
@@ -31,6 +39,8 @@ __all__ = [
     "ReportOptions",
     "Rule",
     "clusters_file",
+    "decontaminate",
+    "decontaminate_files",
     "dedup",
     "dedup_files",
     "dedup_texts",
@@ -42,6 +52,7 @@ __all__ = [
 ]
 
 _HOMES: Final = {
+    "contamination": ("Benchmarks", "CleanOutputs", "decontaminate", "decontaminate_files"),
     "deduplicate": ("DedupResult", "dedup", "dedup_files", "dedup_texts"),
     "fingerprint": ("fingerprint_files",),
     "pair_files": ("clusters_file", "new_pairs_file", "pairs_file"),

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from neardup.runtime.progress import Stopwatch
 
 __all__ = [
+    "BenchmarkCounts",
     "ClustersSummary",
+    "ContaminationSummary",
     "FingerprintSummary",
     "IndexSummary",
     "Outcome",
@@ -158,6 +160,100 @@ class FingerprintSummary(ReadingRecord):
             f"hashed    {self.fingerprints:>12,} fingerprints",
             f"empty     {self.empty:>12,}",
             f"rejected  {self.rejected:>12,}",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkCounts(Record):
+    """What was found of one benchmark, or of one part of its questions.
+
+    Args:
+        benchmark: The file.
+        part: The field; None where questions are looked for whole.
+        questions: How many there are.
+        found: How many of them stand in some document.
+        short: How many have fewer words than a rule compares, and are found whole only.
+        one_word: How many have one word, which is never found.
+        empty: How many have none.
+    """
+
+    benchmark: str
+    part: str | None
+    questions: int
+    found: int
+    short: int
+    one_word: int
+    empty: int
+
+    def __str__(self) -> str:
+        """A line for people."""
+        share = 100 * self.found / max(1, self.questions)
+        name = self.benchmark if self.part is None else f"{self.benchmark} {self.part}"
+        line = f"{self.found:>12,} of {self.questions:,} questions ({share:.2f}%) of {shown(name)}"
+        left_out = [
+            f"{count:,} {what}"
+            for count, what in (
+                (self.short, "short: found whole only"),
+                (self.one_word, "of one word: never found"),
+                (self.empty, "empty"),
+            )
+            if count
+        ]
+        return f"{line} ({', '.join(left_out)})" if left_out else line
+
+
+@dataclass(frozen=True, slots=True)
+class ContaminationSummary(ReadingRecord):
+    """What `neardup decontaminate` did in numbers; kept + dropped + rejected = read, always.
+
+    Args:
+        read: Records seen, good and bad.
+        kept: Documents that hold no question.
+        dropped: Documents that hold one.
+        rejected: Records that could not be used.
+        findings: Pairs of a document and a question that was found in it.
+        common: Of these, those that rest on common text alone, for which nothing is dropped.
+        benchmarks: What was found of each benchmark, a record for each part.
+        nbytes: Bytes of input.
+        seconds: Time of each step and, as `total`, of all.
+        outputs: Files written.
+        settings: The rules.
+        notes: As for Summary.
+        warnings: As for Summary.
+    """
+
+    read: int
+    kept: int
+    dropped: int
+    rejected: int
+    findings: int
+    common: int
+    benchmarks: list[BenchmarkCounts]
+    nbytes: int
+    seconds: dict[str, float]
+    outputs: list[str] = field(default_factory=list)
+    settings: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def worst(self) -> float:
+        """The largest share of a benchmark's questions that was found."""
+        return max((each.found / max(1, each.questions) for each in self.benchmarks), default=0.0)
+
+    def __str__(self) -> str:
+        """A few lines for people."""
+        share = 100 * self.dropped / max(1, self.read)
+        noun = "document" if self.read == 1 else "documents"
+        common = f" ({self.common:,} of them by common text alone)" if self.common else ""
+        return _lines(
+            self,
+            f"read      {self.read:>12,} {noun}, {_size(self.nbytes)}",
+            f"kept      {self.kept:>12,}",
+            f"dropped   {self.dropped:>12,} ({share:.1f}%)",
+            f"rejected  {self.rejected:>12,}",
+            f"findings  {self.findings:>12,} pairs of a document and a question{common}",
+            *(f"found     {each}" for each in self.benchmarks),
         )
 
 
@@ -362,7 +458,7 @@ def _found(what: str, run: PairsSummary | ClustersSummary) -> str:
     )
 
 
-def _lines(run: Summary | FingerprintSummary, *counts: str) -> str:
+def _lines(run: Summary | FingerprintSummary | ContaminationSummary, *counts: str) -> str:
     steps = ", ".join(f"{step} {taken:.2f}" for step, taken in run.seconds.items())
     outputs = ["standard output" if path == "-" else shown(path) for path in run.outputs]
     rate = f" ({_rate(run):,.0f} MB/s)" if run.nbytes >= _LARGE else ""

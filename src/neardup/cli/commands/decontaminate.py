@@ -1,0 +1,149 @@
+"""`neardup decontaminate`: leave out the documents that hold questions of a benchmark."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from neardup.cli import options as shared
+from neardup.cli.document_options import Reading, takes_documents
+
+__all__ = ["decontaminate"]
+
+_FAILED_GATE = 1
+_HUNDRED = 100
+
+
+def _percentage(value: str) -> float:
+    """A share of the questions: 0.1%, or 0.001."""
+    text = str(value).strip()
+    try:
+        number = float(text.removesuffix("%"))
+    except ValueError:
+        number = -1.0
+    number = number / _HUNDRED if text.endswith("%") else number
+    if not 0 <= number <= 1:
+        raise typer.BadParameter(f"{value!r}: use a share of the questions, such as 0.1%")
+    return number
+
+
+@takes_documents()
+def decontaminate(
+    inputs: shared.Inputs,
+    against: Annotated[
+        list[str],
+        shared.match_option(
+            "--against",
+            metavar="Q...",
+            help="Questions: files like the inputs; several after one --against.",
+        ),
+    ],
+    output: Annotated[
+        str | None,
+        shared.results_option(
+            "--output", "-o", metavar="CLEAN", help="The other documents: a file, - or a folder/."
+        ),
+    ] = None,
+    found: Annotated[
+        str | None,
+        shared.results_option(
+            "--found", metavar="FILE", help="Write what was found, and where, here."
+        ),
+    ] = None,
+    share: Annotated[
+        float | None,
+        shared.match_option(
+            "--share",
+            parser=shared.number_to_one,
+            metavar="S",
+            help="Least share of a question's features in a document. (default: 0.5)",
+        ),
+    ] = None,
+    run: Annotated[
+        int | None,
+        shared.match_option(
+            "--run",
+            parser=shared.whole(2),
+            metavar="WORDS",
+            help="Or so many words in a row; alone, it is the only rule.",
+        ),
+    ] = None,
+    parts: Annotated[
+        str | None,
+        shared.match_option(
+            "--parts",
+            metavar="FIELD[,FIELD]",
+            help="Fields of the questions, looked for apart; the documents' --text unless given.",
+        ),
+    ] = None,
+    common: Annotated[
+        float | None,
+        shared.match_option(
+            "--common",
+            parser=shared.number_to_one,
+            metavar="SHARE",
+            help="What more than this share of the documents have in common is no leak.",
+        ),
+    ] = None,
+    question_id: Annotated[
+        str | None,
+        shared.input_option(
+            "--question-id", metavar="FIELD", help="Of the questions; --id unless given."
+        ),
+    ] = None,
+    *,
+    reading: Reading,
+    fail_above: Annotated[
+        float | None,
+        shared.results_option(
+            "--fail-above",
+            parser=_percentage,
+            metavar="SHARE",
+            help="Exit with 1 if more of a benchmark's questions are found, such as 0.1%.",
+        ),
+    ] = None,
+    csv_safe: shared.CsvSafe = False,
+    workers: shared.Workers = None,
+    memory: shared.RecordMemory = None,
+    tmp: shared.Tmp = None,
+    json: shared.Json = False,
+) -> None:
+    """Is the test in the training data? Leave out documents that hold questions of a benchmark.
+
+    Examples:
+    neardup decontaminate train.jsonl --against mmlu.jsonl gsm8k.parquet -o clean.jsonl
+
+    neardup decontaminate train.jsonl --against mmlu.jsonl --found found.csv --run 13
+
+    neardup decontaminate 'train/*.parquet' --against mmlu.jsonl -o clean/ --parts question,answer
+
+    neardup decontaminate train.jsonl --against mmlu.jsonl --found found.csv --fail-above 0.1%
+    """
+    shared.check_json(json, output, found, reading.rejects)
+    shared.check_folder(tmp)
+
+    from neardup.cli.screen import print_summary, progress, warm_up
+    from neardup.contamination.rules import DEFAULT_SHARE, LeakRule
+    from neardup.pipeline import Benchmarks, CleanOutputs, Limits, decontaminate_files
+    from neardup.pipeline import decontaminate as compute
+    from neardup.runtime.memory import memory_bytes
+
+    outputs = CleanOutputs(output, found, reading.rejects, csv_safe)
+    rule = LeakRule(DEFAULT_SHARE if share is None and run is None else share, run)
+    read = reading.options(memory)
+    fields = (read.text,) if parts is None else tuple((name,) for name in parts.split(","))
+    identity = reading.id_field if question_id is None else question_id
+    benchmarks = Benchmarks(tuple(against), fields, identity, common)
+    using = Limits(memory_bytes(memory), tmp, workers=workers)
+    warm_up(lambda: compute(["one two three four"], ["one two three four"], run=3))
+    with progress() as shown:
+        summary = decontaminate_files(inputs, benchmarks, outputs, rule, read, using, shown)
+    print_summary(summary, json)
+    if fail_above is not None and summary.worst > fail_above:
+        typer.echo(
+            f"neardup: {summary.worst:.2%} of a benchmark's questions were found, more than"
+            f" {fail_above:.2%}: the gate of --fail-above",
+            err=True,
+        )
+        raise typer.Exit(_FAILED_GATE)

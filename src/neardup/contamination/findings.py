@@ -1,0 +1,104 @@
+"""What was found, as a table; and which of it is common text rather than a leak."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from neardup.contamination.passages import Finding
+    from neardup.contamination.questions import Questions
+    from neardup.runtime.types import Flags, Rows
+
+__all__ = ["FINDINGS", "findings_table", "leaks", "uncommon_shares"]
+
+FINDINGS: Final = pa.schema(
+    [
+        ("document", pa.int64()),
+        ("question", pa.int64()),
+        ("share", pa.float64()),
+        ("run", pa.int64()),
+        ("start", pa.int64()),
+        ("end", pa.int64()),
+        ("rule", pa.string()),
+        ("text", pa.large_string()),
+        ("passages", pa.list_(pa.list_(pa.int64(), 2))),
+    ]
+)
+"""`document` and `question` by number; `start` and `end` of the best passage in code points, its
+`text`, and the other `passages`."""
+
+
+def findings_table(found: Sequence[Finding], questions: Questions) -> pa.Table:
+    """The findings, a row each; see FINDINGS."""
+    columns: dict[str, list[Any]] = {
+        "document": [each.document for each in found],
+        "question": [each.question for each in found],
+        "share": [each.share for each in found],
+        "run": [each.run for each in found],
+        "start": [each.passages[0][0] for each in found],
+        "end": [each.passages[0][1] for each in found],
+        "rule": [_rule(each, questions) for each in found],
+        "text": [each.text for each in found],
+        "passages": [each.passages[1:] for each in found],
+    }
+    return pa.table(columns, FINDINGS)
+
+
+def _rule(finding: Finding, questions: Questions) -> str:
+    from neardup.kernels.contamination import BY_RUN, BY_SHARE
+
+    if questions.rule.run is None:
+        return "share"
+    return {BY_SHARE: "share", BY_RUN: "run"}.get(finding.why, "both")
+
+
+def uncommon_shares(
+    found: Sequence[Finding], questions: Questions, having: Rows, most: float
+) -> list[float | None]:
+    """The share of each question's features that are not common; None where all of them are.
+
+    Args:
+        found: The findings.
+        questions: What was looked for.
+        having: int64: how many of the documents have each feature of the search.
+        most: A feature is common if more documents than this have it.
+    """
+    common = _common_features(questions, having, most)
+    shares: list[float | None] = []
+    for each in found:
+        own = _without(questions.features_of(each.question), common)
+        shares.append(_without(each.shared, common).size / own.size if own.size else None)
+    return shares
+
+
+def leaks(found: Sequence[Finding], questions: Questions, having: Rows, most: float) -> Flags:
+    """Which findings stand without what is common.
+
+    By share: enough of the question's other features are there. By a run: not all of it is common.
+    A question of two words has no feature that was counted, and stands.
+    """
+    from neardup.kernels.contamination import BY_RUN, BY_SHARE
+
+    common = _common_features(questions, having, most)
+    stand = np.zeros(len(found), np.bool_)
+    for row, each in enumerate(found):
+        own = _without(questions.features_of(each.question), common)
+        if each.why & BY_SHARE and own.size:
+            shared = _without(each.shared, common).size
+            stand[row] = shared >= questions.rule.least_shared(own.size)
+        if each.why & BY_RUN:
+            stand[row] |= _without(each.run_features, common).size > 0
+    return stand
+
+
+def _common_features(questions: Questions, having: Rows, most: float) -> Any:
+    return questions.counted_features[having > most]
+
+
+def _without(features: Any, common: Any) -> Any:
+    return features[~np.isin(features, common)]

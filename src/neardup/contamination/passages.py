@@ -1,0 +1,136 @@
+"""Where in a document a question stands, and how much of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neardup.contamination.questions import FEATURE_WORDS, words_cut
+from neardup.runtime.arrays import frozen
+
+if TYPE_CHECKING:
+    from neardup.contamination.questions import Questions
+    from neardup.runtime.types import Hashes
+
+__all__ = ["Finding", "Passages"]
+
+_CONTINUES, _CONTINUATION = 0xC0, 0x80
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A question in a document.
+
+    Attributes:
+        document: Its row.
+        question: Its number.
+        why: The kernel's BY_SHARE, BY_RUN or both.
+        share: Share of the question's features that the document has.
+        run: Words of the longest run that both have.
+        passages: Begin and end of each passage, code points of the text as it was read, the best
+            one first.
+        text: The best passage.
+        shared: uint64: the features that both have.
+        run_features: uint64: the features of the longest run.
+    """
+
+    document: int
+    question: int
+    why: int
+    share: float
+    run: int
+    passages: tuple[tuple[int, int], ...]
+    text: str
+    shared: Hashes
+    run_features: Hashes
+
+
+class Passages:
+    """One document, and the questions that were found in it.
+
+    Args:
+        row: Of the document.
+        text: uint8, its UTF-8.
+        questions: All questions.
+    """
+
+    def __init__(self, row: int, text: Any, questions: Questions) -> None:
+        """Cut it in words."""
+        from neardup.kernels.features.places import run_hashes, word_places
+
+        self._row, self._text, self._questions = row, text, questions
+        whole = frozen(np.array([0, text.size], np.int64))
+        cut = words_cut()
+        self._hashes = {
+            width: run_hashes(text, whole, cut, width)[0] for width in (1, 2, FEATURE_WORDS)
+        }
+        self._begins, self._ends = word_places(text, 0, text.size, cut)
+
+    def finding(self, question: int, why: int) -> Finding:
+        """What is said of one question."""
+        from neardup.kernels.contamination import longest_common_run
+
+        features = self._questions.features_of(question)
+        words = self._questions.words_of(question)
+        width = min(FEATURE_WORDS, words.size)
+        hashes = self._hashes[width]
+        shared = np.intersect1d(features, hashes)
+        run, at = map(int, longest_common_run(words, self._hashes[1]))
+        segments = self._segments(question, hashes, width)
+        best = self._best(segments, why, at, at + run)
+        others = [each for each in segments if each != best and self._meets(question, *each)]
+        begin, end = self._begins[best[0]], self._ends[best[1] - 1]
+        return Finding(
+            self._row, question, why, shared.size / max(1, features.size), run,
+            tuple(map(self._points, [best, *others])),
+            self._text[begin:end].tobytes().decode(),
+            shared, np.unique(hashes[at : max(at, at + run - width + 1)]),
+        )  # fmt: skip
+
+    def _segments(self, question: int, hashes: Hashes, width: int) -> list[tuple[int, int]]:
+        """The passages that hold the question's features, densest first: first word, last + 1."""
+        from neardup.kernels.contamination import covered_words, maximal_segments
+
+        features = self._questions.features_of(question)
+        begins, ends, scores = maximal_segments(covered_words(hashes, features, width))
+        order = np.argsort(-scores, kind="stable")
+        return list(zip(begins[order].tolist(), ends[order].tolist(), strict=True))
+
+    def _best(
+        self, segments: list[tuple[int, int]], why: int, begin: int, end: int
+    ) -> tuple[int, int]:
+        """The densest passage; of what only the run rule finds the one around its longest run."""
+        from neardup.kernels.contamination import BY_SHARE
+
+        if why & BY_SHARE:
+            return segments[0]
+        around = (each for each in segments if each[0] <= begin and end <= each[1])
+        return next(around, (begin, end))
+
+    def _meets(self, question: int, begin: int, end: int) -> bool:
+        """Whether a passage alone would be found."""
+        from neardup.kernels.contamination import longest_common_run
+
+        rule, words = self._questions.rule, self._questions.words_of(question)
+        features = self._questions.features_of(question)
+        width = min(FEATURE_WORDS, words.size)
+        if rule.share is not None and width == FEATURE_WORDS:
+            inside = np.intersect1d(features, self._hashes[width][begin : end - width + 1])
+            if inside.size >= rule.least_shared(features.size):
+                return True
+        least = words.size if rule.run is None else min(rule.run, words.size)
+        run, _ = longest_common_run(words, frozen(self._hashes[1][begin:end]))
+        return bool(run >= least)
+
+    def _points(self, passage: tuple[int, int]) -> tuple[int, int]:
+        """First and last word as code points of the text."""
+        begin, end = self._begins[passage[0]], self._ends[passage[1] - 1]
+        before = _count_points(self._text[:begin])
+        return before, before + _count_points(self._text[begin:end])
+
+
+def _count_points(text: Any) -> int:
+    """Code points of UTF-8: the bytes that continue none."""
+    return int(np.count_nonzero((text & _CONTINUES) != _CONTINUATION))

@@ -1,0 +1,229 @@
+"""The questions of benchmarks, laid out so that a document is asked for all of them at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from neardup.features.text import text_array
+from neardup.features.tokens import cutting
+from neardup.fingerprinting.recipe import Recipe
+from neardup.runtime.arrays import frozen
+
+if TYPE_CHECKING:
+    from neardup.contamination.rules import LeakRule
+    from neardup.kernels.contamination import Lookup, Phrases, Shares
+    from neardup.kernels.features.arguments import Cutting
+    from neardup.runtime.types import Hashes, Offsets, Rows
+
+__all__ = ["FEATURE_WORDS", "Questions", "lay_out", "words_cut"]
+
+_RECIPE: Final = Recipe()
+FEATURE_WORDS: Final = _RECIPE.ngram
+"""A feature is a run of so many words, whatever the default question of a run is."""
+_PAIR: Final = 2
+
+
+def words_cut() -> Cutting:
+    """How texts are cut in words: as by `nd.Recipe()`."""
+    return cutting(_RECIPE, chars=False, ngram=FEATURE_WORDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """What is looked for.
+
+    Attributes:
+        rule: When one counts as found.
+        words: uint64: the hashes of the words of question 0, then of question 1, and so on.
+        starts: int64 (n + 1,): where the words of each begin.
+        features: uint64: its distinct features, ascending.
+        feature_starts: int64 (n + 1,): where the features of each begin.
+        counted_features: uint64, ascending: those that the search numbers 0, 1, ...
+        shares: As the search takes those of three words or more.
+        phrases: As the search takes what is found whole: anchors of 2, of 3 and of `run` words.
+    """
+
+    rule: LeakRule
+    words: Hashes
+    starts: Offsets
+    features: Hashes
+    feature_starts: Offsets
+    counted_features: Hashes
+    shares: Shares
+    phrases: tuple[Phrases, Phrases, Phrases]
+
+    def __len__(self) -> int:
+        """Count them."""
+        return self.starts.size - 1
+
+    @property
+    def sizes(self) -> Rows:
+        """int64 (n,): words of each."""
+        return np.diff(self.starts)
+
+    def words_of(self, question: int) -> Hashes:
+        """The hashes of its words."""
+        return self.words[self.starts[question] : self.starts[question + 1]]
+
+    def features_of(self, question: int) -> Hashes:
+        """Its distinct features, ascending; of a question of two words, these as one."""
+        return self.features[self.feature_starts[question] : self.feature_starts[question + 1]]
+
+    def is_short(self, question: int) -> bool:
+        """Whether it has fewer words than each of the rules compares."""
+        widths = [FEATURE_WORDS] if self.rule.share is not None else []
+        widths += [self.rule.run] if self.rule.run is not None else []
+        return bool(self.starts[question + 1] - self.starts[question] < min(widths))
+
+
+def lay_out(texts: Any, rule: LeakRule) -> Questions:
+    """Lay out questions for a search.
+
+    Args:
+        texts: As for `neardup.fingerprints`.
+        rule: When one counts as found.
+
+    Raises:
+        UsageError: If something in it is no text.
+    """
+    block = text_array(texts).combine_chunks()
+    from neardup.kernels.features.places import run_hashes
+
+    data, offsets = _buffers(block)
+    runs = {
+        width: run_hashes(data, offsets, words_cut(), width)
+        for width in {1, _PAIR, FEATURE_WORDS, rule.run or 1}
+    }
+    words, starts = runs[1]
+    sizes = np.diff(starts)
+    features, feature_starts = _distinct_runs(runs, sizes)
+    known = np.unique(features[np.repeat(sizes >= FEATURE_WORDS, np.diff(feature_starts))])
+    return Questions(
+        rule, words, starts, features, feature_starts, known,
+        _shares(known, features, feature_starts, sizes, rule),
+        _phrases(runs, data, offsets, sizes, rule),
+    )  # fmt: skip
+
+
+def _buffers(texts: Any) -> tuple[Any, Any]:
+    from neardup.features.text import text_blocks
+
+    blocks = list(text_blocks(texts, 1 << 62))
+    if not blocks:
+        return np.zeros(0, np.uint8), np.zeros(1, np.int64)
+    return blocks[0].data, blocks[0].offsets
+
+
+def _distinct_runs(runs: dict[int, tuple[Hashes, Offsets]], sizes: Rows) -> tuple[Hashes, Offsets]:
+    """The distinct features of each question, ascending; of two words, these as one."""
+    found = []
+    for question, size in enumerate(sizes.tolist()):
+        hashes, starts = runs[min(max(size, _PAIR), FEATURE_WORDS)]
+        found.append(np.unique(hashes[starts[question] : starts[question + 1]]))
+    offsets = np.zeros(len(found) + 1, np.int64)
+    np.cumsum([each.size for each in found], out=offsets[1:])
+    return np.concatenate([np.zeros(0, np.uint64), *found]), offsets
+
+
+def _lookup(hashes: Hashes) -> Lookup:
+    from neardup.kernels.contamination import Lookup, sieve_of
+    from neardup.kernels.features.lookup import hash_table
+
+    numbers = np.arange(1, hashes.size + 1, dtype=np.int64)
+    return Lookup(frozen(hash_table(hashes, numbers)), frozen(sieve_of(hashes)))
+
+
+def _shares(
+    known: Hashes, features: Hashes, starts: Offsets, sizes: Rows, rule: LeakRule
+) -> Shares:
+    """Key each question by its prefix: its features that the fewest questions have."""
+    from neardup.kernels.contamination import Shares
+
+    counts = np.diff(starts)
+    owners = np.repeat(np.arange(sizes.size), counts)
+    is_long = sizes[owners] >= FEATURE_WORDS
+    owners, features = owners[is_long], features[is_long]
+    numbers = np.searchsorted(known, features)
+    popularity = np.bincount(numbers, minlength=known.size)
+    counts = np.bincount(owners, minlength=sizes.size)
+    own_starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    least = np.array([rule.least_shared(int(count)) for count in counts], np.int64)
+    if rule.share is None:
+        prefix = np.zeros(sizes.size, np.int64)
+    else:
+        prefix = np.where(counts > 0, counts - least + 1, 0)
+    order = np.lexsort((numbers, popularity[numbers], owners))
+    rank = np.arange(order.size) - own_starts[owners[order]]
+    keyed = order[rank < prefix[owners[order]]]
+    keyed = keyed[np.argsort(numbers[keyed], kind="stable")]
+    key_counts = np.bincount(numbers[keyed], minlength=known.size)
+    key_starts = np.concatenate([[0], np.cumsum(key_counts)]).astype(np.int64)
+    return Shares(
+        _lookup(known), FEATURE_WORDS, frozen(key_starts), frozen(owners[keyed].astype(np.int64)),
+        frozen(own_starts), frozen(numbers.astype(np.int64)), frozen(least),
+    )  # fmt: skip
+
+
+def _phrases(
+    runs: dict[int, tuple[Hashes, Offsets]],
+    data: Any,
+    offsets: Offsets,
+    sizes: Rows,
+    rule: LeakRule,
+) -> tuple[Phrases, Phrases, Phrases]:
+    """What is found whole: runs of `run` words, and questions too short for a rule."""
+    least = [FEATURE_WORDS] if rule.share is not None else []
+    least += [rule.run] if rule.run is not None else []
+    pairs = np.flatnonzero(sizes == _PAIR)
+    longer = np.flatnonzero((sizes > _PAIR) & (sizes < max(least)) & (rule.run is not None))
+    whole_runs = (
+        (np.zeros(0, np.int64), np.zeros(0, np.uint64))
+        if rule.run is None
+        else _all_runs(runs[rule.run], sizes)
+    )
+    return (
+        _anchored(_PAIR, pairs, sizes, runs[_PAIR], data, offsets),
+        _anchored(FEATURE_WORDS, longer, sizes, runs[FEATURE_WORDS], data, offsets),
+        _table(rule.run or 1, whole_runs[1], whole_runs[1], whole_runs[0], None),
+    )
+
+
+def _all_runs(runs: tuple[Hashes, Offsets], sizes: Rows) -> tuple[Rows, Hashes]:
+    hashes, starts = runs
+    owners = np.repeat(np.arange(sizes.size), np.diff(starts))
+    pairs = np.unique(np.stack([hashes, owners.astype(np.uint64)]), axis=1)
+    return pairs[1].astype(np.int64), pairs[0]
+
+
+def _anchored(
+    width: int, questions: Rows, sizes: Rows, anchors: tuple[Hashes, Offsets], data: Any,
+    offsets: Offsets,
+) -> Phrases:  # fmt: skip
+    """Whole questions by their first `width` words."""
+    from neardup.kernels.features.places import run_hashes
+
+    first = anchors[0][anchors[1][:-1][questions]] if questions.size else np.zeros(0, np.uint64)
+    whole = np.zeros(questions.size, np.uint64)
+    for at, question in enumerate(questions.tolist()):
+        part = offsets[question : question + 2]
+        whole[at] = run_hashes(data, frozen(part), words_cut(), int(sizes[question]))[0][0]
+    return _table(width, first, whole, questions, sizes[questions])
+
+
+def _table(
+    width: int, anchors: Hashes, hashes: Hashes, questions: Rows, lengths: Rows | None
+) -> Phrases:
+    from neardup.kernels.contamination import Phrases
+
+    known, numbers = np.unique(anchors, return_inverse=True)
+    order = np.argsort(numbers, kind="stable")
+    starts = np.zeros(known.size + 1, np.int64)
+    np.cumsum(np.bincount(numbers, minlength=known.size), out=starts[1:])
+    sizes = np.full(questions.size, width, np.int64) if lengths is None else lengths
+    return Phrases(
+        _lookup(known), width, frozen(starts), frozen(sizes[order].astype(np.int64)),
+        frozen(hashes[order]), frozen(questions[order].astype(np.int64)),
+    )  # fmt: skip

@@ -1,0 +1,296 @@
+"""Which questions stand in a document: shared features counted, phrases found, passages marked.
+
+Prefix filter: Chaudhuri, Ganti and Kaushik, A primitive operator for similarity joins in data
+cleaning, ICDE 2006. Maximal scoring segments: Ruzzo and Tompa, A linear time algorithm for finding
+all maximal scoring subsequences, ISMB 1999.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from neardup.kernels.features.lookup import find
+from neardup.kernels.features.room import room_of
+from neardup.kernels.features.tokenise import SLACK, made_tokens, tokenise
+from neardup.kernels.features.xxh3 import hasher_of, xxh3_64, xxh3_runs
+from neardup.kernels.jit import inlined, inner, kernel, move
+
+if TYPE_CHECKING:
+    from neardup.kernels.features.arguments import Cutting
+
+BY_SHARE: Final = 1
+BY_RUN: Final = 2
+"""Why a pair was found: bits."""
+_HITS: Final = 192
+_SIEVE_BITS: Final = 16
+_ONE: Final = np.uint64(1)
+_LOW_6: Final = np.uint64(63)
+
+
+class Lookup(NamedTuple):
+    """Numbers 0, 1, ... of hashes."""
+
+    slots: Any  # uint64, hash_table: the number + 1
+    sieve: Any  # uint64, one bit for each hash, of 16: most hashes of documents are not looked up
+
+
+class Shares(NamedTuple):
+    """Questions that match by the features that they share with a document."""
+
+    lookup: Lookup  # of features
+    width: int  # words of a feature
+    key_starts: Any  # int64 (features + 1,): where the questions of a feature begin in `keyed`
+    keyed: Any  # int64: the questions that have the feature in their prefix
+    starts: Any  # int64 (questions + 1,): where the features of a question begin in `features`
+    features: Any  # int64
+    least: Any  # int64 (questions,): how many of them a document must have
+
+
+class Phrases(NamedTuple):
+    """Phrases of which one is enough; each begins with its anchor, which is looked up."""
+
+    lookup: Lookup  # of anchors
+    width: int  # words of an anchor
+    starts: Any  # int64 (anchors + 1,): where the phrases of an anchor begin
+    lengths: Any  # int64: words of a phrase, `width` or more
+    hashes: Any  # uint64, of its words
+    questions: Any  # int64
+
+
+@kernel
+def sieve_of(keys: Any) -> Any:
+    """Mark each key in a bit map of 16 bits a key or more; uint64, a power of two long."""
+    size = 64
+    while size < _SIEVE_BITS * keys.size:
+        size *= 2
+    sieve = np.zeros(size // 64, np.uint64)
+    mask = np.uint64(size - 1)
+    for i in range(keys.size):
+        bit = (keys[i] >> np.uint64(32)) & mask
+        sieve[np.int64(bit >> np.uint64(6))] |= _ONE << (bit & _LOW_6)
+    return sieve
+
+
+@inlined
+def _number_of(lookup: Lookup, key: Any) -> int:
+    """The number of a hash; -1 where it has none."""
+    sieve = lookup.sieve
+    bit = (key >> np.uint64(32)) & np.uint64(64 * sieve.size - 1)
+    if not (sieve[np.int64(bit >> np.uint64(6))] >> (bit & _LOW_6)) & _ONE:
+        return np.int64(-1)
+    slots = lookup.slots
+    return find(slots, np.uint64(slots.size // 2 - 1), key, np.int64(0)) - 1
+
+
+@inner
+def _mark_shared(
+    hashes: Any, count: int, lookup: Lookup, round_: int, seen: Any, shared: Any, documents: Any
+) -> int:
+    """List the distinct features of a document that questions have; returns how many there are.
+
+    seen[feature] is the round in which it was seen last, so that nothing is cleared in between.
+    """
+    found = np.int64(0)
+    for i in range(count):
+        feature = _number_of(lookup, hashes[i])
+        if feature >= 0 and seen[feature] != round_:
+            seen[feature] = round_
+            shared[found] = feature
+            found += 1
+            if documents.size:
+                documents[feature] += 1
+    return found
+
+
+@inner
+def _shared_with(question: int, shares: Shares, round_: int, seen: Any) -> int:
+    """How many features of a question the document of this round has."""
+    features, count = shares.features, np.int64(0)
+    for at in range(shares.starts[question], shares.starts[question + 1]):
+        count += seen[features[at]] == round_
+    return count
+
+
+@inner
+def _note(
+    hits: Any, used: int, document: int, question: int, why: int, round_: int, of: Any
+) -> int:
+    """Append a pair that was found; a pair that this round has found gets one more reason.
+
+    of[question] is the place of its last pair in `hits`, of[questions + question] its round.
+    """
+    questions = of.size // 2
+    if of[questions + question] == round_:
+        hits[of[question] + 2] |= why
+        return used
+    hits[used], hits[used + 1], hits[used + 2] = document, question, why
+    of[question], of[questions + question] = used, round_
+    return used + 3
+
+
+@kernel
+def search_block(
+    data: Any, offsets: Any, cutting: Cutting, shares: Shares, phrases: Any, scratch: Any,
+    documents: Any, round_: int,
+) -> Any:  # fmt: skip
+    """Find every question in the documents data[offsets[i]:offsets[i + 1]].
+
+    A document and a question that share `least` features or more share one of the question's
+    prefix, which is all of its features but `least` - 1: so what is keyed there is enough.
+
+    Args:
+        data: uint8, valid UTF-8, may be read-only.
+        offsets: int64 (n + 1,), may be read-only.
+        cutting: Cutting, in words.
+        shares: Shares.
+        phrases: A tuple of three Phrases.
+        scratch: int64 (features + 3 * questions,), of this thread; 0 before the first call.
+        documents: int64 (features,), increased by the documents that have each; or empty.
+        round_: Above that of each document that was searched with this scratch.
+
+    Returns:
+        int64 (3 * pairs,): document, question, and BY_SHARE, BY_RUN or both, of each.
+    """
+    questions = shares.least.size
+    seen = scratch[: shares.key_starts.size - 1]
+    of = scratch[seen.size : seen.size + 2 * questions]
+    asked = scratch[seen.size + 2 * questions :]
+    room = room_of(data, offsets, cutting)
+    tokens, hasher = made_tokens(room), hasher_of(np.uint64(0))
+    hashes = np.empty(room.tokens + SLACK, np.uint64)
+    shared = np.empty(min(seen.size, room.tokens + SLACK), np.int64)
+    hits, used = np.empty(_HITS, np.int64), np.int64(0)
+    for i in range(offsets.size - 1):
+        round_ += 1
+        count = tokenise(data, offsets[i], offsets[i + 1], cutting, tokens)
+        buffer, starts = tokens.buffer, tokens.starts
+        if used + 3 * questions > hits.size:  # room for every question
+            larger = np.empty(2 * used + 3 * questions, np.int64)
+            move(hits, used, larger)
+            hits = larger
+        runs = max(count - shares.width + 1, 0)
+        if runs and seen.size:
+            xxh3_runs(buffer, starts, 0, runs, shares.width, 1, hasher, hashes)
+            found = _mark_shared(hashes, runs, shares.lookup, round_, seen, shared, documents)
+            for at in range(found):
+                for key in range(shares.key_starts[shared[at]], shares.key_starts[shared[at] + 1]):
+                    question = shares.keyed[key]
+                    if asked[question] == round_:
+                        continue
+                    asked[question] = round_
+                    if _shared_with(question, shares, round_, seen) >= shares.least[question]:
+                        used = _note(hits, used, i, question, BY_SHARE, round_, of)
+        for which in range(3):
+            table = phrases[which]
+            runs = max(count - table.width + 1, 0)
+            if table.questions.size == 0 or runs == 0:
+                continue
+            xxh3_runs(buffer, starts, 0, runs, table.width, 1, hasher, hashes)
+            for at in range(runs):
+                anchor = _number_of(table.lookup, hashes[at])
+                if anchor < 0:
+                    continue
+                for place in range(table.starts[anchor], table.starts[anchor + 1]):
+                    length = table.lengths[place]
+                    if length > table.width:
+                        if at + length > count:
+                            continue
+                        size = starts[at + length] - 1 - starts[at]
+                        value = xxh3_64(
+                            buffer, starts[at], size, hasher.seed, hasher.secret, hasher.scratch
+                        )
+                        if value != table.hashes[place]:
+                            continue
+                    used = _note(hits, used, i, table.questions[place], BY_RUN, round_, of)
+    return hits[:used]
+
+
+@kernel
+def longest_common_run(one: Any, other: Any) -> Any:
+    """The longest run of equal hashes; O(one * other) steps, O(one) memory.
+
+    Args:
+        one: uint64, of the words of one text.
+        other: uint64, of those of another.
+
+    Returns:
+        Its length, and where it begins in `other`, first of all longest; 0 and 0 without one.
+    """
+    lengths = np.zeros(one.size + 1, np.int64)  # of the run that ends with each word of `one`
+    best, begin = np.int64(0), np.int64(0)
+    for j in range(other.size):
+        for i in range(one.size, 0, -1):  # downwards: lengths[i - 1] is still that of other[j - 1]
+            lengths[i] = lengths[i - 1] + 1 if one[i - 1] == other[j] else 0
+            if lengths[i] > best:
+                best, begin = lengths[i], j + 1 - lengths[i]
+    return best, begin
+
+
+@inner
+def _holds(features: Any, wanted: Any) -> bool:
+    """Whether an ascending array has a hash; np.searchsorted takes half a second to compile."""
+    low, high = np.int64(0), np.int64(features.size)
+    while low < high:
+        middle = (low + high) >> 1
+        if features[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low < features.size and features[low] == wanted
+
+
+@kernel
+def covered_words(hashes: Any, features: Any, width: int) -> Any:
+    """Which words of a document lie in a run that is a feature of a question.
+
+    Args:
+        hashes: uint64, of every run of `width` words of the document.
+        features: uint64, ascending.
+        width: Words of a run.
+
+    Returns:
+        bool, one a word.
+    """
+    covered = np.zeros(hashes.size + width - 1 if hashes.size else 0, np.bool_)
+    for at in range(hashes.size):
+        if _holds(features, hashes[at]):
+            for word in range(at, at + width):
+                covered[word] = True
+    return covered
+
+
+@kernel
+def maximal_segments(covered: Any) -> Any:
+    """All maximal scoring segments, where a covered word scores 1 and another one -1; O(words).
+
+    Each is longer on its own than with whatever could be added or left out; no two meet.
+
+    Args:
+        covered: bool, one a word.
+
+    Returns:
+        int64, one a segment, in order: its first word, the word behind its last, and its score.
+    """
+    begins, ends = np.empty(covered.size, np.int64), np.empty(covered.size, np.int64)
+    low, high = np.empty(covered.size, np.int64), np.empty(covered.size, np.int64)
+    lower = np.empty(covered.size, np.int64)
+    count, total = np.int64(0), np.int64(0)
+    for word in range(covered.size):
+        total += 1 if covered[word] else -1
+        if not covered[word]:
+            continue
+        # low[k] and high[k]: the sums before segment k and at its end. lower[k]: the nearest
+        # segment on the left with a lower one before, so that each is passed over once in all.
+        begins[count], low[count] = word, total - 1
+        ends[count], high[count] = word + 1, total
+        left = count - 1
+        while left >= 0 and low[left] >= low[count]:
+            left = lower[left]
+        lower[count] = left
+        while left >= 0 and high[left] < high[count]:  # what lies between joins it
+            ends[left], high[left] = ends[count], high[count]
+            count, left = left, lower[left]
+        count += 1
+    return begins[:count], ends[:count], high[:count] - low[:count]

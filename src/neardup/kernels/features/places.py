@@ -1,0 +1,110 @@
+"""Where the words of a text stand in it, and their hashes: what marks a passage takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from neardup.kernels.features.classes import SLOW
+from neardup.kernels.features.room import room_of
+from neardup.kernels.features.tokenise import _emit_entry, _emit_segment, made_tokens, tokenise
+from neardup.kernels.features.xxh3 import hasher_of, xxh3_runs
+from neardup.kernels.jit import inner, kernel
+from neardup.kernels.utf8 import decode
+
+if TYPE_CHECKING:
+    from neardup.kernels.features.arguments import Cutting, Tokens
+
+_BLANK: Final = 0x20
+
+
+@inner
+def _find_places(
+    data: Any, begin: int, end: int, cutting: Cutting, tokens: Tokens, begins: Any, ends: Any
+) -> int:
+    """As `tokenise`, a character at a time, and notes where in the text each word came from.
+
+    A stretch of text is one character, or a character with all that combines with it, which are
+    normalised together. Every word that was written while a stretch was read lies in it: so a word
+    begins with the first byte of one stretch and ends behind the last byte of one.
+    """
+    tables, buffer = cutting.tables, tokens.buffer
+    at, to, count, state = begin, np.int64(0), np.int64(0), np.int64(0)
+    last, last_to, last_count, last_state, last_end = at, to, count, state, begin
+    while at < end:
+        cp, width = decode(data, at, end)
+        entry = np.int64(tables.blocks[np.int64(tables.index[cp >> 8]) * 256 + (cp & 255)])
+        if entry & SLOW:  # what was written for the last stretch is undone and written again
+            if last_count:
+                ends[last_count - 1] = last_end
+            at, to, count, state = _emit_segment(
+                data, last, end, cutting, tokens, last_to, last_count, last_state
+            )
+        else:
+            last, last_to, last_count, last_state = at, to, count, state
+            last_end = ends[count - 1] if count else begin
+            to, count, state = _emit_entry(entry, cp, tables.pool, False, tokens, to, count, state)
+            at += width
+        # The open word went on unless the first byte that was written closed it.
+        if last_state and to > last_to and buffer[last_to] != _BLANK:
+            ends[last_count - 1] = at
+        for word in range(last_count, count):
+            begins[word], ends[word] = last, at
+    return count
+
+
+@kernel
+def word_places(data: Any, begin: int, end: int, cutting: Cutting) -> Any:
+    """Where the words of data[begin:end] begin and end; O(bytes).
+
+    Args:
+        data: uint8, valid UTF-8, may be read-only.
+        begin: First byte of the text.
+        end: Byte behind its last.
+        cutting: Cutting, in words.
+
+    Returns:
+        int64, one a word, ascending: its first byte, and the byte behind its last, from `begin` on.
+    """
+    tokens = made_tokens(room_of(data, np.array([begin, end]), cutting))
+    begins, ends = np.empty(tokens.starts.size, np.int64), np.empty(tokens.starts.size, np.int64)
+    count = _find_places(data, begin, end, cutting, tokens, begins, ends)
+    for word in range(count):
+        begins[word] -= begin
+        ends[word] -= begin
+    return begins[:count], ends[:count]
+
+
+@kernel
+def run_hashes(data: Any, offsets: Any, cutting: Cutting, width: int) -> Any:
+    """XXH3 of every run of `width` words of texts, in order, repeats included; O(bytes).
+
+    Args:
+        data: uint8, valid UTF-8, may be read-only.
+        offsets: int64 (n + 1,): text i is data[offsets[i]:offsets[i + 1]]; may be read-only.
+        cutting: Cutting, in words.
+        width: Words of a run, 1 or more.
+
+    Returns:
+        uint64: the hashes of text 0, then of text 1, and so on; and int64 (n + 1,): where each
+        text's begin. A text of fewer words has none.
+    """
+    tokens = made_tokens(room_of(data, offsets, cutting))
+    hasher = hasher_of(np.uint64(0))
+    hashes = np.empty(max(16, (offsets[-1] - offsets[0]) // 2), np.uint64)
+    begins = np.zeros(offsets.size, np.int64)
+    used = np.int64(0)
+    for i in range(offsets.size - 1):
+        count = tokenise(data, offsets[i], offsets[i + 1], cutting, tokens)
+        runs = max(count - width + 1, 0)
+        if used + runs > hashes.size:
+            larger = np.empty(2 * (used + runs), np.uint64)
+            for at in range(used):
+                larger[at] = hashes[at]
+            hashes = larger
+        if runs:
+            xxh3_runs(tokens.buffer, tokens.starts, 0, runs, width, 1, hasher, hashes[used:])
+        used += runs
+        begins[i + 1] = used
+    return hashes[:used], begins

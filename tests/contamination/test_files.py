@@ -1,0 +1,137 @@
+"""`neardup decontaminate`: what is left stays byte for byte, what was found says where."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from commands import Here, lines, read, write
+from suite import needs_jit
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = needs_jit
+
+LEAK = "How many moons does the planet Mars have in all?"
+OTHER = "Which river flows through the city of Vienna today?"
+TRAIN = [
+    {"id": "a", "text": f"Quiz night. {LEAK.upper()} Two."},
+    {"id": "b", "text": "Nothing of the kind is asked here, not at all."},
+    {"id": "c", "text": "", "more": [1.0]},
+    {"id": "d", "text": "the planet Mars, and two moons"},
+]
+QUESTIONS = [
+    {"id": "q1", "text": LEAK, "answer": "Two"},
+    {"id": "q2", "text": OTHER, "answer": "Danube and canal"},
+    {"id": "q3", "text": "Mars", "answer": ""},
+    {"id": "q4", "text": "two moons", "answer": "two moons"},
+]
+AGAINST = ("decontaminate", "train.jsonl", "--against", "quiz.jsonl")
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Here:
+    """Commands run in a folder with documents and questions."""
+    (tmp_path / "train.jsonl").write_bytes(lines(TRAIN))
+    (tmp_path / "quiz.jsonl").write_bytes(lines(QUESTIONS))
+    return Here(tmp_path, monkeypatch, capfd)
+
+
+def test_what_is_left_is_byte_for_byte_what_was_read(here: Here) -> None:
+    done = here.summary(*AGAINST, "--id", "id", "-o", "clean.jsonl", "--found", "f.csv")
+    all_lines = (here.folder / "train.jsonl").read_bytes().splitlines(keepends=True)
+    assert (here.folder / "clean.jsonl").read_bytes() == all_lines[1] + all_lines[2]
+    found = read(here.folder / "f.csv")
+    pairs = [(row["document"], row["question"], row["rule"]) for row in found]
+    assert pairs == [("a", "q1", "share"), ("d", "q4", "share")]
+    passage = TRAIN[0]["text"][int(found[0]["start"]) : int(found[0]["end"])]  # type: ignore[index]
+    assert passage == found[0]["text"] == LEAK.upper().rstrip("?")
+    assert (done["kept"], done["dropped"]) == (2, 2)
+    (counts,) = done["benchmarks"]
+    assert [counts[x] for x in ("questions", "found", "one_word", "short")] == [4, 2, 1, 1]
+
+
+def test_parts_are_scored_apart(here: Here) -> None:
+    done = here.summary(*AGAINST, "--id", "id", "--parts", "text,answer", "--found", "f.csv")
+    pairs = [(x["document"], x["question"], x["part"]) for x in read(here.folder / "f.csv")]
+    assert pairs == [("a", "q1", "text"), ("d", "q4", "text"), ("d", "q4", "answer")]
+    counts = {x["part"]: (x["found"], x["one_word"], x["empty"]) for x in done["benchmarks"]}
+    assert counts == {"text": (2, 1, 0), "answer": (1, 1, 1)}
+
+
+def test_joined_fields_are_one_question(here: Here) -> None:
+    write(here.folder / "quiz.csv", [{"text": "two", "answer": "moons"}])
+    here("decontaminate", "train.jsonl", "--against", "quiz.csv", "--found", "f.csv", "--text",
+         "text", "--parts", "text,answer")  # fmt: skip
+    assert read(here.folder / "f.csv") == []
+    write(here.folder / "train.csv", [{"text": "there are two", "answer": "moons"}])
+    here("decontaminate", "train.csv", "--against", "quiz.csv", "--found", "f.csv", "--text",
+         "text,answer")  # fmt: skip
+    (row,) = read(here.folder / "f.csv")
+    assert (row["start"], row["end"], row["text"]) == ("10", "19", "two\nmoons")
+
+
+def test_the_gate_fails_and_everything_is_written(here: Here) -> None:
+    base = (*AGAINST, "-o", "c.jsonl", "--found", "f.csv", "--fail-above")
+    _, err = here(*base, "49%", code=1)
+    assert "50.00% of a benchmark's questions were found" in err
+    assert len(read(here.folder / "c.jsonl")) == len(read(here.folder / "f.csv")) == 2
+    here(*base, "0.5")
+
+
+def test_what_many_documents_have_is_no_leak(here: Here) -> None:
+    template = "Choose the right answer from the list below"
+    write(here.folder / "train.jsonl", [{"text": f"{template} {n} {n + 1}"} for n in range(200)])
+    write(here.folder / "more.jsonl", [{"text": f"{template} {LEAK}"}])
+    write(here.folder / "quiz.jsonl", [{"text": template}, {"text": LEAK}])
+    done = here.summary(
+        "decontaminate", "train.jsonl", "more.jsonl", "--against", "quiz.jsonl", "-o", "clean/",
+        "--found", "f.jsonl", "--common", "0.1",
+    )  # fmt: skip
+    found = read(here.folder / "f.jsonl")
+    assert [x["document"] for x in found if x["leak"]] == ["more.jsonl:1"]
+    assert {x["question"] for x in found if not x["leak"]} == {"quiz.jsonl:1"}
+    assert [x["uncommon_share"] for x in found if x["leak"]] == [1.0]
+    assert (done["common"], done["dropped"]) == (201, 1)
+    assert len(read(here.folder / "clean" / "train.jsonl")) == 200
+    assert (here.folder / "clean" / "more.jsonl").read_bytes() == b""
+
+
+def test_several_benchmarks_of_several_formats(here: Here) -> None:
+    with gzip.open(here.folder / "train.jsonl.gz", "wb") as file:
+        file.write(lines(TRAIN))
+    write(here.folder / "river.csv", [{"text": OTHER}])
+    here("decontaminate", "train.jsonl.gz", "--against", "quiz.jsonl", "river.csv", "-o",
+         "clean.jsonl.gz", "--found", "f.parquet", "--run", "4", "--share", "0.9")  # fmt: skip
+    table = pq.read_table(here.folder / "f.parquet")
+    assert table["benchmark"].to_pylist() == ["quiz.jsonl", "quiz.jsonl"]
+    assert table["rule"].to_pylist() == ["both", "run"]
+    assert len(json.loads(gzip.decompress((here.folder / "clean.jsonl.gz").read_bytes())
+                          .splitlines()[0])) == 2  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        ("quiz.jsonl", 2, "nothing to write"),
+        ("none.jsonl -o c.jsonl", 3, "none.jsonl"),
+        ("quiz.jsonl -o quiz.jsonl", 2, "quiz.jsonl is an input"),
+        ("quiz.jsonl -o train.jsonl", 2, "train.jsonl is an input"),
+        ("quiz.jsonl -o c.jsonl --share 0", 2, "use a number above 0, up to 1"),
+        ("quiz.jsonl -o c.jsonl --run 1", 2, "use a whole number from 2 up"),
+        ("quiz.jsonl -o c.jsonl --parts text,", 2, "a part without a field"),
+        ("quiz.jsonl -o c.jsonl --parts body", 1, "(of questions: --parts and --question-id)"),
+        ("quiz.jsonl -o c.jsonl --fail-above 2", 2, "such as 0.1%"),
+    ],
+)
+def test_bad_usage_is_one_line(here: Here, options: str, code: int, message: str) -> None:
+    before = here.files()
+    _, err = here("decontaminate", "train.jsonl", "--against", *options.split(), code=code)
+    assert message in err
+    assert len(err.splitlines()) == 1
+    assert here.files() == before

@@ -1,0 +1,114 @@
+"""Questions in documents: what is found is what the definition says, and the passage is there."""
+
+from __future__ import annotations
+
+import random
+import unicodedata
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import naive
+import neardup as nd
+from neardup.contamination.questions import words_cut
+from neardup.kernels.contamination import maximal_segments
+from neardup.kernels.features.places import word_places
+from strategies import normalisation_texts, texts
+from suite import examples
+
+WORDS = st.lists(
+    st.sampled_from(["one", "two", "three", "four", "five", "ÉT,", "中文", "½", "naïve"]),
+    max_size=14,
+)
+TEXTS = st.lists(WORDS.map(" ".join), max_size=5)
+RULES = st.tuples(
+    st.none() | st.sampled_from([0.01, 0.3, 0.5, 2 / 3, 1.0]), st.none() | st.integers(2, 6)
+).filter(lambda rule: rule != (None, None))
+
+
+@settings(max_examples=examples(120, 30))
+@given(TEXTS, TEXTS, RULES)
+def test_what_is_found_is_what_the_definition_says(
+    documents: list[str], questions: list[str], rule: tuple[float | None, int | None]
+) -> None:
+    found = nd.decontaminate(documents, questions, *rule)
+    pairs = list(zip(found["document"].to_pylist(), found["question"].to_pylist(), strict=True))
+    assert pairs == [
+        (i, j)
+        for i, document in enumerate(documents)
+        for j, question in enumerate(questions)
+        if naive.holds(question, document, *rule)
+    ]
+    for row in found.to_pylist():
+        question, document = questions[row["question"]], documents[row["document"]]
+        assert row["share"] == pytest.approx(naive.shared_share(question, document))
+        assert row["run"] == naive.longest_run(question, document)
+        assert document[row["start"] : row["end"]] == row["text"]
+        for begin, end in row["passages"]:
+            assert naive.holds(question, document[begin:end], *rule)
+
+
+@settings(max_examples=examples(60, 20))
+@given(st.lists(st.sampled_from("abcdefgh"), min_size=3, max_size=9), st.randoms())
+def test_a_question_that_is_there_whole_is_the_passage(
+    words: list[str], rng: random.Random
+) -> None:
+    around = [[rng.choice("uvwxyz") for _ in range(rng.randrange(8))] for _ in range(2)]
+    text = " ".join([*around[0], *words, *around[1]])
+    (row,) = nd.decontaminate([text.upper()], [" ".join(words)]).to_pylist()
+    assert row["share"] == 1.0
+    assert row["run"] == len(words)
+    assert row["text"] == " ".join(words).upper()
+
+
+@settings(max_examples=examples(300, 60))
+@given(texts() | normalisation_texts())
+@example("e\u0301a\u00bd\u0301 \u1100\u1161\u11a8")
+def test_each_word_stands_where_it_is_said_to(text: str) -> None:
+    data = naive.without_surrogates(text).encode()
+    begins, ends = word_places(np.frombuffer(data, np.uint8), 0, len(data), words_cut())
+    words = naive.tokens(text, naive.Recipe())
+    assert len(begins) == len(words)
+    assert (np.diff(begins) >= 0).all()
+    for begin, end, word in zip(begins.tolist(), ends.tolist(), words, strict=True):
+        around = naive.tokens(data[begin:end].decode(), naive.Recipe())
+        assert word in around, "a character may hold several words"
+        assert begin < end
+
+
+@settings(max_examples=examples(300, 60))
+@given(st.lists(st.booleans(), max_size=24))
+def test_the_segments_are_the_maximal_ones(covered: list[bool]) -> None:
+    begins, ends, scores = maximal_segments(np.array(covered, np.bool_))
+    found = list(zip(begins.tolist(), ends.tolist(), strict=True))
+    assert found == naive.segments(covered)
+    assert scores.tolist() == [2 * sum(covered[a:b]) - (b - a) for a, b in found]
+
+
+def test_any_number_of_threads_and_any_batches_give_the_same() -> None:
+    rng = random.Random(1)
+    words = [f"w{number}" for number in range(60)]
+    documents = [" ".join(rng.choices(words, k=300)) for _ in range(700)]
+    questions = [" ".join(documents[at].split()[30:45]) for at in range(0, 700, 7)]
+    one = nd.decontaminate(documents, questions, workers=1)
+    assert nd.decontaminate(documents, questions, workers=4) == one
+    assert len(one) >= len(questions)
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_passages_are_code_points_of_the_text_as_it_was_read(form: str) -> None:
+    text = unicodedata.normalize(form, "Ön söz: çok güzel bir gün 中文字 ve sonra")
+    (row,) = nd.decontaminate([text], ["ÇOK güzel bir gün 中文"]).to_pylist()
+    assert row["text"] == text[row["start"] : row["end"]]
+    assert unicodedata.normalize("NFC", row["text"]) == "çok güzel bir gün 中文"
+
+
+@pytest.mark.parametrize(
+    ("share", "run", "message"),
+    [(0, None, "share is 0"), (1.5, None, "share is 1.5"), (None, 1, "run is 1")],
+)
+def test_rules_that_cannot_be_are_refused(share: float, run: int, message: str) -> None:
+    with pytest.raises(nd.UsageError, match=message):
+        nd.decontaminate(["a b c"], ["a b c"], share, run)
