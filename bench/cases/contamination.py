@@ -1,0 +1,157 @@
+"""Leaked questions, planted in nine ways: how many are found, what else is, and how quickly.
+
+Documents are made of words with a frequency of 1 / (rank + 10) from 50,000, in sentences of about
+14 words, of which some are templates that many documents share. Questions are 20 to 60 words of
+other such text. One document in 20 gets a question, as one of:
+
+- verbatim; case: in capitals; wrapped: in lines of nine words behind "> ";
+- changed 8, 12, 20: each 8th, 12th or 20th word is another one;
+- half: only its first half;
+- punctuation: a comma behind each third word;
+- html: each fifth word in <b></b>.
+
+"value" is MB/s of documents in memory to findings, on one thread; "found NAME" the share of planted
+questions that were found; "others" how many pairs were found beside those.
+"""
+
+from __future__ import annotations
+
+import random
+import string
+import time
+from typing import Any
+
+from harness.model import OURS, Measurement, Row
+
+CASE = "contamination"
+KINDS = ("verbatim", "case", "wrapped", "changed 8", "changed 12", "changed 20", "half",
+         "punctuation", "html")  # fmt: skip
+WORDS, TEMPLATES = 50_000, 40
+PEERS = ("plain_13_grams", "plain_8_gram_share")
+RULES = {"share 0.5": (0.5, None), "run 13": (None, 13), "both": (0.5, 13)}
+
+
+def rows(quick: bool) -> list[Row]:
+    """MB/s against plain Python, and what each rule finds of each kind."""
+    size = (
+        {"documents": 500, "questions": 100} if quick else {"documents": 20_000, "questions": 2000}
+    )
+    peers = tuple(Measurement.of(CASE, name, OURS, **size) for name in PEERS)
+    table = []
+    for rule in RULES:
+        run = Measurement.of(CASE, "ours", OURS, rule=rule, **size)
+        table.append(Row(f"{rule}: documents in memory", run, peers, target=10))
+        for kind in KINDS:
+            key = f"found {kind}"
+            table.append(Row(f"{rule}: {kind}", run, peers, key=key, unit="of 1"))
+        table.append(Row(f"{rule}: other pairs", run, peers, better="lower", key="others", unit=""))
+    return table
+
+
+def make(documents: int, questions: int) -> tuple[list[str], list[str], dict[int, tuple[int, str]]]:
+    """Documents, questions, and which question is in which document, in which way."""
+    draw = random.Random(7)
+    words = [f"{''.join(draw.choices(string.ascii_lowercase, k=2 + i % 7))}" for i in range(WORDS)]
+    weights = [1 / (rank + 10) for rank in range(WORDS)]
+
+    def text(count: int) -> list[str]:
+        return draw.choices(words, weights, k=count)
+
+    templates = [text(12) for _ in range(TEMPLATES)]
+    asked = [text(draw.randint(20, 60)) for _ in range(questions)]
+    made, planted = [], {}
+    for row in range(documents):
+        sentences = [
+            draw.choice(templates) if draw.random() < 0.1 else text(draw.randint(8, 20))
+            for _ in range(draw.randint(5, 60))
+        ]
+        if row % 20 == 0:
+            question, kind = draw.randrange(questions), KINDS[row // 20 % len(KINDS)]
+            sentences.insert(
+                draw.randrange(len(sentences)), _leaked(asked[question], kind, draw, words)
+            )
+            planted[row] = question, kind
+        made.append(". ".join(" ".join(sentence) for sentence in sentences))
+    return made, [" ".join(question) for question in asked], planted
+
+
+def _leaked(question: list[str], kind: str, draw: random.Random, words: list[str]) -> list[str]:
+    name, _, number = kind.partition(" ")
+    if name == "changed":
+        step = int(number)
+        return [draw.choice(words) if i % step == step // 2 else w for i, w in enumerate(question)]
+    if name == "html":
+        return [f"<b>{w}</b>" if i % 5 == 2 else w for i, w in enumerate(question)]
+    if name == "punctuation":
+        return [f"{w}," if i % 3 == 2 else w for i, w in enumerate(question)]
+    if name == "wrapped":
+        return [f"{w}\n> " if i % 9 == 8 else w for i, w in enumerate(question)]
+    if name == "half":
+        return question[: len(question) // 2]
+    return [w.upper() for w in question] if name == "case" else question
+
+
+def _result(
+    found: set[tuple[int, int]], planted: dict[int, tuple[int, str]], nbytes: int, seconds: float
+) -> dict[str, Any]:
+    pairs = {(row, question) for row, (question, _) in planted.items()}
+    shares = {}
+    for kind in KINDS:
+        own = [(row, question) for row, (question, way) in planted.items() if way == kind]
+        shares[f"found {kind}"] = sum(pair in found for pair in own) / max(1, len(own))
+    return {"value": nbytes / 1e6 / seconds, "others": len(found - pairs), **shares}
+
+
+def ours(documents: int, questions: int, rule: str) -> dict[str, Any]:
+    """`nd.decontaminate` on one thread; a small run compiles."""
+    import pyarrow as pa
+
+    import neardup as nd
+
+    made, asked, planted = make(documents, questions)
+    texts = pa.array(made, pa.large_string())
+    nd.decontaminate(made[:50], asked[:10], *RULES[rule], workers=1)
+    begun = time.process_time()
+    table = nd.decontaminate(texts, asked, *RULES[rule], workers=1)
+    seconds = time.process_time() - begun
+    pairs = zip(table["document"].to_pylist(), table["question"].to_pylist(), strict=True)
+    return _result(set(pairs), planted, texts.nbytes, seconds)
+
+
+def plain_13_grams(documents: int, questions: int) -> dict[str, Any]:
+    """Any 13 words in a row, lower case, without punctuation: the rule of GPT-3 and lm-eval."""
+    return _plain(documents, questions, 13, 0.0)
+
+
+def plain_8_gram_share(documents: int, questions: int) -> dict[str, Any]:
+    """More than half of the question's runs of 8 words."""
+    return _plain(documents, questions, 8, 0.5)
+
+
+def _plain(documents: int, questions: int, width: int, share: float) -> dict[str, Any]:
+    made, asked, planted = make(documents, questions)
+    table = str.maketrans("", "", string.punctuation)
+
+    def grams(text: str) -> set[tuple[str, ...]]:
+        words = text.lower().translate(table).split()
+        return set(zip(*(words[at:] for at in range(width)), strict=False))
+
+    begun = time.process_time()
+    of: dict[tuple[str, ...], list[int]] = {}
+    sizes = []
+    for number, question in enumerate(asked):
+        own = grams(question)
+        sizes.append(len(own))
+        for gram in own:
+            of.setdefault(gram, []).append(number)
+    found = set()
+    for row, text in enumerate(made):
+        counts: dict[int, int] = {}
+        for gram in grams(text):
+            for number in of.get(gram, ()):
+                counts[number] = counts.get(number, 0) + 1
+        found |= {
+            (row, number) for number, count in counts.items() if count > share * sizes[number]
+        }
+    seconds = time.process_time() - begun
+    return _result(found, planted, sum(map(len, made)), seconds)
