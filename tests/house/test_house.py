@@ -103,6 +103,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"documents", "documents.files", "documents.formats", "documents.markup", "features"}
     | {"fingerprinting", "fingerprinting.values", "hamming", "index.durable", "kernels"}
     | {"kernels.index", "pipeline", "pipeline.run", "similarity"},
+    "integrations": BASE | {"fingerprinting", "index", "pipeline"},
     "cli": BASE
     | {"contamination", "documents", "features", "fingerprinting", "fingerprinting.explanation"}
     | {"hamming", "hamming.plans", "index", "pipeline", "pipeline.calibration"}

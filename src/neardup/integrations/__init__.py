@@ -1,0 +1,1 @@
+"""neardup inside other libraries: one module each, loaded by importing it."""

@@ -1,0 +1,128 @@
+"""Datasets of Hugging Face: near-duplicates removed by the documented `select`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.errors import UsageError
+from neardup.integrations.columns import missing, named_columns
+from neardup.pipeline import dedup as dedup_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from neardup.index.memory import Index
+    from neardup.pipeline import DedupResult
+
+try:
+    import datasets
+except ImportError:
+    raise missing("datasets", __name__) from None
+
+__all__ = ["dedup"]
+
+Kind = TypeVar("Kind", datasets.Dataset, datasets.DatasetDict, datasets.IterableDataset)
+
+_FIRST: Final = ("test", "validation", "train")
+"""Splits in the order in which their documents are kept: what a test holds, train should not."""
+
+
+def dedup(
+    dataset: Kind,
+    column: str | Sequence[str] = "text",
+    *,
+    order: Sequence[str] | None = None,
+    index: Index | None = None,
+    **options: Any,
+) -> tuple[Kind, DedupResult | None]:
+    """Remove near-duplicates from a dataset, or from all splits of one together.
+
+    Args:
+        dataset: A Dataset, a DatasetDict, or, with an index, an IterableDataset.
+        column: Column or columns with the text.
+        order: Of a DatasetDict: splits, earlier ones are kept before later ones. Unless given
+            test, validation and train, where there are such, and then the others as they come.
+        index: Of an IterableDataset: each document that matches none of its documents goes through,
+            and is stored in it; commit it afterwards if it is durable.
+        options: Of `neardup.dedup`: similarity, distance, id, within, keep and others. Of an
+            IterableDataset only `id`; its documents are numbered unless it is given.
+
+    Returns:
+        The same kind of dataset, of the kept rows in their order; and what was decided, rows of a
+        DatasetDict counted through the splits in that order. None of an IterableDataset, of which
+        nothing was read yet.
+
+    Raises:
+        UsageError, DataError: As `neardup.dedup`; for a column or split that is missing.
+
+    Example:
+        >>> import datasets
+        >>> ds = datasets.Dataset.from_dict({"text": ["one two", "One, two!", "three"]})
+        >>> kept, result = dedup(ds)
+        >>> kept["text"][:], result.summary.dropped
+        (['one two', 'three'], 1)
+    """
+    if isinstance(dataset, datasets.IterableDataset):
+        return _filtered(dataset, column, index, options), None
+    if index is not None:
+        raise UsageError("an index is for an IterableDataset: leave out index")
+    if isinstance(dataset, datasets.Dataset):
+        if order is not None:
+            raise UsageError("order is for the splits of a DatasetDict: leave it out")
+        result = dedup_table(_columns(dataset, column, options), text=column, **options)
+        return dataset.select(np.flatnonzero(result.kept)), result
+    if not isinstance(dataset, datasets.DatasetDict):
+        kind = type(dataset).__name__
+        raise UsageError(f"a {kind} is not a dataset: pass a Dataset or a DatasetDict")
+    names = _ordered(list(dataset), order)
+    tables = [_columns(dataset[name], column, options) for name in names]
+    result = dedup_table(pa.concat_tables(tables, promote_options="permissive"), text=column,
+                         **options)  # fmt: skip
+    masks = dict(zip(names, np.split(result.kept, np.cumsum([len(x) for x in tables])[:-1]),
+                     strict=True))  # fmt: skip
+    kept = {name: split.select(np.flatnonzero(masks[name])) for name, split in dataset.items()}
+    return datasets.DatasetDict(kept), result
+
+
+def _columns(
+    dataset: datasets.Dataset, column: str | Sequence[str], options: dict[str, Any]
+) -> pa.Table:
+    """The columns that are named. A dataset with indices gives a chunk a row: they are joined."""
+    names = named_columns(column, options, dataset.column_names)
+    table: pa.Table = dataset.select_columns(names).with_format("arrow")[:]
+    return table.combine_chunks()
+
+
+def _ordered(names: list[str], order: Sequence[str] | None) -> list[str]:
+    if order is None:
+        return sorted(names, key=lambda x: _FIRST.index(x) if x in _FIRST else len(_FIRST))
+    if sorted(order) != sorted(names):
+        listed = ", ".join(names)
+        raise UsageError(f"order is {', '.join(order)!r}: name each split once: {listed}")
+    return list(order)
+
+
+def _filtered(
+    dataset: datasets.IterableDataset,
+    column: str | Sequence[str],
+    index: Index | None,
+    options: dict[str, Any],
+) -> datasets.IterableDataset:
+    """What no document of the index matches, found out as it is read."""
+    if index is None:
+        raise UsageError("an IterableDataset is read as it passes: pass the index to compare with")
+    identity = options.pop("id", None)
+    if options:
+        raise UsageError(f"{', '.join(options)}: the index decides; of these only id can be given")
+    columns = [column] if isinstance(column, str) else list(column)
+
+    def is_new(batch: dict[str, list[Any]], numbers: list[int]) -> list[bool]:
+        texts = ["\n".join(parts) for parts in zip(*(batch[name] for name in columns), strict=True)]
+        ids = numbers if identity is None else batch[identity]
+        answers: list[bool] = index.add_new(ids, texts)["is_new"].to_pylist()
+        return answers
+
+    return dataset.filter(is_new, with_indices=True, batched=True)

@@ -1,0 +1,116 @@
+"""`df.neardup.dedup("text")` and `pl.col("text").neardup`, once this module is imported."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neardup.fingerprinting.fingerprints import fingerprints
+from neardup.fingerprinting.recipe import recipe_of
+from neardup.integrations.columns import missing, named_columns
+from neardup.pipeline import dedup
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from neardup.fingerprinting.recipe import Recipe
+
+try:
+    import polars as pl
+except ImportError:
+    raise missing("polars", __name__) from None
+
+__all__ = ["ExpressionNamespace", "FrameNamespace"]
+
+
+@pl.api.register_dataframe_namespace("neardup")
+class FrameNamespace:
+    """What `df.neardup` offers.
+
+    Args:
+        frame: The frame.
+
+    Example:
+        >>> import polars as pl
+        >>> df = pl.DataFrame({"id": [1, 2, 3], "text": ["one two", "One, two!", "three"]})
+        >>> df.neardup.dedup("text")["id"].to_list()
+        [1, 3]
+    """
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        """Take the frame."""
+        self._frame = frame
+
+    def dedup(self, text: str | Sequence[str] = "text", **options: Any) -> pl.DataFrame:
+        """The rows that are kept, with all columns.
+
+        Args:
+            text: Column or columns with the text.
+            options: Of `neardup.dedup`: similarity, distance, keep, within and others.
+
+        Raises:
+            UsageError, DataError: As `neardup.dedup`.
+        """
+        columns = named_columns(text, options, self._frame.columns)
+        return self._frame.filter(dedup(self._frame.select(columns), text=text, **options).kept)
+
+
+@pl.api.register_expr_namespace("neardup")
+class ExpressionNamespace:
+    """What `pl.col("text").neardup` offers: expressions, so that lazy frames have them too.
+
+    Args:
+        expression: Of texts.
+
+    Example:
+        >>> import polars as pl
+        >>> lf = pl.LazyFrame({"id": [1, 2, 3], "text": ["one two", "One, two!", "three"]})
+        >>> lf.filter(~pl.col("text").neardup.is_duplicate()).collect()["id"].to_list()
+        [1, 3]
+    """
+
+    def __init__(self, expression: pl.Expr) -> None:
+        """Take the expression."""
+        self._expression = expression
+
+    def is_duplicate(self, **options: Any) -> pl.Expr:
+        """Whether a row matches one that is kept; it looks at all rows, or at those of `.over`.
+
+        A null is no duplicate, as an empty text is none.
+
+        Args:
+            options: Of `neardup.dedup` that name no column: similarity, distance and others.
+        """
+
+        def decided(texts: pl.Series) -> pl.Series:
+            return pl.Series(texts.name, ~dedup(texts.fill_null(""), **options).kept)
+
+        return self._expression.map_batches(decided, return_dtype=pl.Boolean)
+
+    def fingerprint(self, recipe: Recipe | None = None) -> pl.Expr:
+        """The fingerprint of each text, null without tokens; a row at a time.
+
+        Args:
+            recipe: How; Recipe() unless given.
+
+        Returns:
+            UInt64, or of wider fingerprints an Array of them, the low word first.
+        """
+        words = recipe_of(recipe).words
+        kind = pl.UInt64() if words == 1 else pl.Array(pl.UInt64, words)
+
+        def made(texts: pl.Series) -> pl.Series:
+            values = fingerprints(texts, recipe)
+            codes, empty = np.ma.getdata(values), np.ma.getmaskarray(values)[:, 0]
+            given = pl.Series(texts.name, codes[:, 0] if words == 1 else codes, kind)
+            return given.set(pl.Series(empty), None) if words == 1 else _without(given, empty)
+
+        return self._expression.map_batches(made, return_dtype=kind, is_elementwise=True)
+
+
+def _without(values: pl.Series, empty: Any) -> pl.Series:
+    """The same with null where a flag says so; `Series.set` takes no arrays."""
+    frame = pl.DataFrame({"value": values, "empty": empty})
+    chosen = frame.select(pl.when(~pl.col("empty")).then(pl.col("value")))
+    return chosen.to_series().alias(values.name)
