@@ -14,7 +14,7 @@ from neardup.pipeline import dedup as dedup_table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from neardup.index.memory import Index
+    from neardup.index.memory_index import Index
     from neardup.pipeline import DedupResult
 
 try:
