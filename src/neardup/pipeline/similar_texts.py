@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -10,9 +11,10 @@ import pyarrow as pa
 from neardup.documents import ReadOptions
 from neardup.documents.markup import warn_of_markup
 from neardup.documents.nested import column_of
-from neardup.errors import suggests_names
+from neardup.errors import UsageError, suggests_names
 from neardup.fingerprinting.recipe import recipe_of
 from neardup.fingerprinting.values import distance as hamming_distance
+from neardup.index.memory_index import Index
 from neardup.pipeline.run.in_memory import InMemory, as_arrow, check_documents, check_on_error
 from neardup.pipeline.run.matching import partners
 from neardup.pipeline.run.reading import Reader
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from neardup.fingerprinting.recipe import Recipe
+    from neardup.runtime.types import Rows
 
 __all__ = ["similar_pairs"]
 
@@ -32,6 +35,7 @@ __all__ = ["similar_pairs"]
 @suggests_names
 def similar_pairs(  # noqa: PLR0913
     texts: Any,
+    right: Any = None,
     similarity: float = 0.8,
     *,
     measure: str = "jaccard",
@@ -48,20 +52,22 @@ def similar_pairs(  # noqa: PLR0913
     Args:
         texts: A sequence of texts, or a table: of Arrow, pandas, polars, or a Dataset of Hugging
             Face.
+        right: Other texts: then only pairs of one of `texts` and one of these are searched. A
+            number in its place is the similarity.
         similarity: Least similarity of the feature sets, above 0, up to 1.
         measure: "jaccard", "cosine", "containment" or "dice".
         recipe: How to tokenise, hash and fingerprint; Recipe() unless given.
         workers: Threads; the processors at hand unless given.
         memory: Budget, such as "2G".
-        recall: As for `dedup`.
+        recall: As for `dedup`; of one side only.
         text: Column of a table with the texts, or several, joined.
         id: Column of a table with ids.
         on_error: "stop" at a null, or "skip" it: that row is in no pair.
 
     Returns:
         Arrow table of left int64, right int64 (rows), distance int32 (of the fingerprints),
-        similarity float64; left < right, sorted; with `id` also left_id and right_id, of that
-        column's type. Texts without features match nothing.
+        similarity float64, sorted by left and right; of one side left < right. With `id` also
+        left_id and right_id, of that column's type. Texts without features match nothing.
 
     Raises:
         UsageError: For a value out of range, something that is not a text, or a missing column.
@@ -70,34 +76,80 @@ def similar_pairs(  # noqa: PLR0913
     Example:
         >>> similar_pairs(["a b c d e", "A, b, c, d, e!", "f"]).to_pylist()
         [{'left': 0, 'right': 1, 'distance': 0, 'similarity': 1.0}]
+        >>> similar_pairs(["a b c d e", "f"], ["F", "f"])["right"].to_pylist()
+        [0, 1]
     """
-    chosen = recipe_of(recipe)
-    rule = Rule(similarity, measure=measure, recipe=chosen, recall=recall)
+    if isinstance(right, int | float) and not isinstance(right, bool):
+        right, similarity = None, right
+    rule = Rule(similarity, measure=measure, recipe=recipe_of(recipe), recall=recall)
     limits = Limits(memory_bytes(memory), workers=workers)
-    with Reader([""], rule, limits) as reader:
+    fields = (text,) if isinstance(text, str) else tuple(text)
+    read = ReadOptions(fields, id, check_on_error(on_error), extract="none")
+    if right is not None and recall < 1:
+        raise UsageError("recall is for pairs of one side: leave it out, or leave out right")
+    with _Side(texts, rule, limits, read) as one:
+        if right is None:
+            return _table(one, one, *_within(one, rule, workers))
+        with _Side(right, rule, limits, read) as other:
+            return _table(one, other, *_across(one, other, rule, workers))
+
+
+class _Side:
+    """The documents of one argument, and where they come from."""
+
+    def __init__(self, texts: Any, rule: Rule, limits: Limits, read: ReadOptions) -> None:
         check_documents(texts)
-        source = as_arrow(texts)
-        fields = (text,) if isinstance(text, str) else tuple(text)
-        read = ReadOptions(fields, id, check_on_error(on_error), extract="none")
-        given = InMemory(source, read)
+        self.source, self.read = as_arrow(texts), read
+        self._reader = Reader([""], rule, limits)
+        given = InMemory(self.source, read)
         warn_of_markup(*(batch.texts for batch in given.batches))
-        for batch in given.batches:
-            reader.add(0, batch)
-        documents = reader.finish()
-        sets, codes = documents.sets, documents.codes
-        among = partners(rule, sets, workers)
-        chunks = list(similar_sets(sets, rule.match, workers, among))
-        found = np.concatenate([np.zeros((0, 2), np.int64), *chunks])
-        left, right = found[np.lexsort((found[:, 1], found[:, 0]))].T
-        rows = given.rows
-        columns = {
-            "left": rows[left],
-            "right": rows[right],
-            "distance": pa.array(hamming_distance(codes[left], codes[right]), pa.int32()),
-            "similarity": similarities(sets, left, right, measure),
-        }
-    if id is not None:
-        ids = column_of(source, id)
-        for side in ("left", "right"):
-            columns[f"{side}_id"] = ids.take(pa.array(columns[side]))
+        with ExitStack() as stack:
+            stack.enter_context(self._reader)
+            for batch in given.batches:
+                self._reader.add(0, batch)
+            self.rows, self.documents = given.rows, self._reader.finish()
+            self._stack = stack.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.__exit__(*error)  # type: ignore[arg-type]  # what the interpreter gives
+
+
+def _within(side: _Side, rule: Rule, workers: int | None) -> tuple[Rows, Rows, Any]:
+    """The pairs of one side, and the similarity of each."""
+    sets = side.documents.sets
+    chunks = list(similar_sets(sets, rule.match, workers, partners(rule, sets, workers)))
+    found = np.concatenate([np.zeros((0, 2), np.int64), *chunks])
+    left, right = found[np.lexsort((found[:, 1], found[:, 0]))].T
+    return left, right, similarities(sets, left, right, rule.measure)
+
+
+def _across(one: _Side, other: _Side, rule: Rule, workers: int | None) -> tuple[Rows, Rows, Any]:
+    """The pairs of two sides: the right one is an index, which the left one is asked."""
+    index = Index(similarity=rule.match.similarity, measure=rule.measure)
+    stored, asked = (np.flatnonzero(side.documents.sizes) for side in (other, one))
+    if not len(stored) or not len(asked):
+        return stored[:0], asked[:0], np.zeros(0)
+    index.add(stored, other.documents.features_of(stored))
+    table = index.query_batch(one.documents.features_of(asked), workers=workers)
+    left, right = asked[table["row"].to_numpy()], table["id"].to_numpy()
+    order = np.lexsort((right, left))
+    return left[order], right[order], table["similarity"].to_numpy()[order]
+
+
+def _table(one: _Side, other: _Side, left: Rows, right: Rows, similarity: Any) -> pa.Table:
+    """Rows of the pairs as they were given, and with ids these too."""
+    codes = one.documents.codes[left], other.documents.codes[right]
+    columns = {
+        "left": one.rows[left],
+        "right": other.rows[right],
+        "distance": pa.array(hamming_distance(*codes), pa.int32()),
+        "similarity": similarity,
+    }
+    if one.read.id is not None:
+        for name, side in (("left", one), ("right", other)):
+            ids = column_of(side.source, one.read.id)
+            columns[f"{name}_id"] = ids.take(pa.array(columns[name]))
     return pa.table(columns)
