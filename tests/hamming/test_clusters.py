@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from neardup.errors import UsageError
 from neardup.hamming.clusters import components, greedy
-from neardup.hamming.join.collectors import merge
+from neardup.hamming.join.sinks import merge
 from suite import JIT, examples, needs_jit
 
 

@@ -8,11 +8,10 @@ import numpy as np
 
 from neardup.errors import UsageError, suggests_names
 from neardup.fingerprinting.values import as_codes, check_distance
-from neardup.hamming.join.collectors import PairCollector
 from neardup.hamming.join.engine import solve
-from neardup.hamming.join.equal_rows import packed_pairs
 from neardup.hamming.join.partition import Groups, group_equal
 from neardup.hamming.join.problem import HEAVY_ROWS, Engine, Problem
+from neardup.hamming.join.sinks import Expanding, PairList, packed_pairs
 from neardup.hamming.plans.checks import check_join_plan, check_search_plan
 from neardup.hamming.plans.names import ASKED_PLANS
 from neardup.runtime.arrays import frozen
@@ -72,15 +71,15 @@ def pairs(
         check_join_plan(plan, distance, bits)
     if limit is not None and (not isinstance(limit, (int, np.integer)) or limit < 0):
         raise UsageError(f"limit is {limit!r}: use a whole number from 0 up")
-    found = PairCollector(limit if limit is not None else _rows_that_fit())
+    sink = PairList(limit if limit is not None else _rows_that_fit())
     engine = Engine(distance, bits, worker_count(workers), max(2, heavy))
     named = np.empty(0, np.uint32) if rows is None else rows
     problem = Problem(codes, named)
     if plan in ASKED_PLANS:
-        solve_by_search(problem, engine, found, plan)
+        solve_by_search(problem, engine, sink, plan)
     else:
-        solve(problem, engine, found, plan if distance < bits else "scan")
-    left, right = found.sorted_pairs()
+        solve(problem, engine, sink, plan if distance < bits else "scan")
+    left, right = sink.sorted_pairs()
     columns = [left, right, _distances(codes, left, right, rows)]
     return pa.table(columns, names=["left", "right", "distance"])
 
@@ -101,7 +100,7 @@ def _distances(codes: Any, left: Any, right: Any, rows: Any) -> Any:
     return distances
 
 
-def solve_by_search(problem: Problem, engine: Engine, found: PairCollector, plan: str) -> None:
+def solve_by_search(problem: Problem, engine: Engine, sink: PairList, plan: str) -> None:
     """Find the pairs by asking a searcher of the distinct rows for the neighbours of each."""
     from neardup.hamming.search.build import build_searcher, plan_for
 
@@ -111,7 +110,8 @@ def solve_by_search(problem: Problem, engine: Engine, found: PairCollector, plan
     distinct = frozen(problem.codes[groups.firsts])
     chosen = plan_for(distinct, engine.distance, engine.bits, plan)
     searcher = build_searcher(distinct, chosen, engine.distance, engine.bits, engine.workers)
-    inner = found.collapsed(problem, groups)
+    inner = Expanding(sink, problem, groups)
+    inner.add_within()
     for first in range(0, len(distinct), ROWS_ASKED):
         queries = distinct[first : first + ROWS_ASKED]
         hits = searcher.search(queries, engine.distance, engine.workers)
@@ -119,5 +119,5 @@ def solve_by_search(problem: Problem, engine: Engine, found: PairCollector, plan
         later = hits.rows > rows
         left, right = rows[later], hits.rows[later]
         stands_for = int((groups.sizes[left] * groups.sizes[right]).sum())
-        inner.add(stands_for, packed_pairs(left, right))
-    found.expand(inner, problem, groups)
+        inner.add(packed_pairs(left, right), stands_for)
+    inner.flush()

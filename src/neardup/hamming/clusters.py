@@ -11,10 +11,10 @@ import numpy as np
 
 from neardup.errors import UsageError, suggests_names
 from neardup.fingerprinting.values import as_codes, check_distance
-from neardup.hamming.join.collectors import UniteCollector
 from neardup.hamming.join.engine import solve
 from neardup.hamming.join.keeping import PAIRWISE_ROWS, keep_within
 from neardup.hamming.join.problem import HEAVY_ROWS, Engine, Problem
+from neardup.hamming.join.sinks import UnionFinds
 from neardup.hamming.plans.checks import check_join_plan
 from neardup.runtime.threads import worker_count
 
@@ -119,9 +119,9 @@ def greedy(
 
 
 def _component_labels(codes: Any, engine: Engine, plan: str) -> Any:
-    collector = UniteCollector(len(codes))
-    solve(Problem(codes), engine, collector, plan if engine.distance < engine.bits else "scan")
-    return collector.labels()
+    sink = UnionFinds(len(codes))
+    solve(Problem(codes), engine, sink, plan if engine.distance < engine.bits else "scan")
+    return sink.labels()
 
 
 def labels_of_pairs(rows: int, left: Any, right: Any) -> Any:

@@ -7,7 +7,6 @@ from typing import Any, Final
 import numpy as np
 
 from neardup.hamming.all_pairs import BYTES_PER_PAIR
-from neardup.hamming.join.collectors import PairCollector
 from neardup.hamming.join.engine import (
     DUPLICATE_SHARE,
     duplicate_share,
@@ -17,6 +16,7 @@ from neardup.hamming.join.engine import (
 )
 from neardup.hamming.join.partition import Partition
 from neardup.hamming.join.problem import Engine, Problem
+from neardup.hamming.join.sinks import PairList
 from neardup.hamming.plans.blocks import agreement, block_masks
 from neardup.hamming.plans.costs import join_pair_seconds, join_row_seconds
 from neardup.hamming.plans.join import JoinPlan, bins_log2, plan_pairs
@@ -54,21 +54,21 @@ def pairs_of_block(codes: Any, masks: Any, distance: int, bits: int) -> tuple[An
         [(array([1]), array([2])), (array([0]), array([1]))]
     """
     codes, own = frozen(codes), masks[-1]
-    found = PairCollector(free_memory() // 2 // BYTES_PER_PAIR)
+    pairs = PairList(free_memory() // 2 // BYTES_PER_PAIR)
     engine, sample = Engine(distance, bits, 1), sample_of(codes)
     plan = _plan(len(codes), own, distance, bits, sample)
     if plan is None or duplicate_share(sample) > DUPLICATE_SHARE:
         agree = np.arange(len(masks)) == len(masks) - 1
         wanted = "auto" if distance < bits else "scan"
-        solve(Problem(codes, rules=masks, agree=agree), engine, found, wanted)
+        solve(Problem(codes, rules=masks, agree=agree), engine, pairs, wanted)
     else:
         before = masks[:-1]
         problem = Problem(codes, rules=before, agree=np.zeros(len(before), np.bool_))
         parts = Partition.empty(*codes.shape)
         parts.fill(codes, own, 1)
         bins = min(bins_log2(*codes.shape), int(np.bitwise_count(own).sum()))
-        join_block(problem, parts, 0, engine, found, plan, len(codes) / 2**bins)
-    left, right = found.sorted_pairs()
+        join_block(problem, parts, 0, engine, pairs, plan, len(codes) / 2**bins)
+    left, right = pairs.sorted_pairs()
     apart = np.bitwise_count(codes[left] ^ codes[right]).sum(axis=1, dtype=np.int64)
     return left, right, apart
 

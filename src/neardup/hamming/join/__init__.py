@@ -1,1 +1,1 @@
-"""All pairs within a distance, in memory: a `problem`, solved by the `engine`, for a collector."""
+"""All pairs within a distance, in memory: a `problem`, solved by the `engine`, for a sink."""

@@ -1,6 +1,6 @@
 """Run a Hamming join: partition by each block, hand buckets to threads, solve heavy buckets again.
 
-`neighbours` collects the pairs it finds and `clusters` unites them: both pass a collector.
+`all_pairs` lists the pairs that are found and `clusters` unites them: both pass a sink.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import numpy as np
 
 from neardup.hamming.join.mih import candidates, join_keys
 from neardup.hamming.join.partition import Groups, Partition, group_equal
-from neardup.hamming.join.problem import NO_IDS, NO_WEIGHTS, Collector, Engine, Problem
+from neardup.hamming.join.problem import NO_IDS, NO_WEIGHTS, Engine, Problem
+from neardup.hamming.join.sinks import NO_PAIRS, Expanding
 from neardup.hamming.plans.blocks import SAMPLE_ROWS, multipliers_of
 from neardup.hamming.plans.join import (
     JoinPlan,
@@ -27,6 +28,9 @@ from neardup.runtime.threads import in_threads
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from neardup.hamming.join.sinks import Sink
+    from neardup.runtime.types import RowNumbers
+
 __all__ = ["DUPLICATE_SHARE", "duplicate_share", "join_block", "sample_of", "solve"]
 
 SCAN_STEP: Final = 256
@@ -38,29 +42,26 @@ SECONDS_ASKED: Final = 2e-3
 """From so long a join on it is worth asking a sample how many pairs will be listed."""
 EXPECTED_TIMES: Final = 1.25
 """Counted comparisons beyond the expected ones by which rows are not skewed yet."""
-NO_PAIRS: Final = np.empty(0, np.uint64)
 
 
-def solve(problem: Problem, engine: Engine, collector: Collector, plan: str = "auto") -> None:
-    """Find every pair of the problem within the distance, exactly once, for the collector."""
+def solve(problem: Problem, engine: Engine, sink: Sink, plan: str = "auto") -> None:
+    """Find every pair of the problem within the distance, exactly once, for the sink."""
     if len(problem.codes) < 2:
         return
     sample = sample_of(problem.codes)
     if not problem.distinct and duplicate_share(sample) > DUPLICATE_SHARE:
-        solve_collapsed(problem, engine, collector, plan)
+        solve_collapsed(problem, engine, sink, plan)
         return
-    run_plan(problem, engine, collector, choose_plan(problem, engine, collector, plan, sample))
+    run_plan(problem, engine, sink, choose_plan(problem, engine, sink, plan, sample))
 
 
-def choose_plan(
-    problem: Problem, engine: Engine, collector: Collector, plan: str, sample: Any
-) -> JoinPlan:
+def choose_plan(problem: Problem, engine: Engine, sink: Sink, plan: str, sample: Any) -> JoinPlan:
     """The plan by name, or the cheapest, where what turned blocks cost is counted on the rows.
 
     Skew can make buckets that meet much larger than the sample says; the other plans split those.
     """
     n, near = len(problem.codes), 0.0
-    uniting = len(collector.parent(0)) > 0
+    uniting = len(sink.parent(0)) > 0
     chosen = plan_pairs(n, engine.distance, engine.bits, sample, plan)
     if plan == "auto" and not uniting and chosen.seconds > SECONDS_ASKED:
         near = mean_neighbours(sample, engine.distance, n) * n / 2
@@ -88,20 +89,29 @@ def mean_neighbours(sample: Any, distance: int, n: int) -> float:
     return near / len(few) ** 2 * n
 
 
-def solve_collapsed(problem: Problem, engine: Engine, collector: Collector, plan: str) -> None:
+def solve_collapsed(problem: Problem, engine: Engine, sink: Sink, plan: str) -> None:
     """Solve a problem for one row of each group of equal fingerprints."""
     groups = Groups.of(group_equal(problem.codes, engine.workers))
     firsts = groups.firsts
-    inner = collector.collapsed(problem, groups)
-    distinct = replace(
-        problem,
-        codes=frozen(problem.codes[firsts]),
-        rows=NO_IDS if inner is not collector else problem.named(firsts),
-        weights=groups.sizes if inner is not collector else NO_WEIGHTS,
-        distinct=True,
-    )
-    solve(distinct, engine, inner, plan)
-    collector.expand(inner, problem, groups)
+    distinct = replace(problem, codes=frozen(problem.codes[firsts]), distinct=True)
+    forest = sink.parent(0)
+    if len(forest):
+        unite_groups(forest, problem, groups)
+        named = problem.named(firsts)
+        solve(replace(distinct, rows=named, weights=NO_WEIGHTS), engine, sink, plan)
+        return
+    inner = Expanding(sink, problem, groups)
+    inner.add_within()  # first: if these are too many, no other pair needs to be stored
+    solve(replace(distinct, rows=NO_IDS, weights=groups.sizes), engine, inner, plan)
+    inner.flush()
+
+
+def unite_groups(forest: RowNumbers, problem: Problem, groups: Groups) -> None:
+    """Unite equal rows; their firsts go on as rows of the same union-find."""
+    from neardup.kernels.forest import unite_all
+
+    firsts = np.repeat(groups.firsts, groups.sizes)
+    unite_all(forest, problem.named(groups.members), problem.named(firsts))
 
 
 def sample_of(codes: Any) -> Any:
@@ -114,22 +124,22 @@ def duplicate_share(sample: Any) -> float:
     return (len(sample) - len(np.unique(sample, axis=0))) / max(1, len(sample))
 
 
-def run_plan(problem: Problem, engine: Engine, collector: Collector, plan: JoinPlan) -> None:
+def run_plan(problem: Problem, engine: Engine, sink: Sink, plan: JoinPlan) -> None:
     """Run a plan: a scan, or one partition for every block that can come first."""
     if plan.mih:
-        threads = Threads(problem, engine, collector, plan, 0, 0)
+        threads = Threads(problem, engine, sink, plan, 0, 0)
         where = (threads.run, threads.agree(), threads.blocks)
         join_keys(problem.codes, plan, engine.workers, *where)
         return
     if plan.choose == 0:
-        run_scan(problem, engine, collector)
+        run_scan(problem, engine, sink)
         return
     n, width = problem.codes.shape
     parts = Partition.empty(n, width)
     expected = largest_expected(problem, plan)
     for block in range(len(plan.masks) - plan.choose + 1):
         parts.fill(problem.codes, plan.masks[block], engine.workers)
-        join_block(problem, parts, block, engine, collector, plan, expected)
+        join_block(problem, parts, block, engine, sink, plan, expected)
 
 
 def join_block(
@@ -137,7 +147,7 @@ def join_block(
     parts: Partition,
     block: int,
     engine: Engine,
-    collector: Collector,
+    sink: Sink,
     plan: JoinPlan,
     expected: float,
 ) -> None:
@@ -148,16 +158,16 @@ def join_block(
         parts: All of them, partitioned by the block.
         block: Its number among the plan's masks.
         engine: What stays the same throughout a join.
-        collector: Takes the pairs.
+        sink: Takes the pairs.
         plan: Not a scan.
         expected: Rows of the largest bucket if the blocks' bits were random; much larger ones are
             solved as problems of their own.
     """
     largest = int(np.diff(parts.starts).max(initial=0))
-    threads = Threads(problem, engine, collector, plan, largest, expected)
+    threads = Threads(problem, engine, sink, plan, largest, expected)
     _join_partition(parts, block, threads, engine.workers)
     for positions, prefix in threads.heavy:
-        solve_heavy(problem, engine, collector, plan, positions, prefix)
+        solve_heavy(problem, engine, sink, plan, positions, prefix)
 
 
 def _join_partition(parts: Partition, block: int, threads: Threads, workers: int) -> None:
@@ -169,24 +179,24 @@ def _join_partition(parts: Partition, block: int, threads: Threads, workers: int
     def join(slot: int, chunk: tuple[int, int]) -> None:
         where = (rows, parts.starts, *chunk, block, threads.blocks)
         scratch = threads.scratch(slot)
-        threads.run(slot, lambda sink: join_buckets(*where, sink, scratch))
+        threads.run(slot, lambda output: join_buckets(*where, output, scratch))
 
     in_threads(workers, join, parts.chunks(workers))
 
 
-def run_scan(problem: Problem, engine: Engine, collector: Collector) -> None:
+def run_scan(problem: Problem, engine: Engine, sink: Sink) -> None:
     """Compare all pairs."""
     from neardup.kernels.hamming.scan import scan_rows
 
     n, width = problem.codes.shape
     ids = np.arange(n, dtype=np.uint32)
     nothing = JoinPlan("scan", np.zeros((0, width), np.uint64), 0, 0, 0)
-    threads = Threads(problem, engine, collector, nothing, 0, 0)
+    threads = Threads(problem, engine, sink, nothing, 0, 0)
 
     def scan(slot: int, first: int) -> None:
         last = min(first + SCAN_STEP, n)
         where = (problem.codes, ids, first, last, threads.agree(), threads.blocks)
-        threads.run(slot, lambda sink: scan_rows(*where, sink))
+        threads.run(slot, lambda output: scan_rows(*where, output))
 
     in_threads(engine.workers, scan, range(0, n, SCAN_STEP))
 
@@ -194,7 +204,7 @@ def run_scan(problem: Problem, engine: Engine, collector: Collector) -> None:
 def solve_heavy(
     problem: Problem,
     engine: Engine,
-    collector: Collector,
+    sink: Sink,
     plan: JoinPlan,
     positions: Any,
     prefix: list[int],
@@ -204,11 +214,11 @@ def solve_heavy(
     agree = np.isin(np.arange(last), prefix)
     inside = problem.part(np.sort(positions).astype(np.int64), plan.masks[:last], agree)
     if not problem.distinct:
-        solve_collapsed(inside, engine, collector, "auto")
+        solve_collapsed(inside, engine, sink, "auto")
     elif 2 * len(positions) > len(problem.codes):
-        run_scan(inside, engine, collector)
+        run_scan(inside, engine, sink)
     else:
-        solve(inside, engine, collector)
+        solve(inside, engine, sink)
 
 
 class Threads:
@@ -218,7 +228,7 @@ class Threads:
         self,
         problem: Problem,
         engine: Engine,
-        collector: Collector,
+        sink: Sink,
         plan: JoinPlan,
         largest: int,
         expected: float,
@@ -229,7 +239,7 @@ class Threads:
         width = problem.codes.shape[1]
         rules = np.zeros((0, width), np.uint64) if problem.rules is None else problem.rules
         capacity = max(16 * engine.heavy, int(4 * expected))
-        self.problem, self.collector, self.plan = problem, collector, plan
+        self.problem, self.sink, self.plan = problem, sink, plan
         self._most = engine.pairs_at_once
         self.heavy: list[tuple[Any, list[int]]] = []
         self.blocks = Blocks(
@@ -275,28 +285,28 @@ class Threads:
 
         More pairs than a thread may hold are taken one part after another, a run for each.
         """
-        from neardup.kernels.hamming.join import Sink
+        from neardup.kernels.hamming.join import Output
 
-        parent = self.collector.parent(slot)
+        parent = self.sink.parent(slot)
         pairs = self._pairs.get(slot, np.empty(0 if len(parent) else PAIRS_START, np.uint64))
-        if not self.collector.may_store(1):
+        if not self.sink.may_store(1):
             pairs = NO_PAIRS
         heavy_rows, buckets, passed = np.empty(0, np.uint32), 0, 0
         while True:
             tally = np.array([0, -passed, 0, 0], np.int64)
             prefix = np.zeros((buckets, 2 + self.plan.choose), np.int64)
             weights, rows = self.problem.weights, self.problem.rows
-            kernel(Sink(pairs, tally, parent, rows, weights, heavy_rows, prefix))
+            kernel(Output(pairs, tally, parent, rows, weights, heavy_rows, prefix))
             count, left, found, held = tally.tolist()
             if passed == 0:
-                more = left > len(pairs) and self.collector.may_store(left)
+                more = left > len(pairs) and self.sink.may_store(left)
                 room = min(left + left // 4, self._most)
                 if found > buckets or (more and room > len(pairs)):
                     heavy_rows, buckets = np.empty(held, np.uint32), found
                     pairs = np.empty(room, np.uint64) if more and room > len(pairs) else pairs
                     continue
                 self._keep_heavy(heavy_rows, prefix)
-            self.collector.add(0 if passed else count, pairs[: min(left, len(pairs))].copy())
+            self.sink.add(pairs[: min(left, len(pairs))].copy(), 0 if passed else count)
             if not more or left <= len(pairs):
                 break
             passed += len(pairs)

@@ -123,7 +123,7 @@ def join_keys(
         codes: uint64 (n, W).
         plan: A plan with `part` blocks.
         workers: Threads.
-        run: Called as run(slot, kernel): calls the kernel with a sink.
+        run: Called as run(slot, kernel): calls the kernel with where its output goes.
         agree: uint8: the problem's conditions, as the kernels of `join` have them.
         blocks: Blocks of those kernels.
     """
@@ -138,6 +138,6 @@ def join_keys(
         ball = Ball(block, flips(part.key_bits, part.radius), radii)
 
         def join(slot: int, part: tuple[int, int], rows: Any = rows, ball: Any = ball) -> None:
-            run(slot, lambda sink: join_turned(rows, *part, ball, agree, blocks, sink))
+            run(slot, lambda output: join_turned(rows, *part, ball, agree, blocks, output))
 
         in_threads(workers, join, _ranges(rows.starts, workers))

@@ -1,44 +1,24 @@
-"""What a join is about: the rows and their conditions, what stays the same, who takes the pairs."""
+"""What a join is about: the rows and their conditions, and what stays the same throughout."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from neardup.runtime.arrays import frozen
 
 if TYPE_CHECKING:
-    from neardup.hamming.join.partition import Groups
-    from neardup.runtime.types import Codes, Packed, RowNumbers
+    from neardup.runtime.types import Codes, RowNumbers
 
-__all__ = ["HEAVY_ROWS", "NO_IDS", "NO_WEIGHTS", "Collector", "Engine", "Problem"]
+__all__ = ["HEAVY_ROWS", "NO_IDS", "NO_WEIGHTS", "Engine", "Problem"]
 
 
 HEAVY_ROWS: Final = 8192
 PAIRS_AT_ONCE: Final = 1 << 40
 NO_IDS: Final = np.empty(0, np.uint32)
 NO_WEIGHTS: Final = np.empty(0, np.int64)
-
-
-class Collector(Protocol):
-    """Takes what the kernels find; `pairs` and `components` have one each."""
-
-    def parent(self, slot: int) -> RowNumbers:
-        """The union-find of a thread, or an empty array to have pairs emitted."""
-
-    def may_store(self, rows: int) -> bool:
-        """Whether so many more pairs may be kept rather than only counted."""
-
-    def add(self, count: int, pairs: Packed) -> None:
-        """Take pairs (uint64, left << 32 | right) and how many rows they stand for."""
-
-    def collapsed(self, problem: Problem, groups: Groups) -> Collector:
-        """Take a problem's equal rows; returns the collector for its representatives."""
-
-    def expand(self, inner: Collector, problem: Problem, groups: Groups) -> None:
-        """Take what the collector of the representatives found."""
 
 
 @dataclass(frozen=True, slots=True)

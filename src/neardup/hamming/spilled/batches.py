@@ -12,8 +12,8 @@ from neardup.errors import UsageError
 from neardup.fingerprinting.values import check_distance
 from neardup.hamming.join.problem import Engine
 from neardup.hamming.plans.checks import check_join_plan
-from neardup.hamming.spilled.collectors import PairMerger
 from neardup.hamming.spilled.join import Budget, SpilledJoin
+from neardup.hamming.spilled.mergers import PairMerger
 from neardup.hamming.spilled.pairs import PairSpool, pairs_that_fit
 from neardup.hamming.spilled.sources import open_rows
 from neardup.runtime.memory import memory_bytes

@@ -16,8 +16,8 @@ from neardup.hamming.join.keeping import keep_within
 from neardup.hamming.join.problem import Engine
 from neardup.hamming.plans.checks import check_join_plan
 from neardup.hamming.spilled.batches import Limits, check_request
-from neardup.hamming.spilled.collectors import ForestMerger
 from neardup.hamming.spilled.join import Budget, SpilledJoin
+from neardup.hamming.spilled.mergers import ForestMerger
 from neardup.hamming.spilled.sources import open_rows
 from neardup.runtime.memory import memory_bytes
 from neardup.runtime.progress import Quiet

@@ -21,12 +21,12 @@ import numpy as np
 
 from neardup.hamming.join.engine import join_block, solve
 from neardup.hamming.join.partition import Partition
-from neardup.hamming.join.problem import Collector, Engine, Problem
+from neardup.hamming.join.problem import Engine, Problem
 from neardup.hamming.plans.blocks import SAMPLE_ROWS, multipliers_of
 from neardup.hamming.plans.costs import JOIN_BUCKET_BYTES, JOIN_MOST_BINS_LOG2
 from neardup.hamming.plans.join import plan_pairs
-from neardup.hamming.spilled.collectors import AcrossPieces, SlabMerger
 from neardup.hamming.spilled.memory import Budget, SlabBuffers
+from neardup.hamming.spilled.mergers import Pieces, SlabMerger
 from neardup.hamming.spilled.rows import RowFile, clear_bits
 from neardup.runtime.arrays import cut, frozen
 from neardup.runtime.storage.temporary import TemporaryRows
@@ -161,11 +161,12 @@ class SpilledJoin:
             codes = frozen(room.codes[:size])
             parts = Partition(room.codes[:size], room.ids[:size], starts)
             problem = Problem(codes, rules=rules.masks, agree=rules.agree)
-            collector = merger.slab(codes, room.numbers[:size])
-            join_block(problem, parts, passing.block, self.engine, collector, plan, expected)
-            if len(collector.parent(0)):
+            numbers = room.numbers[:size]
+            sink = merger.slab(codes, numbers)
+            join_block(problem, parts, passing.block, self.engine, sink, plan, expected)
+            if len(sink.parent(0)):
                 room.reset_ids(size)
-            merger.finish(collector)
+            merger.finish(sink, numbers)
             if depth == 0:
                 self.progress.advance(8 * rows.width * size)
 
@@ -327,14 +328,12 @@ class SpilledJoin:
                 chosen = [load(rows, *pieces[at]) for at in sorted({i, j})]
                 codes = frozen(np.concatenate([part for part, _ in chosen]))
                 numbers = np.concatenate([names for _, names in chosen])
-                collector = merger.slab(codes, numbers)
                 inside = (j <= i + 1, i == last - 1)
-                due: Collector = AcrossPieces(collector, len(chosen[0][0]), inside)
-                if not last or len(collector.parent(0)):  # uniting a pair twice does no harm
-                    due = collector
+                pieces_of = Pieces(len(chosen[0][0]), inside) if last else None
+                sink = merger.slab(codes, numbers, pieces_of)
                 problem = Problem(codes, rules=rules.masks, agree=rules.agree)
-                solve(problem, self.engine, due, plan)
-                merger.finish(collector)
+                solve(problem, self.engine, sink, plan)
+                merger.finish(sink, numbers)
             if i == last - 1:
                 break
 

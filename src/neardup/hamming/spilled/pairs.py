@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 
 from neardup.errors import TooManyPairsError
-from neardup.hamming.join.equal_rows import STEP
+from neardup.hamming.join.sinks import STEP
 from neardup.runtime.arrays import cut
 from neardup.runtime.storage.failures import file_failure
 from neardup.runtime.storage.temporary import OTHER_FOLDER, TemporaryRows, read_exactly

@@ -31,7 +31,7 @@ LOW, HIGH, BLOCK, BIN, BINS = range(5)
 of so many BINS is next; both NOT_BEGUN before the first block."""
 NOT_BEGUN = -1
 WEIGHT, PAIRS, HEAVY, HEAVY_ROWS = range(4)
-"""Places in the tally of a sink."""
+"""Places in the tally of a output."""
 
 
 class Blocks(NamedTuple):
@@ -47,7 +47,7 @@ class Blocks(NamedTuple):
     capacity: int  # so is a first-level bucket
 
 
-class Sink(NamedTuple):
+class Output(NamedTuple):
     """Where matches go: to `pairs`, or to the union-find `parent` where that is not empty."""
 
     pairs: Any  # uint64: left << 32 | right
@@ -106,35 +106,39 @@ def count_apart(codes: Any, first: int, last: int, step: int, distance: int, lan
 
 
 @inner
-def emit(left: int, right: int, sink: Sink) -> None:
+def emit(left: int, right: int, output: Output) -> None:
     """Unite or emit the rows at positions left and right."""
     weight = np.int64(1)
-    if len(sink.weights) > 0:
-        weight = sink.weights[left] * sink.weights[right]
-    if len(sink.rows) > 0:
-        left, right = np.int64(sink.rows[left]), np.int64(sink.rows[right])
-    if len(sink.parent) > 0:
-        unite(sink.parent, left, right)
+    if len(output.weights) > 0:
+        weight = output.weights[left] * output.weights[right]
+    if len(output.rows) > 0:
+        left, right = np.int64(output.rows[left]), np.int64(output.rows[right])
+    if len(output.parent) > 0:
+        unite(output.parent, left, right)
         return
-    at = sink.tally[PAIRS]
-    sink.tally[WEIGHT] += weight
-    sink.tally[PAIRS] = at + 1
-    if 0 <= at < len(sink.pairs):
-        sink.pairs[at] = np.uint64(min(left, right)) << np.uint64(32) | np.uint64(max(left, right))
+    at = output.tally[PAIRS]
+    output.tally[WEIGHT] += weight
+    output.tally[PAIRS] = at + 1
+    if 0 <= at < len(output.pairs):
+        output.pairs[at] = np.uint64(min(left, right)) << np.uint64(32) | np.uint64(
+            max(left, right)
+        )
 
 
 @inner
-def report(rows: Rows, i: int, j: int, ends: int, agree: Any, blocks: Blocks, sink: Sink) -> None:
+def report(
+    rows: Rows, i: int, j: int, ends: int, agree: Any, blocks: Blocks, output: Output
+) -> None:
     """Unite or emit a pair within the distance, if the first `ends` masks say it is due here."""
     codes = rows.codes
-    if len(sink.parent) == 0:
+    if len(output.parent) == 0:
         for b in range(ends):
             differs = np.uint64(0)
             for w in range(len(blocks.multipliers)):
                 differs |= (codes[i, w] ^ codes[j, w]) & blocks.masks[b, w]
             if (differs == np.uint64(0)) != (agree[b] == 1):
                 return
-    emit(np.int64(rows.ids[i]), np.int64(rows.ids[j]), sink)
+    emit(np.int64(rows.ids[i]), np.int64(rows.ids[j]), output)
 
 
 @inlined
@@ -147,7 +151,14 @@ def _swap(rows: Rows, i: int, j: int, lanes: Any) -> None:
 
 @inner
 def compare_range(
-    rows: Rows, low: int, high: int, skip: int, ends: int, agree: Any, blocks: Blocks, sink: Sink
+    rows: Rows,
+    low: int,
+    high: int,
+    skip: int,
+    ends: int,
+    agree: Any,
+    blocks: Blocks,
+    output: Output,
 ) -> None:
     """Compare all rows low..high-1 with each other; pairs up to `skip` apart are already done.
 
@@ -155,7 +166,7 @@ def compare_range(
     not compared with each other: a dense bucket costs about as much as it has rows.
     """
     lanes, distance, codes = blocks.multipliers, blocks.distance, rows.codes
-    uniting = len(sink.parent) > 0
+    uniting = len(output.parent) > 0
     # When uniting, rows low..i-1 are expanded, rows i..reached-1 are united with one of them.
     reached = low
     for i in range(low, high):
@@ -168,7 +179,7 @@ def compare_range(
             if end - start < VECTOR or any_near(codes, i, start, end, distance, lanes):
                 for j in range(start, end):
                     if distance_between(codes, i, codes, j, lanes) <= distance:
-                        report(rows, i, j, ends, agree, blocks, sink)
+                        report(rows, i, j, ends, agree, blocks, output)
                         if uniting:
                             _swap(rows, j, reached, lanes)
                             reached += 1
@@ -177,23 +188,23 @@ def compare_range(
 
 @inner
 def hand_back(
-    ids: Any, low: int, high: int, ends: int, agree: Any, blocks: Blocks, sink: Sink
+    ids: Any, low: int, high: int, ends: int, agree: Any, blocks: Blocks, output: Output
 ) -> None:
     """Put rows low..high-1 and the prefix of their bucket on the list of heavy buckets."""
-    bucket, at = sink.tally[HEAVY], sink.tally[HEAVY_ROWS]
-    sink.tally[HEAVY] = bucket + 1
-    sink.tally[HEAVY_ROWS] = at + high - low
-    if bucket >= len(sink.heavy_prefix) or sink.tally[HEAVY_ROWS] > len(sink.heavy_rows):
+    bucket, at = output.tally[HEAVY], output.tally[HEAVY_ROWS]
+    output.tally[HEAVY] = bucket + 1
+    output.tally[HEAVY_ROWS] = at + high - low
+    if bucket >= len(output.heavy_prefix) or output.tally[HEAVY_ROWS] > len(output.heavy_rows):
         return
     for i in range(low, high):
-        sink.heavy_rows[at + i - low] = ids[i]
-    sink.heavy_prefix[bucket, 0] = high - low
+        output.heavy_rows[at + i - low] = ids[i]
+    output.heavy_prefix[bucket, 0] = high - low
     depth = 0
     for b in range(blocks.rules, ends):
         if agree[b] == 1:
-            sink.heavy_prefix[bucket, 2 + depth] = b - blocks.rules
+            output.heavy_prefix[bucket, 2 + depth] = b - blocks.rules
             depth += 1
-    sink.heavy_prefix[bucket, 1] = depth
+    output.heavy_prefix[bucket, 1] = depth
 
 
 @inner
@@ -236,7 +247,7 @@ def refine(
 @inner
 def compare_bins(
     rows: Rows, starts: Any, bins: int, widest: int, ends: int, agree: Any, blocks: Blocks,
-    sink: Sink,
+    output: Output,
 ) -> None:  # fmt: skip
     """Compare the rows of every bin: those 1, 2, ... places apart in vector passes, then the rest.
 
@@ -254,15 +265,15 @@ def compare_bins(
             if count_apart(codes, tile, end, step, distance, lanes) > 0:
                 for i in range(tile, end):
                     if distance_between(codes, i, codes, i + step, lanes) <= distance:
-                        report(rows, i, i + step, ends, agree, blocks, sink)
+                        report(rows, i, i + step, ends, agree, blocks, output)
     if widest <= skip + 1:
         return
     for b in range(bins):
         low, high = starts[b], starts[b + 1]
         if high - low > blocks.heavy:
-            hand_back(rows.ids, low, high, ends, agree, blocks, sink)
+            hand_back(rows.ids, low, high, ends, agree, blocks, output)
         elif high - low > skip + 1:
-            compare_range(rows, low, high, skip, ends, agree, blocks, sink)
+            compare_range(rows, low, high, skip, ends, agree, blocks, output)
 
 
 @inlined
@@ -291,7 +302,7 @@ def _next_block(level: int, blocks: Blocks, scratch: Scratch) -> bool:
 
 
 @inlined
-def _refine_level(rows: Rows, level: int, blocks: Blocks, sink: Sink, scratch: Scratch) -> None:
+def _refine_level(rows: Rows, level: int, blocks: Blocks, output: Output, scratch: Scratch) -> None:
     """Partition the bucket of a level, which is rows of `rows`, by its block.
 
     The bins are to be refined further, but of the deepest level they are compared.
@@ -307,12 +318,12 @@ def _refine_level(rows: Rows, level: int, blocks: Blocks, sink: Sink, scratch: S
     if level + 1 >= blocks.choose - 1:
         stack[level, BINS] = 0
         ends = blocks.rules + here + 1
-        compare_bins(out, starts, bins, widest, ends, scratch.agree, blocks, sink)
+        compare_bins(out, starts, bins, widest, ends, scratch.agree, blocks, output)
 
 
 @inlined
 def _join_bucket(
-    rows: Rows, low: int, high: int, block: int, blocks: Blocks, sink: Sink, scratch: Scratch
+    rows: Rows, low: int, high: int, block: int, blocks: Blocks, output: Output, scratch: Scratch
 ) -> None:
     """Join rows low..high-1, which `block` brought together; the recursion is an explicit stack.
 
@@ -330,10 +341,10 @@ def _join_bucket(
             if not _next_block(level, blocks, scratch):
                 level -= 1
             elif level == 0:
-                _refine_level(rows, level, blocks, sink, scratch)
+                _refine_level(rows, level, blocks, output, scratch)
             else:
                 above = Rows(scratch.codes[level - 1], scratch.ids[level - 1])
-                _refine_level(above, level, blocks, sink, scratch)
+                _refine_level(above, level, blocks, output, scratch)
             continue
         stack[level, BIN] = at + 1
         begin, end = scratch.starts[level, at], scratch.starts[level, at + 1]
@@ -341,7 +352,7 @@ def _join_bucket(
             continue
         if end - begin <= blocks.direct[level + 2, here]:
             these, ends = Rows(scratch.codes[level], scratch.ids[level]), rules + here + 1
-            compare_range(these, begin, end, none_done, ends, agree, blocks, sink)
+            compare_range(these, begin, end, none_done, ends, agree, blocks, output)
             continue
         level += 1
         _open(stack, level, begin, end, here)
@@ -349,7 +360,7 @@ def _join_bucket(
 
 @kernel
 def join_buckets(
-    rows: Rows, starts: Any, first: int, last: int, block: int, blocks: Blocks, sink: Sink,
+    rows: Rows, starts: Any, first: int, last: int, block: int, blocks: Blocks, output: Output,
     scratch: Scratch,
 ) -> None:  # fmt: skip
     """Join buckets first..last-1 of a partition by `block`.
@@ -361,7 +372,7 @@ def join_buckets(
         last: The bucket after the last.
         block: The block whose bits the rows of a bucket share, or a hash of them.
         blocks: What to look for.
-        sink: Where matches and heavy buckets go.
+        output: Where matches and heavy buckets go.
         scratch: Working memory.
     """
     agree, rules, lanes = scratch.agree, blocks.rules, blocks.multipliers
@@ -375,8 +386,8 @@ def join_buckets(
         for b in range(rules, len(agree)):
             agree[b] = b == rules + block
         if high - low > blocks.capacity:
-            hand_back(rows.ids, low, high, ends, agree, blocks, sink)
+            hand_back(rows.ids, low, high, ends, agree, blocks, output)
         elif high - low <= blocks.direct[1, block]:
-            compare_range(rows, low, high, none_done, ends, agree, blocks, sink)
+            compare_range(rows, low, high, none_done, ends, agree, blocks, output)
         else:
-            _join_bucket(rows, low, high, block, blocks, sink, scratch)
+            _join_bucket(rows, low, high, block, blocks, output, scratch)

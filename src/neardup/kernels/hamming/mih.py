@@ -200,7 +200,9 @@ def is_due(columns: Any, i: int, j: int, due: Due) -> bool:
 
 
 @inner
-def check_pairs(rows: Any, first: int, last: int, low: int, high: int, due: Due, sink: Any) -> None:
+def check_pairs(
+    rows: Any, first: int, last: int, low: int, high: int, due: Due, output: Any
+) -> None:
     """Unite or emit rows first..last-1 with the later ones of low..high-1 that are near and due.
 
     At most eight rows from `low` on.
@@ -213,13 +215,13 @@ def check_pairs(rows: Any, first: int, last: int, low: int, high: int, due: Due,
             near &= near - np.uint64(1)
             if not i < j < high:
                 continue
-            if len(sink.parent) > 0 or is_due(columns, i, j, due):
-                emit(np.int64(rows.ids[i]), np.int64(rows.ids[j]), sink)
+            if len(output.parent) > 0 or is_due(columns, i, j, due):
+                emit(np.int64(rows.ids[i]), np.int64(rows.ids[j]), output)
 
 
 @kernel
 def join_turned(
-    rows: Any, first: int, last: int, ball: Any, agree: Any, blocks: Any, sink: Any
+    rows: Any, first: int, last: int, ball: Any, agree: Any, blocks: Any, output: Any
 ) -> None:
     """Compare the rows of keys first..last-1 with those of larger or equal keys in the ball.
 
@@ -230,7 +232,7 @@ def join_turned(
         ball: A Ball.
         agree: uint8 (rules,): whether a pair agrees on each of the problem's conditions.
         blocks: Blocks, of the kernels of `join`.
-        sink: Sink, likewise.
+        output: Output, likewise.
     """
     columns, starts, flips = rows.columns, rows.starts, ball.flips
     distance, lanes, due = blocks.distance, blocks.multipliers, Due(ball, agree, blocks)
@@ -250,7 +252,7 @@ def join_turned(
                     low = i + taken
                     for row in range(i, low - 1):
                         if first_near(columns, row, row + 1, low, distance, lanes) < low:
-                            check_pairs(rows, row, row + 1, row, low, due, sink)
+                            check_pairs(rows, row, row + 1, row, low, due, output)
                 at = np.int64(low)
                 while at < high:
                     if taken == ROWS:
@@ -259,6 +261,6 @@ def join_turned(
                         at = first_near(columns, i, at, high, distance, lanes)
                     if at < high:
                         end_at = min(at + 8, high)
-                        check_pairs(rows, i, i + taken, at, end_at, due, sink)
+                        check_pairs(rows, i, i + taken, at, end_at, due, output)
                         at += 8
                 i += taken

@@ -13,7 +13,7 @@ TILE_ROWS = 4096
 
 @kernel
 def scan_rows(
-    codes: Any, ids: Any, first: int, last: int, agree: Any, blocks: Any, sink: Any
+    codes: Any, ids: Any, first: int, last: int, agree: Any, blocks: Any, output: Any
 ) -> None:
     """Report the pairs of rows first..last-1 with every later row; O((last - first) * n)."""
     lanes, distance, rows = blocks.multipliers, blocks.distance, Rows(codes, ids)
@@ -26,4 +26,4 @@ def scan_rows(
                 continue
             for j in range(start, end):
                 if distance_between(codes, i, codes, j, lanes) <= distance:
-                    report(rows, i, j, blocks.rules, agree, blocks, sink)
+                    report(rows, i, j, blocks.rules, agree, blocks, output)

@@ -1,0 +1,158 @@
+"""Who takes the pairs of a spilled join: a spool of pairs, or a forest of groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from neardup.hamming.join.sinks import NO_FOREST, STEP, UnionFinds, products, unpacked_pairs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from neardup.hamming.join.sinks import Sink
+    from neardup.hamming.spilled.pairs import PairSpool
+    from neardup.runtime.types import Codes, Flags, Numbers, Packed, RowNumbers, Rows
+
+__all__ = ["ForestMerger", "PairMerger", "Pieces", "SlabMerger"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Two pieces of rows in memory: the pairs between them are due, and those inside if so said."""
+
+    border: int  # rows of the first piece
+    inside: tuple[bool, bool]
+
+    def due(self, left: Rows, right: Rows) -> Flags:
+        """Of each pair of positions whether it is due."""
+        left_first, right_first = left < self.border, right < self.border
+        due: Flags = (left_first != right_first) | np.where(left_first, *self.inside)
+        return due
+
+
+class SlabMerger(Protocol):
+    """Takes what is found in the slabs; rows are named by their numbers in the whole collection."""
+
+    def slab(self, codes: Codes, numbers: Numbers, pieces: Pieces | None = None) -> Sink:
+        """A sink for rows that are in memory now."""
+
+    def finish(self, sink: Sink, numbers: Numbers) -> None:
+        """Take what a slab's sink holds; its rows leave the memory."""
+
+    def expect(self, pairs: int) -> None:
+        """Hear that there are at least so many pairs; may raise."""
+
+    def collapsed(self, groups: list[Numbers], due: bool) -> SlabMerger:
+        """Take groups of equal rows (ascending numbers); the merger for the first row of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairMerger:
+    """Takes the pairs of slabs into a spool; a row may stand for all that are equal to it."""
+
+    spool: PairSpool
+    groups: Mapping[int, Numbers] = field(default_factory=dict)  # by the first row of each
+
+    def slab(self, codes: Codes, numbers: Numbers, pieces: Pieces | None = None) -> Sink:
+        """A sink that names pairs by their numbers, and measures them."""
+        return SlabPairs(self, codes, numbers, pieces)
+
+    def finish(self, sink: Sink, numbers: Numbers) -> None:
+        """Everything is in the spool already."""
+
+    def expect(self, pairs: int) -> None:
+        """Hear that there are at least so many pairs."""
+        self.spool.expect(pairs)
+
+    def collapsed(self, groups: list[Numbers], due: bool) -> SlabMerger:
+        """A merger that puts all rows of a group in the place of its first."""
+        for numbers in groups if due else ():
+            for left, right in products(numbers, numbers):
+                later = left < right
+                self.spool.add(left[later], right[later], np.zeros(int(later.sum()), np.int64))
+        # A row that stands for others is the only one left with its value: it joins no later group.
+        firsts = {int(numbers[0]): numbers for numbers in groups}
+        return PairMerger(self.spool, {**self.groups, **firsts})
+
+    def put(self, left: Any, right: Any, distance: Any) -> None:
+        """Take pairs of row numbers, those of a group's first row for every row of the group."""
+        if not self.groups:
+            self.spool.add(left, right, distance)
+            return
+        firsts = np.array(list(self.groups), np.uint64)
+        grouped = np.isin(left, firsts) | np.isin(right, firsts)
+        self.spool.add(left[~grouped], right[~grouped], distance[~grouped])
+        for at in np.flatnonzero(grouped).tolist():
+            sides = [self.groups.get(int(x[at]), x[at : at + 1]) for x in (left, right)]
+            self.expect(len(sides[0]) * len(sides[1]))
+            for lefts, rights in products(*sides):
+                self.spool.add(lefts, rights, np.full(len(lefts), distance[at]))
+
+
+@dataclass(frozen=True, slots=True)
+class SlabPairs:
+    """Names the pairs of a slab's rows by their numbers, and measures them; from any thread."""
+
+    merger: PairMerger
+    codes: Codes
+    numbers: Numbers
+    pieces: Pieces | None
+
+    def parent(self, slot: int) -> RowNumbers:  # noqa: ARG002
+        """No union-find."""
+        return NO_FOREST
+
+    def may_store(self, pairs: int) -> bool:  # noqa: ARG002
+        """Every pair is stored; too many raise."""
+        return True
+
+    def expect(self, pairs: int) -> bool:
+        """Hear that there are so many pairs, of which those inside a piece may not be due."""
+        if self.pieces is None:
+            self.merger.expect(pairs)
+        return True
+
+    def add(self, packed: Packed, count: int) -> None:  # noqa: ARG002
+        """Take pairs of positions."""
+        for begin in range(0, len(packed), STEP):
+            left, right = unpacked_pairs(packed[begin : begin + STEP])
+            if self.pieces is not None:
+                due = self.pieces.due(left, right)
+                left, right = left[due], right[due]
+            differ = np.bitwise_count(self.codes[left] ^ self.codes[right])
+            distance = differ.sum(axis=1, dtype=np.int64)
+            named = self.numbers[left].astype(np.uint64), self.numbers[right].astype(np.uint64)
+            self.merger.put(*named, distance)
+
+
+@dataclass(frozen=True, slots=True)
+class ForestMerger:
+    """Unites what is found in slabs in one union-find of all rows."""
+
+    parent: Numbers
+
+    def slab(self, codes: Codes, numbers: Numbers, pieces: Pieces | None = None) -> Sink:  # noqa: ARG002
+        """A sink with a union-find for each thread; uniting a pair twice does no harm."""
+        return UnionFinds(len(codes))
+
+    def finish(self, sink: Sink, numbers: Numbers) -> None:
+        """Unite the rows that are united in a slab, by their numbers."""
+        from neardup.kernels.hamming.slabs import unite_numbers
+
+        assert isinstance(sink, UnionFinds)  # noqa: S101
+        for forest in sink.forests:
+            unite_numbers(forest, numbers, self.parent)
+
+    def expect(self, pairs: int) -> None:
+        """No pair is stored, so there are never too many."""
+
+    def collapsed(self, groups: list[Numbers], due: bool) -> SlabMerger:  # noqa: ARG002
+        """Unite equal rows; the first of each stands for the others."""
+        from neardup.kernels.forest import unite_all
+
+        for numbers in groups:
+            unite_all(self.parent, np.full(len(numbers), numbers[0]), numbers)
+        return self
