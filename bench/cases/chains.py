@@ -88,15 +88,15 @@ def by_distance(n: int) -> dict[str, Any]:
     import numpy as np
 
     from cases.pairs import memory
-    from neardup.hamming.ways import ways_by_distance
+    from neardup.hamming.paths_by_distance import paths_by_distance
 
     random = np.random.default_rng(5)
     flips = np.uint64(1) << random.integers(0, 64, (n, 3), np.uint64)
     codes = np.bitwise_xor.accumulate(np.bitwise_xor.reduce(flips, axis=1))[:, None]
     kept_by = np.zeros(n, np.int64)
-    ways_by_distance(codes[:10], kept_by[:10], 3)
+    paths_by_distance(codes[:10], kept_by[:10], 3)
     begun = time.process_time()
-    via = ways_by_distance(codes, kept_by, 3)
+    via = paths_by_distance(codes, kept_by, 3)
     return {
         "value": time.process_time() - begun,
         "far": int((via != 0).sum()),

@@ -25,7 +25,7 @@ from typing import Any, Final
 import numpy as np
 
 import neardup as nd
-from neardup.hamming.clusters import labels_of_pairs
+from neardup.hamming.match_graph import labels_of_pairs
 from neardup.runtime.intervals import counted, kish, paired
 
 DATA: Final = Path(__file__).resolve().parents[2].parent / "shared" / "data"

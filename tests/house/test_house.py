@@ -31,7 +31,7 @@ ALLOWED: dict[str, set[str]] = {
     "kernels.hamming": {"kernels"},
     "kernels.similarity": {"kernels", "kernels.fingerprinting"},
     "kernels.index": {"kernels", "kernels.features", "kernels.similarity"},
-    "kernels.ways": {"kernels", "kernels.similarity"},
+    "kernels.paths": {"kernels", "kernels.similarity"},
     "runtime": {"errors"},
     "documents.files": BASE | {"kernels.documents"},
     "documents": BASE | {"documents.files", "documents.markup"},
@@ -59,8 +59,8 @@ ALLOWED: dict[str, set[str]] = {
     | {"kernels", "kernels.hamming"},
     "hamming": BASE
     | {"fingerprinting.values", "hamming.join", "hamming.plans", "hamming.search"}
-    | {"hamming.spilled", "kernels", "kernels.ways"},
-    "similarity": BASE | {"kernels", "kernels.similarity", "kernels.ways"},
+    | {"hamming.spilled", "kernels", "kernels.paths"},
+    "similarity": BASE | {"kernels", "kernels.similarity", "kernels.paths"},
     "index": BASE
     | {"documents.markup", "fingerprinting", "fingerprinting.values", "hamming.plans"}
     | {"hamming.search", "kernels.hamming", "kernels.index", "kernels.similarity", "similarity"},

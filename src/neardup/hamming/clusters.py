@@ -124,26 +124,6 @@ def _component_labels(codes: Any, engine: Engine, plan: str) -> Any:
     return sink.labels()
 
 
-def labels_of_pairs(rows: int, left: Any, right: Any) -> Any:
-    """Label the transitive groups that pairs of rows make: int64 (n,), each group's smallest row.
-
-    Args:
-        rows: How many there are.
-        left: int64 (p,): one row of each pair.
-        right: int64 (p,): the other.
-
-    Example:
-        >>> labels_of_pairs(5, np.array([1, 3]), np.array([4, 4])).tolist()
-        [0, 1, 2, 1, 1]
-    """
-    from neardup.kernels.forest import flatten, unite_all
-
-    forest, labels = np.arange(rows, dtype=np.uint32), np.empty(rows, np.int64)
-    unite_all(forest, left, right)
-    flatten(forest, labels)
-    return labels
-
-
 def split_labels(labels: Any, groups: Any) -> Any:
     """Split each label by group: int64 (n,), the smallest row with the same label and group.
 

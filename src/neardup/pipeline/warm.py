@@ -91,8 +91,8 @@ def _make_fingerprints() -> None:
 
 def _join() -> None:
     from neardup.hamming import components, greedy, pair_batches, pairs
+    from neardup.hamming.paths_by_distance import paths_by_distance
     from neardup.hamming.spilled.groups import spilled_greedy
-    from neardup.hamming.ways import ways_by_distance
 
     for width in (1, 2):
         codes = np.random.default_rng(0).integers(0, 2**64, (300, width), dtype=np.uint64)
@@ -101,7 +101,7 @@ def _join() -> None:
             pairs(codes, 3, plan=plan)
         components(codes, 3)
         codes[:3] = [[0], [7], [63]]
-        ways_by_distance(codes[:3], np.zeros(3, np.int64), 3)
+        paths_by_distance(codes[:3], np.zeros(3, np.int64), 3)
         greedy(codes, distance=3)
         list(pair_batches(codes, 3))
         spilled_greedy(codes, distance=3)

@@ -10,7 +10,7 @@ import numpy as np
 from neardup.errors import RecipeError, UsageError
 from neardup.fingerprinting.fingerprints import codes_of_texts
 from neardup.fingerprinting.values import distance as hamming
-from neardup.hamming.clusters import labels_of_pairs
+from neardup.hamming.match_graph import labels_of_pairs
 from neardup.pipeline.calibration.model import Choice, LengthBand, Level, Range
 from neardup.pipeline.run.limited_pairs import all_near, all_similar
 from neardup.runtime.intervals import kish, paired, wilson

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neardup.hamming.clusters import components, greedy
-from neardup.hamming.ways import ways_by_distance
+from neardup.hamming.paths_by_distance import paths_by_distance
 from neardup.pipeline.run.decision import Decision
 from neardup.similarity.bands import documents_with_partner
 from neardup.similarity.feature_sets import FeatureSets, Work, similarities
 from neardup.similarity.join import similar_components, similar_greedy
-from neardup.similarity.ways import ways_by_features
+from neardup.similarity.paths_by_features import paths_by_features
 
 if TYPE_CHECKING:
     from neardup.pipeline.run.reading import Documents
@@ -60,7 +60,7 @@ def match(
         label = similar_components(documents.sets, rule.match, workers, among)
         kept_by = _best(label, order)
         score = similarities(documents.sets, np.arange(len(documents)), kept_by, rule.measure)
-        via = ways_by_features(documents.sets, kept_by, score, rule.match, workers)
+        via = paths_by_features(documents.sets, kept_by, score, rule.match, workers)
         return Decision(kept_by, label, score, via=via)
     distance, bits, values = rule.distance or 0, rule.recipe.bits, documents.values
     groups = documents.sets.groups
@@ -69,7 +69,7 @@ def match(
         return Decision(kept_by, kept_by, None)
     label = components(values, distance, bits, limits.plan, workers, groups=groups)
     kept_by = _best(label, order)
-    return Decision(kept_by, label, None, via=ways_by_distance(values, kept_by, distance))
+    return Decision(kept_by, label, None, via=paths_by_distance(values, kept_by, distance))
 
 
 def _greedy(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from neardup.hamming.match_graph import greedy_of_pairs, paths_of_pairs
 from neardup.spark.workers.classes import first_in_order, order_of
 from neardup.spark.workers.measuring import EDGES
 from neardup.spark.workers.tables import arrays_of, batches_of, part_of, whole
@@ -22,11 +23,9 @@ __all__ = [
     "by_right",
     "decide",
     "first_leaders",
-    "greedy",
     "levels",
     "members",
     "range_of",
-    "ways",
 ]
 
 MEMBERS: Final = (
@@ -70,7 +69,7 @@ def decide(
     order = order_of(keep, score, numbers)
     one, other = places[: len(left)], places[len(left) :]
     if policy == "greedy":
-        kept = greedy(one[~equal], other[~equal], order)
+        kept = greedy_of_pairs(order, one[~equal], other[~equal])
         kept[other[equal]] = kept[one[equal]]
         labels, via = numbers[kept], kept
     else:
@@ -79,8 +78,7 @@ def decide(
         stands = np.arange(len(numbers))
         stands[other[equal]] = one[equal]
         cost = np.where(by_features, 0, arrays_of(table, "distance")[0])
-        edges = one[~equal], other[~equal], cost[~equal]
-        via = ways(edges, stands, kept)
+        via = paths_of_pairs(one[~equal], other[~equal], cost[~equal], stands, kept)
     columns = {
         "number": numbers,
         "kept_by": numbers[kept],
@@ -90,54 +88,6 @@ def decide(
         "kept_score": score[kept],
     }
     yield from batches_of(pa.table(columns))
-
-
-def greedy(one: Any, other: Any, order: Any) -> Any:
-    """For each place the kept one of highest priority that it has an edge to, or itself."""
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    earlier = np.minimum(rank[one], rank[other])
-    later = np.maximum(rank[one], rank[other])
-    by_later = np.lexsort((earlier, later))
-    kept = list(range(len(order)))
-    for low, high in zip(earlier[by_later].tolist(), later[by_later].tolist(), strict=True):
-        if kept[high] == high and kept[low] == low:
-            kept[high] = low
-    decided = np.empty(len(order), np.int64)
-    decided[order] = order[np.array(kept, np.int64)]
-    return decided
-
-
-def ways(edges: tuple[Any, Any, Any], stands: Any, kept: Any) -> Any:
-    """For each place the next one on a shortest way of edges to the one that is kept for it.
-
-    Args:
-        edges: Places of both ends, and a cost: of several next ones the way takes that of least
-            cost, then the first in place. The ends stand for themselves.
-        stands: For each place the one that it is equal to.
-        kept: For each place the one that is kept.
-    """
-    one, other, cost = edges
-    size = len(stands)
-    lowest = np.full(size, size, np.int64)
-    np.minimum.at(lowest, stands, np.arange(size))
-    via, is_reached = kept.copy(), np.zeros(size, np.bool_)
-    is_reached[stands[kept]] = True
-    near, far = np.concatenate([one, other]), np.concatenate([other, one])
-    cost = np.concatenate([cost, cost])
-    lowest = np.where(is_reached, kept, lowest)
-    is_new = is_reached.copy()
-    while is_new.any():
-        steps = is_new[near] & ~is_reached[far]
-        low, high = near[steps], far[steps]
-        by_end = np.lexsort((lowest[low], cost[steps], high))
-        ends, starts = np.unique(high[by_end], return_index=True)
-        via[ends] = lowest[low[by_end[starts]]]
-        is_new[:] = False
-        is_new[ends] = is_reached[ends] = True
-        near, far, cost = near[~steps], far[~steps], cost[~steps]
-    is_far = ~np.isin(stands, stands[kept])
-    return np.where(is_far, via[stands], kept)
 
 
 def by_right(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.RecordBatch]:

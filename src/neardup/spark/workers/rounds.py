@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from neardup.hamming.match_graph import greedy_of_pairs
 from neardup.spark.workers.classes import order_of
-from neardup.spark.workers.keeping import greedy, range_of
+from neardup.spark.workers.keeping import range_of
 from neardup.spark.workers.tables import arrays_of, batches_of, mixed, part_of, whole
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def greedy_range(batches: Iterable[pa.RecordBatch], keep: str) -> Iterator[pa.Re
     numbers, first, places = np.unique(ends, return_index=True, return_inverse=True)
     score = scores[first]
     order = order_of(keep, score, numbers)
-    kept = greedy(places[: len(early)], places[len(early) :], order)
+    kept = greedy_of_pairs(order, places[: len(early)], places[len(early) :])
     gone = np.flatnonzero(kept != np.arange(len(kept)))
     columns = {
         "number": numbers[gone],

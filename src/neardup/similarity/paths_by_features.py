@@ -4,7 +4,7 @@ The flow: documents that match their kept one are one step from it. The others o
 put under their keys, and the walk goes outwards from those: each document takes out of the keys
 what it matches, which is one step further. Equal documents go the same way: the first of them is
 looked up, for all. So the time is that of one join, and grows with the documents and not with the
-pairs of a group or the length of its ways.
+pairs of a group or the length of its paths.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from neardup.similarity.spilled import batches_of_groups
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from neardup.kernels.paths import Meeting
     from neardup.kernels.similarity.arguments import Keys, Rarity
-    from neardup.kernels.ways.by_features import Meeting
     from neardup.similarity.feature_sets import Match
 
-__all__ = ["ways_by_features"]
+__all__ = ["paths_by_features"]
 
 CHUNK_FEATURES: Final = 1 << 20
 """Keys are chosen for documents of about this many features at a time."""
@@ -37,10 +37,10 @@ BYTES_A_FEATURE: Final = 16
 """Of a copy of features, and the counts of them."""
 
 
-def ways_by_features(
+def paths_by_features(
     sets: FeatureSets, kept_by: Any, score: Any, match: Match, workers: int | None = None
 ) -> Any:
-    """Find for each dropped document one that it matches, on a shortest way to the kept one.
+    """Find for each dropped document one that it matches, on a shortest path to the kept one.
 
     Args:
         sets: The documents.
@@ -50,7 +50,7 @@ def ways_by_features(
         workers: Threads; the processors at hand unless given.
 
     Returns:
-        int64 (n,): the next document on the way, of several the first; a kept one names itself.
+        int64 (n,): the next document on the path, of several the first; a kept one names itself.
     """
     via = kept_by.copy()
     near, far = _by_first_step(sets, kept_by, score, match)
@@ -86,8 +86,8 @@ class _Walk:
     def __init__(
         self, sets: FeatureSets, kept_by: Any, far: Any, via: Any, match: Match, workers: int
     ) -> None:
+        from neardup.kernels.paths import Paths
         from neardup.kernels.similarity.members import members_room
-        from neardup.kernels.ways.by_features import Ways
         from neardup.similarity.sketches import sketch_words
 
         n, sizes = len(sets), np.diff(sets.offsets)
@@ -95,20 +95,20 @@ class _Walk:
         self._sets, self._condition = arguments(sets, match)
         sketches = np.empty((n, sketch_words(sizes, match, sets.cell_limit)), np.uint64)
         members = np.empty(members_room(int(sizes.max(initial=0))), np.uint64)
-        self._ways = Ways(
+        self._paths = Paths(
             frozen(kept_by), via, (~far).astype(np.uint8), np.zeros(n, np.uint32), sketches,
             members,
         )  # fmt: skip
 
     def first_equal(self, documents: Any) -> Any:
         """For each of these documents, ascending, the first of its group with equal features."""
-        from neardup.kernels.ways.by_features import set_hashes
+        from neardup.kernels.paths import set_hashes
 
         parts = self._chunks(documents)
         hashes = np.concatenate(
             list(ahead(self._workers, lambda part: set_hashes(part, self._sets), parts))
         )
-        group, codes, first = self._ways.group[documents], self._input.codes, documents.copy()
+        group, codes, first = self._paths.group[documents], self._input.codes, documents.copy()
         order = np.lexsort((hashes, group))
         begins = np.append(True, (np.diff(hashes[order]) != 0) | (np.diff(group[order]) != 0))
         first[order] = documents[order][begins][np.cumsum(begins) - 1]
@@ -126,7 +126,7 @@ class _Walk:
 
     def reach(self, documents: Any) -> None:
         """Walk through whole groups, of which these documents, ascending, are looked up."""
-        from neardup.kernels.ways.by_features import first_steps, further_steps
+        from neardup.kernels.paths import first_steps, further_steps
 
         rarity = self._rarity(documents)
         far = self._far[documents]
@@ -134,7 +134,7 @@ class _Walk:
         sample = sample_keys(rest, self._sets, rarity, self._condition, self._match)
         rarity = rarity._replace(common=sample.most_rare)
         keys = self._choose(rest, rarity)
-        arrays = self._sets, self._condition, self._meeting(rest, keys), self._ways
+        arrays = self._sets, self._condition, self._meeting(rest, keys), self._paths
         chosen = ahead(
             self._workers,
             lambda part: (part, self._choose(part, rarity)),
@@ -170,16 +170,15 @@ class _Walk:
         """Write the sketches of documents, and choose their keys."""
         from neardup.kernels.similarity.postings import write_sketches
 
-        write_sketches(documents, self._sets, self._condition, self._ways.sketches)
+        write_sketches(documents, self._sets, self._condition, self._paths.sketches)
         return rare_keys(documents, self._sets, rarity, self._condition)
 
     def _meeting(self, documents: Any, keys: Keys) -> Meeting:
         """Documents under their keys, and an empty queue."""
-        from neardup.kernels.ways.by_features import Meeting, name_keys
-        from neardup.kernels.ways.walk import Queue, under_names
+        from neardup.kernels.paths import Meeting, Queue, name_keys, under_names
 
         owners = np.repeat(documents, np.diff(keys.offsets))
-        names = name_keys(keys.keys, owners, self._ways.group)
+        names = name_keys(keys.keys, owners, self._paths.group)
         unreached, order = under_names(names, owners)
         queue = Queue(np.empty(documents.size, np.int64), np.zeros(3, np.int64))
         return Meeting(unreached, keys.before[order], queue)

@@ -3,7 +3,7 @@
 The flow: rows within the limit of their kept one are one step from it. The other rows of their
 groups are put under the values of their blocks, and the walk goes outwards from those, level by
 level. Of equal rows the first goes, for all. So the time grows with the rows that share a block,
-and not with the length of the ways.
+and not with the length of the paths.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from neardup.fingerprinting.values import distance
 from neardup.runtime.arrays import cut
 
-__all__ = ["ways_by_distance"]
+__all__ = ["paths_by_distance"]
 
 ROWS_AT_ONCE: Final = 1 << 20
 """Groups together; a larger one is walked through as a whole."""
@@ -23,8 +23,8 @@ STEPS_AT_ONCE: Final = 1 << 12
 """Rows that the walk takes before an interrupt is looked for."""
 
 
-def ways_by_distance(values: Any, kept_by: Any, limit: int) -> Any:
-    """Find for each dropped document one within `limit` bits, on a shortest way to the kept one.
+def paths_by_distance(values: Any, kept_by: Any, limit: int) -> Any:
+    """Find for each dropped document one within `limit` bits, on a shortest path to the kept one.
 
     Args:
         values: uint64 (n, width), masked where a document is empty.
@@ -32,7 +32,7 @@ def ways_by_distance(values: Any, kept_by: Any, limit: int) -> Any:
         limit: Bits.
 
     Returns:
-        int64 (n,): the next document on the way, of several the nearest, of those the first; a
+        int64 (n,): the next document on the path, of several the nearest, of those the first; a
         kept one names itself.
     """
     codes, via = np.ma.getdata(values), kept_by.copy()
@@ -53,9 +53,8 @@ def ways_by_distance(values: Any, kept_by: Any, limit: int) -> Any:
 
 
 def _next_rows(codes: Any, group: Any, far: Any, limit: int) -> Any:
-    """For each far row the next one on its way; int64 (m,)."""
-    from neardup.kernels.ways.by_distance import Rows, name_blocks, reach_rows
-    from neardup.kernels.ways.walk import BACK, LEVEL, Queue, under_names
+    """For each far row the next one on its path; int64 (m,)."""
+    from neardup.kernels.paths import BACK, LEVEL, Queue, Rows, name_blocks, reach_rows, under_names
 
     first = _first_equal(codes, group)
     goes = first == np.arange(len(codes))

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hamming.test_clusters import components_by_definition, linked, near
-from neardup.hamming import ways as module
-from neardup.hamming.ways import ways_by_distance
+from neardup.hamming import paths_by_distance as module
+from neardup.hamming.paths_by_distance import paths_by_distance
 from suite import JIT
 
 
-def ways_by_definition(codes: Any, kept_by: list[int], limit: int) -> list[int]:
+def paths_by_definition(codes: Any, kept_by: list[int], limit: int) -> list[int]:
     """Level by level; the next row is the nearest of the level before, of those the first."""
     apart = np.bitwise_count(codes[:, None] ^ codes[None]).sum(axis=2, dtype=np.int64)
     via, count = list(kept_by), len(kept_by)
@@ -39,7 +39,7 @@ def ways_by_definition(codes: Any, kept_by: list[int], limit: int) -> list[int]:
     st.sampled_from([0, 1, 2, 3, 5, 12]),
     st.integers(0, 2**32),
 )
-def test_ways_are_shortest_and_go_by_the_nearest(
+def test_paths_are_shortest_and_go_by_the_nearest(
     bits: int, rows: int, limit: int, seed: int
 ) -> None:
     codes, draw = linked(bits, rows, seed), np.random.default_rng(seed)
@@ -47,8 +47,8 @@ def test_ways_are_shortest_and_go_by_the_nearest(
     labels = np.array(components_by_definition(near(codes, limit)))
     kept = {int(labels[row]): row for row in draw.permutation(rows).tolist()}
     kept_by = np.array([kept[label] for label in labels.tolist()])
-    expected = ways_by_definition(codes, kept_by.tolist(), limit)
-    assert ways_by_distance(codes, kept_by, limit).tolist() == expected
+    expected = paths_by_definition(codes, kept_by.tolist(), limit)
+    assert paths_by_distance(codes, kept_by, limit).tolist() == expected
 
 
 @pytest.mark.parametrize("width", [1, 2])
@@ -57,12 +57,12 @@ def test_groups_and_steps_at_once_change_no_way(
 ) -> None:
     codes = linked(64 * width, 300 if JIT else 60, 7)
     labels = np.array(components_by_definition(near(codes, 4)))
-    expected = ways_by_definition(codes, labels.tolist(), 4)
+    expected = paths_by_definition(codes, labels.tolist(), 4)
     assert expected != labels.tolist()
-    assert ways_by_distance(codes, labels, 4).tolist() == expected
+    assert paths_by_distance(codes, labels, 4).tolist() == expected
     monkeypatch.setattr(module, "ROWS_AT_ONCE", 1)
     monkeypatch.setattr(module, "STEPS_AT_ONCE", 1)
-    assert ways_by_distance(codes, labels, 4).tolist() == expected
+    assert paths_by_distance(codes, labels, 4).tolist() == expected
 
 
 @pytest.mark.skipif(not JIT, reason="large")
@@ -71,7 +71,7 @@ def test_a_long_chain_is_gone_along() -> None:
     draw, count = np.random.default_rng(5), 50_000
     flips = np.uint64(1) << draw.integers(0, 64, (count, 3), np.uint64)
     codes = np.bitwise_xor.accumulate(np.bitwise_xor.reduce(flips, axis=1))[:, None]
-    via = ways_by_distance(codes, np.zeros(count, np.int64), 3)
+    via = paths_by_distance(codes, np.zeros(count, np.int64), 3)
     assert (np.bitwise_count(codes ^ codes[via]).sum(axis=1) <= 3).all()
     steps = np.zeros(count, np.int64)
     order = [0]

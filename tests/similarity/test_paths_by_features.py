@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.similarity import ways as module
+from neardup.similarity import paths_by_features as module
 from neardup.similarity.feature_sets import FeatureSets, Match, similarities
+from neardup.similarity.paths_by_features import paths_by_features
 from neardup.similarity.spilled import Spill
-from neardup.similarity.ways import ways_by_features
 from similarity.test_join import (
     brute_force,
     collections,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import random
 
 
-def ways_by_definition(kept_by: list[int], pairs: set[tuple[int, int]]) -> list[int]:
+def paths_by_definition(kept_by: list[int], pairs: set[tuple[int, int]]) -> list[int]:
     """Level by level; the next document is the first of the level before that matches."""
     neighbours: list[list[int]] = [[] for _ in kept_by]
     for left, right in pairs:
@@ -52,11 +52,11 @@ def kept_of(labels: list[int], order: list[int]) -> list[int]:
 
 def ways(sets: FeatureSets, kept_by: Any, match: Match, workers: int = 2) -> list[int]:
     score = similarities(sets, np.arange(len(sets)), kept_by, match.measure)
-    return ways_by_features(sets, kept_by, score, match, workers).tolist()
+    return paths_by_features(sets, kept_by, score, match, workers).tolist()
 
 
 @given(st.data(), collections(), matches, st.booleans(), st.randoms(use_true_random=False))
-def test_ways_are_shortest_whatever_matches(
+def test_paths_are_shortest_whatever_matches(
     data: st.DataObject,
     documents: list[set[int]],
     match: Match,
@@ -72,7 +72,7 @@ def test_ways_are_shortest_whatever_matches(
     kept_by = np.array(kept_of(components_by_definition(len(order), pairs), order), np.int64)
     sets = feature_sets(documents, groups)
     for each in (sets, replace(sets, spill=Spill(1 << 10), cell_limit=1)):
-        assert ways(each, kept_by, match) == ways_by_definition(kept_by.tolist(), pairs)
+        assert ways(each, kept_by, match) == paths_by_definition(kept_by.tolist(), pairs)
 
 
 @given(
@@ -82,7 +82,7 @@ def test_ways_are_shortest_whatever_matches(
     st.sampled_from([0.3, 0.6, 0.8]),
     st.randoms(use_true_random=False),
 )
-def test_ways_through_chains_of_crowds(
+def test_paths_through_chains_of_crowds(
     links: int, crowd: int, step: int, similarity: float, shuffler: random.Random
 ) -> None:
     """Windows of a log, several of each with a feature more or less, in any order."""
@@ -96,7 +96,7 @@ def test_ways_through_chains_of_crowds(
     match, order = Match(similarity), list(range(len(documents)))
     pairs = brute_force(documents, match)
     kept_by = np.array(kept_of(components_by_definition(len(order), pairs), order), np.int64)
-    expected = ways_by_definition(kept_by.tolist(), pairs)
+    expected = paths_by_definition(kept_by.tolist(), pairs)
     assert ways(feature_sets(documents), kept_by, match) == expected
 
 

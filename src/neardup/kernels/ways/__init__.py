@@ -1,1 +1,0 @@
-"""Ways of matches from kept documents outwards, by shared features and by distance."""
