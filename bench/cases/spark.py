@@ -169,8 +169,8 @@ def _ordered(n: int, master: str, limits: Any) -> dict[str, Any]:
         return int(pc.sum(table["id"].take(first).cast(pa.int64())).as_py())
 
     def there(frame: Any) -> int:
+        from neardup.spark.dataframes import in_order
         from neardup.spark.engine import Engine
-        from neardup.spark.frames import in_order
 
         count = frame.count()
         with tempfile.TemporaryDirectory() as work:

@@ -13,8 +13,8 @@ import pytest
 import neardup as nd
 from damage import REFUSED, RIGHT, WRONG, damaged_copy, footer_flips, in_victim
 from neardup.errors import NeardupError
-from neardup.spark.past import export_index, import_index
-from neardup.spark.past_files import SCHEMA, past_batches, told_of
+from neardup.spark.exported_index import export_index, import_index
+from neardup.spark.exported_index_file import SCHEMA, past_batches, told_of
 from suite import ATTACKS, LONG, needs_jit
 
 if TYPE_CHECKING:

@@ -99,7 +99,7 @@ def test_an_error_is_whole_and_one_line_whatever_is_in_it() -> None:
 def test_a_name_that_leads_out_is_refused_before_the_engine_starts(
     name: str, ending: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("neardup.spark.files.open_session", pytest.fail)
+    monkeypatch.setattr("neardup.spark.file_run.open_session", pytest.fail)
     Path("in", f"{name}.{ending}").write_bytes(RECORDS)
     with pytest.raises(nd.DataError, match="would be written outside of out/"):
         there(Outputs("out/"))
@@ -131,13 +131,13 @@ def test_an_output_that_appeared_meanwhile_is_left_alone(
     make: Callable[[Any], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("in/a.jsonl").write_bytes(RECORDS)
-    from neardup.spark.files import _decided_counts as counts
+    from neardup.spark.file_run import _decided_counts as counts
 
     def late(*frames: Any) -> dict[str, int]:
         make(frames)
         return counts(*frames)
 
-    monkeypatch.setattr("neardup.spark.files._decided_counts", late)
+    monkeypatch.setattr("neardup.spark.file_run._decided_counts", late)
     with pytest.raises(nd.FileError, match="cannot write out/"):
         there(Outputs("out/", "d.jsonl"))
     assert sorted(os.listdir()) == ["in", "out"]  # noqa: PTH208
@@ -162,7 +162,7 @@ def test_an_interrupt_as_the_outputs_appear_waits_until_all_are_there(
 
 def test_an_interrupt_ends_the_engine_and_the_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     Path("in/a.jsonl").write_bytes(RECORDS)
-    monkeypatch.setattr("neardup.spark.files._decided_counts", lambda *_: signal.raise_signal(2))
+    monkeypatch.setattr("neardup.spark.file_run._decided_counts", lambda *_: signal.raise_signal(2))
     begun = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         there(Outputs("out/", "d.jsonl"))
@@ -184,7 +184,7 @@ def test_a_hostile_listing_writes_nowhere(
             f"neardup.documents.files.{module}.locate",
             lambda uri: (hostile, uri.partition("://")[2].rstrip("/")),
         )
-    monkeypatch.setattr("neardup.spark.files.open_session", pytest.fail)
+    monkeypatch.setattr("neardup.spark.file_run.open_session", pytest.fail)
     with pytest.raises(nd.DataError, match="would be written outside of"):
         spark.dedup_files(["memory://bucket/in/"], Outputs("out/"), Rule(), Choice(), ReadOptions())
     assert os.listdir() == ["in"]  # noqa: PTH208

@@ -16,8 +16,8 @@ import pytest
 import neardup as nd
 from neardup import spark
 from neardup.fingerprinting.feature_sets import feature_sets
+from neardup.spark.dataframes import in_order
 from neardup.spark.engine import Engine, Limits
-from neardup.spark.frames import in_order
 from spark_cases import DOCUMENTS, WARNINGS, decided, decided_here
 
 if TYPE_CHECKING:
@@ -369,4 +369,4 @@ def test_wrong_columns_and_ids_are_named(frame: Any) -> None:
     with pytest.raises(nd.UsageError, match="column 'text' is string: give fingerprints as longs"):
         spark.pairs(frame, fingerprint="text")
     with pytest.raises(nd.UsageError, match="recall"):
-        spark.files.settings_of(nd.pipeline.Rule(0.8, recall=0.9), nd.pipeline.Choice())
+        spark.engine.Settings.of(nd.pipeline.run.matching.Matching(0.8, recall=0.9))

@@ -15,10 +15,21 @@ from neardup.documents.sheets import workbook
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    import numpy as np
+    import numpy.typing as npt
+
     from neardup.documents.files.atomic import AtomicFile
     from neardup.documents.files.outputs import OutputSet
 
-__all__ = ["CLUSTERS", "DUPLICATES", "VIA", "write_rows", "write_table"]
+__all__ = [
+    "CLUSTERS",
+    "DUPLICATES",
+    "VIA",
+    "clusters_batch",
+    "clusters_schema",
+    "write_rows",
+    "write_table",
+]
 
 DUPLICATES: Final = pa.schema(
     [
@@ -34,6 +45,20 @@ VIA: Final = pa.field("via", pa.large_string())
 CLUSTERS: Final = pa.schema(
     [("id", pa.large_string()), ("cluster", pa.large_string()), ("kept", pa.bool_())]
 )
+
+
+def clusters_schema(names: pa.DataType) -> pa.Schema:
+    """CLUSTERS with ids of a type."""
+    fields = (x.with_type(names) if x.type == pa.large_string() else x for x in CLUSTERS)
+    return pa.schema(list(fields))
+
+
+def clusters_batch(
+    ids: pa.Array, clusters: pa.Array, kept: npt.NDArray[np.bool_]
+) -> pa.RecordBatch:
+    """Rows of CLUSTERS, with ids of the type that is given: every engine makes them here."""
+    columns = {"id": ids, "cluster": clusters, "kept": pa.array(kept, pa.bool_())}
+    return pa.record_batch(columns, schema=clusters_schema(ids.type))
 
 
 def write_table(

@@ -4,7 +4,7 @@ The flow, in `workers`: `documents` reads and fingerprints, `classes` collapses 
 `keys`, `candidates` and `measuring`, or `near`, find the matches, `components`, `keeping` and
 `rounds` decide, `outputs` writes. These hold the functions that cross the network, over the steps
 that one machine uses; `engine`, `matches` and `groups` plan their exchanges with the DataFrame API
-alone; `frames` and `files` are the calls.
+alone; `dataframes` and `file_run` are the calls.
 Importing this loads no engine.
 """
 
@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Final
 from neardup.runtime.lazy import lazily
 
 if TYPE_CHECKING:
+    from neardup.spark.dataframes import dedup, fingerprints, pairs, similar_pairs
     from neardup.spark.engine import Place
-    from neardup.spark.files import dedup_files
-    from neardup.spark.frames import dedup, fingerprints, pairs, similar_pairs
-    from neardup.spark.past import export_index, import_index
+    from neardup.spark.exported_index import export_index, import_index
+    from neardup.spark.file_run import dedup_files
     from neardup.spark.session import open_session
 
 __all__ = [
@@ -35,9 +35,9 @@ __all__ = [
 
 _HOMES: Final = {
     "engine": ("Place",),
-    "files": ("dedup_files",),
-    "frames": ("dedup", "fingerprints", "pairs", "similar_pairs"),
-    "past": ("export_index", "import_index"),
+    "file_run": ("dedup_files",),
+    "dataframes": ("dedup", "fingerprints", "pairs", "similar_pairs"),
+    "exported_index": ("export_index", "import_index"),
     "session": ("open_session",),
 }
 __getattr__ = lazily(__name__, _HOMES)

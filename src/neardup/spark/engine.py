@@ -1,19 +1,39 @@
-"""What a run on an engine has: a session, a work folder, limits of a task; and what decides."""
+"""What a run on an engine has: a session, a work folder, limits of a task; and what decides.
+
+Every task runs a function of `workers` over the rows of a partition, by `Engine.step`. Three things
+hold for each exchange, and for the engine's own recovery of a task that it lost:
+
+- A function sends a row by a hash of what the row is about (column `p`), never by where it ran, so
+  a task that runs twice sends its rows to the same places.
+- What is used twice is written to the work folder first. A write overwrites its whole folder, and
+  Spark and Sail show a folder's files when all tasks are done: of a task that died halfway nothing
+  is read.
+- A function takes the rows of a partition in any order, since an exchange has none.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from neardup.errors import UsageError
 from neardup.features.frequencies import table_of
+from neardup.similarity.feature_sets import Match
+from neardup.spark.session import mapped
 from neardup.spark.workers.inputs import Shipped
 
 if TYPE_CHECKING:
-    from neardup.fingerprinting.recipe import Recipe
-    from neardup.similarity.feature_sets import Match
+    from collections.abc import Callable, Iterable
 
-__all__ = ["LEAST_PARTS", "Engine", "Limits", "Place", "Settings"]
+    import pyarrow as pa
+
+    from neardup.fingerprinting.recipe import Recipe
+    from neardup.pipeline.run.matching import Matching
+    from neardup.spark.session import Frame, Session, Worker
+
+__all__ = ["LEAST_PARTS", "Engine", "Limits", "Place", "Route", "Settings"]
 
 LEAST_PARTS: Final = 8
 BYTES_A_PART: Final = 1 << 24
@@ -84,6 +104,27 @@ class Settings:
     policy: str
     has_within: bool = False
 
+    @classmethod
+    def of(cls, matching: Matching, within: str | None = None) -> Settings:
+        """What workers need of a matching, and of the field that documents must have in common.
+
+        Raises:
+            UsageError: For what only one machine does.
+        """
+        if matching.recall < 1:
+            raise UsageError(
+                "--recall below 1 belongs to --engine local: on Spark every pair is found"
+            )
+        if matching.decisions is not None:
+            raise UsageError("--decisions belongs to --engine local: leave it out")
+        if "custom" in matching.recipe.to_json():
+            raise UsageError("the recipe has a function of this process: use --engine local")
+        match = matching.match if matching.by_features else Match(distance=matching.distance or 0)
+        return cls(
+            match, matching.by_features, matching.recipe.bits, matching.keep, matching.policy,
+            has_within=within is not None,
+        )  # fmt: skip
+
     @property
     def has_scores(self) -> bool:
         """Whether documents have scores, or only numbers."""
@@ -95,16 +136,30 @@ class Settings:
         return self.match.measure if self.by_features else ""
 
 
+class Route(NamedTuple):
+    """How rows get to the tasks that need them.
+
+    Args:
+        sender: Gives rows a column `p`, the partition of each: called with `parts`, their number.
+        schema: Of the rows that are sent.
+    """
+
+    sender: Callable[..., Iterable[pa.RecordBatch]]
+    schema: str
+
+
 class Engine:
     """A session, a work folder that it and its workers see, and a number of partitions."""
 
-    def __init__(self, session: Any, work: str, parts: int, limits: Limits | None = None) -> None:
+    def __init__(
+        self, session: Session, work: str, parts: int, limits: Limits | None = None
+    ) -> None:
         """Begin; nothing runs yet."""
         self.session, self.parts, self.limits = session, parts, limits or Limits()
         self.is_free = False
         self._work, self._kept = work, 0
 
-    def fit(self, documents: Any) -> None:
+    def fit(self, documents: Frame) -> None:
         """Take no more partitions than DOCUMENTS that were kept fill, if it is free to."""
         if not self.is_free:
             return
@@ -114,12 +169,39 @@ class Engine:
         filled = max(row["rows"] // ROWS_A_PART, row["bytes"] // BYTES_A_PART)
         self.parts = min(self.parts, max(LEAST_PARTS, filled))
 
-    def keep(self, frame: Any, name: str, schema: str) -> Any:
+    def step(
+        self,
+        frame: Frame,
+        worker: Worker,
+        schema: str,
+        *,
+        to: Route | Literal["p", "one"] | None = None,
+        keep: str = "",
+    ) -> Frame:
+        """Run a function over the rows of each partition.
+
+        Args:
+            frame: The rows.
+            worker: Takes batches, and gives those of `schema`.
+            schema: Of the result.
+            to: The tasks that the rows are brought to before: those that a route sends them to, or
+                their own column "p", or "one" for all. None: the function runs where they are.
+            keep: Name for the result in the work folder; lazy without one.
+        """
+        if isinstance(to, Route):
+            frame = mapped(frame, partial(to.sender, parts=self.parts), to.schema)
+        if to is not None:
+            frame = frame.repartition(1) if to == "one" else frame.repartition(self.parts, "p")
+        made = mapped(frame, worker, schema)
+        return self.keep(made, keep, schema) if keep else made
+
+    def keep(self, frame: Frame, name: str, schema: str) -> Frame:
         """Write a frame to the work folder, and read it from there from now on."""
         self._kept += 1
         path = f"{self._work}/{self._kept:04}-{name}"
         frame.write.mode("overwrite").option("compression", "snappy").parquet(path)
-        return self.session.read.schema(schema).parquet(path)
+        kept: Frame = self.session.read.schema(schema).parquet(path)
+        return kept
 
     def ship(self, recipe: Recipe) -> Shipped:
         """Let the workers have a recipe, and the document frequencies that it names."""
@@ -130,7 +212,3 @@ class Engine:
             Path(self._work).mkdir(parents=True, exist_ok=True)
         table_of(recipe).save(path)
         return Shipped(recipe.to_json(), path)
-
-    def exchange(self, frame: Any) -> Any:
-        """Bring the rows of a partition number together."""
-        return frame.repartition(self.parts, "p")

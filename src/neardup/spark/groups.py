@@ -11,11 +11,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from neardup.errors import NeardupError
-from neardup.spark.session import mapped
+from neardup.spark.engine import Route
 from neardup.spark.workers import components, keeping, rounds
 
 if TYPE_CHECKING:
     from neardup.spark.engine import Engine, Settings
+    from neardup.spark.session import Frame, Worker
 
 __all__ = ["decided", "sampled"]
 
@@ -25,7 +26,7 @@ LINKS: Final = (
 )
 
 
-def decided(engine: Engine, links: Any, settings: Settings) -> Any:
+def decided(engine: Engine, links: Frame, settings: Settings) -> Frame:
     """Decide for every document of links (LINKS): DECISIONS, kept.
 
     Raises:
@@ -42,8 +43,8 @@ def decided(engine: Engine, links: Any, settings: Settings) -> Any:
     if large:
         names = engine.session.createDataFrame([(label,) for label, _ in large], "label long")
         small = labelled.join(names, "label", "left_anti")
-    sent = mapped(small, partial(keeping.members, parts=engine.parts), keeping.MEMBERS)
-    found = mapped(engine.exchange(sent), partial(keeping.decide, **how), keeping.DECISIONS)
+    to = Route(keeping.members, keeping.MEMBERS)
+    found = engine.step(small, partial(keeping.decide, **how), keeping.DECISIONS, to=to)
     for label, count in sorted(large):
         own = engine.keep(labelled.where(f"label = {label}").drop("label"), "large", LINKS)
         if settings.policy == "greedy":
@@ -54,35 +55,37 @@ def decided(engine: Engine, links: Any, settings: Settings) -> Any:
     return engine.keep(found, "decisions", keeping.DECISIONS)
 
 
-def sampled(frame: Any, keep: str) -> list[tuple[float, int]]:
+def sampled(engine: Engine, frame: Frame, keep: str) -> list[tuple[float, int]]:
     """At most SAMPLED pairs of score and number of a frame, those first in order first."""
-    taken = mapped(frame, rounds.sample, rounds.SAMPLE)
-    rows = mapped(taken.repartition(1), rounds.sample, rounds.SAMPLE).toArrow()
+    taken = engine.step(frame, rounds.sample, rounds.SAMPLE)
+    rows = engine.step(taken, rounds.sample, rounds.SAMPLE, to="one").toArrow()
     return rounds.in_order(rows, keep)
 
 
-def _greedy(engine: Engine, links: Any, count: int, settings: Settings) -> Any:
+def _greedy(engine: Engine, links: Frame, count: int, settings: Settings) -> Frame:
     """A range of the priority order at a time, each in one task: DECISIONS."""
     orient = partial(rounds.oriented, cuts=[], keep=settings.keep)
     own = links.where("NOT equal")
-    sample = sampled(mapped(own, orient, rounds.RANGED), settings.keep)
+    sample = sampled(engine, engine.step(own, orient, rounds.RANGED), settings.keep)
     ranges = min(len(sample), 2 * -(-count // engine.limits.edges))
     cuts = [sample[len(sample) * i // ranges] for i in range(1, ranges)]
     orient = partial(rounds.oriented, cuts=cuts, keep=settings.keep)
-    edges = engine.keep(mapped(own, orient, rounds.RANGED), "ranged", rounds.RANGED)
-    gone = None
-    for number in range(len(cuts) + 1):
+    edges = engine.step(own, orient, rounds.RANGED, keep="ranged")
+    decide = partial(rounds.greedy_range, keep=settings.keep)
+
+    def dropped(part: Frame) -> Frame:
+        return engine.step(part, decide, rounds.DROPPED, to="one", keep="range")
+
+    # Range by range, since who is kept in one is decided by who was kept in all before it.
+    gone = dropped(edges.where("late_range = 0"))
+    for number in range(1, len(cuts) + 1):
         part = edges.where(f"late_range = {number}")
-        if gone is not None:
-            part = part.join(gone.selectExpr("number AS early"), "early", "left_anti")
-        step = partial(rounds.greedy_range, keep=settings.keep)
-        made = engine.keep(mapped(part.repartition(1), step, rounds.DROPPED), "range",
-                           rounds.DROPPED)  # fmt: skip
-        gone = made if gone is None else gone.unionByName(made)
+        part = part.join(gone.selectExpr("number AS early"), "early", "left_anti")
+        gone = gone.unionByName(dropped(part))
     return _with_equal(links, gone)
 
 
-def _with_equal(links: Any, gone: Any) -> Any:
+def _with_equal(links: Frame, gone: Frame) -> Frame:
     """DECISIONS of all documents of links, of which some are dropped (DROPPED), and copies."""
     ends = links.selectExpr("left AS number", "left_score AS score").unionByName(
         links.where("NOT equal").selectExpr("right AS number", "right_score AS score")
@@ -101,15 +104,13 @@ def _with_equal(links: Any, gone: Any) -> Any:
     )
 
 
-def _outwards(engine: Engine, links: Any, label: int, settings: Settings) -> Any:
+def _outwards(engine: Engine, links: Frame, label: int, settings: Settings) -> Frame:
     """From the kept document one step of matches at a time: DECISIONS."""
-    best = mapped(links, partial(rounds.best, keep=settings.keep), rounds.BEST)
-    (kept,) = mapped(
-        best.repartition(1), partial(rounds.best, keep=settings.keep), rounds.BEST
-    ).collect()
-    step = partial(rounds.lowest, parts=engine.parts)
-    sent = engine.exchange(mapped(links, step, rounds.MEMBER))
-    nodes = engine.keep(mapped(sent, rounds.lowest_of, rounds.NODES), "nodes", rounds.NODES)
+    first = partial(rounds.best, keep=settings.keep)
+    best = engine.step(links, first, rounds.BEST)
+    (kept,) = engine.step(best, first, rounds.BEST, to="one").collect()
+    to = Route(rounds.lowest, rounds.MEMBER)
+    nodes = engine.step(links, rounds.lowest_of, rounds.NODES, to=to, keep="nodes")
     (root,) = nodes.where(f"number = {kept['number']}").select("stands").collect()
     edges = engine.keep(
         links.where("NOT equal").selectExpr("left", "right", "distance").unionByName(
@@ -129,9 +130,8 @@ def _outwards(engine: Engine, links: Any, label: int, settings: Settings) -> Any
         cost = "0" if settings.by_features else "distance"
         near = near.selectExpr("right AS number", f"CAST({cost} AS int) AS cost",
                                f"CAST({via} AS long) AS via")  # fmt: skip
-        sent = mapped(near, partial(rounds.steps, parts=engine.parts), rounds.STEPS)
-        frontier = engine.keep(mapped(engine.exchange(sent), rounds.nearest, rounds.VIA), "via",
-                               rounds.VIA)  # fmt: skip
+        to = Route(rounds.steps, rounds.STEPS)
+        frontier = engine.step(near, rounds.nearest, rounds.VIA, to=to, keep="via")
         if not frontier.count():
             break
         reached, is_first = reached.unionByName(frontier), False
@@ -143,7 +143,7 @@ def _outwards(engine: Engine, links: Any, label: int, settings: Settings) -> Any
     )  # fmt: skip
 
 
-def _labelled(engine: Engine, links: Any) -> Any:
+def _labelled(engine: Engine, links: Frame) -> Frame:
     """Give each link the first document of its component as `label`; checked.
 
     Raises:
@@ -165,13 +165,10 @@ def _labelled(engine: Engine, links: Any) -> Any:
     return named.select("label", "left", "right", "left_score", "right_score", "distance", "equal")
 
 
-def _stars(engine: Engine, links: Any) -> Any:
+def _stars(engine: Engine, links: Frame) -> Frame:
     if links.count() <= engine.limits.edges:
-        made = mapped(links.repartition(1), components.forest, components.STARS)
-        return engine.keep(made, "stars", components.STARS)
-    edges = engine.keep(
-        mapped(links, components.forest, components.STARS), "stars", components.STARS
-    )
+        return engine.step(links, components.forest, components.STARS, to="one", keep="stars")
+    edges = engine.step(links, components.forest, components.STARS, keep="stars")
     for _ in range(MOST_ROUNDS):
         large = _joined(engine, edges, components.large_stars, both=True)
         edges = _joined(engine, large, components.small_stars, both=False)
@@ -181,11 +178,6 @@ def _stars(engine: Engine, links: Any) -> Any:
     raise NeardupError(f"the components did not settle in {MOST_ROUNDS} rounds: run it again")
 
 
-def _joined(engine: Engine, edges: Any, step: Any, *, both: bool) -> Any:
-    sent = mapped(
-        edges,
-        partial(components.routed, parts=engine.parts, both=both),
-        "p int, node long, to long",
-    )
-    made = mapped(engine.exchange(sent), step, components.STARS)
-    return engine.keep(made, "stars", components.STARS)
+def _joined(engine: Engine, edges: Frame, step: Worker, *, both: bool) -> Frame:
+    to = Route(partial(components.routed, both=both), components.ROUTED)
+    return engine.step(edges, step, components.STARS, to=to, keep="stars")

@@ -14,17 +14,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from neardup.spark import groups
+from neardup.spark.engine import Route
 from neardup.spark.matches import Matches, measured
-from neardup.spark.session import mapped
 from neardup.spark.workers import classes, keeping, measuring
 
 if TYPE_CHECKING:
     from neardup.spark.engine import Engine, Settings
+    from neardup.spark.session import Frame
 
-__all__ = ["Decision", "decide", "edges_of"]
+__all__ = ["Decision", "decide", "edges_of", "named"]
 
 MOST_HALVINGS: Final = 12
 
@@ -37,14 +38,16 @@ class Decision:
     for dropped ones. `via` is kept_by but for policy "components".
     """
 
-    documents: Any
-    decided: Any
+    documents: Frame
+    decided: Frame
 
 
-def decide(engine: Engine, documents: Any, settings: Settings, past: Any = None) -> Decision:
+def decide(
+    engine: Engine, documents: Frame, settings: Settings, past: Frame | None = None
+) -> Decision:
     """Decide about DOCUMENTS that were kept; those of `past`, if given, came before them."""
     engine.fit(documents if past is None else documents.unionByName(past))
-    equal = engine.keep(_classes(engine, documents, settings), "classes", classes.CLASSES)
+    equal = _classes(engine, documents, settings)
     numbers = equal.where("number = stands").select("number")
     standing = documents.join(numbers, "number", "left_semi")
     if past is not None:
@@ -71,7 +74,32 @@ def decide(engine: Engine, documents: Any, settings: Settings, past: Any = None)
     return Decision(documents, decided)
 
 
-def edges_of(engine: Engine, documents: Any, settings: Settings) -> Any:
+def named(decided: Frame, names: Frame, *, with_via: bool) -> Frame:
+    """Decisions with ids instead of numbers: `number`, `dropped`, and columns of DUPLICATES.
+
+    Args:
+        decided: Of a Decision.
+        names: The `id` of each `number`.
+        with_via: Whether to say the way; it is null for kept documents.
+    """
+    kept = names.selectExpr("number AS kept_by", "id AS kept")
+    cluster = names.selectExpr("number AS label", "id AS cluster")
+    found = decided.join(kept, "kept_by").join(cluster, "label")
+    columns = [
+        "number",
+        "number != kept_by AS dropped",
+        "kept",
+        "distance",
+        "similarity",
+        "cluster",
+    ]
+    if with_via:
+        found = found.join(names.selectExpr("number AS via", "id AS via_id"), "via")
+        columns.append("CASE WHEN number = kept_by THEN NULL ELSE via_id END AS via")
+    return found.selectExpr(*columns)
+
+
+def edges_of(engine: Engine, documents: Frame, settings: Settings) -> Frame:
     """Every pair of DOCUMENTS that matches, equal ones too: EDGES, left before right."""
     standing = documents.where("octet_length(codes) > 0")
     matches = Matches.of(engine, standing, settings)
@@ -83,19 +111,20 @@ def edges_of(engine: Engine, documents: Any, settings: Settings) -> Any:
     return engine.keep(found, "edges", measuring.EDGES)
 
 
-def _classes(engine: Engine, documents: Any, settings: Settings) -> Any:
-    made = mapped(
+def _classes(engine: Engine, documents: Frame, settings: Settings) -> Frame:
+    return engine.step(
         documents.where("octet_length(codes) > 0"),
-        partial(classes.digests, parts=engine.parts),
-        classes.DIGESTS,
+        partial(classes.collapse, keep=settings.keep),
+        classes.CLASSES,
+        to=Route(classes.digests, classes.DIGESTS),
+        keep="classes",
     )
-    step = partial(classes.collapse, keep=settings.keep)
-    return mapped(engine.exchange(made), step, classes.CLASSES)
 
 
-def _edges(engine: Engine, matches: Matches, settings: Settings, *, has_past: bool) -> Any:
+def _edges(engine: Engine, matches: Matches, settings: Settings, *, has_past: bool) -> Frame:
     """The matches that decide: all, or of a document that is dropped soon only that one."""
-    found, rest = [], None
+    found: list[Frame] = []
+    rest: Frame | None = None
     if has_past:
         roles = matches.documents.selectExpr("number", f"number >= {classes.PAST} AS leads")
         found.append(_first(engine, matches.between(roles), settings))
@@ -110,9 +139,12 @@ def _edges(engine: Engine, matches: Matches, settings: Settings, *, has_past: bo
 
 
 def _in_waves(
-    engine: Engine, matches: Matches, settings: Settings, rest: Any, found: list[Any]
-) -> Any:
-    """Decide about the first documents while heavy keys bring too many pairs; what is left."""
+    engine: Engine, matches: Matches, settings: Settings, rest: Frame | None, found: list[Frame]
+) -> Frame | None:
+    """Decide about the first documents while heavy keys bring too many pairs.
+
+    Gives the numbers that are left; None for all.
+    """
     limits, before = engine.limits, None
     total = matches.documents.count()
     limit = min(total * limits.candidates, engine.parts * limits.of_part)
@@ -131,8 +163,13 @@ def _in_waves(
 
 
 def _wave(
-    engine: Engine, matches: Matches, settings: Settings, levels: Any, block: Any, found: list[Any]
-) -> Any:
+    engine: Engine,
+    matches: Matches,
+    settings: Settings,
+    levels: Frame,
+    block: Frame,
+    found: list[Frame],
+) -> Frame:
     """Decide about a block, and what its kept documents drop; gives the numbers left."""
     edges = engine.keep(matches.among(block), "wave", measuring.EDGES)
     columns = ("left", "right", "left_score", "right_score", "distance", "false AS equal")
@@ -153,7 +190,7 @@ def _wave(
     return _less(engine, others, first)
 
 
-def _levels(engine: Engine, documents: Any, settings: Settings, rest: Any) -> Any:
+def _levels(engine: Engine, documents: Frame, settings: Settings, rest: Frame | None) -> Frame:
     """How often the documents can be halved, by priority, until each is left out: 0 at least.
 
     The places come from a sample, which depends on the documents alone.
@@ -161,22 +198,21 @@ def _levels(engine: Engine, documents: Any, settings: Settings, rest: Any) -> An
     own = documents.where(f"number < {classes.PAST}").select("number", "score")
     if rest is not None:
         own = own.join(rest.select("number"), "number", "left_semi")
-    cuts = groups.sampled(own, settings.keep)[::-1]
+    cuts = groups.sampled(engine, own, settings.keep)[::-1]
     at = [int(len(cuts) * (1 - 0.5**level)) for level in range(1, MOST_HALVINGS + 1)]
     chosen = [cuts[x] for x in at if x < len(cuts)]
     step = partial(keeping.levels, cuts=chosen, keep=settings.keep)
-    return engine.keep(mapped(own, step, keeping.LEVELS), "levels", keeping.LEVELS)
+    return engine.step(own, step, keeping.LEVELS, keep="levels")
 
 
-def _first(engine: Engine, edges: Any, settings: Settings) -> Any:
+def _first(engine: Engine, edges: Frame, settings: Settings) -> Frame:
     """Of the EDGES with leaders, for each other document that of the first leader; kept."""
-    sent = mapped(edges, partial(keeping.by_right, parts=engine.parts), keeping.SENT)
     step = partial(keeping.first_leaders, keep=settings.keep)
-    return engine.keep(mapped(engine.exchange(sent), step, measuring.EDGES), "first",
-                     measuring.EDGES)  # fmt: skip
+    to = Route(keeping.by_right, keeping.SENT)
+    return engine.step(edges, step, measuring.EDGES, to=to, keep="first")
 
 
-def _less(engine: Engine, numbers: Any, edges: Any) -> Any:
+def _less(engine: Engine, numbers: Frame, edges: Frame) -> Frame:
     """The numbers less those that an edge drops; kept."""
     gone = edges.selectExpr("right AS number")
     rest = numbers.select("number").join(gone, "number", "left_anti")

@@ -8,7 +8,7 @@ import os
 import tempfile
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -22,22 +22,42 @@ from neardup.errors import FileError, UsageError
 from neardup.pipeline.run.outputs import ROWS_A_BATCH
 from neardup.runtime.signals import uninterrupted
 from neardup.runtime.storage.files import name_as_text, sync_folder
-from neardup.spark.session import mapped
 from neardup.spark.workers.documents import rejects_path
 from neardup.spark.workers.outputs import (
+    DECIDED,
     UPLOADED,
+    WRITTEN,
     part_path,
     upload_files,
+    write_files,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from neardup.documents import OutputSet, Source
+    from neardup.documents import InputFormat, OutputSet, ReadOptions, Source
+    from neardup.pipeline.run.matching import Matching
     from neardup.pipeline.run.outputs import Outputs
     from neardup.spark.engine import Engine, Place
+    from neardup.spark.reading import Inputs
+    from neardup.spark.session import Frame
 
-__all__ = ["check_outputs", "in_batches", "join_tables", "publish", "removed_unless", "staging"]
+__all__ = [
+    "check_outputs",
+    "in_batches",
+    "kinds_of",
+    "publish",
+    "removed_unless",
+    "staging",
+    "write_decided",
+]
+
+
+def kinds_of(outputs: Outputs, matching: Matching) -> tuple[str, ...]:
+    """What the workers write, a folder for each; and "via" where the tables say the way."""
+    names = ("kept", "duplicates", "clusters", "rejects")
+    kinds = [x for x in names if getattr(outputs, x) is not None]
+    return (*kinds, "via") if matching.policy == "components" else tuple(kinds)
 
 
 def check_outputs(sources: Sequence[Source], outputs: Outputs, written: OutputSet) -> None:
@@ -118,12 +138,62 @@ def removed_unless(outputs: Outputs, written: OutputSet) -> Iterator[None]:
                     fs.rm(key, recursive=True)
 
 
-def publish(engine: Engine, folder: str, outputs: Outputs, written: OutputSet) -> None:
+def write_decided(
+    engine: Engine,
+    inputs: Inputs,
+    decided: Frame,
+    how: tuple[ReadOptions, InputFormat],
+    to: tuple[str, tuple[str, ...]],
+) -> None:
+    """Write each file's kept records, and its part of each table, in the task that reads it.
+
+    Args:
+        engine: Where.
+        inputs: The files.
+        decided: As `plan.named` gives it.
+        how: Which fields were read, and the inputs' format.
+        to: Folder of the run, and what is written below it.
+    """
+    folder, kinds = to
+    columns = [part.rsplit(" ", 1) for part in DECIDED.split(", ")]
+    given = {"p": "shiftright(number, 40)"} | {name: name for name in decided.columns}
+    heads = {"p": "rank", **{name: name for name in inputs.files.columns if name != "rank"}}
+    heads |= {"number": "-1", "dropped": "false"}
+    rows, files = (
+        frame.selectExpr(*(f"CAST({values.get(name, 'NULL')} AS {kind}) AS {name}"
+                           for name, kind in columns))
+        for frame, values in ((decided, given), (inputs.files, heads))
+    )  # fmt: skip
+    step = partial(write_files, folder=folder, read=how[0], input_format=how[1], kinds=kinds)
+    engine.step(files.unionByName(rows), step, WRITTEN, to="p", keep="written")
+
+
+def publish(
+    engine: Engine,
+    folder: str,
+    parts: tuple[int, tuple[str, ...]],
+    outputs: Outputs,
+    written: OutputSet,
+) -> None:
     """Let the kept files of a folder appear at their place, and the tables: all, or none.
+
+    Until here the workers wrote below `folder` alone, which goes with the run: an interrupt or a
+    lost task leaves nothing beside it. From here on the order decides what a crash can leave. The
+    kept folder appears by one rename, then the tables; if a table fails, the folder goes back. A
+    process that is killed between the two leaves the kept files without tables, never a part of
+    either.
+
+    Args:
+        engine: Where uploads run.
+        folder: Of the run.
+        parts: How many parts each table has, and what was written.
+        outputs: Where to.
+        written: The set that the tables become part of.
 
     Raises:
         FileError: If one of them cannot.
     """
+    _join_tables(folder, parts[0], outputs, written, with_via="via" in parts[1])
     kept = outputs.kept
     if kept is not None and is_uri(kept):
         _upload(engine, Path(folder, "kept"), kept)
@@ -158,11 +228,10 @@ def _upload(engine: Engine, kept: Path, target: str) -> None:
     if rows:
         frame = engine.session.createDataFrame(rows, "p long, path string, relative string")
         frame = frame.repartition(max(1, min(engine.parts, len(rows))), "p")
-        made = mapped(frame, partial(upload_files, target=target), UPLOADED)
-        engine.keep(made, "uploaded", UPLOADED)
+        engine.step(frame, partial(upload_files, target=target), UPLOADED, keep="uploaded")
 
 
-def join_tables(
+def _join_tables(
     folder: str, files: int, outputs: Outputs, written: OutputSet, *, with_via: bool
 ) -> None:
     """Join the files' parts of each table in the order of the inputs."""
@@ -198,7 +267,7 @@ def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
 
 
-def _parts_of(folder: str, kind: str, files: int) -> Iterator[Any]:
+def _parts_of(folder: str, kind: str, files: int) -> Iterator[pa.RecordBatch]:
     for rank in range(files):
         with pa.OSFile(part_path(folder, kind, rank)) as file, pa.ipc.open_file(file) as part:
             for number in range(part.num_record_batches):

@@ -14,15 +14,96 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from neardup.errors import DataError, FileError, NeardupError, UsageError
-from neardup.spark.java import held, line_of
+from neardup.spark.engine_messages import line_of, stderr_held
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-__all__ = ["check_master", "mapped", "open_session"]
+    import pyarrow as pa
+
+    Worker = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
+
+__all__ = ["Frame", "Session", "check_master", "mapped", "open_session"]
+
+
+class Frame(Protocol):
+    """What is called of a DataFrame of PySpark, classic or Connect: two classes without a base."""
+
+    columns: list[str]
+    schema: Any
+    sparkSession: Any  # noqa: N815
+    write: Any
+
+    def collect(self) -> list[Any]:
+        """Rows, here."""
+
+    def count(self) -> int:
+        """How many rows."""
+
+    def crossJoin(self, other: Frame) -> Frame:  # noqa: N802
+        """Every row with every row."""
+
+    def distinct(self) -> Frame:
+        """Each row once."""
+
+    def drop(self, *names: str) -> Frame:
+        """Less columns."""
+
+    def dropDuplicates(self, subset: list[str]) -> Frame:  # noqa: N802
+        """One row for each value."""
+
+    def groupBy(self, name: str) -> Any:  # noqa: N802
+        """Groups of rows."""
+
+    def join(self, other: Frame, on: str, how: str = "inner") -> Frame:
+        """Rows of both with the same value."""
+
+    def limit(self, num: int) -> Frame:
+        """First rows."""
+
+    def mapInArrow(self, func: Worker, schema: Any) -> Frame:  # noqa: N802
+        """Rows that a function gives."""
+
+    def orderBy(self, *names: str) -> Frame:  # noqa: N802
+        """Rows in order."""
+
+    def repartition(self, parts: int, *names: str) -> Frame:
+        """Rows brought together."""
+
+    def select(self, *names: str) -> Frame:
+        """Columns."""
+
+    def selectExpr(self, *expressions: str) -> Frame:  # noqa: N802
+        """Columns as SQL says them."""
+
+    def toArrow(self) -> pa.Table:  # noqa: N802
+        """Rows, here, as a table."""
+
+    def unionByName(self, other: Frame) -> Frame:  # noqa: N802
+        """Rows of both."""
+
+    def where(self, condition: str) -> Frame:
+        """Some rows."""
+
+    def withColumnRenamed(self, existing: str, new: str) -> Frame:  # noqa: N802
+        """Another name."""
+
+    def withMetadata(self, name: str, metadata: dict[str, Any]) -> Frame:  # noqa: N802
+        """Something said of a column."""
+
+
+class Session(Protocol):
+    """What is called of a session of PySpark, classic or Connect."""
+
+    read: Any
+    conf: Any
+
+    def createDataFrame(self, data: Sequence[Any] | pa.Table, schema: str = ...) -> Frame:  # noqa: N802
+        """Make a frame of rows."""
+
 
 _MODES: Final = (
     "SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_API_MODE",
@@ -117,14 +198,14 @@ def open_session(master: str = "sail") -> Iterator[Any]:
                 server.stop()
 
 
-def mapped(frame: Any, step: Callable[[Any], Any], schema: Any) -> Any:
+def mapped(frame: Frame, step: Worker, schema: Any) -> Frame:
     """`frame.mapInArrow`, in the mode of the frame's own session where there are others beside."""
     is_client = type(frame).__module__.startswith("pyspark.sql.connect")
     with _mode(is_client=is_client):
         return frame.mapInArrow(partial(_in_one_line, step=step), schema)
 
 
-def _in_one_line(batches: Iterable[Any], step: Callable[[Any], Any]) -> Iterator[Any]:
+def _in_one_line(batches: Iterable[pa.RecordBatch], step: Worker) -> Iterator[pa.RecordBatch]:
     """On the workers: let what goes wrong be one line, whatever names are in it.
 
     The engines tell of an error in a report of many lines, of which we read its own again.
@@ -181,7 +262,7 @@ def _started(master: str) -> tuple[Any, Any]:
     }.items():
         builder = builder.config(name, value)
     logging.getLogger().addFilter(_no_traceback)
-    with held() as lines:
+    with stderr_held() as lines:
         try:
             return None, builder.getOrCreate()
         except Exception as error:  # noqa: BLE001  # engines raise what they like

@@ -17,8 +17,9 @@ from neardup.spark.workers.tables import arrays_of, batches_of, part_of, whole
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["STARS", "forest", "large_stars", "routed", "small_stars"]
+__all__ = ["ROUTED", "STARS", "forest", "large_stars", "routed", "small_stars"]
 
+ROUTED: Final = "p int, node long, to long"
 STARS: Final = "node long, to long, changed int"
 """An edge from a document to one of a lower number; whether its step changed what it was given."""
 

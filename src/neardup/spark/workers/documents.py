@@ -52,7 +52,7 @@ _TEXTS: Final = 1 << 12
 def read_files(
     batches: Iterable[pa.RecordBatch],
     read: ReadOptions,
-    told: InputFormat,
+    input_format: InputFormat,
     recipe: Shipped,
     how: tuple[str, bool],
     folder: str,
@@ -68,7 +68,7 @@ def read_files(
     Args:
         batches: The rows.
         read: Which fields to read.
-        told: Of the inputs' format.
+        input_format: Of the inputs.
         recipe: How to fingerprint.
         how: What is kept, and whether features are.
         folder: Of the run; with `has_rejects` the bad records of each file go to its own
@@ -78,11 +78,11 @@ def read_files(
     made, failed = recipe.made(), FailedRanks(folder)
     files = sorted((x for batch in batches for x in batch.to_pylist()), key=itemgetter("rank"))
     for file in files:
-        rank, file["told"] = file["rank"], told
+        rank = file["rank"]
         path = rejects_path(folder, rank) if has_rejects else None
         try:
             with Rejects(path) as refused:
-                for documents in _read_file(file, read, made, how, refused):
+                for documents in _read_file(file, (read, input_format), made, how, refused):
                     yield documents
                     if failed.before(rank):
                         return
@@ -98,9 +98,14 @@ def rejects_path(folder: str, rank: int) -> str:
 
 
 def _read_file(
-    file: dict[str, Any], read: ReadOptions, recipe: Recipe, how: tuple[str, bool], rejects: Rejects
+    file: dict[str, Any],
+    how_to_read: tuple[ReadOptions, InputFormat],
+    recipe: Recipe,
+    how: tuple[str, bool],
+    rejects: Rejects,
 ) -> Iterator[pa.RecordBatch]:
-    source = opened(file, file["told"])
+    read, input_format = how_to_read
+    source = opened(file, input_format)
     (keep, by_features), first, row = how, file["rank"] << ROW_BITS, 0
     try:
         for batch in source.batches(read, rejects):
@@ -118,17 +123,17 @@ def _read_file(
                 row += len(texts)
     finally:
         source.close()
-    yield _last(file["rank"], _told(file["name"], source), rejects.count)
+    yield _last(file["rank"], _messages(file["name"], source), rejects.count)
 
 
-def _last(rank: int, told: dict[str, Any] | None, rejected: int) -> pa.RecordBatch:
+def _last(rank: int, messages: dict[str, Any] | None, rejected: int) -> pa.RecordBatch:
     none = pa.array([b""], pa.binary())
-    said = pa.nulls(1) if told is None else pa.array([json.dumps(told)])
+    said = pa.nulls(1) if messages is None else pa.array([json.dumps(messages)])
     columns = (np.array([-1 - rank]), said, np.zeros(1), pa.nulls(1))
     return _batch(columns, none, none, rejected)
 
 
-def _told(name: str, source: Source) -> dict[str, Any] | None:
+def _messages(name: str, source: Source) -> dict[str, Any] | None:
     if not source.notes and not source.warnings:
         return None
     return {"name": name, "notes": source.notes, "warnings": source.warnings}

@@ -73,13 +73,13 @@ def _sent(files: Sequence[FoundFile]) -> str:
     return json.dumps([(x.path, x.relative, x.nbytes, _whole(x.path)) for x in files])
 
 
-def opened(file: dict[str, Any], told: InputFormat) -> Source:
+def opened(file: dict[str, Any], input_format: InputFormat) -> Source:
     """Open a row (FILE) of `file_rows`, with its name there."""
     files = json.loads(file["path"])
     found = [FoundFile(path, relative, size, at=at) for path, relative, size, at in files]
     if file["format"] == TEXT:
-        return TextFilesSource(found, told.encoding)
-    source = open_records(found[0], None, replace(told, name=file["format"]))
+        return TextFilesSource(found, input_format.encoding)
+    source = open_records(found[0], None, replace(input_format, name=file["format"]))
     source.relative = json.loads(file["relative"])
     return source
 

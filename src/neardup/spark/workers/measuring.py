@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from neardup.similarity.feature_sets import Match
 
-__all__ = ["ASKED", "EDGES", "REQUESTS", "asked", "measure", "requests"]
+__all__ = ["EDGES", "REQUESTS", "ROUTED", "measure", "requests", "routed_pairs"]
 
 REQUESTS: Final = "p int, number long"
-ASKED: Final = "p int, number long, right long"
+ROUTED: Final = "p int, number long, right long"
 EDGES: Final = (
     "left long, right long, left_score double, right_score double, distance int, similarity double"
 )
@@ -35,8 +35,8 @@ def requests(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.Recor
         yield pa.record_batch({"p": pa.array(pairs[0].astype(np.int32)), "number": pairs[1]})
 
 
-def asked(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.RecordBatch]:
-    """Send PAIRS to the partition that `requests` named; gives ASKED."""
+def routed_pairs(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.RecordBatch]:
+    """Send PAIRS to the partition that `requests` named; gives ROUTED."""
     for batch in batches:
         left, right = arrays_of(batch, "left", "right")
         yield pa.record_batch({"p": part_of(right, parts), "number": left, "right": right})

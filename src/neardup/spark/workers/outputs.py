@@ -14,7 +14,7 @@ from neardup.documents.addresses import Addresses
 from neardup.documents.files.below import path_below
 from neardup.documents.files.remote import locate, remote_errors
 from neardup.documents.source import DocumentFiles
-from neardup.documents.tables import CLUSTERS, DUPLICATES, VIA
+from neardup.documents.tables import CLUSTERS, DUPLICATES, VIA, clusters_batch
 from neardup.spark.workers.documents import ROW_BITS
 from neardup.spark.workers.inputs import FILE, Folder, opened
 from neardup.spark.workers.tables import arrays_of, whole
@@ -34,9 +34,11 @@ __all__ = [
     "write_files",
 ]
 
-DECIDED: Final = (
-    f"p long, {FILE}, number long, dropped boolean, kept string, label string, distance int,"
-    " similarity double, via string"
+_SQL_TYPES: Final = {pa.large_string(): "string", pa.int32(): "int", pa.float64(): "double"}
+DECIDED: Final = f"p long, {FILE}, number long, dropped boolean, " + ", ".join(
+    f"{field.name} {_SQL_TYPES[field.type]}"
+    for field in [*DUPLICATES, VIA]
+    if field.name != "dropped"
 )
 """A row of a file (`path` is set), or of one of its documents that matches another."""
 
@@ -53,7 +55,7 @@ def write_files(
     batches: Iterable[pa.RecordBatch],
     folder: str,
     read: ReadOptions,
-    told: InputFormat,
+    input_format: InputFormat,
     kinds: tuple[str, ...],
 ) -> Iterator[pa.RecordBatch]:
     """Write what was decided about the files of a partition; DECIDED to WRITTEN.
@@ -64,7 +66,7 @@ def write_files(
         batches: Files and their documents.
         folder: With a folder for each of `kinds`.
         read: As the files were read.
-        told: Of their format, likewise.
+        input_format: Likewise.
         kinds: What to write: "kept", "duplicates" (with "via": the column), "clusters".
     """
     table = whole(batches)
@@ -75,17 +77,20 @@ def write_files(
         rows = table.filter(pa.array(ranks == rank))
         is_file = rows.column("path").is_valid()
         (file,) = rows.filter(is_file).to_pylist()
-        file["told"] = told
         found = rows.filter(is_file.to_numpy() ^ True).sort_by("number")
-        kept, dropped = _write_file(rank, file, found, folder, (read, kinds))
+        kept, dropped = _write_file(rank, file, found, folder, (read, input_format, kinds))
         yield pa.record_batch({"p": [rank], "kept": [kept], "dropped": [dropped]})
 
 
 def _write_file(
-    rank: int, file: dict[str, Any], found: pa.Table, folder: str, how: tuple[Any, tuple[str, ...]]
+    rank: int,
+    file: dict[str, Any],
+    found: pa.Table,
+    folder: str,
+    how: tuple[ReadOptions, InputFormat, tuple[str, ...]],
 ) -> tuple[int, int]:
-    read, kinds = how
-    source = opened(file, file["told"])
+    read, input_format, kinds = how
+    source = opened(file, input_format)
     places = arrays_of(found, "number")[0] - (rank << ROW_BITS)
     dropped = found.column("dropped").to_numpy()
     addresses, count = Addresses([file["name"]]), 0
@@ -118,22 +123,21 @@ def _write_file(
 def _duplicates(found: pa.Table, addresses: Addresses, places: Any, *, with_via: bool) -> pa.Table:
     schema = DUPLICATES.append(VIA) if with_via else DUPLICATES
     named = pa.chunked_array([addresses.of(places)]) if len(places) else pa.nulls(0)
-    names = {"dropped": named.cast(pa.large_string()), "cluster": found.column("label")}
-    arrays = [names[x] if x in names else found.column(x) for x in schema.names]
-    return pa.table(arrays, schema.names).cast(schema)
+    table = found.set_column(found.column_names.index("dropped"), "dropped", named)
+    return table.select(schema.names).cast(schema)
 
 
 def _clusters(found: pa.Table, addresses: Addresses, places: Any, keep: Any) -> pa.Table:
     own = addresses.of(np.arange(len(keep))) if len(keep) else pa.nulls(0, pa.large_string())
     matched = np.zeros(len(keep), np.bool_)
     matched[places] = True
-    names = found.column("label").combine_chunks().cast(pa.large_string())
+    names = found.column("cluster").combine_chunks().cast(pa.large_string())
     if isinstance(names, pa.ChunkedArray):
         names = pa.concat_arrays(names.chunks)
     take = np.arange(len(keep))
     take[places] = len(keep) + np.arange(len(places))
     labels = pa.concat_arrays([own, names]).take(pa.array(take))
-    return pa.table([own, labels, pa.array(keep)], schema=CLUSTERS)
+    return pa.Table.from_batches([clusters_batch(own, labels, keep)])
 
 
 def make_folders(folder: str, kinds: tuple[str, ...]) -> None:

@@ -21,6 +21,7 @@ __all__ = [
     "in_turn",
     "mixed",
     "part_of",
+    "sent_in_turn",
     "sets_of",
     "sorted_sets",
     "whole",
@@ -82,6 +83,16 @@ def in_turn(
     for step in steps:
         batches = step(batches)
     yield from batches
+
+
+def sent_in_turn(
+    batches: Iterable[pa.RecordBatch],
+    parts: int,
+    steps: Iterable[Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]],
+    last: Callable[..., Iterable[pa.RecordBatch]],
+) -> Iterator[pa.RecordBatch]:
+    """Steps and then a sender, which is told how many partitions there are, as one."""
+    yield from last(in_turn(batches, steps), parts=parts)
 
 
 def binary(values: Any, offsets: Any) -> pa.Array:

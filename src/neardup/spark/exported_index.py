@@ -10,10 +10,10 @@ import pyarrow as pa
 from neardup.documents import OutputSet, ReadOptions
 from neardup.errors import RecipeError, UsageError, suggests_names
 from neardup.fingerprinting.feature_sets import fingerprints_of_sets
-from neardup.index.durable import DurableIndex
+from neardup.index.durable.index import DurableIndex
 from neardup.pipeline.run.against import Against, ReferenceIndex
-from neardup.pipeline.run.rule import Choice, Rule
-from neardup.spark.past_files import (
+from neardup.pipeline.run.matching import Matching
+from neardup.spark.exported_index_file import (
     MEASURE,
     SIMILARITY,
     PastWriter,
@@ -21,17 +21,17 @@ from neardup.spark.past_files import (
     past_batches,
     told_of,
 )
-from neardup.spark.session import mapped
 from neardup.spark.workers.classes import PAST
 from neardup.spark.workers.documents import DOCUMENTS
 from neardup.spark.workers.tables import binary, flat, sorted_sets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from os import PathLike
 
     from neardup.fingerprinting.recipe import Recipe
     from neardup.spark.engine import Engine
+    from neardup.spark.session import Frame
 
 __all__ = ["export_index", "import_index", "numbered_past", "past_of_file", "write_past"]
 
@@ -58,11 +58,11 @@ def export_index(index: str | PathLike[str], path: str | PathLike[str]) -> int:
         recipe = opened.recipe
         if recipe is None:
             raise UsageError(f"{index} has no recipe: export an index that was made with one")
-        if kind.by == "similarity":
-            rule = Rule(kind.similarity, measure=kind.measure, recipe=recipe)
+        if hasattr(kind, "similarity"):
+            matching = Matching(kind.similarity, measure=kind.measure, recipe=recipe)
         else:
-            rule = Rule(distance=min(kind.distance, recipe.bits - 1), recipe=recipe)
-    known = ReferenceIndex(Against(str(index)), rule, Choice(), ReadOptions())
+            matching = Matching(distance=min(kind.distance, recipe.bits - 1), recipe=recipe)
+    known = ReferenceIndex(Against(str(index)), matching, ReadOptions())
     try:
         return write_past(known, recipe, str(path))
     finally:
@@ -151,7 +151,7 @@ def import_index(path: str | PathLike[str], index: str | PathLike[str], distance
         return len(made)
 
 
-def past_of_file(engine: Engine, path: str, rule: Rule) -> tuple[Any, Any]:
+def past_of_file(engine: Engine, path: str, matching: Matching) -> tuple[Frame, Frame]:
     """Read a file of `export_index`: (number, id), and DOCUMENTS.
 
     The file is read once before, here: an engine does not look at its checksums.
@@ -162,24 +162,23 @@ def past_of_file(engine: Engine, path: str, rule: Rule) -> tuple[Any, Any]:
         UsageError: If it has no features, which the matching needs.
     """
     recipe, _ = told_of(path)
-    if recipe.digest != rule.recipe.digest:
+    if recipe.digest != matching.recipe.digest:
         raise RecipeError(
-            f"{path} has recipe {recipe.digest}, the run {rule.recipe.digest}: fingerprints of"
+            f"{path} has recipe {recipe.digest}, the run {matching.recipe.digest}: fingerprints of"
             " two recipes cannot be compared; give the options that the index was made with"
         )
     check_past(path)
     rows = engine.session.read.schema(_COLUMNS).parquet(path)
-    if rule.by_features and rows.where("features IS NULL").limit(1).count():
+    if matching.by_features and rows.where("features IS NULL").limit(1).count():
         raise UsageError(
             f"{path} keeps fingerprints only, from which no similarity can be computed: give a"
             " distance without verify, or export an index that was made with --store features"
         )
-    documents = mapped(rows.drop("id"), past_to_documents, DOCUMENTS)
-    ids = rows.selectExpr(f"place + {PAST} AS number", "id")
-    return ids, engine.keep(documents, "past", DOCUMENTS)
+    documents = engine.step(rows.drop("id"), past_to_documents, DOCUMENTS, keep="past")
+    return rows.selectExpr(f"place + {PAST} AS number", "id"), documents
 
 
-def past_to_documents(batches: Any) -> Iterator[pa.RecordBatch]:
+def past_to_documents(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Make rows of `place`, `codes` and `features` DOCUMENTS; features in ascending order."""
     for batch in batches:
         count = len(batch)
@@ -196,7 +195,7 @@ def past_to_documents(batches: Any) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch(columns)
 
 
-def numbered_past(numbered: Any, documents: Any) -> tuple[Any, Any]:
+def numbered_past(numbered: Frame, documents: Frame) -> tuple[Frame, Frame]:
     """Let documents of a DataFrame (`number` and `id`; DOCUMENTS) have come before."""
     ids = numbered.selectExpr(f"number + {PAST} AS number", "id")
     columns = [name.split()[0] for name in DOCUMENTS.split(", ")]

@@ -9,18 +9,18 @@ import tempfile
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from neardup.documents.markup import warn_of_markup
 from neardup.errors import DataError, UsageError, suggests_names, warn_of_doubt
 from neardup.fingerprinting.recipe import recipe_of
-from neardup.pipeline.run.rule import Choice, Rule
-from neardup.spark.engine import Engine
-from neardup.spark.files import settings_of, told
-from neardup.spark.past import numbered_past, past_of_file
-from neardup.spark.plan import decide, edges_of
+from neardup.pipeline.run.matching import Matching
+from neardup.spark.engine import Engine, Settings
+from neardup.spark.engine_messages import worker_errors
+from neardup.spark.exported_index import numbered_past, past_of_file
+from neardup.spark.plan import decide, edges_of, named
 from neardup.spark.session import mapped
 from neardup.spark.workers.documents import (
     DOCUMENTS,
@@ -31,8 +31,10 @@ from neardup.spark.workers.documents import (
 from neardup.spark.workers.inputs import Shipped
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from neardup.fingerprinting.recipe import Recipe
-    from neardup.spark.engine import Settings
+    from neardup.spark.session import Frame
 
 __all__ = ["dedup", "fingerprints", "in_order", "pairs", "similar_pairs"]
 
@@ -43,7 +45,7 @@ FIRST_TEXTS: Final = 100
 _INTEGERS: Final = {"tinyint", "smallint", "int", "bigint"}
 
 
-def fingerprints(df: Any, text: str = "text", recipe: Recipe | None = None) -> Any:
+def fingerprints(df: Frame, text: str = "text", recipe: Recipe | None = None) -> Frame:
     """Fingerprint a column of texts, lazily.
 
     Args:
@@ -73,7 +75,7 @@ def fingerprints(df: Any, text: str = "text", recipe: Recipe | None = None) -> A
 
 @suggests_names
 def pairs(
-    df: Any,
+    df: Frame,
     distance: int = 3,
     *,
     fingerprint: str = "fingerprint",
@@ -81,7 +83,7 @@ def pairs(
     bits: int = 64,
     work: str | None = None,
     parts: int | None = None,
-) -> Any:
+) -> Frame:
     """Find every pair of fingerprints within a distance: none missed, each once.
 
     Args:
@@ -100,7 +102,7 @@ def pairs(
         UsageError: For a missing column, one of another type, or a distance out of range.
         DataError: For ids that are null, or not unique.
     """
-    settings = replace(settings_of(Rule(distance=distance), Choice()), bits=bits)
+    settings = replace(Settings.of(Matching(distance=distance)), bits=bits)
     _check_columns(df, fingerprint, id)
     kind = _kind_of(df, fingerprint)
     if kind not in _INTEGERS:
@@ -108,17 +110,17 @@ def pairs(
             f"column {fingerprint!r} is {kind}: give fingerprints as longs, as `fingerprints` makes"
             " them"
         )
-    with told():
+    with worker_errors():
         engine = _engine(df, work, parts)
         columns = f"CAST({_quoted(fingerprint)} AS long) AS fingerprint"
         numbers, rows = _numbered(engine, df, id, None, [columns])
-        documents = mapped(rows.drop("id"), codes_to_documents, DOCUMENTS)
+        documents = engine.step(rows.drop("id"), codes_to_documents, DOCUMENTS)
         return _named_pairs(engine, documents, numbers, settings).drop("similarity")
 
 
 @suggests_names
 def similar_pairs(
-    df: Any,
+    df: Frame,
     similarity: float = 0.8,
     *,
     text: str = "text",
@@ -127,7 +129,7 @@ def similar_pairs(
     recipe: Recipe | None = None,
     work: str | None = None,
     parts: int | None = None,
-) -> Any:
+) -> Frame:
     """Find every pair of texts whose features are similar enough; each is verified, none is missed.
 
     Args:
@@ -147,18 +149,18 @@ def similar_pairs(
         UsageError: For a missing column or a value out of range.
         DataError: For ids that are null, or not unique.
     """
-    rule = Rule(similarity, measure=measure, recipe=recipe_of(recipe))
+    matching = Matching(similarity, measure=measure, recipe=recipe_of(recipe))
     _check_columns(df, text, id)
-    with told():
+    with worker_errors():
         engine = _engine(df, work, parts)
         _look_at_texts(df, text)
-        numbers, documents = _documents(engine, df, rule, Choice(), (text, id, None, None))
-        return _named_pairs(engine, documents, numbers, settings_of(rule, Choice()))
+        numbers, documents = _documents(engine, df, matching, (text, id, None, None))
+        return _named_pairs(engine, documents, numbers, Settings.of(matching))
 
 
 @suggests_names
 def dedup(  # noqa: PLR0913
-    df: Any,
+    df: Frame,
     *,
     text: str = "text",
     id: str = "id",  # noqa: A002
@@ -171,10 +173,10 @@ def dedup(  # noqa: PLR0913
     keep: str = "first",
     policy: str = "greedy",
     within: str | None = None,
-    against: Any = None,
+    against: Frame | str | PathLike[str] | None = None,
     work: str | None = None,
     parts: int | None = None,
-) -> Any:
+) -> Frame:
     """Decide about every row, as `neardup.dedup` does about the rows in that order.
 
     Args:
@@ -215,33 +217,28 @@ def dedup(  # noqa: PLR0913
         DataError: For ids that are null, or not unique.
         NeardupError: If the engine fails.
     """
-    choice = Choice(keep, policy)
-    rule = Rule(similarity, distance, verify, measure, recipe_of(recipe))
-    settings = settings_of(rule, choice, within)
-    _check_columns(df, text, id, *(x for x in (order_by, within, choice.number) if x))
-    with told():
+    matching = Matching(
+        similarity, distance, verify, measure, recipe_of(recipe), keep=keep, policy=policy
+    )
+    settings = Settings.of(matching, within)
+    _check_columns(df, text, id, *(x for x in (order_by, within, matching.number) if x))
+    with worker_errors():
         engine = _engine(df, work, parts)
         _look_at_texts(df, text)
-        ids, documents = _documents(engine, df, rule, choice, (text, id, order_by, within))
+        ids, documents = _documents(engine, df, matching, (text, id, order_by, within))
         if order_by is None:
             _look_at_order(ids, id)
         documents = engine.keep(documents, "documents", DOCUMENTS)
         past = None
         if against is not None:
-            past = _past(engine, against, rule, choice, (text, id, None, within))
+            past = _past(engine, against, matching, (text, id, None, within))
         decided = decide(engine, documents, settings, None if past is None else past[1]).decided
         names = ids if past is None else ids.unionByName(past[0])
-        kept = names.selectExpr("number AS kept_by", "id AS kept_id")
-        cluster = names.selectExpr("number AS label", "id AS cluster")
-        found = decided.join(kept, "kept_by").join(cluster, "label")
-        columns = ["id", "coalesce(number = kept_by, true) AS kept",
-                   "coalesce(kept_id, id) AS kept_id", "distance", "similarity",
-                   "coalesce(cluster, id) AS cluster"]  # fmt: skip
-        if policy == "components":
-            via = names.selectExpr("number AS via", "id AS via_id")
-            found = found.join(via, "via")
-            columns.append("CASE WHEN number = kept_by THEN NULL ELSE via_id END AS via")
-        found = found.drop("via", "label", "score", "kept_score")
+        with_via = policy == "components"
+        found = named(decided, names, with_via=with_via)
+        columns = ["id", "coalesce(NOT dropped, true) AS kept", "coalesce(kept, id) AS kept_id",
+                   "distance", "similarity", "coalesce(cluster, id) AS cluster"]  # fmt: skip
+        columns += ["via"] * with_via
         order = [x for x in (order_by, id) if x is not None]
         rows = ids.join(found, "number", "left").selectExpr(*columns)
         return rows.withMetadata("id", {ORDER: order})
@@ -249,23 +246,23 @@ def dedup(  # noqa: PLR0913
 
 def _past(
     engine: Engine,
-    against: Any,
-    rule: Rule,
-    choice: Choice,
+    against: Frame | str | PathLike[str],
+    matching: Matching,
     names: tuple[str, str, str | None, str | None],
-) -> tuple[Any, Any]:
-    if choice.policy != "greedy":
+) -> tuple[Frame, Frame]:
+    if matching.policy != "greedy":
         raise UsageError("policy components joins all that matches: against needs greedy")
     if isinstance(against, str | os.PathLike):
         if names[3] is not None:
             raise UsageError(f"within {names[3]!r}: an exported index does not know that column")
-        return past_of_file(engine, os.fspath(against), rule)
+        return past_of_file(engine, os.fspath(against), matching)
     _check_columns(against, names[0], names[1], *(x for x in names[3:] if x))
-    numbers, documents = _documents(engine, against, rule, Choice(), names)
+    same = replace(matching, keep="first")
+    numbers, documents = _documents(engine, against, same, names)
     return numbered_past(numbers, engine.keep(documents, "past", DOCUMENTS))
 
 
-def _engine(df: Any, work: str | None, parts: int | None) -> Engine:
+def _engine(df: Frame, work: str | None, parts: int | None) -> Engine:
     session = df.sparkSession
     if work is None:
         work = tempfile.mkdtemp(prefix="neardup-")
@@ -278,13 +275,13 @@ def _engine(df: Any, work: str | None, parts: int | None) -> Engine:
     return engine
 
 
-def _check_columns(df: Any, *names: str) -> None:
+def _check_columns(df: Frame, *names: str) -> None:
     for name in names:
         if name not in df.columns:
             raise UsageError(f"no column {name!r}: there are {', '.join(df.columns)}")
 
 
-def _kind_of(df: Any, name: str) -> str:
+def _kind_of(df: Frame, name: str) -> str:
     kind: str = next(x.dataType.simpleString() for x in df.schema.fields if x.name == name)
     return kind
 
@@ -294,16 +291,12 @@ def _quoted(name: str) -> str:
 
 
 def _documents(
-    engine: Engine,
-    df: Any,
-    rule: Rule,
-    choice: Choice,
-    names: tuple[str, str, str | None, str | None],
-) -> tuple[Any, Any]:
+    engine: Engine, df: Frame, matching: Matching, names: tuple[str, str, str | None, str | None]
+) -> tuple[Frame, Frame]:
     text, id_, order_by, within = names
     columns = [f"CAST({_quoted(text)} AS string) AS text"]
     for name, alias, kind in (
-        (choice.number, "measured", "double"),
+        (matching.number, "measured", "double"),
         (within, "within", "string"),
     ):
         value = "NULL" if name is None else _quoted(name)
@@ -311,20 +304,20 @@ def _documents(
     numbers, rows = _numbered(engine, df, id_, order_by, columns)
     step = partial(
         texts_to_documents,
-        recipe=engine.ship(rule.recipe),
-        keep=choice.keep,
-        by_features=rule.by_features,
+        recipe=engine.ship(matching.recipe),
+        keep=matching.keep,
+        by_features=matching.by_features,
     )
-    return numbers, mapped(rows.drop("id"), step, DOCUMENTS)
+    return numbers, engine.step(rows.drop("id"), step, DOCUMENTS)
 
 
-def _look_at_texts(df: Any, text: str) -> None:
+def _look_at_texts(df: Frame, text: str) -> None:
     """Warn if most of the first texts begin like HTML."""
     first = df.selectExpr(f"CAST({_quoted(text)} AS string) AS text").limit(FIRST_TEXTS)
     warn_of_markup(*first.toArrow()["text"].cast(pa.large_string()).drop_null().chunks)
 
 
-def _look_at_order(ids: Any, name: str) -> None:
+def _look_at_order(ids: Frame, name: str) -> None:
     """Warn if ids are text, and not so that numbers in them are in order."""
     if _kind_of(ids, "id") != "string":
         return
@@ -337,8 +330,8 @@ def _look_at_order(ids: Any, name: str) -> None:
 
 
 def _numbered(
-    engine: Engine, df: Any, id_: str, order_by: str | None, columns: list[str]
-) -> tuple[Any, Any]:
+    engine: Engine, df: Frame, id_: str, order_by: str | None, columns: list[str]
+) -> tuple[Frame, Frame]:
     """The rows with their numbers; and the numbers alone, see `in_order`."""
     name = _quoted(id_)
     (row,) = df.selectExpr(
@@ -361,7 +354,7 @@ def _numbered(
     return numbers, rows.join(numbers, "id")
 
 
-def in_order(engine: Engine, keys: Any, count: int, id_: str) -> Any:
+def in_order(engine: Engine, keys: Frame, count: int, id_: str) -> Frame:
     """The ids of rows of `id`, and of `place` if it decides before them, as (id, number), kept.
 
     The order is cut in ranges of about `limits.ids` rows, and each is numbered in a task. How many
@@ -389,7 +382,7 @@ def in_order(engine: Engine, keys: Any, count: int, id_: str) -> Any:
     return ranked.join(first, "part").selectExpr("id", "before + number AS number")
 
 
-def _bounds(engine: Engine, keys: Any, columns: list[str], count: int) -> pa.Table | None:
+def _bounds(engine: Engine, keys: Frame, columns: list[str], count: int) -> pa.Table | None:
     """Where the ranges of an order begin and end, of a sample by hash; None for a single one."""
     ranges = -(-count // engine.limits.ids)
     if ranges <= 1:
@@ -398,14 +391,14 @@ def _bounds(engine: Engine, keys: Any, columns: list[str], count: int) -> pa.Tab
     sample = keys.where(f"pmod(xxhash64(id), {step}) = 0").orderBy(*columns).toArrow()
     ranges = max(1, min(ranges, len(sample)))
     cuts = [len(sample) * i // ranges for i in range(1, ranges)]
-    bounds: dict[str, Any] = {"part": pa.array(range(ranges), pa.int32())}
+    bounds: dict[str, pa.Array] = {"part": pa.array(range(ranges), pa.int32())}
     for name in columns:
         bounds[f"low_{name}"] = sample[name].take(pa.array([None, *cuts], pa.int64()))
         bounds[f"high_{name}"] = sample[name].take(pa.array([*cuts, None], pa.int64()))
     return pa.table(bounds)
 
 
-def _cut(keys: Any, bounds: pa.Table, columns: list[str]) -> Any:
+def _cut(keys: Frame, bounds: pa.Table, columns: list[str]) -> Frame:
     """The rows, each with the `part` that it is in."""
     return keys.crossJoin(keys.sparkSession.createDataFrame(bounds)).where(
         f"(part = 0 OR NOT {_before('low', columns)})"
@@ -424,7 +417,7 @@ def _before(end: str, columns: list[str]) -> str:
     )
 
 
-def _named_pairs(engine: Engine, documents: Any, ids: Any, settings: Settings) -> Any:
+def _named_pairs(engine: Engine, documents: Frame, ids: Frame, settings: Settings) -> Frame:
     found = edges_of(engine, documents, settings)
     left = ids.selectExpr("number AS left", "id AS left_id")
     right = ids.selectExpr("number AS right", "id AS right_id")

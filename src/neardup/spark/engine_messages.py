@@ -1,4 +1,8 @@
-"""Starting Java: what it says meanwhile is held back, and looked at only if it does not start."""
+"""What engines say: on standard error while they start, and in reports of what failed.
+
+What a start says is held back, and looked at only if it fails. Of a report that has hundreds of
+lines one is for the user: the error that a worker raised.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +13,26 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from neardup import errors
+from neardup.errors import NeardupError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["held", "line_of"]
+__all__ = ["line_of", "stderr_held", "worker_errors"]
 
 _MOST_LINES: Final = 1000
 _SETTLED: Final = 0.1
 """Seconds in which the last lines of a start arrive."""
 _STANDARD_ERROR: Final = 2
+_RAISED: Final = re.compile(
+    r"neardup\.errors\.(NeardupError|DataError|UsageError|RecipeError|FileError): ([^\n]+)"
+)
+"""An error of a worker in an engine's report."""
 
 
 @contextmanager
-def held() -> Iterator[list[str]]:
+def stderr_held() -> Iterator[list[str]]:
     """Hold back what processes that are started inside say on standard error.
 
     What they say later goes where it always does.
@@ -70,3 +81,33 @@ def line_of(message: object) -> str:
     lines = [x for x in lines if x and not x.startswith("An error occurred while calling")]
     raised = [x for x in lines if re.search(r"(^| )(\w+\.)*\w*(Error|Exception)\b.*: .", x)]
     return ([*raised[-1:], *lines] or [type(message).__name__])[0]
+
+
+@contextmanager
+def worker_errors() -> Iterator[None]:
+    """Turn the failure of a worker into the error that it raised, in one line."""
+    try:
+        yield
+    except NeardupError:
+        raise
+    except Exception as error:
+        _raise_interrupt(error)
+        if not type(error).__module__.startswith(("pyspark", "py4j", "grpc")):
+            raise
+        gone = re.search(r'StatusCode\.UNAVAILABLE\s+details = "([^"\n]*)', str(error))
+        if gone is not None:
+            raise NeardupError(
+                f"the engine was lost: {gone[1]}; nothing was written: start it, and run this again"
+            ) from error
+        found = _RAISED.search(str(error))
+        if found is None:
+            raise NeardupError(f"the engine failed: {line_of(error)}") from error
+        raise getattr(errors, found[1])(found[2]) from None
+
+
+def _raise_interrupt(error: BaseException | None) -> None:
+    """Raise the interrupt that an error followed: PySpark tells an engine of it that has ended."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            raise error
+        error = error.__context__

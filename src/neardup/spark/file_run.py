@@ -1,0 +1,187 @@
+"""`neardup dedup --engine spark`: files in, files out, as one machine writes them.
+
+The files are read as a frame (`reading`), the plan of frames decides (`plan`), and the rows of its
+decision go back to the files that they are about (`publishing`).
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from neardup.documents import InputFormat, OutputSet, open_sources, rejects_doubt
+from neardup.errors import UsageError
+from neardup.pipeline.run.against import Against, ReferenceIndex
+from neardup.pipeline.run.summary import Summary
+from neardup.runtime.progress import Quiet, Stopwatch
+from neardup.spark.engine import LEAST_PARTS, Engine, Place, Settings
+from neardup.spark.engine_messages import worker_errors
+from neardup.spark.exported_index import past_of_file, write_past
+from neardup.spark.plan import decide, named
+from neardup.spark.publishing import (
+    check_outputs,
+    kinds_of,
+    publish,
+    removed_unless,
+    staging,
+    write_decided,
+)
+from neardup.spark.reading import read_inputs
+from neardup.spark.session import check_master, open_session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from neardup.documents import ReadOptions, Source
+    from neardup.pipeline.run.matching import Matching
+    from neardup.pipeline.run.outputs import Outputs
+    from neardup.runtime.progress import Progress
+    from neardup.spark.reading import Inputs
+    from neardup.spark.session import Frame
+
+__all__ = ["dedup_files"]
+
+BYTES_A_PART: Final = 1 << 25
+MOST_PARTS: Final = 1 << 15
+
+
+def dedup_files(
+    paths: Sequence[str],
+    outputs: Outputs,
+    matching: Matching,
+    read: ReadOptions,
+    place: Place | None = None,
+    *,
+    progress: Progress | None = None,
+    input_format: InputFormat | None = None,
+    against: str | None = None,
+) -> Summary:
+    """Remove near-duplicates from files, as `neardup.pipeline.dedup_files` does.
+
+    Args:
+        paths: Files of records that all workers see; each is read by one task.
+        outputs: Where to write; `kept` is a folder that must not exist, on a disk that all
+            workers see, or behind a URI, to which they upload.
+        matching: How to decide.
+        read: Which fields to read.
+        place: Where; by default Place().
+        progress: Hears where the run is.
+        input_format: Of all inputs; by default, their extensions and first lines tell it.
+        against: Folder of a DurableIndex: what matches one of its documents is dropped.
+
+    Raises:
+        UsageError: For what only one machine does, a missing engine, or a folder that exists.
+        DataError, FileError: As one machine.
+        NeardupError: If the engine fails.
+    """
+    settings, given = Settings.of(matching, read.within), input_format or InputFormat()
+    place = place or Place()
+    check_master(place.master)
+    watch = Stopwatch(progress or Quiet())
+    with ExitStack() as stack:
+        sources = open_sources(paths, None, given)
+        for source in sources:
+            stack.callback(source.close)
+        written = stack.enter_context(OutputSet(x for source in sources for x in source.paths))
+        _check_inputs(sources)
+        check_outputs(sources, outputs, written)
+        folder = stack.enter_context(staging(outputs, place))
+        # Before the session: what was uploaded is removed when no task can upload any more.
+        stack.enter_context(removed_unless(outputs, written))
+        if against is not None:
+            _ship_index(against, matching, read, _past_path(folder))
+        watch.begin("start")
+        session = stack.enter_context(open_session(place.master))
+        stack.enter_context(worker_errors())
+        work = stack.enter_context(_work(folder, place))
+        engine = Engine(session, work, _parts(place, _bytes_of(sources)))
+        kinds = kinds_of(outputs, matching)
+        watch.begin("read")
+        inputs = read_inputs(engine, sources, (read, given), matching, (folder, kinds))
+        watch.begin("match")
+        names, past = inputs.documents.selectExpr("number", "address AS id"), None
+        if against is not None:
+            ids, past = past_of_file(engine, _past_path(folder), matching)
+            names = names.unionByName(ids)
+        decided = decide(engine, inputs.documents, settings, past).decided
+        watch.begin("write")
+        rows = named(decided, names, with_via="via" in kinds)
+        write_decided(engine, inputs, rows, (read, given), (folder, kinds))
+        total = inputs.counts | _decided_counts(decided)
+        publish(engine, folder, (inputs.parts, kinds), outputs, written)
+    summary = _summary(total, inputs, outputs, matching, written.replaced)
+    return replace(summary, seconds=watch.stop())
+
+
+@contextmanager
+def _work(folder: str, place: Place) -> Iterator[str]:
+    """A folder for what is written between the steps."""
+    if place.tmp is None:
+        yield f"{folder}/work"
+        return
+    with tempfile.TemporaryDirectory(prefix=".neardup-", dir=place.tmp) as work:
+        yield str(Path(work).absolute())
+
+
+def _past_path(folder: str) -> str:
+    return f"{folder}/past.parquet"
+
+
+def _ship_index(against: str, matching: Matching, read: ReadOptions, path: str) -> None:
+    """Write the index's documents where the workers see them."""
+    known = ReferenceIndex(Against(against), matching, read)
+    try:
+        write_past(known, matching.recipe, path)
+    finally:
+        known.close()
+
+
+def _check_inputs(sources: Sequence[Source]) -> None:
+    for source in sources:
+        if source.path is None and source.format != "text":
+            raise UsageError(
+                f"{source.name}: --engine spark reads files, which are read twice, not a pipe;"
+                " use --engine local"
+            )
+
+
+def _bytes_of(sources: Sequence[Source]) -> int:
+    return sum(source.nbytes or 0 for source in sources)
+
+
+def _parts(place: Place, nbytes: int) -> int:
+    """Partitions: of BYTES_A_PART of the inputs each; here two for each processor at least."""
+    least = 2 * (os.cpu_count() or 1) if place.is_here else LEAST_PARTS
+    return min(MOST_PARTS, max(least, -(-nbytes // BYTES_A_PART)))
+
+
+def _decided_counts(decided: Frame) -> dict[str, int]:
+    (row,) = decided.where("number != kept_by").selectExpr(
+        "count(*) AS dropped", "count(DISTINCT label) AS clusters"
+    ).collect()  # fmt: skip
+    return dict(row.asDict())
+
+
+def _summary(
+    total: dict[str, int], inputs: Inputs, outputs: Outputs, matching: Matching, replaced: list[str]
+) -> Summary:
+    documents, dropped = total["documents"], total["dropped"]
+    doubts = matching.doubt(documents), rejects_doubt(documents, total["rejected"])
+    return Summary(
+        read=documents + total["rejected"],
+        kept=documents - dropped,
+        dropped=dropped,
+        rejected=total["rejected"],
+        empty=total["empty"],
+        clusters=total["clusters"],
+        nbytes=_bytes_of(inputs.sources),
+        seconds={},
+        outputs=([outputs.kept] if outputs.kept else []) + outputs.tables,
+        settings=matching.settings(documents),
+        notes=[*inputs.notes, *(f"{path} was replaced" for path in replaced)],
+        warnings=[*inputs.warnings, *filter(None, doubts)],
+    )
