@@ -5,10 +5,6 @@ from __future__ import annotations
 import html.parser
 import io
 import json
-import os
-import pty
-import re
-import subprocess
 import sys
 import warnings
 from collections import Counter
@@ -20,11 +16,11 @@ from hypothesis import strategies as st
 
 import naive
 import neardup as nd
-from commands import NEARDUP, Here
+from commands import Here
 from neardup.errors import UnfitHashWarning, UsageError
 from neardup.features.hashes import HASHES
 from strategies import texts
-from suite import JIT, examples, needs_jit
+from suite import JIT, examples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -195,7 +191,7 @@ def test_a_long_document_shows_its_heaviest_features_and_says_how_many_more() ->
     assert lines[2].split()[:3] == ["heavy", "9", "9"]
     assert lines[5] == "... 498 more"
     assert len(found.to_dict()["features"]) == 501
-    assert "… 498 more" in found._repr_html_()
+    assert "... 498 more" in found._repr_html_()
 
 
 def test_wide_fingerprints_show_64_columns_and_a_line_for_each_further_word() -> None:
@@ -285,38 +281,3 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Here:
     (tmp_path / "one.txt").write_text("The quick brown fox jumps. 你好\n", "utf-8")
     (tmp_path / "other.txt").write_text("The quick brown fox jumped. 你好\n", "utf-8")
     return Here(tmp_path, monkeypatch, capfd)
-
-
-@needs_jit
-def test_a_terminal_gets_colours_and_the_same_words(here: Here) -> None:
-    for files in (["one.txt"], ["one.txt", "other.txt"]):
-        shown = in_a_terminal(here.folder, *files, "--ngram", "1")
-        assert "\x1b[" in shown
-        plain, _ = here("explain", *files, "--ngram", "1")
-        assert re.sub(r"\x1b\[[0-9;]*m", "", shown).split() == plain.split()
-
-
-def in_a_terminal(folder: Path, *arguments: str) -> str:
-    """What the command writes to a terminal of 200 columns."""
-    main, other = pty.openpty()
-    environment = os.environ | {"COLUMNS": "200", "TERM": "xterm-256color"}
-    environment.pop("NO_COLOR", None)
-    with subprocess.Popen(
-        [*NEARDUP, "explain", *arguments],
-        stdout=other,
-        cwd=folder,
-        env=environment,
-    ) as process:
-        os.close(other)
-        shown = b""
-        while True:
-            try:
-                part = os.read(main, 1 << 16)
-            except OSError:  # the other side is closed
-                break
-            if not part:
-                break
-            shown += part
-        assert process.wait() == 0
-    os.close(main)
-    return shown.decode()

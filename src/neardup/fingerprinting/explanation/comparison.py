@@ -11,8 +11,7 @@ from neardup.documents.markup import warn_of_markup
 from neardup.errors import UsageError
 from neardup.features.rewrite import rewritten
 from neardup.features.text import text_array, text_blocks
-from neardup.fingerprinting.explanation.model import hexadecimal
-from neardup.fingerprinting.explanation.plain import NOTHING_MATCHES
+from neardup.fingerprinting.explanation.explanations import NOTHING_MATCHES, hexadecimal
 from neardup.fingerprinting.fingerprints import fingerprint
 from neardup.fingerprinting.plain import weighted_features
 from neardup.fingerprinting.recipe import Recipe, recipe_of

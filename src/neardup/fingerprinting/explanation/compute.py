@@ -13,8 +13,13 @@ from neardup.features.rewrite import rewritten
 from neardup.features.text import text_array, text_blocks
 from neardup.features.tokens import document_tokens, features_of
 from neardup.fingerprinting.explanation.comparison import side_recipes
-from neardup.fingerprinting.explanation.model import DifferingBit, Feature, Pull
-from neardup.fingerprinting.explanation.shown import Explanation, PairExplanation
+from neardup.fingerprinting.explanation.explanations import (
+    DifferingBit,
+    Explanation,
+    Feature,
+    PairExplanation,
+    Pull,
+)
 from neardup.fingerprinting.fingerprints import fingerprint
 from neardup.fingerprinting.libraries.parts import real_sums
 from neardup.fingerprinting.majority import weight_of_ones

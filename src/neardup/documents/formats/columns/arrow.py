@@ -70,12 +70,12 @@ class ArrowSource(ColumnarSource):
 
 
 class _Reader:
+    codec = "zstd"  # whatever the input has: pyarrow does not tell
+
     def __init__(self, file: pa.NativeFile, nbytes: int, is_stream: bool) -> None:
         self._file = file
         self._nbytes = max(nbytes, 1)
         self.is_stream = is_stream
-        self.codec = _codec(file, is_stream)
-        file.seek(0)
         self.schema = self._open(None).schema
 
     def parts(
@@ -104,39 +104,3 @@ class _Reader:
             batch = reader.get_batch(i)
             check_arrow(batch)
             yield batch, (i + 1) / reader.num_record_batches
-
-
-def _codec(file: pa.NativeFile, is_stream: bool) -> str | None:
-    """Find how the buffers of the first record batch are compressed: "lz4", "zstd" or None."""
-    if not is_stream:
-        file.seek(8)
-    for message in pa.ipc.MessageReader.open_stream(file):
-        if message.type == "record batch":
-            return _codec_of_batch(message.metadata.to_pybytes())
-    return None
-
-
-def _codec_of_batch(data: bytes) -> str | None:
-    """Read it from a message's flatbuffer: Message.header (RecordBatch).compression.codec."""
-    root = _number(data, 0, 4)
-    header = _field(data, root, 2)
-    compression = _field(data, header + _number(data, header, 4), 3)
-    if compression == 0:
-        return None
-    body = compression + _number(data, compression, 4)
-    codec = _field(data, body, 0)
-    return "zstd" if codec and data[codec] == 1 else "lz4"
-
-
-def _field(data: bytes, table: int, number: int) -> int:
-    """Where a field of a flatbuffer's table lies; 0 if it is absent."""
-    entries = table - int.from_bytes(data[table : table + 4], "little", signed=True)
-    entry = 4 + 2 * number
-    if entry >= _number(data, entries, 2):
-        return 0
-    offset = _number(data, entries + entry, 2)
-    return table + offset if offset else 0
-
-
-def _number(data: bytes, at: int, size: int) -> int:
-    return int.from_bytes(data[at : at + size], "little")

@@ -55,7 +55,7 @@ class TableReader(Protocol):
 
     @property
     def codec(self) -> str | None:
-        """How the file is compressed."""
+        """How an output of its rows is compressed."""
 
     def parts(
         self, columns: list[str] | None, nbytes: int
