@@ -83,7 +83,7 @@ def ours(n: int, chars: int, similarity: float) -> dict[str, Any]:
     import numpy as np
 
     import neardup as nd
-    from neardup.fingerprinting.feature_sets import feature_sets
+    from neardup.fingerprinting.sets_of_texts import feature_sets
     from neardup.similarity.feature_sets import FeatureSets, Match
     from neardup.similarity.join import similar_greedy
 

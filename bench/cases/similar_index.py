@@ -102,7 +102,7 @@ def ours(n: int) -> dict[str, Any]:
 
     import neardup
     from cases.pairs import memory
-    from neardup.fingerprinting.feature_sets import feature_sets
+    from neardup.fingerprinting.sets_of_texts import feature_sets
 
     texts = near_texts.make(n, seed=1)
     queries, recipe = mixed(texts, QUERIES), neardup.Recipe()

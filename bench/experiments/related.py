@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import neardup as nd
-from neardup.fingerprinting.feature_sets import feature_sets
+from neardup.fingerprinting.sets_of_texts import feature_sets
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from harness.corpora import SHARED

@@ -50,10 +50,10 @@ if TYPE_CHECKING:
     )
     from neardup.fingerprinting.fingerprints import fingerprint, fingerprints
     from neardup.fingerprinting.majority import simhash
-    from neardup.fingerprinting.presets import preset, presets
+    from neardup.fingerprinting.preset_recipes import preset, presets
+    from neardup.fingerprinting.projection import project
     from neardup.fingerprinting.recipe import Recipe
     from neardup.fingerprinting.values import distance
-    from neardup.fingerprinting.vectors import project
     from neardup.hamming.all_pairs import pairs
     from neardup.hamming.clusters import components, greedy
     from neardup.hamming.search.comparison import plan
@@ -129,13 +129,13 @@ _HOMES: Final = {
         "fingerprints",
     ),
     "fingerprinting.majority": ("simhash",),
-    "fingerprinting.presets": (
+    "fingerprinting.preset_recipes": (
         "preset",
         "presets",
     ),
     "fingerprinting.recipe": ("Recipe",),
     "fingerprinting.values": ("distance",),
-    "fingerprinting.vectors": ("project",),
+    "fingerprinting.projection": ("project",),
     "hamming.all_pairs": ("pairs",),
     "hamming.clusters": (
         "components",

@@ -15,7 +15,7 @@ import neardup as nd
 from damage import REFUSED, RIGHT, WRONG, damaged_copy, footer_flips, in_victim
 from neardup.documents import ReadOptions
 from neardup.errors import NeardupError
-from neardup.fingerprinting.files import FingerprintReader
+from neardup.fingerprinting.fingerprint_files import FingerprintReader
 from neardup.pipeline import fingerprint_files
 from suite import ATTACKS, LONG
 

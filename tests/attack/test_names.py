@@ -13,7 +13,7 @@ import pytest
 
 import neardup as nd
 from neardup.cli import main
-from neardup.runtime.storage.files import name_as_text
+from neardup.runtime.storage.durable_files import name_as_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 import neardup as nd
 from neardup.documents.files.atomic import AtomicFolder
-from neardup.documents.files.below import check_relative, path_below
-from neardup.documents.files.finding import FoundFile
+from neardup.documents.files.finding import FoundFile, check_relative, path_below
 from neardup.documents.formats.jsonl import JsonlSource
-from neardup.documents.write import plan_outputs
+from neardup.documents.write_kept import plan_outputs
 from neardup.errors import DataError, FileError
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ import neardup as nd
 from commands import DOCS, NEARDUP, TEXT, TIMEOUT, Here, lines, read, write
 from cppjieba_files import CONTENTS
 from neardup.cli.commands.index import app
-from neardup.features import keywords
+from neardup.features import keyword_weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,10 +78,10 @@ def test_an_index_by_keywords_of_cppjieba_takes_its_folder(here: Here, tmp_path:
     write(tmp_path / "laws.jsonl", [{"id": "law", "text": "我来到北京清华大学"}])
     told = ["--dictionary", str(folder)]
     here("index", "create", "i", "--distance", "3", "--preset", "yanyiwu", *told)
-    keywords.FOLDERS.clear()  # as a process of its own finds it
+    keyword_weights.FOLDERS.clear()  # as a process of its own finds it
     assert "--dictionary FOLDER" in fails(here, "add", "i", "laws.jsonl", "--id", "id", code=2)
     here("index", "add", "i", "laws.jsonl", "--id", "id", *told)
-    keywords.FOLDERS.clear()
+    keyword_weights.FOLDERS.clear()
     out, _ = here("index", "query", "i", "--query-text", "我来到北京清华大学", *told, "--json")
     assert [hit["id"] for hit in json.loads(out)["hits"]] == ["law"]
     wrong = fails(here, "add", "i", "laws.jsonl", "--dictionary", "none", code=3)

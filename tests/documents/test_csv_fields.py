@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.documents.batch import ReadOptions
-from neardup.documents.files.outputs import OutputSet
+from neardup.documents.files.output_set import OutputSet
 from neardup.documents.files.problems import BadRecordError
-from neardup.documents.formats.csv_fields import CsvFields
+from neardup.documents.formats.csv_lines import CsvFields
 from neardup.documents.formats.open import open_sources
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 import neardup as nd
 from neardup.documents import ReadOptions, open_sources
 from neardup.documents.batch import longest_record
-from neardup.documents.files.inputs import find_input
-from neardup.documents.files.outputs import OutputSet
+from neardup.documents.files.input_bytes import find_input
+from neardup.documents.files.output_set import OutputSet
 from neardup.documents.formats.csv import CsvSource
 from neardup.documents.formats.csv_lines import CsvLines
 from neardup.documents.formats.jsonl import JsonlSource

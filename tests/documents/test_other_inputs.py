@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 import neardup as nd
 from neardup.documents import InputFormat, OutputSet, ReadOptions, open_sources, write_outputs
 from neardup.documents.files.encodings import guessed
-from neardup.documents.formats.csv_layout import sniffed_delimiter
+from neardup.documents.formats.csv_lines import sniffed_delimiter
 from neardup.documents.markup import visible_text
 from neardup.errors import DataError, UsageError
 

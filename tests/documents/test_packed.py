@@ -21,8 +21,7 @@ from hypothesis import strategies as st
 
 import neardup as nd
 from neardup.documents import ReadOptions, open_sources
-from neardup.documents.files.archives import packed_as
-from neardup.documents.files.compression import UNCHECKED, encoder, lacks_checksum
+from neardup.documents.files.compression import UNCHECKED, encoder, lacks_checksum, packed_as
 from suite import JIT
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import neardup as nd
 from cppjieba_files import CONTENTS
 from neardup.compat.presets import fingerprint_features
 from neardup.errors import DataError, FileError, RecipeError
-from neardup.features.keywords import FILES, cppjieba_keywords, load_folder
+from neardup.features.keyword_weights import FILES, cppjieba_keywords, load_folder
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import naive
 import neardup as nd
 from neardup.errors import RecipeError
-from neardup.features.textrank import text_rank
+from neardup.features.keyword_weights import text_rank
 from neardup.fingerprinting.fingerprints import feature_hashes
 from strategies import texts
 

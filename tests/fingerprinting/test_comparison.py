@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import naive
 from neardup.errors import RecipeError, UsageError
 from neardup.fingerprinting.explanation.comparison import compare, cosine_interval
-from neardup.fingerprinting.presets import preset
+from neardup.fingerprinting.preset_recipes import preset
 from neardup.fingerprinting.recipe import Recipe
 from strategies import texts
 from suite import examples

@@ -16,9 +16,9 @@ from neardup.cli import app
 from neardup.cli.commands.idf import learn as cli_learn
 from neardup.cli.commands.idf import merge
 from neardup.errors import DataError, FileError, RecipeError, UsageError
-from neardup.features import frequencies
+from neardup.features import frequency_table
 from neardup.fingerprinting import document_frequencies
-from neardup.fingerprinting.files import read_fingerprints
+from neardup.fingerprinting.fingerprint_files import read_fingerprints
 from suite import JIT, needs_jit
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def test_a_saved_table_loads_as_it_was(tmp_path: Path) -> None:
     table.save(path)
     loaded = nd.DocumentFrequencies.load(path)
     assert (loaded.digest, loaded.documents, loaded.space) == (table.digest, 2, table.space)
-    assert frequencies.load_table(path).idf("b") == table.idf("b")
+    assert frequency_table.load_table(path).idf("b") == table.idf("b")
     assert [found.name for found in tmp_path.iterdir()] == ["news.idf"]
 
 
@@ -103,7 +103,7 @@ def test_a_damaged_table_is_refused(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "news.idf"
     learn(["a b", "b c"]).save(str(path))
     whole = bytearray(path.read_bytes())
-    at = {"first": len(frequencies.MAGIC), "middle": len(whole) // 2, "last": -1, "version": 12}
+    at = {"first": len(frequency_table.MAGIC), "middle": len(whole) // 2, "last": -1, "version": 12}
     if damage == "cut":
         del whole[-8:]
     else:
@@ -117,7 +117,7 @@ def test_a_file_that_is_not_there_is_a_file_error(tmp_path: Path) -> None:
     for read in (
         nd.DocumentFrequencies.load,
         nd.DocumentFrequencies.from_jieba,
-        frequencies.load_table,
+        frequency_table.load_table,
     ):
         with pytest.raises(FileError, match="cannot read"):
             read(str(tmp_path / "absent"))
@@ -128,7 +128,7 @@ def test_jiebas_format_gives_words_their_values_and_others_the_median(tmp_path: 
     path.write_bytes("\ufeff你好 1.5\r\n世界 3.25\n\nc++ 2.0\n".encode())
     table = nd.DocumentFrequencies.from_jieba(str(path))
     assert [table.idf(x) for x in ("你好", "世界", "c++", "other")] == [1.5, 3.25, 2.0, 2.0]
-    assert frequencies.load_table(str(path)).digest == table.digest
+    assert frequency_table.load_table(str(path)).digest == table.digest
     again = tmp_path / "saved.idf"
     table.save(str(again))
     assert nd.DocumentFrequencies.load(str(again)).digest == table.digest

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from neardup.documents import OutputSet, write_table
 from neardup.errors import DataError, FileError, RecipeError
-from neardup.fingerprinting.files import Sealing, fingerprint_table, read_fingerprints
+from neardup.fingerprinting.fingerprint_files import Sealing, fingerprint_table, read_fingerprints
 from neardup.fingerprinting.recipe import Recipe
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import naive
 import neardup as nd
 from neardup.errors import RecipeError, UsageError
-from neardup.fingerprinting.feature_sets import feature_sets
 from neardup.fingerprinting.fingerprints import PREPARED_RECIPES, feature_hashes
+from neardup.fingerprinting.sets_of_texts import feature_sets
 from strategies import texts
 from suite import JIT, needs_jit
 

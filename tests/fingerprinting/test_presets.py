@@ -17,7 +17,7 @@ from neardup.errors import DataError, RecipeError, UsageError
 from neardup.features import jieba_words
 from neardup.features.hashes import HASHES, expanded, hash_features
 from neardup.fingerprinting.libraries.table import PRESETS
-from neardup.fingerprinting.presets import fingerprint_features
+from neardup.fingerprinting.preset_recipes import fingerprint_features
 from suite import SHARED
 
 if TYPE_CHECKING:

@@ -149,7 +149,7 @@ def test_blocks_and_workers_change_nothing(method: str, monkeypatch: pytest.Monk
     array[array < 0.3] = 0
     expected = nd.project(array, 64, method, workers=1).tolist()
     assert nd.project(scipy.sparse.csr_array(array), 64, method, workers=3).tolist() == expected
-    monkeypatch.setattr("neardup.fingerprinting.vectors._BLOCK_NUMBERS", 1500 if JIT else 11)
+    monkeypatch.setattr("neardup.fingerprinting.projection._BLOCK_NUMBERS", 1500 if JIT else 11)
     for form in (
         array,
         scipy.sparse.csr_array(array),

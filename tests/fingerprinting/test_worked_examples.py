@@ -17,7 +17,7 @@ import pytest
 
 import naive
 import neardup as nd
-from neardup.fingerprinting.presets import fingerprint_features
+from neardup.fingerprinting.preset_recipes import fingerprint_features
 from suite import JIT, ROOT, SHARED
 
 CASES = json.loads((Path(__file__).parent / "worked-examples.json").read_text("utf-8"))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import neardup as nd
 from neardup.errors import DataError, RecipeError, UsageError
-from neardup.fingerprinting.files import fingerprint_table
+from neardup.fingerprinting.fingerprint_files import fingerprint_table
 from neardup.hamming import cross_pairs
 from neardup.pipeline import new_pairs_file
 

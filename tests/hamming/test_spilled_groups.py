@@ -15,7 +15,7 @@ import naive
 import neardup.hamming.spilled.groups
 from commands import Here
 from neardup.errors import UsageError
-from neardup.fingerprinting.files import fingerprint_table
+from neardup.fingerprinting.fingerprint_files import fingerprint_table
 from neardup.fingerprinting.recipe import Recipe
 from neardup.hamming.clusters import components, greedy
 from neardup.hamming.join.problem import Engine

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import naive
 from neardup.errors import DataError, FileError, RecipeError, TooManyPairsError, UsageError
-from neardup.fingerprinting.files import FingerprintReader, fingerprint_table
+from neardup.fingerprinting.fingerprint_files import FingerprintReader, fingerprint_table
 from neardup.fingerprinting.recipe import Recipe
 from neardup.hamming.clusters import components
 from neardup.hamming.spilled.batches import Limits, pair_batches

@@ -23,7 +23,7 @@ import neardup.pipeline.fingerprint
 from mode import Mode
 from neardup.documents import ReadOptions
 from neardup.errors import DataError, FileError, UsageError
-from neardup.fingerprinting.files import read_fingerprints
+from neardup.fingerprinting.fingerprint_files import read_fingerprints
 from neardup.pipeline import (
     Choice,
     DedupResult,

@@ -28,7 +28,7 @@ import neardup.pipeline.run.run_folder
 from faults import REMOVALS, Faults, KilledError
 from mode import Mode
 from neardup.documents import ReadOptions
-from neardup.documents.files.outputs import OutputSet
+from neardup.documents.files.output_set import OutputSet
 from neardup.errors import DataError, NeardupError, UsageError
 from neardup.pipeline import Limits, Outputs, dedup_files
 from neardup.pipeline.run.decision import Decision, References, decision_of, write_decision

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from neardup.runtime import memory, threads
+from neardup.runtime import free_memory, threads
 from neardup.runtime.limits import allowed_memory, allowed_processors, unused_memory
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def second(tmp_path: Path) -> Path:
             "sys/fs/cgroup/pod/memory.max": f"{2 * GIB}",
             "sys/fs/cgroup/pod/memory.current": f"{GIB}",
             "sys/fs/cgroup/pod/memory.stat": f"anon {GIB // 4}\ninactive_file {GIB // 2}",
-            "sys/fs/cgroup/pod/container/memory.max": "max",
+            "sys/fs/cgroup/pod/container/free_memory.max": "max",
             "sys/fs/cgroup/pod/container/cpu.max": "150000 100000",
             "sys/fs/cgroup/pod/cpu.max": "max 100000",
         },
@@ -48,9 +48,9 @@ def first(tmp_path: Path) -> Path:
         tmp_path,
         {
             "proc/self/cgroup": "4:memory:/docker/abc\n1:cpu,cpuacct:/docker/abc\n0::/",
-            "sys/fs/cgroup/memory/memory.limit_in_bytes": f"{GIB}",
-            "sys/fs/cgroup/memory/memory.usage_in_bytes": f"{GIB // 2}",
-            "sys/fs/cgroup/memory/memory.stat": f"total_inactive_file {GIB // 8}",
+            "sys/fs/cgroup/memory/free_memory.limit_in_bytes": f"{GIB}",
+            "sys/fs/cgroup/memory/free_memory.usage_in_bytes": f"{GIB // 2}",
+            "sys/fs/cgroup/memory/free_memory.stat": f"total_inactive_file {GIB // 8}",
             "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "50000",
             "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000",
         },
@@ -76,7 +76,7 @@ def test_without_limits_there_are_none(tmp_path: Path) -> None:
         tmp_path,
         {
             "proc/self/cgroup": "4:memory:/\n1:cpu:/",
-            "sys/fs/cgroup/memory/memory.limit_in_bytes": str(2**63 - 4096),
+            "sys/fs/cgroup/memory/free_memory.limit_in_bytes": str(2**63 - 4096),
             "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1",
             "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000",
         },
@@ -85,10 +85,10 @@ def test_without_limits_there_are_none(tmp_path: Path) -> None:
 
 
 def test_defaults_stay_within_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "allowed_memory", lambda: 512 << 20)
-    monkeypatch.setattr(memory, "unused_memory", lambda: 100 << 20)
+    monkeypatch.setattr(free_memory, "allowed_memory", lambda: 512 << 20)
+    monkeypatch.setattr(free_memory, "unused_memory", lambda: 100 << 20)
     monkeypatch.setattr(threads, "_quota", lambda: 1)
-    assert memory.default_memory() == 256 << 20
-    assert memory.free_memory() <= 100 << 20
+    assert free_memory.default_memory() == 256 << 20
+    assert free_memory.free_memory() <= 100 << 20
     assert threads.worker_count(None) == 1
     assert threads.worker_count(3) == 3

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from neardup.runtime.storage.parquet import open_parquet
+from neardup.runtime.storage.open_parquet import open_parquet
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -30,7 +30,7 @@ from neardup.similarity.feature_sets import Match
 from neardup.similarity.join import nearest_before, similar_components, similar_greedy
 from neardup.similarity.measures import MEASURES
 from neardup.similarity.spilled import Spill
-from neardup.spark.workers.candidates import candidates
+from neardup.spark.workers.key_pairs import candidates
 from similarity.test_join import (
     all_pairs,
     collections,

@@ -12,7 +12,7 @@ import pytest
 
 import neardup as nd
 from neardup.cli import app
-from neardup.spark.session import check_master
+from neardup.spark.engine_session import check_master
 
 if TYPE_CHECKING:
     from pathlib import Path

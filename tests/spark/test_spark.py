@@ -15,7 +15,7 @@ import pytest
 
 import neardup as nd
 from neardup import spark
-from neardup.fingerprinting.feature_sets import feature_sets
+from neardup.fingerprinting.sets_of_texts import feature_sets
 from neardup.spark.dataframes import in_order
 from neardup.spark.engine import Engine, Limits
 from spark_cases import DOCUMENTS, WARNINGS, decided, decided_here

@@ -21,8 +21,8 @@ import pytest
 
 import neardup as nd
 from neardup import spark
+from neardup.spark.engine_session import check_master
 from neardup.spark.publishing import in_batches
-from neardup.spark.session import check_master
 from spark_cases import DOCUMENTS, WARNINGS, call, engine_or_skip, outputs, write_inputs
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def test_the_summary_is_that_of_one_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     engine_or_skip("sail")
-    monkeypatch.setattr("neardup.spark.workers.inputs.FILES_A_ROW", 4)
+    monkeypatch.setattr("neardup.spark.workers.file_inputs.FILES_A_ROW", 4)
     pages = tmp_path / "pages"
     pages.mkdir()
     for number, text in enumerate(DOCUMENTS["text"].to_pylist()[:12]):
@@ -269,7 +269,7 @@ def test_an_engine_that_is_lost_is_told_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine_or_skip("sail")
-    monkeypatch.setattr("neardup.spark.session.RETRIES", 1)
+    monkeypatch.setattr("neardup.spark.engine_session.RETRIES", 1)
     write_inputs(tmp_path)
     with subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE) as server:
         assert server.stdout is not None
@@ -333,7 +333,7 @@ def test_the_first_bad_input_is_told_as_on_one_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bad: dict[str, bytes]
 ) -> None:
     engine_or_skip("sail")
-    monkeypatch.setattr("neardup.spark.workers.inputs.FILES_A_ROW", 2)
+    monkeypatch.setattr("neardup.spark.workers.file_inputs.FILES_A_ROW", 2)
     ending = next(iter(bad)).rpartition(".")[2]
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
@@ -396,11 +396,11 @@ def test_what_runs_on_workers_loads_no_pipeline() -> None:
 
 def test_missing_packages_and_java_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("neardup.spark.session.find_spec", lambda _: None)
+        patch.setattr("neardup.spark.engine_session.find_spec", lambda _: None)
         with pytest.raises(nd.UsageError, match=r"pip install 'neardup\[spark\]'"):
             check_master("sail")
-    monkeypatch.setattr("neardup.spark.session.find_spec", lambda _: object())
-    monkeypatch.setattr("neardup.spark.session.which", lambda _: None)
+    monkeypatch.setattr("neardup.spark.engine_session.find_spec", lambda _: object())
+    monkeypatch.setattr("neardup.spark.engine_session.which", lambda _: None)
     monkeypatch.delenv("JAVA_HOME", raising=False)
     with pytest.raises(nd.UsageError, match="there is no java"):
         check_master("local[2]")
@@ -408,7 +408,7 @@ def test_missing_packages_and_java_are_named(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(nd.UsageError, match="JAVA_HOME is /nowhere, where there is no bin/java"):
         check_master("local[2]")
     monkeypatch.delenv("JAVA_HOME")
-    monkeypatch.setattr("neardup.spark.session.which", str)
+    monkeypatch.setattr("neardup.spark.engine_session.which", str)
     monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
     monkeypatch.delenv("YARN_CONF_DIR", raising=False)
     with pytest.raises(nd.UsageError, match="yarn needs HADOOP_CONF_DIR"):

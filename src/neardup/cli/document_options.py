@@ -96,7 +96,7 @@ class Reading:
         """
         from neardup.documents import ReadOptions
         from neardup.documents.batch import longest_record
-        from neardup.runtime.memory import memory_bytes
+        from neardup.runtime.free_memory import memory_bytes
 
         own = {
             "text": self._text_fields(), "id": self.id_field, "skip_errors": self._skips(),

@@ -188,7 +188,7 @@ def make_recipe(recipe: str | None, **fields: Any) -> Recipe:
     _read_bits(given)
     _read_words(given)
     if recipe is None and "preset" in given:
-        from neardup.fingerprinting.presets import preset
+        from neardup.fingerprinting.preset_recipes import preset
 
         return preset(given.pop("preset"), **given)
     if recipe is None:
@@ -234,11 +234,11 @@ def load_words(idf: str | None, dictionary: str | None) -> None:
         FileError, DataError: If they are something else.
     """
     if idf is not None:
-        from neardup.features.frequencies import load_table
+        from neardup.features.frequency_table import load_table
 
         load_table(idf)
     if dictionary is not None:
-        from neardup.features.keywords import load_folder
+        from neardup.features.keyword_weights import load_folder
 
         load_folder(dictionary)
 
@@ -246,7 +246,7 @@ def load_words(idf: str | None, dictionary: str | None) -> None:
 def _read_words(given: dict[str, Any]) -> None:
     """Put the digest of a table and the words of a file in the place of their paths."""
     if given.get("idf", "jieba").partition(":")[0] != "jieba":
-        from neardup.features.frequencies import load_table
+        from neardup.features.frequency_table import load_table
 
         given["idf"] = load_table(given["idf"]).digest
     if Path(given.get("stopwords", "")).is_file():

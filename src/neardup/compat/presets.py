@@ -1,8 +1,8 @@
-"""The presets under their public path; see `neardup.fingerprinting.presets`."""
+"""The presets under their public path; see `neardup.fingerprinting.preset_recipes`."""
 
 from __future__ import annotations
 
 from neardup.fingerprinting.libraries.table import PRESETS
-from neardup.fingerprinting.presets import fingerprint_features, preset, presets
+from neardup.fingerprinting.preset_recipes import fingerprint_features, preset, presets
 
 __all__ = ["PRESETS", "fingerprint_features", "preset", "presets"]

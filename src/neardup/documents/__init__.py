@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     )
     from neardup.documents.extraction import Extraction
     from neardup.documents.files.atomic import AtomicFile
-    from neardup.documents.files.outputs import OutputSet, is_folder
+    from neardup.documents.files.output_set import OutputSet, is_folder
     from neardup.documents.formats.open import FORMATS, open_sources, read_table
     from neardup.documents.rejects import Rejects, rejects_doubt
+    from neardup.documents.result_tables import write_table
     from neardup.documents.source import Source
-    from neardup.documents.tables import write_table
-    from neardup.documents.write import plan_outputs, write_outputs
+    from neardup.documents.write_kept import plan_outputs, write_outputs
 
 __all__ = [
     "EXTENSIONS",
@@ -55,11 +55,11 @@ _HOMES: Final = {
     "extensions": ("EXTENSIONS", "InputFormat", "check_extension", "format_of_path"),
     "extraction": ("Extraction",),
     "files.atomic": ("AtomicFile",),
-    "files.outputs": ("OutputSet", "is_folder"),
+    "files.output_set": ("OutputSet", "is_folder"),
     "formats.open": ("FORMATS", "open_sources", "read_table"),
     "rejects": ("Rejects", "rejects_doubt"),
     "source": ("Source",),
-    "tables": ("write_table",),
-    "write": ("plan_outputs", "write_outputs"),
+    "result_tables": ("write_table",),
+    "write_kept": ("plan_outputs", "write_outputs"),
 }
 __getattr__ = lazily(__name__, _HOMES)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from neardup.documents.extensions import InputFormat
 from neardup.documents.files.problems import BadRecordError
 from neardup.errors import UsageError
-from neardup.runtime.memory import default_memory
+from neardup.runtime.free_memory import default_memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

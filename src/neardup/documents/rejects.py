@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Self
 
 import orjson
 
-from neardup.documents.files.outputs import OutputSet
+from neardup.documents.files.output_set import OutputSet
 from neardup.errors import DataError
-from neardup.runtime.storage.files import name_as_text
+from neardup.runtime.storage.durable_files import name_as_text
 
 if TYPE_CHECKING:
     from types import TracebackType

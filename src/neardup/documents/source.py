@@ -10,7 +10,7 @@ from neardup.documents.extraction import Extraction
 from neardup.documents.files.compression import UNCHECKED
 from neardup.documents.files.remote import is_uri
 from neardup.errors import DataError, UsageError
-from neardup.runtime.storage.files import name_as_text
+from neardup.runtime.storage.durable_files import name_as_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from neardup.documents.batch import Batch, ReadOptions
     from neardup.documents.files.atomic import AtomicFile
-    from neardup.documents.files.inputs import Input
+    from neardup.documents.files.input_bytes import Input
     from neardup.documents.files.problems import BadRecordError
     from neardup.documents.rejects import Rejects
 

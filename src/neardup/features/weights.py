@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from neardup.errors import RecipeError
 from neardup.features.hashes import custom_key
-from neardup.features.textrank import text_rank
+from neardup.features.keyword_weights import text_rank
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -106,7 +106,7 @@ def feature_weights(
         kept = _heaviest(counts, recipe.top)
         return {feature: _units_of_count(count, recipe.weight) for feature, count in kept.items()}
     if recipe.weight == "tfidf":
-        from neardup.features.frequencies import table_of
+        from neardup.features.frequency_table import table_of
 
         units = table_of(recipe).units_of(list(counts), error=recipe.missing == "error")
         weights = {x: count * each for (x, count), each in zip(counts.items(), units, strict=True)}

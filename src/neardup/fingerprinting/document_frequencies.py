@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.errors import UsageError
-from neardup.features.frequencies import SPACE_FIELDS, FrequencyTable, feature_space, summed
+from neardup.features.frequency_table import SPACE_FIELDS, FrequencyTable, feature_space, summed
 from neardup.features.text import text_array
 from neardup.fingerprinting.fingerprints import Fingerprinter
 from neardup.fingerprinting.recipe import Recipe, recipe_of

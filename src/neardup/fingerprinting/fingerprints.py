@@ -383,7 +383,7 @@ def _weighing(recipe: Recipe) -> Weighing | None:
     plain = recipe.top is None and recipe.stopwords is None
     if plain and recipe.weight in {"set", "count"}:
         return None
-    from neardup.features.frequencies import table_of
+    from neardup.features.frequency_table import table_of
     from neardup.kernels.fingerprinting.arguments import Weighing
 
     table, sieve, missing = NO_TABLE, NO_TABLE, 0

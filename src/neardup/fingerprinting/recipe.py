@@ -259,7 +259,7 @@ def _check_choices(recipe: Recipe) -> None:
         object.__setattr__(recipe, "idf", "jieba")
     check_weight(recipe)
     if recipe.idf == "jieba":
-        from neardup.features.frequencies import jieba_name
+        from neardup.features.frequency_table import jieba_name
 
         object.__setattr__(recipe, "idf", jieba_name())
 

@@ -15,7 +15,7 @@ from neardup.hamming.join.sinks import Expanding, PairList, packed_pairs
 from neardup.hamming.plans.checks import check_join_plan, check_search_plan
 from neardup.hamming.plans.names import ASKED_PLANS
 from neardup.runtime.arrays import frozen
-from neardup.runtime.memory import free_memory
+from neardup.runtime.free_memory import free_memory
 from neardup.runtime.threads import worker_count
 
 __all__ = ["pairs"]

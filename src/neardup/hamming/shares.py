@@ -21,7 +21,7 @@ from neardup.hamming.plans.blocks import agreement, block_masks
 from neardup.hamming.plans.costs import join_pair_seconds, join_row_seconds
 from neardup.hamming.plans.join import JoinPlan, bins_log2, plan_pairs
 from neardup.runtime.arrays import frozen
-from neardup.runtime.memory import free_memory
+from neardup.runtime.free_memory import free_memory
 
 __all__ = ["pairs_of_block"]
 

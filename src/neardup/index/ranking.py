@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from neardup.errors import UsageError
-from neardup.fingerprinting.feature_sets import set_weights
+from neardup.fingerprinting.sets_of_texts import set_weights
 from neardup.runtime.arrays import frozen
-from neardup.runtime.memory import free_memory
+from neardup.runtime.free_memory import free_memory
 from neardup.runtime.threads import in_threads, worker_count
 from neardup.similarity.measures import MEASURES, ROUNDING
 

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.documents import Rejects, rejects_doubt, write_table
-from neardup.documents.addresses import Addresses
-from neardup.fingerprinting.files import Sealing, fingerprint_table
+from neardup.documents.record_addresses import Addresses
+from neardup.fingerprinting.fingerprint_files import Sealing, fingerprint_table
 from neardup.fingerprinting.fingerprints import Fingerprinter
 from neardup.pipeline.run.outputs import messages, output_set
 from neardup.pipeline.run.reading import begin_reading, open_inputs

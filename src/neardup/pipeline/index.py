@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from neardup.documents import Rejects, rejects_doubt, write_table
-from neardup.documents.addresses import Addresses
+from neardup.documents.record_addresses import Addresses
 from neardup.errors import DataError, RecipeError, UsageError
 from neardup.fingerprinting.files import FingerprintFile, read_fingerprints
 from neardup.index.hits import OTHER

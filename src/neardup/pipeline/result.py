@@ -16,7 +16,7 @@ from neardup.runtime.markup import html_table
 
 if TYPE_CHECKING:
     from neardup.documents import ReadOptions
-    from neardup.documents.addresses import Addresses, RowAddresses
+    from neardup.documents.record_addresses import Addresses, RowAddresses
     from neardup.pipeline.evidence.removed import RemovedDocument
     from neardup.pipeline.report.drawings import Plot
     from neardup.pipeline.run.decision import Decision

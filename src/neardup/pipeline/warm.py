@@ -74,8 +74,8 @@ def _make_fingerprints() -> None:
     from neardup.features.hashes import HASHES
     from neardup.fingerprinting.document_frequencies import DocumentFrequencies
     from neardup.fingerprinting.fingerprints import fingerprint, fingerprints
+    from neardup.fingerprinting.projection import project
     from neardup.fingerprinting.recipe import Recipe
-    from neardup.fingerprinting.vectors import project
 
     table = DocumentFrequencies.learn(_TEXTS, Recipe(ngram=1))
     recipes = [Recipe(tokens=x, weight=y) for x, y in product(("words", "chars"), ("set", "log"))]

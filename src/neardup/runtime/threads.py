@@ -110,6 +110,8 @@ def in_threads(workers: int, work: Callable[[int, Any], None], tasks: Iterable[A
             _stop_if(abandoned)
             work(0, task)
         return
+    # A slot belongs to one thread for the whole call, so `work` may write to what it has for its
+    # slot without a lock. Tasks begin in order and end in any order: merging must not depend on it.
     queue, lock, stopped = iter(todo), threading.Lock(), threading.Event()
 
     def run(slot: int) -> None:
@@ -152,6 +154,8 @@ def ahead(
         >>> list(ahead(2, abs, [-1, 2, -3]))
         [1, 2, 3]
     """
+    # Tasks are taken, and results given, in the caller's thread alone: a reader that makes the
+    # tasks is never entered twice. The queue has the order of the tasks, whoever ends first.
     running: deque[tuple[Future[R], int]] = deque()
     failure: Exception | None = None
     held, todo = 0, iter(tasks)
@@ -186,6 +190,7 @@ def read_ahead(items: Iterator[T]) -> Iterator[T]:
     """
     end = object()
     with ThreadPoolExecutor(1) as pool:
+        # One request at a time: `items` is never advanced by two threads.
         coming: Future[Any] = pool.submit(next, items, end)
         while (item := coming.result()) is not end:
             coming = pool.submit(next, items, end)

@@ -16,7 +16,7 @@ import numpy as np
 
 from neardup.errors import UsageError
 from neardup.runtime.arrays import frozen
-from neardup.runtime.partition import by_key, even_ranges
+from neardup.runtime.partition_by_key import by_key, even_ranges
 from neardup.runtime.threads import in_threads, worker_count
 from neardup.similarity.band_plans import BandPlan, bins_log2, rows_log2
 from neardup.similarity.feature_sets import arguments

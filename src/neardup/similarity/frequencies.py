@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.runtime.arrays import frozen
-from neardup.runtime.partition import by_key, even_ranges
+from neardup.runtime.partition_by_key import by_key, even_ranges
 from neardup.runtime.threads import in_threads
 
 if TYPE_CHECKING:

@@ -17,24 +17,24 @@ from neardup.documents.markup import warn_of_markup
 from neardup.errors import DataError, UsageError, suggests_names, warn_of_doubt
 from neardup.fingerprinting.recipe import recipe_of
 from neardup.pipeline.run.matching import Matching
+from neardup.spark.decision_plan import decide, edges_of, named
 from neardup.spark.engine import Engine, Settings
 from neardup.spark.engine_messages import worker_errors
+from neardup.spark.engine_session import mapped
 from neardup.spark.exported_index import numbered_past, past_of_file
-from neardup.spark.plan import decide, edges_of, named
-from neardup.spark.session import mapped
 from neardup.spark.workers.documents import (
     DOCUMENTS,
     codes_to_documents,
     fingerprinted,
     texts_to_documents,
 )
-from neardup.spark.workers.inputs import Shipped
+from neardup.spark.workers.file_inputs import Shipped
 
 if TYPE_CHECKING:
     from os import PathLike
 
     from neardup.fingerprinting.recipe import Recipe
-    from neardup.spark.session import Frame
+    from neardup.spark.engine_session import Frame
 
 __all__ = ["dedup", "fingerprints", "in_order", "pairs", "similar_pairs"]
 

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from neardup.errors import UsageError
-from neardup.features.frequencies import table_of
+from neardup.features.frequency_table import table_of
 from neardup.similarity.feature_sets import Match
-from neardup.spark.session import mapped
-from neardup.spark.workers.inputs import Shipped
+from neardup.spark.engine_session import mapped
+from neardup.spark.workers.file_inputs import Shipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from neardup.fingerprinting.recipe import Recipe
     from neardup.pipeline.run.matching import Matching
-    from neardup.spark.session import Frame, Session, Worker
+    from neardup.spark.engine_session import Frame, Session, Worker
 
 __all__ = ["LEAST_PARTS", "Engine", "Limits", "Place", "Route", "Settings"]
 

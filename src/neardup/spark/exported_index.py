@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from neardup.documents import OutputSet, ReadOptions
 from neardup.errors import RecipeError, UsageError, suggests_names
-from neardup.fingerprinting.feature_sets import fingerprints_of_sets
+from neardup.fingerprinting.sets_of_texts import fingerprints_of_sets
 from neardup.index.durable.index import DurableIndex
 from neardup.pipeline.run.against import Against, ReferenceIndex
 from neardup.pipeline.run.matching import Matching
@@ -21,9 +21,9 @@ from neardup.spark.exported_index_file import (
     past_batches,
     told_of,
 )
-from neardup.spark.workers.classes import PAST
 from neardup.spark.workers.documents import DOCUMENTS
-from neardup.spark.workers.tables import binary, flat, sorted_sets
+from neardup.spark.workers.equal_documents import PAST
+from neardup.spark.workers.partition_rows import binary, flat, sorted_sets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from neardup.fingerprinting.recipe import Recipe
     from neardup.spark.engine import Engine
-    from neardup.spark.session import Frame
+    from neardup.spark.engine_session import Frame
 
 __all__ = ["export_index", "import_index", "numbered_past", "past_of_file", "write_past"]
 

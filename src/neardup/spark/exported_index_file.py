@@ -19,9 +19,8 @@ import pyarrow.parquet as pq
 from neardup.errors import DataError, FileError
 from neardup.fingerprinting.recipe import Recipe
 from neardup.runtime.arrays import check_arrow
-from neardup.runtime.storage.column_sums import ColumnSum
-from neardup.runtime.storage.parquet import open_parquet
-from neardup.runtime.storage.sealed import checksum
+from neardup.runtime.storage.checksums import ColumnSum, checksum
+from neardup.runtime.storage.open_parquet import open_parquet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

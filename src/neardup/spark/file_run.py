@@ -1,7 +1,7 @@
 """`neardup dedup --engine spark`: files in, files out, as one machine writes them.
 
-The files are read as a frame (`reading`), the plan of frames decides (`plan`), and the rows of its
-decision go back to the files that they are about (`publishing`).
+The files are read as a frame (`input_frame`), the plan of frames decides (`decision_plan`), and the
+rows of its decision go back to the files that they are about (`publishing`).
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ from neardup.errors import UsageError
 from neardup.pipeline.run.against import Against, ReferenceIndex
 from neardup.pipeline.run.summary import Summary
 from neardup.runtime.progress import Quiet, Stopwatch
+from neardup.spark.decision_plan import decide, named
 from neardup.spark.engine import LEAST_PARTS, Engine, Place, Settings
 from neardup.spark.engine_messages import worker_errors
+from neardup.spark.engine_session import check_master, open_session
 from neardup.spark.exported_index import past_of_file, write_past
-from neardup.spark.plan import decide, named
+from neardup.spark.input_frame import read_inputs
 from neardup.spark.publishing import (
     check_outputs,
     kinds_of,
@@ -30,8 +32,6 @@ from neardup.spark.publishing import (
     staging,
     write_decided,
 )
-from neardup.spark.reading import read_inputs
-from neardup.spark.session import check_master, open_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from neardup.pipeline.run.matching import Matching
     from neardup.pipeline.run.outputs import Outputs
     from neardup.runtime.progress import Progress
-    from neardup.spark.reading import Inputs
-    from neardup.spark.session import Frame
+    from neardup.spark.engine_session import Frame
+    from neardup.spark.input_frame import Inputs
 
 __all__ = ["dedup_files"]
 

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.spark.engine import Route
-from neardup.spark.workers import candidates, keys, measuring, near
+from neardup.spark.workers import document_keys, key_pairs, measuring, near
 from neardup.spark.workers.documents import DOCUMENTS
-from neardup.spark.workers.tables import in_turn, sent_in_turn
+from neardup.spark.workers.partition_rows import in_turn, sent_in_turn
 
 if TYPE_CHECKING:
     from neardup.similarity.feature_sets import Match
     from neardup.spark.engine import Engine, Settings
-    from neardup.spark.session import Frame, Worker
+    from neardup.spark.engine_session import Frame, Worker
 
 __all__ = ["Matches"]
 
@@ -53,9 +53,12 @@ class Matches:
         documents = engine.keep(documents.select(*_NAMES), "standing", DOCUMENTS)
         if not settings.by_features:
             return cls(engine, documents, documents, settings)
-        step = partial(keys.keys_of, cells=_cells(engine, documents), match=settings.match)
+        step = partial(document_keys.keys_of, cells=_cells(engine, documents), match=settings.match)
         return cls(
-            engine, documents, engine.step(documents, step, keys.KEYS, keep="keys"), settings
+            engine,
+            documents,
+            engine.step(documents, step, document_keys.KEYS, keep="keys"),
+            settings,
         )
 
     def among(self, numbers: Frame | None = None) -> Frame:
@@ -91,11 +94,11 @@ class Matches:
         settings, engine, leads = self.settings, self.engine, "leads" in rows.columns
         if settings.by_features:
             plan = _heavy(engine, rows.select("key"), engine.limits.of_key)
-            sender = partial(keys.routed, heavy=plan, carried=keys.CARRIED)
-            step = partial(candidates.candidates, match=settings.match, leads=leads)
-            to = Route(sender, keys.POSTINGS)
-            listed = engine.step(rows, step, candidates.PAIRS, to=to)
-            pairs = engine.keep(listed.distinct(), "pairs", candidates.PAIRS)
+            sender = partial(document_keys.routed, heavy=plan, carried=document_keys.CARRIED)
+            step = partial(key_pairs.candidates, match=settings.match, leads=leads)
+            to = Route(sender, document_keys.POSTINGS)
+            listed = engine.step(rows, step, key_pairs.PAIRS, to=to)
+            pairs = engine.keep(listed.distinct(), "pairs", key_pairs.PAIRS)
             return measured(engine, pairs, self.documents, settings.match, settings.measure)
         return self._near(rows, leads=leads)
 
@@ -111,10 +114,10 @@ class Matches:
         for first in range(0, passes, at_once):
             chosen = range(first, min(first + at_once, passes))
             blocks = partial(near.blocks_of, settings=settings, blocks=chosen)
-            plan = keys.NONE_HEAVY
+            plan = document_keys.NONE_HEAVY
             if count > engine.limits.of_block:
                 plan = _heavy(engine, rows, engine.limits.of_block, blocks)
-            sender = partial(keys.routed, heavy=plan, carried=carried)
+            sender = partial(document_keys.routed, heavy=plan, carried=carried)
             to = Route(partial(sent_in_turn, steps=(blocks,), last=sender), sent)
             step = partial(near.near_pairs, settings=settings, leads=leads)
             keep = "near" if at_once < passes else ""
@@ -152,20 +155,26 @@ def _cells(engine: Engine, documents: Frame) -> bytes:
     (row,) = documents.selectExpr("sum(octet_length(features)) AS bytes").collect()
     bits = (int(row["bytes"] or 0) // 4).bit_length()
     bits = max(LEAST_CELL_BITS, min(MOST_CELL_BITS, bits))
-    counted = engine.step(documents, partial(keys.cells_of, bits=bits), keys.CELLS)
-    merge = partial(keys.merged_cells, bits=bits)
-    rows = engine.step(counted, merge, keys.CELLS, to="one").collect()
+    counted = engine.step(
+        documents, partial(document_keys.cells_of, bits=bits), document_keys.CELLS
+    )
+    merge = partial(document_keys.merged_cells, bits=bits)
+    rows = engine.step(counted, merge, document_keys.CELLS, to="one").collect()
     return bytes(rows[0]["cells"]) if rows else bytes(1 << bits)
 
 
 def _loads(engine: Engine, rows: Frame, *first: Worker) -> Any:
     """How many rows there are of the keys of each cell, after steps that make them; int64."""
-    counted = engine.step(rows, partial(in_turn, steps=(*first, keys.loads_of)), keys.LOADS)
-    found = engine.step(counted, keys.merged_loads, keys.LOADS, to="one").collect()
+    counted = engine.step(
+        rows, partial(in_turn, steps=(*first, document_keys.loads_of)), document_keys.LOADS
+    )
+    found = engine.step(
+        counted, document_keys.merged_loads, document_keys.LOADS, to="one"
+    ).collect()
     return np.frombuffer(bytes(found[0]["loads"]), np.int64) if found else np.zeros(0, np.int64)
 
 
-def _heavy(engine: Engine, rows: Frame, most: int, *first: Worker) -> keys.Heavy:
+def _heavy(engine: Engine, rows: Frame, most: int, *first: Worker) -> document_keys.Heavy:
     loads = _loads(engine, rows, *first)
     cells = np.flatnonzero(loads > most)
-    return keys.Heavy(cells, np.minimum(-(-loads[cells] // most), MOST_PIECES))
+    return document_keys.Heavy(cells, np.minimum(-(-loads[cells] // most), MOST_PIECES))

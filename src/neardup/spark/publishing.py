@@ -14,16 +14,16 @@ import pyarrow as pa
 
 from neardup.documents import plan_outputs, write_table
 from neardup.documents.extensions import check_extension
-from neardup.documents.files.outputs import check_empty, is_folder
+from neardup.documents.files.output_set import check_empty, is_folder
 from neardup.documents.files.problems import file_error
 from neardup.documents.files.remote import as_local, is_uri, locate
-from neardup.documents.tables import CLUSTERS, DUPLICATES, VIA
+from neardup.documents.result_tables import CLUSTERS, DUPLICATES, VIA
 from neardup.errors import FileError, UsageError
 from neardup.pipeline.run.outputs import ROWS_A_BATCH
 from neardup.runtime.signals import uninterrupted
-from neardup.runtime.storage.files import name_as_text, sync_folder
+from neardup.runtime.storage.durable_files import name_as_text, sync_folder
 from neardup.spark.workers.documents import rejects_path
-from neardup.spark.workers.outputs import (
+from neardup.spark.workers.file_outputs import (
     DECIDED,
     UPLOADED,
     WRITTEN,
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from neardup.pipeline.run.matching import Matching
     from neardup.pipeline.run.outputs import Outputs
     from neardup.spark.engine import Engine, Place
-    from neardup.spark.reading import Inputs
-    from neardup.spark.session import Frame
+    from neardup.spark.engine_session import Frame
+    from neardup.spark.input_frame import Inputs
 
 __all__ = [
     "check_outputs",
@@ -150,7 +150,7 @@ def write_decided(
     Args:
         engine: Where.
         inputs: The files.
-        decided: As `plan.named` gives it.
+        decided: As `decision_plan.named` gives it.
         how: Which fields were read, and the inputs' format.
         to: Folder of the run, and what is written below it.
     """

@@ -11,11 +11,11 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol
 
-from neardup.documents.files.below import check_relative
 from neardup.documents.files.compression import codec_of_path, encoder
+from neardup.documents.files.finding import check_relative
 from neardup.documents.files.problems import file_error
 from neardup.documents.files.remote import ATOMIC, is_uri, locate, remote_errors
-from neardup.runtime.storage.files import sync_folder
+from neardup.runtime.storage.durable_files import sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -137,6 +137,8 @@ class AtomicFile:
         """Rename to the final path; what it replaces is held as a link until `settle`."""
         if self._temporary is None or self._final is None:
             return
+        # A link, not a rename: the final path has a whole file at every moment, the old or the new
+        # one. A file system without links loses the way back, and nothing else.
         backup = self._beside(self._final, "old")
         with contextlib.suppress(OSError):
             backup.hardlink_to(self._final)
@@ -149,6 +151,7 @@ class AtomicFile:
 
     def withdraw(self) -> None:
         """Undo `publish`: put back what was there before."""
+        # While the temporary file is there, it was not renamed: what has the final path is old.
         if self._final is None or (self._temporary is not None and self._temporary.exists()):
             return
         with contextlib.suppress(OSError):

@@ -9,12 +9,12 @@ import zlib
 from typing import TYPE_CHECKING, Any, Final
 
 from neardup.documents.files.compression import ByteReader
-from neardup.documents.files.inputs import WrappedInput
+from neardup.documents.files.input_bytes import WrappedInput
 from neardup.errors import DataError
 
 if TYPE_CHECKING:
     from neardup.documents.files.atomic import AtomicFile
-    from neardup.documents.files.inputs import Input
+    from neardup.documents.files.input_bytes import Input
 
 __all__ = ["UTF8", "DecodedInput", "EncodedFile", "encoding_advice", "encoding_of_bom", "guessed"]
 

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from neardup.errors import DataError
-from neardup.runtime.storage.failures import file_failure
+from neardup.runtime.storage.durable_files import file_failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -21,12 +21,15 @@ from neardup.documents.files.problems import (
     missing_field,
     quoted,
 )
-from neardup.documents.formats.csv_fields import CsvFields
-from neardup.documents.formats.csv_layout import separator_line, sniffed_delimiter
-from neardup.documents.formats.csv_lines import PART_BYTES, CsvLines
-from neardup.documents.formats.fields import Fields
+from neardup.documents.formats.csv_lines import (
+    PART_BYTES,
+    CsvFields,
+    CsvLines,
+    separator_line,
+    sniffed_delimiter,
+)
+from neardup.documents.formats.field_spans import Fields, Spans
 from neardup.documents.formats.lines import TextSource
-from neardup.documents.formats.spans import Spans
 from neardup.documents.rejects import refuse
 from neardup.documents.source import BOM
 from neardup.errors import DataError

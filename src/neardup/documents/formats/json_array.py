@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from neardup.documents.batch import Batch
     from neardup.documents.files.atomic import AtomicFile
-    from neardup.documents.files.inputs import Input
+    from neardup.documents.files.input_bytes import Input
     from neardup.documents.rejects import Rejects
 
 __all__ = ["JsonArraySource", "begins_array"]

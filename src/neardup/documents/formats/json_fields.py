@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from neardup.documents.formats.fields import SLACK, Fields, is_utf8, named_columns, text_array
+from neardup.documents.formats.field_spans import SLACK, Fields, is_utf8, named_columns, text_array
 
 if TYPE_CHECKING:
     import numpy.typing as npt

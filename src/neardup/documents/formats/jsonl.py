@@ -28,10 +28,9 @@ from neardup.documents.files.problems import (
     missing_field,
     quoted,
 )
-from neardup.documents.formats.fields import Fields
+from neardup.documents.formats.field_spans import Fields, Spans
 from neardup.documents.formats.json_fields import JsonFields
 from neardup.documents.formats.lines import TextSource
-from neardup.documents.formats.spans import Spans
 from neardup.documents.rejects import refuse
 from neardup.documents.source import BOM
 from neardup.errors import DataError

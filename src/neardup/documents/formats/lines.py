@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from neardup.documents.files.encodings import EncodedFile
-from neardup.documents.formats.spans import Spans, copy_runs
+from neardup.documents.formats.field_spans import Spans, copy_runs
 from neardup.documents.source import Source, check_flags
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from neardup.documents.files.atomic import AtomicFile
-    from neardup.documents.files.inputs import Input
+    from neardup.documents.files.input_bytes import Input
 
 __all__ = ["TextSource"]
 

@@ -9,18 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from neardup.documents.extensions import EXTENSIONS, InputFormat, ending_of, format_of_path, is_text
-from neardup.documents.files.archives import HEAD_BYTES
-from neardup.documents.files.compression import CODECS
+from neardup.documents.files.compression import CODECS, HEAD_BYTES
 from neardup.documents.files.encodings import UTF8, DecodedInput, encoding_of_bom
 from neardup.documents.files.finding import find_files
-from neardup.documents.files.inputs import RegularInput, find_input
+from neardup.documents.files.input_bytes import RegularInput, find_input
 from neardup.documents.files.remote import is_uri
-from neardup.documents.formats.columns.arrow import ArrowSource
-from neardup.documents.formats.columns.excel import ExcelSource
-from neardup.documents.formats.columns.parquet import ParquetSource
+from neardup.documents.formats.arrow import ArrowSource
 from neardup.documents.formats.csv import CsvSource, TsvSource
+from neardup.documents.formats.excel import ExcelSource
 from neardup.documents.formats.json_array import JsonArraySource, begins_array
 from neardup.documents.formats.jsonl import JsonlSource
+from neardup.documents.formats.parquet import ParquetSource
 from neardup.documents.formats.text_files import TextFilesSource
 from neardup.errors import UsageError
 
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from neardup.documents.files.finding import FoundFile
-    from neardup.documents.files.inputs import Input
+    from neardup.documents.files.input_bytes import Input
     from neardup.documents.source import Source
 
 __all__ = ["FORMATS", "open_records", "open_sources", "read_table"]

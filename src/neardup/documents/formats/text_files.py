@@ -18,8 +18,12 @@ import pyarrow as pa
 
 from neardup.documents.batch import Columns, string_array, too_long
 from neardup.documents.extensions import EXTENSIONS, is_page
-from neardup.documents.files.archives import packed_as
-from neardup.documents.files.compression import SHOWN_BYTES, codec_of_path, lacks_checksum
+from neardup.documents.files.compression import (
+    SHOWN_BYTES,
+    codec_of_path,
+    lacks_checksum,
+    packed_as,
+)
 from neardup.documents.files.encodings import UTF8, encoding_advice, encoding_of_bom
 from neardup.documents.files.problems import BadRecordError, file_error
 from neardup.documents.files.remote import is_uri, locate, remote_errors
@@ -27,7 +31,7 @@ from neardup.documents.markup import declared_encoding
 from neardup.documents.rejects import refuse
 from neardup.documents.source import BOM, DocumentFiles, check_flags
 from neardup.errors import FileError, UsageError
-from neardup.runtime.storage.files import name_as_text
+from neardup.runtime.storage.durable_files import name_as_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

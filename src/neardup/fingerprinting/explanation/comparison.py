@@ -16,7 +16,7 @@ from neardup.fingerprinting.fingerprints import fingerprint
 from neardup.fingerprinting.plain import weighted_features
 from neardup.fingerprinting.recipe import Recipe, recipe_of
 from neardup.fingerprinting.values import distance
-from neardup.runtime.markup import html_table
+from neardup.runtime.printed_tables import html_table
 from neardup.similarity.measures import MEASURES
 
 if TYPE_CHECKING:

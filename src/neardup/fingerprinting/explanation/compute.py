@@ -21,7 +21,7 @@ from neardup.fingerprinting.explanation.explanations import (
     Pull,
 )
 from neardup.fingerprinting.fingerprints import fingerprint
-from neardup.fingerprinting.libraries.parts import real_sums
+from neardup.fingerprinting.libraries.library_parts import real_sums
 from neardup.fingerprinting.majority import weight_of_ones
 from neardup.fingerprinting.plain import weighted_features
 from neardup.fingerprinting.values import distance

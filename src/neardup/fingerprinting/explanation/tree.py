@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Final
 
-from neardup.runtime.markup import html_table
+from neardup.runtime.printed_tables import html_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -6,7 +6,13 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from neardup.features.hashes import HASHES, hash_features
-from neardup.fingerprinting.libraries.parts import Aliases, Feature, Preset, counted, reversed_bits
+from neardup.fingerprinting.libraries.library_parts import (
+    Aliases,
+    Feature,
+    Preset,
+    counted,
+    reversed_bits,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.features.hashes import joined
-from neardup.fingerprinting.libraries.parts import Feature, Preset, whole_weights
+from neardup.fingerprinting.libraries.library_parts import Feature, Preset, whole_weights
 from neardup.fingerprinting.majority import majority
 
 if TYPE_CHECKING:

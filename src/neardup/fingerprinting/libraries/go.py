@@ -8,7 +8,7 @@ import unicodedata
 from typing import TYPE_CHECKING, Final
 
 from neardup.features.jieba_words import keywords
-from neardup.fingerprinting.libraries.parts import (
+from neardup.fingerprinting.libraries.library_parts import (
     Aliases,
     Feature,
     Preset,

@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from neardup.fingerprinting.libraries.parts import (
+from neardup.fingerprinting.libraries.library_parts import (
     Aliases,
     Feature,
     Preset,

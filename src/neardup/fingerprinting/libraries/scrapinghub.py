@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from neardup.fingerprinting.libraries.parts import Feature, Preset, counted, reversed_bits
+from neardup.fingerprinting.libraries.library_parts import Feature, Preset, counted, reversed_bits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

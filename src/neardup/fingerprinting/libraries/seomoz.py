@@ -6,7 +6,7 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING, Final
 
-from neardup.fingerprinting.libraries.parts import (
+from neardup.fingerprinting.libraries.library_parts import (
     Aliases,
     Feature,
     Preset,

@@ -10,7 +10,7 @@ from neardup.fingerprinting.libraries import (
     ferd,
     gaoya,
     go,
-    keywords,
+    keyword_presets,
     pypi_simhash,
     scrapinghub,
     seomoz,
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from neardup.features.choices import Choices
-    from neardup.fingerprinting.libraries.parts import Aliases, Preset
+    from neardup.fingerprinting.libraries.library_parts import Aliases, Preset
 
 __all__ = ["ALIASES", "PRESETS", "check", "find_preset", "fingerprint_text", "refuse_others"]
 
@@ -38,7 +38,7 @@ _MODULES: Final = (
     trafilatura,
     ferd,
     scrapinghub,
-    keywords,
+    keyword_presets,
 )
 
 

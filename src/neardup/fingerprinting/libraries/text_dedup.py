@@ -5,7 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from neardup.fingerprinting.libraries.parts import Aliases, Feature, Preset, counted, fast_hashes
+from neardup.fingerprinting.libraries.library_parts import (
+    Aliases,
+    Feature,
+    Preset,
+    counted,
+    fast_hashes,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

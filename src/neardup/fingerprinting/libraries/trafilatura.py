@@ -9,7 +9,7 @@ import sys
 import unicodedata
 from typing import TYPE_CHECKING, Final
 
-from neardup.fingerprinting.libraries.parts import Feature, Preset, counted
+from neardup.fingerprinting.libraries.library_parts import Feature, Preset, counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

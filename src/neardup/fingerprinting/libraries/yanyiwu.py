@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from neardup.features.keywords import cppjieba_keywords
-from neardup.fingerprinting.libraries.parts import Feature, Preset, fast_hashes, positive, real_sums
+from neardup.features.keyword_weights import cppjieba_keywords
+from neardup.fingerprinting.libraries.library_parts import (
+    Feature,
+    Preset,
+    fast_hashes,
+    positive,
+    real_sums,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

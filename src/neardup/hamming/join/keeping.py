@@ -12,7 +12,7 @@ from neardup.hamming.join.partition import group_equal
 from neardup.hamming.plans.blocks import multipliers_of
 from neardup.hamming.plans.join import plan_tables
 from neardup.runtime.arrays import frozen
-from neardup.runtime.partition import even_ranges
+from neardup.runtime.partition_by_key import even_ranges
 from neardup.runtime.threads import in_threads
 
 if TYPE_CHECKING:

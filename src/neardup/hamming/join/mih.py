@@ -14,7 +14,7 @@ import numpy as np
 from neardup.hamming.join.partition import ROWS_OF_A_THREAD
 from neardup.hamming.plans.blocks import flips
 from neardup.runtime.arrays import frozen
-from neardup.runtime.partition import balanced_ranges, by_key, even_ranges
+from neardup.runtime.partition_by_key import balanced_ranges, by_key, even_ranges
 from neardup.runtime.threads import in_threads
 
 if TYPE_CHECKING:

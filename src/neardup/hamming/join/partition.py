@@ -10,7 +10,7 @@ import numpy as np
 from neardup.hamming.plans.blocks import multipliers_of
 from neardup.hamming.plans.join import bins_log2
 from neardup.runtime.arrays import frozen
-from neardup.runtime.partition import balanced_ranges, by_key, even_ranges
+from neardup.runtime.partition_by_key import balanced_ranges, by_key, even_ranges
 from neardup.runtime.threads import in_threads, worker_count
 
 if TYPE_CHECKING:

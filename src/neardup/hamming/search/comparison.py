@@ -15,7 +15,7 @@ from neardup.hamming.plans.choose import (
     plan_search,
 )
 from neardup.hamming.plans.names import DEFAULT_PERMUTATIONS
-from neardup.runtime.markup import PrintedPlans, cells_of, text_table
+from neardup.runtime.printed_tables import PrintedPlans, cells_of, text_table
 
 if TYPE_CHECKING:
     from neardup.hamming.plans.search import SearchPlan

@@ -9,7 +9,7 @@ import numpy as np
 from neardup.hamming.plans.blocks import multipliers_of
 from neardup.hamming.search.searchers import Neighbours
 from neardup.runtime.arrays import frozen
-from neardup.runtime.partition import even_ranges
+from neardup.runtime.partition_by_key import even_ranges
 from neardup.runtime.threads import in_threads
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from neardup.hamming.spilled.join import Budget, SpilledJoin
 from neardup.hamming.spilled.mergers import PairMerger
 from neardup.hamming.spilled.pairs import PairSpool, pairs_that_fit
 from neardup.hamming.spilled.sources import open_rows
-from neardup.runtime.memory import memory_bytes
+from neardup.runtime.free_memory import memory_bytes
 from neardup.runtime.progress import Quiet
 from neardup.runtime.threads import worker_count
 

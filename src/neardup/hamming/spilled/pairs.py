@@ -12,7 +12,7 @@ import numpy as np
 from neardup.errors import TooManyPairsError
 from neardup.hamming.join.sinks import STEP
 from neardup.runtime.arrays import cut
-from neardup.runtime.storage.failures import file_failure
+from neardup.runtime.storage.durable_files import file_failure
 from neardup.runtime.storage.temporary import OTHER_FOLDER, TemporaryRows, read_exactly
 
 if TYPE_CHECKING:

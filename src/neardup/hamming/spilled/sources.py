@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.errors import FileError, UsageError
-from neardup.fingerprinting.files import FingerprintReader
+from neardup.fingerprinting.fingerprint_files import FingerprintReader
 from neardup.fingerprinting.values import as_codes
 from neardup.hamming.spilled.rows import RowFile
 from neardup.runtime.storage.temporary import TemporaryRows

@@ -14,7 +14,7 @@ import zlib
 from typing import TYPE_CHECKING, Final
 
 from neardup.errors import DataError
-from neardup.runtime.storage.sealed import CHECKSUM_BYTES, sealed, unsealed
+from neardup.runtime.storage.checksums import CHECKSUM_BYTES, sealed, unsealed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

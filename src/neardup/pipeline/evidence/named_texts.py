@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from neardup.documents import InputFormat, ReadOptions, format_of_path, open_sources
 from neardup.errors import DataError, FileError, UsageError
-from neardup.runtime.storage.files import name_as_text
+from neardup.runtime.storage.durable_files import name_as_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from neardup.documents import Batch, ReadOptions, Source
-    from neardup.documents.addresses import Addresses, ReferenceAddresses
+    from neardup.documents.record_addresses import Addresses, ReferenceAddresses
     from neardup.fingerprinting.recipe import Recipe
     from neardup.pipeline.run.reading import Documents
 

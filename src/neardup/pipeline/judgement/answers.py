@@ -14,7 +14,7 @@ from neardup.documents import format_of_path, read_table
 from neardup.errors import DataError, FileError, UsageError
 from neardup.pipeline.evidence.pair_rows import similarity_of
 from neardup.runtime.storage.append_file import append_whole
-from neardup.runtime.storage.failures import file_failure
+from neardup.runtime.storage.durable_files import file_failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.errors import DataError, RecipeError, UsageError
-from neardup.fingerprinting.feature_sets import fingerprints_of_sets
 from neardup.fingerprinting.fingerprints import Fingerprinter
+from neardup.fingerprinting.sets_of_texts import fingerprints_of_sets
 from neardup.fingerprinting.values import distance
 from neardup.index.hits import ABSENT, OTHER, SAME
 from neardup.index.incoming import sorted_sets

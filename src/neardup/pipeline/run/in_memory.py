@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.documents import Batch, Extraction
-from neardup.documents.addresses import RowAddresses
 from neardup.documents.nested import column_of, is_list_of_text, join_lists, text_like, type_of
+from neardup.documents.record_addresses import RowAddresses
 from neardup.errors import DataError, UsageError
 from neardup.features.text import arrow_texts, text_array
 from neardup.runtime.arrays import check_given

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.errors import DataError, FileError
-from neardup.runtime.storage.failures import file_failure
+from neardup.runtime.storage.durable_files import file_failure
 
 if TYPE_CHECKING:
     from pathlib import Path

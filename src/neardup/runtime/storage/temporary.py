@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from neardup.errors import FileError
-from neardup.runtime.storage.failures import file_failure
+from neardup.runtime.storage.durable_files import file_failure
 
 __all__ = [
     "OTHER_FOLDER",

@@ -7,15 +7,17 @@ beyond, SoCC 2014), each an exchange by document, until neither changes anything
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 
-from neardup.spark.workers.tables import arrays_of, batches_of, part_of, whole
+from neardup.spark.workers.partition_rows import arrays_of, batches_of, part_of, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from neardup.runtime.types import Rows
 
 __all__ = ["ROUTED", "STARS", "forest", "large_stars", "routed", "small_stars"]
 
@@ -72,6 +74,8 @@ def _joined_to_lowest(
     sizes = np.diff(starts, append=len(node))
     lowest = np.minimum(to[starts], node[starts])
     least = np.repeat(lowest, sizes)
+    # Either step keeps every component together and no edge leaves one: an edge is only moved to
+    # another document that both of its ends are joined to.
     if large:
         moved = to > node
         changed = int((moved & (least != node)).any())
@@ -84,6 +88,6 @@ def _joined_to_lowest(
     yield from _stars(ends, centres, changed)
 
 
-def _stars(node: Any, to: Any, changed: int) -> Iterator[pa.RecordBatch]:
+def _stars(node: Rows, to: Rows, changed: int) -> Iterator[pa.RecordBatch]:
     columns = {"node": node, "to": to, "changed": np.full(len(node), changed, np.int32)}
     yield from batches_of(pa.table(columns))

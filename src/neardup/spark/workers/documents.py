@@ -11,19 +11,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.documents import Rejects
-from neardup.documents.addresses import Addresses
+from neardup.documents.record_addresses import Addresses
 from neardup.errors import DataError, FileError, UsageError
 from neardup.fingerprinting.fingerprints import Fingerprinter
 from neardup.runtime.storage.spool import FeatureSpool
-from neardup.spark.workers.inputs import FailedRanks, opened
-from neardup.spark.workers.tables import arrays_of, binary, sorted_sets
+from neardup.spark.workers.file_inputs import FailedRanks, opened
+from neardup.spark.workers.partition_rows import arrays_of, binary, sorted_sets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    import numpy.typing as npt
+
     from neardup.documents import InputFormat, ReadOptions, Source
     from neardup.fingerprinting.recipe import Recipe
-    from neardup.spark.workers.inputs import Shipped
+    from neardup.spark.workers.file_inputs import Shipped
 
 __all__ = [
     "DOCUMENTS",
@@ -182,12 +184,13 @@ def fingerprinted(
         yield pa.record_batch(arrays, [*batch.schema.names, "fingerprint"])
 
 
-def _scores(keep: str, texts: Any, measured: Any) -> Any:
+def _scores(keep: str, texts: pa.Array, measured: pa.Array | None) -> npt.NDArray[np.float64]:
     """What decides the priority before the number, smallest first; NaN comes last."""
     if keep == "longest":
         return -np.asarray(pc.utf8_length(texts), np.float64)
     if keep.startswith(("max:", "min:")):
-        values = measured.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        numbers = pa.nulls(len(texts)) if measured is None else measured
+        values = np.asarray(numbers.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
         return -values if keep.startswith("max:") else values
     return np.zeros(len(texts))
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from neardup.fingerprinting.values import distance
 from neardup.similarity.feature_sets import similarities
-from neardup.spark.workers.tables import arrays_of, batches_of, part_of, sets_of, whole
+from neardup.spark.workers.partition_rows import arrays_of, batches_of, part_of, sets_of, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -8,17 +8,18 @@ block, and a pair is reported by the first block in which it agrees: so once.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 
 from neardup.hamming import cross_pairs, pairs_of_block
-from neardup.spark.workers.tables import arrays_of, batches_of, flat, mixed, whole
+from neardup.spark.workers.partition_rows import arrays_of, batches_of, flat, mixed, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from neardup.runtime.types import Codes, Masks, Rows
     from neardup.spark.engine import Settings
 
 __all__ = ["blocks_of", "blocks_schema", "carried_of", "near_pairs"]
@@ -38,7 +39,7 @@ def blocks_schema(carried: tuple[str, ...]) -> str:
     return ", ".join(["key long", *(f"{name} {_KINDS.get(name, 'long')}" for name in carried)])
 
 
-def _masks(distance: int, bits: int) -> Any:
+def _masks(distance: int, bits: int) -> Masks:
     """The blocks as masks, uint64 (distance + 1, width): runs of bits, as equal as can be.
 
     Where there are more of them than bits, some are empty.
@@ -80,6 +81,8 @@ def near_pairs(
     if table is None:
         return
     blocks, sides = arrays_of(table, "block", "side")
+    # Rows of several blocks share a partition. A pair is given only where its keys are equal, and
+    # by the first block in which it agrees: so once in all.
     for block in np.flatnonzero(np.bincount(blocks)).tolist():
         for is_cross in (False, True):
             mine = (blocks == block) & ((sides > 0) == is_cross)
@@ -88,7 +91,7 @@ def near_pairs(
                 yield from _edges(part, *_of_block(part, block, settings), leads)
 
 
-def _of_block(part: pa.Table, block: int, settings: Settings) -> tuple[Any, Any, Any]:
+def _of_block(part: pa.Table, block: int, settings: Settings) -> tuple[Rows, Rows, Rows]:
     """The pairs that agree in this block first: rows of both, and distances."""
     codes = np.stack(arrays_of(part, *(x for x in part.column_names if x.startswith("word"))), 1)
     keys, sides = arrays_of(part, "key", "side")
@@ -101,7 +104,7 @@ def _of_block(part: pa.Table, block: int, settings: Settings) -> tuple[Any, Any,
     return left[mine], right[mine], apart[mine]
 
 
-def _joined(codes: Any, sides: Any, block: int, settings: Settings) -> tuple[Any, Any, Any]:
+def _joined(codes: Codes, sides: Rows, block: int, settings: Settings) -> tuple[Rows, Rows, Rows]:
     """Rows of the pairs, and their distances: among all, or of side 1 with side 2."""
     distance, bits = settings.match.distance or 0, settings.bits
     masks = _masks(distance, bits)
@@ -121,7 +124,7 @@ def _joined(codes: Any, sides: Any, block: int, settings: Settings) -> tuple[Any
 
 
 def _edges(
-    part: pa.Table, left: Any, right: Any, apart: Any, leads: bool
+    part: pa.Table, left: Rows, right: Rows, apart: Rows, leads: bool
 ) -> Iterator[pa.RecordBatch]:
     (numbers,) = arrays_of(part, "number")
     swapped = (numbers[left] > numbers[right]) & (not leads)

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from neardup.hamming.match_graph import greedy_of_pairs
-from neardup.spark.workers.classes import order_of
-from neardup.spark.workers.keeping import range_of
-from neardup.spark.workers.tables import arrays_of, batches_of, mixed, part_of, whole
+from neardup.spark.workers.decide_components import greedy, range_of
+from neardup.spark.workers.equal_documents import order_of
+from neardup.spark.workers.partition_rows import arrays_of, batches_of, mixed, part_of, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -57,7 +56,7 @@ def sample(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         if "late" in batch.schema.names:
             early, numbers, score = arrays_of(batch, "early", "late", "late_score")
-            by = (mixed(early) + mixed(mixed(numbers))).view(np.int64)
+            by = mixed(early) + mixed(mixed(numbers))
         else:
             numbers, score = arrays_of(batch, "number", "score")
             by = arrays_of(batch, "by")[0] if "by" in batch.schema.names else mixed(numbers)
@@ -114,7 +113,7 @@ def greedy_range(batches: Iterable[pa.RecordBatch], keep: str) -> Iterator[pa.Re
     numbers, first, places = np.unique(ends, return_index=True, return_inverse=True)
     score = scores[first]
     order = order_of(keep, score, numbers)
-    kept = greedy_of_pairs(order, places[: len(early)], places[len(early) :])
+    kept = greedy(places[: len(early)], places[len(early) :], order)
     gone = np.flatnonzero(kept != np.arange(len(kept)))
     columns = {
         "number": numbers[gone],

@@ -71,7 +71,7 @@ def evaluate(
     from neardup.cli.screen import echo, progress
     from neardup.pipeline import Limits
     from neardup.pipeline.evaluation.evaluate import Asked, evaluate_files
-    from neardup.runtime.memory import memory_bytes
+    from neardup.runtime.free_memory import memory_bytes
 
     recipes = [_titled(made), *(_titled(_recipe(each)) for each in also or ())]
     asked = Asked(labels, recipes, lowest, measure, policy, seed, report)

@@ -1,0 +1,283 @@
+"""Outputs that appear together or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from neardup.documents.files.atomic import (
+    STANDARD_OUTPUT,
+    AtomicFile,
+    AtomicFolder,
+    Output,
+    RemoteFile,
+    is_device,
+)
+from neardup.documents.files.problems import file_error
+from neardup.documents.files.remote import as_local, is_uri, locate, remote_errors
+from neardup.errors import FileError, UsageError
+from neardup.runtime.signals import note_what_is_there, removes_what_is_left, uninterrupted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from types import TracebackType
+
+__all__ = ["OutputSet", "check_empty", "check_no_file", "is_folder"]
+
+T = TypeVar("T", bound=Output)
+
+
+class OutputSet:
+    """All outputs of one run: after `commit` they are all there, without it none is.
+
+    Args:
+        inputs: Paths that no output may replace.
+        tmp: Folder for what waits for its upload to a URI; the system's own if None.
+        told: Called with the paths of what is temporary before an output begins, so that whoever
+            cleans up after a killed process can know them; behind a URI just after.
+
+    Example:
+        >>> with OutputSet() as outputs:
+        ...     _ = outputs.create("/dev/null").write(b"gone")
+        ...     outputs.commit()
+    """
+
+    def __init__(
+        self,
+        inputs: Iterable[str | None] = (),
+        tmp: str | None = None,
+        told: Callable[[list[str]], None] | None = None,
+    ) -> None:
+        """Remember the inputs."""
+        self._told = (told,) if told is not None else ()
+        self._tmp = tmp
+        self._inputs = [path for path in inputs if path is not None]
+        self._files: list[Output] = []
+        self._taken: set[str] = set()
+        self._folders: list[Path] = []
+        self._committed = False
+        self.replaced: list[str] = []
+        """Files that were there when their output began."""
+        removes_what_is_left(self._discard)  # where an interrupt keeps `__exit__` from it
+
+    def create(self, path: str) -> AtomicFile:
+        """Begin an output.
+
+        Raises:
+            UsageError: If the path is an input, an output already, or a folder.
+            FileError: If the folder around it is missing or cannot be written.
+        """
+        path = as_local(path)
+        self.check(path)
+        if is_uri(path) or not is_device(path):
+            self._take(path)
+        if not is_uri(path) and not is_device(path) and Path(path).exists():
+            self.replaced.append(path)
+        if not is_uri(path) and is_device(path):  # which may wait for its reader
+            return self._begun(lambda: AtomicFile(path, *self._told))
+        with uninterrupted():
+            if is_uri(path):
+                return self._begun(lambda: RemoteFile(path, self._tmp, *self._told))
+            return self._begun(lambda: AtomicFile(path, *self._told))
+
+    def create_tree(self, path: str) -> AtomicFolder:
+        """Begin a folder of files, which must be empty or absent.
+
+        Raises:
+            UsageError: If there is something in it.
+            FileError: If it cannot be created.
+        """
+        path = as_local(path)
+        check_empty(path)
+        if not is_uri(path):
+            self.create_folder(str(Path(path).resolve().parent))
+        with uninterrupted():
+            return self._begun(lambda: AtomicFolder(path, self._tmp, *self._told))
+
+    def _begun(self, begin: Callable[[], T]) -> T:
+        file = begin()
+        self._files.append(file)
+        return file
+
+    def create_folder(self, path: str) -> None:
+        """Make a folder unless it is there; removed again without a commit."""
+        path = as_local(path)
+        if is_uri(path):
+            return
+        folder = Path(path)
+        missing = [x for x in (folder, *folder.parents) if not x.exists()]
+        for parent in reversed(missing):
+            try:
+                with uninterrupted():
+                    parent.mkdir()
+                    self._folders.append(parent)
+            except OSError as error:
+                raise file_error(path, "create the folder", error) from None
+
+    def commit(self) -> None:
+        """Flush, sync and rename every output; an error leaves all as it was before.
+
+        A first SIGINT or SIGTERM during the renames is held off until they are done.
+        """
+        for file in self._files:
+            file.finish()
+        with uninterrupted():
+            self._publish()
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether all outputs have their names."""
+        return self._committed
+
+    def _publish(self) -> None:
+        # All files are whole and synced by now. A rename gives one its name at once, so a crash in
+        # between leaves some new outputs and some old ones, each whole; an error takes the new ones
+        # back, the last first, since a folder may hold the file that came after it.
+        published: list[Output] = []
+        try:
+            for file in self._files:
+                published.append(file)  # before: a rename may be done and its error come after
+                file.publish()
+        except BaseException:
+            for file in reversed(published):
+                file.withdraw()
+            raise
+        self._committed = True  # from here on nothing is taken back, whatever `settle` meets
+        if self._files:
+            note_what_is_there("the outputs are written")
+        for file in self._files:
+            file.settle()
+
+    def check(self, path: str) -> None:
+        """Raise what `create` would, without creating anything; call it before a long run."""
+        path = as_local(path)
+        if path in STANDARD_OUTPUT:
+            return
+        if path.endswith("/") or _is_there_as_folder(path):
+            raise UsageError(f"{path} is a folder; name a file in it, or end the name with /")
+        parent = Path(path).resolve().parent
+        if not is_uri(path) and not parent.is_dir():
+            raise FileError(f"cannot write {path}: there is no folder {parent}; create it first")
+        if any(_is_same(source, path) for source in self._inputs):
+            raise UsageError(f"{path} is an input; write to another path")
+        if not is_uri(path) and not is_device(path):
+            _check_writable(path)
+
+    def _take(self, path: str) -> None:
+        name = _full_name(path)
+        if name in self._taken:
+            raise UsageError(f"{path} is named for two outputs; give each its own path")
+        self._taken.add(name)
+
+    def __enter__(self) -> Self:
+        """Give itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Remove every temporary file, and, without a commit, the folders made."""
+        if self._committed and isinstance(error, KeyboardInterrupt):
+            error.add_note("the outputs are written")
+        self._discard()
+
+    def _discard(self) -> None:
+        for file in self._files:
+            file.discard()
+        if not self._committed:
+            for folder in reversed(self._folders):
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+        self._files, self._folders = [], []
+
+
+def _is_there_as_folder(path: str) -> bool:
+    if not is_uri(path):
+        return Path(path).is_dir()
+    fs, key = locate(path)
+    with remote_errors(path, "read"):
+        return bool(fs.isdir(key))
+
+
+def _check_writable(path: str) -> None:
+    """Refuse to replace a file that is marked as read-only, whoever asks."""
+    try:
+        mode = Path(path).stat().st_mode
+    except OSError:
+        return
+    if not mode & 0o222:
+        raise FileError(
+            f"cannot write {path}: it is there and read-only; name another file, or allow writing:"
+            f" chmod +w {path}"
+        )
+
+
+def _full_name(path: str) -> str:
+    if path in STANDARD_OUTPUT:
+        return "-"
+    if not is_uri(path):
+        return str(Path(path).resolve())
+    fs, key = locate(path)
+    return str(fs.unstrip_protocol(key))
+
+
+def _is_same(source: str, path: str) -> bool:
+    if is_uri(source) or is_uri(path):
+        return _scheme(source) == _scheme(path) and _full_name(source) == _full_name(path)
+    try:
+        return Path(source).samefile(path)
+    except OSError:
+        return False
+
+
+def _scheme(path: str) -> str:
+    return path.partition("://")[0] if is_uri(path) else ""
+
+
+def is_folder(path: str) -> bool:
+    """Whether an output is a folder, by its name alone: it ends in a slash or has no extension.
+
+    Example:
+        >>> is_folder("out/"), is_folder("out"), is_folder("out.jsonl"), is_folder("-")
+        (True, True, False, False)
+    """
+    path = as_local(path)
+    if path.endswith("/"):
+        return True
+    if path in STANDARD_OUTPUT or (
+        not is_uri(path) and is_device(path) and not Path(path).is_dir()
+    ):
+        return False
+    name = path.rpartition("/")[2].lstrip(".")
+    return "." not in name
+
+
+def check_no_file(path: str) -> None:
+    """Raise UsageError if there is a file where a folder is meant."""
+    path = as_local(path)
+    if not is_uri(path) and Path(path).is_file():
+        raise UsageError(
+            f"{path} is a file, and a name without an extension means a folder; give the file an"
+            " extension, or name another folder"
+        )
+
+
+def check_empty(path: str) -> None:
+    """Raise UsageError if there is something in a folder."""
+    if is_uri(path):
+        fs, key = locate(path)
+        with remote_errors(path, "read"):
+            is_used = fs.exists(key) and bool(fs.find(key))
+    else:
+        try:
+            is_used = Path(path).is_dir() and any(Path(path).iterdir())
+        except OSError as error:
+            raise file_error(path, "read", error) from None
+    if is_used:
+        raise UsageError(
+            f"{path} is not empty, and kept files would mix with what is in it; name a new folder"
+        )

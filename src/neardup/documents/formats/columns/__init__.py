@@ -1,1 +1,0 @@
-"""Inputs of typed columns: Parquet and Arrow."""

@@ -1,0 +1,146 @@
+"""Where fields lie in lines: what the finders of JSON and CSV share around their kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup.documents.batch import Columns
+from neardup.errors import FileError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from neardup.documents.batch import ReadOptions
+    from neardup.documents.files.atomic import AtomicFile
+    from neardup.documents.files.compression import ByteReader
+    from neardup.documents.files.encodings import EncodedFile
+
+__all__ = ["SLACK", "Fields", "Spans", "copy_runs", "is_utf8", "named_columns", "text_array"]
+
+_PIECE_BYTES: Final = 1 << 20
+_RUNS_AT_ONCE: Final = 1 << 16
+
+
+class Spans:
+    """Adjacent stretches of a file from byte `start` on, each an accepted record or not."""
+
+    def __init__(self, start: int = 0) -> None:
+        """Begin at a byte offset."""
+        self.end = start
+        self.accepted = 0
+        self._ends = [np.array([start], np.int64)]
+        self._accepted = [np.zeros(0, np.bool_)]
+
+    def add(self, lengths: npt.NDArray[np.int64], accepted: npt.NDArray[np.bool_]) -> None:
+        """Append stretches: int64 lengths (n,) in bytes, and for each if it is a record."""
+        ends = np.cumsum(lengths)
+        ends += self.end
+        self._ends.append(ends)
+        self._accepted.append(accepted)
+        self.accepted += int(np.count_nonzero(accepted))
+        if ends.size:
+            self.end = int(ends[-1])
+
+    def runs(self, keep: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        """Merge kept neighbours: int64 (m, 2), first byte and byte after the last of each run."""
+        kept = np.concatenate(self._accepted)
+        kept[kept] = keep
+        self._ends = [np.concatenate(self._ends)]
+        edges = np.flatnonzero(np.diff(kept, prepend=False, append=False))
+        return self._ends[0][edges].reshape(-1, 2)
+
+
+def copy_runs(
+    reader: ByteReader,
+    runs: npt.NDArray[np.int64],
+    target: AtomicFile | EncodedFile,
+    told: Callable[[int], object],
+) -> None:
+    """Copy byte ranges, int64 (m, 2) in ascending order, from a reader at its start.
+
+    Now and then `told` is called with what the reader has consumed.
+
+    Raises:
+        FileError: If the input ends too early, or the write fails.
+    """
+    position = reported = 0
+    for start, stop in _pairs(runs):
+        if start - reported > _PIECE_BYTES:
+            told(reader.consumed)
+            reported = start
+        if start > position:
+            reader.skip(start - position)
+        position = start
+        while position < stop:
+            data = reader.read(min(stop - position, _PIECE_BYTES))
+            if not data:
+                raise FileError(f"{target.path}: the input became shorter while it was read")
+            target.write(data)
+            position += len(data)
+
+
+def _pairs(runs: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    for at in range(0, len(runs), _RUNS_AT_ONCE):
+        yield from runs[at : at + _RUNS_AT_ONCE].tolist()
+
+
+SLACK: Final = 64
+"""Bytes that the kernels may write behind what they mean."""
+_JOINT: Final = pa.scalar("\n", pa.large_string())
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """The records of a block.
+
+    Args:
+        columns: Of the n accepted records.
+        lengths: int64 (m,), bytes of each record or line, one after the other.
+        accepted: bool (m,), whether it is an accepted record.
+        rows: int64 (n,), the 0-based line of the block where each accepted record begins.
+        lines: How many lines they take up.
+    """
+
+    columns: Columns
+    lengths: npt.NDArray[np.int64]
+    accepted: npt.NDArray[np.bool_]
+    rows: npt.NDArray[np.int64]
+    lines: int
+
+
+def is_utf8(block: bytes) -> bool:
+    """Whether the bytes are valid UTF-8; Arrow looks outside Python's lock."""
+    offsets = pa.py_buffer(np.array([0, len(block)], np.int64))
+    whole = pa.Array.from_buffers(pa.large_binary(), 1, [None, offsets, pa.py_buffer(block)])
+    try:
+        whole.cast(pa.large_string())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def text_array(values: Any, offsets: Any, present: Any = None) -> pa.LargeStringArray:
+    """Make an Arrow array of uint8 values and int64 offsets, null where not `present`; no copy."""
+    bitmap = None
+    if present is not None and not present.all():
+        bitmap = pa.py_buffer(np.packbits(present, bitorder="little"))
+    buffers = [bitmap, pa.py_buffer(offsets), pa.py_buffer(values)]
+    return pa.Array.from_buffers(pa.large_string(), len(offsets) - 1, buffers)
+
+
+def named_columns(options: ReadOptions, columns: Sequence[Any]) -> Columns:
+    """Tell the columns apart, which are in the order of the options' fields."""
+    rest = iter(columns)
+    parts = [next(rest) for _ in options.text]
+    texts = parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, _JOINT)
+    ids = None if options.id is None else next(rest)
+    within = None if options.within is None else next(rest)
+    numbers = None if options.number is None else next(rest)
+    return Columns(texts, ids, within, numbers)

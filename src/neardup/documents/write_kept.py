@@ -1,0 +1,157 @@
+"""Writing the kept records of all inputs: to one file, or to one file for each in a folder."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from neardup.documents.extensions import check_extension, ending_of, format_of_path
+from neardup.documents.files.finding import check_relative, path_below
+from neardup.documents.files.output_set import check_empty, check_no_file, is_folder
+from neardup.documents.source import DocumentFiles, Source
+from neardup.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from neardup.documents.files.output_set import OutputSet
+
+__all__ = ["plan_outputs", "write_outputs"]
+
+
+def plan_outputs(sources: Sequence[Source], out: str) -> list[tuple[str, list[int]]]:
+    """Say which inputs go to which output; call it before reading, to fail early.
+
+    Args:
+        sources: The inputs.
+        out: A file, "-" for standard output, or a folder (its name ends in a slash or has no
+            extension), where each input gets an output with its own relative path.
+
+    Returns:
+        (path, indexes into `sources`) for each output, in order.
+
+    Raises:
+        UsageError: If inputs that should be joined have different formats, headers or schemas, if
+            two share a relative path, if the output's extension stands for another format, or if
+            text files have no empty folder to go to.
+        DataError: If an input's name would lead out of the folder.
+        DataError: If an input's name leads out of the folder.
+    """
+    if not sources:
+        raise UsageError("no inputs; name at least one file")
+    if isinstance(sources[0], DocumentFiles):
+        _check_text_folder(sources[0], out)
+        return [(out, [0])]
+    if is_folder(out):
+        check_no_file(out)
+        return _plan_folder(sources, out)
+    _check_joinable(sources)
+    wanted = None if out == "-" else format_of_path(out)
+    check_extension(out)
+    is_json = ending_of(out) == ".json" and sources[0].format == "json"
+    allowed = (None, sources[0].format, *sources[0].also_written)
+    if wanted not in allowed and not is_json:
+        raise UsageError(
+            f"{out} would be {wanted}, but {sources[0].name} is {sources[0].format};"
+            " records keep their format: use its extension"
+        )
+    return [(out, list(range(len(sources))))]
+
+
+def write_outputs(
+    sources: Sequence[Source],
+    keep_masks: Sequence[npt.NDArray[np.bool_]],
+    out: str,
+    outputs: OutputSet,
+    told: Callable[[int], object] | None = None,
+) -> list[str]:
+    """Write the kept records of inputs that have been read; the caller commits.
+
+    Args:
+        sources: The inputs, each read to the end.
+        keep_masks: For each input a bool array, one flag for each accepted record.
+        out: As for `plan_outputs`.
+        outputs: The set that the outputs become part of.
+        told: Called with the bytes of input that were gone through since; all in all their sizes.
+
+    Returns:
+        The paths written.
+
+    Raises:
+        UsageError: As `plan_outputs` and OutputSet.create.
+        FileError: If an input changed since it was read, or a read or write fails.
+    """
+    plan = plan_outputs(sources, out)
+    for source in sources:
+        source.begin_writing(told)
+    if isinstance(sources[0], DocumentFiles):
+        sources[0].copy_kept(keep_masks[0], outputs.create_tree(out))
+        sources[0].went_to(sources[0].nbytes or 0)
+        return [out]
+    into_folder = is_folder(out)
+    if into_folder:
+        outputs.create_folder(out)
+    for path, members in plan:
+        if "/" in sources[members[0]].relative and into_folder:
+            outputs.create_folder(path.rpartition("/")[0])
+        chosen = [sources[i] for i in members]
+        target = outputs.create(path)
+        chosen[0].write_joined(chosen, [keep_masks[i] for i in members], target)
+        for source in chosen:
+            source.went_to(source.nbytes or 0)
+        target.finish()
+    return [path for path, _ in plan]
+
+
+def _check_text_folder(source: DocumentFiles, out: str) -> None:
+    if not is_folder(out):
+        raise UsageError(
+            f"{out} would be one file, but {source.paths[0]} is text, where each file is a"
+            " document; name a folder for the kept files (-o OUT/)"
+        )
+    check_no_file(out)
+    check_empty(out)
+    for relative in source.relatives:
+        check_relative(relative, out)
+
+
+def _plan_folder(sources: Sequence[Source], out: str) -> list[tuple[str, list[int]]]:
+    first: dict[str, str] = {}
+    for source in sources:
+        if source.relative in first:
+            raise UsageError(
+                f"{first[source.relative]} and {source.name} would both be written to"
+                f" {path_below(out, source.relative)}; name the folder that holds both, rename"
+                " one or run them apart"
+            )
+        first[source.relative] = source.name
+    return [(path_below(out, source.relative), [i]) for i, source in enumerate(sources)]
+
+
+def _check_joinable(sources: Sequence[Source]) -> None:
+    if len(sources) == 1:
+        return
+    advice = "write to a folder (-o OUT/) or run them apart"
+    model: Source | None = None
+    for source in sources:
+        if source.format != sources[0].format:
+            raise UsageError(
+                f"{sources[0].name} is {sources[0].format} and {source.name} is"
+                f" {source.format}, so they cannot share one output; {advice}"
+            )
+        if source.encoding != sources[0].encoding:
+            raise UsageError(
+                f"{sources[0].name} is {sources[0].encoding or 'utf-8'} and {source.name} is"
+                f" {source.encoding or 'utf-8'}, so they cannot share one output; {advice}"
+            )
+        if source.layout() is None:
+            continue
+        model = model or source
+        if source.layout() != model.layout():
+            what = "header" if source.format in {"csv", "tsv"} else "schema"
+            raise UsageError(
+                f"{model.name} and {source.name} differ in their {what}, so they cannot share"
+                f" one output; {advice}"
+            )

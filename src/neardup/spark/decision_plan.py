@@ -1,0 +1,221 @@
+"""The plan of a run on an engine: which step runs where, and what is exchanged between them.
+
+1. documents: fingerprints and feature sets; equal ones collapse to one of them;
+2. `matches`: every pair that matches; where heavy keys would bring too many, in waves: the
+   documents of highest priority first, then only what matches none that they keep;
+3. `match_groups`: components of the matches, checked, and what is kept in them;
+4. each dropped document is measured against the one kept.
+
+Whatever is used twice is written to a work folder as Parquet, so that nothing is computed again,
+and the driver holds nothing but counts and samples: some 20 MB at most.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from neardup.spark import match_groups
+from neardup.spark.engine import Route
+from neardup.spark.matches import Matches, measured
+from neardup.spark.workers import decide_components, equal_documents, measuring
+
+if TYPE_CHECKING:
+    from neardup.spark.engine import Engine, Settings
+    from neardup.spark.engine_session import Frame
+
+__all__ = ["Decision", "decide", "edges_of", "named"]
+
+MOST_HALVINGS: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The documents (DOCUMENTS), and for those that match any: who is kept for them.
+
+    `decided` has number, kept_by, label, via, distance and similarity; the last two are null but
+    for dropped ones. `via` is kept_by but for policy "components".
+    """
+
+    documents: Frame
+    decided: Frame
+
+
+def decide(
+    engine: Engine, documents: Frame, settings: Settings, past: Frame | None = None
+) -> Decision:
+    """Decide about DOCUMENTS that were kept; those of `past`, if given, came before them."""
+    engine.fit(documents if past is None else documents.unionByName(past))
+    equal = _classes(engine, documents, settings)
+    numbers = equal.where("number = stands").select("number")
+    standing = documents.join(numbers, "number", "left_semi")
+    if past is not None:
+        past = past.where("octet_length(codes) > 0")
+        standing, documents = standing.unionByName(past), documents.unionByName(past)
+    matches = Matches.of(engine, standing, settings)
+    edges = engine.keep(
+        _edges(engine, matches, settings, has_past=past is not None), "edges", measuring.EDGES
+    )
+    same = equal.where("number != stands").selectExpr(
+        "stands AS left", "number AS right", "stands_score AS left_score",
+        "score AS right_score", "0 AS distance", "true AS equal",
+    )  # fmt: skip
+    columns = ("left", "right", "left_score", "right_score", "distance")
+    links = edges.selectExpr(*columns, "false AS equal").unionByName(same)
+    decisions = match_groups.decided(engine, links, settings).where(
+        f"number < {equal_documents.PAST}"
+    )
+    dropped = decisions.where("number != kept_by")
+    pairs = dropped.selectExpr("number AS left", "kept_by AS right")
+    found = measured(engine, pairs, documents, None, settings.measure).selectExpr(
+        "left AS number", "distance", "similarity"
+    )
+    schema = f"{decide_components.DECISIONS}, distance int, similarity double"
+    decided = engine.keep(decisions.join(found, "number", "left"), "decided", schema)
+    return Decision(documents, decided)
+
+
+def named(decided: Frame, names: Frame, *, with_via: bool) -> Frame:
+    """Decisions with ids instead of numbers: `number`, `dropped`, and columns of DUPLICATES.
+
+    Args:
+        decided: Of a Decision.
+        names: The `id` of each `number`.
+        with_via: Whether to say the way; it is null for kept documents.
+    """
+    kept = names.selectExpr("number AS kept_by", "id AS kept")
+    cluster = names.selectExpr("number AS label", "id AS cluster")
+    found = decided.join(kept, "kept_by").join(cluster, "label")
+    columns = [
+        "number",
+        "number != kept_by AS dropped",
+        "kept",
+        "distance",
+        "similarity",
+        "cluster",
+    ]
+    if with_via:
+        found = found.join(names.selectExpr("number AS via", "id AS via_id"), "via")
+        columns.append("CASE WHEN number = kept_by THEN NULL ELSE via_id END AS via")
+    return found.selectExpr(*columns)
+
+
+def edges_of(engine: Engine, documents: Frame, settings: Settings) -> Frame:
+    """Every pair of DOCUMENTS that matches, equal ones too: EDGES, left before right."""
+    standing = documents.where("octet_length(codes) > 0")
+    matches = Matches.of(engine, standing, settings)
+    engine.fit(matches.documents)
+    found = matches.among().selectExpr(
+        "least(left, right) AS left", "greatest(left, right) AS right", "left_score",
+        "right_score", "distance", "similarity",
+    )  # fmt: skip
+    return engine.keep(found, "edges", measuring.EDGES)
+
+
+def _classes(engine: Engine, documents: Frame, settings: Settings) -> Frame:
+    return engine.step(
+        documents.where("octet_length(codes) > 0"),
+        partial(equal_documents.collapse, keep=settings.keep),
+        equal_documents.CLASSES,
+        to=Route(equal_documents.digests, equal_documents.DIGESTS),
+        keep="classes",
+    )
+
+
+def _edges(engine: Engine, matches: Matches, settings: Settings, *, has_past: bool) -> Frame:
+    """The matches that decide: all, or of a document that is dropped soon only that one."""
+    found: list[Frame] = []
+    rest: Frame | None = None
+    if has_past:
+        roles = matches.documents.selectExpr("number", f"number >= {equal_documents.PAST} AS leads")
+        found.append(_first(engine, matches.between(roles), settings))
+        rest = _less(engine, roles.where("NOT leads"), found[0])
+    if settings.policy == "greedy" and settings.by_features:
+        rest = _in_waves(engine, matches, settings, rest, found)
+    found.append(matches.among(rest))
+    total = found[0]
+    for more in found[1:]:
+        total = total.unionByName(more)
+    return total
+
+
+def _in_waves(
+    engine: Engine, matches: Matches, settings: Settings, rest: Frame | None, found: list[Frame]
+) -> Frame | None:
+    """Decide about the first documents while heavy keys bring too many pairs.
+
+    Gives the numbers that are left; None for all.
+    """
+    limits, before = engine.limits, None
+    total = matches.documents.count()
+    limit = min(total * limits.candidates, engine.parts * limits.of_part)
+    while (now := matches.candidates_of(rest)) > limit:
+        if before is not None and now > before // 2:
+            return rest
+        before = now
+        levels = _levels(engine, matches.documents, settings, rest)
+        block = next(
+            (x for level in range(1, MOST_HALVINGS + 1)
+             if matches.candidates_of(x := levels.where(f"level >= {level}")) <= limit),
+            levels.where(f"level >= {MOST_HALVINGS}"),
+        )  # fmt: skip
+        rest = _wave(engine, matches, settings, levels, block, found)
+    return rest
+
+
+def _wave(
+    engine: Engine,
+    matches: Matches,
+    settings: Settings,
+    levels: Frame,
+    block: Frame,
+    found: list[Frame],
+) -> Frame:
+    """Decide about a block, and what its kept documents drop; gives the numbers left."""
+    edges = engine.keep(matches.among(block), "wave", measuring.EDGES)
+    columns = ("left", "right", "left_score", "right_score", "distance", "false AS equal")
+    decided = match_groups.decided(engine, edges.selectExpr(*columns), settings)
+    gone = decided.where("number != kept_by")
+    found.append(
+        gone.selectExpr("kept_by AS left", "number AS right", "kept_score AS left_score",
+                        "score AS right_score", "0 AS distance",
+                        "CAST(NULL AS double) AS similarity")
+    )  # fmt: skip
+    leaders = block.join(gone.select("number"), "number", "left_anti")
+    others = levels.join(block.select("number"), "number", "left_anti")
+    roles = leaders.selectExpr("number", "true AS leads").unionByName(
+        others.selectExpr("number", "false AS leads")
+    )
+    first = _first(engine, matches.between(roles), settings)
+    found.append(first)
+    return _less(engine, others, first)
+
+
+def _levels(engine: Engine, documents: Frame, settings: Settings, rest: Frame | None) -> Frame:
+    """How often the documents can be halved, by priority, until each is left out: 0 at least.
+
+    The places come from a sample, which depends on the documents alone.
+    """
+    own = documents.where(f"number < {equal_documents.PAST}").select("number", "score")
+    if rest is not None:
+        own = own.join(rest.select("number"), "number", "left_semi")
+    cuts = match_groups.sampled(engine, own, settings.keep)[::-1]
+    at = [int(len(cuts) * (1 - 0.5**level)) for level in range(1, MOST_HALVINGS + 1)]
+    chosen = [cuts[x] for x in at if x < len(cuts)]
+    step = partial(decide_components.levels, cuts=chosen, keep=settings.keep)
+    return engine.step(own, step, decide_components.LEVELS, keep="levels")
+
+
+def _first(engine: Engine, edges: Frame, settings: Settings) -> Frame:
+    """Of the EDGES with leaders, for each other document that of the first leader; kept."""
+    step = partial(decide_components.first_leaders, keep=settings.keep)
+    to = Route(decide_components.by_right, decide_components.SENT)
+    return engine.step(edges, step, measuring.EDGES, to=to, keep="first")
+
+
+def _less(engine: Engine, numbers: Frame, edges: Frame) -> Frame:
+    """The numbers less those that an edge drops; kept."""
+    gone = edges.selectExpr("right AS number")
+    rest = numbers.select("number").join(gone, "number", "left_anti")
+    return engine.keep(rest, "rest", "number long")

@@ -1,0 +1,144 @@
+"""The files of a run as a frame of documents, their counts, and what reading them has to say."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from neardup import errors
+from neardup.documents import rejects_doubt
+from neardup.errors import UsageError
+from neardup.spark.workers.documents import DOCUMENTS, read_files
+from neardup.spark.workers.file_inputs import FILE, file_rows
+from neardup.spark.workers.file_outputs import make_folders
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from neardup.documents import InputFormat, ReadOptions, Source
+    from neardup.pipeline.run.matching import Matching
+    from neardup.spark.engine import Engine
+    from neardup.spark.engine_session import Frame
+
+__all__ = ["Inputs", "read_inputs"]
+
+_COUNTED: Final = re.compile(r"((?:of )?)([\d,]+)( .*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What the workers read.
+
+    Args:
+        sources: The inputs.
+        files: A row for each file that a task reads: its place as `rank`, and FILE.
+        parts: How many of these rows there are.
+        documents: DOCUMENTS, kept.
+        counts: As `_counts_of`.
+        notes: Lines about the reading.
+        warnings: Likewise, of what may be wrong.
+    """
+
+    sources: Sequence[Source]
+    files: Frame
+    parts: int
+    documents: Frame
+    counts: dict[str, int]
+    notes: list[str]
+    warnings: list[str]
+
+
+def read_inputs(
+    engine: Engine,
+    sources: Sequence[Source],
+    how: tuple[ReadOptions, InputFormat],
+    matching: Matching,
+    to: tuple[str, tuple[str, ...]],
+) -> Inputs:
+    """Read files and fingerprint their documents, each file in one task.
+
+    Args:
+        engine: Where.
+        sources: The inputs.
+        how: Which fields to read, and the inputs' format.
+        matching: How to fingerprint, and what decides which document is kept.
+        to: Folder of the run, and what is written below it, for which folders are made here.
+
+    Raises:
+        DataError, FileError, UsageError: What is wrong with the first input that could not be used.
+    """
+    make_folders(*to)
+    rows = [(rank, *row) for rank, row in enumerate(file_rows(sources))]
+    files = engine.session.createDataFrame(rows, f"rank long, {FILE}")
+    files = files.repartition(max(1, min(engine.parts, len(rows))), "rank")
+    step = partial(
+        read_files, read=how[0], input_format=how[1], recipe=engine.ship(matching.recipe),
+        how=(matching.keep, matching.by_features), folder=to[0], has_rejects="rejects" in to[1],
+    )  # fmt: skip
+    found = engine.step(files, step, DOCUMENTS, keep="documents")
+    notes, warnings = _notes_of(found, sources)
+    counts = _counts_of(found, matching)
+    rejects_doubt(counts["documents"], counts["rejected"])
+    own = found.where("number >= 0")
+    return Inputs(sources, files, len(rows), own, counts, notes, warnings)
+
+
+def _counts_of(documents: Frame, matching: Matching) -> dict[str, int]:
+    """How many DOCUMENTS there are, how many are empty, and how many records were rejected.
+
+    Raises:
+        UsageError: If the field that decides what is kept is a number in no record.
+    """
+    (row,) = documents.selectExpr(
+        "count_if(number >= 0) AS documents",
+        "count_if(number >= 0 AND octet_length(codes) = 0) AS empty",
+        "count_if(number >= 0 AND NOT isnan(score)) AS scored",
+        "coalesce(sum(rejected), 0) AS rejected",
+    ).collect()
+    if matching.number is not None and row["documents"] and not row["scored"]:
+        raise UsageError(
+            f"no record has a number in the field {matching.number}, which decides what is kept:"
+            " name another one"
+        )
+    return dict(row.asDict())
+
+
+def _notes_of(documents: Frame, sources: Sequence[Source]) -> tuple[list[str], list[str]]:
+    """The notes and the warnings of reading, a line each, in the order of the inputs.
+
+    Raises:
+        DataError, FileError, UsageError: What is wrong with the first input that could not be used.
+    """
+    rows = documents.where("number < 0 AND address IS NOT NULL").select("number", "address")
+    messages = [json.loads(row["address"]) for row in sorted(rows.collect(), reverse=True)]
+    for each in messages:
+        if "error" in each:
+            kind, message = each["error"]
+            raise getattr(errors, kind)(message)
+    notes = [line for each in messages for line in each["notes"]]
+    warnings = [f"{each['name']}: {line}" for each in messages for line in each["warnings"]]
+    is_text = bool(sources) and sources[0].format == "text"
+    return _added(notes) if is_text else list(dict.fromkeys(notes)), warnings
+
+
+def _added(lines: list[str]) -> list[str]:
+    """Lines about parts of the text files, which are one input: their counts added, others once.
+
+    Example:
+        >>> _added(["2 files were read as x", "of 1,000 HTML texts", "3 files were read as x"])
+        ['5 files were read as x', 'of 1,000 HTML texts']
+    """
+    total: dict[tuple[str, str], int] = {}
+    others: dict[str, None] = {}
+    for line in lines:
+        found = _COUNTED.fullmatch(line)
+        if found is None:
+            others[line] = None
+            continue
+        key = found[1], found[3]
+        total[key] = total.get(key, 0) + int(found[2].replace(",", ""))
+    added = [f"{before}{count:,}{after}" for (before, after), count in sorted(total.items())]
+    return [*added, *others]

@@ -1,0 +1,186 @@
+"""Components of the matches, and what is kept in each: at once, or in rounds where one is large.
+
+A component of more matches than one task takes is decided in rounds: by greedy keep a range of the
+priority order at a time, each against what was kept before; by components step by step outwards
+from the one that is kept.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from neardup.errors import NeardupError
+from neardup.spark.engine import Route
+from neardup.spark.workers import components, decide_components, rounds
+
+if TYPE_CHECKING:
+    from neardup.spark.engine import Engine, Settings
+    from neardup.spark.engine_session import Frame, Worker
+
+__all__ = ["decided", "sampled"]
+
+MOST_ROUNDS: Final = 100
+LINKS: Final = (
+    "left long, right long, left_score double, right_score double, distance int, equal boolean"
+)
+
+
+def decided(engine: Engine, links: Frame, settings: Settings) -> Frame:
+    """Decide for every document of links (LINKS): DECISIONS, kept.
+
+    Raises:
+        NeardupError: If the engine lost something.
+    """
+    links = engine.keep(links, "links", LINKS)
+    labelled = _labelled(engine, links)
+    counts = labelled.groupBy("label").count().where(f"count > {engine.limits.edges}")
+    large = [(row["label"], row["count"]) for row in counts.collect()]
+    how: dict[str, Any] = {
+        "keep": settings.keep, "policy": settings.policy, "by_features": settings.by_features,
+    }  # fmt: skip
+    small = labelled
+    if large:
+        names = engine.session.createDataFrame([(label,) for label, _ in large], "label long")
+        small = labelled.join(names, "label", "left_anti")
+    to = Route(decide_components.members, decide_components.MEMBERS)
+    found = engine.step(
+        small, partial(decide_components.decide, **how), decide_components.DECISIONS, to=to
+    )
+    for label, count in sorted(large):
+        own = engine.keep(labelled.where(f"label = {label}").drop("label"), "large", LINKS)
+        if settings.policy == "greedy":
+            more = _greedy(engine, own, count, settings)
+        else:
+            more = _outwards(engine, own, label, settings)
+        found = found.unionByName(more)
+    return engine.keep(found, "decisions", decide_components.DECISIONS)
+
+
+def sampled(engine: Engine, frame: Frame, keep: str) -> list[tuple[float, int]]:
+    """At most SAMPLED pairs of score and number of a frame, those first in order first."""
+    taken = engine.step(frame, rounds.sample, rounds.SAMPLE)
+    rows = engine.step(taken, rounds.sample, rounds.SAMPLE, to="one").toArrow()
+    return rounds.in_order(rows, keep)
+
+
+def _greedy(engine: Engine, links: Frame, count: int, settings: Settings) -> Frame:
+    """A range of the priority order at a time, each in one task: DECISIONS."""
+    orient = partial(rounds.oriented, cuts=[], keep=settings.keep)
+    own = links.where("NOT equal")
+    sample = sampled(engine, engine.step(own, orient, rounds.RANGED), settings.keep)
+    ranges = min(len(sample), 2 * -(-count // engine.limits.edges))
+    cuts = [sample[len(sample) * i // ranges] for i in range(1, ranges)]
+    orient = partial(rounds.oriented, cuts=cuts, keep=settings.keep)
+    edges = engine.step(own, orient, rounds.RANGED, keep="ranged")
+    decide = partial(rounds.greedy_range, keep=settings.keep)
+
+    def dropped(part: Frame) -> Frame:
+        return engine.step(part, decide, rounds.DROPPED, to="one", keep="range")
+
+    # Range by range, since who is kept in one is decided by who was kept in all before it.
+    gone = dropped(edges.where("late_range = 0"))
+    for number in range(1, len(cuts) + 1):
+        part = edges.where(f"late_range = {number}")
+        part = part.join(gone.selectExpr("number AS early"), "early", "left_anti")
+        gone = gone.unionByName(dropped(part))
+    return _with_equal(links, gone)
+
+
+def _with_equal(links: Frame, gone: Frame) -> Frame:
+    """DECISIONS of all documents of links, of which some are dropped (DROPPED), and copies."""
+    ends = links.selectExpr("left AS number", "left_score AS score").unionByName(
+        links.where("NOT equal").selectExpr("right AS number", "right_score AS score")
+    )
+    stand = ends.dropDuplicates(["number"]).join(gone.drop("score"), "number", "left").selectExpr(
+        "number", "coalesce(kept_by, number) AS kept_by", "score",
+        "coalesce(kept_score, score) AS kept_score",
+    )  # fmt: skip
+    copies = links.where("equal").selectExpr(
+        "left AS stands", "right AS copy", "right_score AS copy_score"
+    ).join(stand.withColumnRenamed("number", "stands"), "stands").selectExpr(
+        "copy AS number", "kept_by", "copy_score AS score", "kept_score"
+    )  # fmt: skip
+    return stand.unionByName(copies).selectExpr(
+        "number", "kept_by", "kept_by AS label", "kept_by AS via", "score", "kept_score"
+    )
+
+
+def _outwards(engine: Engine, links: Frame, label: int, settings: Settings) -> Frame:
+    """From the kept document one step of matches at a time: DECISIONS."""
+    first = partial(rounds.best, keep=settings.keep)
+    best = engine.step(links, first, rounds.BEST)
+    (kept,) = engine.step(best, first, rounds.BEST, to="one").collect()
+    to = Route(rounds.lowest, rounds.MEMBER)
+    nodes = engine.step(links, rounds.lowest_of, rounds.NODES, to=to, keep="nodes")
+    (root,) = nodes.where(f"number = {kept['number']}").select("stands").collect()
+    edges = engine.keep(
+        links.where("NOT equal").selectExpr("left", "right", "distance").unionByName(
+            links.where("NOT equal").selectExpr("right AS left", "left AS right", "distance")
+        ),
+        "both", "left long, right long, distance int",
+    )  # fmt: skip
+    reached = engine.session.createDataFrame(
+        [(root["stands"], kept["number"])], "number long, via long"
+    )
+    lowest = nodes.where("number = stands").selectExpr("number AS left", "lowest")
+    frontier, is_first = reached, True
+    while True:
+        near = edges.join(frontier.selectExpr("number AS left"), "left").join(lowest, "left")
+        near = near.join(reached.selectExpr("number AS right"), "right", "left_anti")
+        via = str(kept["number"]) if is_first else "lowest"
+        cost = "0" if settings.by_features else "distance"
+        near = near.selectExpr("right AS number", f"CAST({cost} AS int) AS cost",
+                               f"CAST({via} AS long) AS via")  # fmt: skip
+        to = Route(rounds.steps, rounds.STEPS)
+        frontier = engine.step(near, rounds.nearest, rounds.VIA, to=to, keep="via")
+        if not frontier.count():
+            break
+        reached, is_first = reached.unionByName(frontier), False
+    found = nodes.join(reached.selectExpr("number AS stands", "via"), "stands")
+    own = f"CASE WHEN stands = {root['stands']} THEN {kept['number']} ELSE via END"
+    return found.selectExpr(
+        "number", f"CAST({kept['number']} AS long) AS kept_by", f"CAST({label} AS long) AS label",
+        f"CAST({own} AS long) AS via", "score", "CAST(NULL AS double) AS kept_score",
+    )  # fmt: skip
+
+
+def _labelled(engine: Engine, links: Frame) -> Frame:
+    """Give each link the first document of its component as `label`; checked.
+
+    Raises:
+        NeardupError: If the ends of a link have different labels: the engine lost something.
+    """
+    stars = _stars(engine, links.select("left", "right")).select("node", "to")
+    left = stars.selectExpr("node AS left", "to AS left_to")
+    right = stars.selectExpr("node AS right", "to AS right_to")
+    named = links.join(left, "left", "left").join(right, "right", "left")
+    named = named.selectExpr(
+        "*", "coalesce(left_to, left) AS label", "coalesce(right_to, right) AS other_label"
+    )
+    # Ends of a match always have one label; if an exchange lost rows they do not, so count them.
+    wrong = named.where("label != other_label").count()
+    if wrong:
+        raise NeardupError(
+            f"{wrong:,} of the matches join documents that the engine put in different groups:"
+            " it lost a part of its work; run it again"
+        )
+    return named.select("label", "left", "right", "left_score", "right_score", "distance", "equal")
+
+
+def _stars(engine: Engine, links: Frame) -> Frame:
+    if links.count() <= engine.limits.edges:
+        return engine.step(links, components.forest, components.STARS, to="one", keep="stars")
+    edges = engine.step(links, components.forest, components.STARS, keep="stars")
+    for _ in range(MOST_ROUNDS):
+        large = _joined(engine, edges, components.large_stars, both=True)
+        edges = _joined(engine, large, components.small_stars, both=False)
+        changed = large.select("changed").unionByName(edges.select("changed"))
+        if not changed.where("changed > 0").count():
+            return edges
+    raise NeardupError(f"the components did not settle in {MOST_ROUNDS} rounds: run it again")
+
+
+def _joined(engine: Engine, edges: Frame, step: Worker, *, both: bool) -> Frame:
+    to = Route(partial(components.routed, both=both), components.ROUTED)
+    return engine.step(edges, step, components.STARS, to=to, keep="stars")

@@ -1,0 +1,196 @@
+"""On the workers: which documents of a component are kept, exactly as one machine decides."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.spark.workers.equal_documents import first_in_order, order_of
+from neardup.spark.workers.measuring import EDGES
+from neardup.spark.workers.partition_rows import arrays_of, batches_of, part_of, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import numpy.typing as npt
+
+    from neardup.runtime.types import Rows
+
+__all__ = [
+    "DECISIONS",
+    "LEVELS",
+    "MEMBERS",
+    "SENT",
+    "by_right",
+    "decide",
+    "first_leaders",
+    "greedy",
+    "levels",
+    "members",
+    "range_of",
+    "ways",
+]
+
+MEMBERS: Final = (
+    "p int, label long, left long, right long, left_score double, right_score double,"
+    " distance int, equal boolean"
+)
+DECISIONS: Final = (
+    "number long, kept_by long, label long, via long, score double, kept_score double"
+)
+SENT: Final = f"p int, {EDGES}"
+LEVELS: Final = "number long, level int"
+
+
+def members(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.RecordBatch]:
+    """Send edges, and documents with the one that stands for them, by their label."""
+    for batch in batches:
+        (label,) = arrays_of(batch, "label")
+        names = ("label", "left", "right", "left_score", "right_score", "distance", "equal")
+        columns = {name: batch.column(name) for name in names}
+        yield pa.record_batch({"p": pa.array(part_of(label, parts))} | columns)
+
+
+def decide(
+    batches: Iterable[pa.RecordBatch], keep: str, policy: str, by_features: bool
+) -> Iterator[pa.RecordBatch]:
+    """Decide for every document of whole components: MEMBERS to DECISIONS.
+
+    Greedy keep inside a component is greedy keep over all, since matches never leave it. Takes
+    about 100 bytes of memory for each edge of the partition's components.
+    """
+    table = whole(batches)
+    if table is None:
+        return
+    left, right, label = arrays_of(table, "left", "right", "label")
+    left_score, right_score = arrays_of(table, "left_score", "right_score")
+    equal = table.column("equal").to_numpy()
+    ends = np.concatenate([left, right])
+    numbers, first, places = np.unique(ends, return_index=True, return_inverse=True)
+    score = np.concatenate([left_score, right_score])[first]
+    labels = np.concatenate([label, label])[first]
+    order = order_of(keep, score, numbers)
+    one, other = places[: len(left)], places[len(left) :]
+    if policy == "greedy":
+        kept = greedy(one[~equal], other[~equal], order)
+        kept[other[equal]] = kept[one[equal]]
+        labels, via = numbers[kept], kept
+    else:
+        groups = np.unique(labels, return_inverse=True)[1]
+        kept = first_in_order(groups, order)
+        stands = np.arange(len(numbers))
+        stands[other[equal]] = one[equal]
+        cost = np.where(by_features, 0, arrays_of(table, "distance")[0])
+        edges = one[~equal], other[~equal], cost[~equal]
+        via = ways(edges, stands, kept)
+    columns = {
+        "number": numbers,
+        "kept_by": numbers[kept],
+        "label": labels,
+        "via": numbers[via],
+        "score": score,
+        "kept_score": score[kept],
+    }
+    yield from batches_of(pa.table(columns))
+
+
+def greedy(one: Any, other: Any, order: Any) -> Any:
+    """For each place the kept one of highest priority that it has an edge to, or itself."""
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    earlier = np.minimum(rank[one], rank[other])
+    later = np.maximum(rank[one], rank[other])
+    by_later = np.lexsort((earlier, later))
+    kept = list(range(len(order)))
+    for low, high in zip(earlier[by_later].tolist(), later[by_later].tolist(), strict=True):
+        if kept[high] == high and kept[low] == low:
+            kept[high] = low
+    decided = np.empty(len(order), np.int64)
+    decided[order] = order[np.array(kept, np.int64)]
+    return decided
+
+
+def ways(edges: tuple[Any, Any, Any], stands: Any, kept: Any) -> Any:
+    """For each place the next one on a shortest way of edges to the one that is kept for it.
+
+    Args:
+        edges: Places of both ends, and a cost: of several next ones the way takes that of least
+            cost, then the first in place. The ends stand for themselves.
+        stands: For each place the one that it is equal to.
+        kept: For each place the one that is kept.
+    """
+    one, other, cost = edges
+    size = len(stands)
+    lowest = np.full(size, size, np.int64)
+    np.minimum.at(lowest, stands, np.arange(size))
+    via, is_reached = kept.copy(), np.zeros(size, np.bool_)
+    is_reached[stands[kept]] = True
+    near, far = np.concatenate([one, other]), np.concatenate([other, one])
+    cost = np.concatenate([cost, cost])
+    lowest = np.where(is_reached, kept, lowest)
+    is_new = is_reached.copy()
+    while is_new.any():
+        steps = is_new[near] & ~is_reached[far]
+        low, high = near[steps], far[steps]
+        by_end = np.lexsort((lowest[low], cost[steps], high))
+        ends, starts = np.unique(high[by_end], return_index=True)
+        via[ends] = lowest[low[by_end[starts]]]
+        is_new[:] = False
+        is_new[ends] = is_reached[ends] = True
+        near, far, cost = near[~steps], far[~steps], cost[~steps]
+    is_far = ~np.isin(stands, stands[kept])
+    return np.where(is_far, via[stands], kept)
+
+
+def by_right(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.RecordBatch]:
+    """Send EDGES by the document on the right."""
+    for batch in batches:
+        (right,) = arrays_of(batch, "right")
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        yield pa.record_batch({"p": pa.array(part_of(right, parts))} | columns)
+
+
+def first_leaders(batches: Iterable[pa.RecordBatch], keep: str) -> Iterator[pa.RecordBatch]:
+    """Of the EDGES of each right document, all in one partition, that of the first left one."""
+    table = whole(batches)
+    if table is None:
+        return
+    left, right, score = arrays_of(table, "left", "right", "left_score")
+    groups = np.unique(right, return_inverse=True)[1]
+    first = np.unique(first_in_order(groups, order_of(keep, score, left)))
+    yield from batches_of(table.drop_columns("p").take(pa.array(first)))
+
+
+def levels(
+    batches: Iterable[pa.RecordBatch], cuts: list[tuple[float, int]], keep: str
+) -> Iterator[pa.RecordBatch]:
+    """Count how many of the cuts (score and number, the last in order first) a document precedes.
+
+    From rows of `number` and `score`; gives LEVELS.
+    """
+    for batch in batches:
+        numbers, score = arrays_of(batch, "number", "score")
+        place = range_of(numbers, score, cuts[::-1], keep)
+        yield pa.record_batch({"number": numbers, "level": (len(cuts) - place).astype(np.int32)})
+
+
+def range_of(
+    numbers: Rows, score: npt.NDArray[np.float64], cuts: list[tuple[float, int]], keep: str
+) -> Rows:
+    """How many of the cuts (score and number, in order) each document comes after, or is; int64."""
+    both = np.concatenate([numbers, np.array([number for _, number in cuts], np.int64)])
+    scores = np.concatenate([score, np.array([x for x, _ in cuts], np.float64)])
+    is_cut = np.arange(len(both)) >= len(numbers)
+    order = order_of(keep, scores, both)
+    if cuts:
+        # A document that is a cut comes after it: its copy among the cuts is put first.
+        order = order[np.lexsort((~is_cut[order], _runs(both[order])))]
+    passed = np.empty(len(both), np.int64)
+    passed[order] = np.cumsum(is_cut[order])
+    return passed[: len(numbers)]
+
+
+def _runs(values: Rows) -> Rows:
+    return np.cumsum(np.diff(values, prepend=values[:1]) != 0)

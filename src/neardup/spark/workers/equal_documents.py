@@ -1,0 +1,97 @@
+"""On the workers: equal documents, of which one stands for all."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.spark.workers.partition_rows import arrays_of, batches_of, part_of, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import numpy.typing as npt
+
+    from neardup.runtime.types import Rows
+
+__all__ = ["CLASSES", "DIGESTS", "PAST", "collapse", "digests", "first_in_order", "order_of"]
+
+DIGESTS: Final = "p int, digest binary, number long, score double"
+CLASSES: Final = "number long, stands long, score double, stands_score double"
+"""For each document with features the one of highest priority that equals it."""
+
+PAST: Final = 1 << 62
+"""Numbers of documents that came before, and stay, begin here."""
+
+
+def digests(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.RecordBatch]:
+    """Digest what decides about each document of DOCUMENTS: codes, features, within; gives DIGESTS.
+
+    Two documents with equal digests (128 bits of BLAKE2b) are taken to be equal.
+    """
+    for batch in batches:
+        codes = batch.column("codes").to_pylist()
+        features, within = batch.column("features").to_pylist(), batch.column("within").to_pylist()
+        numbers, score = arrays_of(batch, "number", "score")
+        used = np.array([bool(code) for code in codes], np.bool_)
+        made = [_digest(*codes_of) for codes_of in zip(codes, features, within, strict=True)]
+        heads = np.frombuffer(b"".join(made), "<u8")[::2].copy()
+        columns = {
+            "p": pa.array(part_of(heads, parts)[used]),
+            "digest": pa.array([x for x, y in zip(made, used, strict=True) if y], pa.binary()),
+            "number": pa.array(numbers[used]),
+            "score": pa.array(score[used]),
+        }
+        yield pa.record_batch(columns)
+
+
+def _digest(code: bytes, features: bytes, within: str | None) -> bytes:
+    digest = hashlib.blake2b(code, digest_size=16)
+    digest.update(features)
+    digest.update(b"\0" if within is None else b"\1" + within.encode("utf8", "surrogatepass"))
+    return digest.digest()
+
+
+def order_of(keep: str, score: npt.NDArray[np.float64], numbers: Rows) -> Rows:
+    """Places from the highest priority to the lowest; NaN scores come last, ties by number.
+
+    Documents of the past, whose numbers begin at PAST, come before all.
+
+    Example:
+        >>> order_of("first", np.array([np.nan, 1.0, 1.0]), np.array([0, 2, 1])).tolist()
+        [2, 1, 0]
+    """
+    is_own = numbers < PAST
+    if keep == "last":
+        return np.lexsort((np.where(is_own, -numbers, numbers), is_own))
+    return np.lexsort((numbers, np.where(is_own, score, 0), is_own))
+
+
+def first_in_order(groups: Rows, order: Rows) -> Rows:
+    """For each row the place of the first one, in that order, of the same group number."""
+    best = np.full(int(groups.max(initial=-1)) + 1, len(order), np.int64)
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    np.minimum.at(best, groups, rank)
+    return order[best[groups]]
+
+
+def collapse(batches: Iterable[pa.RecordBatch], keep: str) -> Iterator[pa.RecordBatch]:
+    """Choose one of equal documents: DIGESTS, all of a digest in one partition, to CLASSES."""
+    table = whole(batches)
+    if table is None:
+        return
+    numbers, score = arrays_of(table, "number", "score")
+    encoded = table.column("digest").combine_chunks().cast(pa.binary()).dictionary_encode()
+    groups = np.asarray(encoded.indices.to_numpy(), np.int64)
+    first = first_in_order(groups, order_of(keep, score, numbers))
+    columns = {
+        "number": numbers,
+        "stands": numbers[first],
+        "score": score,
+        "stands_score": score[first],
+    }
+    yield from batches_of(pa.table(columns))

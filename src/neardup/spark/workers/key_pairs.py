@@ -1,0 +1,103 @@
+"""On the workers: the pairs that share a key, less those that cannot be similar enough."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.spark.workers.partition_rows import arrays_of, batches_of, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from neardup.runtime.types import Flags, Rows
+    from neardup.similarity.feature_sets import Match
+
+__all__ = ["PAIRS", "candidates"]
+
+PAIRS: Final = "left long, right long"
+PAIRS_AT_ONCE: Final = 1 << 20
+_LARGEST: Final = (1 << 32) - 1
+_LEAST_RATIO: Final = 0.5**32
+"""Of two sizes that are 1 to _LARGEST; a lower one may be 0, or too low to divide by."""
+_HALF: Final = np.uint64(32)
+_SIDE: Final = 1 << 32
+_GROUP: Final = 1 << 34
+
+
+def candidates(
+    batches: Iterable[pa.RecordBatch], match: Match, leads: bool
+) -> Iterator[pa.RecordBatch]:
+    """List the pairs of POSTINGS that may match; gives PAIRS, some repeated.
+
+    A pair is left out where sizes, the places of the key in both documents or the parities of
+    their features rule it out (as on one machine). With `leads` the left one is of side 1, else of
+    the lower number.
+    Holds the partition's postings, 60 bytes each, and about PAIRS_AT_ONCE pairs at a time.
+    """
+    table = whole(batches)
+    if table is None:
+        return
+    table = _in_order(table)
+    if not len(table):
+        return
+    begins, ends = _ranges(table, match.least_ratio)
+    counts = np.maximum(ends - begins, 0)
+    columns = arrays_of(table, "number", "size", "before", "sketch")
+    names, places = np.unique(columns[0], return_inverse=True)
+    places, begin = places.astype(np.uint64), 0
+    while begin < len(counts):
+        total = np.cumsum(counts[begin : begin + PAIRS_AT_ONCE])
+        end = begin + max(1, int(np.searchsorted(total, PAIRS_AT_ONCE)))
+        some = counts[begin:end]
+        left = np.repeat(np.arange(begin, begin + len(some)), some)
+        within = np.arange(len(left)) - np.repeat(np.cumsum(some) - some, some)
+        right = begins[left] + within
+        good = _possible(columns, left, right, match)
+        if good.any():
+            one, other = places[left[good]], places[right[good]]
+            if not leads:
+                one, other = np.minimum(one, other), np.maximum(one, other)
+            packed = np.sort(one << _HALF | other)
+            packed = packed[np.append(True, packed[1:] != packed[:-1])]
+            pairs = names[packed >> _HALF], names[packed & np.uint64(_LARGEST)]
+            yield from batches_of(pa.table(dict(zip(("left", "right"), pairs, strict=True))))
+        begin += len(some)
+
+
+def _in_order(table: pa.Table) -> pa.Table:
+    """The postings of keys that are there twice, those of a key by side, size and number."""
+    keys, side, size, number = arrays_of(table, "key", "side", "size", "number")
+    order = np.argsort(keys)
+    same = np.diff(keys[order]) == 0
+    shared = order[np.append(same, False) | np.append(False, same)]
+    ordered = np.lexsort((number[shared], size[shared], side[shared], keys[shared]))
+    return table.take(pa.array(shared[ordered]))
+
+
+def _ranges(table: pa.Table, ratio: float) -> tuple[Rows, Rows]:
+    """For each row the rows that it meets: from begins to ends, those of its key and alike size."""
+    keys, side, size = arrays_of(table, "key", "side", "size")
+    group = np.cumsum(np.diff(keys, prepend=keys[:1]) != 0) * _GROUP
+    place = group + side.astype(np.int64) * _SIDE + size
+    most = np.minimum(np.floor(size / max(ratio, _LEAST_RATIO)), _LARGEST).astype(np.int64)
+    least = np.ceil(size * ratio).astype(np.int64)
+    begins, ends = np.arange(len(size)) + 1, np.zeros(len(size), np.int64)
+    alone, leads = side == 0, side == 1
+    ends[alone] = np.searchsorted(place, (group + most)[alone], "right")
+    begins[leads] = np.searchsorted(place, (group + 2 * _SIDE + least)[leads], "left")
+    ends[leads] = np.searchsorted(place, (group + 2 * _SIDE + most)[leads], "right")
+    return begins, ends
+
+
+def _possible(columns: list[Any], left: Rows, right: Rows, match: Match) -> Flags:
+    """Which pairs may match, and have no earlier key in common if they do."""
+    numbers, size, before, sketch = columns
+    shared = match.least_shared(size[left], size[right])
+    room = np.minimum(size[left] - before[left], size[right] - before[right])
+    apart = np.bitwise_count(sketch[left].view(np.uint64) ^ sketch[right].view(np.uint64))
+    differ = size[left].astype(np.int64) + size[right] - 2 * shared
+    possible: Flags = (room >= shared) & (apart <= differ) & (numbers[left] != numbers[right])
+    return possible
