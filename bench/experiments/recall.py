@@ -83,7 +83,7 @@ def real_titles() -> list[str]:
 
 
 def joined(rows: Any, sizes: Any, vocabulary: pa.Array, draw: Any) -> pa.Array:
-    """Texts of the first words of each row; one in ten is made an earlier one with a word changed."""
+    """Texts of the first words of each row; one in ten is an earlier one with a word changed."""
     count = len(rows)
     copies = np.flatnonzero(draw.random(count) < 0.1)
     copies = copies[copies > 0]

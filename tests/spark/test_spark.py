@@ -369,4 +369,4 @@ def test_wrong_columns_and_ids_are_named(frame: Any) -> None:
     with pytest.raises(nd.UsageError, match="column 'text' is string: give fingerprints as longs"):
         spark.pairs(frame, fingerprint="text")
     with pytest.raises(nd.UsageError, match="recall"):
-        spark.engine.Settings.of(nd.pipeline.run.matching.Matching(0.8, recall=0.9))
+        spark.engine.Settings.of(nd.pipeline.Rule(0.8, recall=0.9), nd.pipeline.Choice())

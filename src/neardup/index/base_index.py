@@ -32,7 +32,7 @@ from neardup.index.incoming import as_time
 from neardup.index.memory_store import MemoryStore
 from neardup.index.queries import Moment, Queries, Source, View
 from neardup.index.versions import Version
-from neardup.runtime.markup import html_table
+from neardup.runtime.printed_tables import html_table
 
 if TYPE_CHECKING:
     import threading

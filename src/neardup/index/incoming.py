@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.errors import UsageError
-from neardup.fingerprinting.feature_sets import feature_sets
 from neardup.fingerprinting.fingerprints import feature_hashes
+from neardup.fingerprinting.sets_of_texts import feature_sets
 from neardup.fingerprinting.values import as_codes
 from neardup.index.set_arrays import Sets
 from neardup.runtime.arrays import check_given, frozen

@@ -13,7 +13,7 @@ from neardup.index.incoming import many_sets
 from neardup.index.kind_settings import SimilaritySettings
 from neardup.index.set_arrays import ENTRIES_A_BUCKET, sketch_words
 from neardup.index.set_segments import LEVEL_ROWS, SEGMENTS_A_LEVEL
-from neardup.runtime.markup import PrintedPlans, cells_of, text_table
+from neardup.runtime.printed_tables import PrintedPlans, cells_of, text_table
 from neardup.similarity.measures import ROUNDING
 
 if TYPE_CHECKING:

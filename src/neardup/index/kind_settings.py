@@ -11,7 +11,7 @@ from neardup.errors import RecipeError, UsageError
 from neardup.fingerprinting.recipe import Recipe, recipe_of
 from neardup.fingerprinting.values import check_distance
 from neardup.hamming.plans.checks import check_search_plan
-from neardup.runtime.memory import free_memory
+from neardup.runtime.free_memory import free_memory
 from neardup.similarity.feature_sets import ANY_DISTANCE, Match
 from neardup.similarity.measures import MEASURES
 

@@ -22,9 +22,8 @@ import pyarrow as pa
 
 from neardup.errors import DataError, FileError
 from neardup.index.id_columns import ID_KINDS, IdColumn
-from neardup.runtime.storage.failures import file_failure
-from neardup.runtime.storage.files import path_of, written_aside
-from neardup.runtime.storage.sealed import checksum
+from neardup.runtime.storage.checksums import checksum
+from neardup.runtime.storage.durable_files import file_failure, path_of, written_aside
 from neardup.runtime.threads import in_threads, stop_if_abandoned, worker_count
 
 if TYPE_CHECKING:

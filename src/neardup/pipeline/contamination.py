@@ -25,8 +25,8 @@ from neardup.documents import (
     write_outputs,
     write_table,
 )
-from neardup.documents.addresses import Addresses
 from neardup.documents.extensions import check_extension
+from neardup.documents.record_addresses import Addresses
 from neardup.errors import DataError, UsageError, suggests_names
 from neardup.features.text import text_array
 from neardup.pipeline.run.outputs import messages

@@ -50,7 +50,7 @@ from neardup.pipeline.run.rule import Choice, Limits, Rule
 from neardup.pipeline.run.run_folder import described
 from neardup.pipeline.run.summary import Outcome, summarise
 from neardup.pipeline.run.transaction import Transaction
-from neardup.runtime.memory import memory_bytes
+from neardup.runtime.free_memory import memory_bytes
 from neardup.runtime.progress import Quiet, Stopwatch
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from neardup.documents import Rejects, rejects_doubt, write_table
 from neardup.documents.record_addresses import Addresses
 from neardup.errors import DataError, RecipeError, UsageError
-from neardup.fingerprinting.files import FingerprintFile, read_fingerprints
+from neardup.fingerprinting.fingerprint_files import FingerprintFile, read_fingerprints
 from neardup.index.hits import OTHER
 from neardup.pipeline.run.outputs import messages, output_set
 from neardup.pipeline.run.reading import open_inputs

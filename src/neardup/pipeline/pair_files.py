@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from neardup.documents import OutputSet, write_table
 from neardup.documents.files.finding import find_files
-from neardup.documents.tables import CLUSTERS
+from neardup.documents.result_tables import CLUSTERS
 from neardup.errors import RecipeError, UsageError
-from neardup.fingerprinting.files import FingerprintReader
+from neardup.fingerprinting.fingerprint_files import FingerprintReader
 from neardup.hamming.chance import chance_warning
 from neardup.hamming.new_pairs import cross_pairs
 from neardup.hamming.spilled.batches import PAIRS, Limits, check_request, joined_rows

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from neardup.errors import UsageError
 from neardup.pipeline.run.outputs import ReportOptions, cluster_batches, clusters_schema
-from neardup.runtime.markup import html_table
+from neardup.runtime.printed_tables import html_table
 
 if TYPE_CHECKING:
     from neardup.documents import ReadOptions

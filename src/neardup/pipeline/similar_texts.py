@@ -19,7 +19,7 @@ from neardup.pipeline.run.in_memory import InMemory, as_arrow, check_documents, 
 from neardup.pipeline.run.matching import partners
 from neardup.pipeline.run.reading import Reader
 from neardup.pipeline.run.rule import Limits, Rule
-from neardup.runtime.memory import memory_bytes
+from neardup.runtime.free_memory import memory_bytes
 from neardup.similarity.feature_sets import similarities
 from neardup.similarity.join import similar_sets
 

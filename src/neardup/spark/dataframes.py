@@ -16,7 +16,7 @@ import pyarrow as pa
 from neardup.documents.markup import warn_of_markup
 from neardup.errors import DataError, UsageError, suggests_names, warn_of_doubt
 from neardup.fingerprinting.recipe import recipe_of
-from neardup.pipeline.run.matching import Matching
+from neardup.pipeline.run.rule import Choice, Rule
 from neardup.spark.decision_plan import decide, edges_of, named
 from neardup.spark.engine import Engine, Settings
 from neardup.spark.engine_messages import worker_errors
@@ -102,7 +102,7 @@ def pairs(
         UsageError: For a missing column, one of another type, or a distance out of range.
         DataError: For ids that are null, or not unique.
     """
-    settings = replace(Settings.of(Matching(distance=distance)), bits=bits)
+    settings = replace(Settings.of(Rule(distance=distance), Choice()), bits=bits)
     _check_columns(df, fingerprint, id)
     kind = _kind_of(df, fingerprint)
     if kind not in _INTEGERS:
@@ -149,13 +149,13 @@ def similar_pairs(
         UsageError: For a missing column or a value out of range.
         DataError: For ids that are null, or not unique.
     """
-    matching = Matching(similarity, measure=measure, recipe=recipe_of(recipe))
+    rule = Rule(similarity, measure=measure, recipe=recipe_of(recipe))
     _check_columns(df, text, id)
     with worker_errors():
         engine = _engine(df, work, parts)
         _look_at_texts(df, text)
-        numbers, documents = _documents(engine, df, matching, (text, id, None, None))
-        return _named_pairs(engine, documents, numbers, Settings.of(matching))
+        numbers, documents = _documents(engine, df, rule, Choice(), (text, id, None, None))
+        return _named_pairs(engine, documents, numbers, Settings.of(rule, Choice()))
 
 
 @suggests_names
@@ -217,21 +217,20 @@ def dedup(  # noqa: PLR0913
         DataError: For ids that are null, or not unique.
         NeardupError: If the engine fails.
     """
-    matching = Matching(
-        similarity, distance, verify, measure, recipe_of(recipe), keep=keep, policy=policy
-    )
-    settings = Settings.of(matching, within)
-    _check_columns(df, text, id, *(x for x in (order_by, within, matching.number) if x))
+    choice = Choice(keep, policy)
+    rule = Rule(similarity, distance, verify, measure, recipe_of(recipe))
+    settings = Settings.of(rule, choice, within)
+    _check_columns(df, text, id, *(x for x in (order_by, within, choice.number) if x))
     with worker_errors():
         engine = _engine(df, work, parts)
         _look_at_texts(df, text)
-        ids, documents = _documents(engine, df, matching, (text, id, order_by, within))
+        ids, documents = _documents(engine, df, rule, choice, (text, id, order_by, within))
         if order_by is None:
             _look_at_order(ids, id)
         documents = engine.keep(documents, "documents", DOCUMENTS)
         past = None
         if against is not None:
-            past = _past(engine, against, matching, (text, id, None, within))
+            past = _past(engine, against, rule, choice, (text, id, None, within))
         decided = decide(engine, documents, settings, None if past is None else past[1]).decided
         names = ids if past is None else ids.unionByName(past[0])
         with_via = policy == "components"
@@ -247,18 +246,18 @@ def dedup(  # noqa: PLR0913
 def _past(
     engine: Engine,
     against: Frame | str | PathLike[str],
-    matching: Matching,
+    rule: Rule,
+    choice: Choice,
     names: tuple[str, str, str | None, str | None],
 ) -> tuple[Frame, Frame]:
-    if matching.policy != "greedy":
+    if choice.policy != "greedy":
         raise UsageError("policy components joins all that matches: against needs greedy")
     if isinstance(against, str | os.PathLike):
         if names[3] is not None:
             raise UsageError(f"within {names[3]!r}: an exported index does not know that column")
-        return past_of_file(engine, os.fspath(against), matching)
+        return past_of_file(engine, os.fspath(against), rule)
     _check_columns(against, names[0], names[1], *(x for x in names[3:] if x))
-    same = replace(matching, keep="first")
-    numbers, documents = _documents(engine, against, same, names)
+    numbers, documents = _documents(engine, against, rule, Choice(), names)
     return numbered_past(numbers, engine.keep(documents, "past", DOCUMENTS))
 
 
@@ -291,12 +290,16 @@ def _quoted(name: str) -> str:
 
 
 def _documents(
-    engine: Engine, df: Frame, matching: Matching, names: tuple[str, str, str | None, str | None]
+    engine: Engine,
+    df: Frame,
+    rule: Rule,
+    choice: Choice,
+    names: tuple[str, str, str | None, str | None],
 ) -> tuple[Frame, Frame]:
     text, id_, order_by, within = names
     columns = [f"CAST({_quoted(text)} AS string) AS text"]
     for name, alias, kind in (
-        (matching.number, "measured", "double"),
+        (choice.number, "measured", "double"),
         (within, "within", "string"),
     ):
         value = "NULL" if name is None else _quoted(name)
@@ -304,9 +307,9 @@ def _documents(
     numbers, rows = _numbered(engine, df, id_, order_by, columns)
     step = partial(
         texts_to_documents,
-        recipe=engine.ship(matching.recipe),
-        keep=matching.keep,
-        by_features=matching.by_features,
+        recipe=engine.ship(rule.recipe),
+        keep=choice.keep,
+        by_features=rule.by_features,
     )
     return numbers, engine.step(rows.drop("id"), step, DOCUMENTS)
 

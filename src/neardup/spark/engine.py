@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from neardup.fingerprinting.recipe import Recipe
-    from neardup.pipeline.run.matching import Matching
+    from neardup.pipeline.run.rule import Choice, Rule
     from neardup.spark.engine_session import Frame, Session, Worker
 
 __all__ = ["LEAST_PARTS", "Engine", "Limits", "Place", "Route", "Settings"]
@@ -105,23 +105,23 @@ class Settings:
     has_within: bool = False
 
     @classmethod
-    def of(cls, matching: Matching, within: str | None = None) -> Settings:
-        """What workers need of a matching, and of the field that documents must have in common.
+    def of(cls, rule: Rule, choice: Choice, within: str | None = None) -> Settings:
+        """What workers need of a rule and a choice, and whether documents share a field.
 
         Raises:
             UsageError: For what only one machine does.
         """
-        if matching.recall < 1:
+        if rule.recall < 1:
             raise UsageError(
                 "--recall below 1 belongs to --engine local: on Spark every pair is found"
             )
-        if matching.decisions is not None:
+        if choice.decisions is not None:
             raise UsageError("--decisions belongs to --engine local: leave it out")
-        if "custom" in matching.recipe.to_json():
+        if "custom" in rule.recipe.to_json():
             raise UsageError("the recipe has a function of this process: use --engine local")
-        match = matching.match if matching.by_features else Match(distance=matching.distance or 0)
+        match = rule.match if rule.by_features else Match(distance=rule.distance or 0)
         return cls(
-            match, matching.by_features, matching.recipe.bits, matching.keep, matching.policy,
+            match, rule.by_features, rule.recipe.bits, choice.keep, choice.policy,
             has_within=within is not None,
         )  # fmt: skip
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 from neardup.documents import OutputSet, ReadOptions
 from neardup.errors import RecipeError, UsageError, suggests_names
 from neardup.fingerprinting.sets_of_texts import fingerprints_of_sets
-from neardup.index.durable.index import DurableIndex
+from neardup.index.durable import DurableIndex
 from neardup.pipeline.run.against import Against, ReferenceIndex
-from neardup.pipeline.run.matching import Matching
+from neardup.pipeline.run.rule import Choice, Rule
 from neardup.spark.exported_index_file import (
     MEASURE,
     SIMILARITY,
@@ -58,11 +58,11 @@ def export_index(index: str | PathLike[str], path: str | PathLike[str]) -> int:
         recipe = opened.recipe
         if recipe is None:
             raise UsageError(f"{index} has no recipe: export an index that was made with one")
-        if hasattr(kind, "similarity"):
-            matching = Matching(kind.similarity, measure=kind.measure, recipe=recipe)
+        if kind.by == "similarity":
+            rule = Rule(kind.similarity, measure=kind.measure, recipe=recipe)
         else:
-            matching = Matching(distance=min(kind.distance, recipe.bits - 1), recipe=recipe)
-    known = ReferenceIndex(Against(str(index)), matching, ReadOptions())
+            rule = Rule(distance=min(kind.distance, recipe.bits - 1), recipe=recipe)
+    known = ReferenceIndex(Against(str(index)), rule, Choice(), ReadOptions())
     try:
         return write_past(known, recipe, str(path))
     finally:
@@ -151,7 +151,7 @@ def import_index(path: str | PathLike[str], index: str | PathLike[str], distance
         return len(made)
 
 
-def past_of_file(engine: Engine, path: str, matching: Matching) -> tuple[Frame, Frame]:
+def past_of_file(engine: Engine, path: str, rule: Rule) -> tuple[Frame, Frame]:
     """Read a file of `export_index`: (number, id), and DOCUMENTS.
 
     The file is read once before, here: an engine does not look at its checksums.
@@ -159,17 +159,17 @@ def past_of_file(engine: Engine, path: str, matching: Matching) -> tuple[Frame, 
     Raises:
         DataError: If it is none, or damaged.
         RecipeError: If its recipe is another.
-        UsageError: If it has no features, which the matching needs.
+        UsageError: If it has no features, which the rule needs.
     """
     recipe, _ = told_of(path)
-    if recipe.digest != matching.recipe.digest:
+    if recipe.digest != rule.recipe.digest:
         raise RecipeError(
-            f"{path} has recipe {recipe.digest}, the run {matching.recipe.digest}: fingerprints of"
+            f"{path} has recipe {recipe.digest}, the run {rule.recipe.digest}: fingerprints of"
             " two recipes cannot be compared; give the options that the index was made with"
         )
     check_past(path)
     rows = engine.session.read.schema(_COLUMNS).parquet(path)
-    if matching.by_features and rows.where("features IS NULL").limit(1).count():
+    if rule.by_features and rows.where("features IS NULL").limit(1).count():
         raise UsageError(
             f"{path} keeps fingerprints only, from which no similarity can be computed: give a"
             " distance without verify, or export an index that was made with --store features"

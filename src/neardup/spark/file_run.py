@@ -13,9 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from neardup.documents import InputFormat, OutputSet, open_sources, rejects_doubt
+from neardup.documents import OutputSet, open_sources, rejects_doubt
 from neardup.errors import UsageError
 from neardup.pipeline.run.against import Against, ReferenceIndex
+from neardup.pipeline.run.rule import settings as settings_of
 from neardup.pipeline.run.summary import Summary
 from neardup.runtime.progress import Quiet, Stopwatch
 from neardup.spark.decision_plan import decide, named
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from neardup.documents import ReadOptions, Source
-    from neardup.pipeline.run.matching import Matching
     from neardup.pipeline.run.outputs import Outputs
+    from neardup.pipeline.run.rule import Choice, Rule
     from neardup.runtime.progress import Progress
     from neardup.spark.engine_session import Frame
     from neardup.spark.input_frame import Inputs
@@ -52,12 +53,12 @@ MOST_PARTS: Final = 1 << 15
 def dedup_files(
     paths: Sequence[str],
     outputs: Outputs,
-    matching: Matching,
+    rule: Rule,
+    choice: Choice,
     read: ReadOptions,
     place: Place | None = None,
     *,
     progress: Progress | None = None,
-    input_format: InputFormat | None = None,
     against: str | None = None,
 ) -> Summary:
     """Remove near-duplicates from files, as `neardup.pipeline.dedup_files` does.
@@ -66,11 +67,11 @@ def dedup_files(
         paths: Files of records that all workers see; each is read by one task.
         outputs: Where to write; `kept` is a folder that must not exist, on a disk that all
             workers see, or behind a URI, to which they upload.
-        matching: How to decide.
+        rule: When documents match.
+        choice: Which are kept.
         read: Which fields to read.
         place: Where; by default Place().
         progress: Hears where the run is.
-        input_format: Of all inputs; by default, their extensions and first lines tell it.
         against: Folder of a DurableIndex: what matches one of its documents is dropped.
 
     Raises:
@@ -78,7 +79,7 @@ def dedup_files(
         DataError, FileError: As one machine.
         NeardupError: If the engine fails.
     """
-    settings, given = Settings.of(matching, read.within), input_format or InputFormat()
+    settings, given = Settings.of(rule, choice, read.within), read.input_format
     place = place or Place()
     check_master(place.master)
     watch = Stopwatch(progress or Quiet())
@@ -93,19 +94,19 @@ def dedup_files(
         # Before the session: what was uploaded is removed when no task can upload any more.
         stack.enter_context(removed_unless(outputs, written))
         if against is not None:
-            _ship_index(against, matching, read, _past_path(folder))
+            _ship_index(against, rule, choice, read, _past_path(folder))
         watch.begin("start")
         session = stack.enter_context(open_session(place.master))
         stack.enter_context(worker_errors())
         work = stack.enter_context(_work(folder, place))
         engine = Engine(session, work, _parts(place, _bytes_of(sources)))
-        kinds = kinds_of(outputs, matching)
+        kinds = kinds_of(outputs, choice)
         watch.begin("read")
-        inputs = read_inputs(engine, sources, (read, given), matching, (folder, kinds))
+        inputs = read_inputs(engine, sources, (read, given), rule, choice, (folder, kinds))
         watch.begin("match")
         names, past = inputs.documents.selectExpr("number", "address AS id"), None
         if against is not None:
-            ids, past = past_of_file(engine, _past_path(folder), matching)
+            ids, past = past_of_file(engine, _past_path(folder), rule)
             names = names.unionByName(ids)
         decided = decide(engine, inputs.documents, settings, past).decided
         watch.begin("write")
@@ -113,7 +114,7 @@ def dedup_files(
         write_decided(engine, inputs, rows, (read, given), (folder, kinds))
         total = inputs.counts | _decided_counts(decided)
         publish(engine, folder, (inputs.parts, kinds), outputs, written)
-    summary = _summary(total, inputs, outputs, matching, written.replaced)
+    summary = _summary(total, inputs, outputs, (rule, choice), written.replaced)
     return replace(summary, seconds=watch.stop())
 
 
@@ -131,11 +132,11 @@ def _past_path(folder: str) -> str:
     return f"{folder}/past.parquet"
 
 
-def _ship_index(against: str, matching: Matching, read: ReadOptions, path: str) -> None:
+def _ship_index(against: str, rule: Rule, choice: Choice, read: ReadOptions, path: str) -> None:
     """Write the index's documents where the workers see them."""
-    known = ReferenceIndex(Against(against), matching, read)
+    known = ReferenceIndex(Against(against), rule, choice, read)
     try:
-        write_past(known, matching.recipe, path)
+        write_past(known, rule.recipe, path)
     finally:
         known.close()
 
@@ -167,10 +168,15 @@ def _decided_counts(decided: Frame) -> dict[str, int]:
 
 
 def _summary(
-    total: dict[str, int], inputs: Inputs, outputs: Outputs, matching: Matching, replaced: list[str]
+    total: dict[str, int],
+    inputs: Inputs,
+    outputs: Outputs,
+    question: tuple[Rule, Choice],
+    replaced: list[str],
 ) -> Summary:
+    rule, choice = question
     documents, dropped = total["documents"], total["dropped"]
-    doubts = matching.doubt(documents), rejects_doubt(documents, total["rejected"])
+    doubts = rule.doubt(documents), rejects_doubt(documents, total["rejected"])
     return Summary(
         read=documents + total["rejected"],
         kept=documents - dropped,
@@ -181,7 +187,7 @@ def _summary(
         nbytes=_bytes_of(inputs.sources),
         seconds={},
         outputs=([outputs.kept] if outputs.kept else []) + outputs.tables,
-        settings=matching.settings(documents),
+        settings=settings_of(rule, choice, documents),
         notes=[*inputs.notes, *(f"{path} was replaced" for path in replaced)],
         warnings=[*inputs.warnings, *filter(None, doubts)],
     )

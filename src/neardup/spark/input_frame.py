@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from neardup.documents import InputFormat, ReadOptions, Source
-    from neardup.pipeline.run.matching import Matching
+    from neardup.pipeline.run.rule import Choice, Rule
     from neardup.spark.engine import Engine
     from neardup.spark.engine_session import Frame
 
@@ -55,7 +55,8 @@ def read_inputs(
     engine: Engine,
     sources: Sequence[Source],
     how: tuple[ReadOptions, InputFormat],
-    matching: Matching,
+    rule: Rule,
+    choice: Choice,
     to: tuple[str, tuple[str, ...]],
 ) -> Inputs:
     """Read files and fingerprint their documents, each file in one task.
@@ -64,7 +65,8 @@ def read_inputs(
         engine: Where.
         sources: The inputs.
         how: Which fields to read, and the inputs' format.
-        matching: How to fingerprint, and what decides which document is kept.
+        rule: How to fingerprint.
+        choice: What decides which document is kept.
         to: Folder of the run, and what is written below it, for which folders are made here.
 
     Raises:
@@ -75,18 +77,18 @@ def read_inputs(
     files = engine.session.createDataFrame(rows, f"rank long, {FILE}")
     files = files.repartition(max(1, min(engine.parts, len(rows))), "rank")
     step = partial(
-        read_files, read=how[0], input_format=how[1], recipe=engine.ship(matching.recipe),
-        how=(matching.keep, matching.by_features), folder=to[0], has_rejects="rejects" in to[1],
+        read_files, read=how[0], input_format=how[1], recipe=engine.ship(rule.recipe),
+        how=(choice.keep, rule.by_features), folder=to[0], has_rejects="rejects" in to[1],
     )  # fmt: skip
     found = engine.step(files, step, DOCUMENTS, keep="documents")
     notes, warnings = _notes_of(found, sources)
-    counts = _counts_of(found, matching)
+    counts = _counts_of(found, choice)
     rejects_doubt(counts["documents"], counts["rejected"])
     own = found.where("number >= 0")
     return Inputs(sources, files, len(rows), own, counts, notes, warnings)
 
 
-def _counts_of(documents: Frame, matching: Matching) -> dict[str, int]:
+def _counts_of(documents: Frame, choice: Choice) -> dict[str, int]:
     """How many DOCUMENTS there are, how many are empty, and how many records were rejected.
 
     Raises:
@@ -98,9 +100,9 @@ def _counts_of(documents: Frame, matching: Matching) -> dict[str, int]:
         "count_if(number >= 0 AND NOT isnan(score)) AS scored",
         "coalesce(sum(rejected), 0) AS rejected",
     ).collect()
-    if matching.number is not None and row["documents"] and not row["scored"]:
+    if choice.number is not None and row["documents"] and not row["scored"]:
         raise UsageError(
-            f"no record has a number in the field {matching.number}, which decides what is kept:"
+            f"no record has a number in the field {choice.number}, which decides what is kept:"
             " name another one"
         )
     return dict(row.asDict())

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from neardup.documents import InputFormat, OutputSet, ReadOptions, Source
-    from neardup.pipeline.run.matching import Matching
     from neardup.pipeline.run.outputs import Outputs
+    from neardup.pipeline.run.rule import Choice
     from neardup.spark.engine import Engine, Place
     from neardup.spark.engine_session import Frame
     from neardup.spark.input_frame import Inputs
@@ -53,11 +53,11 @@ __all__ = [
 ]
 
 
-def kinds_of(outputs: Outputs, matching: Matching) -> tuple[str, ...]:
+def kinds_of(outputs: Outputs, choice: Choice) -> tuple[str, ...]:
     """What the workers write, a folder for each; and "via" where the tables say the way."""
     names = ("kept", "duplicates", "clusters", "rejects")
     kinds = [x for x in names if getattr(outputs, x) is not None]
-    return (*kinds, "via") if matching.policy == "components" else tuple(kinds)
+    return (*kinds, "via") if choice.policy == "components" else tuple(kinds)
 
 
 def check_outputs(sources: Sequence[Source], outputs: Outputs, written: OutputSet) -> None:

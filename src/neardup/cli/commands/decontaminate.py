@@ -127,7 +127,7 @@ def decontaminate(
     from neardup.contamination.rules import DEFAULT_SHARE, LeakRule
     from neardup.pipeline import Benchmarks, CleanOutputs, Limits, decontaminate_files
     from neardup.pipeline import decontaminate as compute
-    from neardup.runtime.memory import memory_bytes
+    from neardup.runtime.free_memory import memory_bytes
 
     outputs = CleanOutputs(output, found, reading.rejects, csv_safe)
     rule = LeakRule(DEFAULT_SHARE if share is None and run is None else share, run)

@@ -157,7 +157,7 @@ def dedup(
     from neardup.cli.screen import print_estimate, print_summary, print_warning, progress, warm_up
     from neardup.pipeline import Against, Choice, Limits, Outputs, Rule, dedup_files, dedup_texts
     from neardup.pipeline.estimate import estimate_run
-    from neardup.runtime.memory import memory_bytes
+    from neardup.runtime.free_memory import memory_bytes
 
     choice = Choice(keep, policy, decisions)
     rule = Rule(similarity, distance, verify, measure, made, recall)

@@ -15,7 +15,7 @@ from neardup.index.durable.log_entries import FORMAT
 from neardup.index.durable.log_store import LogStore
 from neardup.index.kind_settings import check_kind, check_recipe
 from neardup.index.kinds import kind_of, new_kind
-from neardup.runtime.storage.files import path_of
+from neardup.runtime.storage.durable_files import path_of
 from neardup.runtime.version import __version__
 
 if TYPE_CHECKING:

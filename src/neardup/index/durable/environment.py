@@ -15,8 +15,7 @@ import lmdb
 
 from neardup.errors import DataError, FileError, UsageError
 from neardup.index.segment_files import damaged
-from neardup.runtime.storage.failures import disk_full, file_failure
-from neardup.runtime.storage.files import written_aside
+from neardup.runtime.storage.durable_files import disk_full, file_failure, written_aside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final
 from neardup.errors import FileError
 from neardup.index.durable.log_entries import Manifest
 from neardup.index.durable.log_store import LogStore
-from neardup.runtime.storage.failures import file_failure
-from neardup.runtime.storage.files import sync_folder
+from neardup.runtime.storage.durable_files import file_failure, sync_folder
 
 if TYPE_CHECKING:
     from pathlib import Path

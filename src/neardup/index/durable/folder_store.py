@@ -36,7 +36,7 @@ from neardup.index.durable.merge_jobs import Job, entries_of, in_files, rows_for
 from neardup.index.queries import Counters, Moment
 from neardup.index.segment_files import damaged
 from neardup.index.versions import Version
-from neardup.runtime.memory import free_memory
+from neardup.runtime.free_memory import free_memory
 from neardup.runtime.threads import AbandonedError
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from neardup.index.clock import Clock
 from neardup.index.id_columns import ID_KINDS, IdColumn
 from neardup.index.set_arrays import Sets, joined_sets
 from neardup.runtime.arrays import frozen
-from neardup.runtime.storage.sealed import CHECKSUM_BYTES, sealed, unsealed
+from neardup.runtime.storage.checksums import CHECKSUM_BYTES, sealed, unsealed
 
 if TYPE_CHECKING:
     from neardup.runtime.types import Codes, Rows

@@ -18,7 +18,7 @@ from neardup.index.durable.log_entries import (
 )
 from neardup.index.segment_files import damaged
 from neardup.index.stored_rows import CHUNK_ROWS
-from neardup.runtime.storage.sealed import unsealed
+from neardup.runtime.storage.checksums import unsealed
 
 if TYPE_CHECKING:
     from pathlib import Path

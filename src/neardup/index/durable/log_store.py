@@ -26,9 +26,14 @@ from neardup.index.durable.log_entries import (
 from neardup.index.durable.log_reading import Changes, Reading
 from neardup.index.segment_files import damaged
 from neardup.index.stored_rows import CHUNK_ROWS
-from neardup.runtime.storage.failures import file_failure
-from neardup.runtime.storage.files import LockHeldError, lock_file, unlock, written_aside
-from neardup.runtime.storage.sealed import CHECKSUM_BYTES, sealed, unsealed
+from neardup.runtime.storage.checksums import CHECKSUM_BYTES, sealed, unsealed
+from neardup.runtime.storage.durable_files import (
+    LockHeldError,
+    file_failure,
+    lock_file,
+    unlock,
+    written_aside,
+)
 from neardup.runtime.version import __version__
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from neardup.index.durable.log_entries import FileEntry, Manifest
 from neardup.index.durable.log_store import remove_files
 from neardup.index.segment_files import SegmentFile
 from neardup.index.stored_rows import CHUNK_ROWS, sound_from
-from neardup.runtime.memory import free_memory
+from neardup.runtime.free_memory import free_memory
 from neardup.runtime.threads import abandonable
 
 if TYPE_CHECKING:

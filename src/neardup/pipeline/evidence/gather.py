@@ -20,7 +20,7 @@ from neardup.similarity.feature_sets import FeatureSets, similarities
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from neardup.documents.addresses import Addresses, ReferenceAddresses
+    from neardup.documents.record_addresses import Addresses, ReferenceAddresses
     from neardup.pipeline.evidence.levels import Levels
     from neardup.pipeline.run.against import ReferenceIndex
     from neardup.pipeline.run.outputs import ReportOptions

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from neardup.documents.addresses import Addresses
+    from neardup.documents.record_addresses import Addresses
     from neardup.pipeline.run.decision import Decision
     from neardup.pipeline.run.reading import Documents
     from neardup.pipeline.run.rule import Choice, Limits, Rule

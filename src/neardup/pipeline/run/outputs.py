@@ -14,19 +14,20 @@ from neardup.documents import (
     check_extension,
     is_folder,
     plan_outputs,
+    result_tables,
     write_outputs,
     write_table,
 )
-from neardup.documents.addresses import RowAddresses
 from neardup.documents.extensions import check_page
-from neardup.documents.tables import CLUSTERS, DUPLICATES, VIA
+from neardup.documents.record_addresses import RowAddresses
+from neardup.documents.result_tables import CLUSTERS, DUPLICATES, VIA
 from neardup.fingerprinting.values import distance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from neardup.documents import Source
-    from neardup.documents.addresses import Addresses, ReferenceAddresses
+    from neardup.documents.record_addresses import Addresses, ReferenceAddresses
     from neardup.pipeline.run.decision import Decision, References
     from neardup.pipeline.run.reading import Documents
     from neardup.pipeline.run.rule import Limits
@@ -236,8 +237,7 @@ def _unknown(decision: Decision, kept: Any) -> Any:
 
 def clusters_schema(own: Addresses | RowAddresses) -> pa.Schema:
     """CLUSTERS with addresses of the type that `own` gives."""
-    kind = own.of(np.zeros(0, np.int64)).type
-    return pa.schema([("id", kind), ("cluster", kind), CLUSTERS.field("kept")])
+    return result_tables.clusters_schema(own.of(np.zeros(0, np.int64)).type)
 
 
 def cluster_batches(decision: Decision, own: Addresses | RowAddresses) -> Iterator[pa.RecordBatch]:
@@ -246,12 +246,9 @@ def cluster_batches(decision: Decision, own: Addresses | RowAddresses) -> Iterat
     kept = decision.kept
     for begin in range(0, kept.size, ROWS_A_BATCH):
         rows = np.arange(begin, min(begin + ROWS_A_BATCH, kept.size))
-        columns = [
-            addresses.of(rows),
-            addresses.of(decision.label[rows]),
-            pa.array(kept[rows], pa.bool_()),
-        ]
-        yield pa.record_batch(columns, CLUSTERS.names)
+        yield result_tables.clusters_batch(
+            addresses.of(rows), addresses.of(decision.label[rows]), kept[rows]
+        )
 
 
 def _addresses(

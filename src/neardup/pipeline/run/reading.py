@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.documents import open_sources, rejects_doubt
-from neardup.documents.addresses import Addresses
+from neardup.documents.record_addresses import Addresses
 from neardup.errors import UsageError
 from neardup.fingerprinting.fingerprints import Fingerprinter
 from neardup.runtime.progress import Quiet

@@ -10,7 +10,7 @@ from neardup.errors import UsageError
 from neardup.fingerprinting.recipe import Recipe
 from neardup.hamming.chance import chance_warning
 from neardup.hamming.plans.checks import check_join_plan
-from neardup.runtime.memory import memory_bytes
+from neardup.runtime.free_memory import memory_bytes
 from neardup.similarity.band_plans import BandPlan, plan_bands
 from neardup.similarity.feature_sets import Match
 from neardup.similarity.recall import check_recall

@@ -25,7 +25,7 @@ from neardup.errors import FileError, UsageError
 from neardup.pipeline.run.decision import decision_of, write_decision
 from neardup.pipeline.run.rule import settings
 from neardup.runtime.storage.append_file import AppendFile, append_failure, damaged
-from neardup.runtime.storage.files import LockHeldError, lock_file, sync_folder, unlock
+from neardup.runtime.storage.durable_files import LockHeldError, lock_file, sync_folder, unlock
 from neardup.runtime.version import __version__
 
 if TYPE_CHECKING:

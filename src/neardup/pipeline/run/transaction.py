@@ -35,9 +35,8 @@ from neardup.pipeline.run.decision import decision_of, write_decision
 from neardup.pipeline.run.outputs import check_outputs, less_published, output_set
 from neardup.pipeline.run.reading import Resume
 from neardup.pipeline.run.run_folder import RunFolder, run_facts
-from neardup.runtime.storage.failures import file_failure
-from neardup.runtime.storage.files import name_as_text
-from neardup.runtime.storage.sealed import checksum, sealed, unsealed
+from neardup.runtime.storage.checksums import checksum, sealed, unsealed
+from neardup.runtime.storage.durable_files import file_failure, name_as_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -72,7 +72,7 @@ def calibrate(
     from neardup.cli.screen import echo, progress, warm_up
     from neardup.pipeline import Choice, Limits, Rule, dedup_texts
     from neardup.pipeline.calibration.calibrate import Asked, calibrate_files
-    from neardup.runtime.memory import memory_bytes
+    from neardup.runtime.free_memory import memory_bytes
 
     asked = Asked(sample, lowest, similarity, recall, measure, seed, report)
     limits = Limits(memory_bytes(memory), tmp, workers)

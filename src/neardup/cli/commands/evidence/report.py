@@ -62,7 +62,7 @@ def report(
 
     from neardup.cli.screen import echo, progress
     from neardup.pipeline import Choice, Inputs, Limits, Rule, report_files
-    from neardup.runtime.memory import memory_bytes
+    from neardup.runtime.free_memory import memory_bytes
     from neardup.runtime.progress import shown as printable
 
     choice = Choice(keep, policy)
