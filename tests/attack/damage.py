@@ -49,8 +49,8 @@ def make_index(folder: Path, kind: str, rng: Random, rows: int = 1200) -> Any:
         index.compact()
         index.remove([name(i) for i in range(7, rows, 99) if i % 17])
         with pytest.MonkeyPatch.context() as patch:
-            for name in folder_store.FLUSH_ROWS:
-                patch.setitem(folder_store.FLUSH_ROWS, name, 1)
+            for compared_by in folder_store.FLUSH_ROWS:
+                patch.setitem(folder_store.FLUSH_ROWS, compared_by, 1)
             index.commit()  # marks them
         index.remove([name(i) for i in range(5, rows, 99) if i % 17])
         more = range(rows, rows + 40)

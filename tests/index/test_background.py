@@ -94,7 +94,7 @@ def merging(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     small_segments(monkeypatch)
     for limit in ("MOST_FILES", "MOST_FLUSHES"):  # no commit waits here
         monkeypatch.setattr(f"neardup.index.durable.folder_store.{limit}", 10**6)
-    monkeypatch.setattr("neardup.index.set_tail.TAIL_ROWS", 12)
+    monkeypatch.setattr("neardup.index.set_segments.TAIL_ROWS", 12)
     monkeypatch.setattr("neardup.index.set_segments.LEVEL_ROWS", 12)
     monkeypatch.setitem(folder_store.FLUSH_ROWS, "similarity", 40)
     found = Merging(request.param, monkeypatch)

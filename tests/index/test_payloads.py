@@ -176,7 +176,7 @@ def agrees(index: Any, expected: dict[int, Any]) -> None:
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     small_segments(monkeypatch)
-    monkeypatch.setattr("neardup.index.set_tail.TAIL_ROWS", 12)
+    monkeypatch.setattr("neardup.index.set_segments.TAIL_ROWS", 12)
     monkeypatch.setattr("neardup.index.set_segments.LEVEL_ROWS", 12)
     monkeypatch.setitem(folder_store.FLUSH_ROWS, "similarity", 40)
 

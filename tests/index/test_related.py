@@ -14,7 +14,7 @@ import naive
 import neardup as nd
 from neardup.index import base_index as base_writing
 from neardup.index import ranking as similar_related
-from neardup.index import set_tail as similar_tail
+from neardup.index import set_segments as similar_tail
 from neardup.index.set_arrays import Sets
 from neardup.kernels.index import related as related_kernels
 from neardup.similarity.measures import MEASURES

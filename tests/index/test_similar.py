@@ -32,7 +32,7 @@ from neardup.index import ranking as similar_related
 from neardup.index import set_arrays as similar_arrays
 from neardup.index import set_arrays as similar_places
 from neardup.index import set_segments as similar_segment
-from neardup.index import set_tail as similar_tail
+from neardup.index import set_segments as similar_tail
 from neardup.index.durable import commits as durable_follower
 from neardup.index.durable import durable_index, folder_store
 from neardup.index.segment_files import SegmentFile

@@ -121,7 +121,7 @@ def payload_bytes(names: list[Id], payloads: Payloads) -> list[bytes]:
     return [_encoded(name, each) for name, each in zip(names, payloads, strict=True)]
 
 
-def _encoded(name: Any, payload: Any) -> bytes:
+def _encoded(name: Id, payload: Payloads) -> bytes:
     if payload is None:
         return b""
     try:
@@ -268,7 +268,7 @@ class ContentCodec:
             self._check_texts(names, values)
         return [self._encoded(name, value) for name, value in zip(names, values, strict=True)]
 
-    def _check_texts(self, names: list[Any], values: list[Any]) -> None:
+    def _check_texts(self, names: list[Id], values: list[Any]) -> None:
         """Refuse fingerprints alone: nothing says what they were made of."""
         for name, value in zip(names, values, strict=True):
             if value is not None and not isinstance(value, str):
@@ -281,7 +281,7 @@ class ContentCodec:
     def _kept(self) -> str:
         return "texts" if self.kind == "text" else "features"
 
-    def _encoded(self, identity: Any, value: Any) -> bytes | None:
+    def _encoded(self, identity: Id, value: Any) -> bytes | None:
         if value is None:
             return None  # a document without tokens, which is left out
         if self.kind == "text":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -40,7 +40,7 @@ class Clock:
 
     __slots__ = ("_count", "_numbers", "_times")
 
-    def __init__(self, numbers: Any = (), times: Any = ()) -> None:
+    def __init__(self, numbers: Iterable[int] = (), times: Iterable[float] = ()) -> None:
         """Take the runs."""
         self._numbers = array("q", numbers)
         self._times = array("d", times)

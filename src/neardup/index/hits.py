@@ -99,7 +99,7 @@ class Places:
 
 
 def sorted_table(
-    parts: list[Any], rows: Any, kind: Any, limit: int | None, *, by_age: bool = False
+    parts: list[Any], rows: Rows, kind: pa.DataType, limit: int | None, *, by_age: bool = False
 ) -> tuple[pa.Table, int]:
     """Join what the parts of an index found into one table.
 

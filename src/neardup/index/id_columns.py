@@ -122,7 +122,7 @@ def _check_unicode(value: str) -> None:
         ) from None
 
 
-def _is_view(kind: Any) -> bool:
+def _is_view(kind: pa.DataType) -> bool:
     return bool(getattr(pa.types, "is_string_view", lambda _: False)(kind))
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from neardup.index.kind_settings import SimilaritySettings
     from neardup.index.set_arrays import Sets
     from neardup.kernels.index.related import Asked, Compared, Lists, Living, Met
+    from neardup.runtime.types import Flags, Hashes, RowNumbers, Rows, Scores
     from neardup.similarity.measures import Measure
 
 __all__ = ["BY", "RankedSets", "Ranking", "all_living", "living_sets"]
@@ -62,7 +63,7 @@ class Ranking(NamedTuple):
             return cls(settings.kind, None)
         return cls(MEASURES["cosine"], set_weights(settings.recipe))
 
-    def asked(self, features: Any) -> Asked:
+    def asked(self, features: Hashes) -> Asked:
         """A query of these features: uint64, ascending, not empty."""
         from neardup.kernels.index.related import Asked, weigh
 
@@ -89,7 +90,7 @@ class Ranking(NamedTuple):
         return sums
 
 
-def living_sets(members: Any, starts: Any, dead: Any) -> Living:
+def living_sets(members: RowNumbers, starts: Rows, dead: Flags) -> Living:
     """Which sets have a document that is not removed: see Living."""
     from neardup.kernels.index.related import Living
 
@@ -150,7 +151,7 @@ class RankedSets:
                     self._sums[kind] = ranking.sums(sets)
         return self._sums[kind]
 
-    def _least(self, sums: Any, ranking: Ranking) -> Any:
+    def _least(self, sums: Scores, ranking: Ranking) -> Any:
         kind = ranking.weights is None
         if kind not in self._lows:
             with self._lock:
@@ -218,7 +219,7 @@ def compare_all(
     return numbers[best >= floor], best[best >= floor]
 
 
-def _lows(sums: Any) -> Any:
+def _lows(sums: Scores) -> Any:
     from neardup.kernels.index.related import BLOCK
 
     return frozen(np.minimum.reduceat(sums, np.arange(0, len(sums), BLOCK)))

@@ -1,4 +1,4 @@
-"""Segments of an index by similarity: documents that do not change, with what finds them.
+"""Segments and the tail of an index by similarity: documents, with what finds them.
 
 Equal documents are one set. The sets stand by size, so that the sizes that can be similar enough
 are a range, and are found by the first of their features in an order that is the segment's own.
@@ -7,12 +7,13 @@ are a range, and are found by the first of their features in an order that is th
 from __future__ import annotations
 
 import contextlib
+import threading
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 
-from neardup.index.id_columns import IdColumn
+from neardup.index.id_columns import ID_KINDS, IdColumn
 from neardup.index.ranking import RankedSets, all_living, living_sets
 from neardup.index.segment_files import id_arrays, write_arrays
 from neardup.index.set_arrays import (
@@ -24,7 +25,7 @@ from neardup.index.set_arrays import (
     postings_of,
     sketches_of,
 )
-from neardup.index.stored_rows import SegmentRows
+from neardup.index.stored_rows import SegmentRows, Tail, TailRows
 from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import stop_if_abandoned
 
@@ -35,19 +36,14 @@ if TYPE_CHECKING:
     from neardup.index.kind_settings import SimilaritySettings
     from neardup.index.ranking import Ranking
     from neardup.index.segment_files import SegmentFile
+    from neardup.index.stored_rows import Content
     from neardup.kernels.index.sets import Order
-    from neardup.runtime.types import Flags
+    from neardup.runtime.types import Flags, Hashes, Rows, Scores
 
 __all__ = [
-    "FoundRows",
-    "SetRows",
-    "SetSegment",
-    "build",
-    "joined",
-    "merged",
-    "next_merge",
-    "no_order",
-]
+    "FoundRows", "SetRows", "SetSegment", "SetTail", "TailFeatures", "build", "joined", "merged",
+    "next_merge", "no_order",
+]  # fmt: skip
 
 ARRAYS: Final = (
     "features", "offsets", "set_of", "members", "member_starts", "sizes", "firsts", "order_keys",
@@ -57,6 +53,11 @@ ARRAYS: Final = (
 SEGMENTS_A_LEVEL: Final = 4
 LEVEL_ROWS: Final = 4096
 """Of a segment of the lowest level, at most."""
+TAIL_ROWS: Final = 4096
+FIRST_ROWS: Final = 1024
+"""Of a tail that does not know yet which features are heavy: following their chains takes long."""
+FIRST_ENTRIES: Final = 1 << 10
+FIRST_FEATURES: Final = 1 << 12
 _NONE: Final = np.empty(0, np.int64)
 
 
@@ -71,9 +72,9 @@ class SetRows(NamedTuple):
     """
 
     sets: Sets
-    set_of: Any
+    set_of: Rows
     ids: IdColumn
-    numbers: Any
+    numbers: Rows
 
 
 class FoundRows(NamedTuple):
@@ -82,12 +83,12 @@ class FoundRows(NamedTuple):
     Fewer rows than in all where there is a limit: then `cut` are left out.
     """
 
-    queries: Any
-    rows: Any
-    scores: Any
+    queries: Rows
+    rows: Rows
+    scores: Scores
     cut: int
 
-    def first(self, most: int, numbers: Any, *, by_age: bool = False) -> FoundRows:
+    def first(self, most: int, numbers: Rows, *, by_age: bool = False) -> FoundRows:
         """At most so many for each query: the most similar, or the oldest by `numbers` of rows."""
         if len(self.rows) <= most:
             return self
@@ -167,18 +168,18 @@ class SetSegment(SegmentRows):
         """The distinct sets."""
         return Sets(self.arrays["features"], self.arrays["offsets"])
 
-    def contents(self, rows: Any) -> Sets:
+    def contents(self, rows: Rows) -> Sets:
         """The features of some rows (int64)."""
         return self.sets.take(self.arrays["set_of"][rows].astype(np.int64))
 
-    def nearest(self, features: Any, ranking: Ranking, n: int, floor: float) -> FoundRows:
+    def nearest(self, features: Hashes, ranking: Ranking, n: int, floor: float) -> FoundRows:
         """The n most similar living rows, and others; those below `floor` may be missing."""
         members, starts = self.arrays["members"], self.arrays["member_starts"]
         living = living_sets(members, starts, self.dead) if self.removed else all_living()
         numbers, scores = self._ranked.best(self.sets, features, ranking, n, floor, living)
         return self.rows((np.zeros(len(numbers), np.int64), numbers, scores), n)
 
-    def rows(self, found: tuple[Any, Any, Any], most: int | None) -> FoundRows:
+    def rows(self, found: tuple[Rows, Rows, Scores], most: int | None) -> FoundRows:
         """The living rows of found sets; of equal ones at most so many."""
         queries, numbers, scores = found
         starts, members = self.arrays["member_starts"], self.arrays["members"]
@@ -205,7 +206,7 @@ class SetSegment(SegmentRows):
             np.repeat(queries, taken), np.concatenate(parts), np.repeat(scores, taken), cut
         )
 
-    def _living(self, queries: Any, rows: Any, scores: Any, cut: int) -> FoundRows:
+    def _living(self, queries: Rows, rows: Rows, scores: Scores, cut: int) -> FoundRows:
         if not self.removed:
             return FoundRows(queries, rows, scores, cut)
         keep = self.alive(rows)
@@ -313,7 +314,7 @@ def build(rows: SetRows, settings: SimilaritySettings) -> SetSegment:
 
 
 def _found_by(
-    sets: Sets, set_of: Any, ids: IdColumn, numbers: Any, settings: SimilaritySettings, room: Room
+    sets: Sets, set_of: Rows, ids: IdColumn, numbers: Rows, settings: SimilaritySettings, room: Room
 ) -> SetSegment:
     """The segment of different sets, by size, and of documents, each of one of them."""
     count = sets.size
@@ -328,7 +329,7 @@ def _found_by(
     return SetSegment(arrays | postings_of(sets, order, settings, room), ids)
 
 
-def _members(set_of: Any, count: int) -> dict[str, Any]:
+def _members(set_of: Rows, count: int) -> dict[str, Any]:
     """Of documents the set, and of sets the documents."""
     member_starts = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(set_of, minlength=count), out=member_starts[1:])
@@ -343,3 +344,152 @@ def no_order() -> Order:
     from neardup.kernels.index.sets import Order
 
     return Order(frozen(np.zeros(1, np.uint64)), frozen(np.zeros(1, np.uint32)))
+
+
+class TailFeatures(TailRows):
+    """The features of a tail, chained.
+
+    Args:
+        order: Of features: any will do, that of a segment saves time.
+        settings: Of the index.
+    """
+
+    def __init__(self, order: Order, settings: SimilaritySettings) -> None:
+        """No row."""
+        from neardup.kernels.index.scoring import SKETCH_WORDS
+        from neardup.kernels.index.tail import TailSets, tail_sets
+
+        super().__init__(TAIL_ROWS if len(order.keys) > 1 else min(TAIL_ROWS, FIRST_ROWS))
+        self._order, self.settings = order, settings
+        self.made_for = settings.kind.number, float(settings.similarity)
+        self._entries = 0
+        self._room = FIRST_FEATURES, FIRST_ENTRIES
+        self._sums = np.empty(0, np.float64)
+        self.lock = threading.Lock()
+        """Held while the chains are changed or followed: the writer appends to them in place, and a
+        reader who came upon half a change would follow a chain out of them."""
+        self._sets: Any = TailSets(
+            np.empty(FIRST_FEATURES, np.uint64), np.zeros(len(self.numbers) + 1, np.int64),
+            np.zeros(FIRST_ENTRIES, np.uint32), np.empty(2 * FIRST_ENTRIES, np.uint64),
+            np.empty(SKETCH_WORDS * len(self.numbers), np.uint64), order, SKETCH_WORDS,
+        )  # fmt: skip
+        self.places_of_arrays = tail_sets(self._sets)
+        """Where these arrays are."""
+
+    def put(self, row: int, content: Content) -> None:
+        """See TailRows.put."""
+        from neardup.kernels.index.tail import append_set
+
+        with self.lock:
+            used, more = int(self._sets.offsets[row]), len(content)
+            if used + more > self._room[0] or self._entries + more > self._room[1]:
+                self._make_room(used, more)
+            self._entries = append_set(
+                frozen(content), self.places_of_arrays, row, self._entries, *self.made_for
+            )
+
+    def content(self, row: int) -> Content:
+        """See TailRows.content."""
+        return self.sets(row + 1).of(row)
+
+    def fresh(self) -> TailFeatures:
+        """See TailRows.fresh."""
+        return TailFeatures(self._order, self.settings)
+
+    def sets(self, count: int) -> Sets:
+        """The sets of the first rows."""
+        with self.lock:
+            offsets = frozen(self._sets.offsets[: count + 1])
+            return Sets(frozen(self._sets.features[: int(offsets[-1])]), offsets)
+
+    def sums(self, count: int, ranking: Ranking) -> Any:
+        """What the features of each of the first rows weigh: float64 (count,)."""
+        sets = self.sets(count)
+        if ranking.weights is None:
+            return ranking.sums(sets)
+        known = self._sums
+        if len(known) < count:
+            new = Sets(sets.features, frozen(sets.offsets[len(known) :]))
+            known = self._sums = np.concatenate([known, ranking.sums(new)])
+        return known[:count]
+
+    def search(self, queries: Sets, count: int, similarity: float) -> tuple[Any, Any, Any]:
+        """Queries, rows among the first `count`, and similarities; removed rows are among them."""
+        from neardup.kernels.index.tail import search_tail
+
+        condition = self.settings.condition(similarity)
+        with self.lock:
+            return search_tail(  # type: ignore[no-any-return]
+                *queries, 0, queries.size, self.places_of_arrays, count, condition
+            )
+
+    def _make_room(self, used: int, more: int) -> None:
+        """Room for a row of so many features: in other arrays, readers may have these."""
+        from neardup.kernels.index.tail import link_entries, tail_sets
+
+        held, count = self._sets, self._entries
+        if used + more > self._room[0]:
+            features = np.empty(2 * (used + more), np.uint64)
+            features[:used] = held.features[:used]
+            held = held._replace(features=features)
+        if count + more > self._room[1]:
+            room = 1 << (count + more).bit_length()
+            entries, heads = np.empty(2 * room, np.uint64), np.zeros(room, np.uint32)
+            entries[: 2 * count] = held.entries[: 2 * count]
+            link_entries(entries, count, heads)
+            held = held._replace(entries=entries, heads=heads)
+        self._room = len(held.features), len(held.heads)
+        self._sets, self.places_of_arrays = held, tail_sets(held)
+
+
+class SetTail(Tail[TailFeatures]):
+    """The newest documents: at most TAIL_ROWS."""
+
+    __slots__ = ()
+
+    @property
+    def sets(self) -> Sets:
+        """The features of all rows."""
+        return self.rows.sets(self.count)
+
+    def search(self, queries: Sets, similarity: float) -> FoundRows:
+        """Living rows that are so similar to queries."""
+        return self.found(*self.rows.search(queries, self.count, similarity))
+
+    def found(self, asked: Rows, rows: Rows, scores: Scores) -> FoundRows:
+        """The living ones of rows that were found."""
+        if self.removed and len(rows):
+            keep = self.alive(rows)
+            return FoundRows(asked[keep], rows[keep], scores[keep], 0)
+        return FoundRows(asked, rows, scores, 0)
+
+    def nearest(self, features: Hashes, ranking: Ranking) -> FoundRows:
+        """Living rows that share a feature, and how similar they are."""
+        from neardup.kernels.index.related import Compared, score_related
+
+        sets, scores = self.sets, np.empty(len(self), np.float64)
+        compared = Compared(
+            frozen(sets.features), frozen(sets.offsets),
+            frozen(self.rows.sums(len(self), ranking)), all_living(),
+        )  # fmt: skip
+        score_related(
+            ranking.asked(features), compared, 0, len(self), ranking.measure.number, scores
+        )
+        rows = np.flatnonzero((scores > 0) & ~self.dead)
+        return FoundRows(np.zeros(len(rows), np.int64), rows, scores[rows], 0)
+
+    def contents(self, rows: Rows) -> Sets:
+        """The features of some rows (int64)."""
+        return self.sets.take(rows)
+
+    def living_rows(self, id_kind: str | None) -> SetRows:
+        """Those that are not removed."""
+        live = self.live_rows()
+        ids = pa.array([self.ids[row] for row in live.tolist()], ID_KINDS[id_kind or "int"])
+        return SetRows(
+            self.sets.take(live), np.arange(len(live)), IdColumn(ids), self.numbers[live]
+        )
+
+    def segment(self, id_kind: str | None) -> SetSegment:
+        """See Tail.segment."""
+        return merged([self.living_rows(id_kind)], self.rows.settings)

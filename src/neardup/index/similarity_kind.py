@@ -21,13 +21,14 @@ from neardup.index.set_segments import (
     FoundRows,
     SetRows,
     SetSegment,
+    SetTail,
+    TailFeatures,
     build,
     joined,
     merged,
     next_merge,
     no_order,
 )
-from neardup.index.set_tail import SetTail, TailFeatures
 from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import in_threads, worker_count
 
@@ -426,7 +427,7 @@ def _found(
 
 
 def _by_part(
-    segments: Sequence[SetSegment], found: Any, most: int | None, *, by_age: bool
+    segments: Sequence[SetSegment], found: tuple[Any, ...], most: int | None, *, by_age: bool
 ) -> list[tuple[int, FoundRows]]:
     """The living rows of what `search_sets` has found, by the place of the segment."""
     places, queried, numbers, scores = found

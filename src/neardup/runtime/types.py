@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 __all__ = [
     "Bitmap", "Code", "Codes", "Flags", "Hashes", "Masks", "Numbers", "Offsets", "Packed",
-    "RowNumbers", "Rows", "Times", "Words",
+    "RowNumbers", "Rows", "Scores", "Times", "Words",
 ]  # fmt: skip
 
 Codes: TypeAlias = npt.NDArray[np.uint64]
@@ -39,5 +39,7 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 """(n,): of each document whether it is so."""
 Bitmap: TypeAlias = npt.NDArray[np.uint8]
 """(ceil(n / 8),): of each document whether it is so, a bit, the lowest one first."""
+Scores: TypeAlias = npt.NDArray[np.float64]
+"""(n,): how similar each is."""
 Times: TypeAlias = npt.NDArray[np.float64]
 """(n,): seconds since 1970."""

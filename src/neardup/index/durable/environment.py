@@ -477,7 +477,7 @@ class Pin:
         return self._is_safe or self.environment.transaction == self.number
 
 
-def _unpin(environment: Environment, txn: Any, process: int) -> None:
+def _unpin(environment: Environment, txn: lmdb.Transaction, process: int) -> None:
     if process != os.getpid():
         _inherited.append(txn)  # to end it would end the parent's
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(txn))  # also when this process ends

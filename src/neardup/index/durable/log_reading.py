@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neardup.errors import DataError
-from neardup.index.durable.ledger import Ledger
 from neardup.index.durable.log_entries import (
     RESTORE,
+    Ledger,
     Manifest,
     Record,
     chunk_of,

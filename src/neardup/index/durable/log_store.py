@@ -12,10 +12,11 @@ import numpy as np
 
 from neardup.errors import DataError, FileError, UsageError
 from neardup.index.durable.environment import Environment
-from neardup.index.durable.ledger import Head, Ledger
 from neardup.index.durable.log_entries import (
     FORMAT,
     RESTORE,
+    Head,
+    Ledger,
     Manifest,
     Record,
     chunk_key,
@@ -255,6 +256,8 @@ class LogStore:
                     rows = segment.dead[chunk * CHUNK_ROWS : (chunk + 1) * CHUNK_ROWS]
                     bitmap = sealed(np.packbits(rows).tobytes())
                     ledger.put(txn, b"removed", chunk_key(name, chunk), bitmap)
+            # In one transaction with the records that the files cover: rows are in the log or in
+            # files, never in both nor in neither.
             value = manifest.to_bytes()
             txn.put(b"meta", b"manifest", value)
             ledger.manifest = value[:CHECKSUM_BYTES]

@@ -122,7 +122,7 @@ class Job:
             NeardupError, OSError, MemoryError, AbandonedError: If the files could not be written or
                 named, or are not wanted any more; then nothing has changed.
         """
-        self.is_installed = True
+        self.is_installed = True  # also where it fails: what was made is removed below
         if self.error is not None:
             remove_files(self.files)
             raise self.error
@@ -132,6 +132,8 @@ class Job:
         moved = replace(version, segments=segments).without_numbers(gone)
         count = sum(each.file is not None for each in segments)
         stored = moved.segments[:count]
+        # The marks of rows that were removed meanwhile go into the transaction that names the
+        # files: a crash leaves both or neither, and no removed row comes back.
         manifest = self._manifest(now, stored, next_file)
         try:
             old = self._store.checkpoint(manifest, list(stored), {})
@@ -146,6 +148,7 @@ class Job:
         behind = count - len(self._made) + last - first
         after = committed
         if mine is not version:
+            # The writer has gone on without a commit: its rows and removals, on the new segments.
             gone = _removed_since(version.segments[:behind], mine.segments[:behind])
             segments = (*written[:count], *mine.segments[behind:])
             clock = clock.extended(*mine.clock.since(version.next, mine.next))
@@ -170,7 +173,7 @@ class Job:
         return replace(known, next_file=next_file, next=end, covered=began.sequence, clock=clock)
 
 
-def _removed_since(before: tuple[Any, ...], after: tuple[Any, ...]) -> Rows:
+def _removed_since(before: Sequence[SegmentRows], after: Sequence[SegmentRows]) -> Rows:
     """The numbers of rows that are removed from the same segments by now."""
     gone = [np.empty(0, np.int64)]
     for old, new in zip(before, after, strict=True):
