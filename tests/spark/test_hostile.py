@@ -15,8 +15,8 @@ import pytest
 import neardup as nd
 from neardup import spark
 from neardup.documents import ReadOptions
-from neardup.pipeline import Outputs, Resources, dedup_files
-from neardup.pipeline.run.matching import Matching
+from neardup.pipeline import Limits, Outputs, dedup_files
+from neardup.pipeline.run.rule import Choice, Rule
 from neardup.spark.engine_session import check_master
 from neardup.spark.workers.file_inputs import Folder
 from test_paths import Listing
@@ -50,11 +50,11 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def here(outputs: Outputs, *, skip: bool = False) -> Any:
     read = ReadOptions(skip_errors=skip)
-    return dedup_files(["in"], outputs, Matching(), read, Resources(1 << 26)).summary
+    return dedup_files(["in"], outputs, Rule(), Choice(), read, Limits(1 << 26)).summary
 
 
 def there(outputs: Outputs, *, skip: bool = False) -> Any:
-    return spark.dedup_files(["in"], outputs, Matching(), ReadOptions(skip_errors=skip))
+    return spark.dedup_files(["in"], outputs, Rule(), Choice(), ReadOptions(skip_errors=skip))
 
 
 def written(run: Callable[..., Any]) -> dict[str, bytes]:
@@ -186,7 +186,7 @@ def test_a_hostile_listing_writes_nowhere(
         )
     monkeypatch.setattr("neardup.spark.file_run.open_session", pytest.fail)
     with pytest.raises(nd.DataError, match="would be written outside of"):
-        spark.dedup_files(["memory://bucket/in/"], Outputs("out/"), Matching(), ReadOptions())
+        spark.dedup_files(["memory://bucket/in/"], Outputs("out/"), Rule(), Choice(), ReadOptions())
     assert os.listdir() == ["in"]  # noqa: PTH208
 
 
