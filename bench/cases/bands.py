@@ -83,7 +83,7 @@ def matched(path: str, recall: float | None, keys: str = "planned") -> dict[str,
     import numpy as np
 
     from cases.pairs import forget_peak, memory
-    from neardup.pipeline.run.reading import Reader
+    from neardup.pipeline.run.read_documents import Reader
     from neardup.pipeline.run.rule import Limits, Rule
     from neardup.similarity.band_plans import plan_bands
     from neardup.similarity.bands import documents_with_partner

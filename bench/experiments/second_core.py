@@ -112,7 +112,7 @@ def reading(path: str, *, keep_features: bool) -> tuple[float, float, float]:
     made of them.
     """
     from neardup.documents import ReadOptions, open_sources
-    from neardup.pipeline.run.reading import Reader
+    from neardup.pipeline.run.read_documents import Reader
     from neardup.pipeline.run.rule import Limits, Rule
     from neardup.runtime.threads import read_ahead
 

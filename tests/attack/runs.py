@@ -16,7 +16,7 @@ import pytest
 
 import neardup as nd
 import neardup.documents
-import neardup.pipeline.run.reading
+import neardup.pipeline.run.read_documents
 import neardup.pipeline.run.transaction
 from damage import in_victim
 from moments import KILLED, Moments
@@ -144,7 +144,7 @@ class Run:
         patch = pytest.MonkeyPatch()
         patch.setattr(neardup.pipeline.run.transaction, "WAITING_BYTES", 1)
         patch.setattr(neardup.pipeline.run.transaction, "ROWS_A_CALL", 3)
-        patch.setattr(neardup.pipeline.run.reading, "SECONDS", 0.0)
+        patch.setattr(neardup.pipeline.run.read_documents, "SECONDS", 0.0)
         small = functools.partial(neardup.documents.ReadOptions, batch_bytes=30)
         patch.setattr(neardup.documents, "ReadOptions", small)
         patch.setattr(os, "fsync", lambda _: None)

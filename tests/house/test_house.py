@@ -70,7 +70,7 @@ ALLOWED: dict[str, set[str]] = {
     "compat": BASE
     | {"features", "fingerprinting", "fingerprinting.libraries", "fingerprinting.majority"}
     | {"fingerprinting.md5_windows", "fingerprinting.values", "kernels.fingerprinting"},
-    "pipeline.report": {"errors"},
+    "pipeline.report": {"errors", "runtime"},
     "pipeline.run": BASE
     | {"documents", "features", "fingerprinting", "fingerprinting.values"}
     | {"hamming", "hamming.plans", "index", "index.durable", "similarity"},

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import naive
 import neardup as nd
-import neardup.pipeline.run.reading
+import neardup.pipeline.run.read_documents
 import neardup.pipeline.run.run_folder
 import neardup.pipeline.run.transaction
 from faults import REMOVALS, Faults, KilledError
@@ -60,7 +60,7 @@ texts_of_batches = st.lists(
 
 @pytest.fixture(autouse=True)
 def _commit_often_and_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neardup.pipeline.run.reading, "SECONDS", 0.0)
+    monkeypatch.setattr(neardup.pipeline.run.read_documents, "SECONDS", 0.0)
     monkeypatch.setattr(neardup.pipeline.run.transaction, "WAITING_BYTES", 1)
     monkeypatch.setattr(neardup.pipeline.run.transaction, "ROWS_A_CALL", 2)
 

@@ -13,8 +13,8 @@ import pytest
 import neardup as nd
 from chromium import CHROMIUM, Browser
 from neardup.documents import ReadOptions
+from neardup.pipeline.judgement.review_session import Review, Wanted
 from neardup.pipeline.judgement.server import ReviewServer
-from neardup.pipeline.judgement.session import Review, Wanted
 from neardup.pipeline.report import page
 from test_page import HOSTILE, pair, report
 

@@ -23,7 +23,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import neardup as nd
-import neardup.pipeline.run.reading
+import neardup.pipeline.run.read_documents
 import neardup.pipeline.run.run_folder
 from faults import REMOVALS, Faults, KilledError
 from mode import Mode
@@ -57,7 +57,7 @@ matchings = st.one_of(
 
 @pytest.fixture(autouse=True)
 def _keep_often_and_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neardup.pipeline.run.reading, "SECONDS", 0.0)
+    monkeypatch.setattr(neardup.pipeline.run.read_documents, "SECONDS", 0.0)
     monkeypatch.setattr(os, "fsync", lambda _: None)  # only a power cut could tell, and it is slow
     monkeypatch.setattr(os, "sync", lambda: None)
 
@@ -387,7 +387,7 @@ def test_a_folder_of_text_files_killed_while_it_appears_is_whole(
 
 
 PROGRAM = (
-    "import sys; from neardup.pipeline.run import reading; reading.SECONDS = 0.0;"
+    "import sys; from neardup.pipeline.run import read_documents as r; r.SECONDS = 0.0;"
     "from neardup.cli import main; sys.argv[0] = 'neardup'; main()"
 )
 

@@ -21,8 +21,8 @@ from neardup.documents import ReadOptions
 from neardup.errors import DataError, FileError, UsageError
 from neardup.pipeline.evidence.pair_rows import PairRow, pair_rows
 from neardup.pipeline.judgement.answers import Answer, Answers, read_answers
+from neardup.pipeline.judgement.review_session import Review, Strata, Wanted
 from neardup.pipeline.judgement.server import ReviewServer
-from neardup.pipeline.judgement.session import Review, Strata, Wanted
 from test_page import HOSTILE, OUTSIDE, Tags
 
 if TYPE_CHECKING:

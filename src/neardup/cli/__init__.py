@@ -27,8 +27,8 @@ from neardup.cli.commands.idf import app as idf
 from neardup.cli.commands.index import app as index
 from neardup.cli.commands.pairs import pairs
 from neardup.cli.commands.show import show
-from neardup.cli.flags import Commands
-from neardup.cli.progress_lines import tells_progress
+from neardup.cli.screen import tells_progress
+from neardup.cli.signatures import Commands
 from neardup.errors import NeardupError, brief
 from neardup.runtime.progress import shown
 from neardup.runtime.signals import INTERRUPTED, Interrupts

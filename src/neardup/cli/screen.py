@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
 
 import typer
 
-from neardup.cli.progress_lines import Lines, lines_wanted
+from neardup.cli.options import run_option
+from neardup.cli.signatures import join_options, option
 from neardup.errors import RecipeError
 from neardup.runtime.progress import Progress, Quiet, shown
 
@@ -20,10 +24,12 @@ if TYPE_CHECKING:
 
     from neardup.fingerprinting.explanation import Comparison
     from neardup.pipeline.estimate import Estimate
-    from neardup.pipeline.run.similar_index import Related
+    from neardup.pipeline.index_questions import Related
 
 __all__ = [
+    "Lines",
     "echo",
+    "lines_wanted",
     "print_comparison",
     "print_estimate",
     "print_hits",
@@ -32,6 +38,7 @@ __all__ = [
     "print_summary",
     "print_warning",
     "progress",
+    "tells_progress",
     "warm_up",
 ]
 
@@ -243,3 +250,63 @@ def print_comparison(found: Comparison, as_json: bool) -> None:
         echo(json.dumps(found.to_dict()))
         return
     echo(str(found))
+
+
+_LINE_SECONDS: Final = 30.0
+lines_wanted: Final[ContextVar[bool]] = ContextVar("lines_wanted", default=False)
+_ProgressLines = Annotated[
+    bool,
+    run_option(
+        "--progress",
+        help="Print a line for each step and each half minute, also in a pipe or a log.",
+        show_default=False,
+    ),
+]
+
+
+def tells_progress(command: Callable[..., None]) -> Any:
+    """Decorate a command: it takes --progress."""
+
+    @functools.wraps(command)
+    def run(*, progress: bool = False, **given: Any) -> None:
+        token = lines_wanted.set(progress)
+        try:
+            command(**given)
+        finally:
+            lines_wanted.reset(token)
+
+    return join_options(command, run, [option("progress", _ProgressLines, default=False)])
+
+
+class Lines:
+    """A line on the standard error at each step, and each half minute within one."""
+
+    def __init__(self) -> None:
+        """Start the clock."""
+        self._began = self._told = time.monotonic()
+        self._step, self._done = "", 0
+        self._total: int | None = None
+
+    def begin(self, step: str, total: int | None = None) -> None:
+        """Say where the step before ended, and that this one begins."""
+        self.end()
+        self._step, self._total, self._done = step, total, 0
+        self._tell()
+
+    def advance(self, units: int) -> None:
+        """Count, and say so now and then."""
+        self._done += units
+        if time.monotonic() - self._told >= _LINE_SECONDS:
+            self._tell()
+
+    def end(self) -> None:
+        """Say where the last step ended."""
+        if self._step and (self._done or time.monotonic() - self._told >= 1):
+            self._tell()
+
+    def _tell(self) -> None:
+        self._told = time.monotonic()
+        share = f" of {self._total:,}" if self._total else ""
+        done = f" {self._done:,}{share} bytes" if self._done or self._total else ""
+        seconds = self._told - self._began
+        typer.echo(f"neardup: {seconds:,.0f} s: {self._step}{done}", err=True)

@@ -1,15 +1,22 @@
-"""Options that join a command's own from outside, and the one value that is made of them."""
+"""Signatures of commands: parameters that a decorator puts in, and flags that Typer lacks."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any, get_type_hints
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from neardup.errors import DoubtfulResultWarning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["join_options", "option", "takes"]
+__all__ = ["Commands", "join_options", "option", "takes"]
 
 
 def option(name: str, kind: Any, default: object = None) -> inspect.Parameter:
@@ -55,3 +62,72 @@ def join_options(
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {each.name: each.annotation for each in parameters}
     return run
+
+
+_Verb = TypeVar("_Verb", bound=Callable[..., Any])
+
+
+class _Command(TyperCommand):
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _untyped(super().get_params(ctx))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As Click's, where several values may follow an option that may be given several times."""
+        several = {
+            name
+            for option in self.get_params(ctx)
+            if getattr(option, "multiple", False)
+            for name in option.opts
+        }
+        return super().parse_args(ctx, _each_named(args, several))
+
+    def invoke(self, ctx: Any) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DoubtfulResultWarning)
+            return super().invoke(ctx)
+
+
+class _Group(TyperGroup):
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _untyped(super().get_params(ctx))
+
+
+def _each_named(args: list[str], several: set[str]) -> list[str]:
+    """Name an option before each of the values that follow it.
+
+    Example:
+        >>> _each_named(["in", "--against", "a", "b", "-o", "out"], {"--against"})
+        ['in', '--against', 'a', '--against', 'b', '-o', 'out']
+    """
+    named: list[str] = []
+    option, awaits = None, False
+    for each in args:
+        if each in several:
+            option, awaits = each, True
+        elif each.startswith("-") and each != "-" and not awaits:
+            option = None
+        elif option is not None and not awaits:
+            named.append(option)
+        else:
+            awaits = False
+        named.append(each)
+    return named
+
+
+def _untyped(options: list[Any]) -> list[Any]:
+    for option in options:
+        if getattr(option, "is_flag", False):
+            option.metavar = ""
+    return options
+
+
+class Commands(typer.Typer):
+    """A group of commands."""
+
+    def __init__(self, **settings: Any) -> None:
+        """As typer.Typer."""
+        super().__init__(cls=_Group, **settings)
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[_Verb], _Verb]:
+        """As typer.Typer.command."""
+        return super().command(name, cls=_Command, **settings)

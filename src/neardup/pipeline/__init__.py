@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from neardup.pipeline.pair_files import clusters_file, new_pairs_file, pairs_file
     from neardup.pipeline.report_again import report_files
     from neardup.pipeline.run.against import Against
-    from neardup.pipeline.run.outputs import Outputs, ReportOptions
-    from neardup.pipeline.run.reading import Inputs
+    from neardup.pipeline.run.read_documents import Inputs
     from neardup.pipeline.run.rule import Choice, Limits, Rule
+    from neardup.pipeline.run.run_outputs import Outputs, ReportOptions
     from neardup.pipeline.similar_texts import similar_pairs
 
 __all__ = [
@@ -58,9 +58,9 @@ _HOMES: Final = {
     "pair_files": ("clusters_file", "new_pairs_file", "pairs_file"),
     "report_again": ("report_files",),
     "run.against": ("Against",),
-    "run.outputs": ("Outputs", "ReportOptions"),
+    "run.run_outputs": ("Outputs", "ReportOptions"),
     "run.rule": ("Choice", "Limits", "Rule"),
-    "run.reading": ("Inputs",),
+    "run.read_documents": ("Inputs",),
     "similar_texts": ("similar_pairs",),
 }
 __getattr__ = lazily(__name__, _HOMES)

@@ -29,9 +29,9 @@ from neardup.documents.extensions import check_extension
 from neardup.documents.record_addresses import Addresses
 from neardup.errors import DataError, UsageError, suggests_names
 from neardup.features.text import text_array
-from neardup.pipeline.run.outputs import messages
-from neardup.pipeline.run.reading import begin_reading, open_inputs
+from neardup.pipeline.run.read_documents import begin_reading, open_inputs
 from neardup.pipeline.run.rule import Limits
+from neardup.pipeline.run.run_outputs import messages
 from neardup.pipeline.run.summary import BenchmarkCounts, ContaminationSummary
 from neardup.runtime.progress import Quiet, Stopwatch
 from neardup.runtime.threads import read_ahead, worker_count

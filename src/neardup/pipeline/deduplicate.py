@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from neardup.documents import InputFormat, ReadOptions, Rejects
 from neardup.errors import UsageError, suggests_names, warn_of_doubt
 from neardup.fingerprinting.recipe import recipe_of
-from neardup.pipeline.evidence.write import (
+from neardup.pipeline.evidence.run_report import (
     check_reference,
     check_report,
     with_source,
@@ -31,15 +31,7 @@ from neardup.pipeline.result import DedupResult, Origin
 from neardup.pipeline.run.against import Against, ReferenceIndex
 from neardup.pipeline.run.in_memory import InMemory, check_documents, check_on_error
 from neardup.pipeline.run.matching import match
-from neardup.pipeline.run.outputs import (
-    Outputs,
-    ReportOptions,
-    duplicates_table,
-    messages,
-    write_kept,
-    write_result_tables,
-)
-from neardup.pipeline.run.reading import (
+from neardup.pipeline.run.read_documents import (
     Inputs,
     Reader,
     begin_reading,
@@ -48,6 +40,14 @@ from neardup.pipeline.run.reading import (
 )
 from neardup.pipeline.run.rule import Choice, Limits, Rule
 from neardup.pipeline.run.run_folder import described
+from neardup.pipeline.run.run_outputs import (
+    Outputs,
+    ReportOptions,
+    duplicates_table,
+    messages,
+    write_kept,
+    write_result_tables,
+)
 from neardup.pipeline.run.summary import Outcome, summarise
 from neardup.pipeline.run.transaction import Transaction
 from neardup.runtime.free_memory import memory_bytes
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from neardup.documents import Source
     from neardup.fingerprinting.recipe import Recipe
     from neardup.pipeline.run.decision import Decision
-    from neardup.pipeline.run.reading import Documents
+    from neardup.pipeline.run.read_documents import Documents
     from neardup.runtime.progress import Progress
 
 __all__ = ["DedupResult", "Outputs", "dedup", "dedup_files", "dedup_texts"]
@@ -306,7 +306,7 @@ def _texts_at(
     rows: set[int],
 ) -> dict[int, str]:
     from neardup.pipeline.evidence.gather import texts_beside
-    from neardup.pipeline.evidence.pairs import texts_at  # a run without a report needs none
+    from neardup.pipeline.evidence.pair_texts import texts_at  # a run without a report needs none
 
     return texts_beside(partial(texts_at, sources, read), reference, decision)(rows)
 

@@ -19,7 +19,7 @@ from neardup.errors import UsageError
 from neardup.hamming.plans.join import plan_pairs
 from neardup.pipeline.run.costs import WRITE_BYTES_A_SECOND, bands_instead, memory_and_disk
 from neardup.pipeline.run.matching import match
-from neardup.pipeline.run.reading import Reader, open_inputs
+from neardup.pipeline.run.read_documents import Reader, open_inputs
 from neardup.pipeline.run.summary import Record
 from neardup.runtime.progress import shown
 from neardup.runtime.threads import worker_count
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from neardup.documents import ReadOptions, Source
-    from neardup.pipeline.run.reading import Documents
+    from neardup.pipeline.run.read_documents import Documents
     from neardup.pipeline.run.rule import Choice, Limits, Rule
 
 __all__ = ["Estimate", "estimate_run"]
@@ -213,7 +213,7 @@ def _extrapolated(
         candidates = round(plan.candidates)
     memory, on_disk = memory_and_disk(rule, limits, count, features, round(work.postings * scale))
     rest = sample.reading * sample.total / max(1, sample.passed) + sample.taking * scale
-    sizes = documents.sizes if rule.by_features else ()
+    sizes = documents.sizes if rule.by_features else np.zeros(0, np.int64)
     quicker = bands_instead(rule, sizes, count, matching, limits.workers)
     return Estimate(
         sampled_bytes=sample.passed,

@@ -17,9 +17,9 @@ from neardup.documents import Rejects, rejects_doubt, write_table
 from neardup.documents.record_addresses import Addresses
 from neardup.fingerprinting.fingerprint_files import Sealing, fingerprint_table
 from neardup.fingerprinting.fingerprints import Fingerprinter
-from neardup.pipeline.run.outputs import messages, output_set
-from neardup.pipeline.run.reading import begin_reading, open_inputs
+from neardup.pipeline.run.read_documents import begin_reading, open_inputs
 from neardup.pipeline.run.rule import Limits
+from neardup.pipeline.run.run_outputs import messages, output_set
 from neardup.pipeline.run.summary import FingerprintSummary
 from neardup.runtime.progress import Quiet, Stopwatch
 from neardup.runtime.threads import worker_count

@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 from neardup.documents import Rejects
 from neardup.errors import UsageError
 from neardup.pipeline.evidence.pair_rows import field_of, result_rows
-from neardup.pipeline.evidence.pairs import texts_at, texts_in
+from neardup.pipeline.evidence.pair_texts import texts_at, texts_in
 from neardup.pipeline.evidence.removed import duplicate_rows
-from neardup.pipeline.evidence.write import check_report, with_source, write_report
+from neardup.pipeline.evidence.run_report import check_report, with_source, write_report
 from neardup.pipeline.run.decision import Decision
-from neardup.pipeline.run.outputs import Outputs, output_set
-from neardup.pipeline.run.reading import Reader, open_inputs, read_sources
+from neardup.pipeline.run.read_documents import Reader, open_inputs, read_sources
+from neardup.pipeline.run.run_outputs import Outputs, output_set
 from neardup.pipeline.run.summary import Outcome
 from neardup.runtime.progress import Quiet, Stopwatch
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from neardup.documents import ReadOptions
-    from neardup.pipeline.run.outputs import ReportOptions
-    from neardup.pipeline.run.reading import Documents, Inputs
+    from neardup.pipeline.run.read_documents import Documents, Inputs
     from neardup.pipeline.run.rule import Choice, Limits, Rule
+    from neardup.pipeline.run.run_outputs import ReportOptions
     from neardup.runtime.progress import Progress
 
 __all__ = ["report_files", "report_of"]

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.errors import UsageError
-from neardup.pipeline.run.outputs import ReportOptions, cluster_batches, clusters_schema
+from neardup.pipeline.run.run_outputs import ReportOptions, cluster_batches, clusters_schema
 from neardup.runtime.printed_tables import html_table
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from neardup.pipeline.evidence.removed import RemovedDocument
     from neardup.pipeline.report.drawings import Plot
     from neardup.pipeline.run.decision import Decision
-    from neardup.pipeline.run.reading import Inputs
+    from neardup.pipeline.run.read_documents import Inputs
     from neardup.pipeline.run.rule import Choice, Limits, Rule
     from neardup.pipeline.run.summary import Summary
 
@@ -263,5 +263,5 @@ def _least_similar(pairs: pa.Table) -> str:
     return f"<p>the least similar that were dropped</p>{html_table(shown, names)}"
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     return f"{value:.3f}" if isinstance(value, float) else "" if value is None else str(value)

@@ -17,7 +17,7 @@ from neardup.fingerprinting.values import distance as hamming_distance
 from neardup.index.memory_index import Index
 from neardup.pipeline.run.in_memory import InMemory, as_arrow, check_documents, check_on_error
 from neardup.pipeline.run.matching import partners
-from neardup.pipeline.run.reading import Reader
+from neardup.pipeline.run.read_documents import Reader
 from neardup.pipeline.run.rule import Limits, Rule
 from neardup.runtime.free_memory import memory_bytes
 from neardup.similarity.feature_sets import similarities

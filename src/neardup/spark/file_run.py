@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from neardup.documents import ReadOptions, Source
-    from neardup.pipeline.run.outputs import Outputs
     from neardup.pipeline.run.rule import Choice, Rule
+    from neardup.pipeline.run.run_outputs import Outputs
     from neardup.runtime.progress import Progress
     from neardup.spark.engine_session import Frame
     from neardup.spark.input_frame import Inputs

@@ -19,7 +19,7 @@ from neardup.documents.files.problems import file_error
 from neardup.documents.files.remote import as_local, is_uri, locate
 from neardup.documents.result_tables import CLUSTERS, DUPLICATES, VIA
 from neardup.errors import FileError, UsageError
-from neardup.pipeline.run.outputs import ROWS_A_BATCH
+from neardup.pipeline.run.run_outputs import ROWS_A_BATCH
 from neardup.runtime.signals import uninterrupted
 from neardup.runtime.storage.durable_files import name_as_text, sync_folder
 from neardup.spark.workers.documents import rejects_path
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from neardup.documents import InputFormat, OutputSet, ReadOptions, Source
-    from neardup.pipeline.run.outputs import Outputs
     from neardup.pipeline.run.rule import Choice
+    from neardup.pipeline.run.run_outputs import Outputs
     from neardup.spark.engine import Engine, Place
     from neardup.spark.engine_session import Frame
     from neardup.spark.input_frame import Inputs

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from neardup.cli import options as shared
-from neardup.cli import sides
+from neardup.cli import two_texts
 from neardup.cli.document_options import Reading, takes_documents
 from neardup.cli.recipe_options import takes_recipe
 
@@ -18,7 +18,7 @@ __all__ = ["compare"]
 
 
 @takes_recipe(without=("top",))
-@takes_documents(without=sides.WITHOUT)
+@takes_documents(without=two_texts.WITHOUT)
 def compare(
     documents: Annotated[
         list[str] | None,
@@ -28,11 +28,11 @@ def compare(
             show_default=False,
         ),
     ] = None,
-    text_a: sides.TextA = None,
-    text_b: sides.TextB = None,
+    text_a: two_texts.TextA = None,
+    text_b: two_texts.TextB = None,
     *,
     reading: Reading,
-    top: sides.Tops = None,
+    top: two_texts.Tops = None,
     json: shared.Json = False,
     made: Recipe,
 ) -> None:
@@ -48,5 +48,5 @@ def compare(
     from neardup.cli.screen import print_comparison
     from neardup.fingerprinting.explanation import compare as compared
 
-    a, b = sides.two_texts(documents or [], text_a, text_b, reading)
-    print_comparison(compared(a, b, made, top=sides.tops(top)), json)
+    a, b = two_texts.two_texts(documents or [], text_a, text_b, reading)
+    print_comparison(compared(a, b, made, top=two_texts.tops(top)), json)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from neardup.cli import sides
+from neardup.cli import two_texts
 from neardup.cli.document_options import Reading, takes_documents
 from neardup.cli.recipe_options import takes_recipe
 from neardup.cli.screen import echo
@@ -21,7 +21,7 @@ __all__ = ["explain"]
 
 
 @takes_recipe(without=("top",))
-@takes_documents(without=sides.WITHOUT)
+@takes_documents(without=two_texts.WITHOUT)
 def explain(
     documents: Annotated[
         list[str] | None,
@@ -31,11 +31,11 @@ def explain(
             show_default=False,
         ),
     ] = None,
-    text_a: sides.TextA = None,
-    text_b: sides.TextB = None,
+    text_a: two_texts.TextA = None,
+    text_b: two_texts.TextB = None,
     *,
     reading: Reading,
-    top: sides.Tops = None,
+    top: two_texts.Tops = None,
     show: Annotated[int, typer.Option("--show", min=1, metavar="N", help="Features to show.")] = 20,
     json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
     made: Recipe,
@@ -52,13 +52,13 @@ def explain(
     from neardup.fingerprinting.explanation import explain as explained
 
     found: Explanation | PairExplanation
-    given = sides.texts(documents or [], text_a, text_b, reading)
+    given = two_texts.texts(documents or [], text_a, text_b, reading)
     if not given:
         raise UsageError("name a document: a file, or --text-a TEXT")
     if len(given) == 1:
-        found = explained(given[0], recipe=made, show=show, top=sides.tops(top))
+        found = explained(given[0], recipe=made, show=show, top=two_texts.tops(top))
     else:
-        found = explained(given[0], given[1], made, show=show, top=sides.tops(top))
+        found = explained(given[0], given[1], made, show=show, top=two_texts.tops(top))
     if json:
         echo(json_format.dumps(found.to_dict()))
     else:

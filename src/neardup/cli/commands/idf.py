@@ -8,9 +8,9 @@ import typer
 
 from neardup.cli import options as shared
 from neardup.cli.document_options import Reading, takes_documents
-from neardup.cli.flags import Commands
 from neardup.cli.recipe_options import takes_recipe
 from neardup.cli.screen import echo
+from neardup.cli.signatures import Commands
 from neardup.runtime.progress import shown
 
 if TYPE_CHECKING:

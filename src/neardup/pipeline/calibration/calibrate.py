@@ -35,10 +35,10 @@ from neardup.pipeline.calibration.measure import MOST_PAIRS, Joined, Widths, joi
 from neardup.pipeline.calibration.model import Calibration, Choice, Cost
 from neardup.pipeline.calibration.page import calibration_page
 from neardup.pipeline.calibration.sample import Sample, take_sample
-from neardup.pipeline.evidence.pairs import PairMaker
-from neardup.pipeline.run.outputs import output_set
-from neardup.pipeline.run.reading import Reader, begin_reading, open_inputs
+from neardup.pipeline.evidence.pair_texts import PairMaker
+from neardup.pipeline.run.read_documents import Reader, begin_reading, open_inputs
 from neardup.pipeline.run.rule import Rule
+from neardup.pipeline.run.run_outputs import output_set
 from neardup.runtime.progress import Quiet, Stopwatch
 from neardup.similarity.feature_sets import Match
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from neardup.documents import InputFormat, ReadOptions
     from neardup.fingerprinting.recipe import Recipe
     from neardup.pipeline.report import PairShown
-    from neardup.pipeline.run.reading import Documents
+    from neardup.pipeline.run.read_documents import Documents
     from neardup.pipeline.run.rule import Limits
     from neardup.runtime.progress import Progress
 

@@ -24,21 +24,24 @@ from neardup.pipeline.evaluation.scorecard import (
 )
 from neardup.pipeline.run.limited_pairs import all_near, all_similar
 from neardup.pipeline.run.matching import match
-from neardup.pipeline.run.outputs import output_set
-from neardup.pipeline.run.reading import Reader, open_inputs, read_sources
+from neardup.pipeline.run.read_documents import Reader, open_inputs, read_sources
 from neardup.pipeline.run.rule import Choice, Rule
+from neardup.pipeline.run.run_outputs import output_set
 from neardup.runtime.progress import Quiet, Stopwatch
 from neardup.similarity.feature_sets import similarities
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy.typing as npt
+
     from neardup.documents import ReadOptions
     from neardup.fingerprinting.recipe import Recipe
     from neardup.pipeline.evaluation.labels import Truth
-    from neardup.pipeline.run.reading import Documents
+    from neardup.pipeline.run.read_documents import Documents
     from neardup.pipeline.run.rule import Limits
     from neardup.runtime.progress import Progress
+    from neardup.runtime.types import Flags, Rows
 
 __all__ = ["Asked", "evaluate_files", "scores_of"]
 
@@ -186,7 +189,7 @@ class _Judge:
         self._listed = truth.listed.astype(np.float64)
         self._true = truth.of_clusters()
 
-    def point(self, at: float, pairs: _Pairs, level: float, kept_by: Any) -> Point:
+    def point(self, at: float, pairs: _Pairs, level: float, kept_by: Rows | None) -> Point:
         """Measure the pairs at a level and above, and groups if there are any."""
         chosen = pairs.level >= level - _BELOW
         left, right, true = pairs.left[chosen], pairs.right[chosen], pairs.true[chosen]
@@ -206,7 +209,7 @@ class _Judge:
             cubed,
         )
 
-    def _groups(self, label: Any) -> tuple[Any, Any]:
+    def _groups(self, label: Rows) -> tuple[Any, Any]:
         """Adjusted Rand index and B-cubed of groups, over the labelled documents."""
         rows = np.flatnonzero(self._truth.listed)
         true, made = self._truth.cluster[rows], label[rows]
@@ -231,7 +234,7 @@ class _Judge:
         rand = interval([*added[:3], self._listed], ari)
         return rand, interval([*added[3:], self._listed], b_cubed)
 
-    def _spread(self, rows: Any, part: Any) -> Any:
+    def _spread(self, rows: Rows, part: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         whole = np.zeros(self._n)
         whole[rows] = part
         return whole
@@ -291,9 +294,10 @@ def scores_of(
     return Scores(title, tuple(by_similarity), tuple(by_distance), histogram)
 
 
-def _counted(truth: Truth, left: Any, right: Any) -> Any:
+def _counted(truth: Truth, left: Rows, right: Rows) -> Flags:
     """Whether pairs count: both documents are labelled."""
-    return truth.listed[left] & truth.listed[right]
+    counted: Flags = truth.listed[left] & truth.listed[right]
+    return counted
 
 
 def _similar(documents: Documents, rule: Rule, truth: Truth, workers: int | None) -> _Pairs:

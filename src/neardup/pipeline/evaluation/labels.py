@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from neardup.pipeline.evidence.pair_rows import PairRow
+    from neardup.runtime.types import Rows
 
 __all__ = ["Truth", "read_truth"]
 
@@ -48,7 +49,7 @@ class Truth:
         sizes = np.unique(self.cluster[self.listed], return_counts=True)[1]
         return int((sizes * (sizes - 1) // 2).sum())
 
-    def are_true(self, left: Any, right: Any) -> Any:
+    def are_true(self, left: Rows, right: Rows) -> Any:
         """Whether pairs (left below right) are duplicates; bool."""
         if self.positive is None:
             return self.cluster[left] == self.cluster[right]
@@ -133,7 +134,7 @@ def _pairs(pairs: Iterable[PairRow], rows: Mapping[str, int]) -> Truth:
     return Truth(cluster, listed, positive, judged, unknown)
 
 
-def _root(parent: Any, row: int) -> int:
+def _root(parent: Rows, row: int) -> int:
     while parent[row] != row:
         parent[row] = parent[parent[row]]
         row = int(parent[row])

@@ -6,14 +6,21 @@ bootstrap).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy.typing as npt
+
+    from neardup.runtime.types import Rows
+
 __all__ = ["Resampled", "ari", "b_cubed", "f1", "ratio"]
+
+Sums: TypeAlias = "npt.NDArray[np.float64]"
+"""Sums over all documents, or one for each draw."""
 
 ROUNDS: Final = 400
 MOST_BLOCKS: Final = 4096
@@ -28,7 +35,7 @@ class Resampled:
         seed: Of the draws.
     """
 
-    def __init__(self, cluster: Any, seed: int = 0) -> None:
+    def __init__(self, cluster: Rows, seed: int = 0) -> None:
         """Draw."""
         blocks = np.unique(cluster, return_inverse=True)[1] % MOST_BLOCKS
         self._block, self._count = blocks, int(blocks.max(initial=0)) + 1
@@ -36,7 +43,7 @@ class Resampled:
         self._weights = generator.poisson(1.0, (ROUNDS, self._count)).astype(np.float64)
 
     def interval(
-        self, parts: list[Any], measure: Callable[..., Any]
+        self, parts: list[Sums], measure: Callable[..., Sums]
     ) -> tuple[float, tuple[float, float]]:
         """A measure of sums and its interval.
 
@@ -53,17 +60,17 @@ class Resampled:
         return float(whole), (float(min(low, whole)), float(max(high, whole)))
 
 
-def ratio(hits: Any, of: Any) -> Any:
+def ratio(hits: Sums, of: Sums) -> Sums:
     """A share; 1 of nothing, as nothing of it is wrong."""
     return np.where(np.asarray(of) > 0, hits / np.maximum(of, 1e-12), 1.0)
 
 
-def f1(hits: Any, found: Any, true: Any) -> Any:
+def f1(hits: Sums, found: Sums, true: Sums) -> Sums:
     """The harmonic mean of precision and recall."""
     return ratio(2 * hits, found + true)
 
 
-def ari(hits: Any, found: Any, true: Any, documents: Any) -> Any:
+def ari(hits: Sums, found: Sums, true: Sums, documents: Sums) -> Sums:
     """The adjusted Rand index (Hubert and Arabie 1985), from counts of pairs."""
     every = np.maximum(documents * (documents - 1) / 2, 1.0)
     expected = found * true / every
@@ -73,7 +80,7 @@ def ari(hits: Any, found: Any, true: Any, documents: Any) -> Any:
     )
 
 
-def b_cubed(precision: Any, recall: Any, documents: Any) -> Any:
+def b_cubed(precision: Sums, recall: Sums, documents: Sums) -> Sums:
     """B-cubed F1 (Bagga and Baldwin 1998), from sums over documents."""
     documents = np.maximum(documents, 1e-12)
     one, other = precision / documents, recall / documents

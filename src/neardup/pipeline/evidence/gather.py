@@ -10,7 +10,7 @@ import numpy as np
 
 from neardup.errors import UsageError
 from neardup.pipeline.evidence.levels import Levels, curve, find_levels, lowest_threshold
-from neardup.pipeline.evidence.pairs import PairMaker
+from neardup.pipeline.evidence.pair_texts import PairMaker
 from neardup.pipeline.report import ClusterGroup, ClusterShown, Matrix, PairShown, Report
 from neardup.pipeline.report.model import size_classes
 from neardup.pipeline.run.decision import Decision
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from neardup.documents.record_addresses import Addresses, ReferenceAddresses
     from neardup.pipeline.evidence.levels import Levels
     from neardup.pipeline.run.against import ReferenceIndex
-    from neardup.pipeline.run.outputs import ReportOptions
     from neardup.pipeline.run.rule import Rule
+    from neardup.pipeline.run.run_outputs import ReportOptions
     from neardup.pipeline.run.summary import Outcome
+    from neardup.runtime.types import Flags
 
 __all__ = ["Clusters", "Measured", "addresses_of", "beside_references", "gather", "texts_beside"]
 
@@ -135,8 +136,8 @@ def _kept_border(levels: Levels, decision: Decision) -> list[tuple[int, int, flo
     if not levels.joined:
         return []
     score = levels.score
-    kept = decision.kept[: score.size] & (score > 0) & (score < levels.threshold)
-    kept = np.flatnonzero(kept)
+    near = (score > 0) & (score < levels.threshold)
+    kept = np.flatnonzero(decision.kept[: score.size] & near)
     pairs: dict[int, tuple[int, int, float]] = {}
     for row in kept[np.argsort(-score[kept], kind="stable")].tolist():
         earlier = int(levels.nearest[row])
@@ -230,7 +231,7 @@ def _settings(run: Outcome) -> list[tuple[str, str]]:
     return [(name, str(every[name])[:400]) for name in names if every[name] is not None]
 
 
-def _left_out(levels: Levels, clusters: Clusters, dropped: Any) -> list[str]:
+def _left_out(levels: Levels, clusters: Clusters, dropped: Flags) -> list[str]:
     found = []
     if levels.missed:
         found.append(

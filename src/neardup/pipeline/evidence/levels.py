@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -13,8 +13,11 @@ from neardup.similarity.feature_sets import FeatureSets, Work, similarities
 from neardup.similarity.join import nearest_before
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from neardup.pipeline.run.decision import Decision
     from neardup.pipeline.run.rule import Rule
+    from neardup.runtime.types import Rows
 
 __all__ = ["Levels", "curve", "find_levels", "lowest_threshold"]
 
@@ -45,10 +48,10 @@ class Levels:
 
     threshold: float
     lowest: float
-    nearest: Any
-    score: Any
-    similarity: Any
-    level: Any
+    nearest: Rows
+    score: npt.NDArray[np.float64]
+    similarity: npt.NDArray[np.float64]
+    level: npt.NDArray[np.float64]
     missed: int
     work: Work
     joined: bool
@@ -77,7 +80,7 @@ def lowest_threshold(rule: Rule, asked: float | None) -> float:
 
 def find_levels(
     sets: FeatureSets,
-    order: Any,
+    order: Rows,
     decision: Decision,
     rule: Rule,
     workers: int | None,

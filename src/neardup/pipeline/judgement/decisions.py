@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from neardup.documents.record_addresses import Addresses
     from neardup.pipeline.run.decision import Decision
-    from neardup.pipeline.run.reading import Documents
+    from neardup.pipeline.run.read_documents import Documents
     from neardup.pipeline.run.rule import Choice, Limits, Rule
     from neardup.runtime.types import Flags, Rows
 

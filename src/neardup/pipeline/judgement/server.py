@@ -21,7 +21,7 @@ from neardup.pipeline.report.page import card
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from neardup.pipeline.judgement.session import Estimate, Review
+    from neardup.pipeline.judgement.review_session import Estimate, Review
     from neardup.pipeline.report import PairShown
 
 __all__ = ["ReviewServer", "end_page", "pair_page"]

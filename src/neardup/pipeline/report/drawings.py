@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
+    import numpy.typing as npt
+
     from neardup.pipeline.report.model import CurvePoint
+    from neardup.runtime.types import Rows
 
 __all__ = ["Plot", "amount", "curve", "lines", "plot_of", "shares"]
 
@@ -191,7 +194,7 @@ class Plot:
         return self.svg
 
 
-def plot_of(kind: str, cluster: Any, similarity: Any) -> Plot:
+def plot_of(kind: str, cluster: Rows, similarity: npt.NDArray[np.float64] | None) -> Plot:
     """One of the plots that `DedupResult.plot` names.
 
     Args:
@@ -211,7 +214,7 @@ def plot_of(kind: str, cluster: Any, similarity: Any) -> Plot:
     return _bars(_bands(similarity), "dropped documents by their similarity to the kept one")
 
 
-def _sizes(cluster: Any) -> list[tuple[str, int]]:
+def _sizes(cluster: Rows) -> list[tuple[str, int]]:
     """How many clusters of more than one document there are of each class of sizes."""
     return [
         (count(low) if low == high else f"{count(low)} to {count(high)}", number)
@@ -219,7 +222,7 @@ def _sizes(cluster: Any) -> list[tuple[str, int]]:
     ]
 
 
-def _bands(similarity: Any) -> list[tuple[str, int]]:
+def _bands(similarity: npt.NDArray[np.float64]) -> list[tuple[str, int]]:
     """How many similarities there are in each band of 0.02; those of 1 stand alone."""
     bands = np.floor(similarity / BAND + 1e-9).astype(np.int64)
     ends = range(int(bands.min(initial=round(1 / BAND))), round(1 / BAND) + 1)

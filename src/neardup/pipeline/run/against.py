@@ -35,12 +35,12 @@ from neardup.pipeline.run.rule import Limits
 from neardup.runtime.storage.spool import FeatureSpool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
 
     from neardup.documents import ReadOptions
-    from neardup.pipeline.run.reading import Documents
+    from neardup.pipeline.run.read_documents import Documents
     from neardup.pipeline.run.rule import Choice, Rule
     from neardup.runtime.types import Codes, Hashes, Rows
 
@@ -318,7 +318,7 @@ class ReferenceIndex:
                 features = self._features(contents) if self.index.store == "text" else contents
             yield names, codes, features
 
-    def _check_contents(self, names: Any, contents: list[Any]) -> None:
+    def _check_contents(self, names: pa.Array, contents: Sequence[object]) -> None:
         lost = next((i for i, each in enumerate(contents) if each is None), None)
         if lost is not None:
             raise DataError(
@@ -383,7 +383,7 @@ class ReferenceIndex:
             )
 
 
-def _but_own(found: pa.Table, names: Any, own: Versions) -> pa.Table:
+def _but_own(found: pa.Table, names: pa.Array, own: Versions) -> pa.Table:
     """The first match of each row but what its own id has; none of a row that is unchanged.
 
     Args:

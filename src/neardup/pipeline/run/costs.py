@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from neardup.similarity.recall import LEAST_FEATURES
 from neardup.similarity.spilled import BYTES_A_KEY
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from neardup.pipeline.run.rule import Limits, Rule
 
 __all__ = ["WRITE_BYTES_A_SECOND", "bands_instead", "memory_and_disk"]
@@ -62,7 +64,11 @@ def memory_and_disk(
 
 
 def bands_instead(
-    rule: Rule, sizes: Any, documents: int, seconds: float, workers: int | None = None
+    rule: Rule,
+    sizes: npt.NDArray[np.int64],
+    documents: int,
+    seconds: float,
+    workers: int | None = None,
 ) -> str | None:
     """Say that `--recall` below 1 is worth a thought, where an exact search is slow; else None.
 

@@ -19,7 +19,7 @@ from neardup.similarity.join import similar_components, similar_greedy
 from neardup.similarity.paths_by_features import paths_by_features
 
 if TYPE_CHECKING:
-    from neardup.pipeline.run.reading import Documents
+    from neardup.pipeline.run.read_documents import Documents
     from neardup.pipeline.run.rule import Choice, Limits, Rule
     from neardup.runtime.types import Rows
 

@@ -15,7 +15,7 @@ from neardup.runtime.progress import shown
 
 if TYPE_CHECKING:
     from neardup.pipeline.run.decision import Decision
-    from neardup.pipeline.run.reading import Documents
+    from neardup.pipeline.run.read_documents import Documents
     from neardup.pipeline.run.rule import Choice, Limits, Rule
     from neardup.runtime.progress import Stopwatch
 

@@ -32,9 +32,9 @@ import pyarrow as pa
 from neardup.errors import DataError, UsageError
 from neardup.index.hits import SAME
 from neardup.pipeline.run.decision import decision_of, write_decision
-from neardup.pipeline.run.outputs import check_outputs, less_published, output_set
-from neardup.pipeline.run.reading import Resume
+from neardup.pipeline.run.read_documents import Resume
 from neardup.pipeline.run.run_folder import RunFolder, run_facts
+from neardup.pipeline.run.run_outputs import check_outputs, less_published, output_set
 from neardup.runtime.storage.checksums import checksum, sealed, unsealed
 from neardup.runtime.storage.durable_files import file_failure, name_as_text
 
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from neardup.documents import OutputSet, ReadOptions, Source
     from neardup.pipeline.run.against import ReferenceIndex
     from neardup.pipeline.run.decision import Decision
-    from neardup.pipeline.run.outputs import Outputs
-    from neardup.pipeline.run.reading import Documents
+    from neardup.pipeline.run.read_documents import Documents
     from neardup.pipeline.run.rule import Limits
+    from neardup.pipeline.run.run_outputs import Outputs
 
 __all__ = ["LastUpdate", "NewDocuments", "Transaction", "command_of", "made_id_error"]
 

@@ -70,8 +70,8 @@ def review(
     neardup dedup news.jsonl --id id --decisions answers.jsonl -o unique.jsonl
     """
     from neardup.cli.screen import echo
+    from neardup.pipeline.judgement.review_session import Review, Wanted
     from neardup.pipeline.judgement.server import ReviewServer
-    from neardup.pipeline.judgement.session import Review, Wanted
     from neardup.runtime.progress import shown
 
     wanted = Wanted(answers, similarity, precision, measure, seed)

@@ -7,8 +7,8 @@ from neardup.cli.commands.index.fill import add, create
 from neardup.cli.commands.index.nearest import nearest
 from neardup.cli.commands.index.plan import plan
 from neardup.cli.commands.index.query import query
-from neardup.cli.flags import Commands
-from neardup.cli.progress_lines import tells_progress
+from neardup.cli.screen import tells_progress
+from neardup.cli.signatures import Commands
 
 __all__ = ["app"]
 

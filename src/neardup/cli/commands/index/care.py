@@ -79,7 +79,7 @@ def stats(folder: Folder, json: shared.Json = False) -> None:
     neardup index stats seen.index
     """
     from neardup.index import DurableIndex
-    from neardup.pipeline.index_stats import index_stats
+    from neardup.pipeline.index_questions import index_stats
 
     with DurableIndex.open(folder, readonly=True) as index:
         found = index_stats(index)

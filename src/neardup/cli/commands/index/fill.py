@@ -157,7 +157,7 @@ def add(
 
     from neardup.cli.screen import print_summary, progress
     from neardup.index import DurableIndex
-    from neardup.pipeline.index import Numbers, add_files
+    from neardup.pipeline.index_files import Numbers, add_files
 
     load_words(idf, dictionary)
     is_number = fingerprint_field is not None

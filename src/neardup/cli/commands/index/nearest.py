@@ -63,8 +63,8 @@ def nearest(
 
     from neardup.cli.screen import print_related, print_summary, progress
     from neardup.index import DurableIndex
-    from neardup.pipeline.index import ask_files
-    from neardup.pipeline.run.similar_index import Reach, related_to
+    from neardup.pipeline.index_files import ask_files
+    from neardup.pipeline.index_questions import Reach, related_to
 
     load_words(idf, dictionary)
     with DurableIndex.open(folder, readonly=True) as index:

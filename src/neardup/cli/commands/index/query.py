@@ -86,8 +86,8 @@ def query(
 
     from neardup.cli.screen import print_hits, print_summary, progress
     from neardup.index import DurableIndex
-    from neardup.pipeline.index import ask_files
-    from neardup.pipeline.run.similar_index import Reach, ask_one
+    from neardup.pipeline.index_files import ask_files
+    from neardup.pipeline.index_questions import Reach, ask_one
 
     load_words(idf, dictionary)
     reach = Reach(distance, limit, similarity, csv_safe)

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from neardup.documents import OutputSet, ReadOptions
     from neardup.pipeline.run.against import Against, ReferenceIndex
-    from neardup.pipeline.run.outputs import Outputs, ReportOptions
     from neardup.pipeline.run.rule import Rule
+    from neardup.pipeline.run.run_outputs import Outputs, ReportOptions
     from neardup.pipeline.run.summary import Outcome
 
 __all__ = ["check_reference", "check_report", "with_source", "write_report"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from neardup.errors import DataError, UsageError
 from neardup.pipeline.evidence.named_texts import texts_of
 from neardup.pipeline.evidence.pair_rows import PairRow, pair_rows
-from neardup.pipeline.evidence.pairs import MOST_CHARACTERS, pair_of_texts
+from neardup.pipeline.evidence.pair_texts import MOST_CHARACTERS, pair_of_texts
 from neardup.pipeline.judgement.answers import ANSWERS, Answer, Answers
 from neardup.runtime.intervals import stratified
 

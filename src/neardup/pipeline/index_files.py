@@ -17,16 +17,10 @@ from neardup.documents.record_addresses import Addresses
 from neardup.errors import DataError, RecipeError, UsageError
 from neardup.fingerprinting.fingerprint_files import FingerprintFile, read_fingerprints
 from neardup.index.hits import OTHER
-from neardup.pipeline.run.outputs import messages, output_set
-from neardup.pipeline.run.reading import open_inputs
+from neardup.pipeline.index_questions import SIMILAR_HITS, Reach, ask_texts, check_by, check_reach
+from neardup.pipeline.run.read_documents import open_inputs
 from neardup.pipeline.run.rule import Limits
-from neardup.pipeline.run.similar_index import (
-    SIMILAR_HITS,
-    Reach,
-    ask_texts,
-    check_by,
-    check_reach,
-)
+from neardup.pipeline.run.run_outputs import messages, output_set
 from neardup.pipeline.run.summary import IndexSummary, QuerySummary
 from neardup.pipeline.run.transaction import made_id_error
 from neardup.runtime.progress import Quiet, Stopwatch

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from neardup.documents import Batch, ReadOptions, Source
     from neardup.documents.record_addresses import Addresses, ReferenceAddresses
     from neardup.fingerprinting.recipe import Recipe
-    from neardup.pipeline.run.reading import Documents
+    from neardup.pipeline.run.read_documents import Documents
 
 __all__ = ["MOST_CHARACTERS", "PairMaker", "pair_of_texts", "texts_at", "texts_in"]
 

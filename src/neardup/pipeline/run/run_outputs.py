@@ -29,9 +29,10 @@ if TYPE_CHECKING:
     from neardup.documents import Source
     from neardup.documents.record_addresses import Addresses, ReferenceAddresses
     from neardup.pipeline.run.decision import Decision, References
-    from neardup.pipeline.run.reading import Documents
+    from neardup.pipeline.run.read_documents import Documents
     from neardup.pipeline.run.rule import Limits
     from neardup.runtime.progress import Progress
+    from neardup.runtime.types import Flags, Rows
 
 __all__ = [
     "ROWS_A_BATCH",
@@ -227,7 +228,7 @@ def _codes_of(references: References, width: int) -> Any:
     return codes if codes.shape[1] else np.zeros((len(codes), width), np.uint64)
 
 
-def _unknown(decision: Decision, kept: Any) -> Any:
+def _unknown(decision: Decision, kept: Rows) -> Flags | None:
     """Which kept documents are an index's that knows no fingerprints: bool, None for none."""
     references = decision.references
     if references is None or references.codes.shape[1]:
