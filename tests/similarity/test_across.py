@@ -41,8 +41,3 @@ def test_rows_and_ids_of_both_sides_are_named() -> None:
         {"left": 1, "right": 0, "distance": 0, "similarity": 1.0, "left_id": 8, "right_id": 1}
     ]
     assert nd.similar_pairs(["a b"], []).num_rows == nd.similar_pairs([], ["a b"]).num_rows == 0
-
-
-def test_a_recall_of_two_sides_is_refused() -> None:
-    with pytest.raises(nd.UsageError, match="pairs of one side"):
-        nd.similar_pairs(["a"], ["b"], recall=0.9)

@@ -368,5 +368,3 @@ def test_wrong_columns_and_ids_are_named(frame: Any) -> None:
         spark.dedup(frame.selectExpr("1 AS id", "text"))
     with pytest.raises(nd.UsageError, match="column 'text' is string: give fingerprints as longs"):
         spark.pairs(frame, fingerprint="text")
-    with pytest.raises(nd.UsageError, match="recall"):
-        spark.engine.Settings.of(nd.pipeline.Rule(0.8, recall=0.9), nd.pipeline.Choice())

@@ -212,7 +212,6 @@ def test_the_summary_is_that_of_one_machine(
         (("--engine", "spark", "--report", "r.html"), "--report and --summary belong to --engine"),
         (("--engine", "spark", "--memory", "2G"), "--memory requires --engine local"),
         (("--engine", "spark", "--plan", "scan", "--distance", "3"), "--plan requires --engine"),
-        (("--engine", "spark", "--recall", "0.9"), "--recall below 1 belongs to --engine local"),
         (("--engine", "spark", "--master", "moon"), "--master is 'moon': use sail, local"),
         (("--engine", "spark", "--master", "local[x]"), "--master is 'local[x]': use sail, local"),
         (("--engine", "spark", "--master", "spark://head"), "--master is 'spark://head': use sail"),

@@ -120,15 +120,6 @@ Verify = Annotated[
 Measure = Annotated[
     str, match_option("--measure", help="Similarity: jaccard, cosine, containment or dice.")
 ]
-Recall = Annotated[
-    float,
-    match_option(
-        "--recall",
-        parser=number_to_one,
-        metavar="R",
-        help="Least share of the similar pairs to find; 1 is all.",
-    ),
-]
 Memory = Annotated[str | None, run_option("--memory", metavar="SIZE", help="Budget, such as 2G.")]
 RecordMemory = Annotated[
     str | None,

@@ -90,7 +90,6 @@ def dedup(  # noqa: PLR0913
     on_error: str = "stop",
     workers: int | None = None,
     memory: str | int | None = None,
-    recall: float = 1.0,
     resume: str | os.PathLike[str] | None = None,
     against: str | os.PathLike[str] | None = None,
     update: bool = False,
@@ -106,7 +105,7 @@ def dedup(  # noqa: PLR0913
             Arrow table or anything with the Arrow C stream interface and a text column, or texts.
         output: Where files' kept documents go; a folder (ending in "/") gets one file for each.
         similarity: Least similarity of the documents' features; 0.8 unless a distance is given.
-            Every match is verified, none is missed unless a recall below 1 is given.
+            Every match is verified, and none is missed.
         distance: Exact mode instead: largest number of differing fingerprint bits.
         verify: With a distance: least similarity of a match as well.
         measure: "jaccard", "cosine", "containment" or "dice".
@@ -128,7 +127,6 @@ def dedup(  # noqa: PLR0913
         on_error: "stop" or "skip" bad records.
         workers: Threads; the processors at hand unless given.
         memory: Budget, such as "2G".
-        recall: Least share of the pairs exactly at the threshold that is found; 1 finds all.
         resume: Folder where a run over files keeps what it has done: killed, it goes on there when
             it is called again with the same arguments. Removed when the run succeeds.
         against: Folder of a DurableIndex: a document that matches one of its documents is dropped.
@@ -156,7 +154,7 @@ def dedup(  # noqa: PLR0913
     skip = check_on_error(on_error)
     fields = (text,) if isinstance(text, str) else tuple(text)
     choice = Choice(keep, policy, None if decisions is None else os.fspath(decisions))
-    rule = Rule(similarity, distance, verify, measure, recipe_of(recipe), recall)
+    rule = Rule(similarity, distance, verify, measure, recipe_of(recipe))
     limits = Limits(memory_bytes(memory), workers=workers)
     read = ReadOptions(
         fields, id, skip, within=within, number=choice.number, extract=extract,

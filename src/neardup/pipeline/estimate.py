@@ -17,7 +17,7 @@ import numpy as np
 from neardup.documents import Rejects
 from neardup.errors import UsageError
 from neardup.hamming.plans.join import plan_pairs
-from neardup.pipeline.run.costs import WRITE_BYTES_A_SECOND, bands_instead, memory_and_disk
+from neardup.pipeline.run.costs import WRITE_BYTES_A_SECOND, memory_and_disk
 from neardup.pipeline.run.matching import match
 from neardup.pipeline.run.read_documents import Reader, open_inputs
 from neardup.pipeline.run.summary import Record
@@ -196,15 +196,13 @@ def _extrapolated(
     count, bits = sample.documents, rule.recipe.bits
     scale = max(1.0, count / max(1, len(documents)))
     features = round(int(documents.sizes.sum()) * scale) if rule.by_features else 0
-    bands, work = rule.bands(count), Work()
+    work = Work()
     if rule.by_features:
         begun = time.perf_counter()
         match(documents, rule, choice, limits, work=work)
         matching = (time.perf_counter() - begun) * scale**GROWTH
         search, tables = "features, exact: rare ones first", 0
         candidates = round(work.candidates * scale**GROWTH)
-        if bands is not None:
-            search, tables, bits = f"bands, recall {bands.recall:.4f}", bands.tables, bands.bits
     else:
         codes, distance = documents.codes, rule.distance or 0
         plan = plan_pairs(max(2, count), distance, bits, codes, limits.plan)
@@ -213,8 +211,6 @@ def _extrapolated(
         candidates = round(plan.candidates)
     memory, on_disk = memory_and_disk(rule, limits, count, features, round(work.postings * scale))
     rest = sample.reading * sample.total / max(1, sample.passed) + sample.taking * scale
-    sizes = documents.sizes if rule.by_features else np.zeros(0, np.int64)
-    quicker = bands_instead(rule, sizes, count, matching, limits.workers)
     return Estimate(
         sampled_bytes=sample.passed,
         input_bytes=sample.total,
@@ -227,12 +223,7 @@ def _extrapolated(
         memory=memory,
         disk=on_disk,
         seconds=rest + matching + sample.total / WRITE_BYTES_A_SECOND,
-        notes=tuple(
-            filter(
-                None,
-                [*_unsure(sample, len(documents) if rule.by_features else count, count), quicker],
-            )
-        ),
+        notes=tuple(_unsure(sample, len(documents) if rule.by_features else count, count)),
     )
 
 

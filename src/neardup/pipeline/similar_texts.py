@@ -11,12 +11,11 @@ import pyarrow as pa
 from neardup.documents import ReadOptions
 from neardup.documents.markup import warn_of_markup
 from neardup.documents.nested import column_of
-from neardup.errors import UsageError, suggests_names
+from neardup.errors import suggests_names
 from neardup.fingerprinting.recipe import recipe_of
 from neardup.fingerprinting.values import distance as hamming_distance
 from neardup.index.memory_index import Index
 from neardup.pipeline.run.in_memory import InMemory, as_arrow, check_documents, check_on_error
-from neardup.pipeline.run.matching import partners
 from neardup.pipeline.run.read_documents import Reader
 from neardup.pipeline.run.rule import Limits, Rule
 from neardup.runtime.free_memory import memory_bytes
@@ -42,7 +41,6 @@ def similar_pairs(  # noqa: PLR0913
     recipe: Recipe | None = None,
     workers: int | None = None,
     memory: str | int | None = None,
-    recall: float = 1.0,
     text: str | Sequence[str] = "text",
     id: str | None = None,  # noqa: A002
     on_error: str = "stop",
@@ -59,7 +57,6 @@ def similar_pairs(  # noqa: PLR0913
         recipe: How to tokenise, hash and fingerprint; Recipe() unless given.
         workers: Threads; the processors at hand unless given.
         memory: Budget, such as "2G".
-        recall: As for `dedup`; of one side only.
         text: Column of a table with the texts, or several, joined.
         id: Column of a table with ids.
         on_error: "stop" at a null, or "skip" it: that row is in no pair.
@@ -81,12 +78,10 @@ def similar_pairs(  # noqa: PLR0913
     """
     if isinstance(right, int | float) and not isinstance(right, bool):
         right, similarity = None, right
-    rule = Rule(similarity, measure=measure, recipe=recipe_of(recipe), recall=recall)
+    rule = Rule(similarity, measure=measure, recipe=recipe_of(recipe))
     limits = Limits(memory_bytes(memory), workers=workers)
     fields = (text,) if isinstance(text, str) else tuple(text)
     read = ReadOptions(fields, id, check_on_error(on_error), extract="none")
-    if right is not None and recall < 1:
-        raise UsageError("recall is for pairs of one side: leave it out, or leave out right")
     with _Side(texts, rule, limits, read) as one:
         if right is None:
             return _table(one, one, *_within(one, rule, workers))
@@ -120,7 +115,7 @@ class _Side:
 def _within(side: _Side, rule: Rule, workers: int | None) -> tuple[Rows, Rows, Any]:
     """The pairs of one side, and the similarity of each."""
     sets = side.documents.sets
-    chunks = list(similar_sets(sets, rule.match, workers, partners(rule, sets, workers)))
+    chunks = list(similar_sets(sets, rule.match, workers))
     found = np.concatenate([np.zeros((0, 2), np.int64), *chunks])
     left, right = found[np.lexsort((found[:, 1], found[:, 0]))].T
     return left, right, similarities(sets, left, right, rule.measure)

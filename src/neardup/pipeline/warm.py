@@ -117,7 +117,6 @@ def _match() -> None:
     chain, by_words = ["a b c d", "b c d e", "c d e f"], Recipe(ngram=1)
     dedup_texts(chain, Rule(0.5, recipe=by_words), Choice(policy="components"), Limits())
     dedup_texts(_TEXTS, Rule(), Choice(), Limits(memory=1 << 8))  # an index in parts
-    dedup_texts(_TEXTS, Rule(similarity=0.7, recall=0.9), Choice(), Limits())
     dedup_texts(_TEXTS, Rule(distance=3), Choice(), Limits())
     similar_pairs(_TEXTS)
 

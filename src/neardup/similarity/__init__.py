@@ -1,4 +1,4 @@
-"""Matches by similarity: an exact join of feature sets, and bands with a stated recall."""
+"""Matches by similarity: an exact join of feature sets."""
 
 from __future__ import annotations
 
@@ -7,16 +7,12 @@ from typing import TYPE_CHECKING, Final
 from neardup.runtime.lazy import lazily
 
 if TYPE_CHECKING:
-    from neardup.similarity.band_plans import plan_bands
-    from neardup.similarity.bands import band_pairs
     from neardup.similarity.feature_sets import FeatureSets, Match, similarities
     from neardup.similarity.join import similar_components, similar_greedy, similar_sets
 
 __all__ = [
     "FeatureSets",
     "Match",
-    "band_pairs",
-    "plan_bands",
     "similar_components",
     "similar_greedy",
     "similar_sets",
@@ -34,7 +30,5 @@ _HOMES: Final = {
         "similar_greedy",
         "similar_sets",
     ),
-    "bands": ("band_pairs",),
-    "band_plans": ("plan_bands",),
 }
 __getattr__ = lazily(__name__, _HOMES)

@@ -85,16 +85,11 @@ def similar_greedy(
     return run.walk.match, run.walk.score
 
 
-def similar_components(
-    sets: FeatureSets, match: Match, workers: int | None = None, among: Any = None
-) -> Any:
-    """Label transitive groups of similar documents; int64 (n,), the group's first document.
-
-    `among` (int64, ascending) are the documents that may match; None: all.
-    """
+def similar_components(sets: FeatureSets, match: Match, workers: int | None = None) -> Any:
+    """Label transitive groups of similar documents; int64 (n,), the group's first document."""
     from neardup.kernels.similarity.join import match_components
 
-    documents = _any_order(sets, match, among)
+    documents = _any_order(sets, match)
     run = _Run(sets, documents, match, worker_count(workers))
     parts, spill = run.parts(), sets.spill
     if parts > 1 and spill is not None:
@@ -104,27 +99,22 @@ def similar_components(
     return _roots(run.walk.match)
 
 
-def similar_sets(
-    sets: FeatureSets, match: Match, workers: int | None = None, among: Any = None
-) -> Iterator[Any]:
-    """Find every similar pair; yields int64 (p, 2): left, right; left < right.
-
-    `among` (int64, ascending) are the documents that may match; None: all.
-    """
+def similar_sets(sets: FeatureSets, match: Match, workers: int | None = None) -> Iterator[Any]:
+    """Find every similar pair; yields int64 (p, 2): left, right; left < right."""
     from neardup.kernels.similarity.join import match_pairs
 
-    documents = _any_order(sets, match, among)
+    documents = _any_order(sets, match)
     run = _Run(sets, documents, match, worker_count(workers))
     return (pairs.reshape(-1, 2) for pairs in run.chunks(match_pairs))
 
 
-def _any_order(sets: FeatureSets, match: Match, among: Any) -> Any:
-    """The documents that may match, in the order in which matching all of them is least work.
+def _any_order(sets: FeatureSets, match: Match) -> Any:
+    """The documents in the order in which matching all of them is least work.
 
     By containment the smaller come first: then what is verified are the features of the smaller,
     which end once too few are shared.
     """
-    documents = np.arange(len(sets)) if among is None else among
+    documents = np.arange(len(sets))
     if match.kind.bounds_sizes:
         return documents
     return documents[np.argsort(np.diff(sets.offsets)[documents], kind="stable")]

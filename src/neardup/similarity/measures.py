@@ -31,14 +31,12 @@ class Measure:
             so all its features but these are its prefix.
         overlap: How much two sets of some sizes share at least at a threshold, not rounded.
         score: The measure of what is shared and two sizes.
-        has_bands: Whether bands are planned for it.
     """
 
     number: int
     size_ratio: Callable[[float], float]
     overlap: Callable[[float, Any, Any], Any]
     score: Callable[[Any, Any, Any], Any]
-    has_bands: bool = False
 
     @property
     def bounds_sizes(self) -> bool:
@@ -61,14 +59,12 @@ MEASURES: Final = {
         size_ratio=lambda similarity: similarity,
         overlap=lambda similarity, a, b: similarity / (1 + similarity) * (a + b),
         score=lambda shared, a, b: shared / (a + b - shared),
-        has_bands=True,
     ),
     "cosine": Measure(
         number=1,
         size_ratio=lambda similarity: similarity * similarity,
         overlap=lambda similarity, a, b: similarity * np.sqrt(a * b),
         score=lambda shared, a, b: shared / np.sqrt(a * b),
-        has_bands=True,
     ),
     "containment": Measure(
         number=2,

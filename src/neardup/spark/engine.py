@@ -111,10 +111,6 @@ class Settings:
         Raises:
             UsageError: For what only one machine does.
         """
-        if rule.recall < 1:
-            raise UsageError(
-                "--recall below 1 belongs to --engine local: on Spark every pair is found"
-            )
         if choice.decisions is not None:
             raise UsageError("--decisions belongs to --engine local: leave it out")
         if "custom" in rule.recipe.to_json():

@@ -187,7 +187,7 @@ def _summary(
         nbytes=_bytes_of(inputs.sources),
         seconds={},
         outputs=([outputs.kept] if outputs.kept else []) + outputs.tables,
-        settings=settings_of(rule, choice, documents),
+        settings=settings_of(rule, choice),
         notes=[*inputs.notes, *(f"{path} was replaced" for path in replaced)],
         warnings=[*inputs.warnings, *filter(None, doubts)],
     )

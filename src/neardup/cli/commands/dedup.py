@@ -30,7 +30,6 @@ def dedup(
     distance: shared.ExactDistance = None,
     verify: shared.Verify = None,
     measure: shared.Measure = "jaccard",
-    recall: shared.Recall = 1.0,
     *,
     reading: Reading,
     within: shared.Within = None,
@@ -160,7 +159,7 @@ def dedup(
     from neardup.runtime.free_memory import memory_bytes
 
     choice = Choice(keep, policy, decisions)
-    rule = Rule(similarity, distance, verify, measure, made, recall)
+    rule = Rule(similarity, distance, verify, measure, made)
     limits = Limits(memory_bytes(memory), tmp, workers, plan)
     read = reading.options(memory, within=within, number=choice.number)
     about = shared.report_options(report, report_from, source, summary)

@@ -204,11 +204,7 @@ def _facts(rule: Rule, policy: str, levels: Levels) -> list[tuple[str, str]]:
     match = rule.match
     facts = []
     if rule.by_features:
-        facts.append(
-            ("found", f"every match at {rule.measure} {match.similarity:g} or more")
-            if rule.recall == 1
-            else ("found", f"at least {rule.recall:g} of the pairs exactly at the threshold")
-        )
+        facts.append(("found", f"every match at {rule.measure} {match.similarity:g} or more"))
         facts.append(("verified", "every match, on all features of both documents; none skipped"))
     else:
         facts.append(("found", f"every pair within {rule.distance} bits"))
@@ -226,8 +222,8 @@ def _facts(rule: Rule, policy: str, levels: Levels) -> list[tuple[str, str]]:
 
 
 def _settings(run: Outcome) -> list[tuple[str, str]]:
-    names = ("similarity", "measure", "distance", "recall", "keep", "recipe", "digest")
-    every = settings(run.rule, run.choice, run.documents.own)
+    names = ("similarity", "measure", "distance", "keep", "recipe", "digest")
+    every = settings(run.rule, run.choice)
     return [(name, str(every[name])[:400]) for name in names if every[name] is not None]
 
 

@@ -1,23 +1,15 @@
-"""What a run takes at its peak, and where another search would take much less time."""
+"""What a run takes at its peak."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
-from neardup.errors import UsageError
-from neardup.runtime.threads import worker_count
-from neardup.similarity.band_plans import plan_bands, seconds_of
-from neardup.similarity.recall import LEAST_FEATURES
 from neardup.similarity.spilled import BYTES_A_KEY
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from neardup.pipeline.run.rule import Limits, Rule
 
-__all__ = ["WRITE_BYTES_A_SECOND", "bands_instead", "memory_and_disk"]
+__all__ = ["WRITE_BYTES_A_SECOND", "memory_and_disk"]
 
 BYTES_A_DOCUMENT: Final = 128
 """Measured: counts, offsets, record positions, priorities, decisions and scratch of the search."""
@@ -26,13 +18,6 @@ BYTES_A_KEY_ON_DISK: Final = 16
 BYTES_AT_REST: Final = 350 << 20
 """Measured: libraries, kernels, and the texts on their way through."""
 WRITE_BYTES_A_SECOND: Final = 1e9
-
-RECALL: Final = 0.99
-SLOW_SECONDS: Final = 10
-"""Of an exact search; quicker ones are left in peace."""
-TIMES_QUICKER: Final = 3
-MOST_SMALL: Final = 0.1
-"""Share of the features in documents that have too few for bands, and are joined exactly anyway."""
 
 
 def memory_and_disk(
@@ -61,40 +46,3 @@ def memory_and_disk(
         + BYTES_AT_REST
     )
     return memory, spool - in_memory + keys
-
-
-def bands_instead(
-    rule: Rule,
-    sizes: npt.NDArray[np.int64],
-    documents: int,
-    seconds: float,
-    workers: int | None = None,
-) -> str | None:
-    """Say that `--recall` below 1 is worth a thought, where an exact search is slow; else None.
-
-    Args:
-        rule: What was asked for.
-        sizes: int64: how many features documents have, all of them or a sample.
-        documents: How many there are.
-        seconds: What the exact search takes.
-        workers: Threads; the processors at hand unless given.
-    """
-    slow = rule.by_features and rule.recall == 1 and seconds >= SLOW_SECONDS
-    if not slow or not len(sizes) or not rule.match.kind.has_bands:
-        return None
-    similarity = rule.match.similarity
-    small = (sizes - 1) * rule.match.kind.size_ratio(similarity) < LEAST_FEATURES
-    if sizes[small].sum() > MOST_SMALL * sizes.sum():
-        return None
-    try:
-        plan = plan_bands(similarity, RECALL, documents, rule.measure)
-    except UsageError:
-        return None
-    likely = seconds_of(plan, documents, int(np.mean(sizes))) / worker_count(workers)
-    if TIMES_QUICKER * likely > seconds:
-        return None
-    return (
-        f"the exact search takes about {seconds:,.0f} s; --recall {RECALL} takes about"
-        f" {max(likely, 1):,.0f} s and what verifying its candidates takes, and finds"
-        f" {RECALL:.0%} or more of the pairs"
-    )

@@ -13,7 +13,6 @@ import numpy as np
 from neardup.hamming.clusters import components, greedy
 from neardup.hamming.paths_by_distance import paths_by_distance
 from neardup.pipeline.run.decision import Decision
-from neardup.similarity.bands import documents_with_partner
 from neardup.similarity.feature_sets import FeatureSets, Work, similarities
 from neardup.similarity.join import similar_components, similar_greedy
 from neardup.similarity.paths_by_features import paths_by_features
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from neardup.pipeline.run.rule import Choice, Limits, Rule
     from neardup.runtime.types import Rows
 
-__all__ = ["match", "partners"]
+__all__ = ["match"]
 
 
 def match(
@@ -53,11 +52,10 @@ def match(
     if decided is not None:
         order = order[~np.isin(order, decided)]
     if rule.by_features:
-        among = partners(rule, documents.sets, workers)
         if choice.policy == "greedy":
             first = int(np.count_nonzero(order >= documents.own))
-            return _greedy(documents.sets, order, first, rule, among, workers, work)
-        label = similar_components(documents.sets, rule.match, workers, among)
+            return _greedy(documents.sets, order, first, rule, workers, work)
+        label = similar_components(documents.sets, rule.match, workers)
         kept_by = _best(label, order)
         score = similarities(documents.sets, np.arange(len(documents)), kept_by, rule.measure)
         via = paths_by_features(documents.sets, kept_by, score, rule.match, workers)
@@ -77,25 +75,12 @@ def _greedy(
     order: Rows,
     first: int,
     rule: Rule,
-    among: Rows | None,
     workers: int | None,
     work: Work | None,
 ) -> Decision:
     """Decide in the order of priority; the first documents of it are kept in any case."""
-    if among is not None:
-        first = int(np.isin(order[:first], among).sum())
-        order = order[np.isin(order, among)]
     kept_by, score = similar_greedy(sets, order, rule.match, workers, work, first)
     return Decision(kept_by, kept_by, score)
-
-
-def partners(rule: Rule, sets: FeatureSets, workers: int | None = None) -> Rows | None:
-    """The documents that may match, int64, ascending, where not all are to be found; else None."""
-    plan = rule.bands(len(sets))
-    if plan is None:
-        return None
-    rows: Rows = documents_with_partner(sets, rule.match, plan, workers)
-    return rows
 
 
 def _best(label: Rows, order: Rows) -> Rows:

@@ -11,9 +11,7 @@ from neardup.fingerprinting.recipe import Recipe
 from neardup.hamming.chance import chance_warning
 from neardup.hamming.plans.checks import check_join_plan
 from neardup.runtime.free_memory import memory_bytes
-from neardup.similarity.band_plans import BandPlan, plan_bands
 from neardup.similarity.feature_sets import Match
-from neardup.similarity.recall import check_recall
 
 __all__ = ["KEEPS", "POLICIES", "Choice", "Limits", "Rule", "settings"]
 
@@ -32,8 +30,6 @@ class Rule:
         verify: With a distance: least similarity as well.
         measure: What similarity is: "jaccard", "cosine", "containment" or "dice".
         recipe: How a document becomes features and a fingerprint.
-        recall: Least share of the similar pairs that is found, for a pair exactly at the threshold;
-            1 finds all.
 
     Raises:
         UsageError: For values out of range, similarity together with distance, or a measure with a
@@ -45,16 +41,12 @@ class Rule:
     verify: float | None = None
     measure: str = "jaccard"
     recipe: Recipe = field(default_factory=Recipe)
-    recall: float = 1.0
 
     def __post_init__(self) -> None:
         """Refuse what contradicts itself."""
         self._check_kind()
-        if check_recall(self.recall) < 1 and not self.by_features:
-            raise UsageError("recall belongs to similarity: a distance finds every pair")
         if self.by_features:
             self.match  # noqa: B018  # refuses values out of range
-            self.bands(0)
         elif self.distance is not None and self.distance < 0:
             raise UsageError(f"distance is {self.distance}: use 0 or more bits")
         if self.distance is not None and self.distance >= self.recipe.bits:
@@ -99,12 +91,6 @@ class Rule:
         if self.distance is None or self.by_features:
             return None
         return chance_warning(self.distance, self.recipe.bits, documents)
-
-    def bands(self, documents: int) -> BandPlan | None:
-        """The plan for this number of documents; None for the exact join."""
-        if self.recall == 1 or not self.by_features:
-            return None
-        return plan_bands(self.match.similarity, self.recall, documents, self.measure)
 
     def check_plan(self, plan: str) -> None:
         """Refuse a plan that cannot find these matches.
@@ -185,15 +171,12 @@ class Limits:
         return longest_record(self.memory)
 
 
-def settings(rule: Rule, choice: Choice, documents: int = 0) -> dict[str, Any]:
-    """The options of a run, and what is planned for this number of documents, for its summary."""
-    bands = rule.bands(documents)
+def settings(rule: Rule, choice: Choice) -> dict[str, Any]:
+    """The options of a run, for its summary."""
     return {
         "similarity": rule.match.similarity if rule.by_features else None,
         "measure": rule.measure if rule.by_features else None,
         "distance": rule.distance,
-        "recall": rule.recall if rule.by_features else None,
-        "bands": None if bands is None else bands.to_dict(),
         "policy": choice.policy,
         "keep": choice.keep,
         "recipe": rule.recipe.to_json(),

@@ -358,7 +358,7 @@ def described(rule: Rule, choice: Choice, read: ReadOptions) -> dict[str, Any]:
         FileError: If the file of decisions cannot be read.
     """
     every, form = settings(rule, choice), read.input_format
-    options = {name: every[name] for name in ("similarity", "measure", "distance", "recall")}
+    options = {name: every[name] for name in ("similarity", "measure", "distance")}
     return {
         "digest": rule.recipe.digest,
         "recipe": json.loads(rule.recipe.to_json()),

@@ -443,7 +443,7 @@ def summarise(
         nbytes=run.documents.nbytes,
         seconds=seconds,
         outputs=outputs,
-        settings=settings(run.rule, run.choice, own),
+        settings=settings(run.rule, run.choice),
         notes=messages[0],
         warnings=[*messages[1], *filter(None, doubts)],
         own=0 if decision.own is None else int(np.count_nonzero(decision.own != ABSENT)),
