@@ -116,6 +116,7 @@ def solve_by_search(problem: Problem, engine: Engine, sink: PairList, plan: str)
         queries = distinct[first : first + ROWS_ASKED]
         hits = searcher.search(queries, engine.distance, engine.workers)
         rows = hits.queries + first
+        # A pair is met from both of its rows; the smaller one reports it.
         later = hits.rows > rows
         left, right = rows[later], hits.rows[later]
         stands_for = int((groups.sizes[left] * groups.sizes[right]).sum())

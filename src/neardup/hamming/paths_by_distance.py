@@ -65,6 +65,7 @@ def _next_rows(codes: Any, group: Any, far: Any, limit: int) -> Any:
     queue = Queue(np.append(begun, np.zeros(rest.size, np.int64)), np.zeros(3, np.int64))
     queue.state[[LEVEL, BACK]] = begun.size
     unreached, _ = under_names(name_blocks(rest, rows), np.repeat(rest, len(masks)))
+    # The kernel comes back from time to time, for an interrupt; it goes on where it was.
     while reach_rows(rows, limit, unreached, queue, STEPS_AT_ONCE):
         pass
     return rows.via[first]

@@ -62,6 +62,7 @@ def pairs_of_block(codes: Any, masks: Any, distance: int, bits: int) -> tuple[An
         wanted = "auto" if distance < bits else "scan"
         solve(Problem(codes, rules=masks, agree=agree), engine, pairs, wanted)
     else:
+        # A pair that agrees on an earlier mask is that block's: the rules refuse it here.
         before = masks[:-1]
         problem = Problem(codes, rules=before, agree=np.zeros(len(before), np.bool_))
         parts = Partition.empty(*codes.shape)

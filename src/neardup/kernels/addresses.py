@@ -6,7 +6,7 @@ Whoever passes an address keeps the array until the kernel returns.
 from __future__ import annotations
 
 import ctypes
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from llvmlite import ir
@@ -16,13 +16,16 @@ from numba.np.arrayobj import populate_array
 
 from neardup.kernels.bits import compiled_as
 
+if TYPE_CHECKING:
+    from neardup.kernels.lowering import Builder, Context, Signature, Type, Typing, Values
+
 
 def _array(kind: Any) -> Any:
     @intrinsic
-    def array(typingctx: Any, address: Any, size: Any) -> Any:
+    def array(typingctx: Typing, address: Type, size: Type) -> Any:
         made = types.Array(kind, 1, "C")
 
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        def codegen(context: Context, builder: Builder, signature: Signature, args: Values) -> Any:
             whole = context.make_array(made)(context, builder)
             element = context.get_data_type(kind)
             step = ir.Constant(ir.IntType(64), kind.bitwidth // 8)

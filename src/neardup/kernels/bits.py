@@ -7,13 +7,17 @@ takes its place in compiled code. (As overloads they made every kernel compile a
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from llvmlite import ir
 from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+if TYPE_CHECKING:
+    from neardup.kernels.lowering import Builder, Context, Signature, Type, Typing, Values
+
 
 _MASK64 = (1 << 64) - 1
 _UNDERSCORE = ord("_")
@@ -28,24 +32,24 @@ def compiled_as(instruction: Any) -> Any:
 
 
 @intrinsic
-def _ctpop(typingctx: Any, x: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _ctpop(typingctx: Typing, x: Type) -> Any:
+    def codegen(context: Context, builder: Builder, signature: Signature, args: Values) -> Any:
         return builder.ctpop(args[0])
 
     return types.int64(types.uint64), codegen
 
 
 @intrinsic
-def _cttz(typingctx: Any, x: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _cttz(typingctx: Typing, x: Type) -> Any:
+    def codegen(context: Context, builder: Builder, signature: Signature, args: Values) -> Any:
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
 
     return types.int64(types.uint64), codegen
 
 
 @intrinsic
-def _mul_fold(typingctx: Any, a: Any, b: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _mul_fold(typingctx: Typing, a: Type, b: Type) -> Any:
+    def codegen(context: Context, builder: Builder, signature: Signature, args: Values) -> Any:
         wide = [builder.zext(arg, _I128) for arg in args]
         product = builder.mul(*wide)
         high = builder.lshr(product, ir.Constant(_I128, 64))
@@ -54,7 +58,9 @@ def _mul_fold(typingctx: Any, a: Any, b: Any) -> Any:
     return types.uint64(types.uint64, types.uint64), codegen
 
 
-def pointer(context: Any, builder: Any, array_type: Any, array: Any, at: Any, pointee: Any) -> Any:
+def pointer(
+    context: Context, builder: Builder, array_type: Any, array: Any, at: Any, pointee: Any
+) -> Any:
     """Inside an intrinsic: where byte `at` of an array is, as a pointer to a `pointee`."""
     data = context.make_array(array_type)(context, builder, array).data
     start = builder.gep(builder.bitcast(data, cgutils.voidptr_t), [at])
@@ -62,7 +68,7 @@ def pointer(context: Any, builder: Any, array_type: Any, array: Any, at: Any, po
 
 
 def _load_lanes(
-    context: Any, builder: Any, array_type: Any, array: Any, at: Any, lanes: int
+    context: Context, builder: Builder, array_type: Any, array: Any, at: Any, lanes: int
 ) -> Any:
     place = pointer(context, builder, array_type, array, at, ir.VectorType(_I8, lanes))
     value = builder.load(place)
@@ -70,7 +76,7 @@ def _load_lanes(
     return value
 
 
-def spread(builder: Any, value: Any, lanes: int) -> Any:
+def spread(builder: Builder, value: Any, lanes: int) -> Any:
     """Inside an intrinsic: a vector of so many times a value."""
     i32 = ir.IntType(32)
     nothing = ir.Constant(ir.VectorType(value.type, lanes), ir.Undefined)
@@ -82,14 +88,14 @@ def _splat(value: int, lanes: int) -> Any:
     return ir.Constant(ir.VectorType(_I8, lanes), [value] * lanes)
 
 
-def _between(builder: Any, value: Any, low: int, count: int, lanes: int) -> Any:
+def _between(builder: Builder, value: Any, low: int, count: int, lanes: int) -> Any:
     shifted = builder.sub(value, _splat(low, lanes))
     return builder.icmp_unsigned("<", shifted, _splat(count, lanes))
 
 
 @intrinsic
-def _word_mask64(typingctx: Any, data: Any, at: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _word_mask64(typingctx: Typing, data: Type, at: Type) -> Any:
+    def codegen(context: Context, builder: Builder, signature: Signature, args: Values) -> Any:
         value = _load_lanes(context, builder, signature.args[0], args[0], args[1], 64)
         folded = builder.or_(value, _splat(0x20, 64))
         letters = _between(builder, folded, ord("a"), 26, 64)
@@ -101,8 +107,8 @@ def _word_mask64(typingctx: Any, data: Any, at: Any) -> Any:
 
 
 @intrinsic
-def _high_mask64(typingctx: Any, data: Any, at: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _high_mask64(typingctx: Typing, data: Type, at: Type) -> Any:
+    def codegen(context: Context, builder: Builder, signature: Signature, args: Values) -> Any:
         value = _load_lanes(context, builder, signature.args[0], args[0], args[1], 64)
         return builder.bitcast(builder.icmp_signed("<", value, _splat(0, 64)), _I64)
 
@@ -110,8 +116,8 @@ def _high_mask64(typingctx: Any, data: Any, at: Any) -> Any:
 
 
 @intrinsic
-def _equal_mask64(typingctx: Any, data: Any, at: Any, byte: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _equal_mask64(typingctx: Typing, data: Type, at: Type, byte: Type) -> Any:
+    def codegen(context: Context, builder: Builder, signature: Signature, args: Values) -> Any:
         value = _load_lanes(context, builder, signature.args[0], args[0], args[1], 64)
         wanted = spread(builder, args[2], 64)
         return builder.bitcast(builder.icmp_unsigned("==", value, wanted), _I64)
@@ -120,8 +126,8 @@ def _equal_mask64(typingctx: Any, data: Any, at: Any, byte: Any) -> Any:
 
 
 @intrinsic
-def _json_masks64(typingctx: Any, data: Any, at: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _json_masks64(typingctx: Typing, data: Type, at: Type) -> Any:
+    def codegen(context: Context, builder: Builder, signature: Signature, args: Values) -> Any:
         value = _load_lanes(context, builder, signature.args[0], args[0], args[1], 64)
         folded = builder.or_(value, _splat(0x20, 64))
 
@@ -146,9 +152,10 @@ def _json_masks64(typingctx: Any, data: Any, at: Any) -> Any:
 
 @intrinsic
 def _pack_words64(
-    typingctx: Any, target: Any, to: Any, data: Any, at: Any, case_bit: Any, words: Any, kept: Any
-) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    typingctx: Typing, target: Type, to: Type, data: Type, at: Type, case_bit: Type, words: Type,
+    kept: Type,
+) -> Any:  # fmt: skip
+    def codegen(context: Context, builder: Builder, signature: Signature, args: Values) -> Any:
         vector, lanes = ir.VectorType(_I8, 64), ir.VectorType(ir.IntType(1), 64)
         value = _load_lanes(context, builder, signature.args[2], args[2], args[3], 64)
         nothing = ir.Constant(vector, ir.Undefined)
@@ -171,8 +178,8 @@ def _pack_words64(
 
 def _loader(width: int) -> Any:
     @intrinsic
-    def load(typingctx: Any, data: Any, at: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def load(typingctx: Typing, data: Type, at: Type) -> Any:
+        def codegen(context: Context, builder: Builder, signature: Signature, args: Values) -> Any:
             integer = ir.IntType(width)
             value = builder.load(
                 pointer(context, builder, signature.args[0], args[0], args[1], integer)
@@ -186,8 +193,8 @@ def _loader(width: int) -> Any:
 
 
 @intrinsic
-def _copy64(typingctx: Any, data: Any, at: Any, target: Any, to: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _copy64(typingctx: Typing, data: Type, at: Type, target: Type, to: Type) -> Any:
+    def codegen(context: Context, builder: Builder, signature: Signature, args: Values) -> Any:
         kinds = signature.args
         value = _load_lanes(context, builder, kinds[0], args[0], args[1], 64)
         place = pointer(context, builder, kinds[2], args[2], args[3], value.type)
@@ -198,8 +205,8 @@ def _copy64(typingctx: Any, data: Any, at: Any, target: Any, to: Any) -> Any:
 
 
 @intrinsic
-def _store32(typingctx: Any, data: Any, at: Any, value: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _store32(typingctx: Typing, data: Type, at: Type, value: Type) -> Any:
+    def codegen(context: Context, builder: Builder, signature: Signature, args: Values) -> Any:
         narrow = ir.IntType(32)
         place = pointer(context, builder, signature.args[0], args[0], args[1], narrow)
         builder.store(builder.trunc(args[2], narrow), place).align = 1
@@ -213,8 +220,8 @@ _load32 = _loader(32)
 
 
 @intrinsic
-def _prefetch(typingctx: Any, data: Any, at: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _prefetch(typingctx: Typing, data: Type, at: Type) -> Any:
+    def codegen(context: Context, builder: Builder, signature: Signature, args: Values) -> Any:
         size = context.get_abi_sizeof(context.get_data_type(signature.args[0].dtype))
         offset = builder.mul(args[1], ir.Constant(_I64, size))
         place = pointer(context, builder, signature.args[0], args[0], offset, _I8)
@@ -229,8 +236,10 @@ def _prefetch(typingctx: Any, data: Any, at: Any) -> Any:
 
 
 @intrinsic
-def _near8(typingctx: Any, columns: Any, at: Any, row: Any, distance: Any, lanes: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _near8(
+    typingctx: Typing, columns: Type, at: Type, row: Type, distance: Type, lanes: Type
+) -> Any:
+    def codegen(context: Context, builder: Builder, signature: Signature, args: Values) -> Any:
         array = context.make_array(signature.args[0])(context, builder, args[0])
         stride = builder.extract_value(array.shape, 1)
         vector = ir.VectorType(_I64, 8)
@@ -254,8 +263,8 @@ def _near8(typingctx: Any, columns: Any, at: Any, row: Any, distance: Any, lanes
 
 def _at_address(kind: Any) -> Any:
     @intrinsic
-    def at_address(typingctx: Any, address: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def at_address(typingctx: Typing, address: Type) -> Any:
+        def codegen(context: Context, builder: Builder, signature: Signature, args: Values) -> Any:
             return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
 
         pointer_to: Any = types.CPointer

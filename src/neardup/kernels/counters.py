@@ -22,6 +22,10 @@ from neardup.kernels.splitmix import SPLITMIX
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from neardup.kernels.array_types import Uint64s
+    from neardup.kernels.lowering import Builder, Context, Signature, Type, Typing, Values
+
+
 GROUP: Final = 8
 LANES: Final = 8
 SUM_BITS: Final = 11
@@ -62,7 +66,9 @@ def _added(bits: list[Any], held: list[Any], on: _Operations) -> list[Any]:
     return [*planes, on.or_(held[-1], carry)]
 
 
-def _load(context: Any, builder: Any, kind: Any, array: Any, at: Any, word: int) -> tuple[Any, Any]:
+def _load(
+    context: Context, builder: Builder, kind: Any, array: Any, at: Any, word: int
+) -> tuple[Any, Any]:
     """The vector that begins `word` words behind array[at]: where it is, and its value."""
     byte = builder.mul(builder.add(at, ir.Constant(_I64, word)), ir.Constant(_I64, 8))
     place = pointer(context, builder, kind, array, byte, _VECTOR)
@@ -72,7 +78,7 @@ def _load(context: Any, builder: Any, kind: Any, array: Any, at: Any, word: int)
 
 
 def _add_to(
-    context: Any, builder: Any, bits: list[Any], kind: Any, planes: Any, counters: int
+    context: Context, builder: Builder, bits: list[Any], kind: Any, planes: Uint64s, counters: int
 ) -> Any:
     """Add 8 vectors of bits to the planes in memory; gives the last one."""
     zero = ir.Constant(_I64, 0)
@@ -86,14 +92,14 @@ def _add_to(
     return sums[-1]
 
 
-def _spread(builder: Any, vector: Any) -> Any:
+def _spread(builder: Builder, vector: Any) -> Any:
     """The words of a vector, each in all lanes of a vector of its own."""
     for lane in range(LANES):
         chosen = ir.Constant(ir.VectorType(_I32, LANES), [lane] * LANES)
         yield builder.shuffle_vector(vector, vector, chosen)
 
 
-def _in_all_lanes(builder: Any, value: Any) -> Any:
+def _in_all_lanes(builder: Builder, value: Any) -> Any:
     nothing = ir.Constant(_VECTOR, ir.Undefined)
     one = builder.insert_element(nothing, value, ir.Constant(_I32, 0))
     return builder.shuffle_vector(
@@ -105,8 +111,10 @@ def _adder(counters: int) -> Any:
     """The intrinsic for counters of so many bits."""
 
     @intrinsic
-    def add(typingctx: Any, slices: Any, at: Any, turned: Any, first: Any, planes: Any) -> Any:  # noqa: ARG001
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def add(
+        typingctx: Typing, slices: Type, at: Type, turned: Type, first: Type, planes: Type,  # noqa: ARG001 - Numba's protocol
+    ) -> Any:  # fmt: skip
+        def codegen(context: Context, builder: Builder, signature: Signature, args: Values) -> Any:
             kinds = signature.args
             turned = _load(context, builder, kinds[2], args[2], args[3], 0)[1]
             lines = _lines(context, builder, kinds[0], args[0], args[1])
@@ -124,7 +132,7 @@ def _adder(counters: int) -> Any:
 _add4, _add15 = _adder(4), _adder(15)
 
 
-def _splitmix(builder: Any, value: Any) -> Any:
+def _splitmix(builder: Builder, value: Any) -> Any:
     """The finaliser of splitmix64 on each lane."""
     for shift, factor in ((30, SPLITMIX[1]), (27, SPLITMIX[2]), (31, 1)):
         by = ir.Constant(_VECTOR, [shift] * LANES)
@@ -134,12 +142,12 @@ def _splitmix(builder: Any, value: Any) -> Any:
     return value
 
 
-def _lines(context: Any, builder: Any, kind: Any, array: Any, at: Any) -> list[Any]:
+def _lines(context: Context, builder: Builder, kind: Any, array: Any, at: Any) -> list[Any]:
     return [_load(context, builder, kind, array, at, i * LANES)[1] for i in range(GROUP)]
 
 
 def _lines_upto(
-    context: Any, builder: Any, kind: Any, array: Any, at: Any, end: Any, step: Any
+    context: Context, builder: Builder, kind: Any, array: Any, at: Any, end: Any, step: Any
 ) -> Any:
     """The lines of `_lines`, 0 from array[end] on; where there is a step, each word is mixed."""
     i1 = ir.VectorType(ir.IntType(1), LANES)
@@ -160,8 +168,10 @@ def _lines_upto(
 
 
 @intrinsic
-def _add_words8(typingctx: Any, words: Any, at: Any, end: Any, planes: Any) -> Any:  # noqa: ARG001
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _add_words8(
+    typingctx: Typing, words: Type, at: Type, end: Type, planes: Type,  # noqa: ARG001 - Numba's protocol
+) -> Any:  # fmt: skip
+    def codegen(context: Context, builder: Builder, signature: Signature, args: Values) -> Any:
         kinds = signature.args
         lines = _lines_upto(context, builder, kinds[0], args[0], args[1], args[2], None)
         _add_to(context, builder, list(lines), kinds[3], args[3], 8)
@@ -171,8 +181,10 @@ def _add_words8(typingctx: Any, words: Any, at: Any, end: Any, planes: Any) -> A
 
 
 @intrinsic
-def _add_widened8(typingctx: Any, words: Any, at: Any, end: Any, step: Any, planes: Any) -> Any:  # noqa: ARG001
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _add_widened8(
+    typingctx: Typing, words: Type, at: Type, end: Type, step: Type, planes: Type,  # noqa: ARG001 - Numba's protocol
+) -> Any:  # fmt: skip
+    def codegen(context: Context, builder: Builder, signature: Signature, args: Values) -> Any:
         kinds = signature.args
         lines = _lines_upto(context, builder, kinds[0], args[0], args[1], args[2], args[3])
         _add_to(context, builder, list(lines), kinds[4], args[4], 8)
@@ -182,8 +194,8 @@ def _add_widened8(typingctx: Any, words: Any, at: Any, end: Any, step: Any, plan
 
 
 @intrinsic
-def _sum_lanes8(typingctx: Any, planes: Any) -> Any:  # noqa: ARG001
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _sum_lanes8(typingctx: Typing, planes: Type) -> Any:  # noqa: ARG001
+    def codegen(context: Context, builder: Builder, signature: Signature, args: Values) -> Any:
         zero, on = ir.Constant(_I64, 0), _Operations(builder.and_, builder.or_, builder.xor)
         numbers = [
             _load(context, builder, signature.args[0], args[0], zero, level * LANES)[1]
@@ -214,7 +226,9 @@ def _sum_lanes8(typingctx: Any, planes: Any) -> Any:  # noqa: ARG001
     return many(types.uint64, SUM_BITS)(planes), codegen
 
 
-def _add_plainly(slices: Any, at: int, turned: Any, first: int, planes: Any, counters: int) -> bool:
+def _add_plainly(
+    slices: Any, at: int, turned: Any, first: int, planes: Uint64s, counters: int
+) -> bool:
     lines = slices[at : at + GROUP * LANES].reshape(GROUP, LANES)
     bits = list(lines ^ turned[first : first + GROUP, None])
     held = planes[: (counters + 1) * LANES].reshape(counters + 1, LANES)
@@ -223,7 +237,7 @@ def _add_plainly(slices: Any, at: int, turned: Any, first: int, planes: Any, cou
 
 
 @compiled_as(_add4)
-def count4(slices: Any, at: int, turned: Any, first: int, planes: Any) -> bool:
+def count4(slices: Any, at: int, turned: Any, first: int, planes: Uint64s) -> bool:
     """Add 8 bits to each of 512 counters of 4 bits; whether one of them never overflowed.
 
     Args:
@@ -238,13 +252,13 @@ def count4(slices: Any, at: int, turned: Any, first: int, planes: Any) -> bool:
 
 
 @compiled_as(_add15)
-def count15(slices: Any, at: int, turned: Any, first: int, planes: Any) -> bool:
+def count15(slices: Any, at: int, turned: Any, first: int, planes: Uint64s) -> bool:
     """As `count4`, for counters of 15 bits: planes uint64 (16 * LANES,)."""
     return _add_plainly(slices, at, turned, first, planes, 15)
 
 
 @compiled_as(_add_words8)
-def count_words8(words: Any, at: int, end: int, planes: Any) -> None:
+def count_words8(words: Any, at: int, end: int, planes: Uint64s) -> None:
     """Add words[at : at + 64], but none from `end` on, to 8 counters of 8 bits for each bit.
 
     Args:
@@ -260,7 +274,7 @@ def count_words8(words: Any, at: int, end: int, planes: Any) -> None:
 
 
 @compiled_as(_add_widened8)
-def count_widened8(words: Any, at: int, end: int, step: Any, planes: Any) -> None:
+def count_widened8(words: Any, at: int, end: int, step: Any, planes: Uint64s) -> None:
     """As `count_words8`, of the splitmix64 of each word + uint64 `step`."""
     mixed = words[at : min(end, at + GROUP * LANES)] + step
     for shift, factor in ((30, SPLITMIX[1]), (27, SPLITMIX[2])):
@@ -269,7 +283,7 @@ def count_widened8(words: Any, at: int, end: int, step: Any, planes: Any) -> Non
 
 
 @compiled_as(_sum_lanes8)
-def sum_lanes8(planes: Any) -> Any:
+def sum_lanes8(planes: Uint64s) -> Any:
     """Sum the 8 counters of `count_words8` for each bit: SUM_BITS words, word p the bits p."""
     counts = sum(
         (planes[level * LANES + lane] >> np.arange(64, dtype=np.uint64) & np.uint64(1)).astype(int)

@@ -23,6 +23,7 @@ from neardup.kernels.sorting import first_from, shell_sort
 from neardup.kernels.splitmix import widened
 
 if TYPE_CHECKING:
+    from neardup.kernels.array_types import Int64s, Uint64s
     from neardup.kernels.similarity.arguments import Condition, Keys, Sets
 
 FRONT, LEVEL, BACK = range(3)
@@ -47,7 +48,7 @@ class Queue(NamedTuple):
     state: Any  # int64 (3,), initially 0: FRONT, LEVEL, BACK
 
 
-def under_names(names: Any, documents: Any) -> tuple[Unreached, Any]:
+def under_names(names: Any, documents: Int64s) -> tuple[Unreached, Any]:
     """Put documents (int64 (k,)) under names (uint64 (k,)); and the order in which they are."""
     order = np.argsort(names)
     names = names[order]
@@ -57,13 +58,13 @@ def under_names(names: Any, documents: Any) -> tuple[Unreached, Any]:
 
 
 @inner
-def name_of(key: Any, group: int) -> Any:
+def name_of(key: np.uint64, group: int) -> Any:
     """Name a key (uint64) of the documents of a group; others may have the same name."""
     return (key ^ (np.uint64(group + 1) * _SPREAD)) * _SPREAD
 
 
 @inner
-def run_of(unreached: Unreached, name: Any) -> int:
+def run_of(unreached: Unreached, name: np.uint64) -> int:
     """The place of a name, or -1."""
     run = first_from(unreached.names, 0, unreached.names.size, name)
     if run < unreached.names.size and unreached.names[run] == name:
@@ -113,7 +114,7 @@ def _block_name(rows: Rows, row: int, block: int) -> Any:
 
 
 @kernel
-def name_blocks(numbers: Any, rows: Rows) -> Any:
+def name_blocks(numbers: Int64s, rows: Rows) -> Any:
     """Name the blocks of rows (int64 (r,)) by their groups, bits and values; uint64 (r * b,)."""
     blocks = len(rows.masks)
     names = np.empty(numbers.size * blocks, np.uint64)
@@ -250,7 +251,7 @@ def _reach_similar(
 
 
 @kernel
-def set_hashes(documents: Any, sets: Sets) -> Any:
+def set_hashes(documents: Int64s, sets: Sets) -> Any:
     """Hash the features of documents (int64 (m,)), whatever their order; uint64 (m,)."""
     hashes = np.empty(documents.size, np.uint64)
     for j in range(documents.size):
@@ -262,7 +263,7 @@ def set_hashes(documents: Any, sets: Sets) -> Any:
 
 
 @kernel
-def name_keys(keys: Any, documents: Any, group: Any) -> Any:
+def name_keys(keys: Uint64s, documents: Int64s, group: Int64s) -> Any:
     """Name keys (uint64 (k,)) by their documents' groups too, so that groups never meet."""
     names = np.empty(keys.size, np.uint64)
     for k in range(keys.size):
@@ -272,7 +273,7 @@ def name_keys(keys: Any, documents: Any, group: Any) -> Any:
 
 @kernel
 def first_steps(
-    documents: Any, keys: Keys, sets: Sets, condition: Condition, meeting: Meeting, paths: Paths
+    documents: Int64s, keys: Keys, sets: Sets, condition: Condition, meeting: Meeting, paths: Paths
 ) -> None:
     """Reach what matches documents that are one step from their kept ones; it goes to the queue.
 
@@ -291,7 +292,7 @@ def first_steps(
 
 @kernel
 def further_steps(
-    documents: Any, keys: Keys, sets: Sets, condition: Condition, meeting: Meeting, paths: Paths,
+    documents: Int64s, keys: Keys, sets: Sets, condition: Condition, meeting: Meeting, paths: Paths,
     most: int,
 ) -> bool:  # fmt: skip
     """Reach what matches the next `most` documents of the queue, level by level.

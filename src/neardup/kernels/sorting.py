@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from neardup.kernels.jit import fill, inner
+
+if TYPE_CHECKING:
+    from neardup.kernels.array_types import Uint64s
 
 _FEW: Final = 8
 """So many and fewer are sorted by insertion alone."""
@@ -33,7 +36,7 @@ def shell_sort(values: Any, begin: int, end: int) -> None:
 
 
 @inner
-def _insertion_sort(values: Any, begin: int, end: int) -> None:
+def _insertion_sort(values: Uint64s, begin: int, end: int) -> None:
     for i in range(begin + 1, end):
         value, j = values[i], i
         while j > begin and values[j - 1] > value:
@@ -43,7 +46,7 @@ def _insertion_sort(values: Any, begin: int, end: int) -> None:
 
 
 @inner
-def sort_hashes(values: Any, begin: int, end: int, places: Any, spare: Any) -> None:
+def sort_hashes(values: Uint64s, begin: int, end: int, places: Uint64s, spare: Uint64s) -> None:
     """Sort values[begin:end]: each to a place by its first bits, then past its larger neighbours.
 
     O(n) for hashes that are evenly spread, as those of features are, O(n^1.5) for others.
@@ -70,6 +73,7 @@ def sort_hashes(values: Any, begin: int, end: int, places: Any, spare: Any) -> N
         crowded |= count
         places[at] = place
         place += count
+    # Nothing has been moved yet: the values are as they came, whichever way sorts them.
     if crowded >= _CROWDED:
         shell_sort(values, begin, end)
         return

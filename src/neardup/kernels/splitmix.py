@@ -15,7 +15,7 @@ _GOLDEN, _MIX_1, _MIX_2 = (np.uint64(value) for value in SPLITMIX)
 
 
 @inner
-def widened(h: Any, word: int) -> Any:
+def widened(h: np.uint64, word: int) -> Any:
     """Give word `word` of a feature hash: itself, then its splitmix64 successors; uint64."""
     if word == 0:
         return h

@@ -6,7 +6,7 @@ vectors: a cache line, and one vector of AVX-512, two of AVX2 and four of NEON.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from llvmlite import ir
@@ -17,18 +17,22 @@ from neardup.kernels.bits import compiled_as, spread
 from neardup.kernels.counters import LANES
 from neardup.kernels.jit import inner, kernel
 
+if TYPE_CHECKING:
+    from neardup.kernels.array_types import Int64s, Uint64s
+    from neardup.kernels.lowering import Builder, Context, Signature, Type, Typing, Values
+
 VECTOR = ir.VectorType(ir.IntType(64), LANES)
 
 
-def vector_at(context: Any, builder: Any, array_type: Any, array: Any, at: Any) -> Any:
+def vector_at(context: Context, builder: Builder, array_type: Any, array: Any, at: Any) -> Any:
     """Inside an intrinsic: where 8 words from array[at] on are."""
     data = context.make_array(array_type)(context, builder, array).data
     return builder.bitcast(builder.gep(data, [at]), VECTOR.as_pointer())
 
 
 @intrinsic
-def _copy8(typingctx: Any, source: Any, at: Any, target: Any, to: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _copy8(typingctx: Typing, source: Type, at: Type, target: Type, to: Type) -> Any:
+    def codegen(context: Context, builder: Builder, signature: Signature, args: Values) -> Any:
         value = builder.load(vector_at(context, builder, signature.args[0], args[0], args[1]))
         value.align = 8
         place = vector_at(context, builder, signature.args[2], args[2], args[3])
@@ -39,8 +43,10 @@ def _copy8(typingctx: Any, source: Any, at: Any, target: Any, to: Any) -> Any:
 
 
 @intrinsic
-def _exchange8(typingctx: Any, square: Any, at: Any, other: Any, shift: Any, mask: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _exchange8(
+    typingctx: Typing, square: Type, at: Type, other: Type, shift: Type, mask: Type
+) -> Any:
+    def codegen(context: Context, builder: Builder, signature: Signature, args: Values) -> Any:
         kind = signature.args[0]
         places = [vector_at(context, builder, kind, args[0], arg) for arg in args[1:3]]
         low, high = (builder.load(place) for place in places)
@@ -72,10 +78,11 @@ def exchange8(squares: Any, at: int, other: int, shift: Any, mask: Any) -> None:
 
 
 @inner
-def turn(squares: Any) -> None:
+def turn(squares: Uint64s) -> None:
     """Turn eight squares in place: bit i of row j is bit j of row i."""
     half = np.int64(32)
     mask = np.uint64(0xFFFFFFFF)
+    # Each round exchanges bits that are `half` apart, so after 32, 16, ... 1 each is in its place.
     while half:
         row = np.int64(0)
         while row < 64:
@@ -89,7 +96,9 @@ BLOCK_ROWS = 64 * LANES
 
 
 @inner
-def _load_squares(words: Any, width: int, w: int, first: int, count: int, squares: Any) -> None:
+def _load_squares(
+    words: Uint64s, width: int, w: int, first: int, count: int, squares: Uint64s
+) -> None:
     """Bring word w of 512 rows from `first` on to eight squares; those from `count` on are 0."""
     for lane in range(LANES):
         low = first + 64 * lane
@@ -101,7 +110,9 @@ def _load_squares(words: Any, width: int, w: int, first: int, count: int, square
 
 
 @kernel
-def slice_rows(words: Any, width: int, first: int, last: int, places: Any, slices: Any) -> None:
+def slice_rows(
+    words: Uint64s, width: int, first: int, last: int, places: Int64s, slices: Uint64s
+) -> None:
     """Write the slices of blocks first..last-1; O(rows * width).
 
     Args:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from neardup.kernels.jit import inlined
 
+if TYPE_CHECKING:
+    from neardup.kernels.array_types import Bytes
+
 _REPLACEMENT: Final = 0xFFFD
 
 
 @inlined
-def encode(cp: int, buffer: Any, to: int) -> int:
+def encode(cp: int, buffer: Bytes, to: int) -> int:
     """Write a code point to a uint8 array from `to` on; gives the place behind it."""
     if cp < 0x80:
         buffer[to] = cp
@@ -34,7 +37,7 @@ def encode(cp: int, buffer: Any, to: int) -> int:
 
 
 @inlined
-def decode(data: Any, at: int, end: int) -> tuple[int, int]:
+def decode(data: Bytes, at: int, end: int) -> tuple[int, int]:
     """Read a character that begins at data[at] and ends before `end`: code point and bytes."""
     lead = np.int64(data[at])
     if lead < 0x80:

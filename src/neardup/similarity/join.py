@@ -229,6 +229,8 @@ class _Run:
 
         `kernel` is `match_components`, `match_nearest` or `match_pairs`; yields what it returns.
         """
+        # Keys of later chunks are chosen in other threads, which read the sets and write sketches
+        # of their own documents; the index belongs to the one matcher, chunk after chunk in order.
         with ThreadPoolExecutor(1) as matcher:
             chosen = ahead(self._workers, self._keys_and_sketches, self._parts())
             for documents, keys in chosen:

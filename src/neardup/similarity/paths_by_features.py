@@ -143,6 +143,7 @@ class _Walk:
         for part, its_keys in chosen:
             first_steps(part, its_keys, *arrays)
             self._input.forget()
+        # In one thread: of several documents that reach another, the first in order is its next.
         while further_steps(rest, keys, *arrays, STEPS_AT_ONCE):
             pass
         self._input.forget()

@@ -113,6 +113,7 @@ class KeyFile:
         Raises:
             FileError: If the disk is full.
         """
+        # Extents are in the order of the documents, so a part that is read again is in it too.
         if not records.size:
             return
         at = self._records * _RECORD_BYTES

@@ -166,6 +166,7 @@ def join_block(
     largest = int(np.diff(parts.starts).max(initial=0))
     threads = Threads(problem, engine, sink, plan, largest, expected)
     _join_partition(parts, block, threads, engine.workers)
+    # After the threads: what a heavy bucket needs is all threads, and memory of its own.
     for positions, prefix in threads.heavy:
         solve_heavy(problem, engine, sink, plan, positions, prefix)
 
@@ -181,6 +182,8 @@ def _join_partition(parts: Partition, block: int, threads: Threads, workers: int
         scratch = threads.scratch(slot)
         threads.run(slot, lambda output: join_buckets(*where, output, scratch))
 
+    # A slot is one thread at a time, and each has its own scratch, pairs and union-find. Chunks are
+    # ranges of buckets that no two threads share, as uniting reorders the rows of a bucket.
     in_threads(workers, join, parts.chunks(workers))
 
 
@@ -215,6 +218,7 @@ def solve_heavy(
     inside = problem.part(np.sort(positions).astype(np.int64), plan.masks[:last], agree)
     if not problem.distinct:
         solve_collapsed(inside, engine, sink, "auto")
+    # More than half of the rows again: other bits would not split it either, so it ends here.
     elif 2 * len(positions) > len(problem.codes):
         run_scan(inside, engine, sink)
     else:
@@ -292,6 +296,11 @@ class Threads:
         if not self.sink.may_store(1):
             pairs = NO_PAIRS
         heavy_rows, buckets, passed = np.empty(0, np.uint32), 0, 0
+        # Runs of one kernel, which finds the same each time. The first one counts: if
+        # the arrays were too small it is run again with enough of them, and nothing of it is kept.
+        # Then the pairs are handed on; of more than a thread may hold, `passed` of them at a time:
+        # the tally of pairs begins below 0, so that those handed on before fall outside the array.
+        # Heavy buckets are noted in the first run whose arrays were large enough, and only in it.
         while True:
             tally = np.array([0, -passed, 0, 0], np.int64)
             prefix = np.zeros((buckets, 2 + self.plan.choose), np.int64)

@@ -62,6 +62,7 @@ def keep_within(codes: Any, labels: Any, rank: Any, engine: Engine) -> Any:
         keep_components(components, *chunk, none, kept, rows, out, large)
 
     count = len(starts) - 1
+    # Matches never leave a component, so each is decided alone, and its rows of `out` are its own.
     in_threads(engine.workers, keep, even_ranges(count, engine.workers * 8))
     for c in np.flatnonzero(large).tolist():
         _keep_large(codes, members[starts[c] : starts[c + 1]], engine, out)

@@ -103,6 +103,7 @@ class SortedRows:
         def order(_: int, part: tuple[int, int]) -> None:
             order_bins(self.codes, self.numbers, bins, *part, key, low, rows)
 
+        # A bin is one thread's: the places of its rows, and the starts of its keys, are its own.
         in_threads(workers, order, _ranges(bins, workers))
         return rows
 
@@ -140,4 +141,5 @@ def join_keys(
         def join(slot: int, part: tuple[int, int], rows: Any = rows, ball: Any = ball) -> None:
             run(slot, lambda output: join_turned(rows, *part, ball, agree, blocks, output))
 
+        # Threads read all rows and write none: a key of one range meets keys of others.
         in_threads(workers, join, _ranges(rows.starts, workers))

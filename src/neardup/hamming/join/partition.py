@@ -116,5 +116,6 @@ def group_equal(fps: Any, workers: int | None = None) -> Any:
     def group(slot: int, chunk: tuple[int, int]) -> None:
         first_equal(parts.codes, parts.ids, parts.starts, *chunk, multipliers, tables[slot], first)
 
+    # Equal rows share a bucket, and a bucket is one thread's, as are its rows of `first`.
     in_threads(threads, group, parts.chunks(threads))
     return first

@@ -60,6 +60,8 @@ def nearest_neighbours(
         first, last, bound = tasks[i]
         done[i] = _scan(flat, asked[first:last], bound, wanted, room, first, dead)
 
+    # Ranges of rows are scanned apart, each with a bound of its own: `joined` may hold more than n
+    # rows of a query, and its callers cut to the nearest, the first of equal ones.
     in_threads(threads, run, range(len(tasks)))
     return Neighbours.joined(done)
 

@@ -262,6 +262,7 @@ class TableSearcher:
         return due
 
     def _child(self, table: int, low: int, high: int) -> _HeavyBucket:
+        # Threads ask at once; the first to come makes the child, and all others find it.
         with self._lock:
             child = self._children.get((table, low))
             if child is None:

@@ -149,6 +149,8 @@ def keep_greedily(rows: RowFile, labels: Rows, engine: Engine, most: int) -> Non
     Raises:
         UsageError: If a component has more.
     """
+    # From the last label down: see above; the other way round a kept row that was written could be
+    # read as the label of a component that is still to come.
     for first, last in reversed(label_ranges(labels, most)):
         dropped = _rows_between(labels, first, last)
         members = np.union1d(dropped, labels[dropped])

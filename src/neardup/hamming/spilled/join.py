@@ -139,6 +139,7 @@ class SpilledJoin:
             for chunk in rows.chunks(*ranges[at]):
                 count_bins(chunk, masks, multipliers, shift, counts[at])
 
+        # A range of the file is one thread's, and so is its row of the counts.
         in_threads(self.engine.workers, count, range(len(ranges)))
         return counts
 
@@ -203,6 +204,8 @@ class SpilledJoin:
                 kernels.gather_rows(chunk, key, slab, scratch)
             kernels.flush_rows(slab, key.multipliers)
 
+        # Each range has places of its own in every bin, after those of the ranges before it: no two
+        # threads write to one row, and the order does not depend on the threads.
         in_threads(self.engine.workers, gather, range(len(ranges)))
 
     def _join_heavy(self, passing: Pass, merger: SlabMerger, rules: Rules, depth: int) -> None:
@@ -250,6 +253,7 @@ class SpilledJoin:
                     numbers.put(numbers_of(chunk, picked), 8 * place)
                     places[into, at] += len(picked)
 
+        # As in a slab: every range has places of its own in each file, counted before.
         in_threads(self.engine.workers, write, range(len(ranges)))
         self.spilled += int(sizes.sum()) * (8 * width + 8)
         return [

@@ -83,6 +83,7 @@ class PairSpool:
         np.minimum(*sides, out=records[:, 0])
         np.maximum(*sides, out=records[:, 1])
         records[:, 1] |= distance.astype(np.uint64) << NUMBER_BITS
+        # Any thread adds: the limit is looked at, and the pairs are stored, in one step.
         with self._lock:
             self.expect(len(records))
             self.count += len(records)

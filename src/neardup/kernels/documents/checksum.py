@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from neardup.kernels.features.hashes import xxh64
 from neardup.kernels.jit import kernel
 
+if TYPE_CHECKING:
+    from neardup.kernels.array_types import Bytes
+
 _M32: Final = np.uint64(0xFFFFFFFF)
 
 
 @kernel
-def content_checksum(data: Any) -> Any:
+def content_checksum(data: Bytes) -> Any:
     """The low 32 bits of XXH64 with seed 0 (RFC 8878, 3.1.1); uint64, O(bytes).
 
     Args:

@@ -9,13 +9,16 @@ for it, and whatever else there is, is left to a complete parser.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from neardup.kernels.bits import equal_mask64, popcount, trailing_zeros
 from neardup.kernels.documents.spans import between_quotes, carried, copy_span, load_tail, next_bit
 from neardup.kernels.jit import inner, kernel
+
+if TYPE_CHECKING:
+    from neardup.kernels.array_types import Bytes, Int32s, Int64s, Offsets, Uint64s
 
 _GIVEN_UP: Final = -1
 _QUOTE: Final = np.uint8(ord('"'))
@@ -43,8 +46,9 @@ class Records(NamedTuple):
 
 @kernel
 def find_marks(
-    data: Any, tail: Any, delimiter: Any, marks: Any, quotes: Any, line_numbers: Any
-) -> Any:
+    data: Bytes, tail: Bytes, delimiter: np.uint8, marks: Int32s, quotes: Uint64s,
+    line_numbers: Int32s,
+) -> Any:  # fmt: skip
     """Find the delimiters and line ends outside quotes; O(bytes).
 
     Args:
@@ -100,7 +104,7 @@ def find_marks(
 
 
 @inner
-def _is_whole(data: Any, quotes: Any, begin: int, end: int) -> bool:
+def _is_whole(data: Bytes, quotes: Uint64s, begin: int, end: int) -> bool:
     """Whether a field is quoted from its first to its last byte, or has no quote."""
     quote = next_bit(quotes, begin, end)
     if quote == end:
@@ -117,7 +121,7 @@ def _is_whole(data: Any, quotes: Any, begin: int, end: int) -> bool:
 
 @kernel
 def walk_marks(
-    data: Any, marked: Marked, count: int, width: int, wanted: Any, records: Records
+    data: Bytes, marked: Marked, count: int, width: int, wanted: Int64s, records: Records
 ) -> int:
     """Check every field and note where the wanted ones are; O(marks + bytes / 64).
 
@@ -165,7 +169,9 @@ def walk_marks(
 
 
 @kernel
-def gather(data: Any, quotes: Any, places: Any, records: int, out: Any, offsets: Any) -> None:
+def gather(
+    data: Bytes, quotes: Uint64s, places: Int32s, records: int, out: Bytes, offsets: Offsets
+) -> None:
     """Write one field of every record, one after the other, without the quotes of CSV.
 
     Args:

@@ -10,7 +10,7 @@ and has the same meaning there.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from neardup.kernels.bits import json_masks64, popcount, trailing_zeros
 from neardup.kernels.documents.spans import between_quotes, carried, copy_span, load_tail, next_bit
 from neardup.kernels.jit import inlined, inner, kernel
 from neardup.kernels.utf8 import encode
+
+if TYPE_CHECKING:
+    from neardup.kernels.array_types import Bytes, Int32s, Int64s, Offsets, Uint64s
 
 STRING, INTEGER, FRACTION, BOOLEAN, NULL = 1, 2, 4, 8, 16
 """Kinds of values, to be added; an INTEGER is written as it prints and fits 63 bits."""
@@ -58,7 +61,7 @@ class Records(NamedTuple):
 
 
 @kernel
-def find_marks(data: Any, tail: Any, marks: Any, backslashes: Any) -> Any:
+def find_marks(data: Bytes, tail: Bytes, marks: Int32s, backslashes: Uint64s) -> Any:
     """Find the marks of JSON; O(bytes).
 
     Args:
@@ -121,7 +124,7 @@ def _is_digit(byte: int) -> bool:
 
 
 @inner
-def _digits(data: Any, at: int) -> int:
+def _digits(data: Bytes, at: int) -> int:
     """Where the digits from `at` on end."""
     while at < data.size and _is_digit(data[at]):
         at += 1
@@ -129,7 +132,7 @@ def _digits(data: Any, at: int) -> int:
 
 
 @inner
-def _number(data: Any, begin: int) -> int:
+def _number(data: Bytes, begin: int) -> int:
     """The end of a number, times 32, plus its kind; or -1."""
     at = np.int64(begin) + np.int64(data[begin] == _MINUS)
     whole = _digits(data, at)
@@ -153,7 +156,7 @@ def _number(data: Any, begin: int) -> int:
 
 
 @inner
-def _literal(data: Any, begin: int, word: Any, kind: int) -> int:
+def _literal(data: Bytes, begin: int, word: Any, kind: int) -> int:
     if begin + len(word) > data.size:
         return _GIVEN_UP
     for i in range(len(word)):
@@ -163,7 +166,7 @@ def _literal(data: Any, begin: int, word: Any, kind: int) -> int:
 
 
 @inner
-def _scalar(data: Any, begin: int) -> int:
+def _scalar(data: Bytes, begin: int) -> int:
     """The end of a number or literal, times 32, plus its kind; or -1."""
     byte = data[begin]
     if byte == ord("t"):
@@ -176,7 +179,7 @@ def _scalar(data: Any, begin: int) -> int:
 
 
 @inlined
-def _ends_scalar(data: Any, at: int) -> bool:
+def _ends_scalar(data: Bytes, at: int) -> bool:
     if at == data.size:
         return True
     byte = data[at]
@@ -187,7 +190,7 @@ def _ends_scalar(data: Any, at: int) -> bool:
 
 
 @inner
-def _fields_of(data: Any, begin: int, end: int, names: Any, name_ends: Any) -> int:
+def _fields_of(data: Bytes, begin: int, end: int, names: Bytes, name_ends: Int64s) -> int:
     """Which wanted fields have this key, a bit for each."""
     fields, start = 0, 0
     for field in range(name_ends.size):
@@ -204,7 +207,7 @@ def _fields_of(data: Any, begin: int, end: int, names: Any, name_ends: Any) -> i
 
 
 @inner
-def _hex4(data: Any, at: int, end: int) -> int:
+def _hex4(data: Bytes, at: int, end: int) -> int:
     """The value of four hexadecimal digits, or -1."""
     if at + 4 > end:
         return _GIVEN_UP
@@ -222,7 +225,7 @@ def _hex4(data: Any, at: int, end: int) -> int:
 
 
 @inner
-def _code_point(data: Any, at: int, end: int) -> int:
+def _code_point(data: Bytes, at: int, end: int) -> int:
     r"""The character of \uXXXX, or of two for one beyond U+FFFF; `at` is behind the u; or -1."""
     value = _hex4(data, at, end)
     if value >> 11 != 0xD800 >> 11:
@@ -236,7 +239,7 @@ def _code_point(data: Any, at: int, end: int) -> int:
 
 
 @inner
-def _decode(data: Any, backslashes: Any, begin: int, end: int, out: Any, to: int) -> int:
+def _decode(data: Bytes, backslashes: Uint64s, begin: int, end: int, out: Bytes, to: int) -> int:
     """Write a string without its escapes; gives the place behind it, or -1 for a bad escape.
 
     Up to 64 bytes behind that place may be overwritten.
@@ -261,7 +264,7 @@ def _decode(data: Any, backslashes: Any, begin: int, end: int, out: Any, to: int
 
 @kernel
 def walk_marks(
-    data: Any, marks: Any, count: int, backslashes: Any, wanted: Wanted, scratch: Any,
+    data: Bytes, marks: Int32s, count: int, backslashes: Uint64s, wanted: Wanted, scratch: Bytes,
     records: Records,
 ) -> int:  # fmt: skip
     """Check the grammar and note where the wanted fields are; O(marks + bytes with backslashes).
@@ -371,8 +374,9 @@ def walk_marks(
 
 @kernel
 def gather(
-    data: Any, backslashes: Any, places: Any, kinds: Any, records: int, out: Any, offsets: Any
-) -> bool:
+    data: Bytes, backslashes: Uint64s, places: Int32s, kinds: Bytes, records: int, out: Bytes,
+    offsets: Offsets,
+) -> bool:  # fmt: skip
     """Write one field of every record, one after the other, strings without their escapes.
 
     Args:

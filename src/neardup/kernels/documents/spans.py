@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from neardup.kernels.bits import copy64, trailing_zeros
 from neardup.kernels.jit import fill, inlined, inner
+
+if TYPE_CHECKING:
+    from neardup.kernels.array_types import Bytes, Uint64s
 
 _ONE: Final = np.uint64(1)
 _SIX: Final = np.uint64(6)
@@ -17,7 +20,7 @@ _BLANK: Final = np.uint8(ord(" "))
 
 
 @inlined
-def between_quotes(quotes: Any, inside: Any) -> Any:
+def between_quotes(quotes: np.uint64, inside: np.uint64) -> Any:
     """Mark the bytes from each opening quote up to the closing one, of 64; uint64.
 
     `inside` is all ones if the 64 bytes begin between quotes, else 0 (see `carried`).
@@ -28,13 +31,13 @@ def between_quotes(quotes: Any, inside: Any) -> Any:
 
 
 @inlined
-def carried(between: Any) -> Any:
+def carried(between: np.uint64) -> Any:
     """What `between_quotes` needs for the next 64 bytes; uint64."""
     return _ALL if between >> _LOW_6 else np.uint64(0)
 
 
 @inner
-def load_tail(data: Any, begin: int, tail: Any) -> None:
+def load_tail(data: Bytes, begin: int, tail: Bytes) -> None:
     """Copy what is left of the data, less than 64 bytes, and blanks behind it to `tail`."""
     fill(tail, 0, 64, _BLANK)
     for i in range(begin, data.size):
@@ -42,7 +45,7 @@ def load_tail(data: Any, begin: int, tail: Any) -> None:
 
 
 @inner
-def next_bit(bits: Any, begin: int, end: int) -> int:
+def next_bit(bits: Uint64s, begin: int, end: int) -> int:
     """The first set bit from `begin` on in a map of uint64, or `end`."""
     if begin >= end:
         return end
@@ -58,7 +61,7 @@ def next_bit(bits: Any, begin: int, end: int) -> int:
 
 
 @inner
-def copy_span(data: Any, begin: int, end: int, out: Any, to: int) -> int:
+def copy_span(data: Bytes, begin: int, end: int, out: Bytes, to: int) -> int:
     """Copy data[begin:end] to out[to:]; gives the place behind it.
 
     Up to 64 bytes behind that place may be overwritten.

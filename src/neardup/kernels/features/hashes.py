@@ -8,7 +8,7 @@ erlang:phash2/2 (Jenkins' lookup2) of the Erlang/OTP runtime.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from neardup.kernels.bits import load32, load64
 from neardup.kernels.features.xxh3 import seeded_secret, xxh3_64
 from neardup.kernels.jit import inner, kernel
 from neardup.kernels.splitmix import widened
+
+if TYPE_CHECKING:
+    from neardup.kernels.array_types import Bytes, Offsets, Uint64s
 
 XXH3, XXH64, FNV1, FNV1A, FNV1A32, MURMUR3, MURMUR3_32 = 0, 1, 2, 3, 4, 5, 6
 JENKINS, ONE_AT_A_TIME, SIPHASH, CRC32, PHASH2 = 7, 8, 9, 10, 11
@@ -58,17 +61,17 @@ _CRC: Final = _crc_table()
 
 
 @inner
-def _rotl(x: Any, count: int) -> Any:
+def _rotl(x: np.uint64, count: int) -> Any:
     return (x << np.uint64(count)) | (x >> np.uint64(64 - count))
 
 
 @inner
-def _rotl32(x: Any, count: int) -> Any:
+def _rotl32(x: np.uint64, count: int) -> Any:
     return ((x << np.uint64(count)) | (x >> np.uint64(32 - count))) & _M32
 
 
 @inner
-def _load_tail(data: Any, at: int, size: int) -> Any:
+def _load_tail(data: Bytes, at: int, size: int) -> Any:
     """Read 0 to 8 bytes as a little-endian number."""
     value = _ZERO
     for i in range(size):
@@ -77,12 +80,12 @@ def _load_tail(data: Any, at: int, size: int) -> Any:
 
 
 @inner
-def _xxh64_round(acc: Any, value: Any) -> Any:
+def _xxh64_round(acc: np.uint64, value: np.uint64) -> Any:
     return _rotl(acc + value * _P64_2, 31) * _P64_1
 
 
 @inner
-def xxh64(data: Any, at: int, size: int, seed: Any) -> Any:
+def xxh64(data: Bytes, at: int, size: int, seed: np.uint64) -> Any:
     """XXH64 of `size` bytes from index `at`; uint64."""
     end = at + size
     if size >= 32:
@@ -117,7 +120,7 @@ def xxh64(data: Any, at: int, size: int, seed: Any) -> Any:
 
 
 @inner
-def fnv1(data: Any, at: int, size: int) -> Any:
+def fnv1(data: Bytes, at: int, size: int) -> Any:
     """FNV-1, 64 bits: multiply, then xor; uint64."""
     h = _FNV_BASIS
     for i in range(at, at + size):
@@ -126,7 +129,7 @@ def fnv1(data: Any, at: int, size: int) -> Any:
 
 
 @inner
-def fnv1a(data: Any, at: int, size: int) -> Any:
+def fnv1a(data: Bytes, at: int, size: int) -> Any:
     """FNV-1a, 64 bits: xor, then multiply; uint64."""
     h = _FNV_BASIS
     for i in range(at, at + size):
@@ -135,7 +138,7 @@ def fnv1a(data: Any, at: int, size: int) -> Any:
 
 
 @inner
-def fnv1a32(data: Any, at: int, size: int) -> Any:
+def fnv1a32(data: Bytes, at: int, size: int) -> Any:
     """FNV-1a, 32 bits, in a uint64."""
     h = _FNV_BASIS_32
     for i in range(at, at + size):
@@ -144,14 +147,14 @@ def fnv1a32(data: Any, at: int, size: int) -> Any:
 
 
 @inner
-def _murmur_mix(k: Any) -> Any:
+def _murmur_mix(k: np.uint64) -> Any:
     k = (k ^ (k >> np.uint64(33))) * _MURMUR_MIX_1
     k = (k ^ (k >> np.uint64(33))) * _MURMUR_MIX_2
     return k ^ (k >> np.uint64(33))
 
 
 @inner
-def murmur3(data: Any, at: int, size: int, seed: Any) -> Any:
+def murmur3(data: Bytes, at: int, size: int, seed: np.uint64) -> Any:
     """First 64 bits (h1) of MurmurHash3 x64 128 with the low 32 bits of the seed; uint64."""
     a = seed & _M32
     b = a
@@ -172,7 +175,7 @@ def murmur3(data: Any, at: int, size: int, seed: Any) -> Any:
 
 
 @inner
-def murmur3_32(data: Any, at: int, size: int, seed: Any) -> Any:
+def murmur3_32(data: Bytes, at: int, size: int, seed: np.uint64) -> Any:
     """MurmurHash3 x86 32 with the low 32 bits of the seed, in a uint64."""
     h = seed & _M32
     end = at + size
@@ -190,7 +193,7 @@ def murmur3_32(data: Any, at: int, size: int, seed: Any) -> Any:
 
 
 @inner
-def _jenkins_mix(a: Any, b: Any, c: Any) -> Any:
+def _jenkins_mix(a: np.uint64, b: np.uint64, c: np.uint64) -> Any:
     a = ((a - c) & _M32) ^ _rotl32(c, 4)
     c = (c + b) & _M32
     b = ((b - a) & _M32) ^ _rotl32(a, 6)
@@ -207,7 +210,7 @@ def _jenkins_mix(a: Any, b: Any, c: Any) -> Any:
 
 
 @inner
-def jenkins(data: Any, at: int, size: int, seed: Any) -> Any:
+def jenkins(data: Bytes, at: int, size: int, seed: np.uint64) -> Any:
     """lookup3's hashlittle2 from pc = seed >> 32 and pb = low seed: pc << 32 | pb; uint64."""
     a = (np.uint64(0xDEADBEEF) + np.uint64(size) + (seed >> np.uint64(32))) & _M32
     b = a
@@ -235,7 +238,7 @@ def jenkins(data: Any, at: int, size: int, seed: Any) -> Any:
 
 
 @inner
-def one_at_a_time(data: Any, at: int, size: int, seed: Any) -> Any:
+def one_at_a_time(data: Bytes, at: int, size: int, seed: np.uint64) -> Any:
     """Jenkins' one-at-a-time from the low 32 bits of the seed; 32 bits in a uint64."""
     h = seed & _M32
     for i in range(at, at + size):
@@ -248,7 +251,7 @@ def one_at_a_time(data: Any, at: int, size: int, seed: Any) -> Any:
 
 
 @inner
-def _sip_round(a: Any, b: Any, c: Any, d: Any) -> Any:
+def _sip_round(a: np.uint64, b: np.uint64, c: np.uint64, d: np.uint64) -> Any:
     a += b
     b = _rotl(b, 13) ^ a
     a = _rotl(a, 32)
@@ -263,7 +266,7 @@ def _sip_round(a: Any, b: Any, c: Any, d: Any) -> Any:
 
 
 @inner
-def siphash24(data: Any, at: int, size: int, k0: Any, k1: Any) -> Any:
+def siphash24(data: Bytes, at: int, size: int, k0: np.uint64, k1: np.uint64) -> Any:
     """SipHash-2-4 with the key (k0, k1); uint64."""
     a = k0 ^ np.uint64(0x736F6D6570736575)
     b = k1 ^ np.uint64(0x646F72616E646F6D)
@@ -286,7 +289,7 @@ def siphash24(data: Any, at: int, size: int, k0: Any, k1: Any) -> Any:
 
 
 @inner
-def crc32(data: Any, at: int, size: int) -> Any:
+def crc32(data: Bytes, at: int, size: int) -> Any:
     """CRC-32 of ISO 3309, as in zlib; 32 bits in a uint64."""
     h = _M32
     for i in range(at, at + size):
@@ -295,7 +298,7 @@ def crc32(data: Any, at: int, size: int) -> Any:
 
 
 @inner
-def _lookup2_mix(a: Any, b: Any, c: Any) -> Any:
+def _lookup2_mix(a: np.uint64, b: np.uint64, c: np.uint64) -> Any:
     a = ((a - b - c) & _M32) ^ (c >> np.uint64(13))
     b = ((b - c - a) & _M32) ^ ((a << np.uint64(8)) & _M32)
     c = ((c - a - b) & _M32) ^ (b >> np.uint64(13))
@@ -309,7 +312,7 @@ def _lookup2_mix(a: Any, b: Any, c: Any) -> Any:
 
 
 @inner
-def phash2(data: Any, at: int, size: int) -> Any:
+def phash2(data: Bytes, at: int, size: int) -> Any:
     """erlang:phash2(Binary, 1 bsl 32): 32 bits in a uint64."""
     if size == 0:
         return _PHASH2_BINARY
@@ -330,14 +333,14 @@ def phash2(data: Any, at: int, size: int) -> Any:
 
 
 @inner
-def spread32(h: Any) -> Any:
+def spread32(h: np.uint64) -> Any:
     """Spread a 32-bit hash over 64 bits: splitmix64's first output for the state `h`; uint64."""
     return widened(h, np.int64(1))
 
 
 @inner
 def hash_bytes(
-    kind: int, data: Any, at: int, size: int, seed: Any, secret: Any, lanes: Any
+    kind: int, data: Bytes, at: int, size: int, seed: np.uint64, secret: Bytes, lanes: Uint64s
 ) -> Any:  # fmt: skip
     """Hash `size` bytes of the uint8 array `data` from index `at` on; uint64, or 32 bits in one.
 
@@ -382,7 +385,7 @@ def hash_bytes(
 
 
 @kernel
-def hash_slices(kind: int, data: Any, offsets: Any, seed: Any) -> Any:
+def hash_slices(kind: int, data: Bytes, offsets: Offsets, seed: np.uint64) -> Any:
     """Hash data[offsets[i]:offsets[i + 1]] for each i; uint64 (n,). O(bytes).
 
     Args:
@@ -400,7 +403,7 @@ def hash_slices(kind: int, data: Any, offsets: Any, seed: Any) -> Any:
 
 
 @kernel
-def siphash_slices(data: Any, offsets: Any, k0: Any, k1: Any) -> Any:
+def siphash_slices(data: Any, offsets: Offsets, k0: Any, k1: Any) -> Any:
     """SipHash-2-4 of data[offsets[i]:offsets[i + 1]] with the key (k0, k1); uint64 (n,)."""
     out = np.empty(offsets.size - 1, np.uint64)
     for i in range(out.size):

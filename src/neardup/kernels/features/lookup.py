@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from neardup.kernels.bits import trailing_zeros
 from neardup.kernels.jit import inlined, kernel
+
+if TYPE_CHECKING:
+    from neardup.kernels.array_types import Int64s, Uint64s
 
 _ZERO: Final = np.uint64(0)
 _ONE: Final = np.uint64(1)
@@ -16,7 +19,7 @@ _SIEVE_BITS: Final = 16
 _CACHED_KEYS: Final = 1 << 16
 
 
-def hash_table(keys: Any, units: Any) -> Any:
+def hash_table(keys: Any, units: Int64s) -> Any:
     """Lay out a table for `find`: open addressing, at most half full, O(keys).
 
     Args:
@@ -36,7 +39,7 @@ def hash_table(keys: Any, units: Any) -> Any:
 
 
 @kernel
-def hash_sieve(keys: Any) -> Any:
+def hash_sieve(keys: Uint64s) -> Any:
     """Mark each key's high bits in a bit map of 16 bits a key or more; uint64 (words,), or none."""
     if keys.size <= _CACHED_KEYS:
         return np.zeros(0, np.uint64)
@@ -52,7 +55,7 @@ def hash_sieve(keys: Any) -> Any:
 
 
 @kernel
-def _fill_table(keys: Any, units: Any, slots: Any) -> None:
+def _fill_table(keys: Uint64s, units: Int64s, slots: Uint64s) -> None:
     mask = np.uint64(slots.size // 2 - 1)
     for i in range(keys.size):
         at = np.int64(keys[i] & mask)
@@ -63,7 +66,7 @@ def _fill_table(keys: Any, units: Any, slots: Any) -> None:
 
 
 @inlined
-def find(slots: Any, mask: Any, key: Any, missing: int) -> int:
+def find(slots: Uint64s, mask: np.uint64, key: np.uint64, missing: int) -> int:
     """Look `key` up in a `hash_table`; its units, or `missing`."""
     at = np.int64(key & mask)
     while slots[2 * at + 1] != _ZERO:

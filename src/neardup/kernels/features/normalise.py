@@ -5,11 +5,14 @@ Source: Unicode Standard Annex 15 and section 3.11 to 3.12 of the Unicode Standa
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from neardup.kernels.jit import inner
+
+if TYPE_CHECKING:
+    from neardup.kernels.array_types import Bytes, Uint16s, Uint32s
 
 _S_BASE: Final = 0xAC00
 _L_BASE: Final = 0x1100
@@ -24,7 +27,7 @@ _CLASSES: Final = 256
 
 
 @inner
-def _look_up(index: Any, blocks: Any, cp: int) -> int:
+def _look_up(index: Uint16s, blocks: Any, cp: int) -> int:
     return np.int64(blocks[np.int64(index[cp >> 8]) * 256 + (cp & 255)])
 
 
@@ -38,7 +41,7 @@ def decomposed_size(cp: int, tables: Any) -> int:
 
 
 @inner
-def decompose(cp: int, tables: Any, points: Any, size: int) -> int:
+def decompose(cp: int, tables: Any, points: Uint32s, size: int) -> int:
     """Append the full decomposition of `cp` to points[:size]; returns the new size."""
     syllable = cp - _S_BASE
     if 0 <= syllable < _S_COUNT:
@@ -62,7 +65,7 @@ def decompose(cp: int, tables: Any, points: Any, size: int) -> int:
 
 
 @inner
-def _order_long_run(points: Any, classes: Any, start: int, end: int) -> None:
+def _order_long_run(points: Uint32s, classes: Bytes, start: int, end: int) -> None:
     spare = points.size // 2 - start
     to = start
     for cc in range(1, _CLASSES):
@@ -75,7 +78,7 @@ def _order_long_run(points: Any, classes: Any, start: int, end: int) -> None:
 
 
 @inner
-def _order_run(points: Any, classes: Any, start: int, end: int) -> None:
+def _order_run(points: Uint32s, classes: Bytes, start: int, end: int) -> None:
     if end - start <= _INSERTION_LIMIT:
         for i in range(start + 1, end):
             cp, cc = points[i], classes[i]
@@ -89,7 +92,7 @@ def _order_run(points: Any, classes: Any, start: int, end: int) -> None:
 
 
 @inner
-def _order(points: Any, classes: Any, size: int, tables: Any) -> None:
+def _order(points: Uint32s, classes: Bytes, size: int, tables: Any) -> None:
     run = np.int64(-1)
     for i in range(size):
         classes[i] = _look_up(tables.cindex, tables.cblocks, np.int64(points[i]))
@@ -126,7 +129,7 @@ def _composite(first: int, second: int, tables: Any) -> int:
 
 
 @inner
-def _compose(points: Any, classes: Any, size: int, tables: Any) -> int:
+def _compose(points: Uint32s, classes: Bytes, size: int, tables: Any) -> int:
     starter, last_class, kept = -1, -1, 0
     for i in range(size):
         cp, cc = np.int64(points[i]), np.int64(classes[i])
@@ -145,7 +148,7 @@ def _compose(points: Any, classes: Any, size: int, tables: Any) -> int:
 
 
 @inner
-def order_and_compose(points: Any, classes: Any, size: int, tables: Any) -> int:
+def order_and_compose(points: Uint32s, classes: Bytes, size: int, tables: Any) -> int:
     """Bring decomposed points[:size] into canonical order and compose them in place.
 
     Args:

@@ -29,6 +29,7 @@ from neardup.kernels.jit import inlined, inner
 from neardup.kernels.utf8 import decode
 
 if TYPE_CHECKING:
+    from neardup.kernels.array_types import Bytes, Offsets
     from neardup.kernels.features.arguments import Cutting
 
 LONG_BYTES: Final = 1 << 20
@@ -43,7 +44,7 @@ _NONE, _ONE = np.uint64(0), np.uint64(1)
 
 
 @inlined
-def _counted(kind: int, chars: bool, goes_on: Any) -> tuple[int, Any]:
+def _counted(kind: int, chars: bool, goes_on: np.uint64) -> tuple[int, Any]:
     """Tokens that begin with a character, and whether a letter behind it would continue one."""
     if chars:
         return 1, goes_on
@@ -54,7 +55,7 @@ def _counted(kind: int, chars: bool, goes_on: Any) -> tuple[int, Any]:
 
 
 @inner
-def counted_room(data: Any, begin: int, end: int, cutting: Cutting) -> Room:
+def counted_room(data: Bytes, begin: int, end: int, cutting: Cutting) -> Room:
     """What data[begin:end] takes, or somewhat more; O(bytes). Arguments as for `tokenise`."""
     tables, chars = cutting.tables, cutting.chars
     index, blocks, pool = tables.index, tables.blocks, tables.pool
@@ -99,7 +100,7 @@ def counted_room(data: Any, begin: int, end: int, cutting: Cutting) -> Room:
 
 
 @inner
-def room_of(data: Any, offsets: Any, cutting: Cutting) -> Room:
+def room_of(data: Bytes, offsets: Offsets, cutting: Cutting) -> Room:
     """Room for each of the texts data[offsets[i]:offsets[i + 1]]."""
     short = np.int64(0)
     tokens, nbytes, points = np.int64(0), np.int64(0), np.int64(0)

@@ -11,13 +11,15 @@ from neardup.kernels.features.xxh3 import xxh3_runs
 from neardup.kernels.jit import inner
 
 if TYPE_CHECKING:
+    from neardup.kernels.array_types import Hashes
     from neardup.kernels.features.arguments import Hasher, Tokens
 
 
 @inner
 def hash_features(
-    tokens: Tokens, count: int, ngram: int, gap: int, hasher: Hasher, hashes: Any, kind: Any = None
-) -> int:
+    tokens: Tokens, count: int, ngram: int, gap: int, hasher: Hasher, hashes: Hashes,
+    kind: Any = None,
+) -> int:  # fmt: skip
     """Hash every run of `ngram` of the 1 or more tokens, or all of fewer; returns how many.
 
     `kind` None is XXH3, and compiles without the other hashes; else see `hash_bytes`.
@@ -38,7 +40,7 @@ def hash_features(
 
 @inner
 def hash_runs(
-    tokens: Tokens, first: int, last: int, width: int, gap: int, hasher: Hasher, hashes: Any
+    tokens: Tokens, first: int, last: int, width: int, gap: int, hasher: Hasher, hashes: Hashes
 ) -> None:
     """XXH3 of the runs of `width` tokens that begin with tokens `first` to `last` - 1."""
     xxh3_runs(tokens.buffer, tokens.starts, first, last, width, gap, hasher, hashes)

@@ -8,11 +8,12 @@ from neardup.kernels.features.tokenise import token_room, tokenise
 from neardup.kernels.jit import kernel
 
 if TYPE_CHECKING:
+    from neardup.kernels.array_types import Bytes
     from neardup.kernels.features.arguments import Cutting
 
 
 @kernel
-def feature_slices(data: Any, begin: int, end: int, cutting: Cutting) -> Any:
+def feature_slices(data: Bytes, begin: int, end: int, cutting: Cutting) -> Any:
     """Tokenise data[begin:end]; feature i is buffer[first[i]:last[i]]. O(bytes).
 
     Args:

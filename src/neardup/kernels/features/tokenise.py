@@ -40,6 +40,7 @@ from neardup.kernels.jit import inlined, inner, making
 from neardup.kernels.utf8 import decode, encode
 
 if TYPE_CHECKING:
+    from neardup.kernels.array_types import Bytes, Offsets, Uint32s
     from neardup.kernels.features.arguments import Cutting
 
 BUFFER_RATIO: Final = 12
@@ -83,7 +84,7 @@ def token_room(longest: int) -> Tokens:
 
 @inlined
 def _emit(
-    cp: int, kind: int, chars: bool, buffer: Any, starts: Any, to: int, count: int, state: int
+    cp: int, kind: int, chars: bool, buffer: Bytes, starts: Offsets, to: int, count: int, state: int
 ) -> tuple[int, int, int]:
     """Write one normalised character; returns where to write next, tokens so far and the state.
 
@@ -118,7 +119,7 @@ def _emit(
 
 @inlined
 def _emit_entry(
-    entry: int, cp: int, pool: Any, chars: bool, tokens: Tokens, to: int, count: int, state: int
+    entry: int, cp: int, pool: Uint32s, chars: bool, tokens: Tokens, to: int, count: int, state: int
 ) -> tuple[int, int, int]:
     buffer, starts = tokens.buffer, tokens.starts
     if entry & MULTI:
@@ -142,7 +143,7 @@ def _emit_entry(
 
 
 @inlined
-def _put_places(mask: Any, to: int, starts: Any, count: int) -> int:
+def _put_places(mask: np.uint64, to: int, starts: Offsets, count: int) -> int:
     """Append `to` + the index of each 1 bit; returns the new count. May write 8 more behind it."""
     place = np.uint64(count)
     count += popcount(mask)
@@ -157,8 +158,9 @@ def _put_places(mask: Any, to: int, starts: Any, count: int) -> int:
 
 @inlined
 def _emit_words(
-    words: Any, size: int, tokens: Tokens, at: int, case_bit: Any, to: int, count: int, state: int
-) -> tuple[int, int, int]:
+    words: np.uint64, size: int, tokens: Tokens, at: int, case_bit: np.uint8, to: int, count: int,
+    state: int,
+) -> tuple[int, int, int]:  # fmt: skip
     """Write the word bytes among the `size` from buffer[at] on, marked in the mask `words`."""
     buffer, starts = tokens.buffer, tokens.starts
     if state == UNSPACED:
@@ -176,8 +178,9 @@ def _emit_words(
 
 @inlined
 def _mark_letters(
-    data: Any, at: int, size: int, end: int, tables: Any, words: Any, high: Any, buffer: Any
-) -> tuple[int, Any]:
+    data: Bytes, at: int, size: int, end: int, tables: Any, words: np.uint64, high: np.uint64,
+    buffer: Bytes,
+) -> tuple[int, Any]:  # fmt: skip
     """Put the letters of two bytes into the chunk and the mask `words`, and leave out separators.
 
     The chunk is the end of the buffer. Returns how many of the `size` bytes can be written so, and
@@ -208,7 +211,7 @@ def _mark_letters(
 
 @inlined
 def _emit_unspaced(
-    data: Any, at: int, end: int, tables: Any, tokens: Tokens, to: int, count: int
+    data: Bytes, at: int, end: int, tables: Any, tokens: Tokens, to: int, count: int
 ) -> tuple[int, int, int, int]:
     """Write, behind one of its kind, a run of three-byte characters that are a token each.
 
@@ -236,7 +239,7 @@ def _emit_unspaced(
 
 @inner
 def _before_last(
-    data: Any, begin: int, at: int, starts: Any, to: int, count: int, state: int
+    data: Bytes, begin: int, at: int, starts: Offsets, to: int, count: int, state: int
 ) -> tuple[int, int, int, int]:  # fmt: skip
     """Where the last character began, and what was written before it; if in a token, as it is."""
     last = at - 1
@@ -251,8 +254,9 @@ def _before_last(
 
 @inner
 def _emit_segment(
-    data: Any, at: int, end: int, cutting: Cutting, tokens: Tokens, to: int, count: int, state: int
-) -> tuple[int, int, int, int]:
+    data: Bytes, at: int, end: int, cutting: Cutting, tokens: Tokens, to: int, count: int,
+    state: int,
+) -> tuple[int, int, int, int]:  # fmt: skip
     """Normalise and write one character and all slow ones behind it; first comes the new index."""
     tables, points, classes = cutting.tables, tokens.points, tokens.classes
     size = np.int64(0)
@@ -276,7 +280,7 @@ def _emit_segment(
 
 
 @inner
-def tokenise(data: Any, begin: int, end: int, cutting: Cutting, tokens: Tokens) -> int:
+def tokenise(data: Bytes, begin: int, end: int, cutting: Cutting, tokens: Tokens) -> int:
     """Cut data[begin:end] in tokens; returns how many there are.
 
     Args:

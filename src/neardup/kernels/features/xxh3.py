@@ -6,13 +6,16 @@ Source: the XXH3 section of the xxHash specification and reference implementatio
 from __future__ import annotations
 
 import struct
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from neardup.kernels.bits import load32, load64, multiply_fold
 from neardup.kernels.features.arguments import Hasher
 from neardup.kernels.jit import inner, kernel, making
+
+if TYPE_CHECKING:
+    from neardup.kernels.array_types import Bytes, Hashes, Offsets, Uint64s
 
 _SECRET_HEX: Final = """
 b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db7240a4a4b7b3671fcb79e64eccc0e578825ad07dccff7221
@@ -56,25 +59,25 @@ _BLOCK: Final = 1024
 
 
 @inner
-def _avalanche64(h: Any) -> Any:
+def _avalanche64(h: np.uint64) -> Any:
     h = (h ^ (h >> np.uint64(33))) * _P64_2
     h = (h ^ (h >> np.uint64(29))) * _P64_3
     return h ^ (h >> _U32)
 
 
 @inner
-def _avalanche(h: Any) -> Any:
+def _avalanche(h: np.uint64) -> Any:
     h = (h ^ (h >> np.uint64(37))) * _MX1
     return h ^ (h >> _U32)
 
 
 @inner
-def _rotl(x: Any, by: Any) -> Any:
+def _rotl(x: np.uint64, by: np.uint64) -> Any:
     return (x << by) | (x >> (np.uint64(64) - by))
 
 
 @inner
-def _swap64(x: Any) -> Any:
+def _swap64(x: np.uint64) -> Any:
     x = ((x & np.uint64(0x00FF00FF00FF00FF)) << _U8) | ((x >> _U8) & np.uint64(0x00FF00FF00FF00FF))
     x = ((x & np.uint64(0x0000FFFF0000FFFF)) << _U16) | (
         (x >> _U16) & np.uint64(0x0000FFFF0000FFFF)
@@ -83,25 +86,25 @@ def _swap64(x: Any) -> Any:
 
 
 @inner
-def _mix16(data: Any, at: int, low: Any, high: Any, seed: Any) -> Any:
+def _mix16(data: Bytes, at: int, low: np.uint64, high: np.uint64, seed: np.uint64) -> Any:
     return multiply_fold(load64(data, at) ^ (low + seed), load64(data, at + 8) ^ (high - seed))
 
 
 @inner
-def _from9_to16(data: Any, at: int, size: int, seed: Any) -> Any:
+def _from9_to16(data: Bytes, at: int, size: int, seed: np.uint64) -> Any:
     low = load64(data, at) ^ (_FLIP_9_16_LOW + seed)
     high = load64(data, at + size - 8) ^ (_FLIP_9_16_HIGH - seed)
     return _avalanche(np.uint64(size) + _swap64(low) + high + multiply_fold(low, high))
 
 
 @inner
-def _from17_to32(data: Any, at: int, size: int, seed: Any) -> Any:
+def _from17_to32(data: Bytes, at: int, size: int, seed: np.uint64) -> Any:
     acc = np.uint64(size) * _P64_1 + _mix16(data, at, _EVEN[0], _EVEN[1], seed)
     return _avalanche(acc + _mix16(data, at + size - 16, _EVEN[2], _EVEN[3], seed))
 
 
 @inner
-def _upto16(data: Any, at: int, size: int, seed: Any) -> Any:
+def _upto16(data: Bytes, at: int, size: int, seed: np.uint64) -> Any:
     if size > 8:
         return _from9_to16(data, at, size, seed)
     length = np.uint64(size)
@@ -123,7 +126,7 @@ def _upto16(data: Any, at: int, size: int, seed: Any) -> Any:
 
 
 @inner
-def _upto128(data: Any, at: int, size: int, seed: Any) -> Any:
+def _upto128(data: Bytes, at: int, size: int, seed: np.uint64) -> Any:
     end = at + size
     acc = np.uint64(size) * _P64_1
     if size > 32:
@@ -141,12 +144,12 @@ def _upto128(data: Any, at: int, size: int, seed: Any) -> Any:
 
 
 @inner
-def _mix16_at(data: Any, at: int, offset: int, seed: Any) -> Any:
+def _mix16_at(data: Bytes, at: int, offset: int, seed: np.uint64) -> Any:
     return _mix16(data, at, load64(_SECRET, offset), load64(_SECRET, offset + 8), seed)
 
 
 @inner
-def _upto240(data: Any, at: int, size: int, seed: Any) -> Any:
+def _upto240(data: Bytes, at: int, size: int, seed: np.uint64) -> Any:
     acc = np.uint64(size) * _P64_1
     for i in range(8):
         acc += _mix16_at(data, at + 16 * i, 16 * i, seed)
@@ -158,7 +161,7 @@ def _upto240(data: Any, at: int, size: int, seed: Any) -> Any:
 
 
 @inner
-def _accumulate(acc: Any, data: Any, at: int, secret: Any, offset: int) -> None:
+def _accumulate(acc: Uint64s, data: Bytes, at: int, secret: Bytes, offset: int) -> None:
     for i in range(8):
         value = load64(data, at + 8 * i)
         key = value ^ load64(secret, offset + 8 * i)
@@ -167,7 +170,7 @@ def _accumulate(acc: Any, data: Any, at: int, secret: Any, offset: int) -> None:
 
 
 @kernel
-def seeded_secret(seed: Any) -> Any:
+def seeded_secret(seed: np.uint64) -> Any:
     """Derive the secret that inputs beyond 240 bytes use with this uint64 seed; uint8 (192,)."""
     secret = np.empty(192, np.uint8)
     for i in range(24):
@@ -179,13 +182,13 @@ def seeded_secret(seed: Any) -> Any:
 
 
 @making
-def hasher_of(seed: Any) -> Hasher:
+def hasher_of(seed: np.uint64) -> Hasher:
     """XXH3 with this uint64 seed."""
     return Hasher(seed, seeded_secret(seed), np.empty(SCRATCH, np.uint64))
 
 
 @inner
-def _long(data: Any, at: int, size: int, secret: Any, acc: Any) -> Any:
+def _long(data: Bytes, at: int, size: int, secret: Bytes, acc: Uint64s) -> Any:
     acc[0], acc[1], acc[2], acc[3] = _P32_3, _P64_1, _P64_2, _P64_3
     acc[4], acc[5], acc[6], acc[7] = _P64_4, _P32_2, _P64_5, _P32_1
     blocks = (size - 1) // _BLOCK
@@ -209,7 +212,7 @@ def _long(data: Any, at: int, size: int, secret: Any, acc: Any) -> Any:
 
 
 @inner
-def xxh3_64(data: Any, at: int, size: int, seed: Any, secret: Any, lanes: Any) -> Any:
+def xxh3_64(data: Bytes, at: int, size: int, seed: np.uint64, secret: Bytes, lanes: Uint64s) -> Any:
     """Hash `size` bytes of the uint8 array `data` from index `at` on; uint64.
 
     Args:
@@ -231,7 +234,7 @@ def xxh3_64(data: Any, at: int, size: int, seed: Any, secret: Any, lanes: Any) -
 
 @inner
 def _sort_by_size(
-    starts: Any, first: int, count: int, wide: Any, gap: int, scratch: Any
+    starts: Offsets, first: int, count: int, wide: np.uint64, gap: int, scratch: Uint64s
 ) -> tuple[Any, Any, Any]:
     """List the runs of 9 to 16 bytes, of 17 to 32 and the others; returns where each list ends."""
     short, middle, others = _SHORT_AT, _MIDDLE_AT, _OTHERS_AT
@@ -248,8 +251,8 @@ def _sort_by_size(
 
 @inner
 def xxh3_runs(
-    data: Any, starts: Any, first: int, last: int, width: int, gap: int, hasher: Hasher,
-    hashes: Any,
+    data: Bytes, starts: Offsets, first: int, last: int, width: int, gap: int, hasher: Hasher,
+    hashes: Hashes,
 ) -> None:  # fmt: skip
     """Write the hash of data[starts[i] : starts[i + width] - gap] to hashes[i], first <= i < last.
 

@@ -16,8 +16,9 @@ from neardup.kernels.fingerprinting.weighing import COUNT, fold_weighed
 from neardup.kernels.jit import fill, inlined, inner, kernel, making, move
 
 if TYPE_CHECKING:
+    from neardup.kernels.array_types import Bytes, Int64s, Offsets, Uint64s
     from neardup.kernels.features.arguments import Cutting, Room
-    from neardup.kernels.fingerprinting.arguments import Folding
+    from neardup.kernels.fingerprinting.arguments import Folding, Weighing
 
 
 @inner
@@ -30,7 +31,7 @@ def table_size(items: int) -> int:
 
 
 @making
-def _work_for(room: Room, folding: Folding, weighing: Any, kind: Any) -> Work:
+def _work_for(room: Room, folding: Folding, weighing: Weighing, kind: Any) -> Work:
     """Working memory for texts that take so much."""
     most = room.tokens + SLACK
     all_count = weighing is None and folding.weight == COUNT and not folding.keep_features
@@ -52,7 +53,7 @@ def _work_for(room: Room, folding: Folding, weighing: Any, kind: Any) -> Work:
 
 @inlined
 def _fold_plain(
-    tokens: int, cutting: Cutting, folding: Folding, kind: Any, work: Work, out: Any
+    tokens: int, cutting: Cutting, folding: Folding, kind: Any, work: Work, out: Uint64s
 ) -> int:
     """As `fold_weighed`, where all features count and none has a weight of its own.
 
@@ -75,8 +76,8 @@ def _fold_plain(
 
 @kernel
 def fingerprint_block(
-    data: Any, offsets: Any, cutting: Cutting, folding: Folding, weighing: Any, kind: Any,
-    out: Any, counts: Any,
+    data: Bytes, offsets: Offsets, cutting: Cutting, folding: Folding, weighing: Weighing,
+    kind: Any, out: Uint64s, counts: Int64s,
 ) -> Any:  # fmt: skip
     """Fingerprint documents data[offsets[i]:offsets[i + 1]]; writes out[i] and counts[i].
 

@@ -5,7 +5,7 @@ Feature hashes are 64 bits wide; word j of a wider fingerprint folds the j-th mi
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from neardup.kernels.counters import (
 from neardup.kernels.fingerprinting.lanes import add_weights
 from neardup.kernels.jit import fill, inner
 from neardup.kernels.splitmix import SPLITMIX, widened
+
+if TYPE_CHECKING:
+    from neardup.kernels.array_types import Hashes, Int64s, Uint64s
 
 _LANES_SIZE: Final = 9 * LANES
 _TOTALS_AT: Final = np.uint64(_LANES_SIZE)
@@ -38,7 +41,7 @@ _ONE: Final = np.uint64(1)
 
 
 @inner
-def _count_in_lanes(hashes: Any, first: int, last: int, word: int, scratch: Any) -> None:
+def _count_in_lanes(hashes: Hashes, first: int, last: int, word: int, scratch: Uint64s) -> None:
     """Count the bits of hashes[first:last], at most _MOST, in 8 lanes."""
     fill(scratch, 0, _LANES_SIZE, _ZERO)
     for at in range(first, last, GROUP * LANES):
@@ -49,7 +52,7 @@ def _count_in_lanes(hashes: Any, first: int, last: int, word: int, scratch: Any)
 
 
 @inner
-def _add_lanes(scratch: Any, levels: int) -> None:
+def _add_lanes(scratch: Uint64s, levels: int) -> None:
     """Add the sums of the 8 lanes to the totals."""
     carry, to = _ZERO, _TOTALS_AT
     for count in sum_lanes8(scratch):
@@ -66,7 +69,7 @@ def _add_lanes(scratch: Any, levels: int) -> None:
 
 
 @inner
-def _majority(scratch: Any, levels: int, total: int, ties: Any) -> Any:
+def _majority(scratch: Uint64s, levels: int, total: int, ties: np.uint64) -> Any:
     half = total >> 1
     above, equal = _ZERO, ~_ZERO
     for level in range(levels - 1, -1, -1):
@@ -79,7 +82,7 @@ def _majority(scratch: Any, levels: int, total: int, ties: Any) -> Any:
 
 
 @inner
-def _count_few(hashes: Any, count: int, word: int, scratch: Any) -> None:
+def _count_few(hashes: Hashes, count: int, word: int, scratch: Uint64s) -> None:
     """Count the bits of fewer than 2**_FEW_LEVELS hashes; the totals stay in registers."""
     ones = twos = fours = eights = _ZERO
     for i in range(count):
@@ -93,7 +96,7 @@ def _count_few(hashes: Any, count: int, word: int, scratch: Any) -> None:
 
 
 @inner
-def fold_equal(hashes: Any, count: int, tie_one: bool, scratch: Any, out: Any) -> None:
+def fold_equal(hashes: Hashes, count: int, tie_one: bool, scratch: Uint64s, out: Uint64s) -> None:
     """Fold `count` hashes of weight 1 each; writes out[word].
 
     Vertical counters: bit i of plane p is bit p of the number of hashes that have bit i set. 64
@@ -128,7 +131,7 @@ def fold_equal(hashes: Any, count: int, tie_one: bool, scratch: Any, out: Any) -
 
 @inner
 def fold_weighted(
-    hashes: Any, weights: Any, count: int, tie_one: bool, sums: Any, out: Any
+    hashes: Hashes, weights: Int64s, count: int, tie_one: bool, sums: Int64s, out: Uint64s
 ) -> None:
     """Fold `count` hashes with int64 weights (units of 2**-16); writes out[word].
 
@@ -164,7 +167,7 @@ def fold_weighted(
 
 
 @inner
-def distinct(hashes: Any, count: int, table: Any, weights: Any) -> int:
+def distinct(hashes: Hashes, count: int, table: Uint64s, weights: Int64s) -> int:
     """Move the distinct hashes to the front, in order of first occurrence, and weigh each.
 
     Open addressing. A slot names the place of its hash among the distinct ones, and a free slot a

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
 from neardup.kernels.bits import compiled_as, pointer
+
+if TYPE_CHECKING:
+    from neardup.kernels.array_types import Int64s
+    from neardup.kernels.lowering import Builder, Context, Signature, Type, Typing, Values
+
 
 _I32 = ir.IntType(32)
 _SUMS = ir.VectorType(ir.IntType(64), 64)
@@ -18,8 +23,10 @@ _TO_ALL = ir.Constant(ir.VectorType(_I32, 64), [0] * 64)
 
 
 @intrinsic
-def _add_weights(typingctx: Any, sums: Any, hashes: Any, weights: Any) -> Any:  # noqa: ARG001  # Numba's protocol
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _add_weights(
+    typingctx: Typing, sums: Type, hashes: Type, weights: Type,  # noqa: ARG001 - Numba's protocol
+) -> Any:  # fmt: skip
+    def codegen(context: Context, builder: Builder, signature: Signature, args: Values) -> Any:
         start = ir.Constant(ir.IntType(64), 0)
         place = pointer(context, builder, signature.args[0], args[0], start, _SUMS)
         total = builder.load(place)
@@ -39,7 +46,7 @@ def _add_weights(typingctx: Any, sums: Any, hashes: Any, weights: Any) -> Any:  
 
 
 @compiled_as(_add_weights)
-def add_weights(sums: Any, hashes: Any, weights: Any) -> None:
+def add_weights(sums: Int64s, hashes: Any, weights: Any) -> None:
     """Add the weights of four hashes to the sums of their set bits.
 
     Args:

@@ -5,7 +5,7 @@ Features are padded as RFC 1321 says, 16 a block; md5_block.py is the digest of 
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numba import config, typeof
@@ -14,6 +14,9 @@ from neardup.kernels.bits import load32, load64
 from neardup.kernels.fingerprinting.fold import PLANES, fold_equal, fold_weighted
 from neardup.kernels.fingerprinting.md5_block import LANES, md5_block
 from neardup.kernels.jit import fill, inner, kernel
+
+if TYPE_CHECKING:
+    from neardup.kernels.array_types import Offsets
 
 MOST_BYTES: Final = 55
 """Bytes of the longest feature that fits one block of MD5."""
@@ -197,7 +200,7 @@ def fold_tokens(data: Any, weights: Any, word: int) -> Any:
 
 
 @kernel
-def md5_slices(data: Any, offsets: Any) -> Any:
+def md5_slices(data: Any, offsets: Offsets) -> Any:
     """MD5 of data[offsets[i]:offsets[i + 1]]: uint64 (n, 2), low word first. O(bytes).
 
     Args:
@@ -228,5 +231,5 @@ def direct(compiled: Any, *example: Any) -> Any:
     compiled(*example)
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
         return compiled
-    kinds = tuple(typeof(value) for value in example)  # type: ignore[no-untyped-call]
+    kinds = tuple(typeof(value) for value in example)
     return compiled.overloads[kinds].entry_point

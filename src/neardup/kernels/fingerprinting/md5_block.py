@@ -21,6 +21,10 @@ from neardup.kernels.bits import compiled_as, pointer
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from neardup.kernels.array_types import Uint32s
+    from neardup.kernels.lowering import Builder, Context, Signature, Type, Typing, Values
+
+
 LANES: Final = 16
 _I64: Final = ir.IntType(64)
 _LANES_32: Final = ir.VectorType(ir.IntType(32), LANES)
@@ -71,7 +75,7 @@ def _digest(words: Sequence[Any], on: _Operations) -> list[Any]:
     return [on.add(first, last) for first, last in zip(start, (a, b, c, d), strict=True)]
 
 
-def _lane_operations(builder: Any) -> _Operations:
+def _lane_operations(builder: Builder) -> _Operations:
     return _Operations(
         builder.add, builder.and_, builder.or_, builder.xor, builder.shl, builder.lshr,
         lambda value: ir.Constant(_LANES_32, [value] * LANES),
@@ -79,8 +83,10 @@ def _lane_operations(builder: Any) -> _Operations:
 
 
 @intrinsic
-def _lanes_block(typingctx: Any, words: Any, high: Any, high_at: Any, low: Any, low_at: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _lanes_block(
+    typingctx: Typing, words: Type, high: Type, high_at: Type, low: Type, low_at: Type
+) -> Any:
+    def codegen(context: Context, builder: Builder, signature: Signature, args: Values) -> Any:
         array, *arrays = (signature.args[i] for i in (0, 1, 3))
         loaded = []
         for k in range(16):
@@ -102,7 +108,7 @@ def _lanes_block(typingctx: Any, words: Any, high: Any, high_at: Any, low: Any, 
 
 
 @compiled_as(_lanes_block)
-def md5_block(words: Any, high: Any, high_at: int, low: Any, low_at: int) -> None:
+def md5_block(words: Uint32s, high: Any, high_at: int, low: Any, low_at: int) -> None:
     """MD5 of one padded block a lane.
 
     Args:

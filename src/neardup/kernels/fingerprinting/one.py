@@ -7,7 +7,7 @@ to make its working memory.
 from __future__ import annotations
 
 import re
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numba import carray, types  # type: ignore[attr-defined]
@@ -32,6 +32,9 @@ from neardup.kernels.fingerprinting.weighing import COUNT
 from neardup.kernels.jit import inlined, inner, making, move
 from neardup.kernels.sorting import sort_hashes
 from neardup.kernels.utf8 import encode
+
+if TYPE_CHECKING:
+    from neardup.kernels.array_types import Bytes
 
 MOST_BYTES: Final = 1 << 16
 """Of a text in UTF-8 that a workplace has room for."""
@@ -163,7 +166,7 @@ def _given_at(address: int) -> _Given:
 
 
 @inner
-def _encode_all(points: Any, out: Any) -> int:
+def _encode_all(points: Any, out: Bytes) -> int:
     to = np.int64(0)
     for i in range(points.size):
         point = np.int64(points[i])
@@ -172,7 +175,7 @@ def _encode_all(points: Any, out: Any) -> int:
 
 
 @making
-def _write_utf8(text: Any, out: Any) -> int:
+def _write_utf8(text: Any, out: Bytes) -> int:
     place, size = text._data, text._length  # noqa: SLF001 - as Numba names what a str consists of
     kind = text._kind  # noqa: SLF001
     if text._is_ascii:  # noqa: SLF001
@@ -186,7 +189,7 @@ def _write_utf8(text: Any, out: Any) -> int:
 
 
 @compiled_as(_write_utf8)
-def write_utf8(text: str, out: Any) -> int:
+def write_utf8(text: str, out: Bytes) -> int:
     """Write a text as UTF-8, a lone surrogate as U+FFFD; returns the bytes.
 
     Args:

@@ -8,11 +8,14 @@ rounding algorithms, STOC 2002, section 3.
 from __future__ import annotations
 
 import math
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from neardup.kernels.jit import inner, kernel
+
+if TYPE_CHECKING:
+    from neardup.kernels.array_types import Float64s, Int16s, Int32s, Int64s, Offsets, Uint64s
 
 HASHED, PER_BIT, GAUSSIAN, GIVEN = 0, 1, 2, 3
 
@@ -38,7 +41,7 @@ class Projection(NamedTuple):
 
 
 @inner
-def _nth(state: Any, n: Any) -> Any:
+def _nth(state: np.uint64, n: int) -> Any:
     """Give splitmix64's n-th output, from 1 on, for a state; uint64."""
     z = state + np.uint64(n) * _GOLDEN
     z = (z ^ (z >> np.uint64(30))) * _MIX_1
@@ -48,8 +51,9 @@ def _nth(state: Any, n: Any) -> Any:
 
 @inner
 def _fill_signs(
-    dimensions: Any, begin: int, count: int, seed: Any, method: int, given: Any, signs: Any
-) -> None:
+    dimensions: Int64s, begin: int, count: int, seed: np.uint64, method: int, given: Uint64s,
+    signs: Uint64s,
+) -> None:  # fmt: skip
     for i in range(count):
         dimension = dimensions[begin + i]
         if method == GIVEN:
@@ -72,7 +76,7 @@ def _fill_signs(
 
 @inner
 def _fill_planes(
-    dimensions: Any, begin: int, count: int, seed: Any, quantiles: Any, planes: Any
+    dimensions: Int64s, begin: int, count: int, seed: np.uint64, quantiles: Int16s, planes: Int32s
 ) -> None:
     for i in range(count):
         h = _nth(_nth(seed, 1), dimensions[begin + i] + 1)
@@ -85,7 +89,7 @@ def _fill_planes(
 
 
 @inner
-def _add_signs(units: Any, begin: int, count: int, signs: Any, sums: Any) -> None:
+def _add_signs(units: Int64s, begin: int, count: int, signs: Uint64s, sums: Int64s) -> None:
     """Add the units to the sums whose bit is 1; the others follow from the total."""
     for i in range(count):
         unit = units[begin + i]
@@ -97,7 +101,7 @@ def _add_signs(units: Any, begin: int, count: int, signs: Any, sums: Any) -> Non
 
 
 @inner
-def _add_planes(units: Any, begin: int, count: int, planes: Any, sums: Any) -> None:
+def _add_planes(units: Int64s, begin: int, count: int, planes: Int32s, sums: Int64s) -> None:
     for i in range(count):
         unit = np.int64(np.int32(units[begin + i]))
         if unit != 0:
@@ -106,7 +110,7 @@ def _add_planes(units: Any, begin: int, count: int, planes: Any, sums: Any) -> N
 
 
 @inner
-def _write_bits(sums: Any, total: int, bits: int, out: Any) -> None:
+def _write_bits(sums: Int64s, total: int, bits: int, out: Uint64s) -> None:
     for word in range(out.size):
         found = _ZERO
         for bit in range(min(64, bits - 64 * word)):
@@ -116,7 +120,7 @@ def _write_bits(sums: Any, total: int, bits: int, out: Any) -> None:
 
 
 @inner
-def _total(units: Any, begin: int, end: int, method: int) -> int:
+def _total(units: Int64s, begin: int, end: int, method: int) -> int:
     """Sum the units; 0 for planes, where a sum stands for itself."""
     total = np.int64(0)
     if method != GAUSSIAN:
@@ -126,7 +130,9 @@ def _total(units: Any, begin: int, end: int, method: int) -> int:
 
 
 @kernel
-def round_rows(values: Any, offsets: Any, most: int, cap: int, units: Any, largest: Any) -> int:
+def round_rows(
+    values: Float64s, offsets: Offsets, most: int, cap: int, units: Int64s, largest: Float64s
+) -> int:
     """Write each row as whole numbers; O(values).
 
     The largest value of a row with n values that are not 0 takes min(most - ceil(log2 n), cap)
@@ -169,7 +175,7 @@ def round_rows(values: Any, offsets: Any, most: int, cap: int, units: Any, large
 
 
 @kernel
-def project_dense(units: Any, projection: Projection, out: Any) -> None:
+def project_dense(units: Int64s, projection: Projection, out: Uint64s) -> None:
     """Fold each row of a dense matrix; O(rows * dimensions * bits).
 
     Args:
@@ -203,7 +209,7 @@ def project_dense(units: Any, projection: Projection, out: Any) -> None:
 
 @kernel
 def project_sparse(
-    units: Any, columns: Any, offsets: Any, projection: Projection, out: Any
+    units: Int64s, columns: Int64s, offsets: Offsets, projection: Projection, out: Uint64s
 ) -> None:
     """Fold each row of a sparse matrix; O(entries * bits), whatever the number of dimensions.
 

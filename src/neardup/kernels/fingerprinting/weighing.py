@@ -15,6 +15,7 @@ from neardup.kernels.fingerprinting.fold import WEIGHT_ONE, distinct, fold_equal
 from neardup.kernels.jit import fill, inner, move
 
 if TYPE_CHECKING:
+    from neardup.kernels.array_types import Hashes, Int64s, Uint64s
     from neardup.kernels.features.arguments import Cutting, Hasher, Tokens
     from neardup.kernels.fingerprinting.arguments import Folding, Weighing, Work
 
@@ -27,7 +28,7 @@ _BATCH: Final = 64
 
 
 @inner
-def _drop_stops(tokens: Tokens, count: int, stops: Any, hasher: Hasher) -> int:
+def _drop_stops(tokens: Tokens, count: int, stops: Uint64s, hasher: Hasher) -> int:
     """Move the words that are no stop words together; returns how many there are."""
     buffer, starts = tokens.buffer, tokens.starts
     mask = np.uint64(stops.size // 2 - 1)
@@ -51,7 +52,7 @@ def _drop_stops(tokens: Tokens, count: int, stops: Any, hasher: Hasher) -> int:
 
 
 @inner
-def _nth_largest(values: Any, count: int, n: int) -> int:
+def _nth_largest(values: Int64s, count: int, n: int) -> int:
     """Give the n-th largest (1: the largest) of values[:count], which it reorders; O(count)."""
     low, high, want = 0, count - 1, n - 1
     while low < high:
@@ -76,7 +77,7 @@ def _nth_largest(values: Any, count: int, n: int) -> int:
 
 
 @inner
-def _keep_heaviest(hashes: Any, units: Any, count: int, top: int, scratch: Any) -> int:
+def _keep_heaviest(hashes: Hashes, units: Int64s, count: int, top: int, scratch: Int64s) -> int:
     """Move the `top` heaviest features to the front, ties by first occurrence, order kept."""
     if count <= top:
         return count
@@ -98,8 +99,9 @@ def _keep_heaviest(hashes: Any, units: Any, count: int, top: int, scratch: Any) 
 
 @inner
 def _ask(
-    hashes: Any, first: int, last: int, weighing: Weighing, found: Any, places: Any, asked: int
-) -> int:
+    hashes: Hashes, first: int, last: int, weighing: Weighing, found: Int64s, places: Int64s,
+    asked: int,
+) -> int:  # fmt: skip
     """Begin to look up hashes[first:last]; lists the places of those that may be in the table.
 
     The sieve, small enough for the cache, leaves out most that are not: their units are `missing`.
@@ -141,7 +143,7 @@ def _hash_and_look_up(count: int, ngram: int, gap: int, weighing: Weighing, work
 
 
 @inner
-def _fold(count: int, folding: Folding, work: Work, out: Any) -> None:
+def _fold(count: int, folding: Folding, work: Work, out: Uint64s) -> None:
     hashes, units, tie_one = work.hashes, work.units, folding.tie_one
     if count == 0:
         fill(out, 0, out.size, _ZERO)
@@ -157,7 +159,7 @@ def _fold(count: int, folding: Folding, work: Work, out: Any) -> None:
 @inner
 def fold_weighed(
     tokens: int, cutting: Cutting, folding: Folding, weighing: Weighing, kind: Any, work: Work,
-    out: Any,
+    out: Uint64s,
 ) -> int:  # fmt: skip
     """Fold a text, cut in `tokens` tokens, into out (uint64 (words,)); returns how many features.
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from neardup.kernels.hamming.tables import RUN_ROWS, TILE_ROWS, apart, count_within
 from neardup.kernels.jit import inner, kernel
+
+if TYPE_CHECKING:
+    from neardup.kernels.array_types import Codes, Int64s
 
 KEY_ROW_BITS: Final = 40
 """A match is ordered by distance, then by row: distance << KEY_ROW_BITS | row."""
@@ -45,7 +48,7 @@ def _rise(heap: Any, begin: int, at: int) -> None:
 
 @inner
 def keep_first(
-    heap: Any, begin: int, room: int, sizes: Any, q: int, key: int, by_age: bool
+    heap: Any, begin: int, room: int, sizes: Int64s, q: int, key: int, by_age: bool
 ) -> None:
     """Put the key of a later row in the heap of query q, if it is among the first so far."""
     size = sizes[q]
@@ -67,8 +70,8 @@ def _is_marked(flags: Any, row: int) -> bool:
 
 @kernel
 def first_in_rows(
-    queries: Any, codes: Any, count: int, multipliers: Any, distance: int, wanted: Wanted,
-    keys: Any, sizes: Any,
+    queries: Codes, codes: Codes, count: int, multipliers: Any, distance: int, wanted: Wanted,
+    keys: Int64s, sizes: Int64s,
 ) -> int:  # fmt: skip
     """Find the first rows within the distance of each query; the others are only counted.
 
@@ -114,7 +117,7 @@ def first_in_rows(
 
 
 @kernel
-def first_of_each(queries: Any, keys: Any, count: int, most: int) -> Any:
+def first_of_each(queries: Int64s, keys: Int64s, count: int, most: int) -> Any:
     """Mark the matches of the `most` smallest keys of each query; O(matches), log(most) at worst.
 
     Args:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from neardup.kernels.hamming.join import distance_between
 from neardup.kernels.hamming.partition import block_key
 from neardup.kernels.jit import inner, kernel
+
+if TYPE_CHECKING:
+    from neardup.kernels.array_types import Bytes, Codes, Int64s, Rows, Uint64s
 
 TILE = 128
 
@@ -33,7 +36,9 @@ class KeptTables(NamedTuple):
 
 
 @inner
-def first_in_list(codes: Any, row: int, kept: Any, count: int, distance: int, lanes: Any) -> int:
+def first_in_list(
+    codes: Codes, row: int, kept: Uint64s, count: int, distance: int, lanes: tuple[np.uint64, ...]
+) -> int:
     """Place of the first of `count` kept rows within the distance of the row, or -1; O(count)."""
     for tile in range(0, count, TILE):
         end = min(tile + TILE, count)
@@ -48,7 +53,10 @@ def first_in_list(codes: Any, row: int, kept: Any, count: int, distance: int, la
 
 
 @inner
-def first_in_tables(codes: Any, row: int, kept: Any, distance: int, lanes: Any, tables: Any) -> int:
+def first_in_tables(
+    codes: Codes, row: int, kept: Uint64s, distance: int, lanes: tuple[np.uint64, ...],
+    tables: KeptTables,
+) -> int:  # fmt: skip
     """The same among the rows that share some table's bits: all within the distance do."""
     best = -1
     for t in range(len(tables.masks)):
@@ -63,15 +71,9 @@ def first_in_tables(codes: Any, row: int, kept: Any, distance: int, lanes: Any, 
 
 @kernel
 def keep_component(
-    codes: Any,
-    rows: Any,
-    distance: int,
-    lanes: Any,
-    tables: Any,
-    kept: Any,
-    kept_rows: Any,
-    out: Any,
-) -> int:
+    codes: Codes, rows: Rows, distance: int, lanes: tuple[np.uint64, ...], tables: KeptTables,
+    kept: Uint64s, kept_rows: Int64s, out: Int64s,
+) -> int:  # fmt: skip
     """Visit `rows` in order and write out[row] = its first kept match, or itself.
 
     `kept` (uint64, as many rows as may be kept, W) and `kept_rows` (int64) are working memory.
@@ -79,6 +81,8 @@ def keep_component(
     """
     count = 0
     indexed = len(tables.masks) > 0
+    # In order of priority: the kept rows are numbered in it, so the smallest place that is near is
+    # the kept row of highest priority, whichever table found it.
     for row in rows:
         if indexed:
             place = first_in_tables(codes, row, kept, distance, lanes, tables)
@@ -103,15 +107,9 @@ def keep_component(
 
 @kernel
 def keep_components(
-    components: Components,
-    first: int,
-    last: int,
-    tables: Any,
-    kept: Any,
-    kept_rows: Any,
-    out: Any,
-    large: Any,
-) -> None:
+    components: Components, first: int, last: int, tables: KeptTables, kept: Uint64s,
+    kept_rows: Int64s, out: Int64s, large: Bytes,
+) -> None:  # fmt: skip
     """`keep_component` for components first..last-1; large[c] = 1 where one keeps too many."""
     codes, members, starts = components.codes, components.members, components.starts
     distance, lanes = components.distance, components.lanes

@@ -10,7 +10,7 @@ pair is reported exactly once, and hash collisions do no harm.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from neardup.kernels.bits import near8, popcount
 from neardup.kernels.forest import unite
 from neardup.kernels.hamming.partition import Rows, block_key
 from neardup.kernels.jit import inlined, inner, kernel
+
+if TYPE_CHECKING:
+    from neardup.kernels.array_types import Bytes, Codes, Int64s, Offsets, RowNumbers, Uint64s
 
 SLIDE = 8
 TILE = 1024
@@ -71,7 +74,7 @@ class Scratch(NamedTuple):
 
 
 @inlined
-def distance_between(a: Any, i: int, b: Any, j: int, lanes: Any) -> int:
+def distance_between(a: Uint64s, i: int, b: Uint64s, j: int, lanes: tuple[np.uint64, ...]) -> int:
     """Hamming distance of rows a[i] and b[j]; int64."""
     total = 0
     for w in range(len(lanes)):
@@ -80,7 +83,9 @@ def distance_between(a: Any, i: int, b: Any, j: int, lanes: Any) -> int:
 
 
 @inner
-def any_near(codes: Any, row: int, first: int, last: int, distance: int, lanes: Any) -> bool:
+def any_near(
+    codes: Codes, row: int, first: int, last: int, distance: int, lanes: tuple[np.uint64, ...]
+) -> bool:
     """Whether one of rows first..last-1 is within the distance of codes[row]; vector code."""
     at = np.int64(first)
     if len(lanes) == 1:  # the rows are a column too
@@ -96,7 +101,9 @@ def any_near(codes: Any, row: int, first: int, last: int, distance: int, lanes: 
 
 
 @inner
-def count_apart(codes: Any, first: int, last: int, step: int, distance: int, lanes: Any) -> int:
+def count_apart(
+    codes: Codes, first: int, last: int, step: int, distance: int, lanes: tuple[np.uint64, ...]
+) -> int:
     """How many of rows first..last-1 are within the distance of the row `step` further on."""
     these, those = codes[first:last], codes[first + step : last + step]
     hits = 0
@@ -127,7 +134,7 @@ def emit(left: int, right: int, output: Output) -> None:
 
 @inner
 def report(
-    rows: Rows, i: int, j: int, ends: int, agree: Any, blocks: Blocks, output: Output
+    rows: Rows, i: int, j: int, ends: int, agree: Bytes, blocks: Blocks, output: Output
 ) -> None:
     """Unite or emit a pair within the distance, if the first `ends` masks say it is due here."""
     codes = rows.codes
@@ -142,7 +149,7 @@ def report(
 
 
 @inlined
-def _swap(rows: Rows, i: int, j: int, lanes: Any) -> None:
+def _swap(rows: Rows, i: int, j: int, lanes: tuple[np.uint64, ...]) -> None:
     codes, ids = rows.codes, rows.ids
     for w in range(len(lanes)):
         codes[i, w], codes[j, w] = codes[j, w], codes[i, w]
@@ -151,15 +158,9 @@ def _swap(rows: Rows, i: int, j: int, lanes: Any) -> None:
 
 @inner
 def compare_range(
-    rows: Rows,
-    low: int,
-    high: int,
-    skip: int,
-    ends: int,
-    agree: Any,
-    blocks: Blocks,
+    rows: Rows, low: int, high: int, skip: int, ends: int, agree: Bytes, blocks: Blocks,
     output: Output,
-) -> None:
+) -> None:  # fmt: skip
     """Compare all rows low..high-1 with each other; pairs up to `skip` apart are already done.
 
     When uniting, rows that were reached move to the front, behind those already expanded, and are
@@ -188,7 +189,7 @@ def compare_range(
 
 @inner
 def hand_back(
-    ids: Any, low: int, high: int, ends: int, agree: Any, blocks: Blocks, output: Output
+    ids: RowNumbers, low: int, high: int, ends: int, agree: Bytes, blocks: Blocks, output: Output
 ) -> None:
     """Put rows low..high-1 and the prefix of their bucket on the list of heavy buckets."""
     bucket, at = output.tally[HEAVY], output.tally[HEAVY_ROWS]
@@ -209,8 +210,9 @@ def hand_back(
 
 @inner
 def refine(
-    rows: Rows, low: int, high: int, mask: Any, multipliers: Any, starts: Any, out: Rows
-) -> tuple[int, int]:
+    rows: Rows, low: int, high: int, mask: Uint64s, multipliers: tuple[np.uint64, ...],
+    starts: Offsets, out: Rows,
+) -> tuple[int, int]:  # fmt: skip
     """Partition rows low..high-1 into about as many bins; returns the bins and the widest's rows.
 
     Bin b is rows starts[b]..starts[b + 1]-1 of `out`.
@@ -246,7 +248,7 @@ def refine(
 
 @inner
 def compare_bins(
-    rows: Rows, starts: Any, bins: int, widest: int, ends: int, agree: Any, blocks: Blocks,
+    rows: Rows, starts: Offsets, bins: int, widest: int, ends: int, agree: Bytes, blocks: Blocks,
     output: Output,
 ) -> None:  # fmt: skip
     """Compare the rows of every bin: those 1, 2, ... places apart in vector passes, then the rest.
@@ -277,7 +279,7 @@ def compare_bins(
 
 
 @inlined
-def _open(stack: Any, level: int, low: int, high: int, block: int) -> None:
+def _open(stack: Int64s, level: int, low: int, high: int, block: int) -> None:
     """Make rows low..high-1, of equal bits in `block`, the bucket of a level."""
     stack[level, LOW], stack[level, HIGH], stack[level, BLOCK] = low, high, block
     stack[level, BIN], stack[level, BINS] = NOT_BEGUN, NOT_BEGUN
@@ -360,7 +362,7 @@ def _join_bucket(
 
 @kernel
 def join_buckets(
-    rows: Rows, starts: Any, first: int, last: int, block: int, blocks: Blocks, output: Output,
+    rows: Rows, starts: Offsets, first: int, last: int, block: int, blocks: Blocks, output: Output,
     scratch: Scratch,
 ) -> None:  # fmt: skip
     """Join buckets first..last-1 of a partition by `block`.

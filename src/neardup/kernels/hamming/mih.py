@@ -10,13 +10,17 @@ most its radius; so it is reported once, as two buckets meet once.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from neardup.kernels.bits import near8, popcount, trailing_zeros
 from neardup.kernels.hamming.join import emit
 from neardup.kernels.jit import inlined, inner, kernel
+
+if TYPE_CHECKING:
+    from neardup.kernels.array_types import Bytes, Codes, Int64s, RowNumbers, Uint32s, Uint64s
+    from neardup.kernels.hamming.join import Blocks, Output
 
 ROWS = 4
 """Rows that are compared together with eight others."""
@@ -55,7 +59,7 @@ class Sorted(NamedTuple):
 
 
 @inlined
-def key_of(codes: Any, row: int, key: Any) -> int:
+def key_of(codes: Codes, row: int, key: Any) -> int:
     """The key of words[row]; int64."""
     folded = np.uint64(0)
     at, left = np.int64(key.first), np.int64(key.length)
@@ -72,7 +76,9 @@ def key_of(codes: Any, row: int, key: Any) -> int:
 
 
 @kernel
-def count_blocks(codes: Any, first: int, last: int, key: Any, low: int, counts: Any) -> None:
+def count_blocks(
+    codes: Codes, first: int, last: int, key: BlockKey, low: int, counts: Int64s
+) -> None:
     """Count rows first..last-1 by their keys without the lowest `low` bits (int64), in place."""
     for row in range(first, last):
         counts[key_of(codes, row, key) >> low] += 1
@@ -80,8 +86,8 @@ def count_blocks(codes: Any, first: int, last: int, key: Any, low: int, counts: 
 
 @kernel
 def scatter_blocks(
-    codes: Any, first: int, last: int, key: Any, low: int, places: Any, out_codes: Any,
-    out_ids: Any,
+    codes: Codes, first: int, last: int, key: BlockKey, low: int, places: Int64s,
+    out_codes: Uint64s, out_ids: Uint32s,
 ) -> None:  # fmt: skip
     """Copy rows first..last-1 and their numbers to places[key >> low], advancing it; stable."""
     for row in range(first, last):
@@ -95,8 +101,9 @@ def scatter_blocks(
 
 @kernel
 def order_bins(
-    codes: Any, ids: Any, bins: Any, first: int, last: int, key: Any, low: int, into: Any
-) -> None:
+    codes: Codes, ids: RowNumbers, bins: Int64s, first: int, last: int, key: BlockKey, low: int,
+    into: Sorted,
+) -> None:  # fmt: skip
     """Sort the rows of bins first..last-1, of equal keys but for `low` bits, by their keys.
 
     Args:
@@ -132,7 +139,7 @@ def order_bins(
 
 
 @kernel
-def count_near_keys(codes: Any, rows: Any, key: Any, flips: Any, counts: Any) -> int:
+def count_near_keys(codes: Codes, rows: Sorted, key: Any, flips: Any, counts: Int64s) -> int:
     """How many rows lie in the buckets that some rows' buckets meet, their own included; int64.
 
     Args:
@@ -151,7 +158,9 @@ def count_near_keys(codes: Any, rows: Any, key: Any, flips: Any, counts: Any) ->
 
 
 @inner
-def first_near4(columns: Any, row: int, begin: int, end: int, distance: int, lanes: Any) -> int:
+def first_near4(
+    columns: Uint64s, row: int, begin: int, end: int, distance: int, lanes: tuple[np.uint64, ...]
+) -> int:
     """The first of begin, begin + 8... after which eight columns have one near row..row+3.
 
     `end` or more if there is none; columns beyond `end` are looked at too.
@@ -169,7 +178,9 @@ def first_near4(columns: Any, row: int, begin: int, end: int, distance: int, lan
 
 
 @inner
-def first_near(columns: Any, row: int, begin: int, end: int, distance: int, lanes: Any) -> int:
+def first_near(
+    columns: Uint64s, row: int, begin: int, end: int, distance: int, lanes: tuple[np.uint64, ...]
+) -> int:
     """As `first_near4` for one column."""
     at = begin
     while at < end:
@@ -180,7 +191,7 @@ def first_near(columns: Any, row: int, begin: int, end: int, distance: int, lane
 
 
 @inner
-def is_due(columns: Any, i: int, j: int, due: Due) -> bool:
+def is_due(columns: Uint64s, i: int, j: int, due: Due) -> bool:
     """Whether a pair is reported for this block and by the problem's conditions."""
     ball, agree, blocks = due
     for b in range(blocks.rules):
@@ -201,7 +212,7 @@ def is_due(columns: Any, i: int, j: int, due: Due) -> bool:
 
 @inner
 def check_pairs(
-    rows: Any, first: int, last: int, low: int, high: int, due: Due, output: Any
+    rows: Sorted, first: int, last: int, low: int, high: int, due: Due, output: Output
 ) -> None:
     """Unite or emit rows first..last-1 with the later ones of low..high-1 that are near and due.
 
@@ -221,7 +232,7 @@ def check_pairs(
 
 @kernel
 def join_turned(
-    rows: Any, first: int, last: int, ball: Any, agree: Any, blocks: Any, output: Any
+    rows: Sorted, first: int, last: int, ball: Ball, agree: Bytes, blocks: Blocks, output: Output
 ) -> None:
     """Compare the rows of keys first..last-1 with those of larger or equal keys in the ball.
 
@@ -242,6 +253,7 @@ def join_turned(
             continue
         for f in range(len(flips)):
             other = key ^ flips[f]
+            # Keys of a pair meet from both sides; the smaller key takes it.
             if other < key:
                 continue
             low, high = starts[other], starts[other + 1]

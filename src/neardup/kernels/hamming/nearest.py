@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from neardup.kernels.hamming.tables import RUN_ROWS, TILE_ROWS, apart, count_within
 from neardup.kernels.jit import fill, inner, kernel
+
+if TYPE_CHECKING:
+    from neardup.kernels.array_types import Int64s, Rows, Words
 
 COUNT, BOUND = 0, 1
 
@@ -21,7 +24,7 @@ class LivingRows(NamedTuple):
 
 
 @inner
-def _keep_nearest(rows: Any, distances: Any, state: Any, wanted: int, sizes: Any) -> None:
+def _keep_nearest(rows: Rows, distances: Int64s, state: Int64s, wanted: int, sizes: Int64s) -> None:
     """Keep the `wanted` nearest of state[COUNT] rows, of equal ones the first; lower the bound."""
     count = state[COUNT]
     if count <= wanted:
@@ -45,8 +48,9 @@ def _keep_nearest(rows: Any, distances: Any, state: Any, wanted: int, sizes: Any
 
 @kernel
 def nearest_rows(
-    queries: Any, rows: LivingRows, first: int, last: int, wanted: int, found: Any, states: Any
-) -> None:
+    queries: Words, rows: LivingRows, first: int, last: int, wanted: int, found: Int64s,
+    states: Int64s,
+) -> None:  # fmt: skip
     """Find the nearest of rows first..last-1 for each query; O(rows) a query, a tile at a time.
 
     Args:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from neardup.kernels.jit import inlined, kernel
+
+if TYPE_CHECKING:
+    from neardup.kernels.array_types import Codes, Int64s, Offsets, RowNumbers, Uint64s
 
 NO_ROWS = np.empty(0, np.uint32)
 
@@ -19,7 +22,9 @@ class Rows(NamedTuple):
 
 
 @inlined
-def block_key(codes: Any, row: int, mask: Any, multipliers: Any, shift: Any) -> int:
+def block_key(
+    codes: Codes, row: int, mask: Uint64s, multipliers: tuple[np.uint64, ...], shift: np.uint64
+) -> int:
     """Hash the bits of codes[row] under `mask` to 64 - shift bits; int64.
 
     `multipliers` is a tuple of one odd uint64 per word: its length is a constant to the compiler,
@@ -42,8 +47,9 @@ def key_of_each(codes: Any, mask: Any, multipliers: Any, shift: Any) -> Any:
 
 @kernel
 def count_keys(
-    codes: Any, first: int, last: int, mask: Any, multipliers: Any, shift: Any, counts: Any
-) -> None:
+    codes: Codes, first: int, last: int, mask: Uint64s, multipliers: tuple[np.uint64, ...],
+    shift: np.uint64, counts: Int64s,
+) -> None:  # fmt: skip
     """Add how many of rows first..last-1 have each key to `counts` (int64, 2**(64 - shift))."""
     for row in range(first, last):
         counts[block_key(codes, row, mask, multipliers, shift)] += 1
@@ -51,15 +57,9 @@ def count_keys(
 
 @kernel
 def scatter_rows(
-    codes: Any,
-    first: int,
-    last: int,
-    mask: Any,
-    multipliers: Any,
-    shift: Any,
-    places: Any,
-    out: Rows,
-) -> None:
+    codes: Codes, first: int, last: int, mask: Uint64s, multipliers: tuple[np.uint64, ...],
+    shift: np.uint64, places: Int64s, out: Rows,
+) -> None:  # fmt: skip
     """Copy rows first..last-1 and their numbers to `places[key]`, advancing it; stable."""
     out_codes, out_ids = out.codes, out.ids
     for row in range(first, last):
@@ -73,13 +73,15 @@ def scatter_rows(
 
 @kernel
 def first_equal(
-    codes: Any, ids: Any, starts: Any, first: int, last: int, lanes: Any, table: Any, out: Any
-) -> None:
+    codes: Codes, ids: RowNumbers, starts: Offsets, first: int, last: int,
+    lanes: tuple[np.uint64, ...], table: Int64s, out: Int64s,
+) -> None:  # fmt: skip
     """Write `out[row]` = the smallest row with the same words, for buckets first..last-1.
 
     Rows of a bucket stand in ascending order. `table` (int64, a power of two at least twice the
     largest bucket, all -1) is an open-addressing hash table, left all -1 again.
     """
+    # A bucket's rows ascend, as the partition is stable: the first one met is the smallest.
     for bucket in range(first, last):
         low, high = starts[bucket], starts[bucket + 1]
         size = 2

@@ -7,12 +7,15 @@ Hovy, ACL 2005). Distances are the same in every permutation.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from neardup.kernels.hamming.tables import FIRST_ROOM, HitBuffer, apart, more_room
 from neardup.kernels.jit import inner, kernel
+
+if TYPE_CHECKING:
+    from neardup.kernels.array_types import Uint64s, Words
 
 
 class SortedLists(NamedTuple):
@@ -25,7 +28,7 @@ class SortedLists(NamedTuple):
 
 
 @inner
-def permute_one(codes: Any, at: int, tables: Any, out: Any, to: int) -> None:
+def permute_one(codes: Words, at: int, tables: Uint64s, out: Uint64s, to: int) -> None:
     """Write the fingerprint at codes[at], its bits permuted, to out[to]."""
     width = tables.shape[2]
     for w in range(width):
@@ -38,7 +41,7 @@ def permute_one(codes: Any, at: int, tables: Any, out: Any, to: int) -> None:
 
 
 @kernel
-def permute_rows(codes: Any, tables: Any, out: Any) -> None:
+def permute_rows(codes: Words, tables: Uint64s, out: Uint64s) -> None:
     """Permute the bits of every row; 8 look-ups a word.
 
     Args:
@@ -52,11 +55,12 @@ def permute_rows(codes: Any, tables: Any, out: Any) -> None:
 
 
 @inner
-def lower_bound(codes: Any, width: int, value: Any) -> int:
+def lower_bound(codes: Words, width: int, value: np.uint64) -> int:
     """The first row whose first word is not below `value`."""
     low, high = np.int64(0), np.int64(len(codes) // width)
     while low < high:
         middle = (low + high) >> 1
+        # Only the first word is in order; the window around the place makes up for the rest.
         if codes[middle * width] < value:
             low = middle + 1
         else:
@@ -66,7 +70,7 @@ def lower_bound(codes: Any, width: int, value: Any) -> int:
 
 @kernel
 def search_windows(
-    queries: Any, first: int, last: int, lists: SortedLists, window: int, distance: int
+    queries: Words, first: int, last: int, lists: SortedLists, window: int, distance: int
 ) -> Any:
     """Compare queries first..last-1 with the rows around their place in each list.
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from neardup.kernels.hamming.join import any_near, distance_between, report
 from neardup.kernels.hamming.partition import Rows
 from neardup.kernels.jit import kernel
+
+if TYPE_CHECKING:
+    from neardup.kernels.array_types import Bytes, Codes, RowNumbers
 
 TILE_ROWS = 4096
 
 
 @kernel
 def scan_rows(
-    codes: Any, ids: Any, first: int, last: int, agree: Any, blocks: Any, output: Any
+    codes: Codes, ids: RowNumbers, first: int, last: int, agree: Bytes, blocks: Any, output: Any
 ) -> None:
     """Report the pairs of rows first..last-1 with every later row; O((last - first) * n)."""
     lanes, distance, rows = blocks.multipliers, blocks.distance, Rows(codes, ids)
@@ -21,6 +24,7 @@ def scan_rows(
     for tile in range(first, total, TILE_ROWS):
         end = min(tile + TILE_ROWS, total)
         for i in range(first, min(last, end)):
+            # Every later row is some tile's: a pair is met once, from its smaller row.
             start = max(tile, i + 1)
             if not any_near(codes, i, start, end, distance, lanes):
                 continue

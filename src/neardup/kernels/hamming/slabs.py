@@ -7,13 +7,16 @@ where the row takes part, or is empty for all.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from neardup.kernels.forest import unite
 from neardup.kernels.hamming.partition import block_key
 from neardup.kernels.jit import inlined, kernel
+
+if TYPE_CHECKING:
+    from neardup.kernels.array_types import Int64s, Masks, Numbers, RowNumbers, Uint64s
 
 TILE = 2048
 LINE = 8
@@ -59,7 +62,7 @@ def is_present(present: Any, row: int) -> Any:
 
 
 @inlined
-def number_of(chunk: Any, row: int) -> Any:
+def number_of(chunk: Chunk, row: int) -> Any:
     """The number of a row of the chunk; uint64."""
     if len(chunk.numbers) > 0:
         return chunk.numbers[row]
@@ -67,7 +70,7 @@ def number_of(chunk: Any, row: int) -> Any:
 
 
 @kernel
-def count_bins(chunk: Any, masks: Any, multipliers: Any, shift: Any, counts: Any) -> None:
+def count_bins(chunk: Chunk, masks: Masks, multipliers: Any, shift: Any, counts: Int64s) -> None:
     """Add how many rows lie in each bin of each mask to `counts`; O(rows * blocks).
 
     Args:
@@ -87,7 +90,7 @@ def count_bins(chunk: Any, masks: Any, multipliers: Any, shift: Any, counts: Any
 
 
 @inlined
-def flush(slab: Any, at: int, begin: int, place: int, lanes: Any) -> None:
+def flush(slab: Slab, at: int, begin: int, place: int, lanes: Any) -> None:
     """Write the held rows of bin first + at to their places, begin..place."""
     held = at * LINE - (place & ~np.int64(LINE - 1))
     for to in range(begin, place + 1):
@@ -98,7 +101,7 @@ def flush(slab: Any, at: int, begin: int, place: int, lanes: Any) -> None:
 
 
 @kernel
-def gather_rows(chunk: Any, key: Any, slab: Any, scratch: Any) -> None:
+def gather_rows(chunk: Chunk, key: Any, slab: Slab, scratch: Int64s) -> None:
     """Copy the rows of a slab's bins to their places, stable; `flush_rows` writes the last ones.
 
     Rows go to memory by cache lines, because thousands of bins are written in turn (measured: half
@@ -132,6 +135,7 @@ def gather_rows(chunk: Any, key: Any, slab: Any, scratch: Any) -> None:
             slab.held_numbers[held] = number_of(chunk, row)
             if place & np.int64(LINE - 1) == LINE - 1:
                 begin = place - np.int64(LINE - 1)
+                # A line may begin before the thread's own places, among those of another.
                 if begin >= slab.starts[at]:
                     flush(slab, at, begin, begin + np.int64(LINE - 1), lanes)
                 else:
@@ -139,7 +143,7 @@ def gather_rows(chunk: Any, key: Any, slab: Any, scratch: Any) -> None:
 
 
 @kernel
-def flush_rows(slab: Any, lanes: Any) -> None:
+def flush_rows(slab: Slab, lanes: Any) -> None:
     """Write the rows that are still held; `lanes` is a tuple of W."""
     for at in range(len(slab.places)):
         last = slab.places[at] - 1
@@ -148,7 +152,7 @@ def flush_rows(slab: Any, lanes: Any) -> None:
 
 
 @kernel
-def select_rows(chunk: Any, key: Any, wanted: Any, out_rows: Any, out_bins: Any) -> int:
+def select_rows(chunk: Chunk, key: Any, wanted: Int64s, out_rows: Int64s, out_bins: Int64s) -> int:
     """List the rows of some bins: positions in the chunk and bins; returns how many.
 
     Args:
@@ -169,7 +173,7 @@ def select_rows(chunk: Any, key: Any, wanted: Any, out_rows: Any, out_bins: Any)
 
 @kernel
 def match_values(
-    chunk: Any, key: Any, values: Any, table: Any, out_rows: Any, out_values: Any
+    chunk: Chunk, key: Any, values: Uint64s, table: Int64s, out_rows: Int64s, out_values: Int64s
 ) -> int:
     """List the rows that equal one of a few values: positions and values; returns how many.
 
@@ -196,7 +200,7 @@ def match_values(
 
 
 @kernel
-def unite_numbers(forest: Any, numbers: Any, parent: Any) -> None:
+def unite_numbers(forest: RowNumbers, numbers: Numbers, parent: Numbers) -> None:
     """Unite in `parent` the rows that are united in a slab's forest.
 
     Args:

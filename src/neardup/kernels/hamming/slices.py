@@ -8,7 +8,7 @@ far. Positions stand in an order of the caller's, best those first that vary mos
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,12 +19,15 @@ from neardup.kernels.hamming.tables import FIRST_ROOM, HitBuffer, more_room
 from neardup.kernels.jit import fill, inner, kernel
 from neardup.kernels.squares import BLOCK_ROWS
 
+if TYPE_CHECKING:
+    from neardup.kernels.array_types import Codes, Int64s, Uint64s
+
 FEW_PLANES = 4
 MOST_PLANES = 15
 
 
 @inner
-def begin_block(planes: Any, counters: int, start: int, rows: int) -> None:
+def begin_block(planes: Uint64s, counters: int, start: int, rows: int) -> None:
     """Start all counters at `start`; those of rows that a last block lacks have overflowed."""
     for plane in range(counters):
         bit = np.uint64(0) - np.uint64((start >> plane) & 1)
@@ -38,7 +41,7 @@ def begin_block(planes: Any, counters: int, start: int, rows: int) -> None:
 
 
 @inner
-def count_block(slices: Any, at: int, turned: Any, planes: Any, few: bool) -> bool:
+def count_block(slices: Uint64s, at: int, turned: Uint64s, planes: Uint64s, few: bool) -> bool:
     """Add the differences at all places, or until every row is too far; whether one is not."""
     for place in range(0, len(turned), GROUP):
         if few:
@@ -51,7 +54,7 @@ def count_block(slices: Any, at: int, turned: Any, planes: Any, few: bool) -> bo
 
 
 @kernel
-def turned_bits(queries: Any, order: Any, places: int, first: int, last: int) -> Any:
+def turned_bits(queries: Codes, order: Int64s, places: int, first: int, last: int) -> Any:
     """All ones where a query's bit at a place is 1, else 0: uint64 (last - first, places)."""
     turned = np.zeros((last - first, places), np.uint64)
     for q in range(first, last):
@@ -64,7 +67,7 @@ def turned_bits(queries: Any, order: Any, places: int, first: int, last: int) ->
 
 @kernel
 def search_slices(
-    slices: Any, count: int, queries: Any, order: Any, places: int, first: int, last: int,
+    slices: Uint64s, count: int, queries: Codes, order: Int64s, places: int, first: int, last: int,
     distance: int,
 ) -> Any:  # fmt: skip
     """Find the rows within the distance of queries first..last-1, block by block.
@@ -142,8 +145,8 @@ def _lower(planes: Any, counters: int, lane: int, most: int) -> Any:
 
 @kernel
 def first_in_slices(
-    slices: Any, count: int, turned: Any, places: int, distance: int, wanted: Wanted, keys: Any,
-    sizes: Any,
+    slices: Uint64s, count: int, turned: Uint64s, places: int, distance: int, wanted: Wanted,
+    keys: Int64s, sizes: Int64s,
 ) -> int:  # fmt: skip
     """Find the first rows within the distance of each query; the others are only counted.
 

@@ -8,13 +8,16 @@ compile to vector code.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numba import carray, config  # type: ignore[attr-defined]
 
 from neardup.kernels.bits import halves_at, integers_at, popcount, prefetch, words_at
 from neardup.kernels.jit import fill, inlined, inner, kernel, making, move
+
+if TYPE_CHECKING:
+    from neardup.kernels.array_types import Int64s, Rows, Uint32s, Uint64s, Words
 
 IN_FLIGHT = 64
 """Buckets that are fetched from memory while others are compared."""
@@ -104,7 +107,10 @@ viewed: Any = (lambda view, _: view) if config.DISABLE_JIT else making(_arrays_a
 
 
 @inlined
-def key_of(codes: Any, at: int, mask: Any, factors: Any, shift: Any, multipliers: Any) -> int:
+def key_of(
+    codes: Words, at: int, mask: Uint64s, factors: Uint64s, shift: np.uint64,
+    multipliers: tuple[np.uint64, ...],
+) -> int:  # fmt: skip
     """Hash the bits of words[at:at + W] under `mask` to 64 - shift bits; int64."""
     total = np.uint64(0)
     for w in range(len(multipliers)):
@@ -113,7 +119,7 @@ def key_of(codes: Any, at: int, mask: Any, factors: Any, shift: Any, multipliers
 
 
 @inlined
-def probe_key(query: Any, at: int, probe: int, tables: Any, probes: Any) -> int:
+def probe_key(query: Uint64s, at: int, probe: int, tables: SearchTables, probes: Probes) -> int:
     """The key of a query's probe."""
     table = probes.tables[probe]
     mask, factors = tables.masks[table], tables.factors[table]
@@ -125,7 +131,7 @@ def probe_key(query: Any, at: int, probe: int, tables: Any, probes: Any) -> int:
 
 
 @inlined
-def apart(a: Any, i: int, b: Any, j: int, multipliers: Any) -> int:
+def apart(a: Uint64s, i: int, b: Uint64s, j: int, multipliers: tuple[np.uint64, ...]) -> int:
     """Hamming distance of the fingerprints that begin at a[i] and b[j]; int64."""
     total = np.int64(0)
     for w in range(len(multipliers)):
@@ -135,8 +141,9 @@ def apart(a: Any, i: int, b: Any, j: int, multipliers: Any) -> int:
 
 @inner
 def count_within(
-    query: Any, at: int, codes: Any, first: int, last: int, distance: int, multipliers: Any
-) -> int:
+    query: Uint64s, at: int, codes: Words, first: int, last: int, distance: int,
+    multipliers: tuple[np.uint64, ...],
+) -> int:  # fmt: skip
     """How many of rows first..last-1 are within the distance of the query; vector code."""
     width = len(multipliers)
     others = codes[first * width : last * width]
@@ -148,8 +155,9 @@ def count_within(
 
 @kernel
 def build_table(
-    codes: Any, tables: SearchTables, t: int, fine: Any, spare_codes: Any, spare_rows: Any
-) -> None:
+    codes: Words, tables: SearchTables, t: int, fine: np.uint64, spare_codes: Uint64s,
+    spare_rows: Uint32s,
+) -> None:  # fmt: skip
     """Group rows by their key, stable, in two passes whose targets stay in cache; O(n + keys).
 
     Args:
@@ -199,7 +207,7 @@ def build_table(
 
 
 @inner
-def running_total(sizes: Any) -> None:
+def running_total(sizes: Int64s) -> None:
     """Replace every size by the sum of those before it."""
     total = np.int64(0)
     for i in range(len(sizes)):
@@ -209,7 +217,7 @@ def running_total(sizes: Any) -> None:
 
 
 @inlined
-def take_place(places: Any, key: int) -> int:
+def take_place(places: Int64s, key: int) -> int:
     """The key's next free place, which is then taken."""
     place = places[key]
     places[key] = place + 1
@@ -218,8 +226,9 @@ def take_place(places: Any, key: int) -> int:
 
 @inner
 def due_here(
-    query: Any, at: int, codes: Any, row_at: int, tables: Any, probes: Any, probe: int
-) -> bool:
+    query: Uint64s, at: int, codes: Words, row_at: int, tables: SearchTables, probes: Probes,
+    probe: int,
+) -> bool:  # fmt: skip
     """Whether a row is reported by this probe: the one with its bits, of the first such table.
 
     A row that shares no more than the hash of the key is found elsewhere, if it is near.
@@ -242,8 +251,8 @@ def due_here(
 
 @inner
 def compare_bucket(
-    queries: Any, q: int, bucket: Bucket, tables: Any, probes: Any, distance: int, hits: Any,
-    count: int,
+    queries: Words, q: int, bucket: Bucket, tables: SearchTables, probes: Probes, distance: int,
+    hits: HitBuffer, count: int,
 ) -> int:  # fmt: skip
     """Write the rows of a bucket that are due to query q; returns the new count, stored or not.
 
@@ -274,14 +283,14 @@ def compare_bucket(
 
 
 @inlined
-def is_heavy(tables: Any, low: int, high: int) -> bool:
+def is_heavy(tables: SearchTables, low: int, high: int) -> bool:
     """Whether a bucket is not compared here: it has too many rows, or cannot be one."""
     return np.uint64(high - low) > np.uint64(tables.heavy) or high > tables.rows.shape[1]
 
 
 @kernel
 def search_tables(
-    queries: Any, first: int, last: int, tables: Any, probes: Any, distance: int
+    queries: Words, first: int, last: int, tables: SearchTables, probes: Probes, distance: int
 ) -> tuple[Any, Any]:
     """Find the rows within the distance of queries first..last-1.
 
@@ -347,7 +356,9 @@ def search_tables(
 
 
 @kernel
-def search_tables_once(query: Any, view: Any, multipliers: Any, distance: int, room: Any) -> int:
+def search_tables_once(
+    query: Uint64s, view: Uint64s, multipliers: tuple[np.uint64, ...], distance: int, room: Int64s
+) -> int:
     """As `search_tables` for one query, into given room.
 
     Args:
@@ -386,7 +397,7 @@ def search_tables_once(query: Any, view: Any, multipliers: Any, distance: int, r
 
 
 @kernel
-def more_rows(rows: Any) -> Any:
+def more_rows(rows: Rows) -> Any:
     """The same rows, int64 (h, 4), in room for more."""
     roomier = np.empty((2 * len(rows) + 16, 4), np.int64)
     for i in range(len(rows)):
@@ -396,7 +407,7 @@ def more_rows(rows: Any) -> Any:
 
 
 @kernel
-def more_room(hits: Any, count: int, wanted: int) -> Any:
+def more_room(hits: HitBuffer, count: int, wanted: int) -> Any:
     """The first `count` hits in room for at least `wanted`."""
     room = max(wanted, 2 * len(hits.rows))
     roomier = HitBuffer(
@@ -410,8 +421,9 @@ def more_room(hits: Any, count: int, wanted: int) -> Any:
 
 @kernel
 def search_rows(
-    queries: Any, first: int, last: int, codes: Any, count: int, multipliers: Any, distance: int
-) -> Any:
+    queries: Words, first: int, last: int, codes: Words, count: int,
+    multipliers: tuple[np.uint64, ...], distance: int,
+) -> Any:  # fmt: skip
     """Compare queries first..last-1 with rows 0..count-1, a tile of rows at a time; Hits."""
     width = len(multipliers)
     hits = HitBuffer(
@@ -440,8 +452,9 @@ def search_rows(
 
 @kernel
 def search_rows_once(
-    query: Any, codes: Any, count: int, multipliers: Any, distance: int, room: Any
-) -> int:
+    query: Uint64s, codes: Words, count: int, multipliers: tuple[np.uint64, ...], distance: int,
+    room: Int64s,
+) -> int:  # fmt: skip
     """As `search_rows` for one query, into given room as of `search_tables_once`."""
     width = len(multipliers)
     total = np.int64(0)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from neardup.kernels.features.xxh3 import seeded_secret, xxh3_64
 from neardup.kernels.jit import inlined, inner, kernel
 
+if TYPE_CHECKING:
+    from neardup.kernels.array_types import Bytes, Flags, Offsets, Rows, Uint32s
+
 
 @inlined
-def _begin(offsets: Any, row: int) -> int:
+def _begin(offsets: Offsets, row: int) -> int:
     """Where an id begins; without offsets every id has 8 bytes."""
     return np.int64(offsets[row]) if len(offsets) > 0 else np.int64(8 * row)
 
@@ -26,7 +29,8 @@ def _same(a: Any, i: int, b: Any, j: int, size: int) -> bool:
 
 @inner
 def _slot_of(
-    data: Any, begin: int, size: int, secret: Any, lanes: Any, stored: Any, offsets: Any, slots: Any
+    data: Any, begin: int, size: int, secret: Any, lanes: Any, stored: Any, offsets: Offsets,
+    slots: Any,
 ) -> int:  # fmt: skip
     """The slot that holds this id's row plus 1, or the free one where it belongs.
 
@@ -52,7 +56,7 @@ def _slot_of(
 
 
 @kernel
-def fill_slots(data: Any, offsets: Any, count: int, slots: Any, replaced: Any) -> int:
+def fill_slots(data: Bytes, offsets: Offsets, count: int, slots: Uint32s, replaced: Flags) -> int:
     """Enter every id, the last of equal ones for good.
 
     Args:
@@ -80,8 +84,9 @@ def fill_slots(data: Any, offsets: Any, count: int, slots: Any, replaced: Any) -
 
 @kernel
 def find_ids(
-    data: Any, offsets: Any, count: int, stored: Any, stored_offsets: Any, slots: Any, rows: Any
-) -> None:
+    data: Any, offsets: Offsets, count: int, stored: Any, stored_offsets: Any, slots: Any,
+    rows: Rows,
+) -> None:  # fmt: skip
     """Write the stored row of each id to `rows` (int64), or -1; arguments as of `fill_slots`.
 
     -2 where the table does not agree with the stored ids.

@@ -8,7 +8,7 @@ docs/decisions/0013, and Turtle and Flood, Query evaluation: strategies and opti
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from neardup.kernels.index.sets import SPREAD, bucket_of, enlarged
 from neardup.kernels.jit import fill, inner, kernel
 from neardup.kernels.similarity.measures import overlap, reaches, score
 from neardup.kernels.sorting import first_from
+
+if TYPE_CHECKING:
+    from neardup.kernels.array_types import Float64s, Offsets
 
 FLAG_BITS: Final = 15
 """Most features of a set are not a query's: so many flags tell, and fit the fastest cache."""
@@ -124,7 +127,7 @@ class Compared(NamedTuple):
 
 
 @kernel
-def make_lists(features: Any, offsets: Any, bits: Any) -> Any:
+def make_lists(features: Any, offsets: Offsets, bits: Any) -> Any:
     """Make Lists; O(features + 2**bits).
 
     Args:
@@ -161,7 +164,7 @@ def weigh(features: Any, table: Any, missing: int, weights: Any) -> None:
 
 @kernel
 def sum_weights(
-    features: Any, offsets: Any, first: int, last: int, table: Any, missing: int, sums: Any
+    features: Any, offsets: Offsets, first: int, last: int, table: Any, missing: int, sums: Float64s
 ) -> None:
     """Write the sum of the squares of each set's weights.
 
@@ -184,7 +187,7 @@ def sum_weights(
 
 
 @inner
-def _is_living(sets: Any, number: int) -> bool:
+def _is_living(sets: Compared, number: int) -> bool:
     """Whether a set has a document that is not removed; O(its documents)."""
     living = sets.living
     if not living.dead.size:
@@ -203,7 +206,7 @@ def _raise_flags(features: Any, flags: Any, value: Any) -> None:
 
 
 @inner
-def _shared_weight(asked: Any, flags: Any, sets: Any, number: int) -> float:
+def _shared_weight(asked: Asked, flags: Any, sets: Compared, number: int) -> float:
     """The weights of what a set shares with the query; O(features of the set)."""
     total, shift = 0.0, np.uint64(64 - FLAG_BITS)
     for at in range(sets.offsets[number], sets.offsets[number + 1]):
@@ -216,7 +219,9 @@ def _shared_weight(asked: Any, flags: Any, sets: Any, number: int) -> float:
 
 
 @kernel
-def score_related(asked: Any, sets: Any, first: int, last: int, measure: int, scores: Any) -> None:
+def score_related(
+    asked: Asked, sets: Compared, first: int, last: int, measure: int, scores: Float64s
+) -> None:
     """Write how similar a query is to each of the sets first..last-1; O(their features).
 
     Args:
@@ -257,7 +262,7 @@ def _keep_best(best: Any, places: Any, held: int, score: float, place: int) -> i
 
 
 @inner
-def _order_of(asked: Any, lists: Any, order: Any, costs: Any) -> None:
+def _order_of(asked: Asked, lists: Lists, order: Any, costs: Any) -> None:
     """Write the features in the order of what their lists tell an entry, the most first."""
     count = order.size
     for i in range(count):
@@ -279,7 +284,8 @@ def _order_of(asked: Any, lists: Any, order: Any, costs: Any) -> None:
 
 @inner
 def _limit(
-    asked: Any, sets: Any, flags: Any, measure: int, met: Any, used: int, best: Any, places: Any,
+    asked: Asked, sets: Compared, flags: Any, measure: int, met: Any, used: int, best: Any,
+    places: Any,
 ) -> float:  # fmt: skip
     """What as many of the met sets as `best` has room for reach at least; 0 for fewer."""
     held = 0
@@ -310,7 +316,7 @@ def _clear(met: Any, used: int) -> None:
 
 
 @inner
-def _follow_first(asked: Any, lists: Any, order: Any, look: int, met: Any) -> int:
+def _follow_first(asked: Asked, lists: Lists, order: Any, look: int, met: Any) -> int:
     """Follow the first lists of the order, until they had so many entries; how many sets met."""
     used = followed = k = 0
     while k < order.size and followed < look:
@@ -329,7 +335,7 @@ def _follow_first(asked: Any, lists: Any, order: Any, look: int, met: Any) -> in
 
 
 @inner
-def _choose(asked: Any, order: Any, limit: float) -> Any:
+def _choose(asked: Asked, order: Any, limit: float) -> Any:
     """How many lists to follow, and what the features of all others weigh, a little more."""
     rest, k = asked.own, 0
     while k < order.size and rest > RESTING * limit * asked.own:
@@ -342,7 +348,7 @@ def _choose(asked: Any, order: Any, limit: float) -> Any:
 
 @inner
 def _begin_lists(
-    asked: Any, lists: Any, order: Any, count: int, scale: float, at: Any, units: Any
+    asked: Asked, lists: Lists, order: Any, count: int, scale: float, at: Any, units: Any
 ) -> None:
     """Write where each list begins and ends, and its weight in units, a little more."""
     for k in range(count):
@@ -354,7 +360,7 @@ def _begin_lists(
 
 @inner
 def _follow(
-    lists: Any, count: int, at: Any, units: Any, first: int, last: int, totals: Any
+    lists: Lists, count: int, at: Any, units: Any, first: int, last: int, totals: Any
 ) -> None:
     """Add up the units of the sets first..last-1, going on where each list was left."""
     # Places are unsigned, for which nothing asks whether they count from the end.
@@ -381,7 +387,7 @@ def _most(totals: Any, begin: int, end: int) -> Any:
 
 @inner
 def _passing(
-    asked: Any, sets: Any, bounds: Any, limit: float, first: int, last: int, out: Any
+    asked: Asked, sets: Compared, bounds: Any, limit: float, first: int, last: int, out: Any
 ) -> int:
     """Write which of the sets first..last-1 may reach the limit by their totals; how many."""
     count, rest, totals = 0, bounds.rest, bounds.totals
@@ -400,7 +406,9 @@ def _passing(
 
 
 @inner
-def _may_reach(most: float, asked: Any, sets: Any, number: int, limit: float, measure: int) -> bool:
+def _may_reach(
+    most: float, asked: Asked, sets: Compared, number: int, limit: float, measure: int
+) -> bool:
     """Whether a set that shares so much at most may reach the limit."""
     other = sets.sums[number]
     return reaches(SLACK * min(most, asked.own, other), asked.own, other, limit, measure)
@@ -408,8 +416,9 @@ def _may_reach(most: float, asked: Any, sets: Any, number: int, limit: float, me
 
 @inner
 def _compare(
-    asked: Any, sets: Any, bounds: Any, first: int, wanted: Any, count: int, kept: Any, state: Any
-) -> Any:
+    asked: Asked, sets: Compared, bounds: Any, first: int, wanted: Any, count: int, kept: Any,
+    state: Any,
+) -> Any:  # fmt: skip
     """Compare sets with the query, those that may still reach the limit.
 
     `state` is the limit, how many of the best are held, and how many were found; what it is then is
@@ -436,7 +445,8 @@ def _compare(
 
 @kernel
 def rank_sets(
-    asked: Any, lists: Any, sets: Any, lows: Any, measure: int, n: int, floor: float, scratch: Any,
+    asked: Asked, lists: Lists, sets: Compared, lows: Any, measure: int, n: int, floor: float,
+    scratch: Met,
 ) -> Any:  # fmt: skip
     """Find the n sets that are most similar to a query, and all that are as similar as the last.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from neardup.kernels.index.sets import LOW, SPREAD, enlarged, prefix_of
 from neardup.kernels.jit import inner, making
 from neardup.kernels.similarity.measures import CONTAINMENT, needed_overlap, score
 from neardup.kernels.sorting import first_from
+
+if TYPE_CHECKING:
+    from neardup.kernels.similarity.arguments import Condition
 
 MUCH_LARGER: Final = 24
 SKETCH_WORDS: Final = 4
@@ -141,13 +144,15 @@ def slot_of(seen: Any, stamp: Any, number: int) -> int:
 
 
 @inner
-def asked_of(size: int, condition: Any) -> int:
+def asked_of(size: int, condition: Condition) -> int:
     """How many features of a query are looked up among prefixes."""
     return size if condition.measure == CONTAINMENT else prefix_of(size, condition)
 
 
 @inner
-def reached(query: Any, k: int, sets: Any, number: int, place: int, condition: Any) -> float:
+def reached(
+    query: Query, k: int, sets: Any, number: int, place: int, condition: Condition
+) -> float:
     """How similar a set is whose first shared feature may be the query's k-th, its place-th.
 
     Args:
@@ -192,7 +197,7 @@ def sketch_of(features: Any, begin: int, end: int, out: Any, at: int, words: int
 
 
 @inner
-def make_sketch(query: Any) -> None:
+def make_sketch(query: Query) -> None:
     """Make the sketch of a query, of SKETCH_WORDS words, unless it is there."""
     sketch, begin = query.sketch, query.begin
     owner = np.uint64(begin + 1)
@@ -202,7 +207,7 @@ def make_sketch(query: Any) -> None:
 
 
 @inner
-def _apart(query: Any, sets: Any, number: int) -> int:
+def _apart(query: Query, sets: Any, number: int) -> int:
     """In how many features or more a query and a set differ."""
     make_sketch(query)
     sketch, words = query.sketch, sets.words

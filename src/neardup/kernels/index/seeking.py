@@ -84,7 +84,7 @@ def _room_at(row: Any) -> Any:
 
 
 @inner
-def _seek(features: Any, parts: Any, tail: Any, rows: int, condition: Any, room: Any) -> int:
+def _seek(features: Any, parts: Any, tail: Any, rows: int, condition: Condition, room: Room) -> int:
     state, seen = room.state, room.seen
     room.offsets[1] = features.size
     room.sketch[SKETCH_WORDS] = 0
@@ -106,7 +106,7 @@ def _seek(features: Any, parts: Any, tail: Any, rows: int, condition: Any, room:
 
 @kernel
 def seek(
-    features: Any, parts: Any, tail: Any, rows: int, measure: int, similarity: float, room: Any
+    features: Any, parts: Any, tail: Any, rows: int, measure: int, similarity: float, room: Room
 ) -> int:
     """Find everything that is similar to one query, in segments and in a tail.
 

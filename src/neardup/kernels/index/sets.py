@@ -7,7 +7,7 @@ segment is asked, which is all that the prefix filter needs; see docs/decisions/
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,10 @@ from neardup.kernels.bits import prefetch
 from neardup.kernels.jit import fill, inner, kernel, making, move
 from neardup.kernels.similarity.measures import CONTAINMENT, least_overlap
 from neardup.kernels.sorting import drop_repeats, shell_sort, sort_hashes
+
+if TYPE_CHECKING:
+    from neardup.kernels.array_types import Bytes, Flags, Int64s, Offsets, Uint32s, Uint64s
+    from neardup.kernels.similarity.arguments import Condition
 
 SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 LOW: Final = np.uint64(0xFFFFFFFF)
@@ -46,7 +50,7 @@ class Postings(NamedTuple):
 
 
 @inner
-def _sort_each(features: Any, offsets: Any, places: Any, spare: Any) -> int:
+def _sort_each(features: Any, offsets: Offsets, places: Any, spare: Any) -> int:
     used, begin = 0, offsets[0]
     for i in range(offsets.size - 1):
         end = offsets[i + 1]
@@ -68,7 +72,7 @@ def _places_for(size: int) -> int:
 
 
 @kernel
-def sort_sets(features: Any, offsets: Any) -> int:
+def sort_sets(features: Any, offsets: Offsets) -> int:
     """Sort every set in place and leave repeated features out; O(features) for hashes.
 
     Args:
@@ -106,7 +110,7 @@ def sort_set(features: Any) -> int:
 
 
 @kernel
-def digests(features: Any, offsets: Any, out: Any) -> None:
+def digests(features: Any, offsets: Offsets, out: Any) -> None:
     """Write a hash of each set to `out`, uint64 (n,); O(features)."""
     for i in range(out.size):
         total = np.uint64(offsets[i + 1] - offsets[i])
@@ -117,7 +121,7 @@ def digests(features: Any, offsets: Any, out: Any) -> None:
 
 
 @kernel
-def mark_fresh(at: Any, sizes: Any, order: Any, sums: Any, fresh: Any) -> None:
+def mark_fresh(at: Int64s, sizes: Int64s, order: Int64s, sums: Uint64s, fresh: Flags) -> None:
     """Mark the sets that are not equal to the one before in `order`.
 
     Args:
@@ -152,14 +156,14 @@ def _copy(features: Any, out: Any, to: int) -> None:
 
 
 @kernel
-def gather_at(at: Any, sizes: Any, chosen: Any, out: Any, out_offsets: Any) -> None:
+def gather_at(at: Any, sizes: Int64s, chosen: Any, out: Any, out_offsets: Any) -> None:
     """As `gather_sets`, of sets as `mark_fresh` takes them."""
     for i in range(chosen.size):
         _copy(uint64s(at[chosen[i]], sizes[chosen[i]]), out, out_offsets[i])
 
 
 @kernel
-def gather_sets(features: Any, offsets: Any, chosen: Any, out: Any, out_offsets: Any) -> None:
+def gather_sets(features: Any, offsets: Offsets, chosen: Any, out: Any, out_offsets: Any) -> None:
     """Copy the chosen sets (int64) to `out`; out_offsets (int64) says where each goes."""
     for i in range(chosen.size):
         begin, to = offsets[chosen[i]], out_offsets[i]
@@ -216,7 +220,7 @@ def _cell(feature: Any, cells: Any) -> int:
 
 
 @inner
-def _count_cells(features: Any, offsets: Any, step: int, cells: Any) -> None:
+def _count_cells(features: Any, offsets: Offsets, step: int, cells: Any) -> None:
     fill(cells.counts, 0, cells.counts.size, 0)
     for i in range(0, offsets.size - 1, step):
         for at in range(offsets[i], offsets[i + 1]):
@@ -282,7 +286,7 @@ def _packed(keys: Any, counts: Any, least: int, room: int) -> Any:
 
 @kernel
 def count_heavy(
-    features: Any, offsets: Any, step: int, counters: Any, bits: int, least: int
+    features: Any, offsets: Offsets, step: int, counters: Bytes, bits: int, least: int
 ) -> Any:
     """Count the features that many sets have; O(features), once for each part of the counters.
 
@@ -346,13 +350,13 @@ def first_places(
 
 
 @inner
-def prefix_of(size: int, condition: Any) -> int:
+def prefix_of(size: int, condition: Condition) -> int:
     """First features in the order by which a set of this size is found."""
     return size - least_overlap(size, condition) + 1
 
 
 @inner
-def contained_prefix(size: int, condition: Any) -> int:
+def contained_prefix(size: int, condition: Condition) -> int:
     """As `prefix_of`, of the smaller one of two sets, of which the larger is to contain enough."""
     return size - np.int64(np.ceil(condition.similarity * size * (1.0 - 1e-9))) + 1
 
@@ -370,7 +374,7 @@ def check_of(spread: Any, bits: Any) -> Any:
 
 
 @kernel
-def prefix_sizes(offsets: Any, condition: Any, out: Any) -> None:
+def prefix_sizes(offsets: Offsets, condition: Condition, out: Any) -> None:
     """Write how many features find each set: int64 (m,)."""
     for i in range(out.size):
         size = offsets[i + 1] - offsets[i]
@@ -382,7 +386,7 @@ def prefix_sizes(offsets: Any, condition: Any, out: Any) -> None:
 
 @kernel
 def put_in_order(
-    features: Any, offsets: Any, order: Any, ends: Any, first: int, last: int, out: Any
+    features: Any, offsets: Offsets, order: Order, ends: Int64s, first: int, last: int, out: Any
 ) -> None:
     """Write the first features of some sets in the order.
 
@@ -408,7 +412,7 @@ def put_in_order(
 
 @kernel
 def count_buckets(
-    keys: Any, ends: Any, prefixes: Any, is_rest: bool, bits: Any, starts: Any
+    keys: Any, ends: Int64s, prefixes: Int64s, is_rest: bool, bits: Any, starts: Uint32s
 ) -> None:  # fmt: skip
     """Make room for entries, which `put_entries` writes.
 
@@ -430,8 +434,8 @@ def count_buckets(
 
 @kernel
 def put_entries(
-    keys: Any, ends: Any, prefixes: Any, is_rest: bool, bits: Any, buckets: Any, starts: Any,
-    entries: Any,
+    keys: Any, ends: Int64s, prefixes: Int64s, is_rest: bool, bits: Any, buckets: Int64s,
+    starts: Uint32s, entries: Any,
 ) -> None:  # fmt: skip
     """Write the entries of some buckets, after those of the buckets before them.
 
@@ -460,7 +464,7 @@ def put_entries(
 
 
 @inner
-def _part(ends: Any, prefixes: Any, i: int, is_rest: bool) -> Any:
+def _part(ends: Int64s, prefixes: Int64s, i: int, is_rest: bool) -> Any:
     middle = ends[i] + prefixes[i]
     if is_rest:
         return middle, ends[i + 1]

@@ -8,7 +8,7 @@ for near duplicate detection, WWW 2008 (places).
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -50,6 +50,10 @@ from neardup.kernels.index.sets import (
 from neardup.kernels.jit import inner, kernel
 from neardup.kernels.similarity.measures import CONTAINMENT, least_overlap, needed_overlap
 from neardup.kernels.sorting import first_from
+
+if TYPE_CHECKING:
+    from neardup.kernels.array_types import Int64s, Offsets
+    from neardup.kernels.similarity.arguments import Condition
 
 LONG_BUCKET: Final = 32
 ENTRIES_A_WORD: Final = 4
@@ -110,7 +114,7 @@ def _stored(row: Any) -> Any:
 
 
 @inner
-def _size_range(size: int, sets: Any, condition: Any) -> Any:
+def _size_range(size: int, sets: Any, condition: Condition) -> Any:
     """The first and the last + 1 of the sets whose sizes can be similar enough."""
     if condition.measure == CONTAINMENT:
         return np.int64(0), sets.firsts[sets.sizes.size]
@@ -175,7 +179,7 @@ def _first_near(mine: Any, sets: Any, number: int, last: int, most: int) -> int:
 
 
 @inner
-def sketches_tell(query: Any, sets: Any, condition: Any) -> bool:
+def sketches_tell(query: Any, sets: Any, condition: Condition) -> bool:
     """Whether a set as large as the query, but different, has a sketch that is too far away."""
     least = needed_overlap(query.size, query.size, condition)
     return 2 * (query.size - least) < TELLING_BITS * sets.words
@@ -183,7 +187,7 @@ def sketches_tell(query: Any, sets: Any, condition: Any) -> bool:
 
 @inner
 def _look_at_all(
-    query: Any, sets: Any, low: int, high: int, condition: Any, found: Any, state: Any
+    query: Any, sets: Any, low: int, high: int, condition: Condition, found: Any, state: Any
 ) -> bool:
     """As `_look_up`, by every sketch from set `low` to `high`, which stand by size."""
     make_sketch(query)
@@ -213,7 +217,7 @@ def _look_at_all(
 
 @inner
 def _look_up(
-    query: Any, sets: Any, condition: Any, scratch: Any, seen: Any, found: Any, state: Any
+    query: Any, sets: Any, condition: Condition, scratch: Any, seen: Any, found: Any, state: Any
 ) -> bool:
     """Find what is similar to a query in a segment; False where there is no room to go on."""
     low, high = _size_range(query.size, sets, condition)
@@ -276,8 +280,9 @@ def _look_up(
 
 @inner
 def search_parts(
-    queries: Any, parts: Any, condition: Any, scratch: Any, seen: Any, found: Any, state: Any
-) -> bool:
+    queries: Any, parts: Int64s, condition: Condition, scratch: Any, seen: Any, found: Any,
+    state: Any,
+) -> bool:  # fmt: skip
     """Go on from `state` until all is done, or there is no room: then False."""
     while state[PART] < parts.shape[0]:
         sets = _stored(parts[state[PART]])
@@ -292,7 +297,7 @@ def search_parts(
 
 
 @kernel
-def make_sketches(features: Any, offsets: Any, out: Any, words: int) -> None:
+def make_sketches(features: Any, offsets: Offsets, out: Any, words: int) -> None:
     """Write the sketch of each set to `out`, uint64 (m * words,); O(features)."""
     for i in range(offsets.size - 1):
         sketch_of(features, offsets[i], offsets[i + 1], out, i * words, words)
@@ -300,7 +305,7 @@ def make_sketches(features: Any, offsets: Any, out: Any, words: int) -> None:
 
 @kernel
 def search_sets(
-    features: Any, offsets: Any, first: int, last: int, parts: Any, condition: Any,
+    features: Any, offsets: Offsets, first: int, last: int, parts: Int64s, condition: Condition,
 ) -> Any:  # fmt: skip
     """Find the sets of some segments that are similar to each of some queries.
 

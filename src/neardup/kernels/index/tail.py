@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,9 @@ from neardup.kernels.index.sets import LOW, MOST_PLACE, SPREAD, Order, first_pla
 from neardup.kernels.index.similar import sketches_tell
 from neardup.kernels.jit import inner, kernel
 from neardup.kernels.similarity.arguments import Condition
+
+if TYPE_CHECKING:
+    from neardup.kernels.array_types import Offsets, Uint32s
 
 MOST_TAIL: Final = 1 << 16
 """Rows of a tail."""
@@ -83,13 +86,13 @@ def tail_at(row: Any) -> Any:
 
 
 @inner
-def _bucket(heads: Any, key: Any) -> int:
+def _bucket(heads: Uint32s, key: Any) -> int:
     return np.int64((key * SPREAD) >> np.uint64(24) & np.uint64(heads.size - 1))
 
 
 @inner
 def _search_all(
-    query: Any, tail: Any, rows: int, condition: Any, seen: Any, found: Any, state: Any
+    query: Any, tail: TailSets, rows: int, condition: Condition, seen: Any, found: Any, state: Any
 ) -> bool:  # fmt: skip
     """Go on with the rows from state[ENTRY] that were not seen; False where there is no room."""
     stamp = np.uint64(state[STAMP]) << np.uint64(32)
@@ -110,8 +113,8 @@ def _search_all(
 
 @inner
 def search_rows(
-    queries: Any, tail: Any, rows: int, condition: Any, scratch: Any, seen: Any, found: Any,
-    state: Any,
+    queries: Any, tail: TailSets, rows: int, condition: Condition, scratch: Any, seen: Any,
+    found: Any, state: Any,
 ) -> bool:  # fmt: skip
     """Go on from `state` until all is done, or there is no room: then False.
 
@@ -175,7 +178,8 @@ def search_rows(
 
 @kernel
 def search_tail(
-    features: Any, offsets: Any, first: int, last: int, tail: Any, rows: int, condition: Any,
+    features: Any, offsets: Offsets, first: int, last: int, tail: TailSets, rows: int,
+    condition: Condition,
 ) -> Any:  # fmt: skip
     """Find the rows of a tail that are similar to each of some queries.
 
@@ -201,7 +205,7 @@ def search_tail(
 
 
 @kernel
-def link_entries(entries: Any, count: int, heads: Any) -> None:
+def link_entries(entries: Any, count: int, heads: Uint32s) -> None:
     """Chain the first `count` entries anew, from `heads` (uint32, zeros); see TailSets."""
     for at in range(count):
         bucket = _bucket(heads, entries[2 * at])
@@ -212,8 +216,9 @@ def link_entries(entries: Any, count: int, heads: Any) -> None:
 
 @inner
 def _append(
-    features: Any, tail: Any, number: int, used: int, condition: Any, chosen: Any, heavy: Any
-) -> int:
+    features: Any, tail: TailSets, number: int, used: int, condition: Condition, chosen: Any,
+    heavy: Any,
+) -> int:  # fmt: skip
     begin, size = tail.offsets[number], features.size
     for i in range(size):
         tail.features[begin + i] = features[i]
@@ -237,7 +242,7 @@ def _append(
 
 @kernel
 def append_set(
-    features: Any, tail: Any, number: int, used: int, measure: int, similarity: float
+    features: Any, tail: TailSets, number: int, used: int, measure: int, similarity: float
 ) -> int:
     """Put one more row into a tail that has room for it.
 

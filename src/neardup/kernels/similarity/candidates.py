@@ -6,7 +6,7 @@ are compared.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from neardup.kernels.similarity.postings import (
 )
 
 if TYPE_CHECKING:
+    from neardup.kernels.array_types import Int64s, Uint64s
     from neardup.kernels.similarity.arguments import Condition, Keys, Postings, Probe, Sets, Walk
 
 QUEUE: Final = 64
@@ -51,7 +52,7 @@ def may_match(x: int, y: int, sets: Sets, condition: Condition, walk: Walk) -> b
 
 
 @inner
-def sketches_match(x: int, y: int, sets: Sets, condition: Condition, sketches: Any) -> bool:
+def sketches_match(x: int, y: int, sets: Sets, condition: Condition, sketches: Uint64s) -> bool:
     """Whether two documents may match, by their sizes and sketches."""
     size, other = sets.offsets[x + 1] - sets.offsets[x], sets.offsets[y + 1] - sets.offsets[y]
     if condition.measure == CONTAINMENT:
@@ -90,7 +91,7 @@ def _note_near(
 
 
 @inner
-def _queue_up(queue: Any, back: int, block: int, head: int, before: int) -> int:
+def _queue_up(queue: Int64s, back: int, block: int, head: int, before: int) -> int:
     """Put a block at the back of the queue; returns where its back is then."""
     place = back & (QUEUE - 1)
     queue[place, BLOCK], queue[place, HEAD], queue[place, EARLIER] = block, head, before

@@ -52,6 +52,7 @@ from neardup.kernels.similarity.postings import (
 )
 
 if TYPE_CHECKING:
+    from neardup.kernels.array_types import Bytes, Int64s, Rows
     from neardup.kernels.similarity.arguments import Condition, Keys, Postings, Sets, Walk
 
 LOOKED_UP: Final = 8
@@ -63,7 +64,7 @@ MOST_BITS: Final = 1 << 62
 
 
 @inner
-def _root(parent: Any, row: int) -> int:
+def _root(parent: Int64s, row: int) -> int:
     while parent[row] != row:
         parent[row] = parent[parent[row]]
         row = parent[row]
@@ -89,7 +90,9 @@ def _probe(
 
 
 @inner
-def _is_new_match(x: int, y: int, sets: Sets, condition: Condition, used: Any, walk: Walk) -> bool:
+def _is_new_match(
+    x: int, y: int, sets: Sets, condition: Condition, used: Int64s, walk: Walk
+) -> bool:
     """Whether two documents that were not compared before match."""
     seen, members = walk.seen, walk.members
     if seen[y] == x + 1:
@@ -284,8 +287,8 @@ def _all_matches(
 
 @kernel
 def match_greedy(
-    documents: Any, sets: Sets, condition: Condition, keys: Keys, postings: Postings, walk: Walk,
-    stop: Any,
+    documents: Rows, sets: Sets, condition: Condition, keys: Keys, postings: Postings, walk: Walk,
+    stop: Bytes,
 ) -> None:  # fmt: skip
     """Drop documents, in the order given, that are similar to one indexed before; index the others.
 
@@ -323,7 +326,7 @@ def match_greedy(
 @kernel
 def match_nearest(
     documents: Any, sets: Sets, condition: Condition, keys: Keys, postings: Postings, walk: Walk,
-    stop: Any,
+    stop: Bytes,
 ) -> None:  # fmt: skip
     """Find for each document the most similar of those indexed before; index it too.
 
@@ -351,8 +354,8 @@ def match_nearest(
 
 @kernel
 def match_components(
-    documents: Any, sets: Sets, condition: Condition, keys: Keys, postings: Postings, walk: Walk,
-    stop: Any,
+    documents: Rows, sets: Sets, condition: Condition, keys: Keys, postings: Postings, walk: Walk,
+    stop: Bytes,
 ) -> None:  # fmt: skip
     """Unite documents with those indexed before that they are similar to; index them all.
 
@@ -370,8 +373,8 @@ def match_components(
 
 @kernel
 def match_pairs(
-    documents: Any, sets: Sets, condition: Condition, keys: Keys, postings: Postings, walk: Walk,
-    stop: Any,
+    documents: Rows, sets: Sets, condition: Condition, keys: Keys, postings: Postings, walk: Walk,
+    stop: Bytes,
 ) -> Any:  # fmt: skip
     """List every pair of a document and one indexed before that are similar; index them all.
 

@@ -11,6 +11,7 @@ from neardup.kernels.jit import fill, inner, kernel
 from neardup.kernels.similarity.measures import needed_overlap, score
 
 if TYPE_CHECKING:
+    from neardup.kernels.array_types import Codes, Hashes, Int64s, Offsets, Uint64s
     from neardup.kernels.similarity.arguments import Condition, Sets
 
 
@@ -25,7 +26,7 @@ def members_room(features: int) -> int:
 
 
 @inner
-def fill_members(features: Any, begin: int, end: int, members: Any) -> None:
+def fill_members(features: Hashes, begin: int, end: int, members: Uint64s) -> None:
     """Make `members` the set of features[begin:end]: slots, whether 0 is in it, table, marks.
 
     A free slot of the open table holds 0, therefore that feature has a place of its own. The marks
@@ -52,12 +53,12 @@ def fill_members(features: Any, begin: int, end: int, members: Any) -> None:
 
 
 @inner
-def _mark(feature: Any, slots: int) -> int:
+def _mark(feature: np.uint64, slots: int) -> int:
     return np.int64(feature >> np.uint64(32)) & (slots * MARKS_A_SLOT - 1)
 
 
 @inner
-def _may_overlap(features: Any, begin: int, end: int, members: Any, needed: int) -> bool:
+def _may_overlap(features: Hashes, begin: int, end: int, members: Uint64s, needed: int) -> bool:
     """Whether so many features may be members: by the marks, most of which are 0; no branches."""
     slots = np.int64(members[0])
     marks, spare = 2 + slots, end - begin - needed
@@ -72,7 +73,7 @@ def _may_overlap(features: Any, begin: int, end: int, members: Any, needed: int)
 
 
 @inner
-def _overlap(features: Any, begin: int, end: int, members: Any, needed: int) -> int:
+def _overlap(features: Hashes, begin: int, end: int, members: Uint64s, needed: int) -> int:
     """Count the features that are members; stops, with too few, once `needed` is out of reach."""
     mask = members[0] - np.uint64(1)
     shared, spare = 0, end - begin - needed
@@ -91,7 +92,7 @@ def _overlap(features: Any, begin: int, end: int, members: Any, needed: int) -> 
 
 
 @inner
-def _distance(codes: Any, x: int, y: int) -> int:
+def _distance(codes: Codes, x: int, y: int) -> int:
     count = 0
     for word in range(codes.shape[1]):
         count += popcount(codes[x, word] ^ codes[y, word])
@@ -99,7 +100,7 @@ def _distance(codes: Any, x: int, y: int) -> int:
 
 
 @inner
-def is_match(x: int, y: int, members: Any, sets: Sets, condition: Condition) -> float:
+def is_match(x: int, y: int, members: Uint64s, sets: Sets, condition: Condition) -> float:
     """The similarity of two documents, or -1 if they do not match; `members` holds those of x."""
     begin, end = sets.offsets[y], sets.offsets[y + 1]
     size, other = sets.offsets[x + 1] - sets.offsets[x], end - begin
@@ -114,7 +115,7 @@ def is_match(x: int, y: int, members: Any, sets: Sets, condition: Condition) -> 
 
 
 @kernel
-def scores(features: Any, offsets: Any, left: Any, right: Any, measure: int) -> Any:
+def scores(features: Hashes, offsets: Offsets, left: Int64s, right: Int64s, measure: int) -> Any:
     """Measure how similar documents left[i] and right[i] are; float64 (m,), 1 if both are empty."""
     longest = 0
     for x in left:

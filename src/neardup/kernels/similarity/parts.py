@@ -15,6 +15,7 @@ from neardup.kernels.similarity.candidates import may_match
 from neardup.kernels.similarity.members import fill_members, is_match
 
 if TYPE_CHECKING:
+    from neardup.kernels.array_types import Int64s, Rows, Uint64s
     from neardup.kernels.similarity.arguments import Condition, Keys, Sets, Walk
 
 KEY, PLACE = 0, 1
@@ -28,13 +29,13 @@ _GROUP: Final = 1
 
 
 @inner
-def _part(key: Any, bits: int) -> int:
+def _part(key: np.uint64, bits: int) -> int:
     """The upper bits of the key, mixed; `bits` may be 0."""
     return np.int64(((key * _SPREAD) >> np.uint64(1)) >> np.uint64(63 - bits))
 
 
 @kernel
-def keys_by_part(documents: Any, keys: Keys, bits: int, ends: Any) -> Any:
+def keys_by_part(documents: Rows, keys: Keys, bits: int, ends: Int64s) -> Any:
     """Bring keys in the order of their parts of the hash range, stable; O(keys + parts).
 
     Args:
@@ -54,6 +55,7 @@ def keys_by_part(documents: Any, keys: Keys, bits: int, ends: Any) -> Any:
         ends[part] = total
         total += count
     records = np.empty((keys.keys.size, 2), np.uint64)
+    # In the order of the documents, each part apart: a part read again is a run of `add`.
     for j in range(documents.size):
         document = np.uint64(documents[j]) << np.uint64(32)
         for k in range(keys.offsets[j], keys.offsets[j + 1]):
@@ -66,12 +68,12 @@ def keys_by_part(documents: Any, keys: Keys, bits: int, ends: Any) -> Any:
 
 
 @inner
-def _document(record: Any) -> int:
+def _document(record: Uint64s) -> int:
     return np.int64(record[PLACE] >> np.uint64(32))
 
 
 @inner
-def _root(forest: Any, row: int) -> int:
+def _root(forest: Int64s, row: int) -> int:
     """The root as far as it is known: another thread may unite groups meanwhile."""
     while forest[row] != row:
         row = forest[row]
@@ -79,7 +81,7 @@ def _root(forest: Any, row: int) -> int:
 
 
 @kernel
-def useful_keys(records: Any, forest: Any, table: Any, slots: Any) -> Any:
+def useful_keys(records: Uint64s, forest: Int64s, table: Uint64s, slots: Int64s) -> Any:
     """Leave out the keys of documents that are in one group already; O(records).
 
     Args:
@@ -126,7 +128,7 @@ def useful_keys(records: Any, forest: Any, table: Any, slots: Any) -> Any:
 
 @kernel
 def decide_groups(
-    documents: Any, begins: Any, sets: Sets, condition: Condition, walk: Walk, room: int
+    documents: Rows, begins: Int64s, sets: Sets, condition: Condition, walk: Walk, room: int
 ) -> int:
     """Keep and drop the documents of groups, each compared with those of its group that are kept.
 
@@ -151,6 +153,8 @@ def decide_groups(
     verified = np.int64(0)
     for g in range(begins.size - 1):
         count = 0
+        # Kept ones are in order of priority: the first that matches is the right one. Groups share
+        # nothing but the sketches, which are read only, so ranges of them may go to threads.
         for i in range(begins[g], begins[g + 1]):
             x = documents[i]
             best, filled = x, False

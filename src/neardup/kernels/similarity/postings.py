@@ -46,6 +46,7 @@ from neardup.kernels.similarity.rare_keys import COMMON_KEY
 from neardup.kernels.similarity.wide import WIDE_WORDS, near8_wide
 
 if TYPE_CHECKING:
+    from neardup.kernels.array_types import Int64s, Rows, Uint32s, Uint64s
     from neardup.kernels.similarity.arguments import Condition, Keys, Postings, Probe, Sets
 
 KIND, CLASS, COUNT, NEXT, LAST, RINGS = range(6)
@@ -89,7 +90,7 @@ def octave_of(size: int) -> int:
 
 
 @inner
-def kind_of(probe: Probe, key: Any, before: int) -> int:
+def kind_of(probe: Probe, key: np.uint64, before: int) -> int:
     """The kind of class that a document is in under a key: of which sizes; is it late."""
     kind = probe.octave << OCTAVE_AT
     if key != COMMON_KEY:
@@ -110,7 +111,7 @@ def _sizes_of(kind: int) -> tuple[int, int]:
 
 
 @inner
-def sketch(features: Any, begin: int, end: int, is_union: bool, sketches: Any, x: int) -> None:
+def sketch(features: Any, begin: int, end: int, is_union: bool, sketches: Uint64s, x: int) -> None:
     """Write sketches[x], of features[begin:end], which are distinct: parities, or unions of bits.
 
     Words that are folded the same way are a sketch of fewer bits.
@@ -126,7 +127,7 @@ def sketch(features: Any, begin: int, end: int, is_union: bool, sketches: Any, x
 
 
 @kernel
-def write_sketches(documents: Any, sets: Sets, condition: Condition, sketches: Any) -> None:
+def write_sketches(documents: Rows, sets: Sets, condition: Condition, sketches: Uint64s) -> None:
     """Write the sketches of documents to their rows; O(features).
 
     Args:
@@ -141,7 +142,9 @@ def write_sketches(documents: Any, sets: Sets, condition: Condition, sketches: A
 
 
 @inner
-def fold_sketch(sketches: Any, x: int, condition: Condition, folds: Any, place: int) -> None:
+def fold_sketch(
+    sketches: Uint64s, x: int, condition: Condition, folds: Uint64s, place: int
+) -> None:
     """Write a document's sketch, folded, to a place of the entries: it is the one in hand now."""
     is_union = condition.measure == CONTAINMENT
     words = np.int64(folds.shape[1])
@@ -153,7 +156,7 @@ def fold_sketch(sketches: Any, x: int, condition: Condition, folds: Any, place: 
 
 
 @inner
-def sketches_near(sketches: Any, x: int, y: int, most: int) -> bool:
+def sketches_near(sketches: Uint64s, x: int, y: int, most: int) -> bool:
     """Whether two whole sketches differ in up to `most` bits; documents differ in no less."""
     apart = np.int64(0)
     if sketches.shape[1] < WORDS_AT_ONCE:
@@ -169,7 +172,7 @@ def sketches_near(sketches: Any, x: int, y: int, most: int) -> bool:
 
 
 @inner
-def sketch_contained(sketches: Any, x: int, y: int, most: int) -> bool:
+def sketch_contained(sketches: Uint64s, x: int, y: int, most: int) -> bool:
     """Whether up to `most` bits of the union of x are not in that of y; no more features are."""
     missing = np.int64(0)
     for word in range(sketches.shape[1]):
@@ -180,7 +183,7 @@ def sketch_contained(sketches: Any, x: int, y: int, most: int) -> bool:
 
 
 @inner
-def _slot(table: Any, key: Any) -> int:
+def _slot(table: Uint64s, key: np.uint64) -> int:
     """Where `key` is, or would be put, in an open table; keys are never 0."""
     mask = np.uint64(len(table) - 1)
     slot = np.int64((key * _SPREAD) >> np.uint64(20) & mask)
@@ -190,12 +193,12 @@ def _slot(table: Any, key: Any) -> int:
 
 
 @inner
-def _key(h: Any) -> Any:
+def _key(h: np.uint64) -> Any:
     return h if h else _SPREAD
 
 
 @kernel
-def rehash(old: Any, table: Any) -> None:
+def rehash(old: Uint64s, table: Uint64s) -> None:
     """Move the entries of one index table to a larger, empty one (zeros); O(slots)."""
     for at in range(len(old)):
         if old[at, _KEY]:
@@ -204,13 +207,13 @@ def rehash(old: Any, table: Any) -> None:
 
 
 @inner
-def first_class(table: Any, h: Any) -> int:
+def first_class(table: Uint64s, h: np.uint64) -> int:
     """The first class under a feature; 0 if there is none."""
     return np.int64(table[_slot(table, _key(h)), _HEAD])
 
 
 @inner
-def fetch_block(rows: Any, folds: Any, block: int) -> None:
+def fetch_block(rows: Uint32s, folds: Uint64s, block: int) -> None:
     """Begin to bring the beginning of a block."""
     prefetch(rows, COLUMNS * block)
     words = np.int64(folds.shape[1])
@@ -220,7 +223,7 @@ def fetch_block(rows: Any, folds: Any, block: int) -> None:
 
 
 @inner
-def fetch_classes(probe: Probe, keys: Any, postings: Postings) -> None:
+def fetch_classes(probe: Probe, keys: Uint64s, postings: Postings) -> None:
     """Begin to bring the first class of each key of a document, all at once."""
     table, rows, folds = postings.table, postings.rows, postings.folds
     mask = np.uint64(len(table) - 1)
@@ -260,13 +263,15 @@ def fetch_places(fetch: int, probe: Probe, keys: Keys, postings: Postings) -> No
 
 
 @inner
-def link(rows: Any, at: int, column: int) -> int:
+def link(rows: Uint32s, at: int, column: int) -> int:
     """What a row has in a column; int64."""
     return np.int64(rows[at, column])
 
 
 @inner
-def may_have_near(rows: Any, head: int, probe: Probe, before: int, condition: Condition) -> bool:
+def may_have_near(
+    rows: Uint32s, head: int, probe: Probe, before: int, condition: Condition
+) -> bool:
     """Whether a class may have a document that is similar to the probe and is found by this key.
 
     `before` features of the probe are before the key.
@@ -285,7 +290,7 @@ def may_have_near(rows: Any, head: int, probe: Probe, before: int, condition: Co
 
 
 @inner
-def _apart(folds: Any, at: int, place: int) -> int:
+def _apart(folds: Uint64s, at: int, place: int) -> int:
     """In how many bits the entry of a row differs from that in hand."""
     apart = popcount(folds[place, 0] ^ folds[at, 0])
     if folds.shape[1] == WIDE_WORDS:
@@ -295,7 +300,7 @@ def _apart(folds: Any, at: int, place: int) -> int:
 
 
 @inner
-def most_apart_in(rows: Any, head: int, probe: Probe, condition: Condition) -> int:
+def most_apart_in(rows: Uint32s, head: int, probe: Probe, condition: Condition) -> int:
     """In how many features the probe and a similar document of a class differ at most.
 
     By every measure that is a convex function of the other's size, and so it is largest at one end
@@ -310,7 +315,7 @@ def most_apart_in(rows: Any, head: int, probe: Probe, condition: Condition) -> i
 
 @inner
 def _is_near(
-    rows: Any, at: int, apart: int, probe: Probe, before: int, condition: Condition
+    rows: Uint32s, at: int, apart: int, probe: Probe, before: int, condition: Condition
 ) -> bool:
     """See `is_near`; the sketches differ in `apart` bits. Without branches: none is predictable."""
     other = link(rows, at, SIZE)
@@ -336,8 +341,9 @@ def is_near(postings: Postings, at: int, probe: Probe, before: int, condition: C
 
 @inner
 def only_near(
-    postings: Postings, first: int, marked: Any, probe: Probe, before: int, condition: Condition
-) -> Any:
+    postings: Postings, first: int, marked: np.uint64, probe: Probe, before: int,
+    condition: Condition,
+) -> Any:  # fmt: skip
     """Those of the rows first..first+7 marked in `marked` that `is_near`; O(the last of them)."""
     rows, folds = postings.rows, postings.folds
     near, rest, i = np.uint64(0), marked, np.int64(0)
@@ -351,13 +357,13 @@ def only_near(
 
 
 @inner
-def room_in(rows: Any, head: int, block: int) -> int:
+def room_in(rows: Uint32s, head: int, block: int) -> int:
     """How many documents fit in a block of a class."""
     return np.int64(1) if block == head else link(rows, block, ROOM)
 
 
 @inner
-def block_end(rows: Any, head: int, block: int) -> int:
+def block_end(rows: Uint32s, head: int, block: int) -> int:
     """The row after the last document of a block of a class; they begin one after the block."""
     if block == link(rows, head, LAST):
         return block + 1 + link(rows, head, COUNT)
@@ -365,13 +371,13 @@ def block_end(rows: Any, head: int, block: int) -> int:
 
 
 @inner
-def block_after(rows: Any, head: int, block: int) -> int:
+def block_after(rows: Uint32s, head: int, block: int) -> int:
     """The next block of a class, or 0 after the last one."""
     return np.int64(0) if block == link(rows, head, LAST) else link(rows, block, NEXT)
 
 
 @inner
-def near_rows(folds: Any, place: int, at: int, end: int, most: int) -> Any:
+def near_rows(folds: Uint64s, place: int, at: int, end: int, most: int) -> Any:
     """Mark which of the rows at..at+7, up to end - 1, have a sketch near that of folds[place]."""
     if folds.shape[1] == WIDE_WORDS:
         near = near8_wide(folds, at, place, most)
@@ -412,7 +418,7 @@ def copy_document(postings: Postings, at: int, to: int) -> None:
 
 
 @inner
-def _new_place(rows: Any, head: int, used: Any) -> int:
+def _new_place(rows: Uint32s, head: int, used: Int64s) -> int:
     """A row for one more document of a class."""
     block, count = link(rows, head, LAST), link(rows, head, COUNT)
     room = room_in(rows, head, block)
@@ -459,7 +465,7 @@ def insert(probe: Probe, keys: Keys, postings: Postings) -> None:
 
 
 @inner
-def join_rings(rows: Any, ring: int, other: int) -> None:
+def join_rings(rows: Uint32s, ring: int, other: int) -> None:
     """Make one ring of two; neither is part of the other."""
     rows[ring, AROUND], rows[other, AROUND] = rows[other, AROUND], rows[ring, AROUND]
 

@@ -19,6 +19,7 @@ from neardup.kernels.jit import fill, inner, kernel, move
 from neardup.kernels.similarity.measures import least_overlap
 
 if TYPE_CHECKING:
+    from neardup.kernels.array_types import Bytes, Hashes, Int64s, Offsets, Rows, Uint32s
     from neardup.kernels.similarity.arguments import Condition, Rarity, Sets
 
 MOST: Final = 255
@@ -48,7 +49,7 @@ class _Chosen(NamedTuple):
 
 
 @inner
-def _slot(beyond: Any, cell: int) -> int:
+def _slot(beyond: Int64s, cell: int) -> int:
     """Where a cell is, or would be put, in an open table."""
     mask = len(beyond) - 1
     slot = np.int64((np.uint64(cell) * _SPREAD) >> np.uint64(32)) & mask
@@ -58,7 +59,7 @@ def _slot(beyond: Any, cell: int) -> int:
 
 
 @kernel
-def count_bins(features: Any, first: int, last: int, shift: Any, counts: Any) -> None:
+def count_bins(features: Hashes, first: int, last: int, shift: np.uint64, counts: Int64s) -> None:
     """Count features[first:last] by their upper bits: counts[h >> shift] += 1; O(features).
 
     Args:
@@ -74,8 +75,9 @@ def count_bins(features: Any, first: int, last: int, shift: Any, counts: Any) ->
 
 @kernel
 def cells_by_bin(
-    features: Any, first: int, last: int, shift: Any, bin_shift: Any, places: Any, cells: Any
-) -> None:
+    features: Hashes, first: int, last: int, shift: np.uint64, bin_shift: np.uint64, places: Int64s,
+    cells: Uint32s,
+) -> None:  # fmt: skip
     """Put the cells of features[first:last] where those of their bins belong; O(features).
 
     Args:
@@ -96,7 +98,9 @@ def cells_by_bin(
 
 
 @kernel
-def count_cells(numbers: Any, starts: Any, first: int, last: int, cells: Any, beyond: Any) -> None:
+def count_cells(
+    numbers: Uint32s, starts: Offsets, first: int, last: int, cells: Bytes, beyond: Int64s
+) -> None:
     """Count what `cells_by_bin` put in the bins first..last-1; O(features).
 
     A bin is so short that its cells stay near the processor.
@@ -141,7 +145,7 @@ def _rank(count: int) -> int:
 
 
 @kernel
-def rank_cells(cells: Any, first: int, beyond: Any) -> None:
+def rank_cells(cells: Bytes, first: int, beyond: Int64s) -> None:
     """Replace counts by ranks: exact up to EXACT, above in eighths of an octave; O(cells).
 
     Args:
@@ -280,7 +284,7 @@ def _select_keys(
 
 @kernel
 def select_keys(
-    documents: Any, sets: Sets, rarity: Rarity, condition: Condition, key_offsets: Any
+    documents: Rows, sets: Sets, rarity: Rarity, condition: Condition, key_offsets: Int64s
 ) -> Any:
     """Choose the features by which each document is found: its prefix, less what it has alone.
 

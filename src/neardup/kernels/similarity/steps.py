@@ -22,6 +22,7 @@ from neardup.kernels.similarity.postings import (
 )
 
 if TYPE_CHECKING:
+    from neardup.kernels.array_types import Int64s, Rows, Uint64s
     from neardup.kernels.similarity.arguments import Condition, Keys, Postings, Sets, Walk
 
 _SPREAD: Final = np.uint64(0xD6E8FEB86659FD93)
@@ -30,7 +31,7 @@ ONE, SEVERAL = 0, 1
 
 
 @inner
-def _mark(key: Any, marks: Any) -> tuple[int, Any]:
+def _mark(key: Any, marks: Uint64s) -> tuple[int, Any]:
     """Word and bit of a key in the marks."""
     place = (key * _SPREAD) >> np.uint64(20)
     word = np.int64((place >> np.uint64(6)) & np.uint64(len(marks) - 1))
@@ -38,7 +39,7 @@ def _mark(key: Any, marks: Any) -> tuple[int, Any]:
 
 
 @kernel
-def shared_keys(documents: Any, keys: Keys, match: Any, marks: Any) -> Any:
+def shared_keys(documents: Rows, keys: Keys, match: Int64s, marks: Uint64s) -> Any:
     """Leave out the keys that one document alone has, and the documents that are dropped; O(keys).
 
     A key may be left in that no other document has, where the marks of two keys are one.
@@ -92,7 +93,7 @@ def _kept(
 
 @kernel
 def insert_kept(
-    documents: Any, sets: Sets, condition: Condition, keys: Keys, postings: Postings, walk: Walk
+    documents: Rows, sets: Sets, condition: Condition, keys: Keys, postings: Postings, walk: Walk
 ) -> None:
     """Index those of the documents that are kept, in the order given.
 

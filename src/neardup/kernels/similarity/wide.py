@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from llvmlite import ir
@@ -12,6 +12,10 @@ from numba.extending import intrinsic
 
 from neardup.kernels.bits import compiled_as, spread
 
+if TYPE_CHECKING:
+    from neardup.kernels.lowering import Builder, Context, Signature, Type, Typing, Values
+
+
 WIDE_WORDS: Final = 4
 
 _I64 = ir.IntType(64)
@@ -19,8 +23,8 @@ _LANES: Final = 8
 
 
 @intrinsic
-def _near8_wide(typingctx: Any, entries: Any, at: Any, row: Any, distance: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _near8_wide(typingctx: Typing, entries: Type, at: Type, row: Type, distance: Type) -> Any:
+    def codegen(context: Context, builder: Builder, signature: Signature, args: Values) -> Any:
         array = context.make_array(signature.args[0])(context, builder, args[0])
         vector, entry = ir.VectorType(_I64, _LANES), ir.VectorType(_I64, WIDE_WORDS)
         made: Any = cgutils.get_or_insert_function

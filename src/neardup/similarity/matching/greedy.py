@@ -198,6 +198,8 @@ class GreedySteps:
                 )  # fmt: skip
             return time.thread_time() - begun, int(used[VERIFIED])
 
+        # Threads only look up: the index stands still, and each writes the results of its own
+        # documents. Marks of what was seen are scratch, so every thread has its own.
         walks = self._scratch.walks(walk, self._index)
         others = [self._pool.submit(run, own, slices) for own in walks[1:]]
         done = [run(walks[0], slices)] + [other.result() for other in others]

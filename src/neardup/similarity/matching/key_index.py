@@ -114,6 +114,7 @@ class KeyIndex:
             larger = np.zeros((1 << (2 * slots).bit_length(), 2), np.uint64)
             rehash(table, larger)
             table = larger
+        # Arrays are replaced between kernels only, when no thread has the old ones in hand.
         self.postings = self.postings._replace(table=table, rows=rows, folds=folds)
 
 
