@@ -46,7 +46,7 @@ ONCE: Final = [
         f"pipeline/test_{name}.py"
         for name in (
             *("against", "browser", "calibrate", "estimate", "evaluate", "named_texts"),
-            *("notebook", "page", "plots", "progress", "proposals", "report", "resume", "review"),
+            *("notebook", "page", "plots", "progress", "report", "resume", "review"),
         )
     ),
 ]

@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
 from harness import report
 from harness.records import RESULTS, Record, every_record, medians, newest
 from harness.report import rounded
-from neardup.hamming.plans.join import spilled_seconds
+from neardup.hamming.plans.join_plan import spilled_seconds
 from similarity_tables import short_texts, similar_index
 
 if TYPE_CHECKING:

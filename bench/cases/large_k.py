@@ -42,7 +42,7 @@ def exact(n: int, k: int) -> dict[str, Any]:
 
     import neardup
     from cases.pairs import forget_peak, memory
-    from neardup.hamming.plans.join import plan_pairs
+    from neardup.hamming.plans.join_plan import plan_pairs
     from neardup.runtime.threads import worker_count
 
     plan = plan_pairs(n, k, 64)

@@ -92,7 +92,7 @@ def make(n: int, bits: int, shape: str) -> Any:
 
 def chosen(n: int, k: int, bits: int, shape: str) -> dict[str, Any]:
     """What "auto" takes."""
-    from neardup.hamming.plans.join import plan_pairs
+    from neardup.hamming.plans.join_plan import plan_pairs
 
     words = make(n, bits, shape)
     near = expected_pairs(n, k, bits, shape)
@@ -103,8 +103,8 @@ def chosen(n: int, k: int, bits: int, shape: str) -> dict[str, Any]:
 def best(n: int, k: int, bits: int, shape: str) -> dict[str, Any]:
     """The quickest of all."""
     from neardup.errors import UsageError
-    from neardup.hamming.plans.costs import EXTRA_BLOCKS
-    from neardup.hamming.plans.join import plan_pairs
+    from neardup.hamming.plans.join_costs import EXTRA_BLOCKS
+    from neardup.hamming.plans.join_plan import plan_pairs
 
     words = make(n, bits, shape)
     sample = words[:: max(1, n // 1024)]

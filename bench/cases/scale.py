@@ -73,9 +73,9 @@ def ours(n: int) -> dict[str, Any]:
     import numpy as np
 
     from cases.pairs import forget_peak, memory, recall
-    from neardup.hamming.plans.join import spilled_seconds
+    from neardup.hamming.plans.join_plan import spilled_seconds
     from neardup.hamming.spilled.batches import Limits, joined_rows
-    from neardup.hamming.spilled.join import Budget
+    from neardup.hamming.spilled.slab_join import Budget
     from neardup.hamming.spilled.sources import open_rows
     from neardup.runtime.threads import worker_count
 

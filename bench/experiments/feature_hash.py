@@ -19,9 +19,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from harness import corpora
 from neardup.features.text import text_array, text_blocks
 from neardup.features.unicode import tables
-from neardup.kernels.features.arguments import Cutting
 from neardup.kernels.features.room import room_of
 from neardup.kernels.features.runs import hash_features
+from neardup.kernels.features.token_arguments import Cutting
 from neardup.kernels.features.tokenise import SLACK, made_tokens, tokenise
 from neardup.kernels.features.xxh3 import hasher_of, xxh3_64
 from neardup.kernels.fingerprinting.block import table_size

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from neardup.fingerprinting.values import distance
     from neardup.hamming.all_pairs import pairs
     from neardup.hamming.clusters import components, greedy
-    from neardup.hamming.search.comparison import plan
+    from neardup.hamming.search.plan_comparison import plan
     from neardup.index.durable import DurableIndex
     from neardup.index.index_plans import plan_similar
     from neardup.index.memory_index import Index
@@ -141,7 +141,7 @@ _HOMES: Final = {
         "components",
         "greedy",
     ),
-    "hamming.search.comparison": ("plan",),
+    "hamming.search.plan_comparison": ("plan",),
     "index.durable": ("DurableIndex",),
     "index.memory_index": ("Index",),
     "index.index_plans": ("plan_similar",),

@@ -652,7 +652,7 @@ def test_what_is_compiled_ahead_is_what_a_run_needs() -> None:
         import neardup as nd
         from neardup.pipeline.warm import compile_search
         from neardup.kernels.similarity.rare_keys import count_cells, rank_cells, select_keys
-        from neardup.kernels.similarity.join import match_components, match_greedy
+        from neardup.kernels.similarity.match_documents import match_components, match_greedy
         compile_search()
         kernels = [count_cells, rank_cells, select_keys, match_greedy]
         ahead = [kernel.signatures for kernel in kernels]

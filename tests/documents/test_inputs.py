@@ -22,7 +22,7 @@ from neardup.cli import main
 from neardup.documents import OutputSet, ReadOptions, open_sources, write_table
 from neardup.errors import DataError, FileError, UsageError
 from neardup.hamming.clusters import components, greedy
-from neardup.hamming.join.keeping import PAIRWISE_ROWS
+from neardup.hamming.join.greedy_keep import PAIRWISE_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -92,7 +92,7 @@ def test_blake2b_and_sha256_equal_their_published_vectors() -> None:
 
 
 def test_siphash_equals_the_vectors_of_its_paper() -> None:
-    from neardup.kernels.features.hashes import siphash_slices
+    from neardup.kernels.features.byte_hashes import siphash_slices
 
     data, offsets = joined([bytes(range(size)) for size in (15, 0, 1, 8)])
     keys = np.frombuffer(bytes(range(16)), np.uint64)

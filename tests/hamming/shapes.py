@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from neardup.hamming.spilled.join import Budget
+from neardup.hamming.spilled.slab_join import Budget
 from planted import planted
 from suite import JIT
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.hamming.search import nearest as module
-from neardup.hamming.search.nearest import nearest_neighbours
+from neardup.hamming.search import nearest_rows as module
+from neardup.hamming.search.nearest_rows import nearest_neighbours
 from suite import JIT
 
 

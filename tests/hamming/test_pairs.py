@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from neardup.errors import TooManyPairsError, UsageError
 from neardup.hamming.all_pairs import pairs
-from neardup.hamming.join.partition import group_equal
-from neardup.hamming.plans.join import plan_pairs
+from neardup.hamming.join.row_partition import group_equal
+from neardup.hamming.plans.join_plan import plan_pairs
 from planted import JIT, ROWS, brute, planted
 from suite import examples, needs_jit
 

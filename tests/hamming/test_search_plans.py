@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 import neardup as nd
 from neardup.errors import UsageError
 from neardup.hamming.plans.blocks import agreement, block_radii
-from neardup.hamming.plans.checks import check_join_plan
 from neardup.hamming.plans.choose import named_plan, plan_search
 from neardup.hamming.plans.names import JOIN_PLANS, SEARCH_PLANS, listed_plans
-from neardup.hamming.plans.search import matches
+from neardup.hamming.plans.plan_checks import check_join_plan
+from neardup.hamming.plans.search_plan import matches
 from neardup.hamming.search.build import build_searcher, plan_for
 from neardup.hamming.search.permuted import measured_recall
-from neardup.hamming.search.tables import key_factors
+from neardup.hamming.search.table_search import key_factors
 from suite import needs_jit
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive
-import neardup.hamming.spilled.groups
+import neardup.hamming.spilled.spilled_groups
 from commands import Here
 from neardup.errors import UsageError
 from neardup.fingerprinting.fingerprint_files import fingerprint_table
@@ -20,9 +20,9 @@ from neardup.fingerprinting.recipe import Recipe
 from neardup.hamming.clusters import components, greedy
 from neardup.hamming.join.problem import Engine
 from neardup.hamming.spilled.batches import Limits
-from neardup.hamming.spilled.groups import keep_greedily, label_ranges, spilled_greedy
-from neardup.hamming.spilled.join import Budget
+from neardup.hamming.spilled.slab_join import Budget
 from neardup.hamming.spilled.sources import open_rows
+from neardup.hamming.spilled.spilled_groups import keep_greedily, label_ranges, spilled_greedy
 from shapes import SPLIT_AGAIN, shapes
 from suite import examples
 
@@ -54,8 +54,8 @@ def test_some_components_at_a_time_keep_what_all_at_once_keep(
     labels = components(fps, distance, 64).astype(np.uint32)
     engine = Engine(distance, 64, 1)
     with pytest.MonkeyPatch.context() as patch, open_rows(fps) as (rows, _):
-        patch.setattr(neardup.hamming.spilled.groups, "RANGE_BITS", shift)
-        patch.setattr(neardup.hamming.spilled.groups, "ROWS_AT_ONCE", 16)
+        patch.setattr(neardup.hamming.spilled.spilled_groups, "RANGE_BITS", shift)
+        patch.setattr(neardup.hamming.spilled.spilled_groups, "ROWS_AT_ONCE", 16)
         try:
             ranges = label_ranges(labels, most)
         except UsageError:

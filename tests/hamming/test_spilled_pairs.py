@@ -19,10 +19,10 @@ from neardup.fingerprinting.fingerprint_files import FingerprintReader, fingerpr
 from neardup.fingerprinting.recipe import Recipe
 from neardup.hamming.clusters import components
 from neardup.hamming.spilled.batches import Limits, pair_batches
-from neardup.hamming.spilled.groups import spilled_components
-from neardup.hamming.spilled.join import Budget, SpilledJoin
-from neardup.hamming.spilled.pairs import PairSpool
-from neardup.hamming.spilled.rows import RowFile
+from neardup.hamming.spilled.pair_spool import PairSpool
+from neardup.hamming.spilled.row_file import RowFile
+from neardup.hamming.spilled.slab_join import Budget, SpilledJoin
+from neardup.hamming.spilled.spilled_groups import spilled_components
 from neardup.pipeline import pairs_file
 from neardup.runtime.arrays import cut
 from neardup.runtime.storage.temporary import TemporaryRows

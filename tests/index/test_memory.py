@@ -58,8 +58,8 @@ def kind(request: pytest.FixtureRequest) -> Kind:
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few rows fill a tail, a batch, a level and a heavy bucket: so tests cross all boundaries."""
     small_segments(monkeypatch)
-    monkeypatch.setattr("neardup.hamming.search.tables.HEAVY_BUCKET", 8)
-    monkeypatch.setattr("neardup.hamming.search.tables.HEAVY_TIMES", 1)
+    monkeypatch.setattr("neardup.hamming.search.table_search.HEAVY_BUCKET", 8)
+    monkeypatch.setattr("neardup.hamming.search.table_search.HEAVY_TIMES", 1)
 
 
 def plans(bits: int, distance: int) -> list[str]:

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 import naive
 from neardup.features.text import one_block, text_array, text_blocks
-from neardup.kernels import bits, counters, sorting
+from neardup.kernels import bit_counters as counters
+from neardup.kernels import bits, sorting
 from neardup.kernels.features.xxh3 import hasher_of, seeded_secret, xxh3_64, xxh3_runs
 from neardup.kernels.fingerprinting import fold
 from neardup.kernels.jit import kernel

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
-from neardup.kernels.similarity.arguments import Condition, Probe, Sets
-from neardup.kernels.similarity.measures import (
+from neardup.kernels.similarity.join_arguments import Condition, Probe, Sets
+from neardup.kernels.similarity.measure_bounds import (
     JACCARD,
     most_before,
     most_before_shared,

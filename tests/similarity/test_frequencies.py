@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.similarity import frequencies as module
+from neardup.similarity import feature_counts as module
+from neardup.similarity.feature_counts import count_features, rarity
 from neardup.similarity.feature_sets import FeatureSets
-from neardup.similarity.frequencies import count_features, rarity
 from suite import JIT
 
 if TYPE_CHECKING:

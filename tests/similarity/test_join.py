@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import neardup as nd
 from neardup.errors import UsageError
 from neardup.runtime.storage.spool import FeatureSpool
+from neardup.similarity import greedy_steps as greedy
 from neardup.similarity import join as module
 from neardup.similarity.feature_sets import FeatureSets, Match, Work, similarities
 from neardup.similarity.join import (
@@ -24,7 +25,6 @@ from neardup.similarity.join import (
     similar_greedy,
     similar_sets,
 )
-from neardup.similarity.matching import greedy
 from neardup.similarity.spilled import Spill
 from suite import JIT
 

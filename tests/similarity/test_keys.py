@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from neardup.similarity import greedy_steps as greedy
 from neardup.similarity import sketches
 from neardup.similarity.feature_sets import Match, Work
 from neardup.similarity.join import nearest_before, similar_components, similar_greedy
-from neardup.similarity.keys import KeySample
-from neardup.similarity.matching import greedy
+from neardup.similarity.key_choice import KeySample
 from neardup.similarity.sketches import entry_words, sketch_words
 from neardup.similarity.spilled import Spill
 from similarity.test_join import (

@@ -16,8 +16,8 @@ from numba import njit
 
 import neardup as nd
 from neardup.errors import UsageError
-from neardup.kernels.similarity.arguments import Condition
-from neardup.kernels.similarity.measures import (
+from neardup.kernels.similarity.join_arguments import Condition
+from neardup.kernels.similarity.measure_bounds import (
     least_overlap,
     needed_overlap,
     overlap,

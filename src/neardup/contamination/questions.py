@@ -15,7 +15,7 @@ from neardup.runtime.arrays import frozen
 if TYPE_CHECKING:
     from neardup.contamination.rules import LeakRule
     from neardup.kernels.contamination import Lookup, Phrases, Shares
-    from neardup.kernels.features.arguments import Cutting
+    from neardup.kernels.features.token_arguments import Cutting
     from neardup.runtime.types import Hashes, Offsets, Rows
 
 __all__ = ["FEATURE_WORDS", "Questions", "lay_out", "words_cut"]

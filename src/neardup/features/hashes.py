@@ -1,7 +1,7 @@
 """The feature hashes by name: what each is, how wide, and whether SimHash can trust its bits.
 
 docs/reference/hashes.md measures them. Those with a kernel code are computed in
-kernels/features/hashes.py.
+kernels/features/byte_hashes.py.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Hash:
     Attributes:
         name: As a recipe names it.
         bits: Width of the value.
-        kernel: Its code in kernels/features/hashes.py; None where `function` computes it.
+        kernel: Its code in kernels/features/byte_hashes.py; None where `function` computes it.
         seed_bits: Width of the seed; 0 if it takes none.
         function: (bytes, seed) -> int below 2**bits; None where a kernel computes it.
         unfit: Why SimHash should not rest on its bits as they are, by docs/reference/hashes.md;
@@ -218,7 +218,7 @@ def _splitmix64(state: Any, steps: int) -> Any:
 def _hash_in_kernel(kernel: int, features: Sequence[bytes], seed: int) -> list[int]:
     import numpy as np
 
-    from neardup.kernels.features.hashes import hash_slices
+    from neardup.kernels.features.byte_hashes import hash_slices
 
     data, offsets = joined(features)
     values: list[int] = hash_slices(kernel, data, offsets, np.uint64(seed)).tolist()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from neardup.features.choices import Choices
-    from neardup.kernels.features.arguments import Cutting
+    from neardup.kernels.features.token_arguments import Cutting
 
 __all__ = [
     "JIEBA",
@@ -136,7 +136,7 @@ def _cutting(
     normalize: str, casefold: bool, chars: bool, ngram: int, pattern: str | None
 ) -> Cutting:
     from neardup.features.unicode import members, pattern_tables, tables
-    from neardup.kernels.features.arguments import Cutting
+    from neardup.kernels.features.token_arguments import Cutting
 
     case_bit = np.uint8(0x20 if casefold else 0)
     if pattern is None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from neardup.errors import RecipeError
 from neardup.features.choices import NORMAL_FORMS
-from neardup.kernels.features.classes import (
+from neardup.kernels.features.character_classes import (
     CLASS_MASK,
     CLASS_SHIFT,
     CODE_POINT_MASK,

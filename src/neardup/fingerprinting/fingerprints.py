@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from neardup.kernels.fingerprinting.arguments import Weighing
+    from neardup.kernels.fingerprinting.fold_arguments import Weighing
 
 __all__ = [
     "Fingerprinter",
@@ -150,7 +150,7 @@ class _Prepared:
         rewrites = recipe.language is not None or recipe.fold_chinese is not None
         if rewrites or not _has_kernel(recipe) or recipe.hash != "xxh3" or _weighing(recipe):
             return
-        from neardup.kernels.fingerprinting.arguments import Folding
+        from neardup.kernels.fingerprinting.fold_arguments import Folding
         from neardup.kernels.fingerprinting.one import MOST_BYTES, fingerprint_text, workplace
 
         weight, seed = _WEIGHT_CODES[recipe.weight], np.uint64(recipe.seed)
@@ -334,8 +334,8 @@ def fingerprint_block(
     if not _has_kernel(recipe):
         return _fingerprint_one_by_one(block, recipe, values, counts, keep_features)
 
-    from neardup.kernels.fingerprinting.arguments import Folding
     from neardup.kernels.fingerprinting.block import fingerprint_block as kernel
+    from neardup.kernels.fingerprinting.fold_arguments import Folding
 
     rows = slice(block.first, block.first + len(block))
     weight, seed = _WEIGHT_CODES[recipe.weight], np.uint64(recipe.seed)
@@ -366,7 +366,7 @@ def _hash_code(recipe: Recipe) -> Any:
     """The hash as kernels take it: None is XXH3, which has compiled code of its own."""
     if recipe.hash == "xxh3" and (recipe.seed == 0 or recipe.weight != "tfidf"):
         return None
-    from neardup.kernels.features.hashes import SPREAD
+    from neardup.kernels.features.byte_hashes import SPREAD
 
     found = find_hash(recipe.hash)
     is_spread = found.bits < 64 and recipe.bits > found.bits
@@ -384,7 +384,7 @@ def _weighing(recipe: Recipe) -> Weighing | None:
     if plain and recipe.weight in {"set", "count"}:
         return None
     from neardup.features.frequency_table import table_of
-    from neardup.kernels.fingerprinting.arguments import Weighing
+    from neardup.kernels.fingerprinting.fold_arguments import Weighing
 
     table, sieve, missing = NO_TABLE, NO_TABLE, 0
     if recipe.weight == "tfidf":

@@ -405,7 +405,7 @@ def _blocks(vectors: Any, plan: _Plan) -> Iterator[tuple[int, Any]]:
 
 def _project_block(block: Any, first: int, plan: _Plan) -> tuple[Any, Any]:
     """Fingerprints of some rows, and which of them have no direction."""
-    from neardup.kernels.fingerprinting import vectors as kernels
+    from neardup.kernels.fingerprinting import vector_fold as kernels
 
     rows, columns = block.shape
     out = np.zeros((rows, plan.words), np.uint64)

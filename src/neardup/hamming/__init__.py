@@ -13,13 +13,13 @@ from neardup.runtime.lazy import lazily
 
 if TYPE_CHECKING:
     from neardup.hamming.all_pairs import pairs
+    from neardup.hamming.block_join import pairs_of_block
     from neardup.hamming.clusters import components, greedy
-    from neardup.hamming.new_pairs import cross_pairs
-    from neardup.hamming.plans.join import plan_pairs
-    from neardup.hamming.search.comparison import plan
-    from neardup.hamming.shares import pairs_of_block
+    from neardup.hamming.new_and_old import cross_pairs
+    from neardup.hamming.plans.join_plan import plan_pairs
+    from neardup.hamming.search.plan_comparison import plan
     from neardup.hamming.spilled.batches import Limits, pair_batches
-    from neardup.hamming.spilled.groups import spilled_components, spilled_greedy
+    from neardup.hamming.spilled.spilled_groups import spilled_components, spilled_greedy
 
 __all__ = [
     "Limits",
@@ -41,15 +41,15 @@ _HOMES: Final = {
         "components",
         "greedy",
     ),
-    "new_pairs": ("cross_pairs",),
-    "plans.join": ("plan_pairs",),
-    "search.comparison": ("plan",),
-    "shares": ("pairs_of_block",),
+    "new_and_old": ("cross_pairs",),
+    "plans.join_plan": ("plan_pairs",),
+    "search.plan_comparison": ("plan",),
+    "block_join": ("pairs_of_block",),
     "spilled.batches": (
         "Limits",
         "pair_batches",
     ),
-    "spilled.groups": (
+    "spilled.spilled_groups": (
         "spilled_components",
         "spilled_greedy",
     ),

@@ -8,12 +8,12 @@ import numpy as np
 
 from neardup.errors import UsageError, suggests_names
 from neardup.fingerprinting.values import as_codes, check_distance
-from neardup.hamming.join.engine import solve
-from neardup.hamming.join.partition import Groups, group_equal
+from neardup.hamming.join.join_engine import solve
 from neardup.hamming.join.problem import HEAVY_ROWS, Engine, Problem
+from neardup.hamming.join.row_partition import Groups, group_equal
 from neardup.hamming.join.sinks import Expanding, PairList, packed_pairs
-from neardup.hamming.plans.checks import check_join_plan, check_search_plan
 from neardup.hamming.plans.names import ASKED_PLANS
+from neardup.hamming.plans.plan_checks import check_join_plan, check_search_plan
 from neardup.runtime.arrays import frozen
 from neardup.runtime.free_memory import free_memory
 from neardup.runtime.threads import worker_count

@@ -11,11 +11,11 @@ import numpy as np
 
 from neardup.errors import UsageError, suggests_names
 from neardup.fingerprinting.values import as_codes, check_distance
-from neardup.hamming.join.engine import solve
-from neardup.hamming.join.keeping import PAIRWISE_ROWS, keep_within
+from neardup.hamming.join.greedy_keep import PAIRWISE_ROWS, keep_within
+from neardup.hamming.join.join_engine import solve
 from neardup.hamming.join.problem import HEAVY_ROWS, Engine, Problem
 from neardup.hamming.join.sinks import UnionFinds
-from neardup.hamming.plans.checks import check_join_plan
+from neardup.hamming.plans.plan_checks import check_join_plan
 from neardup.runtime.threads import worker_count
 
 if TYPE_CHECKING:

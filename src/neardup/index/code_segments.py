@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from neardup.errors import DataError
 from neardup.hamming.plans.blocks import multipliers_of
-from neardup.hamming.plans.search import SearchPlan
+from neardup.hamming.plans.search_plan import SearchPlan
 from neardup.hamming.search.build import build_searcher, plan_for
-from neardup.hamming.search.tables import TableSearcher
+from neardup.hamming.search.table_search import TableSearcher
 from neardup.index.id_columns import ID_KINDS, IdColumn
 from neardup.index.segment_files import damaged, id_arrays, write_arrays
 from neardup.index.stored_rows import SegmentRows, Tail, TailRows
@@ -325,7 +325,7 @@ def _searcher_in(file: SegmentFile, settings: DistanceSettings) -> Searcher | No
     plan = SearchPlan(masks=file.array("masks"), **{x: stored[x] for x in PLAN_FIELDS})
     codes, tables = file.array("words"), None
     if "table_factors" in file.header["arrays"]:
-        from neardup.kernels.hamming.tables import SearchTables
+        from neardup.kernels.hamming.hash_tables import SearchTables
 
         tables = SearchTables(
             file.array("table_words"),

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from neardup.errors import RecipeError, UsageError
 from neardup.fingerprinting.values import check_distance
-from neardup.hamming.plans.search import scan_plan
-from neardup.hamming.search.nearest import nearest_neighbours
+from neardup.hamming.plans.search_plan import scan_plan
+from neardup.hamming.search.nearest_rows import nearest_neighbours
 from neardup.hamming.search.searchers import (
     First,
     Neighbours,
@@ -330,7 +330,7 @@ class ByDistance(DistanceSettings):
 
 
 def _tail_hits(tail: CodeTail, code: Code, distance: int) -> list[tuple[int, int, Id]]:
-    from neardup.kernels.hamming.tables import search_rows_once
+    from neardup.kernels.hamming.hash_tables import search_rows_once
 
     words, count = tail.flat, len(tail)
     room = within_room(search_rows_once, code, words, count, tail.multipliers, distance)

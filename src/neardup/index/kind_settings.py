@@ -10,13 +10,13 @@ from neardup.documents.markup import FirstTexts
 from neardup.errors import RecipeError, UsageError
 from neardup.fingerprinting.recipe import Recipe, recipe_of
 from neardup.fingerprinting.values import check_distance
-from neardup.hamming.plans.checks import check_search_plan
+from neardup.hamming.plans.plan_checks import check_search_plan
 from neardup.runtime.free_memory import free_memory
 from neardup.similarity.feature_sets import ANY_DISTANCE, Match
 from neardup.similarity.measures import MEASURES
 
 if TYPE_CHECKING:
-    from neardup.kernels.similarity.arguments import Condition
+    from neardup.kernels.similarity.join_arguments import Condition
     from neardup.similarity.measures import Measure
 
 __all__ = [
@@ -212,6 +212,6 @@ class SimilaritySettings:
 
 @functools.lru_cache(64)
 def _condition(code: int, similarity: float) -> Condition:
-    from neardup.kernels.similarity.arguments import Condition
+    from neardup.kernels.similarity.join_arguments import Condition
 
     return Condition(code, float(similarity), ANY_DISTANCE)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from neardup.index.segment_files import SegmentFile
     from neardup.index.stored_rows import Content, SegmentRows
     from neardup.index.versions import Version
-    from neardup.kernels.similarity.arguments import Condition
+    from neardup.kernels.similarity.join_arguments import Condition
     from neardup.runtime.types import Flags, Hashes, Rows
 
 __all__ = ["BySimilarity", "search"]

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 __all__ = [
     "Bitmap", "Bytes", "Code", "Codes", "Flags", "Float32s", "Float64s", "Hashes", "Int8s",
-    "Int16s", "Int32s", "Int64s", "Masks", "Numbers", "Offsets", "Packed", "RowNumbers", "Rows", "Scores",
-    "Times", "Uint16s", "Uint32s", "Uint64s", "Words",
+    "Int16s", "Int32s", "Int64s", "Masks", "Numbers", "Offsets", "Packed", "RowNumbers", "Rows",
+    "Scores", "Times", "Uint16s", "Uint32s", "Uint64s", "Words",
 ]  # fmt: skip
 
 Codes: TypeAlias = npt.NDArray[np.uint64]

@@ -18,7 +18,7 @@ from neardup.kernels.features.xxh3 import hasher_of, xxh3_64, xxh3_runs
 from neardup.kernels.jit import inlined, inner, kernel, move
 
 if TYPE_CHECKING:
-    from neardup.kernels.features.arguments import Cutting
+    from neardup.kernels.features.token_arguments import Cutting
 
 BY_SHARE: Final = 1
 BY_RUN: Final = 2

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from llvmlite.ir import IRBuilder as Builder
-from llvmlite.ir import Value
-from numba.core.base import BaseContext as Context
-from numba.core.types import Type
-from numba.core.typing.context import BaseContext as Typing
-from numba.core.typing.templates import Signature
+from llvmlite.ir import IRBuilder
+from llvmlite.ir import Value as _Value
+from numba.core.base import BaseContext
+from numba.core.types import Type as _Type
+from numba.core.typing import templates
+from numba.core.typing.context import BaseContext as _TypingContext
 
-__all__ = ["Builder", "Context", "Signature", "Type", "Typing", "Values"]
-
-Values: TypeAlias = list[Value]
+Builder: TypeAlias = IRBuilder
+Context: TypeAlias = BaseContext
+Signature: TypeAlias = templates.Signature
+Type: TypeAlias = _Type
+Typing: TypeAlias = _TypingContext
+Values: TypeAlias = list[_Value]

@@ -16,15 +16,15 @@ import numpy as np
 
 from neardup.kernels.bits import popcount
 from neardup.kernels.jit import inner, kernel
-from neardup.kernels.similarity.candidates import sketches_match
-from neardup.kernels.similarity.measures import needed_overlap, sizes_near
+from neardup.kernels.similarity.measure_bounds import needed_overlap, sizes_near
 from neardup.kernels.similarity.members import fill_members, is_match
+from neardup.kernels.similarity.sketch_filter import sketches_match
 from neardup.kernels.sorting import first_from, shell_sort
 from neardup.kernels.splitmix import widened
 
 if TYPE_CHECKING:
     from neardup.kernels.array_types import Int64s, Uint64s
-    from neardup.kernels.similarity.arguments import Condition, Keys, Sets
+    from neardup.kernels.similarity.join_arguments import Condition, Keys, Sets
 
 FRONT, LEVEL, BACK = range(3)
 """Places of the state of a queue: the next document, where its level ends, and the end."""

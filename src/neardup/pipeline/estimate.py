@@ -16,7 +16,7 @@ import numpy as np
 
 from neardup.documents import Rejects
 from neardup.errors import UsageError
-from neardup.hamming.plans.join import plan_pairs
+from neardup.hamming.plans.join_plan import plan_pairs
 from neardup.pipeline.run.costs import WRITE_BYTES_A_SECOND, memory_and_disk
 from neardup.pipeline.run.matching import match
 from neardup.pipeline.run.read_documents import Reader, open_inputs

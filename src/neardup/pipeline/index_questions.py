@@ -12,7 +12,7 @@ import pyarrow as pa
 from neardup.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from neardup.hamming.search.comparison import PlanTable
+    from neardup.hamming.search.plan_comparison import PlanTable
     from neardup.index.base_index import BaseIndex
     from neardup.index.durable.durable_index import DurableIndex
     from neardup.index.index_plans import SimilarPlanTable
@@ -275,7 +275,7 @@ def index_stats(index: DurableIndex) -> IndexStats:
     Args:
         index: Which.
     """
-    from neardup.hamming.search.comparison import plan
+    from neardup.hamming.search.plan_comparison import plan
     from neardup.index.index_plans import FEATURES, plan_parts
 
     held, count = index.stats(), len(index)

@@ -17,10 +17,10 @@ from neardup.documents.result_tables import CLUSTERS
 from neardup.errors import RecipeError, UsageError
 from neardup.fingerprinting.fingerprint_files import FingerprintReader
 from neardup.hamming.chance import chance_warning
-from neardup.hamming.new_pairs import cross_pairs
+from neardup.hamming.new_and_old import cross_pairs
 from neardup.hamming.spilled.batches import PAIRS, Limits, check_request, joined_rows
-from neardup.hamming.spilled.groups import spilled_components, spilled_greedy
 from neardup.hamming.spilled.sources import open_rows
+from neardup.hamming.spilled.spilled_groups import spilled_components, spilled_greedy
 from neardup.pipeline.run.summary import ClustersSummary, PairsSummary
 from neardup.runtime.progress import Quiet, Stopwatch
 from neardup.runtime.storage.temporary import TemporaryRows

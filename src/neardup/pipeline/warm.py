@@ -92,7 +92,7 @@ def _make_fingerprints() -> None:
 def _join() -> None:
     from neardup.hamming import components, greedy, pair_batches, pairs
     from neardup.hamming.paths_by_distance import paths_by_distance
-    from neardup.hamming.spilled.groups import spilled_greedy
+    from neardup.hamming.spilled.spilled_groups import spilled_greedy
 
     for width in (1, 2):
         codes = np.random.default_rng(0).integers(0, 2**64, (300, width), dtype=np.uint64)

@@ -14,7 +14,7 @@ from neardup.similarity.measures import MEASURES, ROUNDING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from neardup.kernels.similarity.arguments import Condition, Sets
+    from neardup.kernels.similarity.join_arguments import Condition, Sets
     from neardup.runtime.types import Codes, Hashes, Offsets
     from neardup.similarity.measures import Measure
     from neardup.similarity.spilled import Spill
@@ -136,7 +136,7 @@ class Work:
 
 def arguments(sets: FeatureSets, match: Match) -> tuple[Sets, Condition]:
     """Feature sets and when two match, as kernels take them: of one type, whatever they are."""
-    from neardup.kernels.similarity.arguments import Condition, Sets
+    from neardup.kernels.similarity.join_arguments import Condition, Sets
 
     groups = np.zeros(0, np.int32) if sets.groups is None else sets.groups
     arrays = Sets(*map(frozen, (sets.features, sets.offsets, groups, sets.codes)))

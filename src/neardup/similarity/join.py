@@ -18,11 +18,11 @@ import numpy as np
 
 from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import ahead, read_ahead, worker_count
+from neardup.similarity.feature_counts import rarity
 from neardup.similarity.feature_sets import FeatureSets, Match, Work, arguments
-from neardup.similarity.frequencies import rarity
-from neardup.similarity.keys import rare_keys, sample_keys
-from neardup.similarity.matching.greedy import GreedySteps, Scratch
-from neardup.similarity.matching.key_index import KeyIndex
+from neardup.similarity.greedy_steps import GreedySteps, Scratch
+from neardup.similarity.key_choice import rare_keys, sample_keys
+from neardup.similarity.key_index import KeyIndex
 from neardup.similarity.spilled import (
     KEYS_A_PART,
     KeyFile,
@@ -34,7 +34,7 @@ from neardup.similarity.spilled import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
-    from neardup.kernels.similarity.arguments import Keys
+    from neardup.kernels.similarity.join_arguments import Keys
     from neardup.similarity.spilled import Spill
 
 __all__ = ["nearest_before", "similar_components", "similar_greedy", "similar_sets"]
@@ -87,7 +87,7 @@ def similar_greedy(
 
 def similar_components(sets: FeatureSets, match: Match, workers: int | None = None) -> Any:
     """Label transitive groups of similar documents; int64 (n,), the group's first document."""
-    from neardup.kernels.similarity.join import match_components
+    from neardup.kernels.similarity.match_documents import match_components
 
     documents = _any_order(sets, match)
     run = _Run(sets, documents, match, worker_count(workers))
@@ -101,7 +101,7 @@ def similar_components(sets: FeatureSets, match: Match, workers: int | None = No
 
 def similar_sets(sets: FeatureSets, match: Match, workers: int | None = None) -> Iterator[Any]:
     """Find every similar pair; yields int64 (p, 2): left, right; left < right."""
-    from neardup.kernels.similarity.join import match_pairs
+    from neardup.kernels.similarity.match_documents import match_pairs
 
     documents = _any_order(sets, match)
     run = _Run(sets, documents, match, worker_count(workers))
@@ -142,7 +142,7 @@ def nearest_before(
         nearest: int64 (n,): that document, or the document itself; score: float64 (n,), their
         similarity, 0 if there is none; and how many documents, the last in order, were not reached.
     """
-    from neardup.kernels.similarity.join import match_nearest
+    from neardup.kernels.similarity.match_documents import match_nearest
 
     run = _Run(sets, order, match, worker_count(workers))
     verified = postings = missed = 0
@@ -166,10 +166,10 @@ class _Run:
     def __init__(
         self, sets: FeatureSets, order: Any, match: Match, workers: int, first_new: int = 0
     ) -> None:
-        from neardup.kernels.similarity.arguments import Rarity, Walk
-        from neardup.kernels.similarity.candidates import QUEUE, QUEUE_COLUMNS
+        from neardup.kernels.similarity.join_arguments import Rarity, Walk
         from neardup.kernels.similarity.members import members_room
         from neardup.kernels.similarity.rare_keys import MOST
+        from neardup.kernels.similarity.sketch_filter import QUEUE, QUEUE_COLUMNS
         from neardup.similarity.sketches import entry_words, sketch_words
 
         n, sizes = len(sets), np.diff(sets.offsets)
@@ -269,7 +269,7 @@ class _Run:
 
     def unite_parts(self, parts: int, spill: Spill) -> None:
         """Unite similar documents with a part of the index at a time."""
-        from neardup.kernels.similarity.join import match_components
+        from neardup.kernels.similarity.match_documents import match_components
 
         with KeyFile(parts, spill.tmp) as file, ThreadPoolExecutor(1) as matcher:
 
@@ -293,7 +293,7 @@ class _Run:
 
     def _decide_small_groups(self, labels: Any) -> Any:
         """Decide the groups of few documents, many at a time; the documents of larger groups."""
-        from neardup.kernels.similarity.parts import decide_groups
+        from neardup.kernels.similarity.join_parts import decide_groups
 
         documents, begins, rest = small_groups(labels, self._order, MOST_DECIDED)
         passed = np.append(0, np.cumsum(np.diff(self._sets.offsets)[documents]))[begins]

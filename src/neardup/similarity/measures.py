@@ -1,6 +1,6 @@
 """Measures of two sets, one row each: what is similar enough shares how much, at which sizes.
 
-The kernels' forms are in `kernels/similarity/measures.py`, by the same numbers. A new measure is a
+Kernels have them in `kernels/similarity/measure_bounds.py`, by the same numbers. A new measure is a
 row here and a branch of each function there.
 """
 

@@ -15,16 +15,16 @@ import numpy as np
 
 from neardup.runtime.arrays import cut, frozen
 from neardup.runtime.threads import ahead, worker_count
+from neardup.similarity.feature_counts import rarity
 from neardup.similarity.feature_sets import FeatureSets, arguments, similarities
-from neardup.similarity.frequencies import rarity
-from neardup.similarity.keys import rare_keys, sample_keys
+from neardup.similarity.key_choice import rare_keys, sample_keys
 from neardup.similarity.spilled import batches_of_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from neardup.kernels.paths import Meeting
-    from neardup.kernels.similarity.arguments import Keys, Rarity
+    from neardup.kernels.similarity.join_arguments import Keys, Rarity
     from neardup.similarity.feature_sets import Match
 
 __all__ = ["paths_by_features"]
@@ -154,7 +154,7 @@ class _Walk:
 
     def _rarity(self, documents: Any) -> Rarity:
         """Counts of the features that these documents have, or all where these are too many."""
-        from neardup.kernels.similarity.arguments import Rarity
+        from neardup.kernels.similarity.join_arguments import Rarity
         from neardup.kernels.similarity.rare_keys import MOST
 
         sets, sizes = self._input, np.diff(self._input.offsets)[documents]

@@ -24,7 +24,7 @@ from neardup.runtime.storage.temporary import read_exactly, temporary_file, writ
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from neardup.kernels.similarity.arguments import Keys
+    from neardup.kernels.similarity.join_arguments import Keys
 
 __all__ = [
     "BYTES_A_KEY",
@@ -84,7 +84,7 @@ class KeyFile:
         tmp: Folder for the file, which has no name; the system's own if None.
 
     Example:
-        >>> from neardup.kernels.similarity.arguments import Keys
+        >>> from neardup.kernels.similarity.join_arguments import Keys
         >>> keys = np.array([7, 9, 7], np.uint64), np.array([3, 1, 0], np.int32)
         >>> with KeyFile(1) as file:
         ...     file.add(*file.by_part(np.array([0, 1]), Keys(*keys, np.array([0, 2, 3]))))
@@ -102,7 +102,7 @@ class KeyFile:
 
     def by_part(self, documents: Any, keys: Keys) -> tuple[Any, Any]:
         """Bring the keys of documents (int64) in the order of their parts; for `add`."""
-        from neardup.kernels.similarity.parts import keys_by_part
+        from neardup.kernels.similarity.join_parts import keys_by_part
 
         ends = np.zeros(1 << self._bits, np.int64)
         return keys_by_part(documents, keys, self._bits, ends), ends
@@ -135,7 +135,7 @@ class KeyFile:
         Raises:
             FileError: If the file cannot be read.
         """
-        from neardup.kernels.similarity.parts import useful_keys
+        from neardup.kernels.similarity.join_parts import useful_keys
 
         places = [
             (first + int(x[number]), first + int(x[number + 1])) for first, x in self._extents
@@ -181,7 +181,7 @@ def joined_parts(parts: Iterable[Any], first: int, most: int) -> Iterator[tuple[
         ...     print(documents.tolist(), keys.keys.tolist(), keys.offsets.tolist())
         [1, 2] [9, 7, 9] [0, 1, 3]
     """
-    from neardup.kernels.similarity.arguments import Keys
+    from neardup.kernels.similarity.join_arguments import Keys
 
     waiting: list[Any] = []
     for part in parts:

@@ -60,7 +60,7 @@ def _fold(features: Sequence[Feature], recipe: Choices) -> int:
 
 
 def _hashes64(names: list[bytes]) -> list[int]:
-    from neardup.kernels.features.hashes import siphash_slices
+    from neardup.kernels.features.byte_hashes import siphash_slices
 
     data, offsets = joined(names)
     hashes: list[int] = siphash_slices(data, offsets, *map(np.uint64, _KEYS)).tolist()

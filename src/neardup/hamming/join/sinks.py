@@ -18,8 +18,8 @@ from neardup.runtime.arrays import cut
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from neardup.hamming.join.partition import Groups
     from neardup.hamming.join.problem import Problem
+    from neardup.hamming.join.row_partition import Groups
     from neardup.runtime.types import Packed, RowNumbers, Rows
 
 __all__ = [

@@ -7,14 +7,14 @@ from math import comb
 from typing import Any, Final
 
 from neardup.hamming.plans.blocks import agreement, mih_lookups, signatures
-from neardup.hamming.plans.checks import check_search_plan
-from neardup.hamming.plans.costs import (
+from neardup.hamming.plans.join_costs import (
     EXTRA_BLOCKS,
     SEARCH_MOST_LOOKUPS_AUTO,
     SEARCH_MOST_TABLES,
 )
 from neardup.hamming.plans.names import search_plan_name
-from neardup.hamming.plans.search import (
+from neardup.hamming.plans.plan_checks import check_search_plan
+from neardup.hamming.plans.search_plan import (
     SearchPlan,
     bits_plan,
     block_plan,

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from neardup.hamming.plans.blocks import SAMPLE_ROWS
 from neardup.hamming.plans.choose import plan_search
 from neardup.hamming.search.searchers import ScanSearcher, Searcher
-from neardup.hamming.search.tables import TableSearcher
+from neardup.hamming.search.table_search import TableSearcher
 from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import worker_count
 
 if TYPE_CHECKING:
-    from neardup.hamming.plans.search import SearchPlan
+    from neardup.hamming.plans.search_plan import SearchPlan
     from neardup.runtime.types import Codes
 
 __all__ = ["build_searcher", "plan_for"]
@@ -37,7 +37,7 @@ def build_searcher(
         within = partial(_searcher_within, distance=distance, bits=bits)
         return TableSearcher(flat, plan, distance, within, threads, tables)
     if plan.kind == "bits":
-        from neardup.hamming.search.slices import SlicesSearcher
+        from neardup.hamming.search.bit_search import SlicesSearcher
 
         return SlicesSearcher(flat, plan, bits, threads)
     if plan.kind == "permute" and plan.lookups:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.hamming.plans.blocks import multipliers_of
-from neardup.hamming.plans.costs import PERMUTE_WINDOW
-from neardup.hamming.plans.search import SearchPlan, scan_plan
+from neardup.hamming.plans.join_costs import PERMUTE_WINDOW
+from neardup.hamming.plans.search_plan import SearchPlan, scan_plan
 from neardup.hamming.search.searchers import First, Neighbours, ScanSearcher, in_parts
 from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import in_threads

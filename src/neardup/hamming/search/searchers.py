@@ -17,7 +17,7 @@ from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import in_threads
 
 if TYPE_CHECKING:
-    from neardup.hamming.plans.search import SearchPlan
+    from neardup.hamming.plans.search_plan import SearchPlan
     from neardup.runtime.types import Code, Codes, Flags, Rows
 
 __all__ = [
@@ -155,7 +155,7 @@ class ScanSearcher:
     ) -> Neighbours:
         """See Searcher."""
         from neardup.kernels.hamming.first import first_in_rows
-        from neardup.kernels.hamming.tables import search_rows
+        from neardup.kernels.hamming.hash_tables import search_rows
 
         flat = frozen(queries).reshape(-1)
         if first is not None and first.is_kept(self._count):
@@ -186,7 +186,7 @@ class ScanSearcher:
         self, query: Code, distance: int, most: int | None = None, dead: Flags | None = None
     ) -> tuple[list[tuple[int, int]], int]:
         """See Searcher."""
-        from neardup.kernels.hamming.tables import search_rows_once
+        from neardup.kernels.hamming.hash_tables import search_rows_once
 
         arguments = (query, self._codes, self._count, self._multipliers, distance)
         return first_hits(within_room(search_rows_once, *arguments), most, dead)

@@ -11,10 +11,10 @@ import pyarrow as pa
 from neardup.errors import UsageError
 from neardup.fingerprinting.values import check_distance
 from neardup.hamming.join.problem import Engine
-from neardup.hamming.plans.checks import check_join_plan
-from neardup.hamming.spilled.join import Budget, SpilledJoin
+from neardup.hamming.plans.plan_checks import check_join_plan
 from neardup.hamming.spilled.mergers import PairMerger
-from neardup.hamming.spilled.pairs import PairSpool, pairs_that_fit
+from neardup.hamming.spilled.pair_spool import PairSpool, pairs_that_fit
+from neardup.hamming.spilled.slab_join import Budget, SpilledJoin
 from neardup.hamming.spilled.sources import open_rows
 from neardup.runtime.free_memory import memory_bytes
 from neardup.runtime.progress import Quiet
@@ -23,7 +23,7 @@ from neardup.runtime.threads import worker_count
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from neardup.hamming.spilled.rows import RowFile
+    from neardup.hamming.spilled.row_file import RowFile
     from neardup.runtime.progress import Progress
 
 __all__ = ["PAIRS", "FoundPairs", "Limits", "check_request", "joined_rows", "pair_batches"]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from neardup.hamming.join.sinks import Sink
-    from neardup.hamming.spilled.pairs import PairSpool
+    from neardup.hamming.spilled.pair_spool import PairSpool
     from neardup.runtime.types import Codes, Flags, Numbers, Packed, RowNumbers, Rows
 
 __all__ = ["ForestMerger", "PairMerger", "Pieces", "SlabMerger"]

@@ -12,7 +12,7 @@ import numpy as np
 from neardup.errors import FileError, UsageError
 from neardup.fingerprinting.fingerprint_files import FingerprintReader
 from neardup.fingerprinting.values import as_codes
-from neardup.hamming.spilled.rows import RowFile
+from neardup.hamming.spilled.row_file import RowFile
 from neardup.runtime.storage.temporary import TemporaryRows
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from neardup.kernels.features.hashes import xxh64
+from neardup.kernels.features.byte_hashes import xxh64
 from neardup.kernels.jit import kernel
 
 if TYPE_CHECKING:

@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from neardup.kernels.bits import equal_mask64, popcount, trailing_zeros
-from neardup.kernels.documents.spans import between_quotes, carried, copy_span, load_tail, next_bit
+from neardup.kernels.documents.byte_spans import (
+    between_quotes,
+    carried,
+    copy_span,
+    load_tail,
+    next_bit,
+)
 from neardup.kernels.jit import inner, kernel
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from neardup.kernels.features.classes import SLOW
+from neardup.kernels.features.character_classes import SLOW
 from neardup.kernels.features.room import room_of
 from neardup.kernels.features.tokenise import _emit_entry, _emit_segment, made_tokens, tokenise
 from neardup.kernels.features.xxh3 import hasher_of, xxh3_runs
@@ -14,7 +14,7 @@ from neardup.kernels.jit import inner, kernel
 from neardup.kernels.utf8 import decode
 
 if TYPE_CHECKING:
-    from neardup.kernels.features.arguments import Cutting, Tokens
+    from neardup.kernels.features.token_arguments import Cutting, Tokens
 
 _BLANK: Final = 0x20
 

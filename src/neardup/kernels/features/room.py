@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.kernels.bits import high_mask64, popcount, word_mask64
-from neardup.kernels.features.arguments import Room
-from neardup.kernels.features.classes import (
+from neardup.kernels.features.character_classes import (
     CLASS_MASK,
     CLASS_SHIFT,
     CODE_POINT_MASK,
@@ -24,13 +23,14 @@ from neardup.kernels.features.classes import (
     WORD,
 )
 from neardup.kernels.features.normalise import decomposed_size
+from neardup.kernels.features.token_arguments import Room
 from neardup.kernels.features.tokenise import BUFFER_RATIO, SEGMENT_RATIO, TOKEN_RATIO
 from neardup.kernels.jit import inlined, inner
 from neardup.kernels.utf8 import decode
 
 if TYPE_CHECKING:
     from neardup.kernels.array_types import Bytes, Offsets
-    from neardup.kernels.features.arguments import Cutting
+    from neardup.kernels.features.token_arguments import Cutting
 
 LONG_BYTES: Final = 1 << 20
 """Texts above this are counted."""

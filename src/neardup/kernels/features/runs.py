@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neardup.kernels.features.hashes import hash_bytes
+from neardup.kernels.features.byte_hashes import hash_bytes
 from neardup.kernels.features.xxh3 import xxh3_runs
 from neardup.kernels.jit import inner
 
 if TYPE_CHECKING:
     from neardup.kernels.array_types import Hashes
-    from neardup.kernels.features.arguments import Hasher, Tokens
+    from neardup.kernels.features.token_arguments import Hasher, Tokens
 
 
 @inner

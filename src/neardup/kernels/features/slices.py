@@ -9,7 +9,7 @@ from neardup.kernels.jit import kernel
 
 if TYPE_CHECKING:
     from neardup.kernels.array_types import Bytes
-    from neardup.kernels.features.arguments import Cutting
+    from neardup.kernels.features.token_arguments import Cutting
 
 
 @kernel

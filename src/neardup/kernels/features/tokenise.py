@@ -21,8 +21,7 @@ from neardup.kernels.bits import (
     trailing_zeros,
     word_mask64,
 )
-from neardup.kernels.features.arguments import Room, Tokens
-from neardup.kernels.features.classes import (
+from neardup.kernels.features.character_classes import (
     CLASS_MASK,
     CLASS_SHIFT,
     CODE_POINT_MASK,
@@ -36,12 +35,13 @@ from neardup.kernels.features.classes import (
     WORD,
 )
 from neardup.kernels.features.normalise import decompose, order_and_compose
+from neardup.kernels.features.token_arguments import Room, Tokens
 from neardup.kernels.jit import inlined, inner, making
 from neardup.kernels.utf8 import decode, encode
 
 if TYPE_CHECKING:
     from neardup.kernels.array_types import Bytes, Offsets, Uint32s
-    from neardup.kernels.features.arguments import Cutting
+    from neardup.kernels.features.token_arguments import Cutting
 
 BUFFER_RATIO: Final = 12
 """Bytes of normalised text, joiners included, that one byte of input can give, at most."""

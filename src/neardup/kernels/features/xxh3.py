@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.kernels.bits import load32, load64, multiply_fold
-from neardup.kernels.features.arguments import Hasher
+from neardup.kernels.features.token_arguments import Hasher
 from neardup.kernels.jit import inner, kernel, making
 
 if TYPE_CHECKING:

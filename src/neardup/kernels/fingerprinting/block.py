@@ -10,15 +10,15 @@ from neardup.kernels.features.room import room_of
 from neardup.kernels.features.runs import hash_features
 from neardup.kernels.features.tokenise import SLACK, made_tokens, tokenise
 from neardup.kernels.features.xxh3 import hasher_of
-from neardup.kernels.fingerprinting.arguments import Work
 from neardup.kernels.fingerprinting.fold import PLANES, distinct, fold_equal
+from neardup.kernels.fingerprinting.fold_arguments import Work
 from neardup.kernels.fingerprinting.weighing import COUNT, fold_weighed
 from neardup.kernels.jit import fill, inlined, inner, kernel, making, move
 
 if TYPE_CHECKING:
     from neardup.kernels.array_types import Bytes, Int64s, Offsets, Uint64s
-    from neardup.kernels.features.arguments import Cutting, Room
-    from neardup.kernels.fingerprinting.arguments import Folding, Weighing
+    from neardup.kernels.features.token_arguments import Cutting, Room
+    from neardup.kernels.fingerprinting.fold_arguments import Folding, Weighing
 
 
 @inner

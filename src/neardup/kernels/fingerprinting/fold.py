@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from neardup.kernels.counters import (
+from neardup.kernels.bit_counters import (
     GROUP,
     LANES,
     SUM_BITS,
@@ -100,7 +100,7 @@ def fold_equal(hashes: Hashes, count: int, tie_one: bool, scratch: Uint64s, out:
     """Fold `count` hashes of weight 1 each; writes out[word].
 
     Vertical counters: bit i of plane p is bit p of the number of hashes that have bit i set. 64
-    hashes at a time are added, 8 in each of 8 lanes (see kernels/counters.py), and the lanes last;
+    hashes at a time are added, 8 in each of 8 lanes (kernels/bit_counters.py), and the lanes last;
     for a few that takes longer than one after the other.
 
     Args:

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from numba import carray, types  # type: ignore[attr-defined]
 
-from neardup.kernels.addresses import addresses_of, bytes_at, int64s, uint16s, uint32s, uint64s
 from neardup.kernels.bits import compiled_as
 from neardup.kernels.entry import entry_point, short_kernel
-from neardup.kernels.features.arguments import Cutting, Hasher, Room, Tokens
 from neardup.kernels.features.runs import hash_features
+from neardup.kernels.features.token_arguments import Cutting, Hasher, Room, Tokens
 from neardup.kernels.features.tokenise import (
     BUFFER_RATIO,
     SEGMENT_RATIO,
@@ -26,10 +25,18 @@ from neardup.kernels.features.tokenise import (
     tokenise,
 )
 from neardup.kernels.features.xxh3 import SCRATCH, seeded_secret
-from neardup.kernels.fingerprinting.arguments import Folding
 from neardup.kernels.fingerprinting.fold import PLANES, distinct, fold_equal
+from neardup.kernels.fingerprinting.fold_arguments import Folding
 from neardup.kernels.fingerprinting.weighing import COUNT
 from neardup.kernels.jit import inlined, inner, making, move
+from neardup.kernels.segment_addresses import (
+    addresses_of,
+    bytes_at,
+    int64s,
+    uint16s,
+    uint32s,
+    uint64s,
+)
 from neardup.kernels.sorting import sort_hashes
 from neardup.kernels.utf8 import encode
 

@@ -16,8 +16,8 @@ from neardup.kernels.jit import fill, inner, move
 
 if TYPE_CHECKING:
     from neardup.kernels.array_types import Hashes, Int64s, Uint64s
-    from neardup.kernels.features.arguments import Cutting, Hasher, Tokens
-    from neardup.kernels.fingerprinting.arguments import Folding, Weighing, Work
+    from neardup.kernels.features.token_arguments import Cutting, Hasher, Tokens
+    from neardup.kernels.fingerprinting.fold_arguments import Folding, Weighing, Work
 
 SET, COUNT, LOG, TFIDF = 0, 1, 2, 3
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from neardup.kernels.hamming.tables import RUN_ROWS, TILE_ROWS, apart, count_within
+from neardup.kernels.hamming.hash_tables import RUN_ROWS, TILE_ROWS, apart, count_within
 from neardup.kernels.jit import inner, kernel
 
 if TYPE_CHECKING:

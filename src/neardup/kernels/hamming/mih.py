@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from neardup.kernels.bits import near8, popcount, trailing_zeros
-from neardup.kernels.hamming.join import emit
+from neardup.kernels.hamming.bucket_join import emit
 from neardup.kernels.jit import inlined, inner, kernel
 
 if TYPE_CHECKING:
     from neardup.kernels.array_types import Bytes, Codes, Int64s, RowNumbers, Uint32s, Uint64s
-    from neardup.kernels.hamming.join import Blocks, Output
+    from neardup.kernels.hamming.bucket_join import Blocks, Output
 
 ROWS = 4
 """Rows that are compared together with eight others."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from neardup.kernels.hamming.tables import FIRST_ROOM, HitBuffer, apart, more_room
+from neardup.kernels.hamming.hash_tables import FIRST_ROOM, HitBuffer, apart, more_room
 from neardup.kernels.jit import inner, kernel
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from neardup.kernels.hamming.join import any_near, distance_between, report
-from neardup.kernels.hamming.partition import Rows
+from neardup.kernels.hamming.bucket_join import any_near, distance_between, report
+from neardup.kernels.hamming.hash_partition import Rows
 from neardup.kernels.jit import kernel
 
 if TYPE_CHECKING:

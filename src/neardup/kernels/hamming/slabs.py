@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from neardup.kernels.forest import unite
-from neardup.kernels.hamming.partition import block_key
+from neardup.kernels.hamming.hash_partition import block_key
 from neardup.kernels.jit import inlined, kernel
 
 if TYPE_CHECKING:

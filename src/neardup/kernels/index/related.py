@@ -15,7 +15,7 @@ import numpy as np
 from neardup.kernels.features.lookup import find
 from neardup.kernels.index.sets import SPREAD, bucket_of, enlarged
 from neardup.kernels.jit import fill, inner, kernel
-from neardup.kernels.similarity.measures import overlap, reaches, score
+from neardup.kernels.similarity.measure_bounds import overlap, reaches, score
 from neardup.kernels.sorting import first_from
 
 if TYPE_CHECKING:

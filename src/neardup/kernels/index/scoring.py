@@ -9,11 +9,11 @@ import numpy as np
 from neardup.kernels.bits import popcount
 from neardup.kernels.index.sets import LOW, SPREAD, enlarged, prefix_of
 from neardup.kernels.jit import inner, making
-from neardup.kernels.similarity.measures import CONTAINMENT, needed_overlap, score
+from neardup.kernels.similarity.measure_bounds import CONTAINMENT, needed_overlap, score
 from neardup.kernels.sorting import first_from
 
 if TYPE_CHECKING:
-    from neardup.kernels.similarity.arguments import Condition
+    from neardup.kernels.similarity.join_arguments import Condition
 
 MUCH_LARGER: Final = 24
 SKETCH_WORDS: Final = 4

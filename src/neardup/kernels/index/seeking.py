@@ -6,7 +6,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from neardup.kernels.addresses import addresses_of, float64s, int64s, uint64s
 from neardup.kernels.index.scoring import (
     ENTRY,
     FOUND,
@@ -20,7 +19,8 @@ from neardup.kernels.index.scoring import (
 from neardup.kernels.index.similar import search_parts
 from neardup.kernels.index.tail import search_rows, tail_at
 from neardup.kernels.jit import fill, inner, kernel
-from neardup.kernels.similarity.arguments import Condition
+from neardup.kernels.segment_addresses import addresses_of, float64s, int64s, uint64s
+from neardup.kernels.similarity.join_arguments import Condition
 
 NO_ROOM: Final = -1
 _LAST_STAMP: Final = (1 << 32) - (1 << 20)

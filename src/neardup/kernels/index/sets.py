@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from neardup.kernels.addresses import uint64s
 from neardup.kernels.bits import prefetch
 from neardup.kernels.jit import fill, inner, kernel, making, move
-from neardup.kernels.similarity.measures import CONTAINMENT, least_overlap
+from neardup.kernels.segment_addresses import uint64s
+from neardup.kernels.similarity.measure_bounds import CONTAINMENT, least_overlap
 from neardup.kernels.sorting import drop_repeats, shell_sort, sort_hashes
 
 if TYPE_CHECKING:
     from neardup.kernels.array_types import Bytes, Flags, Int64s, Offsets, Uint32s, Uint64s
-    from neardup.kernels.similarity.arguments import Condition
+    from neardup.kernels.similarity.join_arguments import Condition
 
 SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 LOW: Final = np.uint64(0xFFFFFFFF)

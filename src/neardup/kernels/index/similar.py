@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from neardup.kernels.addresses import addresses_of, int64s, uint32s, uint64s
 from neardup.kernels.bits import popcount, prefetch
 from neardup.kernels.index.scoring import (
     ENTRY,
@@ -48,12 +47,13 @@ from neardup.kernels.index.sets import (
     first_places,
 )
 from neardup.kernels.jit import inner, kernel
-from neardup.kernels.similarity.measures import CONTAINMENT, least_overlap, needed_overlap
+from neardup.kernels.segment_addresses import addresses_of, int64s, uint32s, uint64s
+from neardup.kernels.similarity.measure_bounds import CONTAINMENT, least_overlap, needed_overlap
 from neardup.kernels.sorting import first_from
 
 if TYPE_CHECKING:
     from neardup.kernels.array_types import Int64s, Offsets
-    from neardup.kernels.similarity.arguments import Condition
+    from neardup.kernels.similarity.join_arguments import Condition
 
 LONG_BUCKET: Final = 32
 ENTRIES_A_WORD: Final = 4

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from neardup.kernels.addresses import addresses_of, int64s, uint32s, uint64s
 from neardup.kernels.bits import prefetch
 from neardup.kernels.index.scoring import (
     ENTRY,
@@ -33,7 +32,8 @@ from neardup.kernels.index.scoring import (
 from neardup.kernels.index.sets import LOW, MOST_PLACE, SPREAD, Order, first_places
 from neardup.kernels.index.similar import sketches_tell
 from neardup.kernels.jit import inner, kernel
-from neardup.kernels.similarity.arguments import Condition
+from neardup.kernels.segment_addresses import addresses_of, int64s, uint32s, uint64s
+from neardup.kernels.similarity.join_arguments import Condition
 
 if TYPE_CHECKING:
     from neardup.kernels.array_types import Offsets, Uint32s

@@ -8,11 +8,11 @@ import numpy as np
 
 from neardup.kernels.bits import popcount
 from neardup.kernels.jit import fill, inner, kernel
-from neardup.kernels.similarity.measures import needed_overlap, score
+from neardup.kernels.similarity.measure_bounds import needed_overlap, score
 
 if TYPE_CHECKING:
     from neardup.kernels.array_types import Codes, Hashes, Int64s, Offsets, Uint64s
-    from neardup.kernels.similarity.arguments import Condition, Sets
+    from neardup.kernels.similarity.join_arguments import Condition, Sets
 
 
 MARKS_A_SLOT: Final = 8

@@ -41,13 +41,13 @@ import numpy as np
 
 from neardup.kernels.bits import near8, popcount, prefetch, trailing_zeros
 from neardup.kernels.jit import inner, kernel
-from neardup.kernels.similarity.measures import CONTAINMENT, needed_overlap
+from neardup.kernels.similarity.measure_bounds import CONTAINMENT, needed_overlap
 from neardup.kernels.similarity.rare_keys import COMMON_KEY
 from neardup.kernels.similarity.wide import WIDE_WORDS, near8_wide
 
 if TYPE_CHECKING:
     from neardup.kernels.array_types import Int64s, Rows, Uint32s, Uint64s
-    from neardup.kernels.similarity.arguments import Condition, Keys, Postings, Probe, Sets
+    from neardup.kernels.similarity.join_arguments import Condition, Keys, Postings, Probe, Sets
 
 KIND, CLASS, COUNT, NEXT, LAST, RINGS = range(6)
 ROOM: Final = 0

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from neardup.kernels.jit import fill, inner, kernel, move
-from neardup.kernels.similarity.measures import least_overlap
+from neardup.kernels.similarity.measure_bounds import least_overlap
 
 if TYPE_CHECKING:
     from neardup.kernels.array_types import Bytes, Hashes, Int64s, Offsets, Rows, Uint32s
-    from neardup.kernels.similarity.arguments import Condition, Rarity, Sets
+    from neardup.kernels.similarity.join_arguments import Condition, Rarity, Sets
 
 MOST: Final = 255
 """A cell counts up to this many documents; `beyond` counts on."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from neardup.hamming.plans.join import plan_pairs
+from neardup.hamming.plans.join_plan import plan_pairs
 from neardup.pipeline.calibration.model import Cost
 from neardup.pipeline.run.costs import WRITE_BYTES_A_SECOND, memory_and_disk
 from neardup.runtime.threads import worker_count

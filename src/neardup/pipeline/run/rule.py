@@ -9,7 +9,7 @@ from neardup.documents.batch import longest_record
 from neardup.errors import UsageError
 from neardup.fingerprinting.recipe import Recipe
 from neardup.hamming.chance import chance_warning
-from neardup.hamming.plans.checks import check_join_plan
+from neardup.hamming.plans.plan_checks import check_join_plan
 from neardup.runtime.free_memory import memory_bytes
 from neardup.similarity.feature_sets import Match
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from neardup.similarity.frequencies import count_features, merge_cells
-from neardup.similarity.keys import keys_of_part
+from neardup.similarity.feature_counts import count_features, merge_cells
+from neardup.similarity.key_choice import keys_of_part
 from neardup.spark.workers.partition_rows import (
     arrays_of,
     batches_of,

@@ -1,0 +1,94 @@
+"""Whether a plan that is named can work for a distance and a width."""
+
+from __future__ import annotations
+
+from math import comb
+from typing import Final
+
+from neardup.errors import UsageError
+from neardup.hamming.plans.blocks import mih_lookups, signatures
+from neardup.hamming.plans.join_costs import (
+    JOIN_MIH_MOST_FLIPS,
+    JOIN_MIH_MOST_KEY_BITS,
+    SEARCH_MOST_LOOKUPS,
+    SEARCH_MOST_TABLES,
+)
+from neardup.hamming.plans.names import PlanName, join_plan_name, search_plan_name
+
+__all__ = ["check_join_plan", "check_search_plan", "join_flips"]
+
+TIMES_TABLES: Final = 10
+"""A plan that is named may have so many times the tables that one that is chosen has."""
+
+
+def check_join_plan(plan: str, distance: int, bits: int) -> PlanName:
+    """Refuse a plan of a join that is unknown or cannot work.
+
+    Raises:
+        UsageError: For an unknown plan, one that only `pairs` has, "multi:M" with M <= distance or
+            M > bits, or "mih:M" with M so small that too many bits would be turned.
+    """
+    named = join_plan_name(plan)
+    if named.kind == "mih":
+        _check_mih(named, bits)
+        if distance < bits and join_flips(bits, distance, named.blocks) > JOIN_MIH_MOST_FLIPS:
+            raise UsageError(
+                f"plan {plan!r} would turn too many bits at distance {distance}: use more blocks"
+            )
+    if named.kind == "multi":
+        _check_multi(named, distance, bits)
+    return named
+
+
+def check_search_plan(plan: str, distance: int, bits: int) -> PlanName:
+    """Refuse a plan of a search that is unknown or cannot work.
+
+    Raises:
+        UsageError: If it is refused.
+    """
+    named = search_plan_name(plan, distance)
+    if named.kind == "multi":
+        _check_multi(named, distance, bits)
+        _check_tables(named, distance)
+    if named.kind == "mih":
+        _check_mih(named, bits)
+        if mih_lookups(bits, distance, named.blocks) > SEARCH_MOST_LOOKUPS:
+            raise UsageError(f"plan {plan!r} would look up too many signatures: use more blocks")
+    if named.kind == "probe" and signatures(bits, distance) > SEARCH_MOST_LOOKUPS:
+        raise UsageError(
+            f"plan 'probe' would look up {signatures(bits, distance):,} signatures a query at"
+            f" distance {distance}, more than {SEARCH_MOST_LOOKUPS:,}: use auto"
+        )
+    return named
+
+
+def join_flips(bits: int, distance: int, m: int) -> int:
+    """Keys that meet in a block of the most bits and the largest radius, at the longest keys."""
+    return signatures(min(-(-bits // m), JOIN_MIH_MOST_KEY_BITS), distance // m)
+
+
+def _check_mih(named: PlanName, bits: int) -> None:
+    if not 1 <= named.blocks <= bits:
+        raise UsageError(f"plan {named.name!r}: use 1 to {bits} blocks, as in mih:4")
+
+
+def _check_multi(named: PlanName, distance: int, bits: int) -> None:
+    if named.blocks <= distance:
+        raise UsageError(
+            f"plan {named.name!r} has too few blocks for distance {distance}:"
+            f" use multi:{distance + 1} or more"
+        )
+    if named.blocks > bits:
+        raise UsageError(
+            f"plan {named.name!r} has more blocks than the {bits} bits: use multi:{bits} or less"
+        )
+
+
+def _check_tables(named: PlanName, distance: int) -> None:
+    tables = comb(named.blocks, distance)
+    most = TIMES_TABLES * SEARCH_MOST_TABLES
+    if tables > most:
+        raise UsageError(
+            f"plan {named.name!r} needs {tables:,} tables at distance {distance},"
+            f" more than {most:,}: use fewer blocks"
+        )

@@ -1,0 +1,94 @@
+"""The rows nearest to each query, however far they are: one scan on every core."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from neardup.hamming.plans.blocks import multipliers_of
+from neardup.hamming.search.searchers import Neighbours
+from neardup.runtime.arrays import frozen
+from neardup.runtime.partition_by_key import even_ranges
+from neardup.runtime.threads import in_threads
+
+if TYPE_CHECKING:
+    from neardup.runtime.types import Codes, Flags, Words
+
+__all__ = ["nearest_neighbours"]
+
+ROWS_OF_A_THREAD: Final = 1 << 18
+"""Fewer rows are scanned in less time than it takes to start a thread."""
+SPARE_ROOM: Final = 1024
+ROOM_AT_ONCE: Final = 1 << 21
+"""Places for found rows, of all queries of a thread together."""
+ALL: Final = frozen(np.empty(0, np.bool_))
+
+
+def nearest_neighbours(
+    codes: Codes, queries: Codes, n: int, workers: int = 1, dead: Flags | None = None
+) -> Neighbours:
+    """Find the n rows of the smallest distances to each query; of equal ones those that are first.
+
+    Args:
+        codes: uint64 (rows, width).
+        queries: uint64 (q, width).
+        n: How many, 1 or more.
+        workers: Threads at most.
+        dead: bool (rows,): rows that are left out; None: none.
+
+    Returns:
+        Rows of each query, in no order; all of them where there are fewer than n.
+    """
+    wanted = min(n, len(codes))
+    if not wanted or not len(queries):
+        return Neighbours.joined([])
+    room = 2 * wanted + SPARE_ROOM
+    at_once = max(1, ROOM_AT_ONCE // room)
+    threads = max(1, min(workers, len(codes) * len(queries) // ROWS_OF_A_THREAD))
+    parts = 1 if len(queries) >= threads else -(-threads // len(queries))
+    size = min(at_once, -(-len(queries) * parts // threads))
+    tasks = [
+        (first, min(first + size, len(queries)), bound)
+        for first in range(0, len(queries), size)
+        for bound in even_ranges(len(codes), parts)
+    ]
+    done: list[Any] = [None] * len(tasks)
+    flat, asked = frozen(codes).reshape(-1), frozen(queries)
+
+    def run(_: int, i: int) -> None:
+        first, last, bound = tasks[i]
+        done[i] = _scan(flat, asked[first:last], bound, wanted, room, first, dead)
+
+    # Ranges of rows are scanned apart, each with a bound of its own: `joined` may hold more than n
+    # rows of a query, and its callers cut to the nearest, the first of equal ones.
+    in_threads(threads, run, range(len(tasks)))
+    return Neighbours.joined(done)
+
+
+def _scan(
+    flat: Words,
+    queries: Codes,
+    bound: tuple[int, int],
+    wanted: int,
+    room: int,
+    first: int,
+    dead: Flags | None,
+) -> Neighbours:
+    """The nearest of a range of rows; the queries' numbers begin with `first`."""
+    from neardup.kernels.hamming.nearest_scan import BOUND, COUNT, LivingRows, nearest_rows
+
+    width = queries.shape[1]
+    found = np.empty((len(queries), 2, room), np.int64)
+    states = np.zeros((len(queries), 2), np.int64)
+    states[:, BOUND] = 64 * width + 1
+    left_out = ALL if dead is None else frozen(dead)
+    words = frozen(queries).reshape(-1)
+    rows = LivingRows(flat, left_out, multipliers_of(width))
+    nearest_rows(words, rows, *bound, wanted, found, states)
+    counts = states[:, COUNT]
+    there = np.arange(room) < counts[:, None]
+    return Neighbours(
+        np.repeat(np.arange(first, first + len(queries)), counts), found[:, 0][there],
+        found[:, 1][there],
+    )  # fmt: skip

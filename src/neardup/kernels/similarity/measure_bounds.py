@@ -1,0 +1,115 @@
+"""How similar two sets are, by their sizes and what they share."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from neardup.kernels.jit import inner
+
+if TYPE_CHECKING:
+    from neardup.kernels.similarity.join_arguments import Condition
+
+JACCARD, COSINE, CONTAINMENT, DICE = range(4)
+"""Numbers of the rows of `similarity/measures.py`."""
+
+_ROUNDING: Final = 1e-9
+"""By this share bounds are looser than the condition, for what their own rounding may lose."""
+_LARGEST: Final = 1 << 62
+"""No set has more features; the quotient of a size and a tiny threshold may exceed an int64."""
+
+
+@inner
+def size_ratio(similarity: float, measure: int) -> float:
+    """The least ratio of two sizes at a threshold; 0 where sizes exclude nothing.
+
+    A square may be less than any float64, and so 0 as well.
+    """
+    if measure == JACCARD:
+        return similarity
+    if measure == COSINE:
+        return similarity * similarity
+    if measure == DICE:
+        return similarity / (2.0 - similarity)
+    return 0.0
+
+
+@inner
+def overlap(similarity: float, size: float, other: float, measure: int) -> float:
+    """What two sets of these sizes, or weights, share at least at a threshold, not rounded."""
+    if measure == JACCARD:
+        return similarity / (1.0 + similarity) * (size + other)
+    if measure == COSINE:
+        return similarity * math.sqrt(np.float64(size) * other)
+    if measure == DICE:  # half of the least float64 is 0, so the sizes are halved
+        return similarity * (0.5 * (size + other))
+    return similarity * min(size, other)
+
+
+@inner
+def reaches(shared: float, size: float, other: float, similarity: float, measure: int) -> bool:
+    """Whether `score` is the similarity or more, but for rounding: without a division or a root."""
+    if measure == JACCARD:
+        return shared * (1.0 + similarity) >= similarity * (size + other)
+    if measure == COSINE:
+        return shared * shared >= similarity * similarity * size * other
+    if measure == DICE:
+        return 2.0 * shared >= similarity * (size + other)
+    return shared >= similarity * min(size, other)
+
+
+@inner
+def score(shared: float, size: float, other: float, measure: int) -> float:
+    """The measure of two sets of these sizes, or weights, that share as much."""
+    if measure == JACCARD:
+        return shared / (size + other - shared)
+    if measure == COSINE:
+        return shared / math.sqrt(np.float64(size) * other)
+    if measure == DICE:
+        return 2.0 * shared / (size + other)
+    return shared / min(size, other)
+
+
+@inner
+def least_overlap(size: int, condition: Condition) -> int:
+    """Features of a set of `size` that any set that is similar enough shares."""
+    share = size_ratio(condition.similarity, condition.measure)
+    return max(1, np.int64(math.ceil(share * size - _ROUNDING * size)))
+
+
+@inner
+def needed_overlap(size: int, other: int, condition: Condition) -> int:
+    """Features that two sets of these sizes share if they are similar enough."""
+    least = overlap(condition.similarity, size, other, condition.measure)
+    return np.int64(math.ceil(least - _ROUNDING * least))
+
+
+@inner
+def most_before(size: int, condition: Condition) -> int:
+    """Features of a set that precede its early keys at most, in the order of rarity.
+
+    A smaller set is found under its early keys alone, whatever the key is to the larger one. By
+    containment a larger set may share any of its features, so all of them are keys, and few are
+    early; by other measures most are (`most_before_shared`), and here all count as such.
+    """
+    if condition.measure == CONTAINMENT:
+        return most_before_shared(size, condition)
+    return size
+
+
+@inner
+def most_before_shared(size: int, condition: Condition) -> int:
+    """Features of a set that precede, at most, the first it shares with a larger similar one."""
+    return size - needed_overlap(size, size, condition)
+
+
+@inner
+def sizes_near(size: int, condition: Condition) -> tuple[int, int]:
+    """Bounds of the features that a set has which is similar enough to one of `size`."""
+    share = size_ratio(condition.similarity, condition.measure) * (1.0 - _ROUNDING)
+    largest = np.int64(_LARGEST)
+    if size < share * _LARGEST:
+        largest = np.int64(math.ceil(size / share))
+    return np.int64(share * size), largest

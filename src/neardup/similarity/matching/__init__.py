@@ -1,1 +1,0 @@
-"""The walk over the documents: the index that it fills, and how it goes on in threads."""
