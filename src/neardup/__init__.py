@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from neardup.fingerprinting.majority import simhash
     from neardup.fingerprinting.preset_recipes import preset, presets
     from neardup.fingerprinting.projection import project
+    from neardup.fingerprinting.question import Question
     from neardup.fingerprinting.recipe import Recipe
     from neardup.fingerprinting.values import distance
     from neardup.hamming.all_pairs import pairs
@@ -74,6 +75,7 @@ __all__ = [
     "Index",
     "NeardupError",
     "PairExplanation",
+    "Question",
     "Recipe",
     "RecipeError",
     "TooManyPairsError",
@@ -133,6 +135,7 @@ _HOMES: Final = {
         "preset",
         "presets",
     ),
+    "fingerprinting.question": ("Question",),
     "fingerprinting.recipe": ("Recipe",),
     "fingerprinting.values": ("distance",),
     "fingerprinting.projection": ("project",),

@@ -52,6 +52,7 @@ ALLOWED: dict[str, set[str]] = {
     "fingerprinting.explanation": BASE
     | {"documents.markup", "features", "fingerprinting", "fingerprinting.libraries"}
     | {"fingerprinting.majority", "fingerprinting.values", "similarity"},
+    "fingerprinting.question": BASE | {"fingerprinting", "similarity"},
     "hamming.plans": BASE,
     "hamming.join": BASE | {"hamming.plans", "kernels", "kernels.hamming"},
     "hamming.search": BASE
@@ -112,7 +113,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"pipeline.evaluation", "pipeline.evidence", "pipeline.judgement", "pipeline.run", "spark"},
     "__main__": {"cli", "runtime"},
     "__init__": BASE
-    | {"features", "fingerprinting", "fingerprinting.explanation"}
+    | {"features", "fingerprinting", "fingerprinting.explanation", "fingerprinting.question"}
     | {"fingerprinting.majority", "fingerprinting.values", "hamming", "hamming.search"}
     | {"index", "index.durable", "pipeline"},
 }
