@@ -538,6 +538,9 @@ def test_every_example_of_the_help_works(here: Here, example: str) -> None:
     (tmp_path / "docs").mkdir()
     for name in ("LICENSE", "README.md", "docs/one.txt", "docs/two.txt"):
         (tmp_path / name).write_text(TEXT)
+    if example.startswith("neardup calibrate"):
+        own = [" ".join(f"w{i * j % 997}" for j in range(1, 40)) for i in range(1, 41)]
+        write(tmp_path / "news.jsonl", [{"id": str(i), "text": x} for i, x in enumerate(own)])
     if example.startswith("neardup pairs"):
         (tmp_path / "fingerprints").mkdir()
         for name in ("news.parquet", "fingerprints/1.parquet"):

@@ -91,12 +91,12 @@ def test_an_index_by_keywords_of_cppjieba_takes_its_folder(here: Here, tmp_path:
 @pytest.mark.parametrize(
     ("options", "made"),
     [
-        ("", "similarity 0.8 (jaccard)"),
+        ("", "similarity 0.7 (jaccard)"),
         ("--ngram 2", "similarity 0.8 (jaccard)"),
         ("--measure cosine", "similarity 0.8 (cosine)"),
         ("--similarity 0.7 --bits 128", "similarity 0.7 (jaccard)"),
         ("--measure cosine --bits 128", "similarity 0.8 (cosine)"),
-        ("--store features", "similarity 0.8 (jaccard)"),
+        ("--store features", "similarity 0.7 (jaccard)"),
         ("--weight count", "similarity 0.8 (jaccard)"),
         ("--distance 2 --weight count", "distance 2"),
         ("--distance 3 --preset pypi-simhash", "distance 3"),
@@ -650,6 +650,7 @@ def test_the_examples_of_every_command_name_it_and_run(here: Here) -> None:
     (here.folder / "question.txt").write_text("when do ships leave the harbour?")
     here("fingerprint", "docs.jsonl", "-o", "news-fingerprints.parquet", "--id", "id")
     (here.folder / "pages.csv").write_text("url,simhash\nx,-42\n")
+    nd.Question(similarity=0.6).save("question.toml")
     for each in app.registered_commands:
         assert each.callback is not None
         text = inspect.getdoc(each.callback) or ""

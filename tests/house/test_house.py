@@ -81,7 +81,14 @@ ALLOWED: dict[str, set[str]] = {
     | {"documents", "fingerprinting", "fingerprinting.explanation", "fingerprinting.values"}
     | {"pipeline.report", "pipeline.run", "similarity"},
     "pipeline.calibration": BASE
-    | {"documents", "fingerprinting", "fingerprinting.values", "hamming", "hamming.plans"}
+    | {
+        "documents",
+        "fingerprinting",
+        "fingerprinting.question",
+        "fingerprinting.values",
+        "hamming",
+        "hamming.plans",
+    }
     | {"pipeline.evidence", "pipeline.report", "pipeline.run", "similarity"},
     "pipeline.evaluation": BASE
     | {"documents", "fingerprinting", "fingerprinting.values", "hamming"}
@@ -103,6 +110,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"fingerprinting.explanation"}
     | {"pipeline.evidence", "pipeline.judgement", "pipeline.report", "pipeline.run", "similarity"},
     "spark": BASE
+    | {"fingerprinting.question"}
     | {"documents", "documents.files", "documents.formats", "documents.markup", "features"}
     | {"fingerprinting", "fingerprinting.values", "hamming", "index.durable", "kernels"}
     | {"kernels.index", "pipeline", "pipeline.run", "similarity"},

@@ -99,7 +99,7 @@ Similarity = Annotated[
         "-s",
         parser=number_to_one,
         metavar="S",
-        help="Least similarity of a match. (default: 0.8)",
+        help="Least similarity of a match. (default: 0.7, and 0.8 with a recipe or --measure)",
     ),
 ]
 Lowest = Annotated[
@@ -118,7 +118,10 @@ Verify = Annotated[
     ),
 ]
 Measure = Annotated[
-    str, match_option("--measure", help="Similarity: jaccard, cosine, containment or dice.")
+    str | None,
+    match_option(
+        "--measure", help="Similarity: jaccard, cosine, containment or dice. (default: jaccard)"
+    ),
 ]
 Memory = Annotated[str | None, run_option("--memory", metavar="SIZE", help="Budget, such as 2G.")]
 RecordMemory = Annotated[

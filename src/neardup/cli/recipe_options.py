@@ -5,29 +5,36 @@ from __future__ import annotations
 import copy
 import functools
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, get_args
 
 import typer
 
-from neardup.cli.options import whole
+from neardup.cli.options import match_option, whole
 from neardup.cli.signatures import option, takes
 from neardup.errors import FileError, RecipeError, UnfitHashWarning, UsageError
 from neardup.runtime.progress import shown
 
 if TYPE_CHECKING:
+    import inspect
     from collections.abc import Callable, Collection
 
+    from neardup.fingerprinting.question import Question
     from neardup.fingerprinting.recipe import Recipe
 
 __all__ = [
     "IdfTable",
     "KeywordFolder",
+    "Parts",
     "load_words",
     "make_recipe",
     "recipe_option",
+    "takes_question",
     "takes_recipe",
 ]
+
+T = TypeVar("T")
 
 recipe_option: Final = functools.partial(typer.Option, rich_help_panel="Recipe")
 
@@ -116,6 +123,16 @@ Casefold = Annotated[
 ]
 
 
+QuestionFile = Annotated[
+    str | None,
+    match_option(
+        "--question",
+        metavar="FILE.toml",
+        help="Recipe, measure and similarity, as neardup calibrate -o writes them.",
+    ),
+]
+
+
 _RECIPE_OPTIONS: Final = {
     "recipe": RecipeFile,
     "preset": Preset,
@@ -149,12 +166,68 @@ def takes_recipe(
         without: Options that the command does not take.
         all_shown: The help shows all of them; unless set, the first few, and where the others are.
     """
-    options = [
+    options = _options(without, all_shown=all_shown)
+    return _explained(takes("made", options, make_recipe), all_shown=all_shown)
+
+
+def takes_question(*, without: Collection[str] = ()) -> Callable[[Callable[..., None]], Any]:
+    """Decorate a command: as `takes_recipe`, with --question too; `made` are the Parts of them.
+
+    Args:
+        without: Options that the command does not take.
+    """
+    options = [option("question", QuestionFile), *_options(without, all_shown=False)]
+    return _explained(takes("made", options, _make_parts), all_shown=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a command line names of a question.
+
+    Args:
+        question: The one of --question.
+        recipe: The one that options make; None if none of them is given.
+        first_option: The first of those options; empty if none is given.
+    """
+
+    question: Question | None
+    recipe: Recipe | None
+    first_option: str
+
+
+def _make_parts(question: str | None, **fields: Any) -> Parts:
+    """Read the question's file, or make the recipe of single options.
+
+    Raises:
+        UsageError: If both are given.
+    """
+    from neardup.fingerprinting.question import Question
+
+    given = [name for name, value in fields.items() if value is not None]
+    named = "" if not given else f"--{given[0].replace('_', '-')}"
+    if question is None:
+        return Parts(None, make_recipe(**fields) if given else None, named)
+    if others := [name for name in given if name != "idf"]:  # --idf says where the table is
+        raise UsageError(
+            f"--question and --{others[0].replace('_', '-')} exclude each other: edit {question}"
+        )
+    if given:
+        load_words(fields["idf"], None)
+    return Parts(_told(lambda: Question.load(question)), None, "")
+
+
+def _options(without: Collection[str], *, all_shown: bool) -> list[inspect.Parameter]:
+    return [
         option(name, kind if all_shown or name in _SHOWN else _hidden(kind))
         for name, kind in _RECIPE_OPTIONS.items()
         if name not in without
     ]
-    decorate = takes("made", options, make_recipe)
+
+
+def _explained(
+    decorate: Callable[[Callable[..., None]], Any], *, all_shown: bool
+) -> Callable[[Callable[..., None]], Any]:
+    """Decorate a command; unless all options are shown, its help says where the others are."""
 
     def explain(command: Callable[..., None]) -> Any:
         run = decorate(command)
@@ -205,8 +278,8 @@ def make_recipe(recipe: str | None, **fields: Any) -> Recipe:
         raise RecipeError(f"{recipe}: {error}") from None
 
 
-def _told(make: Callable[[], Recipe]) -> Recipe:
-    """Make a recipe; its warnings become a line each."""
+def _told(make: Callable[[], T]) -> T:
+    """Make a recipe, or a question with one; its warnings become a line each."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", UnfitHashWarning)
         made = make()

@@ -53,7 +53,7 @@ def join_options(
     place: str | None = None,
 ) -> Any:
     """Give `run` the signature of a command, with options in the place of one or at its end."""
-    hints = get_type_hints(command, localns={"Recipe": Any}, include_extras=True)
+    hints = get_type_hints(command, localns={"Recipe": Any, "Parts": Any}, include_extras=True)
     parameters: list[inspect.Parameter] = []
     for name, own in inspect.signature(command).parameters.items():
         parameters += options if name == place else [option(name, hints[name], own.default)]

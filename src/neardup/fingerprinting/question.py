@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from neardup.errors import FileError, RecipeError, UsageError
 from neardup.fingerprinting.recipe import Recipe, recipe_of
-from neardup.runtime.storage.files import write_whole
+from neardup.runtime.storage.durable_files import write_whole
 from neardup.similarity.feature_sets import Match
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["DEFAULT_SIMILARITY", "Question", "question_for"]
+__all__ = ["DEFAULT_QUESTION", "DEFAULT_SIMILARITY", "Question", "parts_of", "question_for"]
 
 DEFAULT_SIMILARITY: Final = 0.8
 """Of a call that names a recipe or a measure and no threshold."""
@@ -125,7 +125,7 @@ class Question:
 
 _OPTIONS: Final = ("tokens", "ngram", "weight", "hash", "normalize", "language", "fold_chinese")
 
-DEFAULT_QUESTION: Final = Question()
+DEFAULT_QUESTION: Final = Question(similarity=0.7)
 """What a call asks that names no part of a question."""
 
 
@@ -134,34 +134,45 @@ def question_for(
     similarity: float | None = None,
     measure: str | None = None,
     recipe: Recipe | None = None,
-    distance: int | None = None,
-) -> Question | None:
+) -> Question:
     """The question of a call, by what the call names; the one place of this rule.
 
     A call that names a question asks that. One that names a part of it has `Recipe()`, "jaccard"
-    and 0.8 for the other parts; one that names none asks the default question. A distance compares
-    fingerprints and asks none: None.
+    and 0.8 for the other parts; one that names none asks the default question. A call by
+    distance compares fingerprints and has no question.
 
     Raises:
         UsageError: If a question is named together with a part of one.
     """
-    parts = {"similarity": similarity, "distance": distance, "measure": measure, "recipe": recipe}
-    named = [name for name, value in parts.items() if value is not None]
     if question is not None:
-        if not isinstance(question, Question):
-            raise UsageError(
-                f"question is {question!r:.60}: pass a neardup.Question, such as"
-                ' Question.load("question.toml")'
-            )
-        if named:
-            raise UsageError(f"question and {named[0]} exclude each other: the question decides it")
-        return question
-    if not named:
+        similarity, measure, recipe = parts_of(question, similarity, measure, recipe)
+    elif similarity is None and measure is None and recipe is None:
         return DEFAULT_QUESTION
-    if distance is not None:
-        return None
     threshold = DEFAULT_SIMILARITY if similarity is None else similarity
     return Question(recipe_of(recipe), threshold, "jaccard" if measure is None else measure)
+
+
+def parts_of(
+    question: Question,
+    similarity: float | None = None,
+    measure: str | None = None,
+    recipe: Recipe | None = None,
+) -> tuple[float, str, Recipe]:
+    """Similarity, measure and recipe of a question that a call names.
+
+    Raises:
+        UsageError: If it is none, or the call names one of these too.
+    """
+    if not isinstance(question, Question):
+        raise UsageError(
+            f"question is {question!r:.60}: pass a neardup.Question, such as"
+            ' Question.load("question.toml")'
+        )
+    parts = {"similarity": similarity, "measure": measure, "recipe": recipe}
+    for name, value in parts.items():
+        if value is not None:
+            raise UsageError(f"question and {name} exclude each other: the question decides it")
+    return question.similarity, question.measure, question.recipe
 
 
 def _question(values: Mapping[str, Any]) -> Question:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from neardup.errors import DataError, suggests_names
+from neardup.fingerprinting.question import parts_of
 from neardup.index.attachments import Attachments, attachments_in, column_of
 from neardup.index.base_index import BaseIndex
 from neardup.index.clock import Clock
@@ -18,6 +19,7 @@ from neardup.index.versions import Version
 if TYPE_CHECKING:
     import os
 
+    from neardup.fingerprinting.question import Question
     from neardup.fingerprinting.recipe import Recipe
     from neardup.index.versions import AnyKind, AnyVersion
 
@@ -40,6 +42,7 @@ class Index(BaseIndex):
         measure: Of similarity: "jaccard" (shared / distinct features of both), "cosine" (shared /
             root of the product of their sizes), "containment" (shared / features of the smaller) or
             "dice" (shared / mean of their sizes); "jaccard" unless said.
+        question: Similarity, measure and recipe as one value.
 
     Raises:
         UsageError: For a distance, width, plan, similarity or measure that cannot be, or options of
@@ -73,8 +76,11 @@ class Index(BaseIndex):
         *,
         similarity: float | None = None,
         measure: str | None = None,
+        question: Question | None = None,
     ) -> None:
         """Start empty."""
+        if question is not None:
+            similarity, measure, recipe = parts_of(question, similarity, measure, recipe)
         kind = new_kind(distance, bits, recipe, plan, memory, similarity, measure)
         super().__init__(kind, MemoryStore(Version.empty(kind)))
 

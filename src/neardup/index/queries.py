@@ -13,6 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.errors import UsageError
+from neardup.fingerprinting.question import Question
+from neardup.fingerprinting.recipe import recipe_of
 from neardup.index.attachments import content_in, payload_in
 from neardup.index.distance_kind import ByDistance
 from neardup.index.hits import Hits
@@ -175,6 +177,12 @@ class Queries:
     def measure(self) -> str:
         """How similarity is measured: "jaccard", "cosine", "containment" or "dice"."""
         return self._by_similarity("measure").measure
+
+    @property
+    def question(self) -> Question:
+        """Recipe, similarity and measure, as `nd.dedup(..., question=)` takes them."""
+        measure = self._by_similarity("question").measure
+        return Question(recipe_of(self.recipe), self.similarity, measure)
 
     @property
     def by(self) -> str:

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 from neardup.documents import InputFormat, ReadOptions, Rejects
 from neardup.errors import UsageError, suggests_names, warn_of_doubt
-from neardup.fingerprinting.recipe import recipe_of
 from neardup.pipeline.evidence.run_report import (
     check_reference,
     check_report,
@@ -28,6 +27,7 @@ from neardup.pipeline.evidence.run_report import (
 )
 from neardup.pipeline.judgement.decisions import check_decisions, with_decisions
 from neardup.pipeline.result import DedupResult, Origin
+from neardup.pipeline.rule_of import rule_of
 from neardup.pipeline.run.against import Against, ReferenceIndex
 from neardup.pipeline.run.in_memory import InMemory, check_documents, check_on_error
 from neardup.pipeline.run.matching import match
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from neardup.documents import Source
+    from neardup.fingerprinting.question import Question
     from neardup.fingerprinting.recipe import Recipe
     from neardup.pipeline.run.decision import Decision
     from neardup.pipeline.run.read_documents import Documents
@@ -73,8 +74,9 @@ def dedup(  # noqa: PLR0913
     similarity: float | None = None,
     distance: int | None = None,
     verify: float | None = None,
-    measure: str = "jaccard",
+    measure: str | None = None,
     recipe: Recipe | None = None,
+    question: Question | None = None,
     keep: str = "first",
     policy: str = "greedy",
     text: str | Sequence[str] = "text",
@@ -104,12 +106,15 @@ def dedup(  # noqa: PLR0913
         source: One path or a list of pathlib paths (any list of paths if `output` is given), an
             Arrow table or anything with the Arrow C stream interface and a text column, or texts.
         output: Where files' kept documents go; a folder (ending in "/") gets one file for each.
-        similarity: Least similarity of the documents' features; 0.8 unless a distance is given.
+        similarity: Least similarity of the documents' features. A call that names neither a
+            distance nor a part of a question asks the default one: 0.7. With a measure or a
+            recipe alone it is 0.8.
             Every match is verified, and none is missed.
         distance: Exact mode instead: largest number of differing fingerprint bits.
         verify: With a distance: least similarity of a match as well.
         measure: "jaccard", "cosine", "containment" or "dice".
         recipe: How to tokenise, hash and fingerprint; Recipe() unless given.
+        question: Similarity, measure and recipe as one value, as `Question.load` reads it.
         keep: "first", "last", "longest", "max:FIELD" or "min:FIELD".
         policy: "greedy" or "components".
         text: Field or fields with the text.
@@ -154,7 +159,7 @@ def dedup(  # noqa: PLR0913
     skip = check_on_error(on_error)
     fields = (text,) if isinstance(text, str) else tuple(text)
     choice = Choice(keep, policy, None if decisions is None else os.fspath(decisions))
-    rule = Rule(similarity, distance, verify, measure, recipe_of(recipe))
+    rule = rule_of(question, similarity, distance, verify, measure, recipe, against)
     limits = Limits(memory_bytes(memory), workers=workers)
     read = ReadOptions(
         fields, id, skip, within=within, number=choice.number, extract=extract,

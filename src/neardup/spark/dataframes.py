@@ -16,6 +16,7 @@ import pyarrow as pa
 from neardup.documents.markup import warn_of_markup
 from neardup.errors import DataError, UsageError, suggests_names, warn_of_doubt
 from neardup.fingerprinting.recipe import recipe_of
+from neardup.pipeline.rule_of import rule_of
 from neardup.pipeline.run.rule import Choice, Rule
 from neardup.spark.decision_plan import decide, edges_of, named
 from neardup.spark.engine import Engine, Settings
@@ -33,6 +34,7 @@ from neardup.spark.workers.file_inputs import Shipped
 if TYPE_CHECKING:
     from os import PathLike
 
+    from neardup.fingerprinting.question import Question
     from neardup.fingerprinting.recipe import Recipe
     from neardup.spark.engine_session import Frame
 
@@ -168,8 +170,9 @@ def dedup(  # noqa: PLR0913
     similarity: float | None = None,
     distance: int | None = None,
     verify: float | None = None,
-    measure: str = "jaccard",
+    measure: str | None = None,
     recipe: Recipe | None = None,
+    question: Question | None = None,
     keep: str = "first",
     policy: str = "greedy",
     within: str | None = None,
@@ -190,6 +193,7 @@ def dedup(  # noqa: PLR0913
         verify: With a distance: least similarity as well.
         measure: What similarity is.
         recipe: Recipe() unless given.
+        question: All three instead, as one value.
         keep: "first", "last", "longest", "max:FIELD" or "min:FIELD".
         policy: "greedy" or "components".
         within: Column that documents must have in common.
@@ -218,7 +222,7 @@ def dedup(  # noqa: PLR0913
         NeardupError: If the engine fails.
     """
     choice = Choice(keep, policy)
-    rule = Rule(similarity, distance, verify, measure, recipe_of(recipe))
+    rule = rule_of(question, similarity, distance, verify, measure, recipe)
     settings = Settings.of(rule, choice, within)
     _check_columns(df, text, id, *(x for x in (order_by, within, choice.number) if x))
     with worker_errors():

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 from neardup.cli import options as shared
 from neardup.cli.document_options import Reading, takes_documents
-from neardup.cli.recipe_options import takes_recipe
+from neardup.cli.recipe_options import takes_question
 from neardup.errors import UsageError
 
 if TYPE_CHECKING:
-    from neardup.fingerprinting.recipe import Recipe
+    from neardup.cli.recipe_options import Parts
 
 __all__ = ["dedup"]
 
 
-@takes_recipe()
+@takes_question()
 @takes_documents()
 def dedup(
     inputs: shared.Inputs,
@@ -29,7 +29,7 @@ def dedup(
     similarity: shared.Similarity = None,
     distance: shared.ExactDistance = None,
     verify: shared.Verify = None,
-    measure: shared.Measure = "jaccard",
+    measure: shared.Measure = None,
     *,
     reading: Reading,
     within: shared.Within = None,
@@ -99,7 +99,7 @@ def dedup(
             metavar="URL", help="Of spark: sail, local[2], spark://..., sc://... (default: sail)"
         ),
     ] = None,
-    made: Recipe,
+    made: Parts,
 ) -> None:
     """Remove near-duplicate documents; what is kept stays byte for byte.
 
@@ -136,7 +136,8 @@ def dedup(
         )
     shared.check_json(json, output, clusters, duplicates, reading.rejects, report, summary)
     shared.check_folder(tmp)
-    if made.preset is not None and (distance is None or verify is not None):
+    preset = None if made.recipe is None else made.recipe.preset
+    if preset is not None and (distance is None or verify is not None):
         raise UsageError(
             "--preset gives fingerprints only: pass --distance, without --similarity or --verify"
         )
@@ -154,12 +155,13 @@ def dedup(
     _check_engine(engine, master, local)
 
     from neardup.cli.screen import print_estimate, print_summary, print_warning, progress, warm_up
-    from neardup.pipeline import Against, Choice, Limits, Outputs, Rule, dedup_files, dedup_texts
+    from neardup.pipeline import Against, Choice, Limits, Outputs, dedup_files, dedup_texts
     from neardup.pipeline.estimate import estimate_run
+    from neardup.pipeline.rule_of import rule_of
     from neardup.runtime.free_memory import memory_bytes
 
     choice = Choice(keep, policy, decisions)
-    rule = Rule(similarity, distance, verify, measure, made)
+    rule = rule_of(made.question, similarity, distance, verify, measure, made.recipe, against)
     limits = Limits(memory_bytes(memory), tmp, workers, plan)
     read = reading.options(memory, within=within, number=choice.number)
     about = shared.report_options(report, report_from, source, summary)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from neardup.errors import FileError, UsageError, suggests_names
+from neardup.fingerprinting.question import parts_of
 from neardup.fingerprinting.values import check_distance
 from neardup.index.attachments import STORES
 from neardup.index.base_index import BaseIndex
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from neardup.fingerprinting.question import Question
     from neardup.fingerprinting.recipe import Recipe
 
 __all__ = ["DurableIndex"]
@@ -61,6 +63,7 @@ class DurableIndex(BaseIndex):
         verify: bool = False,
         similarity: float | None = None,
         measure: str | None = None,
+        question: Question | None = None,
     ) -> Self:
         """Open the index in a folder, or make one there.
 
@@ -80,6 +83,7 @@ class DurableIndex(BaseIndex):
             similarity: The least similarity of a query, at least what the index was made for: a new
                 index is by similarity, see neardup.Index, and remembers it.
             measure: Of similarity: "jaccard" unless said, "cosine", "containment" or "dice".
+            question: Similarity, measure and recipe as one value; the index remembers it.
 
         Returns:
             The index. Close it, or use it in a `with` statement.
@@ -99,6 +103,8 @@ class DurableIndex(BaseIndex):
             >>> DurableIndex.open(folder, readonly=True).query(0b1111)
             [('a', 1)]
         """
+        if question is not None:
+            similarity, measure, recipe = parts_of(question, similarity, measure, recipe)
         asked = {"bits": bits, "plan": plan, "store": store}
         folder = path_of(path)
         whole = folder.absolute()  # the process may change its folder later

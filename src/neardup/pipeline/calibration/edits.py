@@ -222,7 +222,10 @@ def _removed(words: list[str], count: int, generator: random.Random, _: Sequence
     return [word for at, word in enumerate(words) if at not in gone]
 
 
-def _moved(words: list[str], count: int, generator: random.Random, _: Sequence[str]) -> list[str]:
+def _moved(
+    words: list[str], count: int, generator: random.Random, fresh: Sequence[str]
+) -> list[str]:
+    del fresh  # the words stay the same
     edited = list(words)
     for _ in range(count):
         word = edited.pop(generator.randrange(len(edited)))

@@ -23,7 +23,8 @@ from neardup.pipeline.calibration.choice import advise
 from neardup.pipeline.calibration.edits import MOST_CHARACTERS, SMALL_KINDS, WORD_KINDS, Aim
 from neardup.pipeline.calibration.sample import take_sample
 from neardup.pipeline.calibration.trials import Measured, plant, try_questions
-from neardup.pipeline.run.steps import begin_reading, open_inputs, output_set
+from neardup.pipeline.run.read_documents import begin_reading, open_inputs
+from neardup.pipeline.run.run_outputs import output_set
 from neardup.runtime.progress import Quiet, Stopwatch, shown
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from neardup.documents import InputFormat, ReadOptions
     from neardup.pipeline.calibration.sample import Sample
-    from neardup.pipeline.run.resources import Resources
+    from neardup.pipeline.run.rule import Limits
     from neardup.runtime.progress import Progress
 
 __all__ = ["CANDIDATES", "Questions", "QuestionsAsked", "compare_questions"]
@@ -218,7 +219,7 @@ def compare_questions(
     paths: Sequence[str],
     asked: QuestionsAsked,
     read: ReadOptions,
-    resources: Resources,
+    limits: Limits,
     progress: Progress | None = None,
     format_name: InputFormat | str | None = None,
 ) -> Questions:
@@ -228,7 +229,7 @@ def compare_questions(
         paths: Inputs, as for `open_sources`.
         asked: What to find out.
         read: Which fields to read.
-        resources: What this may use.
+        limits: What this may use.
         progress: Told where it is.
         format_name: Format of all inputs; their extensions tell unless given.
 
@@ -239,15 +240,15 @@ def compare_questions(
     seen = progress or Quiet()
     watch = Stopwatch(seen)
     with ExitStack() as stack:
-        sources = open_inputs(stack, paths, resources, format_name)
-        rejects = Rejects(None, stack.enter_context(output_set(sources, resources)))
+        sources = open_inputs(stack, paths, limits, format_name)
+        rejects = Rejects(None, stack.enter_context(output_set(sources, limits)))
         begin_reading(sources, watch)
         sample = take_sample(sources, read, COMPARED, asked.seed, rejects, seen)
     doubt = rejects_doubt(sample.documents, rejects.count)
     texts = [text for text in _mixed(sample) if text.strip()]
     recipes = len(_candidates(asked.usual))
     watch.begin("try", recipes * sum(map(len, _compared(texts))))
-    tried, others, advised, why = _tried(texts, sample.documents, asked, resources, seen)
+    tried, others, advised, why = _tried(texts, sample.documents, asked, limits, seen)
     unknown = [*_unknown(tried, asked), *([] if doubt is None else [doubt])]
     command = ""
     if advised is not None:
@@ -280,7 +281,7 @@ def _tried(
     texts: Sequence[str],
     documents: int,
     asked: QuestionsAsked,
-    resources: Resources,
+    limits: Limits,
     progress: Progress,
 ) -> tuple[list[Measured], list[Measured], Measured | None, str]:
     """Every question that was tried, the advised one by other measures, it, and why."""
@@ -292,7 +293,7 @@ def _tried(
     planted = plant(texts[:PLANTED], (asked.aim, asked.twice), asked.seed)
     sample = pa.array(_compared(texts), pa.large_string())
     scale = documents * (documents - 1) / (len(sample) * (len(sample) - 1))
-    workers, tried = resources.workers, []
+    workers, tried = limits.workers, []
     for recipe, steps in _candidates(asked.usual):
         measure = asked.usual.measure if recipe == asked.usual.recipe else "jaccard"
         tried += try_questions(planted, sample, recipe, measure, steps, scale, workers)

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from neardup.fingerprinting.fingerprints import Fingerprinter
 from neardup.fingerprinting.question import Question
-from neardup.hamming.clusters import labels_of_pairs
+from neardup.hamming.match_graph import labels_of_pairs
 from neardup.pipeline.calibration.edits import (
     LOOKALIKE,
     MOST_CHARACTERS,
@@ -25,7 +25,7 @@ from neardup.pipeline.calibration.edits import (
     Planter,
     is_unspaced,
 )
-from neardup.pipeline.calibration.measure import all_similar
+from neardup.pipeline.run.limited_pairs import all_similar
 from neardup.runtime.intervals import counted, paired
 from neardup.similarity.feature_sets import FeatureSets, Match, similarities
 

@@ -1,4 +1,4 @@
-"""`neardup calibrate`: which threshold, distance and width suit a corpus."""
+"""`neardup calibrate`: which question, threshold, distance and width suit a corpus."""
 
 from __future__ import annotations
 
@@ -8,23 +8,50 @@ import typer
 
 from neardup.cli import options as shared
 from neardup.cli.document_options import Reading, takes_documents
-from neardup.cli.recipe_options import takes_recipe
+from neardup.cli.recipe_options import takes_question
+from neardup.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from neardup.fingerprinting.recipe import Recipe
+    from neardup.cli.recipe_options import Parts
 
 __all__ = ["calibrate"]
 
 
-@takes_recipe(without=("preset",))
+@takes_question(without=("preset",))
 @takes_documents(without=("rejects",))
 def calibrate(
     inputs: shared.Inputs,
+    edits: Annotated[
+        str | None,
+        typer.Option(
+            "--edits",
+            metavar="5%|N",
+            help="How much a copy may differ: a share of its words, or N words. (default: 5%)",
+        ),
+    ] = None,
+    output: Annotated[
+        str | None,
+        shared.results_option(
+            "--output", "-o", metavar="FILE.toml", help="Write the advised question here."
+        ),
+    ] = None,
     sample: Annotated[
-        int,
-        typer.Option(parser=shared.whole(2), metavar="N", help="Documents to look at, at random."),
-    ] = 20_000,
-    lowest: shared.Lowest = 0.3,
+        int | None,
+        typer.Option(
+            parser=shared.whole(2),
+            metavar="N",
+            help="Documents to look at, at random. (default: 20000)",
+        ),
+    ] = None,
+    lowest: Annotated[
+        float | None,
+        typer.Option(
+            "--lowest",
+            parser=shared.number_to_one,
+            metavar="S",
+            help="Least similarity that is searched. (default: 0.3)",
+        ),
+    ] = None,
     similarity: Annotated[
         float | None,
         typer.Option(
@@ -35,12 +62,14 @@ def calibrate(
         ),
     ] = None,
     recall: Annotated[
-        float,
+        float | None,
         typer.Option(
-            parser=shared.number_to_one, metavar="R", help="What the advised distance should find."
+            parser=shared.number_to_one,
+            metavar="R",
+            help="What the advised distance should find. (default: 0.95)",
         ),
-    ] = 0.95,
-    measure: shared.Measure = "jaccard",
+    ] = None,
+    measure: shared.Measure = None,
     *,
     reading: Reading,
     seed: Annotated[int, shared.seed_option(help="Of the sample.")] = 0,
@@ -54,32 +83,72 @@ def calibrate(
     memory: shared.Memory = None,
     tmp: shared.Tmp = None,
     json: shared.Json = False,
-    made: Recipe,
+    made: Parts,
 ) -> None:
-    """Tell, without labels, what each threshold and distance would find, and what it would take.
+    """Tell, without labels, which question finds copies, or what each threshold would find.
 
-    All inputs are read once; a random sample is compared with itself, exactly.
+    Edits of known kinds are planted in a sample of the documents: the table says what each question
+    finds of them, and what it matches beside. With --similarity, --lowest, --sample, --recall,
+    --measure, --report or a recipe it tells of that recipe what each threshold and distance would
+    find, and what they would take.
 
     Examples:
-    neardup calibrate news.jsonl --report calibration.html
+    neardup calibrate news.jsonl -o question.toml
 
-    neardup calibrate 'crawl/*.jsonl.gz' --sample 50000 --similarity 0.8
+    neardup calibrate news.jsonl --edits 1
+
+    neardup calibrate news.jsonl --similarity 0.8 --report calibration.html
     """
     shared.check_folder(tmp)
+    of_thresholds = {
+        "--sample": sample, "--lowest": lowest, "--similarity": similarity, "--recall": recall,
+        "--measure": measure, "--report": report, made.first_option or "--recipe": made.recipe,
+    }  # fmt: skip
+    of_questions = {"--edits": edits, "--output": output, "--question": made.question}
+    named = [name for name, value in of_thresholds.items() if value is not None]
+    wanted = [name for name, value in of_questions.items() if value is not None]
+    if named and wanted:
+        raise UsageError(
+            f"{wanted[0]} and {named[0]} exclude each other: with {named[0]} one recipe is looked"
+            " at, and no question is chosen"
+        )
+    if output is not None and not output.endswith(".toml"):
+        raise UsageError(f"--output is {output}: a question is TOML, name it question.toml, say")
 
     from json import dumps
 
     from neardup.cli.screen import echo, progress, warm_up
+    from neardup.fingerprinting.question import DEFAULT_QUESTION
+    from neardup.fingerprinting.recipe import recipe_of
     from neardup.pipeline import Choice, Limits, Rule, dedup_texts
     from neardup.pipeline.calibration.calibrate import Asked, calibrate_files
+    from neardup.pipeline.calibration.edits import Aim
+    from neardup.pipeline.calibration.questions import QuestionsAsked, compare_questions
     from neardup.runtime.free_memory import memory_bytes
+    from neardup.runtime.progress import shown as printable
 
-    asked = Asked(sample, lowest, similarity, recall, measure, seed, report)
+    recipe = recipe_of(made.recipe)
     limits = Limits(memory_bytes(memory), tmp, workers)
     read, input_format = reading.options(memory), reading.input_format
-    warm_up(
-        lambda: dedup_texts(["one", "one"], Rule(recipe=made), Choice(), limits), by_features=True
-    )
+    if named:
+        given = {"sample": sample, "lowest": lowest, "recall": recall, "measure": measure}
+        chosen = {name: value for name, value in given.items() if value is not None}
+        asked = Asked(similarity=similarity, seed=seed, report=report, **chosen)  # type: ignore[arg-type]
+        rule = Rule(recipe=recipe)
+        warm_up(lambda: dedup_texts(["one", "one"], rule, Choice(), limits), by_features=True)
+        with progress() as shown:
+            found = calibrate_files(inputs, asked, recipe, read, limits, shown, input_format)
+        echo(dumps(found.to_dict()) if json else str(found))
+        return
+    aim = Aim() if edits is None else Aim.parse(edits)
+    wish = QuestionsAsked(aim, made.question or DEFAULT_QUESTION, seed)
+    warm_up(lambda: dedup_texts(["one", "one"], Rule(), Choice(), limits), by_features=True)
     with progress() as shown:
-        found = calibrate_files(inputs, asked, made, read, limits, shown, input_format)
-    echo(dumps(found.to_dict()) if json else str(found))
+        told = compare_questions(inputs, wish, read, limits, shown, input_format)
+    echo(dumps(told.to_dict()) if json else str(told))
+    if output is None:
+        return
+    if told.advised is None:
+        raise DataError(f"no question is advised: {told.why}; {output} is not written")
+    told.advised.question.save(output)
+    echo(f"wrote {printable(output)}; use it with --question", err=True)

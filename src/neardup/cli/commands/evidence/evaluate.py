@@ -8,16 +8,17 @@ import typer
 
 from neardup.cli import options as shared
 from neardup.cli.document_options import Reading, takes_documents
-from neardup.cli.recipe_options import make_recipe, takes_recipe
+from neardup.cli.recipe_options import make_recipe, takes_question
 from neardup.errors import UsageError
 
 if TYPE_CHECKING:
+    from neardup.cli.recipe_options import Parts
     from neardup.fingerprinting.recipe import Recipe
 
 __all__ = ["evaluate"]
 
 
-@takes_recipe(without=("preset",))
+@takes_question(without=("preset",))
 @takes_documents(without=("id_field", "on_error", "rejects"))
 def evaluate(
     docs: Annotated[
@@ -40,7 +41,7 @@ def evaluate(
         ),
     ] = None,
     lowest: shared.Lowest = 0.5,
-    measure: shared.Measure = "jaccard",
+    measure: shared.Measure = None,
     policy: Annotated[str, typer.Option(help="Of groups: greedy or components.")] = "greedy",
     *,
     reading: Reading,
@@ -55,7 +56,7 @@ def evaluate(
     memory: shared.Memory = None,
     tmp: shared.Tmp = None,
     json: shared.Json = False,
-    made: Recipe,
+    made: Parts,
 ) -> None:
     """Tell precision, recall, F1, ARI and B-cubed at every threshold and distance.
 
@@ -69,12 +70,14 @@ def evaluate(
     from json import dumps
 
     from neardup.cli.screen import echo, progress
+    from neardup.fingerprinting.question import question_for
     from neardup.pipeline import Limits
     from neardup.pipeline.evaluation.evaluate import Asked, evaluate_files
     from neardup.runtime.free_memory import memory_bytes
 
-    recipes = [_titled(made), *(_titled(_recipe(each)) for each in also or ())]
-    asked = Asked(labels, recipes, lowest, measure, policy, seed, report)
+    question = question_for(made.question, measure=measure, recipe=made.recipe)
+    recipes = [_titled(question.recipe), *(_titled(_recipe(each)) for each in also or ())]
+    asked = Asked(labels, recipes, lowest, question.measure, policy, seed, report)
     limits = Limits(memory_bytes(memory), tmp, workers)
     read = reading.options(memory, id=id_field)
     with progress() as shown:

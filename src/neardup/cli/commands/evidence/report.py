@@ -8,15 +8,15 @@ import typer
 
 from neardup.cli import options as shared
 from neardup.cli.document_options import Reading, takes_documents
-from neardup.cli.recipe_options import takes_recipe
+from neardup.cli.recipe_options import takes_question
 
 if TYPE_CHECKING:
-    from neardup.fingerprinting.recipe import Recipe
+    from neardup.cli.recipe_options import Parts
 
 __all__ = ["report"]
 
 
-@takes_recipe()
+@takes_question()
 @takes_documents(without=("rejects",))
 def report(
     duplicates: Annotated[
@@ -35,7 +35,7 @@ def report(
     similarity: shared.Similarity = None,
     distance: shared.ExactDistance = None,
     verify: shared.Verify = None,
-    measure: shared.Measure = "jaccard",
+    measure: shared.Measure = None,
     policy: shared.Policy = "greedy",
     keep: shared.Keep = "first",
     *,
@@ -47,7 +47,7 @@ def report(
     workers: shared.Workers = None,
     memory: shared.Memory = None,
     tmp: shared.Tmp = None,
-    made: Recipe,
+    made: Parts,
 ) -> None:
     """Write the report of a run from its result files and its inputs.
 
@@ -61,12 +61,13 @@ def report(
     shared.check_folder(tmp)
 
     from neardup.cli.screen import echo, progress
-    from neardup.pipeline import Choice, Inputs, Limits, Rule, report_files
+    from neardup.pipeline import Choice, Inputs, Limits, report_files
+    from neardup.pipeline.rule_of import rule_of
     from neardup.runtime.free_memory import memory_bytes
     from neardup.runtime.progress import shown as printable
 
     choice = Choice(keep, policy)
-    rule = Rule(similarity, distance, verify, measure, made)
+    rule = rule_of(made.question, similarity, distance, verify, measure, made.recipe)
     limits = Limits(memory_bytes(memory), tmp, workers)
     read = reading.options(memory, within=within, number=choice.number)
     about = shared.report_options(output, report_from, source, summary)

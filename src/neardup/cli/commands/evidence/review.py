@@ -8,15 +8,15 @@ import typer
 
 from neardup.cli import options as shared
 from neardup.cli.document_options import Reading, takes_documents
-from neardup.cli.recipe_options import takes_recipe
+from neardup.cli.recipe_options import takes_question
 
 if TYPE_CHECKING:
-    from neardup.fingerprinting.recipe import Recipe
+    from neardup.cli.recipe_options import Parts
 
 __all__ = ["review"]
 
 
-@takes_recipe(without=("preset",))
+@takes_question(without=("preset",))
 @takes_documents(without=("on_error", "rejects"))
 def review(
     pairs: Annotated[
@@ -52,12 +52,12 @@ def review(
     open_browser: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the browser.")
     ] = True,
-    measure: shared.Measure = "jaccard",
+    measure: shared.Measure = None,
     *,
     reading: Reading,
     seed: Annotated[int, shared.seed_option(help="Of the order.")] = 0,
     memory: shared.RecordMemory = None,
-    made: Recipe,
+    made: Parts,
 ) -> None:
     """Judge pairs in the browser, on this machine: y, n, u, and b to go back.
 
@@ -70,13 +70,16 @@ def review(
     neardup dedup news.jsonl --id id --decisions answers.jsonl -o unique.jsonl
     """
     from neardup.cli.screen import echo
+    from neardup.fingerprinting.question import question_for
     from neardup.pipeline.judgement.review_session import Review, Wanted
     from neardup.pipeline.judgement.server import ReviewServer
     from neardup.runtime.progress import shown
 
-    wanted = Wanted(answers, similarity, precision, measure, seed)
+    question = question_for(made.question, similarity, measure, made.recipe)
+    near = similarity if made.question is None else question.similarity
+    wanted = Wanted(answers, near, precision, question.measure, seed)
     read, input_format = reading.options(memory), reading.input_format
-    judged = Review(pairs, inputs, wanted, made, read, input_format)
+    judged = Review(pairs, inputs, wanted, question.recipe, read, input_format)
     with ReviewServer(judged, port, lambda line: echo(line, err=True)) as server:
         echo(f"open {server.url} (Ctrl-C ends the review)")
         if open_browser:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from neardup.cli import options as shared
 from neardup.cli.commands.index.given import Folder, Verify, given_options, note_what_stays
 from neardup.cli.document_options import Reading, takes_documents
-from neardup.cli.recipe_options import IdfTable, KeywordFolder, load_words, takes_recipe
+from neardup.cli.recipe_options import IdfTable, KeywordFolder, load_words, takes_question
 from neardup.cli.screen import echo
 from neardup.errors import UsageError
 from neardup.hamming.plans.names import SEARCH_PLANS, listed_plans
 from neardup.runtime.progress import shown
 
 if TYPE_CHECKING:
-    from neardup.fingerprinting.recipe import Recipe
+    from neardup.cli.recipe_options import Parts
 
 __all__ = ["add", "create"]
 
@@ -28,7 +28,7 @@ _Least = Annotated[
         "-s",
         metavar="S",
         help="Least similarity that a query may ask for, exactly measured.",
-        show_default="0.8",
+        show_default="0.7, and 0.8 with a recipe or --measure",
     ),
 ]
 _SimilarityMeasure = Annotated[
@@ -37,10 +37,9 @@ _SimilarityMeasure = Annotated[
         "--measure", help="Of similarity: jaccard (unless said), cosine, containment or dice."
     ),
 ]
-_DEFAULT_SIMILARITY: Final = 0.8
 
 
-@takes_recipe()
+@takes_question()
 def create(
     context: typer.Context,
     folder: Folder,
@@ -59,31 +58,41 @@ def create(
         bool, typer.Option("--no-recipe", help="Take ready-made fingerprints of --bits only.")
     ] = False,
     *,
-    made: Recipe,
+    made: Parts,
 ) -> None:
     """Make an empty index; what it is made for and its recipe stay as they are.
 
-    It is by similarity, from 0.8 on, or with --distance by fingerprints. What says something of
-    fingerprints alone needs --distance: --plan, --store, --preset, --bits and --no-recipe.
+    It is by similarity, from 0.7 on unless said, or with --distance by fingerprints. What says
+    something of fingerprints alone needs --distance: --plan, --store, --preset, --bits and
+    --no-recipe.
 
     Examples:
     neardup index create seen.index --similarity 0.8
+
+    neardup index create records.index --question question.toml
 
     neardup index create prints.index --distance 3
 
     neardup index create hashes.index --distance 3 --bits 64 --no-recipe
     """
+    from neardup.fingerprinting.question import question_for
+    from neardup.fingerprinting.recipe import recipe_of
     from neardup.index import DurableIndex
 
-    recipe = None if no_recipe else made
+    own = recipe_of(made.recipe)
+    recipe = None if no_recipe else own
     if no_recipe and store not in {None, "none"}:
         raise UsageError(f"--store {store} needs a recipe: leave --no-recipe out")
     is_similar = similarity is not None or similarity_measure is not None
+    if made.question is not None and distance is not None:
+        raise UsageError(
+            "--question and --distance exclude each other: an index by question is by similarity"
+        )
     if distance is None:
         # A run by similarity `--against` the index may have a recipe of any width.
         of_fingerprints = {
             "--plan": plan != "auto", "--store": store not in {None, "features"},
-            "--preset": made.preset is not None, "--no-recipe": no_recipe,
+            "--preset": own.preset is not None, "--no-recipe": no_recipe,
             "--bits": not is_similar and given_options(context, "bits"),
         }  # fmt: skip
         for option, is_given in of_fingerprints.items():
@@ -92,14 +101,16 @@ def create(
                     f"{option} is of fingerprints: give --distance 3 for an index by distance, or"
                     f" leave {option} out for one by similarity"
                 )
-        similarity = _DEFAULT_SIMILARITY if similarity is None else similarity
-    if distance is None or is_similar:
-        asked: dict[str, Any] = {"similarity": similarity, "measure": similarity_measure}
-        DurableIndex.create(folder, distance, None, made, plan, store, **asked).close()
-        what = f"similarity {similarity} ({similarity_measure or 'jaccard'})"
+    if distance is None:
+        asked = question_for(made.question, similarity, similarity_measure, made.recipe)
+        DurableIndex.create(folder, plan=plan, store=store, question=asked).close()
+        what, recipe = f"similarity {asked.similarity} ({asked.measure})", asked.recipe
     else:
-        shared.check_reach(distance, made.bits)
-        DurableIndex.create(folder, distance, made.bits, recipe, plan, store or "none").close()
+        shared.check_reach(distance, own.bits)
+        DurableIndex.create(
+            folder, distance, own.bits, recipe, plan, store or "none",
+            similarity=similarity, measure=similarity_measure,  # refused: an index has one kind
+        ).close()  # fmt: skip
         what = f"distance {distance}"
     told = "no recipe" if recipe is None else f"recipe {recipe.digest}"
     echo(f"made {shown(folder)}: {what}, {told}", err=True)

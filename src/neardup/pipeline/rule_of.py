@@ -1,0 +1,66 @@
+"""The rule of a call, by what the call names of a question."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from neardup.errors import UsageError
+from neardup.fingerprinting.question import Question, question_for
+from neardup.fingerprinting.recipe import recipe_of
+from neardup.pipeline.run.rule import Rule
+
+if TYPE_CHECKING:
+    from neardup.fingerprinting.recipe import Recipe
+
+__all__ = ["rule_of"]
+
+
+def rule_of(
+    question: Question | None = None,
+    similarity: float | None = None,
+    distance: int | None = None,
+    verify: float | None = None,
+    measure: str | None = None,
+    recipe: Recipe | None = None,
+    against: str | os.PathLike[str] | None = None,
+) -> Rule:
+    """The rule of a call; what it names, and what that implies, is `question_for`'s rule.
+
+    A call against an index by similarity that names nothing asks the index's own question.
+
+    Args:
+        question: All of a question.
+        similarity: A part of one, like `measure` and `recipe`.
+        distance: As of Rule, like `verify`.
+        verify: With a distance.
+        measure: What similarity is.
+        recipe: How a document becomes features and a fingerprint.
+        against: Folder of an index.
+
+    Raises:
+        UsageError: For parts that exclude each other, or values out of range.
+        RecipeError: If the recipe cannot be compared.
+    """
+    if against is not None and all(
+        part is None for part in (question, similarity, distance, verify, measure, recipe)
+    ):
+        question = _question_of(os.fspath(against))
+    if distance is not None:
+        if question is not None:
+            raise UsageError(
+                "question and distance exclude each other: a question is by similarity"
+            )
+        kind = "jaccard" if measure is None else measure
+        return Rule(similarity, distance, verify, kind, recipe_of(recipe))
+    asked = question_for(question, similarity, measure, recipe)
+    return Rule(asked.similarity, None, verify, asked.measure, asked.recipe)
+
+
+def _question_of(folder: str) -> Question | None:
+    """The question of an index in a folder; None of an index by distance."""
+    from neardup.index.durable import DurableIndex
+
+    with DurableIndex.open(folder, create=False, readonly=True) as index:
+        found: Question | None = getattr(index, "question", None)
+        return found
