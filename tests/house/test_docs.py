@@ -206,10 +206,11 @@ def test_the_numbers_of_the_demo_are_right() -> None:
         assert f"{others.sum():,}" in page
 
     table = (DOCS / "guide" / "dedup.md").read_text("utf-8")
-    for option, chosen in (("distance 3", {"distance": 3}), ("similarity 0.8", {})):
+    for option, chosen in (("distance 3", {"distance": 3}), ("similarity 0.8", {"similarity": 0.8})):
         kept = (nd.dedup(texts, policy=p, **chosen).summary.kept for p in ("greedy", "components"))
         assert "| `--{}` | {:,} | {:,} |".format(option, *kept) in table
-    assert nd.dedup(texts).cluster.tolist() == greedy_by_comparing(similarities >= plot.NEAR)
+    groups = nd.dedup(texts, similarity=plot.NEAR).cluster.tolist()
+    assert groups == greedy_by_comparing(similarities >= plot.NEAR)
 
 
 def greedy_by_comparing(matches: Any) -> list[int]:

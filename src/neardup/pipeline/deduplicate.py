@@ -158,8 +158,10 @@ def dedup(  # noqa: PLR0913
     """
     skip = check_on_error(on_error)
     fields = (text,) if isinstance(text, str) else tuple(text)
+    paths = _paths(source, output is not None)
     choice = Choice(keep, policy, None if decisions is None else os.fspath(decisions))
-    rule = rule_of(question, similarity, distance, verify, measure, recipe, against)
+    index = None if paths is None else against
+    rule = rule_of(question, similarity, distance, verify, measure, recipe, index)
     limits = Limits(memory_bytes(memory), workers=workers)
     read = ReadOptions(
         fields, id, skip, within=within, number=choice.number, extract=extract,
@@ -170,7 +172,6 @@ def dedup(  # noqa: PLR0913
         raise UsageError("update belongs to against: name the index that kept documents go to")
     if own_ids != "seen" and against is None:
         raise UsageError(f"own_ids={own_ids!r} needs against: name the index that has the ids")
-    paths = _paths(source, output is not None)
     if paths is not None:
         _warn([rule.doubt()])
         named = [None if path is None else os.fspath(path) for path in files]
