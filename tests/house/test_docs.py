@@ -206,7 +206,10 @@ def test_the_numbers_of_the_demo_are_right() -> None:
         assert f"{others.sum():,}" in page
 
     table = (DOCS / "guide" / "dedup.md").read_text("utf-8")
-    for option, chosen in (("distance 3", {"distance": 3}), ("similarity 0.8", {"similarity": 0.8})):
+    for option, chosen in (
+        ("distance 3", {"distance": 3}),
+        ("similarity 0.8", {"similarity": 0.8}),
+    ):
         kept = (nd.dedup(texts, policy=p, **chosen).summary.kept for p in ("greedy", "components"))
         assert "| `--{}` | {:,} | {:,} |".format(option, *kept) in table
     groups = nd.dedup(texts, similarity=plot.NEAR).cluster.tolist()

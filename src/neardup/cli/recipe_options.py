@@ -96,6 +96,14 @@ FoldChinese = Annotated[
     str | None,
     recipe_option("--fold-chinese", help="simplified or traditional: one way of writing Chinese."),
 ]
+Ignore = Annotated[
+    str | None,
+    recipe_option(
+        metavar="NAMES",
+        help="Left out of texts first: some of accents, digits, joiners, tatweel, vowel-signs,"
+        " zero-width, with commas.",
+    ),
+]
 Dictionary = Annotated[
     str | None,
     recipe_option(
@@ -150,6 +158,7 @@ _RECIPE_OPTIONS: Final = {
     "language": Language,
     "fold_chinese": FoldChinese,
     "dictionary": Dictionary,
+    "ignore": Ignore,
 }
 
 
@@ -318,6 +327,8 @@ def load_words(idf: str | None, dictionary: str | None) -> None:
 
 def _read_words(given: dict[str, Any]) -> None:
     """Put the digest of a table and the words of a file in the place of their paths."""
+    if "ignore" in given:
+        given["ignore"] = given["ignore"].split(",")
     if given.get("idf", "jieba").partition(":")[0] != "jieba":
         from neardup.features.frequency_table import load_table
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 __all__ = [
+    "IGNORABLE",
     "LANGUAGES",
     "MAX_BITS",
     "MAX_NGRAM",
@@ -24,6 +25,8 @@ TOKENISERS: Final = ("words", "chars")
 WEIGHTS: Final = ("set", "count", "log")
 """Those that need nothing but counts; `neardup.features.weights` has the others."""
 LANGUAGES: Final = ("tr", "az")
+IGNORABLE: Final = ("accents", "digits", "joiners", "tatweel", "vowel-signs", "zero-width")
+"""What a recipe can leave out of a text."""
 TIES: Final = ("zero", "one")
 MAX_BITS: Final = 1 << 16
 MAX_NGRAM: Final = 1 << 16
@@ -65,3 +68,5 @@ class Choices(Protocol):
     def language(self) -> str | None: ...
     @property
     def fold_chinese(self) -> str | None: ...
+    @property
+    def ignore(self) -> tuple[str, ...] | None: ...

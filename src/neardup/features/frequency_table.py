@@ -43,7 +43,7 @@ MOST_IDF: Final = 1 << 20
 MAGIC: Final = b"neardup-idf 1\n"
 SPACE_FIELDS: Final = (
     "normalize", "casefold", "tokens", "ngram", "stopwords", "language", "fold_chinese",
-    "dictionary",
+    "dictionary", "ignore",
 )  # fmt: skip
 
 _JIEBA: Final = "jieba:"
@@ -251,8 +251,9 @@ def load_table(path: str) -> FrequencyTable:
 def feature_space(recipe: Choices) -> str:
     """Say what makes the recipe's features, as canonical JSON."""
     fields = {name: getattr(recipe, name) for name in SPACE_FIELDS}
-    if fields["dictionary"] is None:
-        del fields["dictionary"]  # tables older than the field have none
+    for later in ("dictionary", "ignore"):
+        if fields[later] is None:
+            del fields[later]  # tables older than the field have none
     return json.dumps(fields | {"unicode": UNICODE_VERSION}, sort_keys=True)
 
 

@@ -120,6 +120,8 @@ class Question:
             value = getattr(self.recipe, name)
             if value != getattr(usual, name):
                 found += [f"--{name.replace('_', '-')}", str(value)]
+        if self.recipe.ignore is not None:
+            found += ["--ignore", ",".join(self.recipe.ignore)]
         return found if self.recipe.casefold else [*found, "--no-casefold"]
 
 

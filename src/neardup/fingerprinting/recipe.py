@@ -37,6 +37,7 @@ LATER_FIELDS: Final[dict[str, Any]] = {
     "language": None,
     "fold_chinese": None,
     "dictionary": None,
+    "ignore": None,
 }
 
 
@@ -78,6 +79,9 @@ class Recipe:
         dictionary: Words that jieba's dictionary lacks, for tokens of jieba: each a word, and its
             frequency after a space if it should not be found by jieba's own rule, as in the lines
             of jieba.load_userdict.
+        ignore: What is left out of a text first, some of "accents" (of Latin, Greek and Cyrillic
+            letters), "digits" (each counts as 0), "joiners" (U+200C, U+200D), "tatweel",
+            "vowel-signs" (of Arabic and Hebrew) and "zero-width" (U+200B, soft hyphens).
 
     Raises:
         RecipeError: For a value outside the lists and ranges above.
@@ -104,6 +108,7 @@ class Recipe:
     language: str | None = None
     fold_chinese: str | None = None
     dictionary: tuple[str, ...] | None = None
+    ignore: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         """Refuse what cannot be computed."""
@@ -238,6 +243,10 @@ def _check_words(recipe: Recipe) -> None:
         _one_of("language", recipe.language, LANGUAGES)
         if not recipe.casefold:
             raise RecipeError(f"language is {recipe.language!r}: it only matters with casefold")
+    if recipe.ignore is not None:
+        from neardup.features.rewrite import ignored_names
+
+        object.__setattr__(recipe, "ignore", ignored_names(recipe.ignore))
     if recipe.dictionary is not None:
         from neardup.features.tokens import checked_dictionary
 
