@@ -129,7 +129,7 @@ def test_clusters_have_a_row_for_each_document() -> None:
 
 
 def test_rethreshold_is_exact_or_refused() -> None:
-    result = nd.dedup(NEWS)
+    result = nd.dedup(NEWS, similarity=0.8)
     assert result.rethreshold(0.8).tolist() == result.kept.tolist()
     with pytest.raises(UsageError, match=r"less than 0\.95 similar"):
         result.rethreshold(0.95)

@@ -147,7 +147,7 @@ class _Prepared:
         # Taken from and put back, so that nothing is shared: not by threads, nor by a signal's
         # handler with what it interrupts.
         self.places: list[Any] = []
-        rewrites = not recipe.language is recipe.fold_chinese is recipe.ignore is None
+        rewrites = any((recipe.language, recipe.fold_chinese, recipe.ignore))
         if rewrites or not _has_kernel(recipe) or recipe.hash != "xxh3" or _weighing(recipe):
             return
         from neardup.kernels.fingerprinting.fold_arguments import Folding
