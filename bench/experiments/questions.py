@@ -35,7 +35,7 @@ import pyarrow as pa
 import neardup as nd
 from neardup.documents import ReadOptions
 from neardup.fingerprinting.question import DEFAULT_QUESTION
-from neardup.pipeline import Resources
+from neardup.pipeline import Limits
 from neardup.pipeline.calibration.edits import Aim, Planter, is_unspaced, words_of
 from neardup.pipeline.calibration.questions import QuestionsAsked, compare_questions
 from neardup.pipeline.calibration.trials import agreement, sets_of
@@ -260,7 +260,7 @@ def calibrate() -> None:
         path = folder / "neardup-questions.jsonl"
         path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), "utf-8")
         asked = QuestionsAsked(Aim.parse(edits))
-        return compare_questions([str(path)], asked, ReadOptions(), Resources()).advised
+        return compare_questions([str(path)], asked, ReadOptions(), Limits()).advised
 
     def row(title: str, is_tuned: bool, best: Any, truth: Any) -> None:
         name = "none" if best is None else " ".join(best.question.options())

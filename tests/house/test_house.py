@@ -65,15 +65,23 @@ ALLOWED: dict[str, set[str]] = {
     | {"hamming.spilled", "kernels", "kernels.paths"},
     "similarity": BASE | {"kernels", "kernels.similarity", "kernels.paths"},
     "index": BASE
-    | {"documents.markup", "fingerprinting", "fingerprinting.values", "hamming.plans"}
-    | {"hamming.search", "kernels.hamming", "kernels.index", "kernels.similarity", "similarity"},
-    "index.durable": BASE | {"fingerprinting", "fingerprinting.values", "index"},
+    | {"documents.markup", "fingerprinting", "fingerprinting.question", "fingerprinting.values"}
+    | {
+        "hamming.plans",
+        "hamming.search",
+        "kernels.hamming",
+        "kernels.index",
+        "kernels.similarity",
+        "similarity",
+    },
+    "index.durable": BASE
+    | {"fingerprinting", "fingerprinting.question", "fingerprinting.values", "index"},
     "contamination": BASE
     | {"features", "fingerprinting", "kernels.contamination", "kernels.features"},
     "compat": BASE
     | {"features", "fingerprinting", "fingerprinting.libraries", "fingerprinting.majority"}
     | {"fingerprinting.md5_windows", "fingerprinting.values", "kernels.fingerprinting"},
-    "pipeline.report": {"errors", "runtime"},
+    "pipeline.report": BASE,
     "pipeline.run": BASE
     | {"documents", "features", "fingerprinting", "fingerprinting.values"}
     | {"hamming", "hamming.plans", "index", "index.durable", "similarity"},
@@ -105,7 +113,7 @@ ALLOWED: dict[str, set[str]] = {
         "features",
         "fingerprinting",
     }
-    | {"fingerprinting.values"}
+    | {"fingerprinting.question", "fingerprinting.values"}
     | {"hamming", "hamming.plans", "hamming.search", "hamming.spilled", "index", "index.durable"}
     | {"fingerprinting.explanation"}
     | {"pipeline.evidence", "pipeline.judgement", "pipeline.report", "pipeline.run", "similarity"},
@@ -117,7 +125,8 @@ ALLOWED: dict[str, set[str]] = {
     "integrations": BASE | {"fingerprinting", "index", "pipeline"},
     "cli": BASE
     | {"contamination", "documents", "features", "fingerprinting", "fingerprinting.explanation"}
-    | {"hamming", "hamming.plans", "index", "pipeline", "pipeline.calibration"}
+    | {"fingerprinting.question", "hamming", "hamming.plans", "index", "pipeline"}
+    | {"pipeline.calibration"}
     | {"pipeline.evaluation", "pipeline.evidence", "pipeline.judgement", "pipeline.run", "spark"},
     "__main__": {"cli", "runtime"},
     "__init__": BASE
