@@ -521,6 +521,29 @@ def examples() -> list[str]:
     return found
 
 
+def write_benchmarks(folder: Path) -> None:
+    """Write training documents, and benchmarks whose questions they do not hold."""
+    (folder / "train").mkdir()
+    for name in ("train.jsonl", "train/1.parquet"):
+        write(folder / name, DOCS)
+    texts = [f"which of the {i} rivers is the longest" for i in "abc"]
+    for name in ("mmlu.jsonl", "gsm8k.parquet"):
+        write(folder / name, [{"text": x, "question": x, "answer": "b"} for x in texts])
+
+
+def inputs_of_index_and_dedup(here: Here, example: str) -> None:
+    """Make the index or the results that an example reads."""
+    if example.startswith(("neardup show", "neardup report")):
+        for kind in ("csv", "jsonl"):
+            files = f"--duplicates dropped.{kind} --clusters clusters.{kind}".split()
+            own = ["--id", "id", "--similarity", "0.7"] if "--id" in example else []
+            here("dedup", "news.jsonl", *files, *own)
+    if example.startswith("neardup decontaminate"):
+        write_benchmarks(here.folder)
+    elif "--against" in example:
+        here("index", "create", "seen.index", "--distance", "3")
+
+
 @pytest.mark.parametrize("example", examples())
 def test_every_example_of_the_help_works(here: Here, example: str) -> None:
     tmp_path = here.folder
@@ -545,13 +568,7 @@ def test_every_example_of_the_help_works(here: Here, example: str) -> None:
         (tmp_path / "fingerprints").mkdir()
         for name in ("news.parquet", "fingerprints/1.parquet"):
             here("fingerprint", "news.jsonl", "-o", name)
-    if example.startswith(("neardup show", "neardup report")):
-        for kind in ("csv", "jsonl"):
-            files = f"--duplicates dropped.{kind} --clusters clusters.{kind}".split()
-            own = ["--id", "id", "--similarity", "0.7"] if "--id" in example else []
-            here("dedup", "news.jsonl", *files, *own)
-    if "--against" in example:
-        here("index", "create", "seen.index", "--distance", "3")
+    inputs_of_index_and_dedup(here, example)
     if example.startswith(("neardup evaluate", "neardup calibrate")):
         (tmp_path / "crawl").mkdir()
         write(tmp_path / "crawl" / "1.jsonl.gz", DOCS)

@@ -291,20 +291,20 @@ def test_features_on_disk_give_the_same_result_and_leave_nothing_behind(
 ) -> None:
     texts = [f"{i % 9} one two three four five {i % 4} six seven" for i in range(200)]
     expected = nd.similar_pairs(texts, 0.6)
-    from neardup.pipeline.run import collection
+    from neardup.pipeline.run import read_documents
 
     class Tiny(FeatureSpool):
-        def __init__(self, limit: int, tmp: str | None = None) -> None:
+        def __init__(self, limit: int, tmp: str | None = None, kept: None = None) -> None:
             assert limit > 0
             super().__init__(100, str(tmp_path))
-            assert tmp is None
+            assert tmp is kept is None
 
-    saved = collection.FeatureSpool
-    collection.FeatureSpool = Tiny  # type: ignore[misc]
+    saved = read_documents.FeatureSpool
+    read_documents.FeatureSpool = Tiny  # type: ignore[misc]
     try:
         assert nd.similar_pairs(texts, 0.6).equals(expected)
     finally:
-        collection.FeatureSpool = saved  # type: ignore[misc]
+        read_documents.FeatureSpool = saved  # type: ignore[misc]
     assert not list(tmp_path.iterdir())  # type: ignore[attr-defined]
 
 

@@ -227,7 +227,8 @@ def decontaminate_files(
         run = _Run(sources, search)
         run.read(read, rejects, watch, shown, using)
         stands, uncommon = _without_common(run, asked.questions, benchmarks.common)
-        dropped = np.unique([x.document for x, leak in zip(run.found, stands, strict=True) if leak])
+        leaks = [x.document for x, leak in zip(run.found, stands, strict=True) if leak]
+        dropped = np.unique(np.array(leaks, np.int64))
         begin_reading([] if outputs.clean is None else sources, watch, "write")
         clean = run.write(outputs.clean, dropped, written, shown)
         if outputs.found is not None:
