@@ -56,8 +56,8 @@ def valley(joined: Joined, lowest: float) -> float | None:
 def _in_band(joined: Joined, low: float) -> tuple[int, int]:
     """The documents with a match from `low` to twice AROUND above it, and the groups they make."""
     shorter = np.minimum(joined.features[joined.left], joined.features[joined.right])
-    at = (joined.score >= low - 1e-9) & (joined.score < min(1, low + 2 * AROUND - 1e-9))
-    at &= shorter >= SHORT
+    at = joined.at_least(low) & ~joined.at_least(low + 2 * AROUND)
+    at &= (joined.score < 1) & (shorter >= SHORT)
     left = joined.left[at]
     documents = np.unique(np.concatenate([left, joined.right[at]])).size
     return int(documents), int(np.unique(joined.groups(at)[left]).size)
@@ -102,7 +102,7 @@ def warnings(
     joined: Joined, levels: Sequence[Level], threshold: float, sampled: int, documents: int
 ) -> list[str]:
     """What makes the figures doubtful."""
-    at = joined.score >= threshold - 1e-9
+    at = joined.at_least(threshold)
     groups, found = joined.independent(at), []
     number = next(level.sampled for level in levels if level.similarity == threshold)
     if groups < FEW_GROUPS:

@@ -210,7 +210,7 @@ def _found(parts: _Parts, asked: Asked, rule: Rule, taken: Taken, told: Any) -> 
         for similarity in similarities
         for choice in widths.choices(similarity, bits)
     )
-    wanted = joined.score >= threshold - 1e-9
+    wanted = joined.at_least(threshold)
     known = joined.independent(wanted) >= FEW_GROUPS
     best = advised(choices, threshold, asked.recall) if known and not unknown else None
     bits = recipe.bits if best is None else best.bits

@@ -12,50 +12,42 @@ from neardup.fingerprinting.fingerprints import codes_of_texts
 from neardup.fingerprinting.values import distance as hamming
 from neardup.hamming.match_graph import labels_of_pairs
 from neardup.pipeline.calibration.model import Choice, LengthBand, Level, Range
-from neardup.pipeline.run.limited_pairs import all_near, all_similar
+from neardup.pipeline.run.limited_pairs import ScoredPairs, all_near, all_similar
 from neardup.runtime.intervals import kish, paired, wilson
-from neardup.similarity.feature_sets import FeatureSets, Match, similarities
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from neardup.fingerprinting.recipe import Recipe
     from neardup.pipeline.calibration.sample import Sample
+    from neardup.runtime.types import Rows
+    from neardup.similarity.feature_sets import FeatureSets, Match
 
 __all__ = ["WIDTHS", "Joined", "Widths", "join_sample"]
 
 WIDTHS: Final = (64, 128, 256)
 MOST_PAIRS: Final = 4_000_000
 """Pairs of a sample that are measured; a sample with more is made smaller."""
-FURTHEST: Final = 0.25
-"""Distances are looked at up to this share of the width; unrelated texts differ in half."""
 LENGTHS: Final = ((1, 19), (20, 99), (100, 499), (500, None))
-_BELOW: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
-    """Pairs of a sample.
+class Joined(ScoredPairs):
+    """The similar pairs of a sample.
 
     Args:
-        left: int64 (p,): the earlier document.
-        right: int64 (p,): the later one.
-        score: float64 (p,): their similarity.
         features: int64 (n,): how many features each document has.
         scale: Pairs among all documents for each one of the sample.
     """
 
-    left: Any
-    right: Any
-    score: Any
-    features: Any
+    features: Rows
     scale: float
 
     def levels(self, steps: Iterable[float], chosen: Any = None) -> tuple[Level, ...]:
         """The matches at each similarity; `chosen`, bool (p,), are the pairs that count."""
         found = []
         for similarity in steps:
-            at = self.score >= similarity - _BELOW
+            at = self.at_least(similarity)
             at = at if chosen is None else at & chosen
             number = int(at.sum())
             documents = np.unique(np.concatenate([self.left[at], self.right[at]])).size
@@ -97,11 +89,9 @@ def join_sample(
     found = all_similar(sets, match, workers, MOST_PAIRS)
     if found is None:
         return None
-    left, right = np.ascontiguousarray(found.T)
-    score = similarities(sets, left, right, match.measure)
     n, whole = len(sample), sample.documents
     scale = 1.0 if n < 2 else whole * (whole - 1) / (n * (n - 1))
-    return Joined(left, right, score, np.diff(sets.offsets), scale)
+    return Joined(found.left, found.right, found.score, np.diff(sets.offsets), scale)
 
 
 class Widths:
@@ -122,7 +112,7 @@ class Widths:
         self._joined = joined
         self.codes: dict[int, Any] = {}
         self._apart: dict[int, Any] = {}
-        self._near: dict[int, tuple[Any, Any, int]] = {}
+        self._near: dict[int, tuple[ScoredPairs, int]] = {}
         for bits in WIDTHS:
             try:
                 values = codes_of_texts(sample.texts, replace(recipe, bits=bits), workers)
@@ -145,15 +135,15 @@ class Widths:
         With `chosen` there is no precision: unrelated pairs have no band.
         """
         joined, apart = self._joined, self._apart[bits]
-        wanted = joined.score >= similarity - _BELOW
+        wanted = joined.at_least(similarity)
         wanted = wanted if chosen is None else wanted & chosen
         groups = joined.groups(wanted)
         whole, alone = int(wanted.sum()), _independent(groups[joined.left[wanted]])
-        left, near, furthest = self._near[bits]
+        near, furthest = self._near[bits]
         found = []
         for distance in range(furthest + 1) if distances is None else distances:
             hits = int((wanted & (apart <= distance)).sum())
-            within = near <= distance
+            within = near.at_least(-distance)
             total = int(within.sum()) if chosen is None else 0
             recall = hits / whole if whole else None
             precision = hits / total if total else None
@@ -165,7 +155,7 @@ class Widths:
                     recall,
                     _range(recall, alone),
                     precision,
-                    _range(precision, _independent(groups[left[within]])),
+                    _range(precision, _independent(groups[near.left[within]])),
                     total,
                 )
             )
@@ -193,10 +183,8 @@ def _range(share: float | None, trials: float) -> Range:
     return (0.0, 1.0) if share is None else wilson(share * trials, trials)
 
 
-def _near_pairs(values: Any, bits: int, workers: int | None) -> tuple[Any, Any, int]:
-    """The earlier document and the distance of each pair, and how far was looked."""
-    near = all_near(values, bits, int(FURTHEST * bits), workers, MOST_PAIRS)
-    if near is None:
-        return np.zeros(0, np.int64), np.zeros(0, np.int16), 0
-    table, furthest = near
-    return table["left"].to_numpy(), table["distance"].to_numpy(), furthest
+def _near_pairs(values: Any, bits: int, workers: int | None) -> tuple[ScoredPairs, int]:
+    """The pairs within a distance, and that distance; none where too many are equal."""
+    none = np.zeros(0, np.int64)
+    near = all_near(values, bits, workers, MOST_PAIRS)
+    return (ScoredPairs(none, none, np.zeros(0)), 0) if near is None else near

@@ -25,7 +25,7 @@ from neardup.pipeline.calibration.edits import (
     Planter,
     is_unspaced,
 )
-from neardup.pipeline.run.limited_pairs import all_similar
+from neardup.pipeline.run.limited_pairs import NEARLY, ScoredPairs, all_similar
 from neardup.runtime.intervals import counted, paired
 from neardup.similarity.feature_sets import FeatureSets, Match, similarities
 
@@ -52,7 +52,6 @@ MOST_WORDS: Final = 600
 """Of a text, compared in order."""
 FEW: Final = 20
 """Pairs that are taken as good before any is seen, so that a few say little."""
-_BELOW: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +173,7 @@ def try_questions(
 
 
 def _share_from(ascending: npt.NDArray[np.float64], step: float) -> float:
-    return float(1 - np.searchsorted(ascending, step - _BELOW) / ascending.size)
+    return float(1 - np.searchsorted(ascending, step - NEARLY) / ascending.size)
 
 
 def _projected(unlike: float, scale: float) -> tuple[float, float, float]:
@@ -196,37 +195,35 @@ class _Pairs:
         steps: Sequence[float],
         workers: int | None,
     ) -> None:
-        found, self.lowest = np.zeros((0, 2), np.int64), 2.0
+        none = np.zeros(0, np.int64)
+        self._pairs, self.lowest = ScoredPairs(none, none, np.zeros(0)), 2.0
         for step in steps:
             if (some := all_similar(sets, Match(step, measure), workers, MOST_PAIRS)) is not None:
-                found, self.lowest = some, step
+                self._pairs, self.lowest = some, step
                 break
-        self._left, self._right = (np.ascontiguousarray(side) for side in found.T)
-        self._scores = similarities(sets, self._left, self._right, measure)
         self._n = len(sample)
         self._unlike = self._unlike_above(sample, steps, measure)
 
     def at(self, step: float) -> tuple[int, int, float]:
         """Pairs at a threshold, pairs that their groups imply, and how many agree in few words."""
-        chosen = self._scores >= step - _BELOW
-        labels = labels_of_pairs(self._n, self._left[chosen], self._right[chosen])
+        matching = self._pairs.where(self._pairs.at_least(step))
+        labels = labels_of_pairs(self._n, matching.left, matching.right)
         sizes = np.unique(labels, return_counts=True)[1]
-        return int(chosen.sum()), int((sizes * (sizes - 1) // 2).sum()), self._unlike[step]
+        return matching.left.size, int((sizes * (sizes - 1) // 2).sum()), self._unlike[step]
 
     def _unlike_above(
         self, sample: pa.Array, steps: Sequence[float], measure: str
     ) -> dict[float, float]:
         """Threshold to pairs that agree in few words: some pairs of each band stand for all."""
         generator, above, whole = random.Random(0), 2.0, 0.0
-        found = {}
+        found, pairs = {}, self._pairs
         for step in reversed(steps):
-            inside = (self._scores >= step - _BELOW) & (self._scores < above - _BELOW)
-            band = np.flatnonzero(inside)
+            band = np.flatnonzero(pairs.at_least(step) & ~pairs.at_least(above))
             chosen = generator.sample(band.tolist(), min(LOOKED_AT, band.size))
             alike = [
                 agreement(
-                    sample[int(self._left[pair])].as_py(),
-                    sample[int(self._right[pair])].as_py(),
+                    sample[int(pairs.left[pair])].as_py(),
+                    sample[int(pairs.right[pair])].as_py(),
                     of_smaller=measure == "containment",
                 )
                 for pair in chosen

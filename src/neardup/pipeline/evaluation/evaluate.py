@@ -22,13 +22,12 @@ from neardup.pipeline.evaluation.scorecard import (
     Scores,
     evaluation_page,
 )
-from neardup.pipeline.run.limited_pairs import all_near, all_similar
+from neardup.pipeline.run.limited_pairs import FURTHEST, NEARLY, ScoredPairs, all_near, all_similar
 from neardup.pipeline.run.matching import match
 from neardup.pipeline.run.read_documents import Reader, open_inputs, read_sources
 from neardup.pipeline.run.rule import Choice, Rule
 from neardup.pipeline.run.run_outputs import output_set
 from neardup.runtime.progress import Quiet, Stopwatch
-from neardup.similarity.feature_sets import similarities
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from neardup.pipeline.run.read_documents import Documents
     from neardup.pipeline.run.rule import Limits
     from neardup.runtime.progress import Progress
-    from neardup.runtime.types import Flags, Rows
+    from neardup.runtime.types import Rows
 
 __all__ = ["Asked", "evaluate_files", "scores_of"]
 
@@ -165,19 +164,7 @@ MOST_NEAR: Final = 2_000_000
 """Pairs within a distance that are looked at; smaller distances are where there are more."""
 MOST_GROUPED: Final = 500_000
 """Groups are made where so many pairs match at most; beyond that they are hardly any use."""
-FURTHEST: Final = 0.25
 BANDS: Final = 20
-_BELOW: Final = 1e-9
-
-
-@dataclass(frozen=True, slots=True)
-class _Pairs:
-    """Pairs and a number for each: the similarity, or less the distance."""
-
-    left: Any
-    right: Any
-    level: Any
-    true: Any
 
 
 class _Judge:
@@ -189,10 +176,11 @@ class _Judge:
         self._listed = truth.listed.astype(np.float64)
         self._true = truth.of_clusters()
 
-    def point(self, at: float, pairs: _Pairs, level: float, kept_by: Rows | None) -> Point:
+    def point(self, at: float, pairs: ScoredPairs, level: float, kept_by: Rows | None) -> Point:
         """Measure the pairs at a level and above, and groups if there are any."""
-        chosen = pairs.level >= level - _BELOW
-        left, right, true = pairs.left[chosen], pairs.right[chosen], pairs.true[chosen]
+        matching = pairs.where(pairs.at_least(level))
+        left, right = matching.left, matching.right
+        true = self._truth.are_true(left, right)
         hits = np.bincount(self._truth.cluster[left[true]], minlength=self._n).astype(np.float64)
         found = (np.bincount(left, minlength=self._n) + np.bincount(right, minlength=self._n)) / 2
         interval = self._resampled.interval
@@ -201,7 +189,7 @@ class _Judge:
             rand, cubed = self._groups(kept_by)
         return Point(
             at,
-            int(chosen.sum()),
+            left.size,
             interval([hits, found], ratio),
             interval([hits, self._true], ratio),
             interval([hits, found, self._true], f1),
@@ -265,11 +253,11 @@ def scores_of(
     """
     judge, lowest = _Judge(truth, seed), rule.match.similarity
     pairs = _similar(documents, rule, truth, limits.workers)
-    first = int(np.ceil(lowest * 100 - _BELOW))
+    first = int(np.ceil(lowest * 100 - NEARLY))
     by_similarity = []
     for step in range(first, 101):
         kept_by = None
-        many = int((pairs.level >= step / 100 - _BELOW).sum()) > MOST_GROUPED
+        many = np.count_nonzero(pairs.at_least(step / 100)) > MOST_GROUPED
         if step % STEP_HUNDREDTHS == 0 and not many:
             kept_by = match(documents, replace(rule, similarity=step / 100), choice, limits).label
         by_similarity.append(judge.point(step / 100, pairs, step / 100, kept_by))
@@ -277,74 +265,60 @@ def scores_of(
     near, furthest = _near(documents, rule, truth, limits.workers)
     for distance in range(furthest + 1):
         kept_by = None
-        many = int((near.level >= -distance).sum()) > MOST_GROUPED
+        many = np.count_nonzero(near.at_least(-distance)) > MOST_GROUPED
         if distance % STEP_BITS == 0 and not many:
             exact = replace(rule, similarity=None, distance=distance)
             kept_by = match(documents, exact, choice, limits).label
         by_distance.append(judge.point(distance, near, -distance, kept_by))
-    band = np.minimum((pairs.level * BANDS + _BELOW).astype(np.int64), BANDS)
+    band = np.minimum((pairs.score * BANDS + NEARLY).astype(np.int64), BANDS)
+    true = truth.are_true(pairs.left, pairs.right)
     histogram = tuple(
         (
             each / BANDS,
-            int((pairs.true & (band == each)).sum()),
-            int((~pairs.true & (band == each)).sum()),
+            int((true & (band == each)).sum()),
+            int((~true & (band == each)).sum()),
         )
-        for each in range(int(lowest * BANDS + _BELOW), BANDS + 1)
+        for each in range(int(lowest * BANDS + NEARLY), BANDS + 1)
     )
     return Scores(title, tuple(by_similarity), tuple(by_distance), histogram)
 
 
-def _counted(truth: Truth, left: Rows, right: Rows) -> Flags:
-    """Whether pairs count: both documents are labelled."""
-    counted: Flags = truth.listed[left] & truth.listed[right]
-    return counted
+def _labelled(pairs: ScoredPairs, truth: Truth) -> ScoredPairs:
+    """The pairs that count: both documents are labelled."""
+    return pairs.where(truth.listed[pairs.left] & truth.listed[pairs.right])
 
 
-def _similar(documents: Documents, rule: Rule, truth: Truth, workers: int | None) -> _Pairs:
+def _similar(documents: Documents, rule: Rule, truth: Truth, workers: int | None) -> ScoredPairs:
     sets, lowest = documents.sets, rule.match.similarity
     if truth.judged is not None:
-        left, right = np.ascontiguousarray(truth.judged.T)
-    else:
-        similar = all_similar(sets, rule.match, workers, MOST_PAIRS)
-        if similar is None:
-            raise UsageError(
-                f"more than {MOST_PAIRS:,} pairs are similar at {lowest:g}: begin higher, with"
-                " --lowest"
-            )
-        left, right = np.ascontiguousarray(similar.T)
-    score = similarities(sets, left, right, rule.measure)
-    if truth.judged is not None:
+        judged = ScoredPairs.similar(sets, truth.judged, rule.measure)
+        # Two documents without features are no pair, though their sets are equal.
         sizes = np.diff(sets.offsets)
-        score = np.where((sizes[left] > 0) & (sizes[right] > 0), score, 0.0)
-    return _kept(_Pairs(left, right, score, truth.are_true(left, right)), truth)
-
-
-def _kept(pairs: _Pairs, truth: Truth) -> _Pairs:
-    counts = _counted(truth, pairs.left, pairs.right)
-    left, right, level = pairs.left[counts], pairs.right[counts], pairs.level[counts]
-    return _Pairs(left, right, level, pairs.true[counts])
+        empty = (sizes[judged.left] == 0) | (sizes[judged.right] == 0)
+        return _labelled(replace(judged, score=np.where(empty, 0.0, judged.score)), truth)
+    similar = all_similar(sets, rule.match, workers, MOST_PAIRS)
+    if similar is None:
+        raise UsageError(
+            f"more than {MOST_PAIRS:,} pairs are similar at {lowest:g}: begin higher, with --lowest"
+        )
+    return _labelled(similar, truth)
 
 
 def _near(
     documents: Documents, rule: Rule, truth: Truth, workers: int | None
-) -> tuple[_Pairs, int]:
-    """Pairs within a distance, with less the distance as their level, and that distance."""
+) -> tuple[ScoredPairs, int]:
+    """Pairs within a distance, and that distance."""
     bits, codes = rule.recipe.bits, documents.codes
-    furthest = int(FURTHEST * bits)
     if truth.judged is not None:
         left, right = np.ascontiguousarray(truth.judged.T)
         empty = documents.empty
-        apart = hamming(codes[left], codes[right]).astype(np.int64)
-        apart = np.where(empty[left] | empty[right], bits, apart)
-    else:
-        near = all_near(documents.values, bits, furthest, workers, MOST_NEAR)
-        if near is None:
-            raise UsageError(
-                f"more than {MOST_NEAR:,} pairs have equal fingerprints: label some of the pairs,"
-                " which are looked at alone"
-            )
-        table, furthest = near
-        left, right = table["left"].to_numpy(), table["right"].to_numpy()
-        apart = table["distance"].to_numpy().astype(np.int64)
-    level = -apart.astype(np.float64)
-    return _kept(_Pairs(left, right, level, truth.are_true(left, right)), truth), furthest
+        apart = hamming(codes[left], codes[right]).astype(np.float64)
+        apart = np.where(empty[left] | empty[right], float(bits), apart)
+        return _labelled(ScoredPairs(left, right, -apart), truth), int(FURTHEST * bits)
+    near = all_near(documents.values, bits, workers, MOST_NEAR)
+    if near is None:
+        raise UsageError(
+            f"more than {MOST_NEAR:,} pairs have equal fingerprints: label some of the pairs,"
+            " which are looked at alone"
+        )
+    return _labelled(near[0], truth), near[1]
