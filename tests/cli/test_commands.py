@@ -414,7 +414,7 @@ WRONG = [
     ("dedup docs.jsonl -o x.jsonl --distance 3 --plan fast", 2, "fast"),
     ("dedup docs.jsonl -o x.jsonl --workers 0", 2, "'0': use a whole number from 1 up"),
     ("dedup docs.jsonl -o x.jsonl --memory much", 2, "much"),
-    ("dedup docs.jsonl -o x.jsonl --bits 0", 2, "bits is 0: use a whole number from 1 to 65,536"),
+    ("dedup docs.jsonl -o x.jsonl --bits 0", 2, "bits is 0: use a whole number from 1 to 32,767"),
     ("dedup docs.jsonl -o x.jsonl --bits wide", 2, "--bits is 'wide'"),
     ("dedup docs.jsonl -o x.jsonl --ngram 0", 2, "'0': use a whole number from 1 up"),
     (

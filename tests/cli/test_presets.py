@@ -59,7 +59,7 @@ BAD_OPTIONS = [
     ("--preset pypi-simash", 2, "did you mean pypi-simhash"),
     ("--preset gaoya --bits 65", 2, "bits is 65: the preset gaoya gives 64"),
     ("--hash xxh4", 2, "did you mean xxh64 or xxh3?"),
-    ("--bits 0", 2, "bits is 0: use a whole number from 1 to 65,536"),
+    ("--bits 0", 2, "bits is 0: use a whole number from 1 to 32,767"),
     ("--bits -1", 2, "--bits is '-1': use a whole number or auto"),
     ("--weight tfidf", 2, "weight is 'tfidf': pass idf"),
     ("--ngram 1 --weight tfidf --idf bad.txt", 1, "bad.txt:2: 'are -1' is not a word, a space"),

@@ -213,7 +213,7 @@ def test_features_that_cannot_be_folded_are_named(features: Any, message: str) -
 
 @pytest.mark.parametrize("bits", [0, -1, 65_537, 64.0, "64", None, True])
 def test_a_width_that_cannot_be_is_refused(bits: Any) -> None:
-    with pytest.raises(UsageError, match=r"bits is .*: use a whole number from 1 to 65,536"):
+    with pytest.raises(UsageError, match=r"bits is .*: use a whole number from 1 to 32,767"):
         nd.simhash([(1, 1)], bits=bits)
 
 

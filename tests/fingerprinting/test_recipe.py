@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.errors import RecipeError, UsageError
-from neardup.features.choices import NORMAL_FORMS, TIES, TOKENISERS, WEIGHTS
+from neardup.features.choices import MAX_BITS, NORMAL_FORMS, TIES, TOKENISERS, WEIGHTS
 from neardup.fingerprinting.recipe import Recipe
+from neardup.fingerprinting.values import MOST_DISTANCE
 
 OTHER = Recipe(
     normalize="NFC", casefold=False, tokens="chars", ngram=5, weight="log", bits=256, seed=2**63,
@@ -26,7 +27,7 @@ recipes = st.builds(
     tokens=st.sampled_from(TOKENISERS),
     ngram=st.integers(1, 1 << 16),
     weight=st.sampled_from(WEIGHTS),
-    bits=st.integers(1, 1 << 16),
+    bits=st.integers(1, MAX_BITS),
     seed=st.integers(0, 2**64 - 1),
     tie=st.sampled_from(TIES),
 )
@@ -88,9 +89,9 @@ def test_the_words_of_a_fingerprint_cover_its_bits() -> None:
         ("ngram", 65_537, "1 to 65,536"),
         ("ngram", 2.0, "1 to 65,536"),
         ("ngram", True, "1 to 65,536"),
-        ("bits", 0, "1 to 65,536"),
-        ("bits", 65_537, "1 to 65,536"),
-        ("bits", "64", "1 to 65,536"),
+        ("bits", 0, "1 to 32,767"),
+        ("bits", 32_768, "1 to 32,767"),
+        ("bits", "64", "1 to 32,767"),
         ("seed", -1, "0 to 18,446,744,073,709,551,615"),
         ("seed", 2**64, "0 to 18,446,744,073,709,551,615"),
         ("weight", ["set"], "set, count, log"),
@@ -134,3 +135,7 @@ def test_a_recipe_is_a_value() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         Recipe().bits = 128  # type: ignore[misc]
     assert json.loads(Recipe().to_json())["version"] == 1
+
+
+def test_every_width_of_a_recipe_can_be_compared() -> None:
+    assert MAX_BITS == MOST_DISTANCE

@@ -262,7 +262,7 @@ def test_bad_vectors_are_named_by_row_and_column(vectors: Any, message: str) -> 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"bits": 0}, "bits is 0: use a whole number from 1 to 65,536"),
+        ({"bits": 0}, "bits is 0: use a whole number from 1 to 32,767"),
         ({"bits": True}, "bits is True"),
         ({"method": "hash"}, "method is 'hash': use one of hashed, per-bit, gaussian"),
         ({"method": ["hashed"]}, r"method is \['hashed'\]: use one of"),

@@ -28,7 +28,8 @@ LANGUAGES: Final = ("tr", "az")
 IGNORABLE: Final = ("accents", "digits", "joiners", "tatweel", "vowel-signs", "zero-width")
 """What a recipe can leave out of a text."""
 TIES: Final = ("zero", "one")
-MAX_BITS: Final = 1 << 16
+MAX_BITS: Final = (1 << 15) - 1
+"""A distance, at most so many bits, fits into 16 bits with its sign."""
 MAX_NGRAM: Final = 1 << 16
 
 

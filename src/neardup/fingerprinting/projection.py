@@ -273,7 +273,7 @@ def project(
         vectors: Numbers as a 2-D array (rows are vectors), a 1-D array (one vector), any
             scipy.sparse matrix, an Arrow list column, or an iterable of rows or of such batches,
             which is read as a stream.
-        bits: Width, from 1 to 65,536.
+        bits: Width, from 1 to 32,767.
         method: "hashed", "gaussian" or "per-bit".
         hashes: For "hashed": an int (the low `bits` bits count) for each dimension.
         seed: From 0 to 2**64 - 1.

@@ -60,7 +60,7 @@ class Recipe:
             what `custom_weight` gave; rounded to a multiple of 2**-16.
         hash: The feature hash, a name in `neardup.features.hashes.HASHES` or what `custom_hash`
             gave; of the UTF-8 of the feature's tokens joined by one space, by nothing for "chars".
-        bits: Width of the fingerprint, from 1 to 65,536.
+        bits: Width of the fingerprint, from 1 to 32,767.
         seed: Seed of the hash, 0 to 2**64 - 1; some hashes take 32 bits or none.
         tie: The bit where a sum is exactly 0: "zero" or "one".
         preset: Another library's definition, which then decides all but its own options; made by

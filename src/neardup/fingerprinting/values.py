@@ -81,9 +81,8 @@ def _codes(value: Any, bits: int | None) -> Any:
 
 
 MOST_ROWS: Final = 1 << 32
-
-
 MOST_DISTANCE: Final = 2**15 - 1
+"""What 16 bits hold with a sign; no recipe makes wider fingerprints."""
 
 
 def as_codes(fingerprints: Any, bits: int | None = None) -> tuple[Codes, RowNumbers | None, int]:
@@ -113,6 +112,8 @@ def as_codes(fingerprints: Any, bits: int | None = None) -> tuple[Codes, RowNumb
     bits = width if bits is None else bits
     if not width - 64 < bits <= width:
         raise UsageError(f"bits is {bits}: {array.shape[1]} words hold {width - 63} to {width}")
+    if bits > MOST_DISTANCE:
+        raise UsageError(f"fingerprints have {bits:,} bits: use up to {MOST_DISTANCE:,}")
     if len(array) > MOST_ROWS:
         raise UsageError(f"{len(array):,} fingerprints: join at most {MOST_ROWS:,} at once")
     codes = np.ascontiguousarray(array).view(np.uint64)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
-    "Bitmap", "Bytes", "Code", "Codes", "Flags", "Float32s", "Float64s", "Hashes", "Int8s",
+    "Bitmap", "Bytes", "Code", "Codes", "Flags", "Float64s", "Hashes",
     "Int16s", "Int32s", "Int64s", "Masks", "Numbers", "Offsets", "Packed", "RowNumbers", "Rows",
     "Scores", "Times", "Uint16s", "Uint32s", "Uint64s", "Words",
 ]  # fmt: skip
@@ -55,6 +55,4 @@ Uint16s: TypeAlias = npt.NDArray[np.uint16]
 Int64s: TypeAlias = npt.NDArray[np.int64]
 Int32s: TypeAlias = npt.NDArray[np.int32]
 Int16s: TypeAlias = npt.NDArray[np.int16]
-Int8s: TypeAlias = npt.NDArray[np.int8]
 Float64s: TypeAlias = npt.NDArray[np.float64]
-Float32s: TypeAlias = npt.NDArray[np.float32]

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from neardup.documents.record_addresses import Addresses, ReferenceAddresses
-    from neardup.pipeline.evidence.levels import Levels
     from neardup.pipeline.run.against import ReferenceIndex
     from neardup.pipeline.run.rule import Rule
     from neardup.pipeline.run.run_outputs import ReportOptions

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
 
     import numpy.typing as npt
-    import pyarrow as pa
 
     from neardup.documents import Batch, InputFormat, ReadOptions, Rejects, Source
     from neardup.pipeline.run.rule import Limits, Rule
