@@ -74,7 +74,7 @@ def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(UsageError, match="is approximate"):
         list(cross_pairs([1], [[2]], plan="permute:4"))
     with pytest.raises(UsageError, match="fingerprints have 65,536 bits: use up to 32,767"):
-        list(cross_pairs([1], [np.zeros((2, 1024), np.uint64)]))
+        list(cross_pairs(np.zeros((1, 1024), np.uint64), [np.zeros((2, 1024), np.uint64)]))
     with pytest.raises(UsageError, match="bits is 64: 2 words hold 65 to 128"):
         list(cross_pairs([1], [np.zeros((1, 2), np.uint64)]))
     assert list(cross_pairs(np.zeros(0, np.uint64), [[1, 2]])) == []
