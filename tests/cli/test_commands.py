@@ -381,6 +381,8 @@ def test_demo_works_on_its_own_documents(here: Here) -> None:
     assert out.count("->") == 5
     rows = (here.folder / "demo/unique.jsonl").read_bytes().count(b"\n")
     assert f"kept      {rows:>12,}" in err
+    lines = (here.folder / "demo/dropped.csv").read_text("utf-8").splitlines()[1:]
+    assert 0.7 <= min(float(line.split(",")[3]) for line in lines) < 0.8
 
 
 WRONG = [

@@ -317,6 +317,9 @@ def test_a_past_by_similarity_goes_to_the_engine_and_back(
     found = spark.dedup(session.createDataFrame(batch), against=str(file), parts=3,
                         similarity=0.6, measure=measure)  # fmt: skip
     assert [(x[0], *x[2:6]) for x in decided(found) if not x[1]] == sorted(rows)
+    frame = session.createDataFrame(batch)
+    named = spark.dedup(frame, against=str(file), similarity=0.5, measure=measure, parts=3)
+    assert decided(spark.dedup(frame, against=str(file), parts=3)) == decided(named)
     assert spark.import_index(file, again) == 40
     texts = batch["text"].to_pylist()
     with nd.DurableIndex.open(again, readonly=True) as one, nd.DurableIndex.open(index) as other:

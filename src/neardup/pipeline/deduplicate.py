@@ -27,7 +27,7 @@ from neardup.pipeline.evidence.run_report import (
 )
 from neardup.pipeline.judgement.decisions import check_decisions, with_decisions
 from neardup.pipeline.result import DedupResult, Origin
-from neardup.pipeline.rule_of import rule_of
+from neardup.pipeline.rule_of import question_of_index, rule_of
 from neardup.pipeline.run.against import Against, ReferenceIndex
 from neardup.pipeline.run.in_memory import InMemory, check_documents, check_on_error
 from neardup.pipeline.run.matching import match
@@ -160,8 +160,8 @@ def dedup(  # noqa: PLR0913
     fields = (text,) if isinstance(text, str) else tuple(text)
     paths = _paths(source, output is not None)
     choice = Choice(keep, policy, None if decisions is None else os.fspath(decisions))
-    index = None if paths is None else against
-    rule = rule_of(question, similarity, distance, verify, measure, recipe, index)
+    stored = None if paths is None or against is None else partial(question_of_index, against)
+    rule = rule_of(question, similarity, distance, verify, measure, recipe, stored)
     limits = Limits(memory_bytes(memory), workers=workers)
     read = ReadOptions(
         fields, id, skip, within=within, number=choice.number, extract=extract,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from neardup.errors import UsageError
@@ -11,9 +10,12 @@ from neardup.fingerprinting.recipe import recipe_of
 from neardup.pipeline.run.rule import Rule
 
 if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
     from neardup.fingerprinting.recipe import Recipe
 
-__all__ = ["rule_of"]
+__all__ = ["question_of_index", "rule_of"]
 
 
 def rule_of(
@@ -23,7 +25,7 @@ def rule_of(
     verify: float | None = None,
     measure: str | None = None,
     recipe: Recipe | None = None,
-    against: str | os.PathLike[str] | None = None,
+    stored: Callable[[], Question | None] | None = None,
 ) -> Rule:
     """The rule of a call; what it names, and what that implies, is `question_for`'s rule.
 
@@ -36,16 +38,16 @@ def rule_of(
         verify: With a distance.
         measure: What similarity is.
         recipe: How a document becomes features and a fingerprint.
-        against: Folder of an index.
+        stored: Reads the question of the index that the run is against, if it is against one.
 
     Raises:
         UsageError: For parts that exclude each other, or values out of range.
         RecipeError: If the recipe cannot be compared.
     """
-    if against is not None and all(
+    if stored is not None and all(
         part is None for part in (question, similarity, distance, verify, measure, recipe)
     ):
-        question = _question_of(os.fspath(against))
+        question = stored()
     if distance is not None:
         if question is not None:
             raise UsageError(
@@ -57,7 +59,7 @@ def rule_of(
     return Rule(asked.similarity, None, verify, asked.measure, asked.recipe)
 
 
-def _question_of(folder: str) -> Question | None:
+def question_of_index(folder: str | os.PathLike[str]) -> Question | None:
     """The question of an index in a folder; None of an index by distance."""
     from neardup.index.durable import DurableIndex
 

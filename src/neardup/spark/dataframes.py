@@ -22,7 +22,7 @@ from neardup.spark.decision_plan import decide, edges_of, named
 from neardup.spark.engine import Engine, Settings
 from neardup.spark.engine_messages import worker_errors
 from neardup.spark.engine_session import mapped
-from neardup.spark.exported_index import numbered_past, past_of_file
+from neardup.spark.exported_index import numbered_past, past_of_file, question_of_file
 from neardup.spark.workers.documents import (
     DOCUMENTS,
     codes_to_documents,
@@ -198,8 +198,9 @@ def dedup(  # noqa: PLR0913
         policy: "greedy" or "components".
         within: Column that documents must have in common.
         against: Documents that came before, and stay: a DataFrame with the same columns, in the
-            order of its ids, or the path of a file of `export_index`. What matches one of them is
-            dropped for the first that it matches.
+            order of its ids, or the path of a file of `export_index`, whose question is asked
+            unless a part of one is named. What matches one of them is dropped for the first that
+            it matches.
         work: Folder that the engine and its workers see, for what is written between the steps,
             and where the result is read from; a temporary one of this machine unless given, which
             goes when the process ends.
@@ -222,7 +223,10 @@ def dedup(  # noqa: PLR0913
         NeardupError: If the engine fails.
     """
     choice = Choice(keep, policy)
-    rule = rule_of(question, similarity, distance, verify, measure, recipe)
+    stored = None
+    if isinstance(against, str | os.PathLike):
+        stored = partial(question_of_file, os.fspath(against))
+    rule = rule_of(question, similarity, distance, verify, measure, recipe, stored)
     settings = Settings.of(rule, choice, within)
     _check_columns(df, text, id, *(x for x in (order_by, within, choice.number) if x))
     with worker_errors():

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from neardup.documents import OutputSet, ReadOptions
 from neardup.errors import RecipeError, UsageError, suggests_names
+from neardup.fingerprinting.question import Question
 from neardup.fingerprinting.sets_of_texts import fingerprints_of_sets
 from neardup.index.durable import DurableIndex
 from neardup.pipeline.run.against import Against, ReferenceIndex
@@ -33,7 +34,14 @@ if TYPE_CHECKING:
     from neardup.spark.engine import Engine
     from neardup.spark.engine_session import Frame
 
-__all__ = ["export_index", "import_index", "numbered_past", "past_of_file", "write_past"]
+__all__ = [
+    "export_index",
+    "import_index",
+    "numbered_past",
+    "past_of_file",
+    "question_of_file",
+    "write_past",
+]
 
 _COLUMNS: Final = "place long, id string, codes binary, features binary"
 
@@ -149,6 +157,18 @@ def import_index(path: str | PathLike[str], index: str | PathLike[str], distance
             made.add(batch.column("id"), codes, *([features] if features else []))
         made.commit()
         return len(made)
+
+
+def question_of_file(path: str) -> Question | None:
+    """The question of the index that a file was exported from; None of one by distance.
+
+    Raises:
+        DataError, FileError, RecipeError: As `told_of`.
+    """
+    recipe, told = told_of(path)
+    if SIMILARITY not in told:
+        return None
+    return Question(recipe, float(told[SIMILARITY]), told[MEASURE].decode())
 
 
 def past_of_file(engine: Engine, path: str, rule: Rule) -> tuple[Frame, Frame]:

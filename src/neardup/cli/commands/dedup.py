@@ -154,14 +154,17 @@ def dedup(
     }  # fmt: skip
     _check_engine(engine, master, local)
 
+    from functools import partial
+
     from neardup.cli.screen import print_estimate, print_summary, print_warning, progress, warm_up
     from neardup.pipeline import Against, Choice, Limits, Outputs, dedup_files, dedup_texts
     from neardup.pipeline.estimate import estimate_run
-    from neardup.pipeline.rule_of import rule_of
+    from neardup.pipeline.rule_of import question_of_index, rule_of
     from neardup.runtime.free_memory import memory_bytes
 
     choice = Choice(keep, policy, decisions)
-    rule = rule_of(made.question, similarity, distance, verify, measure, made.recipe, against)
+    stored = None if against is None else partial(question_of_index, against)
+    rule = rule_of(made.question, similarity, distance, verify, measure, made.recipe, stored)
     limits = Limits(memory_bytes(memory), tmp, workers, plan)
     read = reading.options(memory, within=within, number=choice.number)
     about = shared.report_options(report, report_from, source, summary)

@@ -27,7 +27,8 @@ def demo(
     from neardup.cli.screen import print_summary, progress, warm_up
     from neardup.documents import ReadOptions
     from neardup.errors import FileError
-    from neardup.pipeline import Choice, Limits, Outputs, Rule, dedup_files, dedup_texts
+    from neardup.pipeline import Choice, Limits, Outputs, dedup_files, dedup_texts
+    from neardup.pipeline.rule_of import rule_of
 
     try:
         output.mkdir(parents=True, exist_ok=True)
@@ -37,7 +38,7 @@ def demo(
         str(output / "unique.jsonl"), str(output / "dropped.csv"), str(output / "clusters.csv")
     )
     corpus = importlib.resources.files("neardup") / "cli" / "commands" / "demo.jsonl.gz"
-    rule = Rule()
+    rule = rule_of()
     warm_up(lambda: dedup_texts(["one", "one"], rule, Choice(), Limits()), by_features=True)
     with importlib.resources.as_file(corpus) as path, progress() as shown:
         result = dedup_files(
