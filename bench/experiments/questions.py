@@ -34,9 +34,10 @@ import pyarrow as pa
 
 import neardup as nd
 from neardup.documents import ReadOptions
+from neardup.features.scripts import is_unspaced
 from neardup.fingerprinting.question import DEFAULT_QUESTION
 from neardup.pipeline import Limits
-from neardup.pipeline.calibration.edits import Aim, Planter, is_unspaced, words_of
+from neardup.pipeline.calibration.edits import Aim, Planter, words_of
 from neardup.pipeline.calibration.questions import QuestionsAsked, compare_questions
 from neardup.pipeline.calibration.trials import agreement, sets_of
 from neardup.similarity.feature_sets import Match, similarities

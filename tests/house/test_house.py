@@ -91,6 +91,7 @@ ALLOWED: dict[str, set[str]] = {
     "pipeline.calibration": BASE
     | {
         "documents",
+        "features",
         "fingerprinting",
         "fingerprinting.question",
         "fingerprinting.values",
@@ -102,8 +103,8 @@ ALLOWED: dict[str, set[str]] = {
     | {"documents", "fingerprinting", "fingerprinting.values", "hamming"}
     | {"pipeline.evidence", "pipeline.report", "pipeline.run", "similarity"},
     "pipeline.judgement": BASE
-    | {"documents", "fingerprinting", "hamming", "pipeline.evidence", "pipeline.report"}
-    | {"pipeline.run", "similarity"},
+    | {"documents", "fingerprinting", "fingerprinting.question", "hamming", "pipeline.calibration"}
+    | {"pipeline.evidence", "pipeline.report", "pipeline.run", "similarity"},
     "pipeline": BASE
     | {
         "contamination",

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from neardup.errors import UsageError
+from neardup.features.scripts import is_unspaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["LOOKALIKE", "SMALL_KINDS", "WORD_KINDS", "Aim", "Planter", "is_unspaced", "words_of"]
+__all__ = ["LOOKALIKE", "SMALL_KINDS", "WORD_KINDS", "Aim", "Planter", "words_of"]
 
 WORD_KINDS: Final = ("replaced", "inserted", "removed", "moved")
 """Edits of the size of an aim, one word after the other."""
@@ -42,9 +43,6 @@ LOOKALIKE: Final = "spliced"
 MOST_CHARACTERS: Final = 20_000
 """A longer document is edited, and compared, by its beginning alone."""
 
-_UNSPACED: Final = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
-)
 _SENTENCE: Final = re.compile(r"(?<=[.!?;:])\s+|(?<=[\u3002\uff01\uff1f\uff1b])|\n+")
 _HEADER: Final = ("Home", "News", "About", "Contact", "Search", "Login")
 _FOOTER: Final = ("Copyright", "All", "rights", "reserved", "Privacy", "Terms", "of", "use")
@@ -107,16 +105,6 @@ class Aim:
         if abs(every - round(every)) < 1e-9:
             return f"1 word in {round(every)} changed"
         return f"{self.share:.3g} of the words changed"
-
-
-def is_unspaced(text: str) -> bool:
-    """Whether most characters of a text are of scripts that are written without spaces.
-
-    Example:
-        >>> is_unspaced("これは本です"), is_unspaced("This is a book")
-        (True, False)
-    """
-    return 2 * len(_UNSPACED.findall(text)) > sum(not each.isspace() for each in text)
 
 
 def words_of(text: str) -> list[str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from neardup.features.scripts import is_unspaced
 from neardup.fingerprinting.fingerprints import Fingerprinter
 from neardup.fingerprinting.question import Question
 from neardup.hamming.match_graph import labels_of_pairs
@@ -23,7 +24,6 @@ from neardup.pipeline.calibration.edits import (
     SMALL_KINDS,
     WORD_KINDS,
     Planter,
-    is_unspaced,
 )
 from neardup.pipeline.run.limited_pairs import NEARLY, ScoredPairs, all_similar
 from neardup.runtime.intervals import counted, paired

@@ -21,6 +21,7 @@ from neardup.documents import open_sources, rejects_doubt
 from neardup.documents.record_addresses import Addresses
 from neardup.errors import UsageError
 from neardup.fingerprinting.fingerprints import Fingerprinter
+from neardup.pipeline.run.likely_missed import TextSample
 from neardup.runtime.progress import Quiet
 from neardup.runtime.storage.spool import FeatureSpool
 from neardup.runtime.threads import read_ahead, worker_count
@@ -114,6 +115,7 @@ class Documents:
         text_bytes: int64 (n,): bytes of each text, where features are kept.
         nbytes: Bytes of input.
         counts: How many documents each input has.
+        sample: The beginnings of some texts.
         references: How many documents of an index follow the run's own.
     """
 
@@ -127,6 +129,7 @@ class Documents:
     text_bytes: npt.NDArray[np.int64]
     nbytes: int
     counts: tuple[int, ...]
+    sample: TextSample
     references: int = 0
 
     def __len__(self) -> int:
@@ -247,6 +250,7 @@ class Reader:
         self.nbytes = 0
         self._text_bytes: list[npt.NDArray[np.int64]] = [np.zeros(0, np.int64)]
         self._scores: list[npt.NDArray[np.float64]] = []
+        self._sample = TextSample()
         self._groups = _GroupNumbers()
         kept = None if resume is None else resume.features
         self._spool = FeatureSpool(limits.memory // 8, limits.tmp, kept)
@@ -268,6 +272,7 @@ class Reader:
         """Take a batch of documents of input number `source`."""
         if self._resume is None or not self._resume.passes(batch):
             self._fingerprinter.add(batch.texts)
+        self._sample.see(batch.texts)
         self._addresses.add(source, batch.rows, batch.ids)
         self.counts[source] += len(batch.texts)
         self.nbytes += batch.nbytes
@@ -306,6 +311,7 @@ class Reader:
             np.concatenate(self._text_bytes),
             self.nbytes,
             tuple(self.counts),
+            self._sample,
         )
 
     def _values(self) -> tuple[Any, Offsets]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from neardup.documents import rejects_doubt
 from neardup.index.hits import ABSENT
+from neardup.pipeline.run.likely_missed import likely_missed
 from neardup.pipeline.run.rule import settings
 from neardup.runtime.progress import shown
 
@@ -432,6 +433,7 @@ def summarise(
     """A run in numbers; `messages` has the lines of its notes and warnings."""
     decision, own, kept = run.decision, run.documents.own, int(run.decision.kept.sum())
     doubts = run.rule.doubt(own), rejects_doubt(own, run.rejected)
+    missed = likely_missed(run.rule, run.documents.sizes[:own], run.documents.sample)
     seconds = watch.stop()
     return Summary(
         read=own + run.rejected,
@@ -444,7 +446,7 @@ def summarise(
         seconds=seconds,
         outputs=outputs,
         settings=settings(run.rule, run.choice),
-        notes=messages[0],
+        notes=[*messages[0], *([] if missed is None else [missed])],
         warnings=[*messages[1], *filter(None, doubts)],
         own=0 if decision.own is None else int(np.count_nonzero(decision.own != ABSENT)),
     )
