@@ -123,7 +123,8 @@ ALLOWED: dict[str, set[str]] = {
     | {"documents", "documents.files", "documents.formats", "documents.markup", "features"}
     | {"fingerprinting", "fingerprinting.values", "hamming", "index.durable", "kernels"}
     | {"kernels.index", "pipeline", "pipeline.run", "similarity"},
-    "integrations": BASE | {"fingerprinting", "index", "pipeline"},
+    "integrations": BASE
+    | {"fingerprinting", "fingerprinting.question", "index", "index.durable", "pipeline"},
     "cli": BASE
     | {"contamination", "documents", "features", "fingerprinting", "fingerprinting.explanation"}
     | {"fingerprinting.question", "hamming", "hamming.plans", "index", "pipeline"}

@@ -1,0 +1,147 @@
+"""A pipeline of Scrapy: an item that is near one seen before is dropped or marked."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from neardup.errors import UsageError
+from neardup.fingerprinting.question import Question, question_for
+from neardup.index.durable import DurableIndex
+from neardup.integrations.columns import missing
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
+    from scrapy.statscollectors import StatsCollector
+
+    from neardup.index.hits import Answer
+
+try:
+    from itemadapter import ItemAdapter
+    from scrapy.exceptions import DropItem, NotConfigured
+except ImportError:
+    raise missing("scrapy", __name__) from None
+
+__all__ = ["NeardupPipeline"]
+
+_COMMIT_ROWS: Final = 256
+_COMMIT_SECONDS: Final = 10.0
+"""What a crawl that is killed may lose: documents added, or seconds, whichever comes first."""
+
+
+class NeardupPipeline:
+    """Drops or marks items whose text is near that of another item, of this crawl or earlier ones.
+
+    Settings of the crawl:
+
+    - `NEARDUP_INDEX`: the folder of the index, made if it does not exist. One crawl at a time.
+    - `NEARDUP_SIMILARITY`, or `NEARDUP_QUESTION`, a file: what a new index is made for. An index
+      that exists has its own question, and its default is that of `neardup index create`.
+    - `NEARDUP_TEXT`, `NEARDUP_ID`: the fields with the text ("text") and the identity ("url").
+    - `NEARDUP_MARK`: true sets the fields `near_duplicate_of` and `similarity` (or `distance`)
+      and lets the item pass; else it is dropped.
+
+    An item that is crawled again is no duplicate of itself. Statistics: `neardup/new`, `seen` (near
+    another one), `stored` (again, unchanged), `replaced` (again, changed) and `empty` (no words).
+
+    The index is used by one thread of its own, so that the reactor never waits for it.
+
+    Args:
+        settings: Of the crawl.
+        stats: Of the crawl.
+
+    Example:
+        >>> ITEM_PIPELINES = {"neardup.integrations.scrapy.NeardupPipeline": 300}
+        >>> NEARDUP_INDEX = "seen"
+    """
+
+    def __init__(self, settings: BaseSettings, stats: StatsCollector) -> None:
+        """Read the settings; the index is opened when the spider is."""
+        self._settings, self._stats = settings, stats
+        self._text, self._id = (
+            settings.get("NEARDUP_TEXT", "text"),
+            settings.get("NEARDUP_ID", "url"),
+        )
+        self._marks = settings.getbool("NEARDUP_MARK")
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """What Scrapy makes.
+
+        Raises:
+            NotConfigured: Without `NEARDUP_INDEX`: the pipeline is left out.
+        """
+        if not crawler.settings.get("NEARDUP_INDEX"):
+            raise NotConfigured("NEARDUP_INDEX is not set: name the folder of an index")
+        if crawler.stats is None:
+            raise NotConfigured("the crawler has no statistics yet")
+        return cls(crawler.settings, crawler.stats)
+
+    def open_spider(self, spider: Any = None) -> None:
+        """Open the index. Its thread first compiles what it runs, and items wait behind that."""
+        del spider
+        self._index = _opened(self._settings)
+        self._committed = time.monotonic()
+        self._thread = ThreadPoolExecutor(1, "neardup")
+        self._thread.submit(self._index.warm_up)
+
+    async def process_item(self, item: Any, spider: Any = None) -> Any:
+        """Let the item pass, mark it or drop it.
+
+        Raises:
+            DropItem: If another item is near, unless items are marked.
+            UsageError: If the item lacks the field of its identity or text.
+        """
+        del spider
+        fields = ItemAdapter(item)
+        for name in (self._id, self._text):
+            if name not in fields:
+                raise UsageError(
+                    f"the item has no field {name!r}: set NEARDUP_ID and NEARDUP_TEXT to fields"
+                    f" that all items have, of these {', '.join(map(str, fields))}"
+                )
+        work: Future[Answer] = self._thread.submit(
+            self._offered, fields[self._id], fields[self._text]
+        )
+        answer = await asyncio.wrap_future(work)
+        self._stats.inc_value(f"neardup/{answer.state}")
+        if answer.near is None:
+            return item
+        near, closeness = answer.near
+        if not self._marks:
+            raise DropItem(f"near {near!r}: {self._index.by} {closeness:.4g}")
+        fields["near_duplicate_of"], fields[self._index.by] = near, closeness
+        return item
+
+    def close_spider(self, spider: Any = None) -> None:
+        """Commit and close; Scrapy waits for all items first."""
+        del spider
+        self._thread.submit(self._index.close).result()
+        self._thread.shutdown()
+
+    def _offered(self, identity: Any, text: Any) -> Answer:
+        """Runs in the index's thread, one at a time."""
+        answer = self._index.offer(identity, text)
+        waited = time.monotonic() - self._committed
+        if self._index.uncommitted >= _COMMIT_ROWS or waited >= _COMMIT_SECONDS:
+            self._index.commit()
+            self._committed = time.monotonic()
+        return answer
+
+
+def _opened(settings: BaseSettings) -> DurableIndex:
+    """The index in the folder, which has its own question; a new one by that of the settings."""
+    path = Path(settings["NEARDUP_INDEX"])
+    similarity = settings.get("NEARDUP_SIMILARITY")
+    least = None if similarity is None else float(similarity)
+    file = settings.get("NEARDUP_QUESTION")
+    question = None if file is None else Question.load(file)
+    if path.is_dir() and any(path.iterdir()):
+        return DurableIndex.open(path, similarity=least, question=question)
+    return DurableIndex.open(path, question=question_for(question, least))
