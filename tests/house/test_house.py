@@ -124,7 +124,8 @@ ALLOWED: dict[str, set[str]] = {
     | {"fingerprinting", "fingerprinting.values", "hamming", "index.durable", "kernels"}
     | {"kernels.index", "pipeline", "pipeline.run", "similarity"},
     "integrations": BASE
-    | {"fingerprinting", "fingerprinting.question", "index", "index.durable", "pipeline"},
+    | {"features", "fingerprinting", "fingerprinting.question", "index", "index.durable"}
+    | {"pipeline"},
     "cli": BASE
     | {"contamination", "documents", "features", "fingerprinting", "fingerprinting.explanation"}
     | {"fingerprinting.question", "hamming", "hamming.plans", "index", "pipeline"}

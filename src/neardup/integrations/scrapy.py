@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from neardup.errors import UsageError
-from neardup.fingerprinting.question import Question, question_for
-from neardup.index.durable import DurableIndex
+from neardup.fingerprinting.question import Question
 from neardup.integrations.columns import missing
+from neardup.integrations.seen import open_index
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
     from scrapy.statscollectors import StatsCollector
 
+    from neardup.index.durable import DurableIndex
     from neardup.index.hits import Answer
 
 try:
@@ -136,12 +136,9 @@ class NeardupPipeline:
 
 
 def _opened(settings: BaseSettings) -> DurableIndex:
-    """The index in the folder, which has its own question; a new one by that of the settings."""
-    path = Path(settings["NEARDUP_INDEX"])
-    similarity = settings.get("NEARDUP_SIMILARITY")
-    least = None if similarity is None else float(similarity)
-    file = settings.get("NEARDUP_QUESTION")
-    question = None if file is None else Question.load(file)
-    if path.is_dir() and any(path.iterdir()):
-        return DurableIndex.open(path, similarity=least, question=question)
-    return DurableIndex.open(path, question=question_for(question, least))
+    similarity, file = settings.get("NEARDUP_SIMILARITY"), settings.get("NEARDUP_QUESTION")
+    return open_index(
+        settings["NEARDUP_INDEX"],
+        None if similarity is None else float(similarity),
+        None if file is None else Question.load(file),
+    )
