@@ -164,10 +164,12 @@ def _judge(folder: Path) -> None:
     for way in WAYS:
         gone, cluster = _decided(folder / way / "removed", where)
         together = sum(a in cluster and cluster[a] == cluster.get(b) for a, b in near)
+        left = sum(a not in gone and b not in gone for a, b in near)
         alone = sum(best[at] < THRESHOLD for at in gone)
         far = sum(best[at] < LOOSE for at in gone)
         print(
-            f"{way}: removed {len(gone):,}; of the pairs {together / len(near):.4f} in one cluster;"
+            f"{way}: removed {len(gone):,}; of the pairs {together / len(near):.4f} in one cluster,"
+            f" {left / len(near):.4f} both kept;"
             f" of the removed {alone:,} ({alone / len(gone):.1%}) have no partner at {THRESHOLD},"
             f" {far:,} none at {LOOSE}"
         )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 hf = pytest.importorskip("datasets")
 
-from neardup.integrations.datasets import dedup  # noqa: E402
+from neardup.integrations.datasets import decontaminate, dedup  # noqa: E402
 
 pytestmark = needs_jit
 
@@ -81,6 +81,28 @@ def test_an_iterable_dataset_is_compared_with_an_index(
         assert first == [row["id"] for row in stream], "what is read again is not its own duplicate"
         index.commit()
     assert first == np.flatnonzero(nd.dedup(TEXTS, similarity=0.8).kept).tolist()
+
+
+@pytest.mark.parametrize("form", ["texts", "dataset", "splits"])
+def test_documents_that_hold_a_question_are_left_out(dataset: Any, form: str) -> None:
+    asked = ["w3 w4 w5 w6 w7 w8 w9 w10", "nobody asks any of this", "w0 w1 w2 w3"]
+    questions = hf.Dataset.from_dict({"question": asked})
+    against = {
+        "texts": asked, "dataset": questions,
+        "splits": hf.DatasetDict(dev=questions.select([0]), test=questions.select([1, 2])),
+    }[form]  # fmt: skip
+    shuffled = dataset.shuffle(seed=1)
+    clean, found = decontaminate(
+        shuffled, against=against, column="text", against_column="question", run=4, share=0.9
+    )
+    want = nd.decontaminate(shuffled["text"][:], asked, run=4, share=0.9)
+    assert found.drop_columns("split") == want
+    splits = ["dev", "test", "test"] if form == "splits" else [None] * 3
+    assert found["split"].to_pylist() == [splits[at] for at in want["question"].to_pylist()]
+    held = set(want["document"].to_pylist())
+    assert 0 < len(held) < 90
+    assert clean["id"][:] == [at for row, at in enumerate(shuffled["id"][:]) if row not in held]
+    assert clean.column_names == dataset.column_names
 
 
 @pytest.mark.parametrize(

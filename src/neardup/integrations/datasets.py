@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from neardup.errors import UsageError
 from neardup.integrations.columns import missing, named_columns
+from neardup.pipeline import decontaminate as find_questions
 from neardup.pipeline import dedup as dedup_table
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ try:
 except ImportError:
     raise missing("datasets", __name__) from None
 
-__all__ = ["dedup"]
+__all__ = ["decontaminate", "dedup"]
 
 Kind = TypeVar("Kind", datasets.Dataset, datasets.DatasetDict, datasets.IterableDataset)
 
@@ -85,6 +86,62 @@ def dedup(
                      strict=True))  # fmt: skip
     kept = {name: split.select(np.flatnonzero(masks[name])) for name, split in dataset.items()}
     return datasets.DatasetDict(kept), result
+
+
+def decontaminate(
+    train: datasets.Dataset,
+    against: datasets.Dataset | datasets.DatasetDict | Sequence[str],
+    column: str = "text",
+    against_column: str | None = None,
+    **options: Any,
+) -> tuple[datasets.Dataset, pa.Table]:
+    """Leave out the documents of a dataset that hold a question of a benchmark.
+
+    Args:
+        train: The documents.
+        against: The questions: a Dataset, all splits of a DatasetDict, or texts.
+        column: Of the documents.
+        against_column: Of the questions; as that of the documents unless given.
+        options: Of `neardup.decontaminate`: share, run, workers.
+
+    Returns:
+        The dataset without these documents, and what was found: the table of
+        `neardup.decontaminate`, questions counted through the splits, with a column `split`, null
+        where there are none.
+
+    Raises:
+        UsageError: As `neardup.decontaminate`; for a column that is missing.
+
+    Example:
+        >>> import datasets
+        >>> train = datasets.Dataset.from_dict({"text": ["Q: who wrote Hamlet?", "one two three"]})
+        >>> clean, found = decontaminate(train, ["Who wrote Hamlet?"])
+        >>> clean["text"][:], found["document"].to_pylist()
+        (['one two three'], [0])
+    """
+    if not isinstance(train, datasets.Dataset):
+        raise UsageError(f"a {type(train).__name__} is no Dataset: pass one split")
+    documents = _columns(train, column, {})[column]
+    names, questions = _questions(against, column if against_column is None else against_column)
+    found = find_questions(documents, questions, **options)
+    splits = pa.array(names, pa.string()).take(found["question"].combine_chunks())
+    keep = np.ones(len(train), np.bool_)
+    keep[found["document"].to_numpy()] = False
+    return train.select(np.flatnonzero(keep)), found.append_column("split", splits)
+
+
+def _questions(against: Any, column: str) -> tuple[list[str | None], Any]:
+    """The split of each question, and the questions."""
+    if isinstance(against, datasets.DatasetDict):
+        parts = {name: _columns(split, column, {})[column] for name, split in against.items()}
+        names: list[str | None] = [name for name, part in parts.items() for _ in range(len(part))]
+        return names, pa.chunked_array(
+            [chunk.cast(pa.large_string()) for part in parts.values() for chunk in part.chunks],
+            pa.large_string(),
+        )
+    if isinstance(against, datasets.Dataset):
+        return [None] * len(against), _columns(against, column, {})[column]
+    return [None] * len(against), against
 
 
 def _columns(
