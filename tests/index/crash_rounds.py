@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import neardup as nd
-from neardup.index import base_index as writing
 from neardup.index import code_segments as segments
+from neardup.index import row_writer as writing
 from neardup.index.durable import folder_store as durable
 from neardup.index.durable import log_store as store
 

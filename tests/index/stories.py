@@ -62,7 +62,7 @@ def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("code_segments",):
         monkeypatch.setattr(f"neardup.index.{name}.TAIL_ROWS", 16)
     monkeypatch.setattr("neardup.index.code_segments.GROWTH", 4)
-    monkeypatch.setattr("neardup.index.base_index.SMALL_BATCH", 8)
+    monkeypatch.setattr("neardup.index.row_writer.SMALL_BATCH", 8)
     monkeypatch.setitem(folder_store.FLUSH_ROWS, "distance", 40)
 
 

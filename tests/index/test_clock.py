@@ -81,7 +81,7 @@ def test_a_clock_that_jumped_ahead_does_not_stop_expiry(
 ) -> None:
     """What was added in the jump stays; what came after is as old as it is."""
     now = 1.7e9
-    monkeypatch.setattr("neardup.index.base_index.time", SimpleNamespace(time=lambda: now))
+    monkeypatch.setattr("neardup.index.row_writer.time", SimpleNamespace(time=lambda: now))
     index = durable() if is_durable else nd.Index()
     index.add("before", 1)
     now += 365 * DAY
@@ -131,7 +131,7 @@ def test_a_snapshot_keeps_its_times_after_a_rollback(
 ) -> None:
     """Also those of rows that were not committed, whose numbers are given out again."""
     now = SimpleNamespace(time=lambda: 100.0)
-    monkeypatch.setattr("neardup.index.base_index.time", now)
+    monkeypatch.setattr("neardup.index.row_writer.time", now)
     index = durable(recipe=nd.Recipe(), **options)
     index.add("old", "once upon a time")
     index.commit()
@@ -155,7 +155,7 @@ def test_times_are_read_beside_rollbacks(monkeypatch: pytest.MonkeyPatch) -> Non
     """A reader of one snapshot after the other meets no other times and no error."""
     ticks = itertools.count(1000)
     monkeypatch.setattr(
-        "neardup.index.base_index.time", SimpleNamespace(time=lambda: float(next(ticks)))
+        "neardup.index.row_writer.time", SimpleNamespace(time=lambda: float(next(ticks)))
     )
     index, done = durable(), threading.Event()
     index.add(list(range(40)), list(range(40)))

@@ -121,7 +121,7 @@ def test_any_sequence_of_calls_with_readers(monkeypatch: pytest.MonkeyPatch) -> 
         def __init__(self) -> None:
             super().__init__()
             clock = SimpleNamespace(time=lambda: self.time)
-            monkeypatch.setattr("neardup.index.base_index.time", clock)
+            monkeypatch.setattr("neardup.index.row_writer.time", clock)
 
     run_state_machine_as_test(
         Timed, settings=settings(max_examples=examples(50, 5), stateful_step_count=30)
@@ -168,7 +168,7 @@ def test_many_small_commits_are_joined_and_a_reader_in_between_misses_nothing() 
 def test_expiry_and_insertion_times_survive_reopening(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
     clock = SimpleNamespace(time=lambda: now[0])
-    monkeypatch.setattr("neardup.index.base_index.time", clock)
+    monkeypatch.setattr("neardup.index.row_writer.time", clock)
     index = durable(0)
     for i in range(60):
         now[0] += 10

@@ -600,7 +600,7 @@ def test_any_sequence_of_calls(name: str, monkeypatch: pytest.MonkeyPatch) -> No
         def __init__(self) -> None:
             super().__init__()
             clock = SimpleNamespace(time=lambda: self.time)
-            monkeypatch.setattr("neardup.index.base_index.time", clock)
+            monkeypatch.setattr("neardup.index.row_writer.time", clock)
 
     run_state_machine_as_test(
         Timed, settings=settings(max_examples=examples(60, 6), stateful_step_count=25)

@@ -49,7 +49,7 @@ def test_merging_keeps_contents_and_times(
 ) -> None:
     """So a copy that is made by merging expires as the index does."""
     clock = SimpleNamespace(time=lambda: now)
-    monkeypatch.setattr("neardup.index.base_index.time", clock)
+    monkeypatch.setattr("neardup.index.row_writer.time", clock)
     small_segments(monkeypatch)
     old, new = durable(recipe=nd.Recipe(), store=theirs), durable(recipe=nd.Recipe(), store=mine)
     for i in range(50):

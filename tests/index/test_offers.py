@@ -127,7 +127,7 @@ def test_an_empty_document_leaves_what_its_id_has(make: Any) -> None:
 
 def test_what_is_touched_does_not_expire(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
-    monkeypatch.setattr("neardup.index.base_index.time", SimpleNamespace(time=lambda: now))
+    monkeypatch.setattr("neardup.index.row_writer.time", SimpleNamespace(time=lambda: now))
     index = make()
     index.add(["a", "b", "c"], ["one two three", "four five six", "seven eight nine"])
     now = 2000.0

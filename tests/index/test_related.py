@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import naive
 import neardup as nd
-from neardup.index import base_index as base_writing
 from neardup.index import ranking as similar_related
+from neardup.index import row_writer as row_writing
 from neardup.index import set_segments as similar_tail
 from neardup.index.set_arrays import Sets
 from neardup.kernels.index import related as related_kernels
@@ -37,7 +37,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(related_kernels, "FIRST_LOOK", 8)
         monkeypatch.setattr(related_kernels, "RANGE", 16)
         monkeypatch.setattr(related_kernels, "BLOCK", 4)
-    monkeypatch.setattr(base_writing, "SMALL_BATCH", 4)
+    monkeypatch.setattr(row_writing, "SMALL_BATCH", 4)
     monkeypatch.setattr(similar_tail, "TAIL_ROWS", 16)
 
 

@@ -27,8 +27,8 @@ from hypothesis.stateful import (
 
 import naive
 import neardup as nd
-from neardup.index import base_index as base_writing
 from neardup.index import ranking as similar_related
+from neardup.index import row_writer as row_writing
 from neardup.index import set_arrays as similar_arrays
 from neardup.index import set_arrays as similar_places
 from neardup.index import set_segments as similar_segment
@@ -74,7 +74,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(similar_arrays, "ENTRIES_A_RANGE", 7)
     monkeypatch.setattr(similar_places, "SPOOLED", 0)
     monkeypatch.setattr(similar_places, "SLICE", 16)
-    monkeypatch.setattr(base_writing, "SMALL_BATCH", 6)
+    monkeypatch.setattr(row_writing, "SMALL_BATCH", 6)
     monkeypatch.setattr(durable_follower, "SMALL_RECORD", 6)
     monkeypatch.setitem(folder_store.FLUSH_ROWS, "similarity", 40)
     monkeypatch.setattr(similar_related, "SCANS", 1)
@@ -278,7 +278,7 @@ def test_any_story_ends_as_the_oracle_says(
         def __init__(self) -> None:
             super().__init__()
             clock = SimpleNamespace(time=lambda: self.time)
-            monkeypatch.setattr("neardup.index.base_index.time", clock)
+            monkeypatch.setattr("neardup.index.row_writer.time", clock)
 
     run_state_machine_as_test(
         Timed, settings=settings(max_examples=examples(40, 6), stateful_step_count=25)

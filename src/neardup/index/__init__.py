@@ -1,8 +1,9 @@
 """The index, "have I seen this?": by distance or by similarity, in memory and durable.
 
-`memory_index` and `durable` are the calls, `base_index` the rules of adding, `queries` the
-questions. A kind (`distance_kind`, `similarity_kind`) says what rows hold and how they are
-searched; `versions` are what an index holds at one moment.
+`memory_index`, `durable` and `base_index` are the calls, `row_writer` the rules of adding,
+`prepared` what documents become before, `queries` the questions. A kind (`distance_kind`,
+`similarity_kind`) says what rows hold and how they are searched; `versions` are what an index holds
+at one moment.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ if TYPE_CHECKING:
     from neardup.index.durable import DurableIndex
     from neardup.index.hits import Answer, Hits, Id
     from neardup.index.memory_index import Index
+    from neardup.index.prepared import Prepared
     from neardup.index.protocol import AnyIndex, Stored
 
-__all__ = ["Answer", "AnyIndex", "DurableIndex", "Hits", "Id", "Index", "Stored"]
+__all__ = ["Answer", "AnyIndex", "DurableIndex", "Hits", "Id", "Index", "Prepared", "Stored"]
 
 _HOMES: Final = {
     "memory_index": ("Index",),
+    "prepared": ("Prepared",),
     "durable": ("DurableIndex",),
     "protocol": ("AnyIndex", "Stored"),
     "hits": ("Answer", "Hits", "Id"),

@@ -17,7 +17,7 @@ from neardup.errors import UsageError
 from neardup.index.id_columns import id_array
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from neardup.fingerprinting.recipe import Recipe
     from neardup.index.hits import Id
@@ -81,6 +81,15 @@ class Attachments:
     def of(self, numbers: list[int]) -> list[bytes | None] | None:
         """What is kept of each row; None if nothing is of any."""
         return [self._kept.get(each) for each in numbers] if self._kept else None
+
+    def begin(self) -> Callable[[], None]:
+        """Begin a transaction: what brings back rows that are removed from now on."""
+        gone, count = self._gone, len(self._gone)
+
+        def undo() -> None:
+            del gone[count:]
+
+        return undo
 
     def put(self, first: int, kept: list[bytes | None]) -> None:
         """Rows from a number on."""

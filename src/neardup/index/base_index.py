@@ -2,101 +2,45 @@
 
     kind     what rows hold and how they are searched: by distance, or by similarity
     store    where versions and attachments are: in memory, or in a folder
-    index    the rules: which id a document may take, and what becomes of one that is offered
+    writer   the rules: which id a document may take, and what becomes of one that is offered
+    index    the calls
 
-A writer takes the lock of the store, makes the next version, and puts it in the place of the one
-that queries read.
+A call that writes reads what it is given, takes the lock of the store and lets the writer make the
+next version, which takes the place of the one that queries read.
 """
 
 from __future__ import annotations
 
+import contextlib
 import time
-from dataclasses import replace
 from html import escape
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
 
-from neardup.errors import DataError, UsageError
-from neardup.index.hits import Answer
-from neardup.index.id_columns import (
-    ID_KINDS,
-    IdColumn,
-    check_id_kind,
-    id_array,
-    is_one_id,
-    stored_id,
-)
+from neardup.errors import UsageError
+from neardup.index.id_columns import ID_KINDS, IdColumn, id_array, is_one_id, stored_id
 from neardup.index.incoming import as_time
 from neardup.index.memory_store import MemoryStore
-from neardup.index.queries import Moment, Queries, Source, View
+from neardup.index.prepared import Prepared
+from neardup.index.preparing import Preparer
+from neardup.index.queries import Queries, View
+from neardup.index.row_writer import RowWriter
 from neardup.index.versions import Version
 from neardup.runtime.printed_tables import html_table
 
 if TYPE_CHECKING:
-    import threading
-    from collections.abc import Sequence
+    from collections.abc import Iterator
 
-    from neardup.index.hits import Id
-    from neardup.index.protocol import Contents, Documents, Ids, Payloads, Stored
-    from neardup.index.stored_rows import Content, SegmentRows
-    from neardup.index.versions import AnyKind, AnyVersion, Place
-    from neardup.runtime.types import Rows, Times
+    from neardup.index.hits import Answer, Id
+    from neardup.index.protocol import Contents, Documents, Ids, Missing, OnBad, Payloads, Stored
+    from neardup.index.store import Store
+    from neardup.index.versions import AnyKind
 
-__all__ = ["BaseIndex", "Store"]
+__all__ = ["BaseIndex"]
 
-_EMPTY, _STORED, _NEW, _REPLACED = (
-    Answer("empty"), Answer("stored"), Answer("new"), Answer("replaced")
-)  # fmt: skip
-SMALL_BATCH: Final = 512
 WARM_ROWS: Final = 600
-
-
-class Store(Source, Protocol):
-    """Where an index keeps its version and its attachments: in memory, or in a folder.
-
-    All but what Source has is called with the lock held.
-    """
-
-    lock: threading.RLock
-    version: AnyVersion
-    """What the writer has made: its next version goes on from it."""
-
-    is_writable: bool
-    """Whether `check_writable` raises nothing."""
-
-    @property
-    def closed(self) -> bool:
-        """Whether it was closed."""
-
-    def check_writable(self) -> None:
-        """Raise UsageError if nothing can be written; may be called without the lock."""
-
-    def moment(self) -> Moment:
-        """This version and what is kept beside its rows; may be called without the lock."""
-
-    def attachments(self, numbers: list[int]) -> list[bytes | None] | None:
-        """The attachments of stored rows."""
-
-    def merged(self, segments: Sequence[SegmentRows]) -> tuple[SegmentRows, ...]:
-        """The same rows, merged where that is due and may be done at once."""
-
-    def added(
-        self, first: int, ids: pa.Array, contents: Any, attachments: list[bytes | None] | None
-    ) -> None:
-        """Rows get the numbers from `first` on; `version` follows."""
-
-    def added_one(
-        self, number: int, identity: Id, content: Content, attachment: bytes | None
-    ) -> None:
-        """As `added`, for one row."""
-
-    def removed(self, numbers: Rows) -> None:
-        """The rows of these numbers are removed or replaced; `version` follows."""
-
-    def facts(self) -> dict[str, Any]:
-        """What `stats` say of it, beside the kind's."""
 
 
 class BaseIndex(Queries):
@@ -111,7 +55,10 @@ class BaseIndex(Queries):
     def __init__(self, kind: AnyKind, store: Store, reach: float | None = None) -> None:
         """Take the store."""
         super().__init__(kind, store, reach)
-        self._store, self._lock = store, store.lock
+        self._store, self._lock, self._counters = store, store.lock, store.counters
+        self._writer = RowWriter(kind, store, self._reach)
+        self._preparer = Preparer(kind, store.codec)
+        self._in_transaction = False
 
     @property
     def closed(self) -> bool:
@@ -190,11 +137,14 @@ class BaseIndex(Queries):
             scratch.query_batch(["a text", "and another one"])
         return time.perf_counter() - begin
 
-    def snapshot(self) -> View:
+    def snapshot(self, *, committed: bool = False) -> View:
         """The index as it is now, for several calls that must agree.
 
         Of an index in a folder it holds on to the commit: space of what is removed meanwhile is
         free again when it is closed.
+
+        Args:
+            committed: As of the last commit: without what a crash would take back.
 
         Example:
             >>> from neardup import Index
@@ -205,7 +155,7 @@ class BaseIndex(Queries):
             >>> len(before), len(index)
             (0, 1)
         """
-        return View(self._kind, self._store.moment(), self._reach)
+        return View(self._kind, self._store.moment(committed=committed), self._reach)
 
     def add(
         self, ids: Ids, documents: Documents, contents: Contents | None = None, *,
@@ -245,9 +195,7 @@ class BaseIndex(Queries):
                 self._store.check_writable()
                 if content is None:
                     return 0
-                identity = stored_id(one_id, self._store.version.id_kind)
-                place = self._store.version.place(identity)
-                self._add_one(identity, content, kept[0] if kept else None, place)
+                self._writer.add_one(one_id, content, kept[0] if kept else None)
                 return 1
         column = IdColumn(id_array(ids))
         kept = attachments(column.values, documents, contents, payloads)
@@ -258,7 +206,7 @@ class BaseIndex(Queries):
             kept = kept and [kept[row] for row in rows.tolist()]
         with self._lock:
             self._store.check_writable()
-            return self._add_many(column, many, kept)
+            return self._writer.add_many(column, many, kept)
 
     def add_if_new(
         self, identity: Id, document: Documents, content: Any = None, *,
@@ -317,8 +265,7 @@ class BaseIndex(Queries):
             >>> index.offer("a", 0b1011).state, index.offer("a", 0b1010).state
             ('stored', 'replaced')
         """
-        if stored not in _STORED_CHOICES:
-            raise _wrong_choice(stored)
+        check_choice("stored", stored, STORED)
         # Attachments are made, and the document is read, without the lock: most of the time.
         kept = None
         if content is not None or payload is not None or self._source.codec.is_kept:
@@ -332,16 +279,16 @@ class BaseIndex(Queries):
                 self._store.check_writable()
             kept_one = kept[0] if kept else None
             known = stored_id(identity, self._store.version.id_kind)
-            return self._offer_one(known, one, kept_one, stored)
+            return self._writer.offer(known, one, kept_one, stored)
 
     def add_new(
-        self, ids: Ids, documents: Documents, contents: Contents | None = None, *,
+        self, ids: Ids | Prepared, documents: Documents = None, contents: Contents | None = None, *,
         stored: Stored = "replace", payloads: Payloads = None,
     ) -> pa.Table:  # fmt: skip
         """As `offer` for each of many documents, one after the other.
 
         Args:
-            ids: As many, of one kind.
+            ids: As many, of one kind; or what `prepare` gave, and nothing else.
             documents: As of `add`.
             contents: What a durable index keeps beside them, as of its `add`.
             stored: As of `offer`; at an "error" the documents before it are stored.
@@ -349,7 +296,8 @@ class BaseIndex(Queries):
 
         Returns:
             pyarrow.Table with a row a document: row (int64), is_new, id (the closest other one's,
-            null if none is near), distance or similarity, and state, as of `offer`.
+            null if none is near), distance or similarity, and state, as of `offer`; "refused" for
+            one that `prepare` reported.
 
         Raises:
             UsageError, DataError: As `offer`.
@@ -360,33 +308,143 @@ class BaseIndex(Queries):
             >>> table["id"].to_pylist(), table["state"].to_pylist()
             ([None, 'a', None], ['new', 'seen', 'empty'])
         """
-        if stored not in _STORED_CHOICES:
-            raise _wrong_choice(stored)
-        self._store.check_writable()
-        kind, column = self._kind, IdColumn(id_array(ids))
-        many, rows, offered = kind.many(documents)
-        self._check_count(column, offered)
-        names = column.values.to_pylist()
-        kept = self._source.codec.attachments(names, documents, contents, payloads)
-        answers = [_EMPTY] * offered
-        with self._lock:
-            self._store.check_writable()
-            if offered:
-                check_id_kind(column.kind, self._store.version.id_kind)
-            for at, row in enumerate(rows.tolist()):
-                one = kind.row(many, at)
-                answers[row] = self._offer_one(names[row], one, kept[row] if kept else None, stored)
-            id_type = ID_KINDS[self._store.version.id_kind or column.kind]
-        near = [each.near for each in answers]
+        answers = self.offer_many(ids, documents, contents, stored=stored, payloads=payloads)
+        near, id_type = [each.near for each in answers], ID_KINDS[self.id_kind or "int"]
         return pa.table(
             {
-                "row": pa.array(np.arange(offered)),
+                "row": pa.array(np.arange(len(answers))),
                 "is_new": pa.array([each.is_new for each in answers], pa.bool_()),
                 "id": pa.array([each and each[0] for each in near], id_type),
-                kind.name: pa.array([each and each[1] for each in near], kind.scores),
+                self._kind.name: pa.array([each and each[1] for each in near], self._kind.scores),
                 "state": pa.array([each.state for each in answers], pa.string()),
             }
         )
+
+    def offer_many(
+        self, ids: Ids | Prepared, documents: Documents = None, contents: Contents | None = None, *,
+        stored: Stored = "replace", payloads: Payloads = None,
+    ) -> list[Answer]:  # fmt: skip
+        """As `add_new`, with a list of answers in the place of a table.
+
+        Args:
+            ids: As of `add_new`.
+            documents: As of `add_new`.
+            contents: As of `add_new`.
+            stored: As of `add_new`.
+            payloads: As of `add_new`.
+
+        Returns:
+            An Answer for each document, as of `offer`.
+
+        Raises:
+            UsageError, DataError: As `offer`.
+        """
+        check_choice("stored", stored, STORED)
+        self._store.check_writable()
+        if isinstance(ids, Prepared):
+            if not (documents is None and contents is None and payloads is None):
+                raise UsageError("what is prepared has its documents: give nothing beside it")
+            ids.check_made_for(self._preparer.made_for)
+            prepared = ids
+        else:
+            prepared = self._preparer.made(ids, documents, contents, payloads)
+        with self._lock:
+            self._store.check_writable()
+            return self._writer.offer_many(prepared, stored)
+
+    def prepare(
+        self, ids: Ids, documents: Documents, contents: Contents | None = None, *,
+        payloads: Payloads = None, bad: OnBad = "error",
+    ) -> Prepared:  # fmt: skip
+        """Make features or fingerprints of documents, to be offered with `add_new` later.
+
+        No lock is taken and nothing is stored, so any thread may do it while others write; another
+        process may, with an index that has the same settings, and send what it gets.
+
+        Args:
+            ids: One, or many, as of `add_new`.
+            documents: As of `add_new`.
+            contents: As of `add_new`.
+            payloads: As of `add_new`.
+            bad: What happens if a document, id or payload cannot be taken: "error", or "report":
+                the others are prepared, and `problems` says by row what is wrong.
+
+        Returns:
+            What `add_new` and `offer_many` take; `Prepared.joined` makes one of several.
+
+        Raises:
+            UsageError: As `add_new`.
+
+        Example:
+            >>> from neardup import Index
+            >>> index = Index(distance=1)
+            >>> ready = index.prepare(["a", "b"], [0b1011, "no number"], bad="report")
+            >>> index.add_new(ready)["state"].to_pylist(), list(ready.problems)
+            (['new', 'refused'], [1])
+        """
+        check_choice("bad", bad, BAD)
+        if bad == "error":
+            return self._preparer.made(ids, documents, contents, payloads)
+        return self._preparer.sifted(ids, documents, contents, payloads, self.id_kind)
+
+    def check_rows(
+        self, ids: Ids, documents: Documents, contents: Contents | None = None, *,
+        payloads: Payloads = None,
+    ) -> list[str | None]:  # fmt: skip
+        """What is wrong with each of many documents; None for those that `add_new` takes.
+
+        Args:
+            ids: As of `add_new`.
+            documents: As of `add_new`.
+            contents: As of `add_new`.
+            payloads: As of `add_new`.
+
+        Raises:
+            UsageError: If there are not as many documents as ids.
+        """
+        ready = self.prepare(ids, documents, contents, payloads=payloads, bad="report")
+        return [ready.problems.get(row) for row in range(len(ready))]
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Self]:
+        """Write several things as one: committed at the end of the body, forgotten if it raises.
+
+        What was written before and not committed is committed first. Other threads that write wait;
+        those that query see what is written in the body at once, unless they ask what is committed.
+
+        Raises:
+            UsageError: If one is open already, or for `commit`, `rollback`, `compact` or `close` in
+                the body.
+            FileError: As `commit`: then nothing of the body is stored.
+
+        Example:
+            >>> from neardup import Index
+            >>> index = Index(distance=1)
+            >>> with index.transaction() as t:
+            ...     t.add("a", 0b1011), t.offer("b", 0b1010).state
+            (1, 'seen')
+        """
+        with self._lock:
+            self._store.check_writable()
+            self._check_no_transaction("transaction")
+            undo = self._store.begin()
+            self._in_transaction = True
+            try:
+                yield self
+                self._in_transaction = False
+                self.commit()
+            except BaseException:
+                undo()
+                raise
+            finally:
+                self._in_transaction = False
+
+    def refresh(self) -> bool:
+        """Follow the last commit of the process that writes, as each query does; whether it is new.
+
+        Only an index in a folder that was opened with readonly=True has anything to follow.
+        """
+        return False
 
     def merge(self, other: BaseIndex, *, foreign: bool = False) -> None:
         """Add all documents of another index, in its order; ids that both have are replaced.
@@ -417,24 +475,29 @@ class BaseIndex(Queries):
                 elif contents is None:
                     contents = [None] * len(ids)  # noqa: PLW2901
                 kept = codec.attachments(ids, None, contents, payloads)
-                self._add_many(IdColumn(ids), stored, kept, times)
+                self._writer.add_many(IdColumn(ids), stored, kept, times)
 
-    def remove(self, ids: Ids) -> int:
+    def remove(self, ids: Ids, *, missing: Missing = "error") -> int:
         """Remove one document by its id, or many.
 
         Args:
             ids: A str or int, or many of one kind, as of `add`.
+            missing: What happens if an id is not present: "error", or "ignore".
 
         Returns:
             How many were removed.
 
         Raises:
-            KeyError: If an id is not present; then nothing is removed.
+            KeyError: If an id is not present and `missing` is "error"; then nothing is removed.
         """
+        check_choice("missing", missing, MISSING)
         with self._lock:
             self._store.check_writable()
             version = self._store.version
-            return self._drop(*version.without(version.present(ids)))
+            if missing == "error":
+                return self._writer.drop(*version.without(version.present(ids)))
+            column = IdColumn(id_array([ids] if is_one_id(ids) else ids))
+            return self._writer.drop(*version.without(version.places(column)))
 
     def expire(self, before: float) -> int:
         """Remove the documents added before a time.
@@ -449,7 +512,7 @@ class BaseIndex(Queries):
         with self._lock:
             self._store.check_writable()
             limit = as_time("before", before)
-            return self._drop(*self._flushed(self._store.version).expired(limit))
+            return self._writer.drop(*self._writer.flushed(self._store.version).expired(limit))
 
     def touch(self, ids: Ids) -> int:
         """Say that documents were seen again: for `expire` they were added now.
@@ -479,115 +542,34 @@ class BaseIndex(Queries):
             if not len(column):
                 return 0
             kept = self._store.attachments(version.numbers_at(places).tolist())
-            return self._add_many(column, version.contents_at(places), kept)
+            return self._writer.add_many(column, version.contents_at(places), kept)
 
     def compact(self) -> None:
         """Bring everything into one segment and forget removed rows."""
         with self._lock:
             self._store.check_writable()
-            self._store.version = self._flushed(self._store.version).compacted(self._store.path)
-
-    def _offer_one(
-        self, identity: Id, one: Content | None, attachment: bytes | None, stored: Stored
-    ) -> Answer:
-        """What becomes of one document: the rule of `offer`, for `add_new` as well."""
-        if one is None:
-            return _EMPTY
-        version = self._store.version
-        place = version.place(identity)
-        is_same = place is not None and version.is_same(place, one)
-        if place is not None and not is_same and stored == "error":
-            raise DataError(
-                f"the id {identity!r:.60} is stored with other content: choose 'replace' or 'keep'"
-                " for stored, or give the document another id"
+            self._check_no_transaction("compact")
+            self._store.version = self._writer.flushed(self._store.version).compacted(
+                self._store.path
             )
-        near: tuple[Id, Any] | None = None
-        if not is_same:
-            most = 1 if place is None else 2  # its own id may be one of them
-            hits = self._kind.hits(version, one, self._reach, most)
-            near = next((hit for hit in hits if hit[0] != identity), None) if hits else None
-        self._counters.asked(1, near is not None)
-        if near is not None:
-            return Answer("seen", near)
-        if is_same or (place is not None and stored == "keep"):
-            return _STORED
-        self._add_one(identity, one, attachment, place)
-        return _NEW if place is None else _REPLACED
 
-    def _add_one(
-        self, identity: Id, one: Content, attachment: bytes | None, place: Place | None
-    ) -> None:
-        """Store one document, in the place of what the id has now."""
-        version, store = self._store.version, self._store
-        if not version.tail.room:
-            version = self._flushed(version)
-            place = version.place(identity)
-        version, replaced = version.replaced(identity, one, place, time.time())
-        store.added_one(version.next - 1, identity, one, attachment)
-        if replaced >= 0:
-            store.removed(np.array([replaced]))
-        store.version = version  # last: who sees the row finds what is kept beside it
-        self._counters.added += 1
-
-    def _add_many(
-        self, column: IdColumn, many: Any, kept: list[bytes | None] | None = None,
-        times: Times | None = None,
-    ) -> int:  # fmt: skip
-        if not len(column):
-            return 0
-        check_id_kind(column.kind, self._store.version.id_kind)
-        kind, store = self._kind, self._store
-        version, removed = store.version, list[int]()
-        if times is None:
-            times = np.broadcast_to(time.time(), len(column))
-        repeated = column.repeated()
-        if repeated is not None:  # of equal ids the last one counts
-            keep = np.flatnonzero(~repeated)
-            column, many = IdColumn(column.values.take(pa.array(keep))), kind.taken(many, keep)
-            times = times[keep]
-            kept = kept and [kept[row] for row in keep.tolist()]
-        first = version.next
-        if len(column) <= SMALL_BATCH:
-            for row, identity in enumerate(column.values.to_pylist()):
-                version = version if version.tail.room else self._flushed(version)
-                one, place = kind.row(many, row), version.place(identity)
-                version, number = version.replaced(identity, one, place, float(times[row]))
-                removed += [number] if number >= 0 else []
-            gone = np.array(removed, np.int64)
-        else:
-            version, gone = version.without(version.places(column))
-            version = self._flushed(version)
-            numbers = np.arange(first, first + len(column))
-            segment = kind.build(column, many, numbers)
-            segments = store.merged([*version.segments, segment])
-            version = version.with_segment(column, times, segments)
-        store.added(first, column.values, many, kept)
-        store.removed(gone)
-        store.version = version  # last, as in `_add_one`
-        self._counters.added += len(column)
-        return len(column)
-
-    def _drop(self, version: AnyVersion, gone: Rows) -> int:
-        """Go on with a version from which rows of these numbers were removed."""
-        self._store.removed(gone)
-        self._store.version = version
-        self._counters.removed += len(gone)
-        return len(gone)
-
-    def _flushed(self, version: AnyVersion) -> AnyVersion:
-        """A version whose tail has become a segment, merged where that is due."""
-        if not len(version.tail):
-            return version
-        flushed = version.flushed()
-        return replace(flushed, segments=self._store.merged(flushed.segments))
+    def _check_no_transaction(self, call: str) -> None:
+        """Raise UsageError in the body of a transaction; called with the lock held."""
+        if self._in_transaction:
+            raise UsageError(f"{call} in a transaction: it commits when its body ends")
 
     def _check_count(self, column: IdColumn, offered: int) -> None:
         if len(column) != offered:
             raise UsageError(f"{len(column):,} ids for {offered:,} {self._kind.noun}: give as many")
 
 
-_STORED_CHOICES: Final = ("replace", "keep", "error")
+STORED: Final = ("replace", "keep", "error")
+BAD: Final = ("error", "report")
+MISSING: Final = ("error", "ignore")
 
 
-def _wrong_choice(stored: str) -> UsageError:
-    return UsageError(f"stored is {stored!r:.60}: use 'replace', 'keep' or 'error'")
+def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Raise UsageError for a value that is none of the choices."""
+    if value not in choices:
+        *most, last = map(repr, choices)
+        raise UsageError(f"{name} is {value!r:.60}: use {', '.join(most)} or {last}")

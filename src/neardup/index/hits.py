@@ -23,7 +23,7 @@ C = TypeVar("C")
 """How close: a distance, or a similarity."""
 
 
-State: TypeAlias = Literal["new", "seen", "stored", "replaced", "empty"]
+State: TypeAlias = Literal["new", "seen", "stored", "replaced", "empty", "refused"]
 """What became of a document that was offered: see Answer."""
 
 
@@ -34,7 +34,8 @@ class Answer:
     Args:
         state: "new", it was stored; "replaced", so was it, in the place of what its id had;
             "stored", its id was stored before, and that version stays; "seen", another one is near;
-            "empty", it has no tokens, so that it matches nothing and is not stored.
+            "empty", it has no tokens, so that it matches nothing and is not stored; "refused", it
+            could not be prepared, as `Prepared.problems` says.
         near: (id, distance) or (id, similarity) of the closest other one, if it was seen.
     """
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from neardup.index.attachments import Attachments, ContentCodec
-from neardup.index.queries import Moment
+from neardup.index.queries import Counters, Moment
 from neardup.index.versions import merge_due
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import pyarrow as pa
 
@@ -38,23 +39,43 @@ class MemoryStore:
     def __init__(self, version: AnyVersion, attachments: Attachments | None = None) -> None:
         """Hold them."""
         self.version, self.codec = version, ContentCodec()
-        self.lock = threading.RLock()
+        self.lock, self.counters = threading.RLock(), Counters()
         self._attachments = Attachments() if attachments is None else attachments
 
     def current(self) -> AnyVersion:
         """See Store."""
         return self.version
 
+    def committed(self) -> AnyVersion:
+        """See Source: nothing in memory is taken back."""
+        return self.version
+
     def check_writable(self) -> None:
         """See Store: everything in memory can be written."""
 
-    def moment(self) -> Moment:
+    def begin(self) -> Callable[[], None]:
+        """See Store.
+
+        Numbers that were given out are not given out again, since snapshots may have them.
+        """
+        version, attachments = self.version, self._attachments
+        restore = attachments.begin()
+
+        def undo() -> None:
+            restore()
+            self._attachments = attachments
+            self.version = replace(version, next=self.version.next)
+
+        return undo
+
+    def moment(self, *, committed: bool = False) -> Moment:
         """See Store.
 
         Without the lock. The writer puts attachments before the version that has their rows, and
         another object in their place before the version that lacks rows: so a version that is read
         between two looks at the same object has all of its attachments there.
         """
+        del committed
         while True:
             attachments = self._attachments
             version = self.version

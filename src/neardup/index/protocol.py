@@ -11,7 +11,11 @@ import numpy.typing as npt
 from neardup.index.hits import Answer, Id
 
 if TYPE_CHECKING:
+    import contextlib
+
     import pyarrow as pa
+
+    from neardup.index.prepared import Prepared
 
 __all__ = ["Answer", "AnyIndex", "Documents", "Id", "Ids", "SupportsArray", "SupportsArrow"]
 
@@ -41,6 +45,10 @@ Payloads: TypeAlias = Any
 """A small value or many of them: bytes, or what JSON holds."""
 Stored: TypeAlias = Literal["replace", "keep", "error"]
 """What happens to an id that is stored with other content than what is offered."""
+OnBad: TypeAlias = Literal["error", "report"]
+"""What happens to a document that cannot be prepared."""
+Missing: TypeAlias = Literal["error", "ignore"]
+"""What happens where an id that is to be removed is not present."""
 
 
 @runtime_checkable
@@ -100,10 +108,25 @@ class AnyIndex(Protocol):
         """Store a document unless one is near, and tell what became of it."""
 
     def add_new(
-        self, ids: Ids, documents: Documents, contents: Any = None, *, stored: Stored = "replace",
-        payloads: Any = None,
+        self, ids: Ids | Prepared, documents: Documents = None, contents: Any = None, *,
+        stored: Stored = "replace", payloads: Any = None,
     ) -> pa.Table:  # fmt: skip
         """Store those of many that none is near."""
+
+    def offer_many(
+        self, ids: Ids | Prepared, documents: Documents = None, contents: Any = None, *,
+        stored: Stored = "replace", payloads: Any = None,
+    ) -> list[Answer]:  # fmt: skip
+        """The same, without Arrow."""
+
+    def prepare(
+        self, ids: Ids, documents: Documents, contents: Any = None, *, payloads: Any = None,
+        bad: OnBad = "error",
+    ) -> Prepared:  # fmt: skip
+        """Make documents ready for both, without a lock."""
+
+    def transaction(self) -> contextlib.AbstractContextManager[Self]:
+        """Commit what the body writes at its end; forget it if it raises."""
 
     def query(self, document: Documents, /) -> list[tuple[Id, Any]]:
         """What is near."""
@@ -114,7 +137,7 @@ class AnyIndex(Protocol):
     def nearest(self, document: Documents, /, n: int = 10) -> list[tuple[Id, Any]]:
         """The n closest."""
 
-    def remove(self, ids: Ids) -> int:
+    def remove(self, ids: Ids, *, missing: Missing = "error") -> int:
         """Remove by id."""
 
     def expire(self, before: float) -> int:

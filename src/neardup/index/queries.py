@@ -105,6 +105,9 @@ class Source(Protocol):
     def current(self) -> AnyVersion:
         """The version that a call looks at."""
 
+    def committed(self) -> AnyVersion:
+        """The last version that no crash takes back."""
+
     def attachments_at(self, ids: Ids) -> list[bytes | None]:
         """What is kept beside stored documents; KeyError if one is not stored."""
 
@@ -117,17 +120,24 @@ class Moment:
         attached: Beside its rows.
         codec: What decodes contents.
         path: The folder; None in memory.
+        on_disk: The last version that was committed; the same unless said.
     """
 
     def __init__(
-        self, version: AnyVersion, attached: Attached, codec: ContentCodec, path: Path | None = None
-    ) -> None:
+        self, version: AnyVersion, attached: Attached, codec: ContentCodec,
+        path: Path | None = None, on_disk: AnyVersion | None = None,
+    ) -> None:  # fmt: skip
         """Take them; `attached` is closed with it."""
         self.version, self.attached, self.codec, self.path = version, attached, codec, path
+        self._on_disk = on_disk or version
 
     def current(self) -> AnyVersion:
         """See Source."""
         return self.version
+
+    def committed(self) -> AnyVersion:
+        """See Source."""
+        return self._on_disk
 
     def attachments_at(self, ids: Ids) -> list[bytes | None]:
         """See Source."""
@@ -365,7 +375,7 @@ class Queries:
 
     def query(
         self, document: Documents, reach: float | None = None, limit: int | None = None, *,
-        distance: int | None = None, similarity: float | None = None,
+        distance: int | None = None, similarity: float | None = None, committed: bool = False,
     ) -> Hits[Any]:  # fmt: skip
         """Find every stored document within the distance, or that is similar enough.
 
@@ -376,6 +386,7 @@ class Queries:
             limit: The most to return.
             distance: The same as `reach` of an index by distance: at most the index's.
             similarity: The same as `reach` of an index by similarity: at least the index's.
+            committed: Find only what was committed, and no crash takes back.
 
         Returns:
             A list of (id, distance) or (id, similarity), the closest first, then by insertion; its
@@ -392,13 +403,16 @@ class Queries:
             limit = as_count("limit", limit)
         if content is None:
             return Hits([], 0)
-        hits = self._kind.hits(self._source.current(), content, within, limit)
+        source = self._source
+        version = source.committed() if committed else source.current()
+        hits = self._kind.hits(version, content, within, limit)
         self._counters.asked(1, hits.total)
         return hits
 
     def query_batch(
         self, documents: Documents, reach: float | None = None, limit: int | None = None,
         workers: int | None = None, *, distance: int | None = None, similarity: float | None = None,
+        committed: bool = False,
     ) -> pa.Table:  # fmt: skip
         """Find what `query` finds for each of many.
 
@@ -410,6 +424,7 @@ class Queries:
             workers: Threads; unless said one per core where that pays.
             distance: As of `query`.
             similarity: As of `query`.
+            committed: As of `query`.
 
         Returns:
             pyarrow.Table with row (int64: which document), id, and distance (int16) or similarity
@@ -421,7 +436,8 @@ class Queries:
         """
         within = self._within(reach, distance, similarity)
         most = None if limit is None else as_count("limit", limit)
-        version = self._source.current()
+        source = self._source
+        version = source.committed() if committed else source.current()
         table, count = self._kind.search(version, documents, within, most, workers)
         self._counters.asked(count, len(table))
         return table

@@ -45,7 +45,6 @@ class DurableIndex(BaseIndex):
         kind = kind_of(log.settings, recipe)
         self._folder = FolderStore(log, kind)
         super().__init__(kind, self._folder, reach)
-        self._counters = self._folder.counters
 
     @classmethod
     @suggests_names
@@ -177,16 +176,25 @@ class DurableIndex(BaseIndex):
         Raises:
             FileError: If that fails: nothing is lost, and commit may be tried again.
         """
-        self._folder.commit()
+        with self._lock:
+            self._check_no_transaction("commit")
+            self._folder.commit()
 
     def rollback(self) -> None:
         """Forget what was added and removed since the last commit."""
-        self._folder.rollback()
+        with self._lock:
+            self._check_no_transaction("rollback")
+            self._folder.rollback()
+
+    def refresh(self) -> bool:
+        """See Index.refresh."""
+        return self._folder.refresh()
 
     def compact(self) -> None:
         """Commit, bring everything into one segment and give free space back to the disk."""
         with self._lock:
             self._folder.check_writable()
+            self._check_no_transaction("compact")
             with self._folder.resting():
                 super().compact()
                 self._folder.flush_now()
@@ -201,6 +209,7 @@ class DurableIndex(BaseIndex):
         with self._lock:
             if self.closed:
                 return
+            self._check_no_transaction("close")
             if not self.readonly:
                 self.commit()
             self._folder.close()

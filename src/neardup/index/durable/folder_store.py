@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import shutil
 import threading
 import time
 from dataclasses import replace
@@ -40,7 +41,7 @@ from neardup.runtime.free_memory import free_memory
 from neardup.runtime.threads import AbandonedError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import pyarrow as pa
 
@@ -94,6 +95,7 @@ class FolderStore:
         self._retry = 0
         self._no_merge_before = 0.0
         self._unsound: set[str] = set()
+        self._background_error: str | None = None
         self._commit = first_commit(self.version)
         self._follow().close()
         self._next_file = self._commit.manifest.next_file
@@ -124,6 +126,17 @@ class FolderStore:
                 return self.version
         return self.version
 
+    def committed(self) -> AnyVersion:
+        """See Source."""
+        self.current()  # which follows, of a reader
+        return self._commit.version
+
+    def refresh(self) -> bool:
+        """Follow the last commit, of a reader; whether it was not known before."""
+        before = self._commit.transaction
+        self.current()
+        return self.log.readonly and self._commit.transaction != before
+
     def check_open(self) -> None:
         """Raise UsageError if it was closed."""
         if self.closed:
@@ -135,12 +148,19 @@ class FolderStore:
         if self.log.readonly:
             raise UsageError("the index is open for reading: open it without readonly=True")
 
-    def moment(self) -> Moment:
+    def begin(self) -> Callable[[], None]:
+        """See Store: what is pending is committed first, so that a rollback takes nothing else."""
+        self.commit()
+        return self._undo
+
+    def moment(self, *, committed: bool = False) -> Moment:
         """See Store; closing it lets go of the commit."""
         with self.lock:
             reading = self._pinned()
-            attached = _Pinned(reading, dict(self._pending.attachments))
-            return Moment(self.version, attached, self.codec, self.path)
+            on_disk = self._commit.version
+            pending = {} if committed else dict(self._pending.attachments)
+            version = on_disk if committed else self.version
+            return Moment(version, _Pinned(reading, pending), self.codec, self.path, on_disk)
 
     def attachments_at(self, ids: Ids) -> list[bytes | None]:
         """See Store."""
@@ -194,6 +214,8 @@ class FolderStore:
             "uncommitted": self.uncommitted,
             "log_rows": self._commit.logged,
             "merging": self._flush is not None or self._merge is not None,
+            "last_background_error": self._background_error,
+            "free_disk_bytes": shutil.disk_usage(self.path).free,
             "bytes_on_disk": file_bytes + environment.nbytes,
             "log_bytes": environment.nbytes,
             "log_free_bytes": environment.free_bytes,
@@ -226,8 +248,7 @@ class FolderStore:
         """Forget what was added and removed since the last commit."""
         with self.lock:
             self.check_writable()
-            self.version = self._commit.version
-            self._pending = Pending(self.version)
+            self._undo()
 
     @contextlib.contextmanager
     def resting(self) -> Any:
@@ -285,6 +306,12 @@ class FolderStore:
         self.closed, self.is_writable = True, False
         self.log.close()
         self.version = Version.empty(self.kind)
+
+    def _undo(self) -> None:
+        """Go back to what is on disk, unless it was closed; called with the lock held."""
+        if not self.closed:
+            self.version = self._commit.version
+            self._pending = Pending(self.version)
 
     def _pinned(self) -> Reading:
         """The commit that `version` is of, or goes on from; called with the lock held."""
@@ -426,6 +453,7 @@ class FolderStore:
             old = []
         except (NeardupError, OSError, MemoryError) as error:
             _LOGGER.warning("%s: not merged, nothing is lost: %s", self.path, error)
+            self._background_error = f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')}: {error}"
             old = []
             if is_merge:
                 self._unsound.update(job.damaged())

@@ -1,0 +1,75 @@
+"""What a store of an index has, be it in memory or in a folder."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from neardup.index.queries import Counters, Moment, Source
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Sequence
+
+    import pyarrow as pa
+
+    from neardup.index.hits import Id
+    from neardup.index.stored_rows import Content, SegmentRows
+    from neardup.index.versions import AnyVersion
+    from neardup.runtime.types import Rows
+
+__all__ = ["Store"]
+
+
+class Store(Source, Protocol):
+    """Where an index keeps its version and its attachments: in memory, or in a folder.
+
+    All but what Source has is called with the lock held.
+    """
+
+    lock: threading.RLock
+    version: AnyVersion
+    """What the writer has made: its next version goes on from it."""
+
+    is_writable: bool
+    """Whether `check_writable` raises nothing."""
+
+    counters: Counters
+    """Of the index."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+
+    def check_writable(self) -> None:
+        """Raise UsageError if nothing can be written; may be called without the lock."""
+
+    def moment(self, *, committed: bool = False) -> Moment:
+        """This version and what is kept beside its rows; may be called without the lock.
+
+        With `committed` it is the last one that is on disk.
+        """
+
+    def begin(self) -> Callable[[], None]:
+        """Begin a transaction: what takes back all that is written from now on."""
+
+    def attachments(self, numbers: list[int]) -> list[bytes | None] | None:
+        """The attachments of stored rows."""
+
+    def merged(self, segments: Sequence[SegmentRows]) -> tuple[SegmentRows, ...]:
+        """The same rows, merged where that is due and may be done at once."""
+
+    def added(
+        self, first: int, ids: pa.Array, contents: Any, attachments: list[bytes | None] | None
+    ) -> None:
+        """Rows get the numbers from `first` on; `version` follows."""
+
+    def added_one(
+        self, number: int, identity: Id, content: Content, attachment: bytes | None
+    ) -> None:
+        """As `added`, for one row."""
+
+    def removed(self, numbers: Rows) -> None:
+        """The rows of these numbers are removed or replaced; `version` follows."""
+
+    def facts(self) -> dict[str, Any]:
+        """What `stats` say of it, beside the kind's."""
