@@ -169,6 +169,8 @@ def test_bad_offers_are_one_line(make: Any) -> None:
     with pytest.raises(UsageError, match="ids of kind str, not int"):
         index.add_new([1], ["four five"])
     with pytest.raises(UsageError, match="ids of kind str, not int"):
+        index.add_new([1], [""])
+    with pytest.raises(UsageError, match="ids of kind str, not int"):
         index.offer(1, "four five")
     for call in (index.offer, index.add_if_new, index.add_new):
         with pytest.raises(UsageError, match="stored is 'drop': use 'replace', 'keep' or 'error'"):

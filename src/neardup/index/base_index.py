@@ -308,8 +308,10 @@ class BaseIndex(Queries):
             >>> table["id"].to_pylist(), table["state"].to_pylist()
             ([None, 'a', None], ['new', 'seen', 'empty'])
         """
-        answers = self.offer_many(ids, documents, contents, stored=stored, payloads=payloads)
-        near, id_type = [each.near for each in answers], ID_KINDS[self.id_kind or "int"]
+        self._store.check_writable()
+        prepared = self._prepared(ids, documents, contents, payloads)
+        answers = self.offer_many(prepared, stored=stored)
+        near, id_type = [each.near for each in answers], ID_KINDS[prepared.id_kind]
         return pa.table(
             {
                 "row": pa.array(np.arange(len(answers))),
@@ -341,16 +343,8 @@ class BaseIndex(Queries):
         """
         check_choice("stored", stored, STORED)
         self._store.check_writable()
-        if isinstance(ids, Prepared):
-            if not (documents is None and contents is None and payloads is None):
-                raise UsageError("what is prepared has its documents: give nothing beside it")
-            ids.check_made_for(self._preparer.made_for)
-            prepared = ids
-        else:
-            prepared = self._preparer.made(ids, documents, contents, payloads)
-        with self._lock:
-            self._store.check_writable()
-            return self._writer.offer_many(prepared, stored)
+        prepared = self._prepared(ids, documents, contents, payloads)
+        return self._writer.offer_many(prepared, stored)
 
     def prepare(
         self, ids: Ids, documents: Documents, contents: Contents | None = None, *,
@@ -552,6 +546,18 @@ class BaseIndex(Queries):
             self._store.version = self._writer.flushed(self._store.version).compacted(
                 self._store.path
             )
+
+    def _prepared(
+        self, ids: Ids | Prepared, documents: Documents, contents: Contents | None,
+        payloads: Payloads,
+    ) -> Prepared:  # fmt: skip
+        """What was prepared, or is now."""
+        if not isinstance(ids, Prepared):
+            return self._preparer.made(ids, documents, contents, payloads)
+        if not (documents is None and contents is None and payloads is None):
+            raise UsageError("what is prepared has its documents: give nothing beside it")
+        ids.check_made_for(self._preparer.made_for)
+        return ids
 
     def _check_no_transaction(self, call: str) -> None:
         """Raise UsageError in the body of a transaction; called with the lock held."""

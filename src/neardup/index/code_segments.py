@@ -204,6 +204,16 @@ class TailCodes(TailRows):
         """See TailRows.put."""
         self.codes[row] = content
 
+    def offer(self, first: int, contents: Codes, scores: Rows, reach: float) -> tuple[Rows, Rows]:
+        """See TailRows.offer: a score is beyond `reach` where no stored one is near."""
+        from neardup.kernels.hamming.hash_tables import offer_rows
+
+        near, is_far = np.empty(len(contents), np.int64), scores > reach
+        flat = frozen(np.ascontiguousarray(contents)).reshape(-1)
+        codes = self.codes.reshape(-1)
+        offer_rows(flat, scores, codes, first, self.multipliers, int(reach), near)
+        return near, np.flatnonzero(is_far & (near < 0))
+
     def content(self, row: int) -> Content:
         """See TailRows.content."""
         code: Code = self.codes[row]

@@ -19,7 +19,7 @@ from neardup.hamming.search.searchers import (
     within_room,
 )
 from neardup.index.code_segments import CodeSegment, CodeTail, merged, next_merge, threads_for
-from neardup.index.hits import Hits, sorted_table
+from neardup.index.hits import Closest, Hits, sorted_table
 from neardup.index.id_columns import ID_KINDS, IdColumn
 from neardup.index.incoming import many_fingerprints, one_fingerprint
 from neardup.index.kind_settings import DistanceSettings, check_same_recipe
@@ -158,6 +158,25 @@ class ByDistance(DistanceSettings):
         """See Kind."""
         found, total = self._found(version, content, int(reach), most)
         return Hits([(hit[2], hit[0]) for hit in found[:most]] if total else [], total)
+
+    def closest(self, version: Version[Codes], contents: Codes, reach: float) -> Closest:
+        """See Kind; a score is one more than the reach where none is near."""
+        count, distance, tail = len(contents), int(reach), version.tail
+        best = Closest(np.full(count, -1), np.full(count, -1), np.full(count, distance + 1))
+        found = [
+            (at, segment.search(contents, distance, self, None, First(1)))
+            for at, segment in enumerate(version.segments)
+        ]
+        if tail.living:
+            at = len(version.segments)
+            found.append((at, self._scan(tail, contents, distance, None, First(1))))
+        for at, matches in found:  # a part that comes later has newer documents
+            order = np.lexsort((matches.rows, matches.distances, matches.queries))
+            _, begins = np.unique(matches.queries[order], return_index=True)
+            first = matches.only(order[begins])
+            closer = np.flatnonzero(first.distances < best.scores[first.queries])
+            best.put(first.queries[closer], at, first.rows[closer], first.distances[closer])
+        return best
 
     def search(
         self, version: Version[Codes], documents: Documents, reach: float, limit: int | None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from neardup.runtime.types import Flags, Rows
 
-__all__ = ["ABSENT", "OTHER", "SAME", "Answer", "Hits", "Id", "Places", "sorted_table"]
+__all__ = ["ABSENT", "OTHER", "SAME", "Answer", "Closest", "Hits", "Id", "Places", "sorted_table"]
 
 ABSENT: Final = -1
 OTHER: Final = 0
@@ -97,6 +97,24 @@ class Places:
     def present(self) -> Flags:
         """Which ids are stored: bool."""
         return self.segments >= 0
+
+
+class Closest(NamedTuple):
+    """The closest stored document of each of some, the first added of equally close ones.
+
+    Args:
+        segments: int64 (n,): where it is, the tail behind the last segment; -1: none is near.
+        rows: int64 (n,): its row there.
+        scores: How close it is; only where there is one.
+    """
+
+    segments: Rows
+    rows: Rows
+    scores: Any
+
+    def put(self, queries: Rows, segment: int, rows: Rows, scores: Any) -> None:
+        """Say that these rows are the closest ones of these documents, each of which comes once."""
+        self.segments[queries], self.rows[queries], self.scores[queries] = segment, rows, scores
 
 
 def sorted_table(

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from neardup.index.hits import Id
 
 __all__ = [
-    "ID_KINDS", "IdColumn", "check_id_kind", "id_array", "id_kind", "is_one_id", "stored_id",
+    "ID_KINDS", "IdColumn", "check_id_kind", "id_array", "id_kind", "is_one_id", "rows_of_id",
+    "rows_of_ids", "stored_id",
 ]  # fmt: skip
 
 ID_KINDS: Final = {"int": pa.int64(), "str": pa.large_string()}
@@ -85,6 +86,12 @@ def id_array(ids: Any) -> Any:
     """
     if isinstance(ids, (pa.Array, pa.ChunkedArray)):
         check_given("ids", ids)
+    plain = _plain_array(ids) if type(ids) is list else None
+    return _checked_array(ids) if plain is None else plain
+
+
+def _checked_array(ids: Any) -> Any:
+    """As `id_array`, of whatever there may be."""
     if isinstance(ids, pa.ChunkedArray):
         ids = ids.combine_chunks()
     try:
@@ -110,6 +117,28 @@ def id_array(ids: Any) -> Any:
     if len(array) == 0:
         return array.cast(pa.int64())
     raise UsageError(f"ids are {kind}: use strings or integers")
+
+
+def _plain_array(ids: list[Any]) -> pa.Array | None:
+    """The array of values of `str` or of `int` itself; None for others, or what cannot be an id.
+
+    A tenth of what Arrow takes, which looks for the type of each value.
+    """
+    kinds = set(map(type, ids))
+    try:
+        if kinds == {int}:
+            return pa.array(np.array(ids, np.int64))
+        if kinds != {str}:
+            return None
+        data, sizes = "".join(ids).encode(), list(map(len, ids))
+        if len(data) != sum(sizes):
+            sizes = [len(each.encode()) for each in ids]
+    except (OverflowError, UnicodeEncodeError):
+        return None
+    offsets = np.zeros(len(ids) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.large_string(), len(ids), buffers)
 
 
 def _check_unicode(value: str) -> None:
@@ -142,7 +171,7 @@ class IdColumn:
         self._ascending = ascending
         self._ends: tuple[int, int] | None = None
         self._table: Any = None
-        """What `find_ids` takes of it."""
+        """What `find_ids` takes of it, and the arrays that this points to."""
         self._numbers = values.to_numpy() if self.kind == "int" else None
 
     @property
@@ -167,7 +196,7 @@ class IdColumn:
         buffers = self._values.buffers()
         if self.kind == "int":
             numbers = self._values.to_numpy()
-            return frozen(numbers).view(np.uint8), frozen(np.empty(0, np.int64))
+            return frozen(numbers).view(np.uint8), _NO_OFFSETS
         offsets = np.frombuffer(buffers[1], np.int64)[self._values.offset :][: len(self) + 1]
         data = np.frombuffer(buffers[2] or b"", np.uint8)
         return frozen(data), frozen(offsets)
@@ -187,55 +216,37 @@ class IdColumn:
         replaced = np.zeros(len(self), np.bool_)
         return replaced if self._fill(replaced) else None
 
-    def find(self, ids: IdColumn) -> Any:
-        """The row of each of these ids, int64: of equal ones the last, -1 where there is none.
-
-        Raises:
-            DataError: If the hash table, which may come from a file, does not agree with the ids.
-        """
-        if ids.kind != self.kind or not len(self):
-            return np.full(len(ids), -1, np.int64)
-        if self.ascending:
-            numbers, wanted = self._values.to_numpy(), ids.values.to_numpy()
-            places = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
-            return np.where(numbers[places] == wanted, places, -1)
-        return self._look_up(*ids.bytes_and_offsets(), len(ids))
-
     def value(self, row: int) -> Any:
         """One id, an int or a str."""
         if self._numbers is not None:
             return int(self._numbers[row])
         return self._values[row].as_py()
 
-    def find_one(self, identity: Any) -> int:
-        """The row of one id of the column's kind, or -1."""
-        if not len(self):
-            return -1
+    def find_ascending(self, number: int) -> int:
+        """The row of one number in a column whose numbers ascend, or -1."""
         numbers = self._numbers
-        if numbers is not None and self.ascending:
-            if self._ends is None:
-                self._ends = int(numbers[0]), int(numbers[-1])
-            if not self._ends[0] <= identity <= self._ends[1]:
-                return -1
-            row = int(np.searchsorted(numbers, identity))
-            return row if numbers[row] == identity else -1
-        if isinstance(identity, str):
-            data = np.frombuffer(identity.encode(), np.uint8)
-            return int(self._look_up(data, frozen(np.array([0, len(data)])), 1)[0])
-        data = frozen(np.array([identity])).view(np.uint8)
-        return int(self._look_up(data, frozen(np.empty(0, np.int64)), 1)[0])
+        if numbers is None or not len(numbers):
+            return -1
+        if self._ends is None:
+            self._ends = int(numbers[0]), int(numbers[-1])
+        if not self._ends[0] <= number <= self._ends[1]:
+            return -1
+        row = int(np.searchsorted(numbers, number))
+        return row if numbers[row] == number else -1
 
-    def _look_up(self, data: Any, offsets: Any, count: int) -> Any:
-        """The row of each id in the hash table; see `find` and `bytes_and_offsets`."""
-        from neardup.kernels.index.ids import find_ids
+    @property
+    def table(self) -> Any:
+        """The ids and their hash table as `find_ids` takes them: int64 (6,)."""
+        from neardup.kernels.index.ids import table_of
 
         if self._table is None:
-            self._table = *self.bytes_and_offsets(), self.slots
-        rows = np.empty(count, np.int64)
-        find_ids(data, offsets, count, *self._table, rows)
-        if count and rows.min() < -1:
-            raise DataError("the hash table does not agree with the ids: make the index anew")
-        return rows
+            arrays = *self.bytes_and_offsets(), self.slots
+            self._table = table_of(*arrays), arrays
+        return self._table[0]
+
+    def disagreement(self) -> DataError:
+        """What is raised where a hash table, which may come from a file, leads out of its ids."""
+        return DataError("the hash table does not agree with the ids: make the index anew")
 
     @property
     def slots(self) -> Any:
@@ -251,3 +262,59 @@ class IdColumn:
         repeats = int(fill_slots(*self.bytes_and_offsets(), len(self), slots, replaced))
         self._slots = frozen(slots)
         return repeats
+
+
+def rows_of_ids(columns: list[IdColumn], ids: IdColumn) -> Any:
+    """The row of each of some ids in each of several columns of their kind, or -1: int64 (c, n).
+
+    Of equal ids in a column it is the last one.
+
+    Raises:
+        DataError: If a hash table, which may come from a file, does not agree with the ids.
+    """
+    rows = np.full((len(columns), len(ids)), -1, np.int64)
+    hashed = [at for at, each in enumerate(columns) if len(each) and not each.ascending]
+    for at, column in enumerate(columns):
+        if len(column) and column.ascending:
+            numbers, wanted = column.values.to_numpy(), ids.values.to_numpy()
+            places = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
+            rows[at] = np.where(numbers[places] == wanted, places, -1)
+    if hashed:
+        rows[hashed] = _look_up([columns[at] for at in hashed], *ids.bytes_and_offsets(), len(ids))
+    return rows
+
+
+def rows_of_id(columns: list[IdColumn], identity: Id) -> list[int]:
+    """As `rows_of_ids`, for one id."""
+    rows = [-1] * len(columns)
+    hashed = list[int]()
+    for at, column in enumerate(columns):
+        if column.ascending:
+            rows[at] = column.find_ascending(identity)  # type: ignore[arg-type]  # a number then
+        elif len(column):
+            hashed.append(at)
+    if hashed:
+        if isinstance(identity, str):
+            data = np.frombuffer(identity.encode(), np.uint8)
+            offsets = frozen(np.array([0, len(data)]))
+        else:
+            data, offsets = frozen(np.array([identity])).view(np.uint8), _NO_OFFSETS
+        found = _look_up([columns[at] for at in hashed], data, offsets, 1)
+        for at, row in zip(hashed, found[:, 0].tolist(), strict=True):
+            rows[at] = row
+    return rows
+
+
+def _look_up(columns: list[IdColumn], data: Any, offsets: Any, count: int) -> Any:
+    """The row of each id in each column's hash table, int64 (c, count)."""
+    from neardup.kernels.index.ids import find_ids
+
+    tables = np.concatenate([each.table for each in columns]).reshape(len(columns), -1)
+    rows = np.empty((len(columns), count), np.int64)
+    wrong = find_ids(data, offsets, tables, rows)
+    if wrong >= 0:
+        raise columns[wrong].disagreement()
+    return rows
+
+
+_NO_OFFSETS: Final = frozen(np.empty(0, np.int64))

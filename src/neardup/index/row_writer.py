@@ -1,21 +1,21 @@
 """Writes rows to a store: which number a document gets, and what becomes of one that is offered.
 
-Everything here runs with the lock of the store held. Each call makes the next version, tells the
-store which rows come and go, and then puts the version in its place.
+Everything but `offer_many` is called with the lock of the store held. Each call makes the next
+version, tells the store which rows come and go, and then puts the version in its place.
 """
 
 from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from neardup.errors import DataError
-from neardup.index.hits import Answer
-from neardup.index.id_columns import IdColumn, check_id_kind, stored_id
+from neardup.index.hits import ABSENT, OTHER, Answer
+from neardup.index.id_columns import IdColumn, check_id_kind, id_array, stored_id
 
 if TYPE_CHECKING:
     from neardup.index.hits import Id
@@ -33,6 +33,24 @@ REFUSED: Final = Answer("refused")
 _STORED, _NEW, _REPLACED = Answer("stored"), Answer("new"), Answer("replaced")
 SMALL_BATCH: Final = 512
 """Rows of an addition that go to the tail; more become a segment at once."""
+CUT: Final = 512
+"""Documents that are offered while the lock is held once."""
+
+
+class Batch(NamedTuple):
+    """Documents with tokens, that are offered together.
+
+    Args:
+        ids: Of them.
+        id_kind: "int" or "str".
+        contents: Of them.
+        attachments: What is kept beside each; None: nothing is.
+    """
+
+    ids: list[Id]
+    id_kind: str
+    contents: Any
+    attachments: list[bytes | None] | None
 
 
 class RowWriter:
@@ -49,17 +67,104 @@ class RowWriter:
         self._kind, self._store, self._reach = kind, store, reach
 
     def offer_many(self, prepared: Prepared, stored: Stored) -> list[Answer]:
-        """What becomes of each of many documents, one after the other: see `offer`."""
+        """What becomes of each of many documents, one after the other: see `offer`.
+
+        The lock is taken for one cut of them after the other, so that nobody waits for all.
+        """
         answers = [EMPTY] * len(prepared)
         for row in prepared.problems:
             answers[row] = REFUSED
-        if len(prepared):
+        if len(prepared) > len(prepared.problems):
             check_id_kind(prepared.id_kind, self._store.version.id_kind)
-        kept = prepared.attachments
-        for at, row in enumerate(prepared.rows.tolist()):
-            one = self._kind.row(prepared.contents, at)
-            attachment = kept[row] if kept else None
-            answers[row] = self.offer(prepared.ids[row], one, attachment, stored)
+        kept, rows = prepared.attachments, prepared.rows
+        for begin in range(0, len(rows), CUT):
+            those = rows[begin : begin + CUT].tolist()
+            contents = prepared.contents
+            if len(rows) > CUT:
+                contents = self._kind.taken(contents, np.arange(begin, begin + len(those)))
+            batch = Batch(
+                [prepared.ids[row] for row in those], prepared.id_kind, contents,
+                [kept[row] for row in those] if kept else None,
+            )  # fmt: skip
+            with self._store.lock:
+                self._store.check_writable()
+                check_id_kind(prepared.id_kind, self._store.version.id_kind)
+                for row, answer in zip(those, self._offer_batch(batch, stored), strict=True):
+                    answers[row] = answer
+        return answers
+
+    def _offer_batch(self, batch: Batch, stored: Stored) -> list[Answer]:
+        """What becomes of each document of a batch.
+
+        Documents whose ids are new are offered together, up to one whose id is stored with other
+        content or comes a second time: what becomes of that one decides what follows.
+        """
+        count, answers = len(batch.ids), list[Answer]()
+        states = self._states(batch)
+        alone = np.flatnonzero(states == OTHER).tolist()
+        at = 0
+        for end in [*alone, count]:
+            while at < end:
+                if not self._store.version.tail.room:
+                    self._store.version = self.flushed(self._store.version)
+                last = min(end, at + self._store.version.tail.room)
+                answers += self._offer_new(batch, states, at, last)
+                at = last
+            if at < count:
+                one = self._kind.row(batch.contents, at)
+                attachment = batch.attachments[at] if batch.attachments else None
+                answers.append(self.offer(batch.ids[at], one, attachment, stored))
+                at += 1
+        return answers
+
+    def _states(self, batch: Batch) -> Any:
+        """How each id is stored; OTHER also where it comes a second time in the batch."""
+        column = IdColumn(id_array(batch.ids))
+        states = self._store.version.states(column, batch.contents)
+        if len(set(batch.ids)) < len(batch.ids):
+            known: set[Id] = set()
+            for at, each in enumerate(batch.ids):
+                if each in known:
+                    states[at] = OTHER
+                known.add(each)
+        return states
+
+    def _offer_new(self, batch: Batch, states: Any, begin: int, end: int) -> list[Answer]:
+        """What becomes of the documents from `begin` to `end`: new ids, or stored as they are."""
+        store, answers = self._store, [_STORED] * (end - begin)
+        chosen = begin + np.flatnonzero(states[begin:end] == ABSENT)
+        store.counters.asked(end - begin, 0)
+        if not len(chosen):
+            return answers
+        ids, contents = batch.ids, batch.contents
+        if len(chosen) < len(ids):
+            ids = [ids[at] for at in chosen.tolist()]
+            contents = self._kind.taken(contents, chosen)
+        version, before = store.version, store.version
+        closest = self._kind.closest(version, contents, self._reach)
+        version, near, added = version.offered(ids, contents, closest, self._reach, time.time())
+        for at in (chosen - begin).tolist():
+            answers[at] = _NEW
+        tail, scores = len(before.segments), closest.scores
+        seen = np.flatnonzero((near >= 0) | (closest.segments >= 0)).tolist()
+        for at in seen:
+            place = (tail, int(near[at])) if near[at] >= 0 else (
+                int(closest.segments[at]), int(closest.rows[at])
+            )  # fmt: skip
+            answers[int(chosen[at]) - begin] = Answer(
+                "seen", (version.id_at(place), scores[at].item())
+            )
+        store.counters.hits += len(seen)
+        if len(added):
+            kept = batch.attachments
+            if len(added) < len(ids):
+                ids = [ids[at] for at in added.tolist()]
+                contents = self._kind.taken(contents, added)
+            if kept is not None:
+                kept = [kept[at] for at in chosen[added].tolist()]
+            store.added(before.next, id_array(ids), contents, kept)
+            store.version = version  # last, as in `_put`
+            store.counters.added += len(added)
         return answers
 
     def offer(

@@ -203,12 +203,9 @@ class _StoredIds(IdColumn):
         except UnicodeDecodeError as error:
             raise damaged(self._path, f"in ids: row {row:,} is not UTF-8: {error}") from None
 
-    def _look_up(self, data: Any, offsets: Any, count: int) -> Any:
-        """See IdColumn._look_up; DataError names the file."""
-        try:
-            return super()._look_up(data, offsets, count)
-        except DataError as error:
-            raise damaged(self._path, f"in ids: {error}") from None
+    def disagreement(self) -> DataError:
+        """See IdColumn.disagreement; it names the file."""
+        return damaged(self._path, f"in ids: {super().disagreement()}")
 
 
 def write_arrays(path: Path, header: dict[str, Any], arrays: dict[str, Any]) -> None:

@@ -388,6 +388,24 @@ class TailFeatures(TailRows):
                 frozen(content), self.places_of_arrays, row, self._entries, *self.made_for
             )
 
+    def offer(self, first: int, contents: Sets, scores: Scores, reach: float) -> tuple[Rows, Rows]:
+        """See TailRows.offer: a score is below 0 where no stored one is near."""
+        from neardup.kernels.index.offers import offer_sets
+        from neardup.kernels.index.scoring import Queries
+
+        queries = Queries(frozen(contents.features), frozen(contents.offsets), 0, contents.size)
+        near = np.empty(contents.size, np.int64)
+        is_far = scores < 0
+        with self.lock:
+            used, more = int(self._sets.offsets[first]), len(contents.features)
+            if used + more > self._room[0] or self._entries + more > self._room[1]:
+                self._make_room(used, more)
+            self._entries = offer_sets(
+                queries, scores, self.places_of_arrays, first, self._entries,
+                self.settings.condition(), self.settings.condition(reach), near,
+            )  # fmt: skip
+        return near, np.flatnonzero(is_far & (near < 0))
+
     def content(self, row: int) -> Content:
         """See TailRows.content."""
         return self.sets(row + 1).of(row)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 import pyarrow as pa
 
-from neardup.index.hits import Hits
+from neardup.index.hits import Closest, Hits
 from neardup.index.id_columns import ID_KINDS, IdColumn
 from neardup.index.incoming import many_sets, one_set
 from neardup.index.kind_settings import SimilaritySettings, check_same_recipe
@@ -204,6 +204,26 @@ class BySimilarity(SimilaritySettings):
         if not raw:
             return self._hits_of_much(version, content, reach, most)
         return Hits(*_sorted_hits(_living(segments, tail, raw, most), most))
+
+    def closest(self, version: Version[Sets], contents: Sets, reach: float) -> Closest:
+        """See Kind; a score is -1 where none is near."""
+        count, segments, tail = contents.size, version.segments, version.tail
+        best = Closest(np.full(count, -1), np.full(count, -1), np.full(count, -1.0))
+        found: list[tuple[int, FoundRows, Rows]] = []
+        if segments:
+            parts, whole = _parts(segments), (0, count)
+            condition = self.condition(reach)
+            found += [
+                (at, rows, segments[at].numbers)
+                for at, rows in _found(segments, parts, contents, whole, condition, 1, by_age=False)
+            ]
+        if tail.living:
+            found.append((len(segments), tail.search(contents, reach), tail.numbers))
+        for at, rows, numbers in found:  # a part that comes later has newer documents
+            first = rows.first(1, numbers)
+            closer = np.flatnonzero(first.scores > best.scores[first.queries])
+            best.put(first.queries[closer], at, first.rows[closer], first.scores[closer])
+        return best
 
     def search(
         self, version: Version[Sets], documents: Documents, reach: float, limit: int | None,

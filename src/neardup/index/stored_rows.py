@@ -100,11 +100,6 @@ class SegmentRows:
             keep &= np.array([row not in recent for row in rows.tolist()], np.bool_)
         return keep
 
-    def find(self, identity: Id) -> int:
-        """The row of a living document of an id of the column's kind, or -1."""
-        row = self.ids.find_one(identity)
-        return row if row >= 0 and not self.is_dead(row) else -1
-
     def is_dead(self, row: int) -> bool:
         """Whether a row is removed."""
         marks, recent = self.gone
@@ -193,6 +188,22 @@ class TailRows:
 
     def put(self, row: int, content: Content) -> None:
         """Set the content of a row, the one behind the last."""
+        raise NotImplementedError
+
+    def offer(self, first: int, contents: Any, scores: Any, reach: float) -> tuple[Rows, Rows]:
+        """Put each of many documents behind `first` rows, unless one that is stored or new is near.
+
+        Args:
+            first: Rows that there are; there is room for all documents.
+            contents: Of the documents.
+            scores: As of Closest, of those that are stored; where there is none, as the kind says.
+                Written: how close the closest of all is.
+            reach: The distance or similarity at which one is near.
+
+        Returns:
+            int64 (n,): the new row that is closer than all stored ones, or -1; and which documents
+            were put, ascending.
+        """
         raise NotImplementedError
 
     def content(self, row: int) -> Content:
@@ -286,6 +297,32 @@ class Tail(Generic[R]):
         rows.places[identity] = row
         rows.version = self._version + 1
         return type(self)(rows, row + 1, rows.version, self.removed)
+
+    def offered(
+        self, ids: list[Id], contents: Any, scores: Any, reach: float, number: int
+    ) -> tuple[Self, Rows, Rows]:
+        """This and those of many documents that none is near, one after the other.
+
+        Args:
+            ids: Different, and not in this tail.
+            contents: As of `TailRows.offer`.
+            scores: As of `TailRows.offer`.
+            reach: As of `TailRows.offer`.
+            number: Of the first row that is new.
+
+        Returns:
+            The tail, and what `TailRows.offer` returns.
+        """
+        rows, first = self._own(), self.count
+        near, added = rows.offer(first, contents, scores, reach)
+        count = first + len(added)
+        names = [ids[at] for at in added.tolist()]
+        rows.numbers[first:count] = np.arange(number, number + len(added))
+        rows.before[first:] = [rows.places.get(each, -1) for each in names]
+        rows.ids += names
+        rows.places.update(zip(names, range(first, count), strict=True))
+        rows.version = self._version + 1
+        return type(self)(rows, count, rows.version, self.removed), near, added
 
     def without(self, chosen: int | Rows) -> Self:
         """This without rows that are living: one, or many, each once."""

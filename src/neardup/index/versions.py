@@ -14,7 +14,14 @@ import numpy as np
 
 from neardup.index.clock import Clock, runs_of
 from neardup.index.hits import ABSENT, OTHER, SAME, Places
-from neardup.index.id_columns import IdColumn, id_array, id_kind, is_one_id
+from neardup.index.id_columns import (
+    IdColumn,
+    id_array,
+    id_kind,
+    is_one_id,
+    rows_of_id,
+    rows_of_ids,
+)
 from neardup.index.stored_rows import sound_from
 
 if TYPE_CHECKING:
@@ -25,7 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from neardup.fingerprinting.recipe import Recipe
-    from neardup.index.hits import Hits, Id
+    from neardup.index.hits import Closest, Hits, Id
     from neardup.index.protocol import Documents, Ids
     from neardup.index.segment_files import SegmentFile
     from neardup.index.stored_rows import Content, SegmentRows, Tail
@@ -154,6 +161,9 @@ class Kind(Protocol[M]):
     ) -> Hits[Any]:
         """The documents within the reach of one, the closest first, at most so many."""
 
+    def closest(self, version: Version[M], contents: M, reach: float) -> Closest:
+        """The closest document within the reach of each of some, in the version."""
+
     def search(
         self, version: Version[M], documents: Documents, reach: float, limit: int | None,
         workers: int | None, *, by_age: bool = False,
@@ -277,9 +287,8 @@ class Version(Generic[M]):
         row = self.tail.find(identity)
         if row >= 0:
             return len(self.segments), row
-        for i, segment in enumerate(self.segments):
-            row = segment.find(identity)
-            if row >= 0:
+        for i, row in enumerate(rows_of_id([each.ids for each in self.segments], identity)):
+            if row >= 0 and not self.segments[i].is_dead(row):
                 return i, row
         return None
 
@@ -317,8 +326,9 @@ class Version(Generic[M]):
         places = Places.nowhere(len(column))
         if column.kind != self.id_kind:
             return places
+        every = rows_of_ids([each.ids for each in self.segments], column)
         for i, segment in enumerate(self.segments):
-            rows = segment.ids.find(column)
+            rows = every[i]
             here = np.flatnonzero(rows >= 0)
             if segment.removed:
                 here = here[~segment.dead[rows[here]]]
@@ -390,6 +400,37 @@ class Version(Generic[M]):
         tail = tail.appended(identity, content, self.next)
         ids, clock = self.id_kind or id_kind(identity), self.clock.noted(self.next, now)
         return Version(self.kind, segments, tail, ids, self.next + 1, clock), gone
+
+    def offered(
+        self, ids: list[Id], contents: M, closest: Closest, reach: float, now: float
+    ) -> tuple[Version[M], Rows, Rows]:
+        """This and those of many documents that none is near, one after the other.
+
+        Args:
+            ids: All different, and none of them stored; no more than the tail has room for.
+            contents: Of the documents.
+            closest: What is stored near them; its scores are changed to those of the closest of
+                all, new ones included.
+            reach: The distance or similarity at which one is near.
+            now: Seconds since 1970.
+
+        Returns:
+            The version; int64 (n,): the row of the tail that is new and closer than all that is
+            stored, or -1; and which documents are stored now, ascending.
+        """
+        tail, near, added = self.tail.offered(ids, contents, closest.scores, reach, self.next)
+        if not len(added):
+            return self, near, added
+        name, clock = self.id_kind or id_kind(ids[0]), self.clock.noted(self.next, now)
+        end = self.next + len(added)
+        return Version(self.kind, self.segments, tail, name, end, clock), near, added
+
+    def id_at(self, place: Place) -> Id:
+        """The id of a row."""
+        part, row = place
+        if part == len(self.segments):
+            return self.tail.ids[row]  # type: ignore[no-any-return]
+        return self.segments[part].ids.value(row)  # type: ignore[no-any-return]
 
     def with_segment(self, ids: IdColumn, times: Times, segments: tuple[Any, ...]) -> Version[M]:
         """Rows more, added at these times, in the last of these segments; the tail is empty."""

@@ -469,3 +469,41 @@ def search_rows_once(
                     room[0, total], room[1, total] = row, d
                 total += 1
     return total
+
+
+@kernel
+def offer_rows(
+    queries: Words, distances: Int64s, codes: Words, first: int,
+    multipliers: tuple[np.uint64, ...], distance: int, near: Rows,
+) -> int:  # fmt: skip
+    """Append each of many fingerprints to rows, unless a stored or appended one is near.
+
+    O(n^2) comparisons of the n that are offered.
+
+    Args:
+        queries: uint64, the fingerprints one after the other.
+        distances: int64 (n,): of the closest stored one, beyond `distance` where none is near;
+            written: of the closest one of all.
+        codes: uint64: the rows' fingerprints, with room for all of these; written.
+        first: Rows that there are.
+        multipliers: For fingerprints of this width.
+        distance: The largest at which one is near.
+        near: int64 (n,), written: the appended row that is closer than all stored ones, or -1.
+            Who has neither was appended.
+
+    Returns:
+        Rows that there are then.
+    """
+    width, count = len(multipliers), first
+    for q in range(len(distances)):
+        nearest, best = np.int64(-1), min(distances[q], np.int64(distance) + 1)
+        for row in range(first, count):
+            d = apart(queries, q * width, codes, row * width, multipliers)
+            if d < best:
+                nearest, best = np.int64(row), d
+        near[q], distances[q] = nearest, best
+        if best > distance:
+            for w in range(width):
+                codes[count * width + w] = queries[q * width + w]
+            count += 1
+    return count

@@ -18,6 +18,7 @@ from neardup.kernels.index.scoring import (
     STAMP,
     STEP,
     Queries,
+    Query,
     asked_of,
     more_room,
     new_found,
@@ -40,8 +41,8 @@ if TYPE_CHECKING:
 
 MOST_TAIL: Final = 1 << 16
 """Rows of a tail."""
-_ROW: Final = np.uint64(MOST_TAIL - 1)
-_PLACE: Final = np.uint64(0xFFFF)
+ROW: Final = np.uint64(MOST_TAIL - 1)
+PLACE: Final = np.uint64(0xFFFF)
 
 
 class TailSets(NamedTuple):
@@ -86,7 +87,7 @@ def tail_at(row: Any) -> Any:
 
 
 @inner
-def _bucket(heads: Uint32s, key: Any) -> int:
+def bucket_in(heads: Uint32s, key: Any) -> int:
     return np.int64((key * SPREAD) >> np.uint64(24) & np.uint64(heads.size - 1))
 
 
@@ -130,9 +131,9 @@ def search_rows(
             chosen, scratch.heavy,
         )  # fmt: skip
         for k in range(asked):
-            prefetch(heads, _bucket(heads, query.features[query.begin + chosen[k]]))
+            prefetch(heads, bucket_in(heads, query.features[query.begin + chosen[k]]))
         for k in range(asked):
-            link = heads[_bucket(heads, query.features[query.begin + chosen[k]])]
+            link = heads[bucket_in(heads, query.features[query.begin + chosen[k]])]
             if link:
                 prefetch(entries, 2 * np.int64(link) - 2)
         is_crowd = 0 < asked == state[STEP]
@@ -143,10 +144,10 @@ def search_rows(
             key = query.features[query.begin + chosen[k]]
             link = state[ENTRY]
             if link < 0:
-                link = np.int64(heads[_bucket(heads, key)])
+                link = np.int64(heads[bucket_in(heads, key)])
             while link:
                 packed = entries[2 * link - 1]
-                number = np.int64(packed & _ROW)
+                number = np.int64(packed & ROW)
                 if entries[2 * link - 2] == key and number < rows:
                     slot = slot_of(seen, stamp, number)
                     if seen[slot] != stamp | np.uint64(number):
@@ -156,7 +157,7 @@ def search_rows(
                         if 2 * state[HELD] >= seen.size or state[FOUND] == found.numbers.size:
                             state[STEP], state[ENTRY] = k, link
                             return False
-                        place = np.int64(packed >> np.uint64(16) & _PLACE)
+                        place = np.int64(packed >> np.uint64(16) & PLACE)
                         similarity = reached(query, k, tail, number, place, condition)
                         if similarity >= 0.0:
                             seen[slot] = stamp | np.uint64(number)
@@ -208,29 +209,28 @@ def search_tail(
 def link_entries(entries: Any, count: int, heads: Uint32s) -> None:
     """Chain the first `count` entries anew, from `heads` (uint32, zeros); see TailSets."""
     for at in range(count):
-        bucket = _bucket(heads, entries[2 * at])
+        bucket = bucket_in(heads, entries[2 * at])
         before = np.uint64(heads[bucket]) << np.uint64(32)
         entries[2 * at + 1] = before | entries[2 * at + 1] & LOW
         heads[bucket] = at + 1
 
 
 @inner
-def _append(
-    features: Any, tail: TailSets, number: int, used: int, condition: Condition, chosen: Any,
-    heavy: Any,
-) -> int:  # fmt: skip
-    begin, size = tail.offsets[number], features.size
+def append_chosen(
+    query: Any, tail: TailSets, number: int, used: int, wanted: int, chosen: Any
+) -> int:
+    """Put one more row into a tail that has room for it; `chosen` are its first features."""
+    features, begin, size = query.features, query.begin, query.size
+    there = tail.offsets[number]
     for i in range(size):
-        tail.features[begin + i] = features[i]
-    tail.offsets[number + 1] = begin + size
-    sketch_of(features, 0, size, tail.sketches, number * SKETCH_WORDS, SKETCH_WORDS)
-    wanted = asked_of(size, condition)
-    first_places(features, 0, size, wanted, tail.order, chosen, heavy)
+        tail.features[there + i] = features[begin + i]
+    tail.offsets[number + 1] = there + size
+    sketch_of(features, begin, begin + size, tail.sketches, number * SKETCH_WORDS, SKETCH_WORDS)
     for k in range(wanted):
-        prefetch(tail.heads, _bucket(tail.heads, features[chosen[k]]))
+        prefetch(tail.heads, bucket_in(tail.heads, features[begin + chosen[k]]))
     for k in range(wanted):
-        key = features[chosen[k]]
-        bucket = _bucket(tail.heads, key)
+        key = features[begin + chosen[k]]
+        bucket = bucket_in(tail.heads, key)
         before = np.uint64(tail.heads[bucket]) << np.uint64(32)
         place = np.uint64(min(k, MOST_PLACE)) << np.uint64(16)
         tail.entries[2 * used] = key
@@ -257,6 +257,9 @@ def append_set(
     Returns:
         Entries that the tail has then.
     """
-    chosen, heavy = np.empty(features.size, np.int64), np.empty(features.size, np.uint64)
-    condition = Condition(measure, similarity, np.int64(0))
-    return _append(features, tail_at(tail), number, used, condition, chosen, heavy)
+    size, sets = np.int64(features.size), tail_at(tail)
+    chosen, heavy = np.empty(size, np.int64), np.empty(size, np.uint64)
+    wanted = asked_of(size, Condition(measure, similarity, np.int64(0)))
+    first_places(features, 0, size, wanted, sets.order, chosen, heavy)
+    query = Query(features, np.int64(0), size, heavy)
+    return append_chosen(query, sets, number, used, wanted, chosen)
