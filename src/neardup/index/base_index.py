@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.errors import UsageError
+from neardup.index.hits import NEW_STATES
 from neardup.index.id_columns import ID_KINDS, IdColumn, id_array, is_one_id, stored_id
 from neardup.index.incoming import as_time
 from neardup.index.memory_store import MemoryStore
@@ -315,7 +316,7 @@ class BaseIndex(Queries):
         return pa.table(
             {
                 "row": pa.array(np.arange(len(answers))),
-                "is_new": pa.array([each.is_new for each in answers], pa.bool_()),
+                "is_new": pa.array([each.state in NEW_STATES for each in answers], pa.bool_()),
                 "id": pa.array([each and each[0] for each in near], id_type),
                 self._kind.name: pa.array([each and each[1] for each in near], self._kind.scores),
                 "state": pa.array([each.state for each in answers], pa.string()),

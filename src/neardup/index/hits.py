@@ -11,7 +11,18 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from neardup.runtime.types import Flags, Rows
 
-__all__ = ["ABSENT", "OTHER", "SAME", "Answer", "Closest", "Hits", "Id", "Places", "sorted_table"]
+__all__ = [
+    "ABSENT",
+    "NEW_STATES",
+    "OTHER",
+    "SAME",
+    "Answer",
+    "Closest",
+    "Hits",
+    "Id",
+    "Places",
+    "sorted_table",
+]
 
 ABSENT: Final = -1
 OTHER: Final = 0
@@ -25,6 +36,8 @@ C = TypeVar("C")
 
 State: TypeAlias = Literal["new", "seen", "stored", "replaced", "empty", "refused"]
 """What became of a document that was offered: see Answer."""
+NEW_STATES: Final = frozenset({"new", "replaced", "stored"})
+"""Those of documents to which no other one is near."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +58,7 @@ class Answer:
     @property
     def is_new(self) -> bool:
         """Whether no other document is near: a version of it is stored now."""
-        return self.state in {"new", "replaced", "stored"}
+        return self.state in NEW_STATES
 
     @property
     def is_empty(self) -> bool:

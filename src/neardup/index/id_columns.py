@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from neardup.index.hits import Id
 
 __all__ = [
-    "ID_KINDS", "IdColumn", "check_id_kind", "id_array", "id_kind", "is_one_id", "rows_of_id",
-    "rows_of_ids", "stored_id",
+    "ID_KINDS", "IdColumn", "check_id_kind", "id_array", "id_kind", "is_one_id",
+    "kind_of_array", "no_ids", "rows_of_id", "rows_of_ids", "stored_id",
 ]  # fmt: skip
 
 ID_KINDS: Final = {"int": pa.int64(), "str": pa.large_string()}
@@ -38,6 +38,17 @@ def id_kind(value: Any) -> str:
             raise UsageError(f"id {value} does not fit 64 signed bits: give it as a string")
         return "int"
     raise UsageError(f"id {value!r:.60} is {type(value).__name__}: ids are strings or integers")
+
+
+def kind_of_array(values: pa.Array) -> str:
+    """What the ids of an array, as of `id_array`, are: "int" or "str"."""
+    return "int" if pa.types.is_integer(values.type) else "str"
+
+
+def no_ids(kind: pa.DataType, count: int) -> pa.Array:
+    """So many values of a type of ids, for rows that have none of this type."""
+    empty = pa.scalar(0 if pa.types.is_integer(kind) else "", kind)
+    return pa.repeat(empty, count)
 
 
 def stored_id(identity: Id, known: str | None) -> Id:
@@ -186,7 +197,7 @@ class IdColumn:
     @property
     def kind(self) -> str:
         """What the ids are: "int" or "str"."""
-        return "int" if pa.types.is_integer(self._values.type) else "str"
+        return kind_of_array(self._values)
 
     def bytes_and_offsets(self) -> tuple[Any, Any]:
         """The ids as bytes one after the other, uint8, and where each begins, int64 (n + 1,).

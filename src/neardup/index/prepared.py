@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import pyarrow as pa
 
 from neardup.errors import UsageError
+from neardup.index.id_columns import kind_of_array, no_ids
 from neardup.index.set_arrays import Sets, joined_sets
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ class Prepared:
     Args:
         made_for: Kind, width, recipe and contents of the index; that of another is refused.
         ids: Of all documents.
-        id_kind: "int" or "str".
+        column: The same as an Arrow array; of a problem anything.
         contents: Fingerprints, uint64 (m, width), or Sets of those that have tokens.
         rows: int64 (m,), ascending: which documents these are.
         attachments: What is kept beside each document; None: nothing is.
@@ -37,11 +39,16 @@ class Prepared:
 
     made_for: tuple[Any, ...]
     ids: list[Id]
-    id_kind: str
+    column: pa.Array
     contents: Any
     rows: Rows
     attachments: list[bytes | None] | None = None
     problems: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def id_kind(self) -> str:
+        """What the ids are: "int" or "str"."""
+        return kind_of_array(self.column)
 
     def __len__(self) -> int:
         """Documents, empty and refused ones included."""
@@ -69,6 +76,7 @@ class Prepared:
             raise UsageError("nothing is prepared: join one part or more")
         head = next((each for each in parts if len(each.problems) < len(each)), parts[0])
         ids, rows, contents, problems = list[Any](), list[Any](), list[Any](), dict[int, str]()
+        columns = list[Any]()
         has_attachments = any(each.attachments is not None for each in parts)
         attachments = list[bytes | None]()
         for part in parts:
@@ -78,14 +86,17 @@ class Prepared:
             attachments += part.attachments or [None] * len(part)
             problems.update({first + row: each for row, each in part.problems.items()})
             if part.id_kind == head.id_kind:
+                columns.append(part.column)
                 rows.append(part.rows + first)
                 contents.append(part.contents)
             else:
+                columns.append(no_ids(head.column.type, len(part)))
                 other = f"the index has ids of kind {head.id_kind}, not {part.id_kind}"
                 problems.update({first + row: other for row in range(len(part))} | problems)
         many = joined_sets(contents) if isinstance(head.contents, Sets) else _stacked(contents)
         kept = attachments if has_attachments else None
-        return cls(head.made_for, ids, head.id_kind, many, np.concatenate(rows), kept, problems)
+        column = pa.concat_arrays(columns)
+        return cls(head.made_for, ids, column, many, np.concatenate(rows), kept, problems)
 
     def check_made_for(self, index: tuple[Any, ...]) -> None:
         """Raise UsageError if it was prepared for another kind of index."""

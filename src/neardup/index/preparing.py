@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.errors import DataError, UsageError
-from neardup.index.id_columns import check_id_kind, id_array, is_one_id
+from neardup.index.id_columns import ID_KINDS, check_id_kind, id_array, is_one_id, no_ids
 from neardup.index.prepared import Prepared
 
 if TYPE_CHECKING:
@@ -54,8 +54,7 @@ class Preparer:
             noun = self._kind.noun
             raise UsageError(f"{len(names):,} ids for {offered:,} {noun}: give as many")
         kept = self._codec.attachments(names, documents, contents, payloads)
-        id_kind = "int" if pa.types.is_integer(column.type) else "str"
-        return Prepared(self.made_for, list(names), id_kind, many, rows, kept)
+        return Prepared(self.made_for, list(names), column, many, rows, kept)
 
     def sifted(
         self, ids: Ids, documents: Documents, contents: Contents | None, payloads: Payloads,
@@ -103,8 +102,9 @@ class Preparer:
             known = part.id_kind
             good.append(part)
             rows.append(row)
-        none = Prepared(self.made_for, [], known or "str", self._kind.none(), np.empty(0, np.int64))
-        whole = Prepared.joined(good) if good else none
+        none = no_ids(ID_KINDS[known or "str"], 0)
+        nothing = Prepared(self.made_for, [], none, self._kind.none(), np.empty(0, np.int64))
+        whole = Prepared.joined(good) if good else nothing
         places = np.array(rows, np.int64)
         kept: list[bytes | None] | None = None
         if whole.attachments is not None:
@@ -112,7 +112,11 @@ class Preparer:
             for row, each in zip(rows, whole.attachments, strict=True):
                 kept[row] = each
         at = places[whole.rows]
-        return Prepared(self.made_for, names, whole.id_kind, whole.contents, at, kept, problems)
+        where = np.full(len(names), len(rows))
+        where[rows] = np.arange(len(rows))
+        column = pa.concat_arrays([whole.column, no_ids(whole.column.type, 1)])
+        column = column.take(pa.array(where))
+        return Prepared(self.made_for, names, column, whole.contents, at, kept, problems)
 
 
 def _are_plain(ids: list[Any]) -> bool:

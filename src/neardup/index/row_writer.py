@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from neardup.errors import DataError
 from neardup.index.hits import ABSENT, OTHER, Answer
-from neardup.index.id_columns import IdColumn, check_id_kind, id_array, stored_id
+from neardup.index.id_columns import IdColumn, check_id_kind, stored_id
 
 if TYPE_CHECKING:
     from neardup.index.hits import Id
@@ -42,13 +42,13 @@ class Batch(NamedTuple):
 
     Args:
         ids: Of them.
-        id_kind: "int" or "str".
+        column: The same as an Arrow array.
         contents: Of them.
         attachments: What is kept beside each; None: nothing is.
     """
 
     ids: list[Id]
-    id_kind: str
+    column: pa.Array
     contents: Any
     attachments: list[bytes | None] | None
 
@@ -76,14 +76,16 @@ class RowWriter:
             answers[row] = REFUSED
         if len(prepared) > len(prepared.problems):
             check_id_kind(prepared.id_kind, self._store.version.id_kind)
-        kept, rows = prepared.attachments, prepared.rows
+        kept, rows, column = prepared.attachments, prepared.rows, prepared.column
+        if len(rows) < len(prepared):
+            column = column.take(pa.array(rows))
         for begin in range(0, len(rows), CUT):
             those = rows[begin : begin + CUT].tolist()
             contents = prepared.contents
             if len(rows) > CUT:
                 contents = self._kind.taken(contents, np.arange(begin, begin + len(those)))
             batch = Batch(
-                [prepared.ids[row] for row in those], prepared.id_kind, contents,
+                [prepared.ids[row] for row in those], column.slice(begin, len(those)), contents,
                 [kept[row] for row in those] if kept else None,
             )  # fmt: skip
             with self._store.lock:
@@ -100,7 +102,7 @@ class RowWriter:
         content or comes a second time: what becomes of that one decides what follows.
         """
         count, answers = len(batch.ids), list[Answer]()
-        states = self._states(batch)
+        states = self._states(batch) if count > 1 else np.array([OTHER])
         alone = np.flatnonzero(states == OTHER).tolist()
         at = 0
         for end in [*alone, count]:
@@ -119,8 +121,7 @@ class RowWriter:
 
     def _states(self, batch: Batch) -> Any:
         """How each id is stored; OTHER also where it comes a second time in the batch."""
-        column = IdColumn(id_array(batch.ids))
-        states = self._store.version.states(column, batch.contents)
+        states = self._store.version.states(IdColumn(batch.column), batch.contents)
         if len(set(batch.ids)) < len(batch.ids):
             known: set[Id] = set()
             for at, each in enumerate(batch.ids):
@@ -156,13 +157,13 @@ class RowWriter:
             )
         store.counters.hits += len(seen)
         if len(added):
-            kept = batch.attachments
+            column, kept, rows = batch.column, batch.attachments, chosen[added]
             if len(added) < len(ids):
-                ids = [ids[at] for at in added.tolist()]
                 contents = self._kind.taken(contents, added)
-            if kept is not None:
-                kept = [kept[at] for at in chosen[added].tolist()]
-            store.added(before.next, id_array(ids), contents, kept)
+            if len(rows) < len(column):
+                column = column.take(pa.array(rows))
+                kept = kept and [kept[row] for row in rows.tolist()]
+            store.added(before.next, column, contents, kept)
             store.version = version  # last, as in `_put`
             store.counters.added += len(added)
         return answers

@@ -315,6 +315,8 @@ class Tail(Generic[R]):
         """
         rows, first = self._own(), self.count
         near, added = rows.offer(first, contents, scores, reach)
+        if not len(added):
+            return self, near, added
         count = first + len(added)
         names = [ids[at] for at in added.tolist()]
         rows.numbers[first:count] = np.arange(number, number + len(added))

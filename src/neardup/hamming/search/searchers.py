@@ -201,7 +201,7 @@ def in_parts(
     """
     at_once = min(QUERIES_CUT_AT_ONCE, MATCHES_AT_ONCE // max(matches, 1))
     most = QUERIES_PER_TASK if first is None else at_once
-    size = max(1, min(most, -(-count // (4 * workers))))
+    size = _range_size(count, workers, most)
     ranges = [(begin, min(begin + size, count)) for begin in range(0, count, size)]
     parts: list[Any] = [None] * len(ranges)
 
@@ -211,6 +211,11 @@ def in_parts(
 
     in_threads(workers, run, range(len(ranges)))
     return Neighbours.joined(parts)
+
+
+def _range_size(count: int, workers: int, most: int) -> int:
+    """Queries of a range, at most so many: several ranges a thread, so that none waits for long."""
+    return max(1, min(most, count if workers == 1 else -(-count // (4 * workers))))
 
 
 def kept_first(count: int, workers: int, search: Any, first: First, rows: int) -> Neighbours:
@@ -227,7 +232,7 @@ def kept_first(count: int, workers: int, search: Any, first: First, rows: int) -
     from neardup.kernels.hamming.first import KEY_ROW_BITS, Wanted
 
     room, wanted = min(first.most, rows), Wanted(first.by_age, _as_words(first.dead))
-    size = max(1, min(QUERIES_KEPT_AT_ONCE, -(-count // (4 * workers))))
+    size = _range_size(count, workers, QUERIES_KEPT_AT_ONCE)
     begins = range(0, count, size)
     parts: list[Any] = [None] * len(begins)
 

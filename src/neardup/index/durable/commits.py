@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.index.durable.log_entries import Manifest, Record, joined_records
-from neardup.index.id_columns import ID_KINDS, IdColumn
+from neardup.index.id_columns import ID_KINDS, IdColumn, id_array
 from neardup.index.segment_files import SegmentFile, damaged
 from neardup.index.versions import Version, merge_due
 
@@ -167,6 +167,6 @@ class Pending:
     def _bunch(self, id_type: pa.DataType) -> None:
         """Make a part of the rows that came one by one."""
         if self._ids:
-            ids = pa.array(self._ids, id_type)
+            ids = id_array(self._ids).cast(id_type)
             self._parts.append((ids, self._kind.bunched(self._ones)))
             self._ids, self._ones = [], []
