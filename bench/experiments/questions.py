@@ -5,26 +5,36 @@
     python -m bench.experiments.questions revisions          # real edits, by their share of words
     python -m bench.experiments.questions corpora            # what is dropped, and the cost
     python -m bench.experiments.questions calibrate FOLDER   # what `calibrate` advises, its truth
+    python -m bench.experiments.questions review [SEEDS]     # F1 after 10, 30 and 60 answers
+    python -m bench.experiments.questions notes              # the line of a summary, and its truth
+    python -m bench.experiments.questions ignored            # signs left out by some of the copies
+    python -m bench.experiments.questions code               # functions: edits, names, no comments
+    python -m bench.experiments.questions passages           # texts that stand inside longer ones
 
 Corpora are those of ../shared/data; Russian, Arabic, Hindi and Thai are messages of this machine's
 gettext catalogues. A planted set has texts of twelve sentences (long) or of one (short), copies of
 a quarter of them with words replaced, and for long ones documents of which two fifths are
 another's. A drop is right if it is a planted copy and its original, or if the two agree in four
 fifths of their words in order. Peers' defaults are questions of ours with their shingles and
-thresholds, computed exactly, not their programs. Of each set one seed; seconds are processor
-seconds. The rule of `calibrate` was made with the sets of TUNED; the others judge it.
+thresholds, computed exactly, not their programs. Of each set one seed, of `review` several; seconds
+are processor seconds. The rule of `calibrate` was made with the sets of TUNED; the others judge it.
+The answers of `review` are the labels, about pairs of a sample of 20,000 documents.
 """
 
 from __future__ import annotations
 
+import ast
 import csv
 import gettext
 import gzip
 import json
+import keyword
 import random
 import re
 import sys
+import sysconfig
 import time
+import unicodedata
 from collections import Counter
 from pathlib import Path
 from typing import Any, Final
@@ -40,6 +50,10 @@ from neardup.pipeline import Limits
 from neardup.pipeline.calibration.edits import Aim, Planter, words_of
 from neardup.pipeline.calibration.questions import QuestionsAsked, compare_questions
 from neardup.pipeline.calibration.trials import agreement, sets_of
+from neardup.pipeline.judgement.candidate_pairs import CandidatePairs, candidate_pairs
+from neardup.pipeline.judgement.learned_question import Lesson, QuestionSoFar, learn, next_pair
+from neardup.pipeline.run.likely_missed import TextSample, expected_share
+from neardup.pipeline.run.rule import Rule
 from neardup.similarity.feature_sets import Match, similarities
 from neardup.similarity.join import similar_components
 
@@ -288,11 +302,220 @@ def calibrate() -> None:
             row(f"{language}, {kind}", (language, kind) in TUNED, advised(texts, edits), both)
 
 
+def answered(
+    pairs: CandidatePairs, truth: list[str], seed: int, at: tuple[int, ...]
+) -> list[QuestionSoFar]:
+    """What a review knows after some numbers of answers, which the labels give."""
+    known: dict[int, bool] = {}
+    found = []
+    for count in range(max(at) + 1):
+        rows = np.array(list(known), np.int64)
+        lesson = Lesson(pairs.scores[rows], np.array(list(known.values()), np.bool_))
+        told = learn(pairs, lesson, known, seed)
+        if count in at:
+            found.append(told)
+        row = next_pair(pairs, told, set(known), seed)
+        if row is not None:
+            known[row] = truth[pairs.left[row]] == truth[pairs.right[row]]
+    return found
+
+
+def review() -> None:
+    seeds = int(sys.argv[2]) if len(sys.argv) > 2 else 5
+    at = (10, 30, 60)
+    heads = [f"after {count}: F1, mean (worst)" for count in at]
+    print(f"\n| set | default | {' | '.join(heads)} | best | F1 in the interval | one answer |")
+    print("|---|---|---|---|---|---|---|---|")
+    for name in LABELLED:
+        texts, truth = clusters_of(name)
+        pairs = candidate_pairs([text[:20_000] for text in texts])
+        scores = {each: f1(texts, truth, each)[0] for each in pairs.questions}
+        begun = time.process_time()
+        runs = [answered(pairs, truth, seed, at) for seed in range(seeds)]
+        took = (time.process_time() - begun) / seeds / max(at)
+        cells = []
+        for count in range(len(at)):
+            own = [scores[run[count].question] for run in runs]
+            cells.append(f"{np.mean(own):.3f} ({min(own):.3f})")
+        every = [told for run in runs for told in run]
+        inside = np.mean([each.f1.low <= scores[each.question] <= each.f1.high for each in every])
+        default, best = scores[DEFAULT_QUESTION], max(scores.values())
+        rest = f"{best:.3f} | {inside:.0%} | {took:.2f} s"
+        print(f"| {name} | {default:.3f} | {' | '.join(cells)} | {rest} |", flush=True)
+
+
+def notes() -> None:
+    """Copies that are expected to be missed, and what is found of the planted ones."""
+    print("\n| set | expected to be found, found: " + " | ".join(QUESTIONS) + " |")
+    for kind in AIMS:
+        for language in (*CORPORA, *CATALOGUES):
+            texts, own = planted_set(language, kind, 600)
+            every, sample = pa.array(texts, pa.large_string()), TextSample()
+            for begin in range(0, len(every), 100):
+                sample.see(every.slice(begin, 100))
+            cells = []
+            for asked in QUESTIONS.values():
+                sizes = np.diff(sets_of(every, asked.recipe, None).offsets)
+                share = expected_share(Rule(asked.similarity, recipe=asked.recipe), sizes, sample)
+                cells.append(f"{share:.2f}, {judged(texts, own, asked)[0]:.2f}")
+            print(f"| {language}, {kind} | {' | '.join(cells)} |", flush=True)
+
+
+TURKISH_CAPITALS: Final = str.maketrans({"i": "\u0130"})
+FATHA_KASRA: Final = ("\u064e", "\u0650")
+
+
+def with_signs(text: str, sign: str, generator: random.Random) -> str:
+    """A text with a sign behind every third letter."""
+    return "".join(
+        each + (sign if each.isalpha() and not generator.randrange(3) else "") for each in text
+    )
+
+
+def ignored() -> None:
+    """Copies that differ in signs alone: found by default, and with the option; and the cost."""
+    cases: list[tuple[str, str, Any, dict[str, Any]]] = [
+        ("tr", "capitals", lambda t, _: t.translate(TURKISH_CAPITALS).upper(), {"language": "tr"}),
+        ("ar", "tatweel", lambda t, g: with_signs(t, "\u0640", g), {"ignore": ("tatweel",)}),
+        (
+            "ar", "vowel signs",
+            lambda t, g: with_signs(t, g.choice(FATHA_KASRA), g), {"ignore": ("vowel-signs",)},
+        ),
+        ("th", "zero-width", lambda t, g: with_signs(t, "\u200b", g), {"ignore": ("zero-width",)}),
+        ("hi", "joiners", lambda t, g: with_signs(t, "\u200d", g), {"ignore": ("joiners",)}),
+        ("en", "digits", lambda t, g: re.sub(r"\d", lambda _: str(g.randrange(10)), t),
+         {"ignore": ("digits",)}),
+        ("tr", "accents", lambda t, _: without_accents(t), {"ignore": ("accents",)}),
+    ]  # fmt: skip
+    print("\n| edit | set | default | option | found with it | other drops, both | seconds, both |")
+    print("|---|---|---|---|---|---|---|")
+    for language, title, edit, options in cases:
+        every = texts_of(CORPORA[language]) if language in CORPORA else messages(language)
+        own, generator = sentences(every), random.Random(2)
+        base = [text for text in own if edit(text, random.Random(1)) != text][:2000]
+        copies = [edit(text, generator) for text in base]
+        cells, took, others = [], [], []
+        for recipe in (nd.Recipe(), nd.Recipe(**options)):
+            begun = time.process_time()
+            result = nd.dedup([*base, *copies], similarity=0.7, recipe=recipe)
+            took.append(time.process_time() - begun)
+            group = result.cluster[: len(base)] == result.cluster[len(base) :]
+            cells.append(f"{int(group.sum()):,} of {len(base):,}")
+            others.append(nd.dedup(base, similarity=0.7, recipe=recipe).summary.dropped)
+        option = " ".join(nd.Question(nd.Recipe(**options)).options()[2:])
+        print(
+            f"| {title} | {language} | {cells[0]} | `{option}` | {cells[1]} |"
+            f" {others[0]}, {others[1]} | {took[0]:.2f}, {took[1]:.2f} |",
+            flush=True,
+        )
+
+
+def without_accents(text: str) -> str:
+    parts = unicodedata.normalize("NFD", text)
+    return "".join(each for each in parts if not unicodedata.combining(each))
+
+
+def functions() -> list[str]:
+    """Functions of the standard library with eight lines or more, each once."""
+    found: dict[str, None] = {}
+    for path in sorted(Path(sysconfig.get_path("stdlib")).glob("*.py")):
+        source = path.read_text("utf-8", errors="replace")
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.FunctionDef):
+                text = ast.get_source_segment(source, node) or ""
+                if text.count("\n") >= 8:
+                    found.setdefault(text)
+    return list(found)
+
+
+def renamed(text: str, generator: random.Random) -> str:
+    """A function with three of its names replaced by others throughout."""
+    names = Counter(re.findall(r"\b[a-z_][a-z0-9_]{2,}\b", text))
+    names = Counter({each: n for each, n in names.items() if not keyword.iskeyword(each)})
+    for name in generator.sample(sorted(names), min(3, len(names))):
+        text = re.sub(rf"\b{name}\b", f"{name[::-1]}_new", text)
+    return text
+
+
+def code() -> None:
+    base = functions()
+    random.Random(4).shuffle(base)
+    base = base[:3000]
+    planter, generator = Planter(base, 5), random.Random(6)
+    kinds = {
+        "one word in 20 replaced": lambda r: planter.copy(r, "replaced", Aim.parse("5%")),
+        "three names replaced": lambda r: renamed(base[r], generator),
+        "comments left out": lambda r: re.sub(r"(?m)\s*#.*$", "", base[r]),
+        "indented by a tab": lambda r: base[r].replace("    ", "\t"),
+    }
+    rows = generator.sample(range(len(base)), 500)
+    print(f"\n{len(base):,} functions, 500 with copies\n")
+    print(f"| question | {' | '.join(kinds)} | dropped of the functions alone, unlike |")
+    print(f"|---|{'---|' * (len(kinds) + 1)}")
+    copies = {
+        kind: [(row, made) for row in rows if (made := edit(row)) and made != base[row]]
+        for kind, edit in kinds.items()
+    }
+    for title, asked in QUESTIONS.items():
+        cells = []
+        for own in copies.values():
+            sets = sets_of(
+                pa.array([*base, *(t for _, t in own)], pa.large_string()), asked.recipe, None
+            )
+            left = np.array([row for row, _ in own], np.int64)
+            right = len(base) + np.arange(len(own))
+            cells.append(
+                f"{(similarities(sets, left, right) >= asked.similarity - 1e-9).mean():.2f}"
+            )
+        dropped = nd.dedup(base, question=asked).duplicates.to_pylist()
+        alike = [agreement(base[int(r["dropped"])], base[int(r["kept"])]) for r in dropped]
+        few = sum(each < 0.5 for each in alike)
+        print(f"| {title} | {' | '.join(cells)} | {len(dropped)}, {few} |", flush=True)
+
+
+def passages() -> None:
+    """Twelve sentences inside a document of 48, some of their words replaced: containment."""
+    print("\n| question | " + " | ".join(CORPORA) + " |\n|---|" + "---|" * len(CORPORA))
+    made = {}
+    for language in CORPORA:
+        texts, labels = planted_set(language, "long", 1000)
+        every = [text for text, (kind, _) in zip(texts, labels, strict=True) if kind == "b"]
+        every = every[: len(every) - len(every) % 5]
+        planter = Planter(every, 5)
+        between = "" if is_unspaced(every[0]) else " "
+        hosts, rest = [], len(every) // 5
+        for row in range(rest):
+            passage = planter.copy(row, "replaced", Aim.parse("5%")) or every[row]
+            own = every[rest + 4 * row : rest + 4 * row + 3]
+            hosts.append(between.join([*own[:1], passage, *own[1:]]))
+        made[language] = [*every[:rest], *hosts]
+    for title, asked in {
+        "words 3, jaccard 0.7 (default)": DEFAULT_QUESTION,
+        **{f"words 3, containment {s:g}": nd.Question(similarity=s, measure="containment")
+           for s in (0.9, 0.8, 0.7)},
+        "words 1, containment 0.8": nd.Question(nd.Recipe(ngram=1), 0.8, "containment"),
+    }.items():  # fmt: skip
+        cells = []
+        for texts in made.values():
+            half = len(texts) // 2
+            pairs = nd.similar_pairs(
+                texts, similarity=asked.similarity, measure=asked.measure, recipe=asked.recipe
+            )
+            both = zip(pairs["left"].to_pylist(), pairs["right"].to_pylist(), strict=True)
+            hits = [abs(a - b) == half for a, b in both]
+            cells.append(f"{sum(hits) / half:.2f} / {sum(hits) / max(1, len(hits)):.2f}")
+        print(f"| {title} | {' | '.join(cells)} |", flush=True)
+
+
 if __name__ == "__main__":
     part = sys.argv[1]
     if part == "planted":
         planted("--small" in sys.argv)
     else:
-        {"labels": labels, "revisions": revisions, "corpora": corpora, "calibrate": calibrate}[
+        {
+            "labels": labels, "revisions": revisions, "corpora": corpora, "calibrate": calibrate,
+            "review": review, "notes": notes, "ignored": ignored, "code": code,
+            "passages": passages,
+        }[
             part
-        ]()
+        ]()  # fmt: skip

@@ -6,7 +6,7 @@ import os
 from codecs import BOM_UTF8
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import orjson
 
@@ -17,7 +17,7 @@ from neardup.runtime.storage.append_file import append_whole
 from neardup.runtime.storage.durable_files import file_failure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 __all__ = ["ANSWERS", "Answer", "Answers", "read_answers"]
 
@@ -36,12 +36,15 @@ class Answer:
         second: Of the other.
         answer: "yes": they are duplicates; "no"; "unsure".
         similarity: Theirs, where it was known.
+        scores: Theirs by each candidate recipe, where a question was looked for: what teaches of
+            other documents too.
     """
 
     first: str
     second: str
     answer: str
     similarity: float | None = None
+    scores: Mapping[str, float] | None = None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -78,7 +81,21 @@ def _answers(path: str) -> Iterator[Answer]:
                 f"{place}: no answer; each row needs first, second (ids or addresses) and answer:"
                 " yes, no or unsure"
             )
-        yield Answer(first, second, str(said), similarity_of(row, place))
+        yield Answer(
+            first, second, str(said), similarity_of(row, place), _scores(row.get("scores"), place)
+        )
+
+
+def _scores(value: Any, place: str) -> dict[str, float] | None:
+    """Similarities by the names of recipes, of a row that has them."""
+    if value is None or value == "":
+        return None
+    known = isinstance(value, dict) and all(
+        isinstance(each, int | float) and 0 <= each <= 1 for each in value.values()
+    )
+    if not known:
+        raise DataError(f"{place}: scores is {value!r:.60}: a number from 0 to 1 for each recipe")
+    return dict(value)
 
 
 def _is_cut(line: bytes) -> bool:
@@ -138,9 +155,15 @@ class Answers:
         Raises:
             FileError: If it cannot be written.
         """
-        line = {"first": answer.first, "second": answer.second, "answer": answer.answer}
+        line: dict[str, Any] = {
+            "first": answer.first,
+            "second": answer.second,
+            "answer": answer.answer,
+        }
         if answer.similarity is not None:
-            line["similarity"] = round(answer.similarity, 6)  # type: ignore[assignment]
+            line["similarity"] = round(answer.similarity, 6)
+        if answer.scores is not None:
+            line["scores"] = {name: round(each, 4) for name, each in answer.scores.items()}
         try:
             append_whole(self._file, orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
             os.fsync(self._file)

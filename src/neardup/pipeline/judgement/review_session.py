@@ -13,6 +13,7 @@ from neardup.pipeline.evidence.named_texts import texts_of
 from neardup.pipeline.evidence.pair_rows import PairRow, pair_rows
 from neardup.pipeline.evidence.pair_texts import MOST_CHARACTERS, pair_of_texts
 from neardup.pipeline.judgement.answers import ANSWERS, Answer, Answers
+from neardup.pipeline.judgement.so_far import Estimate, of_pairs
 from neardup.runtime.intervals import stratified
 
 if TYPE_CHECKING:
@@ -21,9 +22,10 @@ if TYPE_CHECKING:
     from neardup.documents import InputFormat, ReadOptions
     from neardup.fingerprinting.recipe import Recipe
     from neardup.pipeline.evidence.pair_rows import PairRow
+    from neardup.pipeline.judgement.so_far import SoFar
     from neardup.pipeline.report import PairShown
 
-__all__ = ["Estimate", "Review", "Strata", "Stratum", "Wanted"]
+__all__ = ["Review", "Strata", "Stratum", "Turns", "Wanted", "key_of"]
 
 LATEST: Final = 200
 """Answers one can go back to."""
@@ -53,6 +55,38 @@ class Wanted:
             raise UsageError(f"precision is {self.precision:g}: use a number above 0, up to 1")
         if self.border is not None and not 0 <= self.border <= 1:
             raise UsageError(f"similarity is {self.border:g}: use a number from 0 to 1")
+
+
+class Turns:
+    """The pairs that were shown, by number, and the order in which they were answered."""
+
+    def __init__(self) -> None:
+        """Begin before the first pair."""
+        self._shown: list[PairRow] = []
+        self._number: dict[PairRow, int] = {}
+        self._done: list[int] = []
+
+    def number_of(self, pair: PairRow) -> int:
+        """The number of a pair, a new one the first time."""
+        if pair not in self._number:
+            self._number[pair] = len(self._shown)
+            self._shown.append(pair)
+        return self._number[pair]
+
+    def row(self, number: int) -> PairRow | None:
+        """The pair of a number; None if there is no such number."""
+        return self._shown[number] if 0 <= number < len(self._shown) else None
+
+    def answered(self, number: int) -> None:
+        """Note that a pair was answered, perhaps again."""
+        if number in self._done:
+            self._done.remove(number)
+        self._done = [*self._done[-LATEST:], number]
+
+    def before(self, number: int | None) -> int | None:
+        """The number of the pair that was answered before this one, or last; None if none was."""
+        place = self._done.index(number) if number in self._done else len(self._done)
+        return self._done[place - 1] if place else None
 
 
 class Review:
@@ -94,10 +128,7 @@ class Review:
                 " them: give the inputs of that run, with its --id"
             )
         self._texts = {name: text[: MOST_CHARACTERS + 1] for name, text in found.items()}
-        self._file = Answers(wanted.answers)
-        self._shown: list[PairRow] = []
-        self._number: dict[PairRow, int] = {}
-        self._done: list[int] = []
+        self._file, self._turns = Answers(wanted.answers), Turns()
         # The server answers each request in a thread of its own: what is asked next, and which
         # line goes to the file of answers, is decided by one at a time.
         self._lock = threading.Lock()
@@ -115,41 +146,36 @@ class Review:
         """The number of the next pair, None after the last."""
         with self._lock:
             pair = self.strata.following(self.answers)
-            return None if pair is None else self._take(pair)
+            return None if pair is None else self._turns.number_of(pair)
 
     def before(self, number: int | None) -> int | None:
         """The number of the pair that was answered before this one, or last; None if none was."""
         with self._lock:
-            done = self._done
-            place = done.index(number) if number in done else len(done)
-            return done[place - 1] if place else None
+            return self._turns.before(number)
 
     def pair(self, number: int) -> PairShown | None:
         """What is shown of a pair; None if there is no such number."""
-        if not 0 <= number < len(self._shown):
+        row = self._turns.row(number)
+        if row is None:
             return None
-        row = self._shown[number]
         texts = self._texts.get(row.first), self._texts.get(row.second)
         measure, names = self.wanted.measure, (row.first, row.second)
         return pair_of_texts(names, texts, self._recipe, measure, row.similarity)
 
     def said(self, number: int) -> str | None:
         """What was answered of a pair."""
-        row = self._shown[number]
-        answer = self.answers.get(Answer(row.first, row.second, "").key)
+        row = self._turns.row(number)
+        answer = None if row is None else self.answers.get(key_of(row))
         return None if answer is None else answer.answer
 
     def answer(self, number: int, said: str) -> bool:
         """Keep an answer; False if there is no such pair or answer."""
-        shown = self.pair(number)
-        if shown is None or said not in ANSWERS:
+        row, shown = self._turns.row(number), self.pair(number)
+        if row is None or shown is None or said not in ANSWERS:
             return False
         with self._lock:
-            row = self._shown[number]
             self._file.add(Answer(row.first, row.second, said, shown.similarity))
-            if number in self._done:
-                self._done.remove(number)
-            self._done = [*self._done[-LATEST:], number]
+            self._turns.answered(number)
         return True
 
     def status(self) -> dict[str, Any]:
@@ -168,11 +194,9 @@ class Review:
             "threshold_surely": None if surely is None else surely.least,
         }
 
-    def _take(self, pair: PairRow) -> int:
-        if pair not in self._number:
-            self._number[pair] = len(self._shown)
-            self._shown.append(pair)
-        return self._number[pair]
+    def so_far(self) -> SoFar:
+        """What the answers tell, for the page."""
+        return of_pairs(self.status(), self.strata.estimates(self.answers))
 
 
 BANDS: Final = 20
@@ -196,27 +220,6 @@ class Stratum:
     least: float | None
     size: int = 0
     pairs: list[PairRow] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """The precision of all pairs at or above a similarity.
-
-    Attributes:
-        least: The similarity; None: of all.
-        pairs: How many there are.
-        judged: How many of them were answered yes or no.
-        share: Estimated precision; None: nothing was judged.
-        low: Of its 95% interval.
-        high: Of its 95% interval.
-    """
-
-    least: float | None
-    pairs: int
-    judged: int
-    share: float | None
-    low: float
-    high: float
 
 
 class Strata:
@@ -261,7 +264,7 @@ class Strata:
         """The pair to ask next, None after the last."""
         best: tuple[float, PairRow] | None = None
         for stratum in self.all:
-            open_ones = [pair for pair in stratum.pairs if _key(pair) not in answers]
+            open_ones = [pair for pair in stratum.pairs if key_of(pair) not in answers]
             if not open_ones:
                 continue
             asked = len(stratum.pairs) - len(open_ones)
@@ -302,12 +305,13 @@ def _place(row: PairRow, seed: int) -> int:
     return int.from_bytes(hashlib.blake2b(told, digest_size=8).digest(), "little")
 
 
-def _key(pair: PairRow) -> tuple[str, str]:
+def key_of(pair: PairRow) -> tuple[str, str]:
+    """The two documents, whichever comes first."""
     return (min(pair.first, pair.second), max(pair.first, pair.second))
 
 
 def _judged(stratum: Stratum, answers: dict[tuple[str, str], Answer]) -> tuple[int, int, int]:
     """How many pairs the band has, how many were judged, and how many of these are duplicates."""
-    said = [answers[_key(pair)].answer for pair in stratum.pairs if _key(pair) in answers]
+    said = [answers[key_of(pair)].answer for pair in stratum.pairs if key_of(pair) in answers]
     yes, no = said.count("yes"), said.count("no")
     return stratum.size, yes + no, yes

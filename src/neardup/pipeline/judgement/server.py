@@ -11,18 +11,30 @@ import hmac
 import secrets
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import parse_qs, urlsplit
 
 from neardup.errors import FileError, UsageError
-from neardup.pipeline.report.frame import count, frame, json_data, table
+from neardup.pipeline.report.frame import frame, json_data
 from neardup.pipeline.report.page import card
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from neardup.pipeline.judgement.review_session import Estimate, Review
+    from neardup.pipeline.judgement.so_far import SoFar
     from neardup.pipeline.report import PairShown
+
+    class Session(Protocol):
+        """A review: pairs by number, one after the other, and what was answered."""
+
+        def following(self) -> int | None: ...
+        def before(self, number: int | None) -> int | None: ...
+        def pair(self, number: int) -> PairShown | None: ...
+        def said(self, number: int) -> str | None: ...
+        def answer(self, number: int, said: str) -> bool: ...
+        def status(self) -> dict[str, Any]: ...
+        def so_far(self) -> SoFar: ...
+
 
 __all__ = ["ReviewServer", "end_page", "pair_page"]
 
@@ -35,7 +47,7 @@ class ReviewServer(ThreadingHTTPServer):
     """Serves one review until it is shut down.
 
     Args:
-        review: What is asked.
+        review: The session.
         port: Where; 0 for any that is free.
         tell: Takes a line for the terminal: an answer that could not be kept.
 
@@ -47,7 +59,7 @@ class ReviewServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(
-        self, review: Review, port: int = 0, tell: Callable[[str], None] | None = None
+        self, review: Session, port: int = 0, tell: Callable[[str], None] | None = None
     ) -> None:
         """Listen; nothing is answered before `serve_forever`."""
         self.review, self.tell = review, tell
@@ -140,16 +152,15 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _show(self, number: int | None) -> None:
         review = self.server.review
-        status, estimates = review.status(), review.strata.estimates(review.answers)
-        before = review.before(number)
+        so_far, before = review.so_far(), review.before(number)
         if number is None:
-            self._send(HTTPStatus.OK, end_page(before, status, estimates))
+            self._send(HTTPStatus.OK, end_page(before, so_far))
             return
         pair = review.pair(number)
         if pair is None:
             self._refuse(HTTPStatus.NOT_FOUND, "there is no such pair")
             return
-        page = pair_page(pair, number, before, review.said(number), status, estimates)
+        page = pair_page(pair, number, before, review.said(number), so_far)
         self._send(HTTPStatus.OK, page)
 
     def _refuse(self, code: HTTPStatus, why: str) -> None:
@@ -195,8 +206,7 @@ def pair_page(
     number: int,
     before: int | None,
     said: str | None,
-    status: dict[str, Any],
-    estimates: Sequence[Estimate],
+    so_far: SoFar,
 ) -> str:
     """One pair and its buttons.
 
@@ -205,8 +215,7 @@ def pair_page(
         number: Its own.
         before: The number of the pair that Back leads to, if there is one.
         said: What was answered before.
-        status: As `Review.status`.
-        estimates: As `Strata.estimates`.
+        so_far: What the answers tell.
     """
     buttons = "".join(
         f'<button id="{name}" name="answer" value="{name}"{" class=said" if said == name else ""}>'
@@ -229,10 +238,10 @@ def pair_page(
         f'<form method="post" action="answer"><input type="hidden" name="pair" value="{number}">'
         f"{buttons}</form>{back}</div>{told}{card(pair, 1, '')}</section>"
     )
-    return _page(body, status, estimates)
+    return _page(body, so_far)
 
 
-def end_page(before: int | None, status: dict[str, Any], estimates: Sequence[Estimate]) -> str:
+def end_page(before: int | None, so_far: SoFar) -> str:
     """What is shown when every pair was answered."""
     back = ""
     if before is not None:
@@ -244,54 +253,17 @@ def end_page(before: int | None, status: dict[str, Any], estimates: Sequence[Est
         '<section id="judge"><h2>All pairs are judged</h2><p>Nothing is left to ask. End the'
         f" command with Ctrl-C; your answers are in its file.</p>{back}</section>"
     )
-    return _page(body, status, estimates)
+    return _page(body, so_far)
 
 
-def _page(body: str, status: dict[str, Any], estimates: Sequence[Estimate]) -> str:
+def _page(body: str, so_far: SoFar) -> str:
     links = (("judge", "Pair"), ("told", "So far"))
-    numbers = status | {"estimates": [[x.least, x.share, x.low, x.high] for x in estimates]}
     return frame(
         "neardup: review",
         "Review",
         links,
-        body + _told(status, estimates),
-        numbers,
+        body + so_far.section,
+        so_far.numbers,
         _KEYS,
         forms=True,
-    )
-
-
-def _told(status: dict[str, Any], estimates: Sequence[Estimate]) -> str:
-    judged = status["yes"] + status["no"]
-    lead = "Nothing is judged yet."
-    if status["precision"] is not None:
-        low, high = status["interval"]
-        lead = (
-            f"Estimated precision of all {count(status['pairs'])} pairs:"
-            f" <b>{status['precision']:.1%}</b> ({low:.1%} to {high:.1%})."
-        )
-    wanted = f"{status['wanted']:.0%}"
-    likely, surely = status["threshold"], status["threshold_surely"]
-    reach = [
-        f"No threshold reaches {wanted} yet."
-        if likely is None
-        else f"A threshold of <b>{likely:g}</b> reaches {wanted} by the estimate.",
-        f"With 95% confidence: {'none yet' if surely is None else f'<b>{surely:g}</b>'}.",
-    ]
-    lines = [
-        [
-            "all" if x.least is None else f"{x.least:g}",
-            count(x.pairs),
-            count(x.judged),
-            "-" if x.share is None else f"{x.share:.1%}",
-            f"{x.low:.1%} to {x.high:.1%}",
-        ]
-        for x in estimates
-    ]
-    heads = ("similarity from", "pairs", "judged from there", "precision", "95% interval")
-    return (
-        f'<section id="told"><h2>So far</h2><p>{count(judged)} judged: {count(status["yes"])}'
-        f" duplicates, {count(status['no'])} different; {count(status['unsure'])} unsure, which do"
-        f" not count.</p><p>{lead}</p><p>{' '.join(reach)}</p>"
-        f"{table(heads, lines, 'Precision from each similarity on')}</section>"
     )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from neardup.fingerprinting.recipe import Recipe
     from neardup.pipeline.run.rule import Rule
 
-__all__ = ["TextSample", "likely_missed"]
+__all__ = ["TextSample", "expected_share", "likely_missed"]
 
 LEAST_DOCUMENTS: Final = 100
 """Fewer tell nothing of what is usual among them."""
@@ -104,6 +104,13 @@ def likely_missed(rule: Rule, sizes: npt.NDArray[np.int64], sample: TextSample) 
         return None
     sizes = sizes[:: sizes.size // MOST_LOOKED_AT + 1]
     return _missed_edits(rule, sizes, sample) or _missed_letters(rule.recipe, sample)
+
+
+def expected_share(rule: Rule, sizes: npt.NDArray[np.int64], sample: TextSample) -> float:
+    """The share of documents whose copy with SHARE of its words replaced is expected to match."""
+    features = _Features(rule.recipe.tokens, rule.recipe.ngram, sample)
+    left = features.similarity_left(features.words_of(sizes[sizes > 0]), rule.match.measure)
+    return float(np.mean(left >= rule.match.similarity))
 
 
 def _missed_edits(rule: Rule, sizes: npt.NDArray[np.int64], sample: TextSample) -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import shlex
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,9 +11,14 @@ import typer
 from neardup.cli import options as shared
 from neardup.cli.document_options import Reading, takes_documents
 from neardup.cli.recipe_options import takes_question
+from neardup.cli.screen import echo
+from neardup.errors import DataError, UsageError
+from neardup.runtime.progress import shown
 
 if TYPE_CHECKING:
     from neardup.cli.recipe_options import Parts
+    from neardup.pipeline.judgement.question_review import QuestionReview
+    from neardup.pipeline.judgement.review_session import Review
 
 __all__ = ["review"]
 
@@ -23,11 +30,24 @@ def review(
         str,
         typer.Argument(
             metavar="PAIRS",
-            help="What dedup --duplicates wrote, or a table with two columns of ids.",
+            help="What dedup --duplicates wrote, or a table with two columns of ids; with -o, the"
+            " first input.",
             show_default=False,
         ),
     ],
-    inputs: shared.Inputs,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="IN...", help="The documents, as for dedup.", show_default=False),
+    ] = None,
+    output: Annotated[
+        str | None,
+        shared.results_option(
+            "--output",
+            "-o",
+            metavar="FILE.toml",
+            help="Find the question: write here the one that agrees best with the answers.",
+        ),
+    ] = None,
     answers: Annotated[
         str, typer.Option(metavar="FILE.jsonl", help="Keeps the answers; what is there counts.")
     ] = "answers.jsonl",
@@ -41,11 +61,13 @@ def review(
         ),
     ] = None,
     precision: Annotated[
-        float,
+        float | None,
         typer.Option(
-            parser=shared.number_to_one, metavar="P", help="Which a threshold is to reach."
+            parser=shared.number_to_one,
+            metavar="P",
+            help="Which a threshold is to reach. (default: 0.95)",
         ),
-    ] = 0.95,
+    ] = None,
     port: Annotated[
         int, typer.Option(parser=shared.whole(0), metavar="N", help="0: one that is free.")
     ] = 0,
@@ -62,39 +84,106 @@ def review(
     """Judge pairs in the browser, on this machine: y, n, u, and b to go back.
 
     Each answer is on disk before the next pair is shown. The page tells the precision that the
-    answers make likely, and the threshold that reaches the one you want. Ctrl-C ends it.
+    answers make likely, and the threshold that reaches the one you want. With -o no pairs are
+    named: those of the documents are shown on which questions disagree, and the question that
+    agrees best with some thirty answers is written. Ctrl-C ends it.
 
     Examples:
     neardup review dropped.csv news.jsonl --id id --answers answers.jsonl
 
+    neardup review news.jsonl --id id -o question.toml
+
     neardup dedup news.jsonl --id id --decisions answers.jsonl -o unique.jsonl
     """
-    from neardup.cli.screen import echo
+    if output is not None:
+        options = {
+            "--similarity": similarity, "--precision": precision, "--measure": measure,
+            "--question": made.question, made.first_option or "--recipe": made.recipe,
+        }  # fmt: skip
+        named = [name for name, value in options.items() if value is not None]
+        if named:
+            raise UsageError(f"-o and {named[0]} exclude each other: with -o it is what is found")
+        if not output.endswith(".toml"):
+            raise UsageError(
+                f"--output is {output}: a question is TOML, name it question.toml, say"
+            )
+        found = _question_review([pairs, *(inputs or [])], reading, memory, answers, seed)
+        _serve(found, port, open_browser=open_browser)
+        _end_with_question(found, [pairs, *(inputs or [])], reading, output)
+        return
+    if not inputs:
+        raise UsageError(
+            f"after the pairs ({pairs}) name the documents; or give -o question.toml to find the"
+            f" question of the documents in {pairs}"
+        )
+
     from neardup.fingerprinting.question import question_for
     from neardup.pipeline.judgement.review_session import Review, Wanted
-    from neardup.pipeline.judgement.server import ReviewServer
-    from neardup.runtime.progress import shown
 
     question = question_for(made.question, similarity, measure, made.recipe)
     near = similarity if made.question is None else question.similarity
-    wanted = Wanted(answers, near, precision, question.measure, seed)
+    least = 0.95 if precision is None else precision
+    wanted = Wanted(answers, near, least, question.measure, seed)
     read, input_format = reading.options(memory), reading.input_format
     judged = Review(pairs, inputs, wanted, question.recipe, read, input_format)
-    with ReviewServer(judged, port, lambda line: echo(line, err=True)) as server:
-        echo(f"open {server.url} (Ctrl-C ends the review)")
-        if open_browser:
-            import webbrowser
+    _serve(judged, port, open_browser=open_browser)
+    status, place = judged.status(), shown(answers)
+    echo(
+        f"{status['yes']} duplicates, {status['no']} different, {status['unsure']} unsure are"
+        f" in {place}; take them with dedup --decisions {place}",
+        err=True,
+    )
 
-            webbrowser.open(server.url)
-        try:
-            server.serve_forever()
-        except KeyboardInterrupt:
-            found = judged.status()
-            place = shown(answers)
-            echo(
-                f"{found['yes']} duplicates, {found['no']} different, {found['unsure']} unsure are"
-                f" in {place}; take them with dedup --decisions {place}",
-                err=True,
-            )
-        finally:
-            judged.close()
+
+def _serve(judged: Review | QuestionReview, port: int, *, open_browser: bool) -> None:
+    """Serve a review until Ctrl-C."""
+    from neardup.pipeline.judgement.server import ReviewServer
+
+    try:
+        with ReviewServer(judged, port, lambda line: echo(line, err=True)) as server:
+            echo(f"open {server.url} (Ctrl-C ends the review)")
+            if open_browser:
+                import webbrowser
+
+                webbrowser.open(server.url)
+            with contextlib.suppress(KeyboardInterrupt):
+                server.serve_forever()
+    finally:
+        judged.close()
+
+
+def _question_review(
+    inputs: list[str], reading: Reading, memory: str | None, answers: str, seed: int
+) -> QuestionReview:
+    from neardup.cli.screen import progress, warm_up
+    from neardup.pipeline import Choice, Limits, Rule, dedup_texts
+    from neardup.pipeline.judgement.question_review import QuestionReview, sample_pairs
+    from neardup.runtime.free_memory import memory_bytes
+
+    limits = Limits(memory_bytes(memory))
+    warm_up(lambda: dedup_texts(["one", "one"], Rule(), Choice(), limits), by_features=True)
+    read, input_format = reading.options(memory), reading.input_format
+    with progress() as steps:
+        sampled = sample_pairs(inputs, read, limits, seed, steps, input_format)
+    return QuestionReview(sampled, answers, seed)
+
+
+def _end_with_question(
+    judged: QuestionReview, inputs: list[str], reading: Reading, output: str
+) -> None:
+    """Write the best question, and say how good it is and how to ask it."""
+    from neardup.pipeline.calibration.questions import read_options
+
+    status = judged.status()
+    if not status["yes"] + status["no"] + status["earlier"]:
+        raise DataError(f"no pair was judged: {output} is not written")
+    best = judged.best
+    best.question.save(output)
+    again = ["neardup", "dedup", *inputs, "-o", "OUT", *read_options(reading.options(None))]
+    shares = f"F1 {best.f1}, precision {best.precision}, recall {best.recall}"
+    echo(
+        f"best question: {status['title']}: {shares}, by {best.answers} answers; {status['more']}\n"
+        f"wrote {shown(output)}\n"
+        f"use: {shown(shlex.join([*again, '--question', output]))}",
+        err=True,
+    )

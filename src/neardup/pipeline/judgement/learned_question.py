@@ -1,0 +1,231 @@
+"""Which candidate question agrees best with some answers, how surely, and which pair to show next.
+
+Answers chosen to teach represent nothing, so no figure is a share of them. They teach how likely a
+pair of some similarities is to be of copies (a probit regression with a Gaussian prior, Laplace's
+approximation of its posterior: Bishop, Pattern Recognition and Machine Learning, 4.3 to 4.5).
+Precision, recall and F1 of each question are those over the random sample of candidate pairs, in
+each of a number of draws from that posterior; the intervals are those of the draws. The next pair
+is a random one, likelier where an answer is open and the questions that win some draw disagree.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from neardup.fingerprinting.question import DEFAULT_QUESTION
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from neardup.fingerprinting.question import Question
+    from neardup.pipeline.judgement.candidate_pairs import CandidatePairs
+
+    Floats = npt.NDArray[np.float64]
+
+__all__ = ["Lesson", "QuestionSoFar", "Share", "learn", "next_pair"]
+
+DRAWS: Final = 200
+REGRET: Final = 0.01
+"""F1 that the best question so far may be expected to lack; more answers would hardly change it."""
+LEAST_ANSWERS: Final = 10
+MOST_ADVISED: Final = 60
+"""Further answers that are foreseen at most."""
+EQUAL: Final = 0.005
+"""Of F1: such questions are taken as equal, and the default one, then words, go first."""
+ANYWHERE: Final = 4
+"""Each so manyth pair comes from any level of similarity, whatever is known."""
+_MIDDLE: Final = 0.6
+_SPREAD: Final = 0.2
+_PRIOR_MEAN: Final = (0.0, 2.5)
+_PRIOR_DEVIATION: Final = (2.0, 2.5, 1.2)
+"""Of the constant, the mean similarity, and what each recipe's differs from that."""
+_STEPS: Final = 30
+_STRAIGHT: Final = 1.5976
+_CUBED: Final = 0.07056
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """Answered pairs.
+
+    Args:
+        scores: float64 (a, r): their similarity by each recipe.
+        is_copy: Bool (a,): what was answered.
+    """
+
+    scores: Floats
+    is_copy: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """An estimate and its 95% interval.
+
+    Attributes:
+        mean: Over the draws.
+        low: Of the interval.
+        high: Of the interval.
+    """
+
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        """The estimate for people."""
+        return f"{self.mean:.2f} ({self.low:.2f} to {self.high:.2f})"
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionSoFar:
+    """What answers tell.
+
+    Attributes:
+        question: The best one so far.
+        precision: Of its pairs, over the candidate pairs; as of recall and F1.
+        recall: Of the copies among the candidate pairs.
+        f1: Harmonic mean of the two.
+        answers: How many taught.
+        more: About how many more until they would hardly change the choice; 0: they would not.
+        contested: float64 (p,): of each candidate pair, how much an answer is expected to teach.
+    """
+
+    question: Question
+    precision: Share
+    recall: Share
+    f1: Share
+    answers: int
+    more: int
+    contested: Floats
+
+
+def learn(
+    pairs: CandidatePairs, lesson: Lesson, known: Mapping[int, bool], seed: int = 0
+) -> QuestionSoFar:
+    """The question that agrees best with the answers.
+
+    Args:
+        pairs: The candidate pairs, of which there is one at least.
+        lesson: All answers, also about other documents.
+        known: What was answered of the candidate pairs themselves, by their number.
+        seed: Of the draws.
+    """
+    generator = np.random.default_rng(seed)
+    weights = _weights(lesson, generator)
+    likely = _chance(_inputs(pairs.scores) @ weights.T)
+    for row, said in known.items():
+        likely[row] = said
+    drawn = (generator.random(likely.shape) < likely) * pairs.weights[:, None]
+    copies = np.maximum(drawn.sum(axis=0), 1e-9)
+    hits = pairs.matches.astype(np.float32) @ drawn.astype(np.float32)
+    f1 = 2 * hits / (pairs.implied[:, None] + copies)
+    best = _best(pairs.questions, f1.mean(axis=1))
+    winners = f1.argmax(axis=0)
+    regret = float((f1.max(axis=0) - f1[best]).mean())
+    disputed = pairs.matches[winners].mean(axis=0)
+    expected = likely.mean(axis=1)
+    open_ = expected * (1 - expected) * (disputed * (1 - disputed) + 0.02) * pairs.weights
+    open_[list(known)] = 0
+    return QuestionSoFar(
+        question=pairs.questions[best],
+        precision=_share(hits[best] / max(1.0, pairs.implied[best])),
+        recall=_share(hits[best] / copies),
+        f1=_share(f1[best]),
+        answers=lesson.is_copy.size,
+        more=_more(lesson, regret),
+        contested=open_,
+    )
+
+
+def next_pair(
+    pairs: CandidatePairs, so_far: QuestionSoFar, asked: set[int], seed: int = 0
+) -> int | None:
+    """The number of the pair to show next, None after the last.
+
+    Args:
+        pairs: The candidate pairs.
+        so_far: What the answers tell.
+        asked: Numbers of pairs that were answered, unsure ones too.
+        seed: Of the choice; the same answers give the same pair.
+    """
+    free = np.ones(len(pairs), np.bool_)
+    free[list(asked)] = False
+    # Equal texts teach nothing: every question matches them.
+    free &= pairs.scores.min(axis=1) < 1
+    rows = np.flatnonzero(free)
+    if not rows.size:
+        return None
+    generator = np.random.default_rng([seed, len(asked)])
+    chances = so_far.contested[rows] + 1e-12
+    if len(asked) % ANYWHERE == ANYWHERE - 1:
+        levels = (pairs.scores[rows].mean(axis=1) * 10).astype(np.int64)
+        chances = 1 / np.bincount(levels)[levels]
+    return int(generator.choice(rows, p=chances / chances.sum()))
+
+
+def _inputs(scores: Floats) -> Floats:
+    """What the regression sees of a pair: 1, the mean similarity, and how each recipe's differs."""
+    level = (scores - _MIDDLE) / _SPREAD
+    mean = level.mean(axis=1, keepdims=True)
+    return np.concatenate([np.ones_like(mean), mean, level - mean], axis=1)
+
+
+def _weights(lesson: Lesson, generator: np.random.Generator) -> Floats:
+    """Draws from the posterior of the regression, float64 (DRAWS, inputs)."""
+    inputs = _inputs(lesson.scores)
+    count = inputs.shape[1]
+    prior = np.append(_PRIOR_MEAN, np.zeros(count - 2))
+    deviations = np.append(_PRIOR_DEVIATION[:2], np.full(count - 2, _PRIOR_DEVIATION[2]))
+    precision = np.diag(deviations**-2)
+    at = prior.copy()
+    for _ in range(_STEPS):
+        level = inputs @ at
+        chance, rise = _chance(level), _STRAIGHT + 3 * _CUBED * level**2
+        slope = inputs.T @ ((lesson.is_copy - chance) * rise) - precision @ (at - prior)
+        bend = (inputs * (chance * (1 - chance) * rise**2)[:, None]).T @ inputs + precision
+        step = np.linalg.solve(bend, slope)
+        at = at + step / max(1.0, float(np.abs(step).max()))
+        if np.abs(step).max() < 1e-6:
+            break
+    spread = np.linalg.cholesky(np.linalg.inv(bend))
+    drawn: Floats = at + generator.standard_normal((DRAWS, count)) @ spread.T
+    return drawn
+
+
+def _chance(level: Floats) -> Floats:
+    """The normal distribution function, by Page's approximation (Applied Statistics 1977)."""
+    near = np.clip(level, -5, 5)
+    found: Floats = 1 / (1 + np.exp(-_STRAIGHT * near - _CUBED * near**3))
+    return found
+
+
+def _best(questions: Sequence[Question], f1: Floats) -> int:
+    """The question of the largest F1; of equal ones the default one, words, and the tightest."""
+    equal = np.flatnonzero(f1 >= f1.max() - EQUAL)
+
+    def preference(at: int) -> tuple[bool, bool, float]:
+        each = questions[at]
+        return each == DEFAULT_QUESTION, each.recipe.tokens == "words", float(f1[at])
+
+    return max(equal.tolist(), key=preference)
+
+
+def _share(draws: Floats) -> Share:
+    low, high = np.quantile(draws, [0.025, 0.975])
+    return Share(float(draws.mean()), float(low), float(high))
+
+
+def _more(lesson: Lesson, regret: float) -> int:
+    """About how many more answers it takes: what is lacking shrinks as their number grows."""
+    count = lesson.is_copy.size
+    short = max(0, LEAST_ANSWERS - count)
+    if not count or lesson.is_copy.all() or not lesson.is_copy.any():
+        return max(short, LEAST_ANSWERS)
+    further = math.ceil(count * (regret / REGRET - 1)) if regret > REGRET else 0
+    return max(short, min(further, MOST_ADVISED))

@@ -1,0 +1,268 @@
+"""A review that looks for the question: what it counts, what it learns, how it ends."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import neardup as nd
+from commands import Here, write
+from neardup.documents import ReadOptions
+from neardup.errors import DataError
+from neardup.pipeline import Limits
+from neardup.pipeline.judgement.answers import read_answers
+from neardup.pipeline.judgement.candidate_pairs import RECIPES, CandidatePairs, candidate_pairs
+from neardup.pipeline.judgement.learned_question import Lesson, QuestionSoFar, learn, next_pair
+from neardup.pipeline.judgement.question_review import QuestionReview, sample_pairs
+from neardup.pipeline.judgement.server import ReviewServer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+STEMS = [f"{a}{b}" for a in ("ka", "lo", "mir", "ne", "so", "tun") for b in ("bel", "dra", "fi")]
+
+
+def corpus(seed: int, copies: int = 60, others: int = 200) -> tuple[list[str], list[int]]:
+    """Sentences; copies with a word or two replaced; strangers that share a frame of five words."""
+    draw = random.Random(seed)
+
+    def sentence() -> list[str]:
+        return [f"{draw.choice(STEMS)}{draw.randrange(40)}" for _ in range(draw.randint(8, 14))]
+
+    texts, groups = [], []
+    for group in range(copies):
+        words = sentence()
+        other = list(words)
+        for at in draw.sample(range(len(words)), draw.choice([1, 1, 2])):
+            other[at] = f"new{draw.randrange(99)}"
+        texts += [" ".join(words), " ".join(other)]
+        groups += [group, group]
+    frame = ["the", "answer", "of", "the", "day"]
+    for stranger in range(others):
+        texts.append(" ".join([*frame, *sentence()[: draw.randint(3, 6)]]))
+        groups.append(copies + stranger)
+    return texts, groups
+
+
+def f1_by_definition(texts: list[str], groups: list[int], question: nd.Question) -> float:
+    found = nd.dedup(texts, question=question, policy="components").cluster.tolist()
+
+    def count(labels: Any) -> int:
+        return sum(n * (n - 1) // 2 for n in Counter(labels).values())
+
+    hits = count(zip(found, groups, strict=True))
+    return 2 * hits / max(1, count(found) + count(groups))
+
+
+@pytest.fixture(scope="module")
+def small() -> tuple[list[str], list[int], CandidatePairs]:
+    texts, groups = corpus(5)
+    return texts, groups, candidate_pairs(texts)
+
+
+def truth_of(pairs: CandidatePairs, groups: list[int]) -> dict[int, bool]:
+    sides = zip(pairs.left.tolist(), pairs.right.tolist(), strict=True)
+    return {row: groups[a] == groups[b] for row, (a, b) in enumerate(sides)}
+
+
+def lesson_of(pairs: CandidatePairs, known: dict[int, bool]) -> Lesson:
+    rows = np.array(list(known), np.int64)
+    return Lesson(pairs.scores[rows], np.array(list(known.values()), np.bool_))
+
+
+def test_pairs_scores_and_groups_are_those_of_the_definition(
+    small: tuple[list[str], list[int], CandidatePairs],
+) -> None:
+    texts, _, pairs = small
+    draw = random.Random(1)
+    for row in draw.sample(range(len(pairs)), 25):
+        one, other = texts[pairs.left[row]], texts[pairs.right[row]]
+        wanted = [nd.compare(one, other, recipe=recipe).jaccard for recipe in RECIPES]
+        assert pairs.scores[row].tolist() == pytest.approx(wanted)
+    for at in draw.sample(range(len(pairs.questions)), 8):
+        question = pairs.questions[at]
+        groups = nd.dedup(texts, question=question, policy="components").cluster
+        assert pairs.matches[at].tolist() == (groups[pairs.left] == groups[pairs.right]).tolist()
+        sizes = Counter(groups.tolist()).values()
+        assert pairs.implied[at] == sum(n * (n - 1) // 2 for n in sizes)
+    found = set(zip(pairs.left.tolist(), pairs.right.tolist(), strict=True))
+    near = nd.similar_pairs(texts, similarity=0.7, recipe=nd.Recipe(ngram=1))
+    left, right = (near.column(name).to_pylist() for name in ("left", "right"))
+    assert {(min(a, b), max(a, b)) for a, b in zip(left, right, strict=True)} <= found
+    assert pairs.weights.sum() >= len(pairs) == len(found)
+
+
+def test_with_every_answer_the_figures_are_exact(
+    small: tuple[list[str], list[int], CandidatePairs],
+) -> None:
+    texts, groups, pairs = small
+    known = truth_of(pairs, groups)
+    told = learn(pairs, lesson_of(pairs, known), known)
+    exact = f1_by_definition(texts, groups, told.question)
+    missed = 60 - sum(known.values())  # no candidate matches these, so no answer knows of them
+    assert missed <= 6
+    assert told.f1.low == told.f1.high
+    assert exact - 0.01 <= told.f1.mean <= exact + missed / 60 + 0.01  # some pairs stand for more
+    best = max(f1_by_definition(texts, groups, each) for each in pairs.questions)
+    assert exact >= best - 0.01
+
+
+def answered(
+    pairs: CandidatePairs, groups: list[int], most: int, seed: int
+) -> tuple[dict[int, bool], QuestionSoFar]:
+    truth, known = truth_of(pairs, groups), dict[int, bool]()
+    told = learn(pairs, lesson_of(pairs, known), known, seed)
+    for _ in range(most):
+        row = next_pair(pairs, told, set(known), seed)
+        assert row is not None
+        assert row not in known
+        known[row] = truth[row]
+        told = learn(pairs, lesson_of(pairs, known), known, seed)
+    return known, told
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_forty_answers_find_a_question_near_the_best(
+    small: tuple[list[str], list[int], CandidatePairs], seed: int
+) -> None:
+    texts, groups, pairs = small
+    _, told = answered(pairs, groups, 40, seed)
+    best = max(f1_by_definition(texts, groups, each) for each in pairs.questions)
+    exact = f1_by_definition(texts, groups, told.question)
+    assert exact >= best - 0.04
+    assert exact > f1_by_definition(texts, groups, nd.Question(similarity=0.7)) + 0.2
+    assert told.f1.low < told.f1.mean < told.f1.high
+
+
+def test_the_same_answers_show_the_same_pair_and_no_pair_twice(
+    small: tuple[list[str], list[int], CandidatePairs],
+) -> None:
+    _, groups, pairs = small
+    known, told = answered(pairs, groups, 5, 0)
+    again, same = answered(pairs, groups, 5, 0)
+    assert list(known) == list(again)
+    assert (told.question, told.f1) == (same.question, same.f1)
+    assert next_pair(pairs, told, set(range(len(pairs)))) is None
+
+
+def test_only_yes_or_too_few_answers_never_end_it(
+    small: tuple[list[str], list[int], CandidatePairs],
+) -> None:
+    _, _, pairs = small
+    for said in itertools.chain([True] * 3, [False] * 3):
+        known = dict.fromkeys(range(20), said)
+        assert learn(pairs, lesson_of(pairs, known), known).more >= 10
+    known = {0: True, 1: False}
+    assert learn(pairs, lesson_of(pairs, known), known).more >= 8
+
+
+def session(folder: Path, seed: int, answers: str) -> tuple[QuestionReview, list[int]]:
+    texts, groups = corpus(seed)
+    rows = [{"id": f"{seed}-{row}", "text": text} for row, text in enumerate(texts)]
+    write(folder / f"docs{seed}.jsonl", rows)
+    sampled = sample_pairs([str(folder / f"docs{seed}.jsonl")], ReadOptions(id="id"), Limits())
+    return QuestionReview(sampled, str(folder / answers)), groups
+
+
+def test_answers_serve_again_with_other_documents(tmp_path: Path) -> None:
+    review, groups = session(tmp_path, 5, "answers.jsonl")
+    for _ in range(30):
+        number = review.following()
+        assert number is not None
+        shown = review.pair(number)
+        assert shown is not None
+        one, other = (groups[int(name.partition("-")[2])] for name in shown.names)
+        assert review.answer(number, "yes" if one == other else "no")
+    first = review.best
+    review.close()
+    kept = read_answers(str(tmp_path / "answers.jsonl"))
+    assert len(kept) == 30
+    assert all(set(each.scores or ()) >= {"words 1", "chars 4"} for each in kept.values())
+    other_review, _ = session(tmp_path, 6, "answers.jsonl")
+    status = other_review.status()
+    assert (status["yes"] + status["no"], status["earlier"]) == (0, 30)
+    texts, groups = corpus(6)
+    best = f1_by_definition(texts, groups, first.question)
+    assert f1_by_definition(texts, groups, other_review.best.question) >= best - 0.05
+    other_review.close()
+
+
+def test_an_answer_can_be_taken_back_and_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
+    review, _ = session(tmp_path, 5, "answers.jsonl")
+    first = review.following()
+    assert first == 0
+    assert review.before(first) is None
+    assert review.answer(first, "yes")
+    second = review.following()
+    assert second == 1
+    assert review.before(second) == first
+    assert review.answer(first, "no")
+    assert review.said(first) == "no"
+    assert review.status()["no"] == 1
+    assert not review.answer(99, "yes")
+    assert not review.answer(second, "perhaps")
+    assert review.pair(99) is None
+    assert review.answer(second, "unsure")
+    assert review.best.answers == 1
+    assert "<b>" in review.so_far().section
+    review.close()
+    (tmp_path / "bad.jsonl").write_text(
+        '{"first": "a", "second": "b", "answer": "yes", "scores": {"words 1": "high"}}\n'
+    )
+    with pytest.raises(DataError, match=r"bad.jsonl:1: scores is"):
+        read_answers(str(tmp_path / "bad.jsonl"))
+
+
+def test_documents_without_pairs_have_nothing_to_judge(tmp_path: Path) -> None:
+    write(tmp_path / "docs.jsonl", [{"text": "one two three"}, {"text": "other words here"}])
+    with pytest.raises(DataError, match="no two of 2 documents are alike"):
+        sample_pairs([str(tmp_path / "docs.jsonl")], ReadOptions(), Limits())
+
+
+def test_the_command_ends_with_a_question_file_and_the_command_to_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    here = Here(tmp_path, monkeypatch, capsys)
+    texts, groups = corpus(5)
+    write(
+        tmp_path / "docs.jsonl", [{"id": str(row), "text": text} for row, text in enumerate(texts)]
+    )
+
+    def answer_all(server: ReviewServer, *_: Any) -> None:
+        review = server.review
+        for _ in range(15):
+            number = review.following()
+            shown = None if number is None else review.pair(number)
+            assert number is not None
+            assert shown is not None
+            one, other = (groups[int(name)] for name in shown.names)
+            assert review.answer(number, "yes" if one == other else "no")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ReviewServer, "serve_forever", answer_all)
+    base = ["review", "docs.jsonl", "--id", "id", "--no-open"]
+    _, err = here(*base, "-o", "question.toml")
+    assert "best question: " in err
+    assert "use: neardup dedup docs.jsonl -o OUT --id id --question question.toml" in err
+    assert nd.Question.load(tmp_path / "question.toml").similarity > 0
+    assert here.summary(
+        "dedup", "docs.jsonl", "--id", "id", "-o", "o.jsonl", "--question", "question.toml"
+    )["dropped"]
+    assert len((tmp_path / "answers.jsonl").read_text().splitlines()) == 15
+    scores = json.loads((tmp_path / "answers.jsonl").read_text().splitlines()[0])["scores"]
+    assert len(scores) == len(RECIPES)
+    _, err = here(*base, code=2)
+    assert "or give -o question.toml" in err
+    _, err = here(*base, "-o", "question.toml", "--similarity", "0.8", code=2)
+    assert "-o and --similarity exclude each other" in err
+    _, err = here(*base, "-o", "question.json", code=2)
+    assert "a question is TOML" in err
+    monkeypatch.setattr(ReviewServer, "serve_forever", lambda *_: None)
+    _, err = here(*base, "-o", "none.toml", "--answers", "none.jsonl", code=1)
+    assert "no pair was judged: none.toml is not written" in err
