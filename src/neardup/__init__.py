@@ -27,6 +27,7 @@ TYPE_CHECKING = False  # as `typing` has it, which takes longer to load than all
 if TYPE_CHECKING:
     from typing import Final
 
+    from neardup.documents.markup import main_text
     from neardup.errors import (
         DataError,
         DoubtfulResultWarning,
@@ -94,6 +95,7 @@ __all__ = [
     "fingerprint",
     "fingerprints",
     "greedy",
+    "main_text",
     "pairs",
     "plan",
     "plan_similar",
@@ -115,6 +117,7 @@ _HOMES: Final = {
         "UnfitHashWarning",
         "UsageError",
     ),
+    "documents.markup": ("main_text",),
     "features.hashes": ("custom_hash",),
     "features.tokens": ("custom_tokens",),
     "features.weights": ("custom_weight",),

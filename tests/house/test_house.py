@@ -133,7 +133,13 @@ ALLOWED: dict[str, set[str]] = {
     | {"pipeline.evaluation", "pipeline.evidence", "pipeline.judgement", "pipeline.run", "spark"},
     "__main__": {"cli", "runtime"},
     "__init__": BASE
-    | {"features", "fingerprinting", "fingerprinting.explanation", "fingerprinting.question"}
+    | {
+        "documents.markup",
+        "features",
+        "fingerprinting",
+        "fingerprinting.explanation",
+        "fingerprinting.question",
+    }
     | {"fingerprinting.majority", "fingerprinting.values", "hamming", "hamming.search"}
     | {"index", "index.durable", "pipeline"},
 }

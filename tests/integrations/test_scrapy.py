@@ -135,6 +135,13 @@ def test_a_crawl_that_was_stopped_goes_on_and_is_the_same_again(site: Site, tmp_
             assert item["similarity"] == pytest.approx(want)
 
 
+def test_pages_are_compared_by_their_main_content(site: Site, tmp_path: Path) -> None:
+    pytest.importorskip("resiliparse")
+    stats, items = site.crawled(tmp_path, NEARDUP_TEXT="page", NEARDUP_EXTRACT="main")
+    assert sorted(map(original, items)) == list(range(PAGES - COPIES))
+    assert stats["neardup/seen"] == COPIES
+
+
 def test_an_index_that_cannot_be_opened_stops_the_crawl_with_one_line(
     site: Site, tmp_path: Path
 ) -> None:

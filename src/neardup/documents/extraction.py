@@ -6,15 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from neardup.documents.batch import string_array
-from neardup.documents.markup import has_markup, markup_in, visible_text
-from neardup.errors import UsageError
+from neardup.documents.markup import has_markup, main_extractor, markup_in, visible_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from neardup.documents.batch import Batch
 
-__all__ = ["Extraction", "main_text"]
+__all__ = ["Extraction"]
 
 _SAMPLE: Final = 1000
 _WORDS: Final = {"main": "the main content", "all": "the visible text"}
@@ -40,7 +39,7 @@ class Extraction:
         self._used = mode or ("main" if pages else "none")
         self._extract: Callable[[str], str] | None = None
         if self._used == "main":
-            self._extract = main_text(chosen=mode is not None)
+            self._extract = main_extractor(chosen=mode is not None)
         elif self._used == "all":
             self._extract = visible_text
         self._is_first = True
@@ -80,28 +79,3 @@ class Extraction:
         if self._warning is None:
             return None
         return f"{self._warning}: pass --extract main or all (none says that it is meant)"
-
-
-def main_text(*, chosen: bool) -> Callable[[str], str]:
-    """The function from a page to its main content; all visible text where it finds none.
-
-    Args:
-        chosen: Whether the user asked for it; otherwise the message tells why it is needed.
-
-    Raises:
-        UsageError: Without the extra.
-    """
-    try:
-        from resiliparse.extract.html2text import extract_plain_text
-    except ImportError:
-        why = "extract main" if chosen else "HTML is compared by its main content, which"
-        raise UsageError(
-            f"{why} needs an extra: install it with `pip install 'neardup[html]'`, or pass"
-            " --extract all (the visible text) or none (the markup too)"
-        ) from None
-
-    def extract(page: str) -> str:
-        found: str = extract_plain_text(page, main_content=True, alt_texts=False)
-        return found if found.strip() else visible_text(page)
-
-    return extract

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import re
 from itertools import pairwise
@@ -9,15 +10,22 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from neardup.errors import warn_of_doubt
+from neardup.errors import UsageError, warn_of_doubt
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pyarrow as pa
 
 __all__ = [
+    "EXTRACTS",
     "FirstTexts",
+    "check_extract",
     "declared_encoding",
+    "extracted",
     "has_markup",
+    "main_extractor",
+    "main_text",
     "markup_in",
     "visible_text",
     "warn_of_markup",
@@ -83,12 +91,15 @@ _CHARSET: Final = re.compile(
 )
 _HEAD_BYTES: Final = 4096
 
+EXTRACTS: Final = ("main", "all", "none")
+"""What of a text that is HTML is compared."""
+
 _MOST: Final = 0.5
 _SAMPLE: Final = 100
 FIRST_TEXTS: Final = 10
 ADVICE: Final = (
-    "give the text in them instead, as an HTML parser takes it out; dedup does it itself with"
-    " extract='main', and so do the commands with --extract main, `neardup index add` too"
+    "give the text in them instead, as nd.main_text takes it out; dedup, similar_pairs and indexes"
+    " do it themselves with extract='main', and so do the commands with --extract main"
 )
 
 
@@ -109,6 +120,67 @@ def visible_text(page: str) -> str:
     """
     text = html.unescape(_TAG.sub(_between, _HIDDEN.sub("\n", page)))
     return _LINES.sub("\n", _SPACES.sub(" ", text)).strip()
+
+
+def main_text(page: str) -> str:
+    """Take the main content out of HTML, without menus and footers; all visible text if none.
+
+    A text without any tag stays as it is.
+
+    Raises:
+        UsageError: Without the extra `neardup[html]`.
+
+    Example:
+        >>> menu = "<nav><a href='/'>Home</a></nav>"
+        >>> main_text(f"<body>{menu}<main><p>Green tea grows in the shade.</p></main></body>")
+        'Green tea grows in the shade.'
+    """
+    return extracted(page, "main")
+
+
+def extracted(text: str, extract: str) -> str:
+    """The text that is compared: of HTML "main" or "all" of it, else the text itself."""
+    if extract == "none" or not has_markup(text):
+        return text
+    return visible_text(text) if extract == "all" else main_extractor(chosen=True)(text)
+
+
+def check_extract(extract: str | None) -> None:
+    """Refuse what is none of EXTRACTS; None asks for nothing.
+
+    Raises:
+        UsageError: For an unknown word, or "main" without the extra for it.
+    """
+    if extract is not None and extract not in EXTRACTS:
+        raise UsageError(f"extract is {extract!r}: use {', '.join(EXTRACTS)}")
+    if extract == "main":
+        main_extractor(chosen=True)
+
+
+@functools.cache
+def main_extractor(*, chosen: bool) -> Callable[[str], str]:
+    """The function from a page to its main content; all visible text where it finds none.
+
+    Args:
+        chosen: Whether the user asked for it; otherwise the message tells why it is needed.
+
+    Raises:
+        UsageError: Without the extra.
+    """
+    try:
+        from resiliparse.extract.html2text import extract_plain_text
+    except ImportError:
+        why = "extract main" if chosen else "HTML is compared by its main content, which"
+        raise UsageError(
+            f"{why} needs an extra: install it with `pip install 'neardup[html]'`, or pass"
+            " --extract all (the visible text) or none (the markup too)"
+        ) from None
+
+    def extract(page: str) -> str:
+        found: str = extract_plain_text(page, main_content=True, alt_texts=False)
+        return found if found.strip() else visible_text(page)
+
+    return extract
 
 
 def _between(tag: re.Match[str]) -> str:

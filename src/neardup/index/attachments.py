@@ -13,6 +13,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
+from neardup.documents.markup import extracted
 from neardup.errors import UsageError
 from neardup.index.id_columns import id_array
 
@@ -204,11 +205,14 @@ class ContentCodec:
     Args:
         kind: One of STORES.
         recipe: Of the index.
+        extract: Of the index: what is kept of HTML is what is compared.
     """
 
-    def __init__(self, kind: str = "none", recipe: Recipe | None = None) -> None:
+    def __init__(
+        self, kind: str = "none", recipe: Recipe | None = None, extract: str | None = None
+    ) -> None:
         """Keep these."""
-        self.kind, self._recipe = kind, recipe
+        self.kind, self._recipe, self._extract = kind, recipe, extract or "none"
         self.is_kept = kind != "none"
         """Whether the index keeps any."""
 
@@ -293,6 +297,8 @@ class ContentCodec:
     def _encoded(self, identity: Id, value: Any) -> bytes | None:
         if value is None:
             return None  # a document without tokens, which is left out
+        if isinstance(value, str):
+            value = extracted(value, self._extract)
         if self.kind == "text":
             if not isinstance(value, str):
                 raise UsageError(

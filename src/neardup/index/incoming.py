@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 import pyarrow as pa
 
+from neardup.documents.markup import extracted
 from neardup.errors import UsageError
 from neardup.fingerprinting.fingerprints import feature_hashes
 from neardup.fingerprinting.sets_of_texts import feature_sets
@@ -33,6 +34,8 @@ __all__ = [
     "one_set",
     "recipe_of_texts",
     "sorted_sets",
+    "text_of",
+    "texts_of",
 ]
 
 MASK64: Final = (1 << 64) - 1
@@ -43,6 +46,9 @@ class TakesTexts(Protocol):
 
     @property
     def recipe(self) -> Recipe | None: ...
+
+    @property
+    def extract(self) -> str | None: ...
 
     @property
     def first_texts(self) -> FirstTexts: ...
@@ -67,7 +73,8 @@ def one_fingerprint(value: Any, settings: DistanceSettings) -> Code | None:
     if isinstance(value, str):
         from neardup.fingerprinting.fingerprints import fingerprint_one
 
-        code: Code | None = fingerprint_one(value, recipe_of_texts(settings, value))
+        recipe = recipe_of_texts(settings, value)
+        code: Code | None = fingerprint_one(text_of(settings, value), recipe)
         return code
     if value is None:
         return None
@@ -97,7 +104,8 @@ def fingerprint_of_text(text: str, settings: DistanceSettings) -> int | None:
     """
     from neardup.fingerprinting.fingerprints import fingerprint
 
-    return fingerprint(text, recipe_of_texts(settings, text))
+    recipe = recipe_of_texts(settings, text)
+    return fingerprint(text_of(settings, text), recipe)
 
 
 def many_fingerprints(values: Any, settings: DistanceSettings) -> tuple[Codes, Any]:
@@ -138,9 +146,25 @@ def codes_of(texts: Any, settings: DistanceSettings) -> Codes:
     """
     from neardup.fingerprinting.fingerprints import codes_of_texts
 
-    see = settings.first_texts.see_array
-    codes: Codes = codes_of_texts(texts, recipe_of_texts(settings), see=see)
+    recipe = recipe_of_texts(settings)
+    see = None if settings.extract else settings.first_texts.see_array
+    codes: Codes = codes_of_texts(texts_of(settings, texts), recipe, see=see)
     return codes
+
+
+def text_of(settings: TakesTexts, text: str) -> str:
+    """The part of a text that is compared: all of it, or what `extract` takes out of HTML."""
+    return text if settings.extract is None else extracted(text, settings.extract)
+
+
+def texts_of(settings: TakesTexts, texts: Any) -> Any:
+    """As `text_of`, for many; what is no text stays, and is refused later."""
+    if settings.extract in {None, "none"}:
+        return texts
+    if hasattr(texts, "__arrow_c_stream__"):
+        texts = pa.chunked_array(texts)
+    given = texts.to_pylist() if isinstance(texts, pa.Array | pa.ChunkedArray) else texts
+    return [text_of(settings, each) if isinstance(each, str) else each for each in given]
 
 
 def recipe_of_texts(settings: TakesTexts, text: str | None = None) -> Recipe:
@@ -155,7 +179,7 @@ def recipe_of_texts(settings: TakesTexts, text: str | None = None) -> Recipe:
     """
     if settings.recipe is None:
         raise UsageError(f"the index has no recipe, so it takes {settings.takes}, not texts")
-    if text is not None and settings.first_texts.are_coming:
+    if text is not None and settings.extract is None and settings.first_texts.are_coming:
         settings.first_texts.see(text)
     return settings.recipe
 
@@ -223,7 +247,8 @@ def one_set(value: Any, settings: SimilaritySettings) -> Any:
     from neardup.kernels.index.sets import sort_set
 
     if isinstance(value, str):
-        return frozen(feature_hashes(value, recipe_of_texts(settings, value)))
+        recipe = recipe_of_texts(settings, value)
+        return frozen(feature_hashes(text_of(settings, value), recipe))
     features = np.empty(0, np.uint64) if value is None else _hashes(value)
     return frozen(features[: sort_set(features)])
 
@@ -244,8 +269,9 @@ def many_sets(values: Any, settings: SimilaritySettings, workers: int | None = N
         return values
     lists = _as_lists(values)
     if lists is None:
-        see = settings.first_texts.see_array
-        return sorted_sets(*feature_sets(values, recipe_of_texts(settings), workers, see=see))
+        recipe = recipe_of_texts(settings)
+        see = None if settings.extract else settings.first_texts.see_array
+        return sorted_sets(*feature_sets(texts_of(settings, values), recipe, workers, see=see))
     return sorted_sets(*lists)
 
 

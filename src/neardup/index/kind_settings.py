@@ -6,7 +6,7 @@ import functools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from neardup.documents.markup import FirstTexts
+from neardup.documents.markup import FirstTexts, check_extract
 from neardup.errors import RecipeError, UsageError
 from neardup.fingerprinting.recipe import Recipe, recipe_of
 from neardup.fingerprinting.values import check_distance
@@ -50,6 +50,7 @@ class DistanceSettings:
     recipe: Recipe | None
     plan: str
     memory: int | None
+    extract: str | None = None
     first_texts: FirstTexts = field(default_factory=FirstTexts, compare=False, repr=False)
 
     takes: ClassVar[str] = "fingerprints"
@@ -65,6 +66,7 @@ class DistanceSettings:
                 f" {self.recipe.bits}: leave bits out"
             )
         check_search_plan(self.plan, self.distance, self.bits)
+        check_extract(self.extract)
 
     @property
     def width(self) -> int:
@@ -79,6 +81,7 @@ class DistanceSettings:
             "plan": self.plan,
             "recipe": self.recipe.to_json() if self.recipe else None,
             "digest": self.recipe.digest if self.recipe else None,
+            **_extraction(self.extract),
         }
 
     def table_memory(self) -> float:
@@ -164,6 +167,7 @@ class SimilaritySettings:
     similarity: float
     measure: str
     recipe: Recipe | None
+    extract: str | None = None
     first_texts: FirstTexts = field(default_factory=FirstTexts, compare=False, repr=False)
 
     takes: ClassVar[str] = "feature hashes"
@@ -171,6 +175,7 @@ class SimilaritySettings:
     def __post_init__(self) -> None:
         """Check."""
         Match(self.similarity, self.measure)
+        check_extract(self.extract)
         if self.recipe is not None and recipe_of(self.recipe).preset is not None:
             raise UsageError(
                 f"the preset {self.recipe.preset} has no features to compare: use a recipe, or an"
@@ -193,6 +198,7 @@ class SimilaritySettings:
             "measure": self.measure,
             "recipe": self.recipe.to_json() if self.recipe else None,
             "digest": self.recipe.digest if self.recipe else None,
+            **_extraction(self.extract),
         }
 
     def checked(self, similarity: float) -> float:
@@ -208,6 +214,11 @@ class SimilaritySettings:
                 " `nearest`, or make an index for the smaller one"
             )
         return float(similarity)
+
+
+def _extraction(extract: str | None) -> dict[str, str]:
+    """What a file says of it; nothing unless it was named, as in files of earlier versions."""
+    return {} if extract is None else {"extract": extract}
 
 
 @functools.lru_cache(64)

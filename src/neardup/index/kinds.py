@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 __all__ = ["kind_of", "new_kind"]
 
 
-def new_kind(
+def new_kind(  # noqa: PLR0913  # what both kinds take
     distance: int | None, bits: int | None, recipe: Recipe | None, plan: str | None,
     memory: int | None, similarity: float | None, measure: str | None, store: str | None = None,
+    extract: str | None = None,
 ) -> AnyKind:  # fmt: skip
     """The kind that a caller asks for; None asks for nothing.
 
@@ -26,16 +27,16 @@ def new_kind(
     """
     if similarity is None and measure is None:
         reach = DEFAULT_DISTANCE if distance is None else distance
-        return ByDistance(reach, bits_of(bits, recipe), recipe, plan or "auto", memory)
+        return ByDistance(reach, bits_of(bits, recipe), recipe, plan or "auto", memory, extract)
     least = check_kind(
         similarity, distance=distance, bits=bits, plan=plan, memory=memory, store=store
     )
-    return BySimilarity(least, measure or "jaccard", recipe)
+    return BySimilarity(least, measure or "jaccard", recipe, extract)
 
 
 def kind_of(made: dict[str, Any], recipe: Recipe | None) -> AnyKind:
     """The kind that a file or folder describes, with a recipe that was compared with its own."""
-    known = stored_recipe(made, recipe)
+    known, extract = stored_recipe(made, recipe), made.get("extract")
     if "similarity" in made:
-        return BySimilarity(made["similarity"], made["measure"], known)
-    return ByDistance(made["distance"], made["bits"], known, made["plan"], None)
+        return BySimilarity(made["similarity"], made["measure"], known, extract)
+    return ByDistance(made["distance"], made["bits"], known, made["plan"], None, extract)

@@ -43,6 +43,8 @@ class Index(BaseIndex):
             root of the product of their sizes), "containment" (shared / features of the smaller) or
             "dice" (shared / mean of their sizes); "jaccard" unless said.
         question: Similarity, measure and recipe as one value.
+        extract: Of a text that is HTML, what is compared: the "main" content (an extra), "all"
+            that is visible, or "none" of this, its markup too, which is the default.
 
     Raises:
         UsageError: For a distance, width, plan, similarity or measure that cannot be, or options of
@@ -66,7 +68,7 @@ class Index(BaseIndex):
     """
 
     @suggests_names
-    def __init__(  # the names of both kinds
+    def __init__(  # noqa: PLR0913  # the names of both kinds
         self,
         distance: int | None = None,
         bits: int | None = None,
@@ -77,11 +79,12 @@ class Index(BaseIndex):
         similarity: float | None = None,
         measure: str | None = None,
         question: Question | None = None,
+        extract: str | None = None,
     ) -> None:
         """Start empty."""
         if question is not None:
             similarity, measure, recipe = parts_of(question, similarity, measure, recipe)
-        kind = new_kind(distance, bits, recipe, plan, memory, similarity, measure)
+        kind = new_kind(distance, bits, recipe, plan, memory, similarity, measure, extract=extract)
         super().__init__(kind, MemoryStore(Version.empty(kind)))
 
     @classmethod

@@ -71,6 +71,10 @@ class Kind(Protocol[M]):
         """How texts are read; None if only fingerprints or feature hashes are taken."""
 
     @property
+    def extract(self) -> str | None:
+        """What is compared of a text that is HTML: "main", "all" or "none"; None: not named."""
+
+    @property
     def keeps(self) -> str:
         """What rows themselves hold of a document's content: "features", or "" for nothing."""
 

@@ -43,6 +43,7 @@ class NeardupPipeline:
     - `NEARDUP_INDEX`: the folder of the index, made if it does not exist. One crawl at a time.
     - `NEARDUP_SIMILARITY`, or `NEARDUP_QUESTION`, a file: what a new index is made for. An index
       that exists has its own question, and its default is that of `neardup index create`.
+    - `NEARDUP_EXTRACT`: "main" or "all", where the text is HTML.
     - `NEARDUP_TEXT`, `NEARDUP_ID`: the fields with the text ("text") and the identity ("url").
     - `NEARDUP_MARK`: true sets the fields `near_duplicate_of` and `similarity` (or `distance`)
       and lets the item pass; else it is dropped.
@@ -141,4 +142,5 @@ def _opened(settings: BaseSettings) -> DurableIndex:
         settings["NEARDUP_INDEX"],
         None if similarity is None else float(similarity),
         None if file is None else Question.load(file),
+        extract=settings.get("NEARDUP_EXTRACT"),
     )

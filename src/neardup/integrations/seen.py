@@ -21,6 +21,7 @@ def open_index(
     similarity: float | None = None,
     question: Question | None = None,
     *,
+    extract: str | None = None,
     readonly: bool = False,
 ) -> DurableIndex:
     """Open the index in a folder, or make one there.
@@ -30,6 +31,7 @@ def open_index(
         similarity: What a new index is made for, and the least of a match in any.
         question: Similarity, measure and recipe of a new index. An index that exists has its own; a
             new one has that of `neardup index create` if neither is named.
+        extract: What a new index compares of HTML; see `Index`.
         readonly: Open for queries only.
 
     Raises:
@@ -38,6 +40,7 @@ def open_index(
     folder = Path(path)
     if readonly or (folder.is_dir() and any(folder.iterdir())):
         return DurableIndex.open(
-            folder, similarity=similarity, question=question, readonly=readonly
+            folder, similarity=similarity, question=question, extract=extract, readonly=readonly
         )
-    return DurableIndex.open(folder, question=question_for(question, similarity))
+    made_for = question_for(question, similarity)
+    return DurableIndex.open(folder, question=made_for, extract=extract)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
 
 from neardup.documents import ReadOptions
-from neardup.documents.markup import warn_of_markup
+from neardup.documents.markup import check_extract, warn_of_markup
 from neardup.documents.nested import column_of
 from neardup.errors import suggests_names
 from neardup.fingerprinting.recipe import recipe_of
@@ -44,6 +45,7 @@ def similar_pairs(  # noqa: PLR0913
     text: str | Sequence[str] = "text",
     id: str | None = None,  # noqa: A002
     on_error: str = "stop",
+    extract: str | None = None,
 ) -> pa.Table:
     """Find every pair of texts whose features are similar enough; each is verified, none is missed.
 
@@ -60,6 +62,8 @@ def similar_pairs(  # noqa: PLR0913
         text: Column of a table with the texts, or several, joined.
         id: Column of a table with ids.
         on_error: "stop" at a null, or "skip" it: that row is in no pair.
+        extract: Of a text that is HTML, what is compared: the "main" content (an extra), "all" that
+            is visible, or "none" of this, its markup too, which is the default.
 
     Returns:
         Arrow table of left int64, right int64 (rows), distance int32 (of the fingerprints),
@@ -81,7 +85,8 @@ def similar_pairs(  # noqa: PLR0913
     rule = Rule(similarity, measure=measure, recipe=recipe_of(recipe))
     limits = Limits(memory_bytes(memory), workers=workers)
     fields = (text,) if isinstance(text, str) else tuple(text)
-    read = ReadOptions(fields, id, check_on_error(on_error), extract="none")
+    check_extract(extract)
+    read = ReadOptions(fields, id, check_on_error(on_error), extract=extract)
     with _Side(texts, rule, limits, read) as one:
         if right is None:
             return _table(one, one, *_within(one, rule, workers))
@@ -96,8 +101,9 @@ class _Side:
         check_documents(texts)
         self.source, self.read = as_arrow(texts), read
         self._reader = Reader([""], rule, limits)
-        given = InMemory(self.source, read)
-        warn_of_markup(*(batch.texts for batch in given.batches))
+        given = InMemory(self.source, replace(read, extract=read.extract or "none"))
+        if read.extract is None:
+            warn_of_markup(*(batch.texts for batch in given.batches))
         with ExitStack() as stack:
             stack.enter_context(self._reader)
             for batch in given.batches:

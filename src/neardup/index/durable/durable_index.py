@@ -63,6 +63,7 @@ class DurableIndex(BaseIndex):
         similarity: float | None = None,
         measure: str | None = None,
         question: Question | None = None,
+        extract: str | None = None,
     ) -> Self:
         """Open the index in a folder, or make one there.
 
@@ -83,6 +84,8 @@ class DurableIndex(BaseIndex):
                 index is by similarity, see neardup.Index, and remembers it.
             measure: Of similarity: "jaccard" unless said, "cosine", "containment" or "dice".
             question: Similarity, measure and recipe as one value; the index remembers it.
+            extract: Of a text that is HTML, what is compared: the "main" content (an extra), "all"
+                that is visible, or "none" of this, its markup too; the index remembers it.
 
         Returns:
             The index. Close it, or use it in a `with` statement.
@@ -117,13 +120,14 @@ class DurableIndex(BaseIndex):
             make = "name a new folder" if _exists(folder) else f"neardup index create {folder}"
             raise FileError(f"there is no index in {folder}: to make one, {make}")
         if found is None:
-            kind = new_kind(distance, bits, recipe, plan, None, similarity, measure, store)
+            kind = new_kind(distance, bits, recipe, plan, None, similarity, measure, store, extract)
             if store not in {None, *STORES}:
                 raise UsageError(f"store is {store!r}: use one of {', '.join(STORES)}")
             kept = kind.keeps or store or "none"
             made = {"format": FORMAT, "neardup": __version__, "store": kept, **kind.settings()}
             found = LogStore.create(whole, made)
         try:
+            _check_extract(found, extract)
             if "similarity" in found.settings:
                 _check_similar(found, measure, recipe, distance=distance, **asked)
                 return cls(found, similarity, recipe)
@@ -291,6 +295,16 @@ def _refuse_similar(log: LogStore, similarity: float | None, measure: str | None
         f"{name} is {value!r}, but the index in {log.path} is by distance, up to"
         f" {log.settings['distance']}: leave it out, or make another index"
     )
+
+
+def _check_extract(log: LogStore, extract: str | None) -> None:
+    """Compare what is asked for with what the index compares of HTML; None asks for nothing."""
+    made = log.settings.get("extract")
+    if extract is not None and extract != (made or "none"):
+        raise UsageError(
+            f"extract is {extract!r}, but the index in {log.path} was made with"
+            f" {made or 'none'!r}: leave it out, or make another index"
+        )
 
 
 def _check_similar(

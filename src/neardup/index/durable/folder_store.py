@@ -85,7 +85,8 @@ class FolderStore:
         """Read the folder."""
         self.log, self.kind = log, kind
         self.version: AnyVersion = Version.empty(kind)
-        self.codec = ContentCodec("none" if kind.keeps else log.settings["store"], kind.recipe)
+        kept = "none" if kind.keeps else log.settings["store"]
+        self.codec = ContentCodec(kept, kind.recipe, kind.extract)
         self.counters = Counters()
         self.lock = threading.RLock()
         self.closed, self.is_writable = False, not log.readonly
