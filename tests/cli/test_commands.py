@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import gzip
 import inspect
+import io
+import json
 import os
 import pty
 import re
@@ -31,6 +34,7 @@ from commands import (
     write,
 )
 from neardup.cli import app
+from neardup.fingerprinting.fingerprint_files import read_fingerprints
 from neardup.fingerprinting.recipe import Recipe
 from neardup.runtime.version import __version__
 from suite import needs_jit
@@ -221,6 +225,35 @@ def test_fingerprint_speaks_of_fingerprints(here: Here) -> None:
     found = here.summary("fingerprint", "docs.jsonl", "-o", "fps.parquet")
     counted = {name: found[name] for name in ("documents", "fingerprints", "empty", "rejected")}
     assert counted == {"documents": 6, "fingerprints": 5, "empty": 1, "rejected": 0}
+
+
+@pytest.mark.parametrize(("bits", "form"), [(64, "signed"), (64, "hex"), (61, "hex"), (130, "hex")])
+@pytest.mark.parametrize("name", ["f.csv", "f.jsonl", "f.tsv.gz"])
+def test_fingerprints_as_text_are_those_of_the_file(
+    here: Here, name: str, bits: int, form: str
+) -> None:
+    base = ("fingerprint", "docs.jsonl", "--id", "id", "--bits", str(bits), "-o")
+    here(*base, "f.parquet")
+    here(*base, name, *(() if form == "hex" else ("--form", form)))
+    stored = read_fingerprints(str(here.folder / "f.parquet"))
+    want = {}
+    for identity, words in zip(stored.ids.to_pylist(), stored.values.tolist(), strict=True):
+        number = None if words[0] is None else sum(x << 64 * at for at, x in enumerate(words))
+        if number is not None and form == "signed":
+            number -= (number >> 63) << 64
+        hexadecimal = number is not None and form == "hex"
+        want[identity] = f"{number:0{-(-bits // 4)}x}" if hexadecimal else number
+    if name.endswith("jsonl"):
+        rows = [json.loads(line) for line in (here.folder / name).read_text().splitlines()]
+        found = {row["id"]: row["fingerprint"] for row in rows}
+    else:
+        data = (here.folder / name).read_bytes()
+        text = (gzip.decompress(data) if name.endswith("gz") else data).decode()
+        mark = "," if name == "f.csv" else "\t"
+        rows = list(csv.DictReader(io.StringIO(text), delimiter=mark))
+        found = {row["id"]: row["fingerprint"] or None for row in rows}
+        want = {identity: None if x is None else str(x) for identity, x in want.items()}
+    assert found == want
 
 
 def test_pairs_are_found_in_a_fingerprint_file(here: Here) -> None:
@@ -454,7 +487,11 @@ WRONG = [
     ("dedup docs.odd -o x.jsonl", 2, "docs.odd: unknown extension"),
     ("dedup - - -o x.jsonl", 2, "named twice"),
     ("fingerprint docs.jsonl", 2, "Missing option"),
-    ("fingerprint docs.jsonl -o fps.csv", 2, "use the extension .parquet"),
+    ("fingerprint docs.jsonl -o fps.txt", 2, "use the extension .parquet"),
+    ("fingerprint docs.jsonl -o fps.xlsx", 2, "use the extension .parquet"),
+    ("fingerprint docs.jsonl -o fps.csv --form octal", 2, "use hex or signed"),
+    ("fingerprint docs.jsonl -o fps.csv --form signed --bits 128", 2, "use hex"),
+    ("fingerprint docs.jsonl -o fps.parquet --form hex", 2, "is for CSV and JSON lines"),
     ("fingerprint docs.jsonl -o no/fps.parquet", 3, "there is no folder"),
     ("pairs docs.jsonl -o p.csv", 1, "docs.jsonl: not a Parquet file"),
     ("pairs missing.parquet -o p.csv", 3, "cannot read missing.parquet"),

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neardup.errors import DataError, FileError, RecipeError
+from neardup.errors import DataError, FileError, RecipeError, UsageError
 from neardup.fingerprinting.recipe import Recipe
 from neardup.runtime.arrays import check_arrow
 from neardup.runtime.storage.checksums import ColumnSum
@@ -25,11 +25,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 __all__ = [
+    "FORMS",
     "FingerprintFile",
     "FingerprintReader",
     "Sealing",
+    "check_form",
     "fingerprint_table",
     "read_fingerprints",
+    "text_table",
 ]
 
 RECIPE_KEY: Final = b"neardup.recipe"
@@ -37,6 +40,10 @@ DIGEST_KEY: Final = b"neardup.digest"
 SEAL_KEY: Final = b"neardup.checksums"
 """In the file's metadata, not the schema's: rows, digest and a `ColumnSum` of each column."""
 BATCH_ROWS: Final = 1 << 20
+FORMS: Final = ("hex", "signed")
+"""Of fingerprints in CSV and JSON lines."""
+HEX_DIGITS: Final = 16
+"""Of a word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +74,40 @@ def fingerprint_table(ids: Any, values: Any, recipe: Recipe) -> pa.Table:
         column = pa.FixedSizeListArray.from_arrays(flat, recipe.words, mask=pa.array(missing))
     metadata = {RECIPE_KEY: recipe.to_json(), DIGEST_KEY: recipe.digest}
     return pa.table({"id": ids, "fingerprint": column}).replace_schema_metadata(metadata)
+
+
+def text_table(ids: Any, values: Any, recipe: Recipe, form: str) -> pa.Table:
+    """As `fingerprint_table`, with fingerprints as databases and scripts read them from text.
+
+    Args:
+        ids: Of the documents.
+        values: uint64 (n, width), masked where a document has no tokens.
+        recipe: Of the fingerprints.
+        form: "hex", as many digits as the bits take, the highest first; or "signed", a whole number
+            of 64 bits in two's complement, as SQL's bigint.
+    """
+    missing = np.ma.getmaskarray(values)[:, 0]
+    codes = np.ascontiguousarray(np.ma.getdata(values))
+    if form == "signed":
+        column = pa.array(codes[:, 0].view(np.int64), mask=missing)
+    else:
+        whole = codes[:, ::-1].astype(">u8").tobytes().hex()
+        step, digits = HEX_DIGITS * recipe.words, -(-recipe.bits // 4)
+        ends = range(step, len(whole) + 1, step)
+        column = pa.array([whole[end - digits : end] for end in ends], pa.string(), mask=missing)
+    return pa.table({"id": ids, "fingerprint": column})
+
+
+def check_form(form: str, recipe: Recipe) -> None:
+    """Refuse a form that the fingerprints of a recipe cannot have.
+
+    Raises:
+        UsageError: For an unknown one, or numbers of more than 64 bits.
+    """
+    if form not in FORMS:
+        raise UsageError(f"form is {form!r}: use {' or '.join(FORMS)}")
+    if form == "signed" and recipe.words > 1:
+        raise UsageError(f"signed numbers have 64 bits, the recipe has {recipe.bits}: use hex")
 
 
 class Sealing:

@@ -8,14 +8,21 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from neardup.documents import Rejects, rejects_doubt, write_table
+from neardup.documents.extensions import format_of_path
 from neardup.documents.record_addresses import Addresses
-from neardup.fingerprinting.fingerprint_files import Sealing, fingerprint_table
+from neardup.errors import UsageError
+from neardup.fingerprinting.fingerprint_files import (
+    Sealing,
+    check_form,
+    fingerprint_table,
+    text_table,
+)
 from neardup.fingerprinting.fingerprints import Fingerprinter
 from neardup.pipeline.run.read_documents import begin_reading, open_inputs
 from neardup.pipeline.run.rule import Limits
@@ -25,14 +32,15 @@ from neardup.runtime.progress import Quiet, Stopwatch
 from neardup.runtime.threads import worker_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from neardup.documents import Batch, InputFormat, ReadOptions, Source
+    from neardup.documents import Batch, ReadOptions, Source
     from neardup.fingerprinting.recipe import Recipe
     from neardup.runtime.progress import Progress
 
 __all__ = ["fingerprint_files"]
 
+_TEXT_KINDS: Final = ("csv", "tsv", "jsonl")
 ROWS_A_PART: Final = 1 << 16
 BYTES_A_PART: Final = 1 << 26
 
@@ -45,36 +53,38 @@ def fingerprint_files(
     limits: Limits | None = None,
     rejects_path: str | None = None,
     progress: Progress | None = None,
-    format_name: InputFormat | str | None = None,
+    form: str | None = None,
 ) -> FingerprintSummary:
-    """Write the fingerprints of files' documents to a fingerprint file.
+    """Write the fingerprints of files' documents to a fingerprint file, or as text.
 
     Args:
         paths: Inputs, as for `open_sources`.
-        output: A Parquet file.
+        output: A Parquet file, which holds the recipe too; or CSV, TSV or JSON lines.
         recipe: How to fingerprint.
         read: Which fields to read, and what to do with bad records.
         limits: Its threads, and the folder for temporary files.
         rejects_path: Where bad records go if they are skipped.
         progress: Told where the run is.
-        format_name: Format of all inputs; their extensions tell unless given.
+        form: Of fingerprints as text: "hex" unless given, or "signed".
 
     Raises:
         UsageError, DataError, FileError: As `dedup`.
     """
+    table_of = _table_of(output, recipe, form)
     shown, using = progress or Quiet(), limits or Limits()
     watch = Stopwatch(shown)
     with ExitStack() as stack:
-        sources = open_inputs(stack, paths, using, format_name)
+        sources = open_inputs(stack, paths, using, read.input_format)
         written = stack.enter_context(output_set(sources, using))
         rejects = Rejects(rejects_path, written)
         begin_reading(sources, watch)
-        parts = Parts(sources, recipe, using.workers)
+        parts = Parts(sources, recipe, table_of, using.workers)
         stack.callback(parts.close)
         none = np.empty((0, recipe.words), np.uint64)
-        schema = fingerprint_table(pa.array([], pa.large_string()), none, recipe).schema
-        sealing = Sealing(recipe)
-        rows = sealing.passing(parts.written(read, rejects, shown))
+        schema = table_of(pa.array([], pa.large_string()), none).schema
+        sealing, rows = Sealing(recipe), parts.written(read, rejects, shown)
+        if format_of_path(output) == "parquet":
+            rows = sealing.passing(rows)
         write_table(written, output, schema, rows, closing=sealing.metadata)
         doubt = rejects_doubt(parts.documents, rejects.count)
         written.commit()
@@ -93,12 +103,36 @@ def fingerprint_files(
     )
 
 
+def _table_of(output: str, recipe: Recipe, form: str | None) -> Callable[[Any, Any], pa.Table]:
+    """From ids and fingerprints to the rows of an output.
+
+    Raises:
+        UsageError: For an extension or a form that fingerprints are not written in.
+    """
+    kind = format_of_path(output)
+    if kind == "parquet":
+        if form is not None:
+            raise UsageError(
+                f"{output}: --form is for CSV and JSON lines; Parquet has whole numbers"
+            )
+        return lambda ids, values: fingerprint_table(ids, values, recipe)
+    if kind not in _TEXT_KINDS:
+        raise UsageError(
+            f"{output}: a fingerprint file is Parquet; use the extension .parquet, or .csv, .tsv or"
+            " .jsonl to load it elsewhere"
+        )
+    named = "hex" if form is None else form
+    check_form(named, recipe)
+    return lambda ids, values: text_table(ids, values, recipe, named)
+
+
 class Parts:
     """The documents of some inputs, a part at a time.
 
     Args:
         sources: The inputs.
         recipe: How to fingerprint.
+        table_of: From ids and fingerprints to rows.
         workers: Threads.
 
     Attributes:
@@ -106,10 +140,17 @@ class Parts:
         nbytes: Bytes that were read.
     """
 
-    def __init__(self, sources: Sequence[Source], recipe: Recipe, workers: int | None) -> None:
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        recipe: Recipe,
+        table_of: Callable[[Any, Any], pa.Table],
+        workers: int | None,
+    ) -> None:
         """Read nothing yet."""
         self.documents = self.empty = self.nbytes = 0
         self._sources, self._recipe, self._workers = sources, recipe, workers
+        self._table_of = table_of
         self._open: list[_Part] = []
 
     def written(
@@ -148,7 +189,7 @@ class Parts:
             self.documents += len(values)
             self.empty += int(np.ma.getmaskarray(values)[:, 0].sum())
             ids = part.addresses.of(np.arange(len(values)))
-            yield from fingerprint_table(ids, values, self._recipe).to_batches()
+            yield from self._table_of(ids, values).to_batches()
 
 
 class _Part:

@@ -1,4 +1,4 @@
-"""`neardup fingerprint`: write the fingerprint of every document to a Parquet file."""
+"""`neardup fingerprint`: write the fingerprint of every document to a file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 from neardup.cli import options as shared
 from neardup.cli.document_options import Reading, takes_documents
 from neardup.cli.recipe_options import takes_recipe
-from neardup.errors import UsageError
 
 if TYPE_CHECKING:
     from neardup.fingerprinting.recipe import Recipe
@@ -21,8 +20,19 @@ def fingerprint(
     inputs: shared.Inputs,
     output: Annotated[
         str,
-        shared.results_option("--output", "-o", metavar="FPS.parquet", help="Fingerprint file."),
+        shared.results_option(
+            "--output",
+            "-o",
+            metavar="FPS.parquet",
+            help="Fingerprint file; .csv or .jsonl to load.",
+        ),
     ],
+    form: Annotated[
+        str | None,
+        shared.results_option(
+            "--form", metavar="FORM", help="In CSV and JSON lines: hex (default) or signed numbers."
+        ),
+    ] = None,
     *,
     reading: Reading,
     workers: shared.Workers = None,
@@ -40,20 +50,18 @@ def fingerprint(
     neardup fingerprint news.jsonl -o news.parquet --stopwords english --weight log --top 50
 
     neardup fingerprint news.jsonl -o news.parquet --preset pypi-simhash
+
+    neardup fingerprint news.jsonl -o news.csv --form signed
     """
-    if not output.lower().endswith((".parquet", ".pq")):
-        raise UsageError(f"{output}: a fingerprint file is Parquet; use the extension .parquet")
     shared.check_json(json, reading.rejects)
 
     from neardup.cli.screen import print_summary, progress, warm_up
     from neardup.fingerprinting.fingerprints import fingerprint as compute
     from neardup.pipeline import Limits, fingerprint_files
 
-    read, input_format = reading.options(memory), reading.input_format
+    read = reading.options(memory)
     using = Limits(workers=workers)
     warm_up(lambda: compute("one", made))
     with progress() as shown:
-        summary = fingerprint_files(
-            inputs, output, made, read, using, reading.rejects, shown, input_format
-        )
+        summary = fingerprint_files(inputs, output, made, read, using, reading.rejects, shown, form)
     print_summary(summary, json)
