@@ -62,8 +62,7 @@ def column_of(table: pa.Table | pa.RecordBatch, name: str) -> Any:
 def is_list_of_text(kind: pa.DataType) -> bool:
     """Whether a column's type is a list of strings."""
     lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
-    texts = (pa.types.is_string, pa.types.is_large_string)
-    return any(test(kind) for test in lists) and any(test(kind.value_type) for test in texts)
+    return any(test(kind) for test in lists) and any(test(kind.value_type) for test in _TEXTS)
 
 
 def join_lists(column: pa.Array) -> pa.Array:

@@ -14,7 +14,15 @@ import pyarrow.compute as pc
 from neardup.errors import UsageError
 from neardup.runtime.arrays import check_given, frozen
 
-__all__ = ["TextBlock", "arrow_texts", "one_block", "text_array", "text_blocks"]
+__all__ = [
+    "TextBlock",
+    "arrow_texts",
+    "decoded",
+    "is_encoded",
+    "one_block",
+    "text_array",
+    "text_blocks",
+]
 
 BLOCK_BYTES: Final = 1 << 20
 """A block ends with the document that passes this many bytes: what one thread takes at a time."""
@@ -25,6 +33,12 @@ _TEXT_TYPES: Final = (
     pa.types.is_string,
     pa.types.is_string_view,
 )
+_BINARY_TYPES: Final = (
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_binary_view,
+)
+"""As Parquet files have texts that Spark or Impala wrote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +169,37 @@ def _refuse_other_types(texts: list[Any]) -> None:
             raise UsageError(f"row {row} is {type(text).__name__}, not str: {text!r:.60}")
 
 
+def is_encoded(kind: pa.DataType) -> bool:
+    """Whether texts of a type are run-end encoded or binary: see `decoded`."""
+    return pa.types.is_run_end_encoded(kind) or any(test(kind) for test in _BINARY_TYPES)
+
+
+def decoded(texts: pa.Array | pa.ChunkedArray) -> Any:
+    """Run-end encoded or binary texts, which are valid arrays, as strings; what is neither stays.
+
+    Raises:
+        UsageError: If bytes are not UTF-8.
+    """
+    if pa.types.is_run_end_encoded(texts.type):
+        texts = _run_end_decoded(texts)
+    if not any(is_binary(texts.type) for is_binary in _BINARY_TYPES):
+        return texts
+    try:
+        return texts.cast(pa.large_binary()).cast(pa.large_string())
+    except pa.ArrowInvalid:
+        raise UsageError("the texts are bytes, and some are not UTF-8: decode them first") from None
+
+
+def _run_end_decoded(texts: pa.Array | pa.ChunkedArray) -> Any:
+    if isinstance(texts, pa.Array):
+        return pc.run_end_decode(texts)
+    chunks = [pc.run_end_decode(chunk) for chunk in texts.chunks]
+    return pa.chunked_array(chunks, texts.type.value_type)
+
+
 def _large_strings(chunk: pa.Array) -> pa.Array:
+    if is_encoded(chunk.type):
+        chunk = decoded(chunk)
     if pa.types.is_dictionary(chunk.type):
         if pa.types.is_string_view(chunk.type.value_type):  # of Polars; Arrow takes no views
             chunk = chunk.cast(pa.dictionary(chunk.type.index_type, pa.large_string()))

@@ -99,7 +99,7 @@ class _Side:
 
     def __init__(self, texts: Any, rule: Rule, limits: Limits, read: ReadOptions) -> None:
         check_documents(texts)
-        self.source, self.read = as_arrow(texts), read
+        self.source, self.read = as_arrow(texts, read.fields), read
         self._reader = Reader([""], rule, limits)
         given = InMemory(self.source, replace(read, extract=read.extract or "none"))
         if read.extract is None:

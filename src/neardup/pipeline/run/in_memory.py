@@ -14,16 +14,20 @@ from neardup.documents import Batch, Extraction
 from neardup.documents.nested import column_of, is_list_of_text, join_lists, text_like, type_of
 from neardup.documents.record_addresses import RowAddresses
 from neardup.errors import DataError, UsageError
-from neardup.features.text import arrow_texts, text_array
+from neardup.features.text import arrow_texts, decoded, is_encoded, text_array
 from neardup.runtime.arrays import check_given
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from neardup.documents import ReadOptions
     from neardup.pipeline.run.decision import Decision
 
 __all__ = ["InMemory", "as_arrow", "check_documents", "check_on_error"]
 
 _LOOKED_AT = 100
+_MANY_CHUNKS, _TINY = 16, 1 << 16
+"""A Dataset of Hugging Face that was filtered has a chunk a row."""
 _SKIP = "drop these rows, or pass on_error='skip'"
 _LINE = pa.scalar("\n", pa.large_string())
 
@@ -128,18 +132,53 @@ def _check_kind(source: Any) -> None:
     kind = type(source).__name__
     if kind == "IterableDataset":
         raise UsageError("an IterableDataset has no rows yet: pass a list of its texts, or a table")
-    for method, wanted in {"collect": "LazyFrame", "to_table": ""}.items():
+    methods = {"collect": "LazyFrame", "to_table": "", "to_arrow_table": "Connection"}
+    for method, wanted in methods.items():
         if callable(getattr(source, method, None)) and wanted in kind:
             raise UsageError(f"a {kind} is no table yet: pass what its {method}() gives")
 
 
-def as_arrow(source: Any) -> Any:
-    """The Arrow table of a frame or of a Dataset of Hugging Face; else what it is, or its array."""
-    if type(source).__name__ == "Dataset" and callable(getattr(source, "with_format", None)):
+def as_arrow(source: Any, fields: Sequence[str] = ()) -> Any:
+    """The Arrow table of a frame or of a Dataset of Hugging Face; else what it is, or its array.
+
+    Args:
+        source: As for `dedup`.
+        fields: Columns that are used: others may hold what Arrow has no type for, or gigabytes.
+
+    Raises:
+        UsageError: If two columns have a name, or something cannot be read.
+    """
+    source = _with_columns(source, fields)
+    if _is_dataset(source):
         return source.with_format("arrow")[:]
     if isinstance(source, pa.Table | pa.Array | pa.ChunkedArray):
         return source
     return _from_stream(source)
+
+
+def _is_dataset(source: Any) -> bool:
+    return type(source).__name__ == "Dataset" and callable(getattr(source, "with_format", None))
+
+
+def _with_columns(source: Any, fields: Sequence[str]) -> Any:
+    """A frame or a Dataset with these columns alone, if it has them all."""
+    is_frame = type(source).__name__ == "DataFrame" and hasattr(source, "columns")
+    if not fields or not (is_frame or _is_dataset(source)):
+        return source
+    columns = list(source.columns if is_frame else source.column_names)
+    names = list(dict.fromkeys(x if x in columns else x.partition(".")[0] for x in fields))
+    for name in names:
+        _check_once(name, columns)
+    if not set(names) <= set(columns):
+        return source
+    if not is_frame:
+        return source.select_columns(names)
+    return source[names]
+
+
+def _check_once(name: str, columns: Sequence[str]) -> None:
+    if columns.count(name) > 1:
+        raise UsageError(f"{columns.count(name)} columns are named {name!r}: rename one")
 
 
 def _is_file(text: str) -> bool:
@@ -167,7 +206,7 @@ def _check_no_fields(read: ReadOptions) -> None:
 
 def _columns(source: Any, read: ReadOptions) -> tuple[dict[str, Any], Any]:
     """What is read of it, as columns of Arrow, and the ids as given, None without any."""
-    source = as_arrow(source)
+    source = as_arrow(source, read.fields)
     if isinstance(source, pa.Table):
         columns = _columns_of(source, read)
         return columns, None if read.id is None else column_of(source, read.id)
@@ -181,13 +220,16 @@ def _columns(source: Any, read: ReadOptions) -> tuple[dict[str, Any], Any]:
 
 def _columns_of(table: pa.Table, read: ReadOptions) -> dict[str, Any]:
     for name in read.fields:
+        _check_once(name, table.column_names)
         if type_of(table.schema, name) is None:
             best = text_like(table.slice(0, _LOOKED_AT)) if name in read.text else None
             advice = "" if best is None else f"; pass text={best!r}"
             there = ", ".join(table.column_names)
             raise UsageError(f"no column {name!r}: there are {there}{advice}")
     used = {x if x in table.column_names else x.partition(".")[0] for x in read.fields}
-    check_given("the table", table.select(sorted(used)))
+    table = table.select(sorted(used))
+    check_given("the table", table)
+    table = _in_larger_chunks(table)
     texts = [_texts(column_of(table, name)) for name in read.text]
     columns = {"texts": pc.binary_join_element_wise(*texts, _LINE) if texts[1:] else texts[0]}
     wanted = {
@@ -215,6 +257,9 @@ def _texts(source: Any) -> Any:
         source = pa.chunked_array(chunks, pa.large_string())
     if not isinstance(source, pa.Array | pa.ChunkedArray):
         source = arrow_texts(source)
+    if is_encoded(source.type):
+        check_given("texts", source)
+        source = decoded(source)
     texts = text_array(source)
     if not source.null_count:
         return texts
@@ -222,6 +267,14 @@ def _texts(source: Any) -> Any:
     if isinstance(missing, pa.Array):
         missing = pa.chunked_array([missing])
     return pc.if_else(missing, pa.scalar(None, pa.large_string()), texts)
+
+
+def _in_larger_chunks(table: pa.Table) -> pa.Table:
+    """A valid table, its tiny chunks joined: each would be a batch, and a task of a thread."""
+    chunks = max((column.num_chunks for column in table.columns), default=0)
+    if chunks < _MANY_CHUNKS or table.nbytes > _TINY * chunks:
+        return table
+    return table.combine_chunks()
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -234,7 +287,11 @@ def _from_stream(source: Any) -> Any:
         return source
     try:
         stream = pa.chunked_array(source)
-    except pa.ArrowException as error:
+    except Exception as error:
+        if type(error).__module__ == "_duckdb":  # such as: the connection has an open result
+            raise UsageError(f"the {type(source).__name__} cannot be read: {error}") from None
+        if not isinstance(error, pa.ArrowException):
+            raise
         why = ", ".join(str(part) for part in error.args)
         raise UsageError(
             f"the {type(source).__name__} cannot be read as Arrow: {why}; give the column one type,"
