@@ -10,7 +10,6 @@ the exact Jaccard similarity of all pairs over datatrove's own shingles.
 
 from __future__ import annotations
 
-import functools
 import gzip
 import json
 import os
@@ -92,7 +91,12 @@ def _removed(way: str, folder: Path) -> None:
     import neardup as nd
     from neardup.integrations.datatrove import NeardupCluster, NeardupTexts
 
-    run = functools.partial(LocalPipelineExecutor, start_method="fork", workers=TASKS)
+    def run(steps: list[Any], tasks: int) -> Any:
+        logs = tempfile.mkdtemp(dir=folder)
+        return LocalPipelineExecutor(
+            steps, tasks, workers=TASKS, start_method="fork", logging_dir=logs
+        )
+
     here = {name: str(folder / way / name) for name in ("made", "buckets", "removed", "kept")}
 
     def read() -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -81,7 +82,8 @@ def in_order_of_tasks(tasks: int = TASKS) -> list[dict[str, str]]:
 
 def ran(*steps: Any, tasks: int = 1) -> None:
     """Run steps in this process, one task after the other."""
-    LocalPipelineExecutor(list(steps), tasks=tasks, workers=1).run()
+    with TemporaryDirectory() as logs:  # unless given, they are written to the working directory
+        LocalPipelineExecutor(list(steps), tasks=tasks, workers=1, logging_dir=logs).run()
 
 
 @pytest.mark.parametrize("tasks", [TASKS, FILES + 2])
