@@ -19,7 +19,7 @@ from neardup.fingerprinting.recipe import Recipe
 from neardup.hamming.match_graph import labels_of_pairs
 from neardup.pipeline.calibration.questions import CANDIDATES
 from neardup.pipeline.calibration.trials import sets_of
-from neardup.pipeline.run.limited_pairs import all_similar
+from neardup.pipeline.run.limited_pairs import NEARLY, all_similar
 from neardup.similarity.feature_sets import Match, similarities
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ MOST_PAIRS: Final = 100_000
 BANDS: Final = 20
 MOST_OF_A_BAND: Final = 1_000
 """Pairs of a twentieth of the mean similarity that stand for all of it."""
-_BELOW: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +104,7 @@ def candidate_pairs(
     questions, matches, implied = [], [], []
     for at, (recipe, least) in enumerate(zip(RECIPES, lowest, strict=True)):
         for step in (step for step in STEPS if step >= least):
-            inside = scores[:, at] >= step - _BELOW
+            inside = scores[:, at] >= step - NEARLY
             labels = labels_of_pairs(n, left[inside], right[inside])
             sizes = np.unique(labels, return_counts=True)[1]
             questions.append(Question(recipe, step))
@@ -129,7 +128,7 @@ def _loosest_pairs(sets: Any, recipe: Recipe, workers: int | None) -> tuple[Rows
             continue
         pairs = all_similar(sets, Match(step, "jaccard"), workers, MOST_PAIRS)
         if pairs is not None:
-            return pairs, step
+            return np.stack([pairs.left, pairs.right], axis=1), step
     return np.zeros((0, 2), np.int64), 2.0
 
 
