@@ -84,6 +84,7 @@ def cross_pairs(
 
 def _ordered(rows: Any, found: Any, right: Any) -> pa.RecordBatch:
     left = found.rows if rows is None else rows[found.rows].astype(np.int64)
+    # Batches of old rows pass in order, so ordering each by `right` orders all of them.
     order = np.lexsort((left, right))
     columns = [left[order], right[order], found.distances[order].astype(np.int16)]
     return pa.record_batch([pa.array(column) for column in columns], schema=PAIRS)

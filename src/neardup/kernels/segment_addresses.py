@@ -29,6 +29,7 @@ def _array(kind: Any) -> Any:
             whole = context.make_array(made)(context, builder)
             element = context.get_data_type(kind)
             step = ir.Constant(ir.IntType(64), kind.bitwidth // 8)
+            # Without meminfo the array owns nothing: dropping it neither counts nor frees.
             fill: Any = populate_array
             fill(
                 whole, data=builder.inttoptr(args[0], element.as_pointer()), shape=[args[1]],
@@ -41,12 +42,11 @@ def _array(kind: Any) -> Any:
     return array
 
 
-_bytes, _uint16s, _int32s, _uint32s, _int64s, _uint64s, _float64s = map(
+_bytes, _uint16s, _uint32s, _int64s, _uint64s, _float64s = map(
     _array,
     (
         types.uint8,
         types.uint16,
-        types.int32,
         types.uint32,
         types.int64,
         types.uint64,
@@ -70,12 +70,6 @@ def bytes_at(address: int, size: int) -> Any:
 def uint16s(address: int, size: int) -> Any:
     """The uint16 array of this size at an address."""
     return _plain(address, size, np.uint16)
-
-
-@compiled_as(_int32s)
-def int32s(address: int, size: int) -> Any:
-    """The int32 array of this size at an address."""
-    return _plain(address, size, np.int32)
 
 
 @compiled_as(_uint32s)

@@ -81,6 +81,7 @@ def sort_hashes(values: Uint64s, begin: int, end: int, places: Uint64s, spare: U
         value = values[i]
         spare[places[value >> shift]] = value
         places[value >> shift] += _ONE
+    # Places ascend by their first bits, so a value passes only neighbours of its own place.
     for i in range(size):
         value, to = spare[i], begin + i
         while to > begin and values[to - 1] > value:

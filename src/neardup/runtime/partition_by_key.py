@@ -56,6 +56,7 @@ def by_key(
         count(*ranges[part], counts[part])
 
     in_threads(workers, counted, range(len(ranges)))
+    # Places go by key, then by range: no two ranges share one, so threads write without locks.
     ends = np.cumsum(counts.T.ravel()).reshape(-1, len(ranges)).T
     places = np.ascontiguousarray(ends - counts)
 

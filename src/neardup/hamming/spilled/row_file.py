@@ -66,6 +66,7 @@ class RowFile:
 
     def parts(self, ways: int) -> list[tuple[int, int]]:
         """Up to `ways` ranges of rows of about equal size; borders are multiples of 8."""
+        # Two parts never share a byte of `present`, which a chunk reads from a whole byte on.
         step = max(8, -(-self.count // ways) + 7 & ~7)
         starts = range(0, self.count, step)
         return [(start, min(start + step, self.count)) for start in starts]

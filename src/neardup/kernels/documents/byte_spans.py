@@ -67,6 +67,7 @@ def copy_span(data: Bytes, begin: int, end: int, out: Bytes, to: int) -> int:
     Up to 64 bytes behind that place may be overwritten.
     """
     while begin < end:
+        # 64 bytes are read at once only where the data has as many left.
         if begin + 64 <= data.size:
             copy64(data, begin, out, to)
             to += min(64, end - begin)

@@ -11,8 +11,6 @@ from neardup.kernels.jit import inlined, kernel
 if TYPE_CHECKING:
     from neardup.kernels.array_types import Codes, Int64s, Offsets, RowNumbers, Uint64s
 
-NO_ROWS = np.empty(0, np.uint32)
-
 
 class Rows(NamedTuple):
     """The rows of a partition, bucket after bucket."""

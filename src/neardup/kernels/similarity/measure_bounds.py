@@ -110,6 +110,7 @@ def sizes_near(size: int, condition: Condition) -> tuple[int, int]:
     """Bounds of the features that a set has which is similar enough to one of `size`."""
     share = size_ratio(condition.similarity, condition.measure) * (1.0 - _ROUNDING)
     largest = np.int64(_LARGEST)
+    # A share of 0 bounds no size: the comparison fails, and nothing is divided by it.
     if size < share * _LARGEST:
         largest = np.int64(math.ceil(size / share))
     return np.int64(share * size), largest

@@ -33,6 +33,7 @@ def fill_members(features: Hashes, begin: int, end: int, members: Uint64s) -> No
     are MARKS_A_SLOT bits a slot: those of the features are 1.
     """
     size = 2
+    # Half of the slots stay free, so every search of the table meets a free one and ends.
     while size < 2 * (end - begin):
         size *= 2
     members[0] = np.uint64(size)
@@ -67,6 +68,7 @@ def _may_overlap(features: Hashes, begin: int, end: int, members: Uint64s, neede
             mark = _mark(features[i], slots)
             marked = members[marks + (mark >> 6)] >> np.uint64(mark & 63)
             spare -= 1 - np.int64(marked & np.uint64(1))
+        # A member always finds its mark, so only pairs that cannot reach `needed` are refused.
         if spare < 0:
             return False
     return True

@@ -55,6 +55,7 @@ def _near8_wide(typingctx: Typing, entries: Type, at: Type, row: Type, distance:
         for part in range(WIDE_WORDS):
             begin = builder.add(builder.mul(args[1], words), ir.Constant(_I64, _LANES * part))
             apart.append(builder.call(count, [builder.xor(loaded(begin, vector), this)]))
+        # Two rounds of adding neighbours sum the four words of each entry and keep their order.
         halves = neighbours_added(*apart[:2]), neighbours_added(*apart[2:])
         near = builder.icmp_signed(
             "<=", neighbours_added(*halves), spread(builder, args[3], _LANES)

@@ -71,6 +71,7 @@ def read_exactly(fd: int, into: Any, offset: int) -> None:
     done = 0
     while done < len(view):
         try:
+            # preadv leaves the position of the file alone, so threads may share a descriptor.
             got = os.preadv(fd, [view[done:]], offset + done)
         except OSError as error:
             raise FileError(f"cannot read fingerprints: {error.strerror}") from None
