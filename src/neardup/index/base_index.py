@@ -29,13 +29,23 @@ from neardup.index.preparing import Preparer
 from neardup.index.queries import Queries, View
 from neardup.index.row_writer import RowWriter
 from neardup.index.versions import Version
+from neardup.index.warming import call_everything
 from neardup.runtime.printed_tables import html_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from neardup.index.hits import Answer, Id
-    from neardup.index.protocol import Contents, Documents, Ids, Missing, OnBad, Payloads, Stored
+    from neardup.index.protocol import (
+        Calls,
+        Contents,
+        Documents,
+        Ids,
+        Missing,
+        OnBad,
+        Payloads,
+        Stored,
+    )
     from neardup.index.store import Store
     from neardup.index.versions import AnyKind
 
@@ -115,14 +125,19 @@ class BaseIndex(Queries):
             "counters": self._counters.to_dict(),
         }
 
-    def warm_up(self) -> float:
+    def warm_up(self, calls: Calls = "usual") -> float:
         """Load and compile what queries and additions run, and make the tables of what is held.
 
         Else each does so when it is first called, which takes up to seconds. Nothing is changed.
 
+        Args:
+            calls: "usual": adding and asking one by one and many at once. "all": whatever may be
+                called, with ids of both kinds; nothing compiles afterwards.
+
         Returns:
             The seconds that it took.
         """
+        check_choice("calls", calls, CALLS)
         begin = time.perf_counter()
         scratch = BaseIndex(self._kind, MemoryStore(Version.empty(self._kind)))
         many: list[Any] = [self._kind.example(row) for row in range(WARM_ROWS)]
@@ -136,7 +151,15 @@ class BaseIndex(Queries):
         if self.recipe is not None:
             scratch.query("a text to begin with")
             scratch.query_batch(["a text", "and another one"])
+        if calls == "all":
+            with self._scratches() as make:
+                call_everything(make, self._kind.example, takes_texts=self.recipe is not None)
         return time.perf_counter() - begin
+
+    @contextlib.contextmanager
+    def _scratches(self) -> Iterator[Callable[[], BaseIndex]]:
+        """What makes indexes like this one, without documents."""
+        yield lambda: BaseIndex(self._kind, MemoryStore(Version.empty(self._kind)))
 
     def snapshot(self, *, committed: bool = False) -> View:
         """The index as it is now, for several calls that must agree.
@@ -572,6 +595,7 @@ class BaseIndex(Queries):
 
 STORED: Final = ("replace", "keep", "error")
 BAD: Final = ("error", "report")
+CALLS: Final = ("usual", "all")
 MISSING: Final = ("error", "ignore")
 
 

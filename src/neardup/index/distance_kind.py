@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 __all__ = ["ByDistance"]
 
 WORD: Final = 64
+SPREAD: Final = 0x9E3779B97F4A7C15
+"""Multiples of it are far apart, in the bits that tables are made of."""
 
 
 class ByDistance(DistanceSettings):
@@ -229,7 +231,7 @@ class ByDistance(DistanceSettings):
 
     def example(self, row: int) -> int:
         """See Kind."""
-        return row % (1 << self.bits)
+        return row * SPREAD % (1 << self.bits)
 
     def check_merging(self, other: ByDistance, *, foreign: bool) -> None:
         """See Kind."""

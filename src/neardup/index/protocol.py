@@ -47,6 +47,8 @@ Stored: TypeAlias = Literal["replace", "keep", "error"]
 """What happens to an id that is stored with other content than what is offered."""
 OnBad: TypeAlias = Literal["error", "report"]
 """What happens to a document that cannot be prepared."""
+Calls: TypeAlias = Literal["usual", "all"]
+"""What `warm_up` makes ready."""
 Missing: TypeAlias = Literal["error", "ignore"]
 """What happens where an id that is to be removed is not present."""
 
@@ -164,7 +166,7 @@ class AnyIndex(Protocol):
     def close(self) -> None:
         """Close it."""
 
-    def warm_up(self) -> float:
+    def warm_up(self, calls: Calls = "usual") -> float:
         """Load what queries and additions need; the seconds that it took."""
 
     def stats(self) -> dict[str, Any]:

@@ -183,6 +183,8 @@ class BySimilarity(SimilaritySettings):
         from neardup.kernels.index.seeking import seek
 
         segments, tail = version.segments, version.tail
+        if content.flags.writeable:
+            content = frozen(content)  # the one form that is compiled
         if len(content) > SEEKER_FEATURES:
             return self._hits_of_much(version, content, reach, most)
         try:

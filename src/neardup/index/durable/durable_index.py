@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from neardup.errors import FileError, UsageError, suggests_names
@@ -21,13 +25,13 @@ from neardup.runtime.version import __version__
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
     import pyarrow as pa
 
     from neardup.fingerprinting.question import Question
     from neardup.fingerprinting.recipe import Recipe
+    from neardup.index.protocol import Calls
 
 __all__ = ["DurableIndex"]
 
@@ -229,10 +233,22 @@ class DurableIndex(BaseIndex):
         """What it holds, for people."""
         return f"<DurableIndex of {self.path}, closed>" if self.closed else super().__repr__()
 
-    def warm_up(self) -> float:
+    def warm_up(self, calls: Calls = "usual") -> float:
         """As Index.warm_up; and let the system read the files, if they take half of free memory."""
         self._folder.fetch()
-        return super().warm_up()
+        return super().warm_up(calls)
+
+    @contextlib.contextmanager
+    def _scratches(self) -> Iterator[Callable[[], BaseIndex]]:
+        """See BaseIndex: in folders of their own, since files and the log have paths of theirs."""
+        with tempfile.TemporaryDirectory(prefix="neardup-") as folder:
+            numbers, settings = itertools.count(), self._folder.log.settings
+
+            def make() -> BaseIndex:
+                log = LogStore.create(Path(folder, str(next(numbers))), settings)
+                return DurableIndex(log, self._reach, self.recipe)
+
+            yield make
 
     def stats(self) -> dict[str, Any]:
         """Documents, settings, segments, bytes on disk, and counters since it was opened."""
