@@ -1,6 +1,7 @@
 """Which question finds copies: planted edits in eight languages, people's labels, real revisions.
 
     python -m bench.experiments.questions planted [--small]  # one word in 20, or one of a sentence
+    python -m bench.experiments.questions lengths            # the same by length, a few questions
     python -m bench.experiments.questions labels             # F1 of pairs against labels
     python -m bench.experiments.questions revisions          # real edits, by their share of words
     python -m bench.experiments.questions corpora            # what is dropped, and the cost
@@ -9,6 +10,7 @@
     python -m bench.experiments.questions notes              # the line of a summary, and its truth
     python -m bench.experiments.questions ignored            # signs left out by some of the copies
     python -m bench.experiments.questions code               # functions: edits, names, no comments
+    python -m bench.experiments.questions rensa              # a peer's program (pip install rensa)
     python -m bench.experiments.questions passages           # texts that stand inside longer ones
 
 Corpora are those of ../shared/data; Russian, Arabic, Hindi and Thai are messages of this machine's
@@ -46,6 +48,7 @@ import neardup as nd
 from neardup.documents import ReadOptions
 from neardup.features.scripts import is_unspaced
 from neardup.fingerprinting.question import DEFAULT_QUESTION
+from neardup.hamming.match_graph import labels_of_pairs
 from neardup.pipeline import Limits
 from neardup.pipeline.calibration.edits import Aim, Planter, words_of
 from neardup.pipeline.calibration.questions import QuestionsAsked, compare_questions
@@ -77,6 +80,8 @@ TUNED: Final = {"bib_dedupe_en", "lohelp_revisions_tr", "lohelp_revisions_zh-cn"
     ("zh laws", "long"),
 }  # fmt: skip
 AIMS: Final = {"long": "5%", "short": "1"}
+LENGTHS: Final = {"short": 1, "middle": 3, "long": 12}
+"""Sentences of a text."""
 
 
 def question(tokens: str, ngram: int, similarity: float) -> nd.Question:
@@ -137,15 +142,12 @@ def planted_set(language: str, kind: str, most: int) -> tuple[list[str], list[tu
     every = sentences(own)
     random.Random(11).shuffle(every)
     between = "" if is_unspaced(every[0]) else " "
-    if kind == "long":
-        base = [between.join(every[at : at + 12]) for at in range(0, len(every) - 12, 12)]
-    else:
-        base = every
-    base = base[:most]
+    size = LENGTHS[kind]
+    base = [between.join(every[at : at + size]) for at in range(0, len(every) - size, size)][:most]
     planter, generator = Planter(base, 5), random.Random(12)
     documents: list[tuple[str, tuple[str, int]]] = [(t, ("b", i)) for i, t in enumerate(base)]
     for row in generator.sample(range(len(base)), max(20, len(base) // 4)):
-        copy = planter.copy(row, "replaced", Aim.parse(AIMS[kind]))
+        copy = planter.copy(row, "replaced", Aim.parse(AIMS.get(kind, "5%")))
         if copy is not None:
             documents.append((copy, ("e", row)))
         if kind == "long" and row % 2:
@@ -190,6 +192,32 @@ def planted(small: bool) -> None:
                 low = 0 < precision < 0.995  # 0 where nothing is dropped
                 cells.append(f"{recall:.2f}" + (f" / {precision:.3f}" if low else ""))
             print(f"| {title} | {' | '.join(cells)} |", flush=True)
+
+
+BY_LENGTH: Final = {
+    "words 3, 0.7 (default)": question("words", 3, 0.7),
+    "words 3, 0.5": question("words", 3, 0.5),
+    "words 2, 0.5": question("words", 2, 0.5),
+    "words 1, 0.7": question("words", 1, 0.7),
+    "chars 4, 0.6": question("chars", 4, 0.6),
+}
+
+
+def lengths() -> None:
+    """The tables of docs/guide/script-and-length.md."""
+    heads = " | ".join(BY_LENGTH)
+    for kind, sentence_count in LENGTHS.items():
+        print(f"\n{kind}, {sentence_count} sentences\n\n| | words | {heads} |")
+        print(f"|---|---|{'---|' * len(BY_LENGTH)}")
+        for language in (*CORPORA, *CATALOGUES):
+            texts, labels = planted_set(language, kind, 1000)
+            words = np.median([len(words_of(text)) for text in texts])
+            cells = []
+            for asked in BY_LENGTH.values():
+                recall, precision = judged(texts, labels, asked)
+                low = 0 < precision < 0.995
+                cells.append(f"{recall:.2f}" + (f" / {precision:.2f}" if low else ""))
+            print(f"| {language} | {words:.0f} | {' | '.join(cells)} |", flush=True)
 
 
 def clusters_of(name: str) -> tuple[list[str], list[str]]:
@@ -428,6 +456,44 @@ def functions() -> list[str]:
     return list(found)
 
 
+def rensa() -> None:
+    """Rensa as its README has it: words by white space, 128 permutations, 16 bands, at 0.8."""
+    import rensa as peer
+
+    def groups(texts: list[str]) -> Any:
+        index = peer.RMinHashDeduplicator(0.8, 128, True, 16, 42)
+        left, right = [], []
+        for row, text in enumerate(texts):
+            values = peer.RMinHash(128, 42)
+            values.update(text.split())
+            for other in index.get_duplicates(values):
+                left.append(int(other))
+                right.append(row)
+            # As `add` leaves duplicates out, chains end at the document that is kept.
+            index.add(str(row), values)
+        return labels_of_pairs(len(texts), np.array(left, np.int64), np.array(right, np.int64))
+
+    def pairs(names: Any) -> int:
+        return sum(n * (n - 1) // 2 for n in Counter(names).values())
+
+    for name in LABELLED:
+        texts, truth = clusters_of(name)
+        own = groups(texts).tolist()
+        hit, found, wanted = pairs(zip(own, truth, strict=True)), pairs(own), pairs(truth)
+        score = 2 * hit / (found + wanted)
+        print(f"| {name} | F1 {score:.3f} | {hit / found:.2f}, {hit / wanted:.2f} |")
+    for kind, most in {"long": 600, "short": 1000}.items():
+        cells = []
+        for language in (*CORPORA, *CATALOGUES):
+            texts, labels = planted_set(language, kind, most)
+            own = groups(texts)
+            rows = {label: row for row, label in enumerate(labels)}
+            copies = [number for mark, number in labels if mark == "e"]
+            same = [own[rows["e", each]] == own[rows["b", each]] for each in copies]
+            cells.append(f"{language} {np.mean(same):.2f}")
+        print(kind, *cells, flush=True)
+
+
 def renamed(text: str, generator: random.Random) -> str:
     """A function with three of its names replaced by others throughout."""
     names = Counter(re.findall(r"\b[a-z_][a-z0-9_]{2,}\b", text))
@@ -515,7 +581,7 @@ if __name__ == "__main__":
         {
             "labels": labels, "revisions": revisions, "corpora": corpora, "calibrate": calibrate,
             "review": review, "notes": notes, "ignored": ignored, "code": code,
-            "passages": passages,
+            "passages": passages, "lengths": lengths, "rensa": rensa,
         }[
             part
         ]()  # fmt: skip
