@@ -5,8 +5,11 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import threading
 from collections import Counter
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+from urllib.request import Request, urlopen
 
 import numpy as np
 import pytest
@@ -217,6 +220,29 @@ def test_an_answer_can_be_taken_back_and_what_makes_no_sense_is_refused(tmp_path
     )
     with pytest.raises(DataError, match=r"bad.jsonl:1: scores is"):
         read_answers(str(tmp_path / "bad.jsonl"))
+
+
+def test_the_page_shows_the_pair_and_the_best_question_so_far(tmp_path: Path) -> None:
+    review, _ = session(tmp_path, 5, "answers.jsonl")
+    with ReviewServer(review) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        with urlopen(server.url) as answer:  # noqa: S310
+            page = answer.read().decode()
+        body = urlencode({"pair": 0, "answer": "yes"}).encode()
+        with urlopen(Request(f"{server.url}answer", body)) as answer:  # noqa: S310
+            after = answer.read().decode()
+        with urlopen(f"{server.url}status") as answer:  # noqa: S310
+            status = json.load(answer)
+        server.shutdown()
+        thread.join()
+    review.close()
+    assert "Are these duplicates?" in page
+    assert "So far: pair 1, about" in page
+    assert "So far: pair 2, about" in after
+    assert "Best question so far" in after
+    assert status["yes"] == 1
+    assert status["f1"][1] <= status["f1"][0] <= status["f1"][2]
 
 
 def test_documents_without_pairs_have_nothing_to_judge(tmp_path: Path) -> None:
