@@ -163,7 +163,8 @@ class Questions:
         lines += ["", *_LEGEND, ""]
         lines += [f"cannot tell: {shown(each)}" for each in self.unknown]
         if self.advised is None:
-            lines.append(f"no advice: {shown(self.why)}; judge some pairs by `neardup review`")
+            advice = "judge some pairs by `neardup review IN... -o question.toml`"
+            lines.append(f"no advice: {shown(self.why)}; {advice}")
             return "\n".join(lines)
         lines.append(f"advice: {_titled(self.advised.question)}: {shown(self.why)}")
         return "\n".join([*lines, f"use: {shown(self.command)}"])
