@@ -10,6 +10,7 @@ import functools
 import json
 import math
 import re
+import string
 import sys
 from collections import Counter
 from dataclasses import dataclass
@@ -416,6 +417,46 @@ def holds(question: str, document: str, share: float | None, run: int | None) ->
     if share is None:
         return False
     return shared_share(question, document) >= share if words >= 3 else longest == words
+
+
+def script_words(text: str) -> list[str]:
+    """Words as the script of lm-eval cuts them."""
+    table = str.maketrans(string.ascii_uppercase, string.ascii_lowercase, string.punctuation)
+    return text.translate(table).split()
+
+
+def covered_words(question: list[str], documents: list[list[str]], run: int) -> int:
+    """How many words of a question lie in a run of `run` words that one of the documents has."""
+    there = {tuple(each[at : at + run]) for each in documents for at in range(len(each) - run + 1)}
+    covered = set()
+    for at in range(len(question) - run + 1):
+        if tuple(question[at : at + run]) in there:
+            covered |= set(range(at, at + run))
+    return len(covered)
+
+
+def published(rule: str, documents: list[str], questions: list[str]) -> list[tuple[int, int]]:
+    """Documents and questions that a published rule finds."""
+    recipe = Recipe()
+    cut = script_words if rule in {"gpt-3", "lm-eval"} else lambda text: tokens(text, recipe)
+    docs, asked = [cut(text) for text in documents], [cut(text) for text in questions]
+    found = []
+    for i, document in enumerate(docs):
+        for j, question in enumerate(asked):
+            if rule in {"gpt-3", "lm-eval"}:
+                width = 13 if rule == "lm-eval" else min(13, len(question))
+                is_found = covered_words(question, [document], width) > 0 if width > 1 else False
+            else:
+                own = covered_words(question, [document], 8)
+                everywhere = covered_words(question, docs, 8)
+                is_found = (
+                    own > 0 and 2 * everywhere >= len(question)
+                    if rule == "llama"
+                    else 2 * own > len(question)
+                )
+            if is_found:
+                found.append((i, j))
+    return found
 
 
 def segments(covered: list[bool]) -> list[tuple[int, int]]:

@@ -115,6 +115,19 @@ def test_several_benchmarks_of_several_formats(here: Here) -> None:
                           .splitlines()[0])) == 2  # fmt: skip
 
 
+def test_a_published_rule_is_named_in_each_row(here: Here) -> None:
+    words = [f"w{at}" for at in range(20)]
+    write(here.folder / "quiz.jsonl", [{"id": "q", "text": " ".join(words)}])
+    parts = [words[:10], words[10:], [word.upper() for word in words]]
+    rows = [{"id": str(number), "text": " ".join(part)} for number, part in enumerate(parts)]
+    write(here.folder / "train.jsonl", rows)
+    for rule, want in (("gpt-3", ["2"]), ("llama", ["0", "1", "2"]), ("olmo", ["2"])):
+        done = here.summary(*AGAINST, "--id", "id", "--found", "f.csv", "--rule", rule)
+        assert [x["document"] for x in read(here.folder / "f.csv")] == want
+        assert {x["rule"] for x in read(here.folder / "f.csv")} == {rule}
+        assert done["settings"]["rule"] == rule
+
+
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
@@ -124,6 +137,8 @@ def test_several_benchmarks_of_several_formats(here: Here) -> None:
         ("quiz.jsonl -o train.jsonl", 2, "train.jsonl is an input"),
         ("quiz.jsonl -o c.jsonl --share 0", 2, "use a number above 0, up to 1"),
         ("quiz.jsonl -o c.jsonl --run 1", 2, "use a whole number from 2 up"),
+        ("quiz.jsonl -o c.jsonl --rule gpt4", 2, "use gpt-3, llama, olmo, lm-eval"),
+        ("quiz.jsonl -o c.jsonl --rule olmo --run 13", 2, "leave out run"),
         ("quiz.jsonl -o c.jsonl --parts text,", 2, "a part without a field"),
         ("quiz.jsonl -o c.jsonl --parts body", 1, "(of questions: --parts and --question-id)"),
         ("quiz.jsonl -o c.jsonl --fail-above 2", 2, "such as 0.1%"),

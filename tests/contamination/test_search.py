@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import unicodedata
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 import naive
 import neardup as nd
 from neardup.contamination.questions import words_cut
+from neardup.contamination.rules import PUBLISHED
 from neardup.kernels.contamination import maximal_segments
 from neardup.kernels.features.places import word_places
 from strategies import normalisation_texts, texts
@@ -48,6 +50,46 @@ def test_what_is_found_is_what_the_definition_says(
         assert document[row["start"] : row["end"]] == row["text"]
         for begin, end in row["passages"]:
             assert naive.holds(question, document[begin:end], *rule)
+
+
+SCRIPT_TEXTS = st.lists(
+    st.lists(
+        st.sampled_from(
+            ["one", "Two,", "don't", "-", "ÉT", "中文", "x\u200by", "four\x1cfive", "½"]
+        ),
+        max_size=24,
+    ).map(" ".join),
+    max_size=4,
+)
+
+
+@pytest.mark.parametrize("rule", sorted(PUBLISHED))
+@settings(max_examples=examples(80, 20))
+@given(st.data())
+def test_a_published_rule_finds_what_its_definition_says(rule: str, data: st.DataObject) -> None:
+    documents, questions = data.draw(SCRIPT_TEXTS), data.draw(SCRIPT_TEXTS)
+    if documents and questions and data.draw(st.booleans()):
+        words = documents[0].split(" ")
+        begin = data.draw(st.integers(0, len(words)))
+        questions[0] = " ".join([*words[begin : begin + 15], *questions[0].split()[:9]])
+    found = nd.decontaminate(documents, questions, rule=rule)
+    pairs = list(zip(found["document"].to_pylist(), found["question"].to_pylist(), strict=True))
+    assert pairs == naive.published(rule, documents, questions)
+    for row in found.to_pylist():
+        assert row["rule"] == rule
+        document = documents[row["document"]]
+        assert document[row["start"] : row["end"]] == row["text"]
+
+
+def test_half_a_question_is_enough_for_llama_and_not_for_olmo() -> None:
+    words = [f"w{at}" for at in range(32)]
+    question, parts = " ".join(words), [" ".join(words[:8]), " ".join(words[24:])]
+    for rule, documents, count in [
+        ("olmo", [" ".join(words[:16])], 0), ("olmo", [" ".join(words[:17])], 1),
+        ("llama", parts, 2), ("llama", parts[:1], 0), ("olmo", parts, 0),
+    ]:  # fmt: skip
+        assert len(nd.decontaminate(documents, [question], rule=rule)) == count
+    assert len(nd.decontaminate(parts[:1], [question], 0.25, rule="llama")) == 1
 
 
 @settings(max_examples=examples(60, 20))
@@ -112,3 +154,17 @@ def test_passages_are_code_points_of_the_text_as_it_was_read(form: str) -> None:
 def test_rules_that_cannot_be_are_refused(share: float, run: int, message: str) -> None:
     with pytest.raises(nd.UsageError, match=message):
         nd.decontaminate(["a b c"], ["a b c"], share, run)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rule": "gpt4"}, "rule is 'gpt4': use gpt-3, llama, olmo, lm-eval"),
+        ({"rule": "gpt-3", "run": 8}, "the rule gpt-3 decides it: leave out run"),
+        ({"rule": "olmo", "share": 0.8}, "the rule olmo decides it: leave out share"),
+        ({"rule": "llama", "share": 2.0}, "share is 2.0"),
+    ],
+)
+def test_what_a_published_rule_decides_is_not_named(options: Any, message: str) -> None:
+    with pytest.raises(nd.UsageError, match=message):
+        nd.decontaminate(["a b c"], ["a b c"], **options)

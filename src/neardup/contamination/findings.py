@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from neardup.contamination.questions import Questions
     from neardup.runtime.types import Flags, Rows
 
-__all__ = ["FINDINGS", "findings_table", "leaks", "uncommon_shares"]
+__all__ = ["FINDINGS", "covered_enough", "findings_table", "leaks", "uncommon_shares"]
 
 FINDINGS: Final = pa.schema(
     [
@@ -31,6 +31,31 @@ FINDINGS: Final = pa.schema(
 )
 """`document` and `question` by number; `start` and `end` of the best passage in code points, its
 `text`, and the other `passages`."""
+
+
+def covered_enough(found: Sequence[Finding], questions: Questions) -> list[Finding]:
+    """Those whose question has enough words in common runs, if a published rule counts these.
+
+    Args:
+        found: What has one such run, of all documents.
+        questions: What was looked for.
+    """
+    rule = questions.rule.published
+    if rule is None or rule.coverage is None:
+        return list(found)
+    flags: dict[Any, Any] = {}
+    for each in found:
+        place = each.question if rule.anywhere else (each.document, each.question)
+        flags[place] = flags.get(place, False) | each.covered
+    enough = {
+        place: rule.is_covered(int(np.count_nonzero(words)), words.size)
+        for place, words in flags.items()
+    }
+    return [
+        each
+        for each in found
+        if enough[each.question if rule.anywhere else (each.document, each.question)]
+    ]
 
 
 def findings_table(found: Sequence[Finding], questions: Questions) -> pa.Table:
@@ -52,6 +77,8 @@ def findings_table(found: Sequence[Finding], questions: Questions) -> pa.Table:
 def _rule(finding: Finding, questions: Questions) -> str:
     from neardup.kernels.contamination import BY_RUN, BY_SHARE
 
+    if questions.rule.published is not None:
+        return questions.rule.published.name
     if questions.rule.run is None:
         return "share"
     return {BY_SHARE: "share", BY_RUN: "run"}.get(finding.why, "both")

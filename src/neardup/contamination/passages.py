@@ -12,7 +12,7 @@ from neardup.runtime.arrays import frozen
 
 if TYPE_CHECKING:
     from neardup.contamination.questions import Questions
-    from neardup.runtime.types import Hashes
+    from neardup.runtime.types import Flags, Hashes
 
 __all__ = ["Finding", "Passages"]
 
@@ -34,6 +34,8 @@ class Finding:
         text: The best passage.
         shared: uint64: the features that both have.
         run_features: uint64: the features of the longest run.
+        covered: bool, one a word of the question: it lies in a run that both have; None unless the
+            rule counts them.
     """
 
     document: int
@@ -45,6 +47,7 @@ class Finding:
     text: str
     shared: Hashes
     run_features: Hashes
+    covered: Flags | None = None
 
 
 class Passages:
@@ -62,11 +65,15 @@ class Passages:
 
         self._row, self._text, self._questions = row, text, questions
         whole = frozen(np.array([0, text.size], np.int64))
-        cut = words_cut()
+        cut = words_cut(questions.rule)
         self._hashes = {
             width: run_hashes(text, whole, cut, width)[0] for width in (1, 2, FEATURE_WORDS)
         }
         self._begins, self._ends = word_places(text, 0, text.size, cut)
+        self._runs: Hashes | None = None
+        published = questions.rule.published
+        if published is not None and published.coverage is not None:
+            self._runs = frozen(np.unique(run_hashes(text, whole, cut, published.run)[0]))
 
     def finding(self, question: int, why: int) -> Finding:
         """What is said of one question."""
@@ -76,6 +83,7 @@ class Passages:
         words = self._questions.words_of(question)
         width = min(FEATURE_WORDS, words.size)
         hashes = self._hashes[width]
+        covered = None if self._runs is None else self._questions.covered(question, self._runs)
         shared = np.intersect1d(features, hashes)
         run, at = map(int, longest_common_run(words, self._hashes[1]))
         segments = self._segments(question, hashes, width)
@@ -86,7 +94,7 @@ class Passages:
             self._row, question, why, shared.size / max(1, features.size), run,
             tuple(map(self._points, [best, *others])),
             self._text[begin:end].tobytes().decode(),
-            shared, np.unique(hashes[at : max(at, at + run - width + 1)]),
+            shared, np.unique(hashes[at : max(at, at + run - width + 1)]), covered,
         )  # fmt: skip
 
     def _segments(self, question: int, hashes: Hashes, width: int) -> list[tuple[int, int]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.features.text import text_array
-from neardup.features.tokens import cutting
+from neardup.features.tokens import cutting, script_cutting
 from neardup.fingerprinting.recipe import Recipe
 from neardup.runtime.arrays import frozen
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from neardup.contamination.rules import LeakRule
     from neardup.kernels.contamination import Lookup, Phrases, Shares
     from neardup.kernels.features.token_arguments import Cutting
-    from neardup.runtime.types import Hashes, Offsets, Rows
+    from neardup.runtime.types import Flags, Hashes, Offsets, Rows
 
 __all__ = ["FEATURE_WORDS", "Questions", "lay_out", "words_cut"]
 
@@ -26,8 +26,10 @@ FEATURE_WORDS: Final = _RECIPE.ngram
 _PAIR: Final = 2
 
 
-def words_cut() -> Cutting:
-    """How texts are cut in words: as by `nd.Recipe()`."""
+def words_cut(rule: LeakRule | None = None) -> Cutting:
+    """How texts are cut in words: as by `nd.Recipe()`, unless a published rule says otherwise."""
+    if rule is not None and rule.published is not None and rule.published.script_words:
+        return script_cutting(FEATURE_WORDS)
     return cutting(_RECIPE, chars=False, ngram=FEATURE_WORDS)
 
 
@@ -44,6 +46,8 @@ class Questions:
         counted_features: uint64, ascending: those that the search numbers 0, 1, ...
         shares: As the search takes those of three words or more.
         phrases: As the search takes what is found whole: anchors of 2, of 3 and of `run` words.
+        runs: uint64: the hashes of each question's runs of `run` words, in order.
+        run_starts: int64 (n + 1,): where those of each begin.
     """
 
     rule: LeakRule
@@ -54,6 +58,8 @@ class Questions:
     counted_features: Hashes
     shares: Shares
     phrases: tuple[Phrases, Phrases, Phrases]
+    runs: Hashes
+    run_starts: Offsets
 
     def __len__(self) -> int:
         """Count them."""
@@ -71,6 +77,14 @@ class Questions:
     def features_of(self, question: int) -> Hashes:
         """Its distinct features, ascending; of a question of two words, these as one."""
         return self.features[self.feature_starts[question] : self.feature_starts[question + 1]]
+
+    def covered(self, question: int, runs: Hashes) -> Flags:
+        """Which of its words lie in a run of `run` words that is among `runs`, ascending."""
+        from neardup.kernels.contamination import covered_words
+
+        own = self.runs[self.run_starts[question] : self.run_starts[question + 1]]
+        flags: Flags = covered_words(frozen(own), runs, self.rule.run or 1)
+        return flags
 
     def is_short(self, question: int) -> bool:
         """Whether it has fewer words than each of the rules compares."""
@@ -94,7 +108,7 @@ def lay_out(texts: Any, rule: LeakRule) -> Questions:
 
     data, offsets = _buffers(block)
     runs = {
-        width: run_hashes(data, offsets, words_cut(), width)
+        width: run_hashes(data, offsets, words_cut(rule), width)
         for width in {1, _PAIR, FEATURE_WORDS, rule.run or 1}
     }
     words, starts = runs[1]
@@ -104,7 +118,7 @@ def lay_out(texts: Any, rule: LeakRule) -> Questions:
     return Questions(
         rule, words, starts, features, feature_starts, known,
         _shares(known, features, feature_starts, sizes, rule),
-        _phrases(runs, data, offsets, sizes, rule),
+        _phrases(runs, data, offsets, sizes, rule), *runs[rule.run or 1],
     )  # fmt: skip
 
 
@@ -177,16 +191,17 @@ def _phrases(
     """What is found whole: runs of `run` words, and questions too short for a rule."""
     least = [FEATURE_WORDS] if rule.share is not None else []
     least += [rule.run] if rule.run is not None else []
-    pairs = np.flatnonzero(sizes == _PAIR)
-    longer = np.flatnonzero((sizes > _PAIR) & (sizes < max(least)) & (rule.run is not None))
+    pairs = np.flatnonzero((sizes == _PAIR) & rule.finds_short)
+    is_longer = (sizes > _PAIR) & (sizes < max(least)) & (rule.run is not None)
+    longer = np.flatnonzero(is_longer & rule.finds_short)
     whole_runs = (
         (np.zeros(0, np.int64), np.zeros(0, np.uint64))
         if rule.run is None
         else _all_runs(runs[rule.run], sizes)
     )
     return (
-        _anchored(_PAIR, pairs, sizes, runs[_PAIR], data, offsets),
-        _anchored(FEATURE_WORDS, longer, sizes, runs[FEATURE_WORDS], data, offsets),
+        _anchored(_PAIR, pairs, sizes, runs[_PAIR], data, offsets, rule),
+        _anchored(FEATURE_WORDS, longer, sizes, runs[FEATURE_WORDS], data, offsets, rule),
         _table(rule.run or 1, whole_runs[1], whole_runs[1], whole_runs[0], None),
     )
 
@@ -200,7 +215,7 @@ def _all_runs(runs: tuple[Hashes, Offsets], sizes: Rows) -> tuple[Rows, Hashes]:
 
 def _anchored(
     width: int, questions: Rows, sizes: Rows, anchors: tuple[Hashes, Offsets], data: Any,
-    offsets: Offsets,
+    offsets: Offsets, rule: LeakRule,
 ) -> Phrases:  # fmt: skip
     """Whole questions by their first `width` words."""
     from neardup.kernels.features.places import run_hashes
@@ -209,7 +224,7 @@ def _anchored(
     whole = np.zeros(questions.size, np.uint64)
     for at, question in enumerate(questions.tolist()):
         part = offsets[question : question + 2]
-        whole[at] = run_hashes(data, frozen(part), words_cut(), int(sizes[question]))[0][0]
+        whole[at] = run_hashes(data, frozen(part), words_cut(rule), int(sizes[question]))[0][0]
     return _table(width, first, whole, questions, sizes[questions])
 
 

@@ -2,18 +2,88 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 
 from neardup.errors import UsageError
 
-__all__ = ["DEFAULT_SHARE", "LeakRule"]
+__all__ = ["DEFAULT_SHARE", "PUBLISHED", "LeakRule", "Published", "leak_rule"]
 
 DEFAULT_SHARE: Final = 0.5
 _LEAST_RUN: Final = 2
 _ROUNDING: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What a published rule has of its own, beside its run.
+
+    Args:
+        name: How it is called.
+        run: Words of a run that both must have.
+        script_words: Words are cut as its script does: capitals of ASCII made small, punctuation of
+            ASCII deleted, split at white space. Else as by `nd.Recipe()`.
+        finds_short: A question of fewer words than a run is found where all of it stands.
+        coverage: Share of the question's words that lie in such runs; None: one run is enough.
+        above: More than that share, not as much.
+        anywhere: Runs of all documents count together, not those of one document.
+    """
+
+    name: str
+    run: int
+    script_words: bool = False
+    finds_short: bool = False
+    coverage: float | None = None
+    above: bool = False
+    anywhere: bool = False
+
+    def is_covered(self, covered: int, words: int) -> bool:
+        """Whether enough of a question's words lie in runs."""
+        if self.coverage is None:
+            return True
+        least = self.coverage * words
+        return covered > least if self.above else covered >= least * (1 - _ROUNDING)
+
+
+PUBLISHED: Final = {
+    rule.name: rule
+    for rule in (
+        Published("gpt-3", 13, script_words=True, finds_short=True),
+        Published("llama", 8, coverage=DEFAULT_SHARE, anywhere=True),
+        Published("olmo", 8, coverage=DEFAULT_SHARE, above=True),
+        Published("lm-eval", 13, script_words=True),
+    )
+}
+"""By name. Brown et al. 2020, section 4; Dubey et al. 2024 (Llama 3), section 5.1.4; Lambert et al.
+2024 (Tulu 3, whose rule OLMo 2 and 3 took over), section 3.2; EleutherAI's `janitor.py`."""
+
+
+def leak_rule(
+    share: float | None = None, run: int | None = None, name: str | None = None
+) -> LeakRule:
+    """The rule of a call; a share of 0.5 if it names nothing.
+
+    Args:
+        share: Of LeakRule; of the rule "llama", which leaves its threshold open, the coverage.
+        run: Of LeakRule.
+        name: One of PUBLISHED.
+
+    Raises:
+        UsageError: For a value out of range, an unknown name, or what a published rule fixes.
+    """
+    if name is None:
+        return LeakRule(DEFAULT_SHARE if share is None and run is None else share, run)
+    if name not in PUBLISHED:
+        raise UsageError(f"rule is {name!r}: use {', '.join(PUBLISHED)}")
+    published = PUBLISHED[name]
+    if run is not None or (share is not None and not published.anywhere):
+        given = "run" if run is not None else "share"
+        raise UsageError(f"the rule {name} decides it: leave out {given}")
+    if share is not None:
+        published = replace(published, coverage=LeakRule(share).share)
+    return LeakRule(run=published.run, published=published)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +97,7 @@ class LeakRule:
         share: Least share of the question's features (runs of three words) that the document has,
             above 0, up to 1; None asks no share.
         run: Least number of words in a row that both have, 2 or more; None asks no run.
+        published: What a published rule asks beside its run.
 
     Raises:
         UsageError: If one is out of range, or both are None.
@@ -38,6 +109,7 @@ class LeakRule:
 
     share: float | None = None
     run: int | None = None
+    published: Published | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse what is out of range."""
@@ -51,6 +123,11 @@ class LeakRule:
             is_whole = isinstance(self.run, (int, np.integer)) and not isinstance(self.run, bool)
             if not is_whole or self.run < _LEAST_RUN:
                 raise UsageError(f"run is {self.run!r}: use a whole number from 2 up")
+
+    @property
+    def finds_short(self) -> bool:
+        """Whether a question of fewer words than a run is found where all of it stands."""
+        return self.published is None or self.published.finds_short
 
     def least_shared(self, features: int) -> int:
         """How many of a question's features a document must have."""

@@ -72,8 +72,9 @@ class Search:
         from neardup.kernels.contamination import search_block
 
         questions = self._questions
+        cut = words_cut(questions.rule)
         hits = search_block(
-            block.data, block.offsets, words_cut(), questions.shares, questions.phrases,
+            block.data, block.offsets, cut, questions.shares, questions.phrases,
             self._scratch[thread], self._having[thread], self.documents + block.first,
         ).reshape(-1, 3)  # fmt: skip
         order = np.lexsort((hits[:, 1], hits[:, 0]))

@@ -36,6 +36,7 @@ __all__ = [
     "features_of",
     "in_kernel",
     "normalised",
+    "script_cutting",
     "stop_table",
     "stop_tokens",
 ]
@@ -129,6 +130,15 @@ def cutting(recipe: Choices, chars: bool, ngram: int) -> Cutting:
     """Give how to cut texts in runs of n words or characters, as kernels take it."""
     pattern = None if chars or recipe.tokens in KERNEL_TOKENS else _run_pattern(recipe.tokens)
     return _cutting(recipe.normalize, recipe.casefold, chars, ngram, pattern)
+
+
+@functools.lru_cache(maxsize=4)
+def script_cutting(ngram: int) -> Cutting:
+    """Give how to cut texts in runs of n words as evaluation scripts do: see `script_tables`."""
+    from neardup.features.unicode import script_tables
+    from neardup.kernels.features.token_arguments import Cutting
+
+    return Cutting(script_tables(), np.uint8(0), chars=False, ngram=ngram, plain=False)
 
 
 @functools.lru_cache(maxsize=64)

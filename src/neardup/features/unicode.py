@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import importlib.resources
 import re
+import string
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -47,6 +48,7 @@ __all__ = [
     "UnicodeTables",
     "members",
     "pattern_tables",
+    "script_tables",
     "tables",
 ]
 
@@ -170,10 +172,31 @@ def _relabelled(index: Any, blocks: Any, pool: Any, is_member: Any) -> tuple[Any
     labelled = np.where(is_multi, entries, _with_class(entries, is_member[points]))
     parts = pool.copy()
     parts[is_part] = _with_class(pool[is_part], is_member[pool_points[is_part]])
-    rows = [row.tobytes() for row in labelled.astype(np.uint32).reshape(-1, 256)]
+    return *_two_stages(labelled.astype(np.uint32)), parts
+
+
+def _two_stages(entries: Any) -> tuple[Any, Any]:
+    """Index and blocks of a table of all code points."""
+    rows = [row.tobytes() for row in entries.reshape(-1, 256)]
     places = {row: place for place, row in enumerate(dict.fromkeys(rows))}
     kept = np.frombuffer(bytearray(b"".join(places)), np.uint32)
-    return np.array([places[row] for row in rows], np.uint16), kept, parts
+    return np.array([places[row] for row in rows], np.uint16), kept
+
+
+@functools.cache
+def script_tables() -> UnicodeTables:
+    """Tables of words as evaluation scripts cut them, which is at white space.
+
+    Capitals of ASCII are made small and its punctuation is deleted; nothing is normalised.
+    """
+    kinds = np.full(POINTS, WORD, np.uint32)
+    kinds[[point for point in range(POINTS) if chr(point).isspace()]] = SPACE
+    kinds[[ord(mark) for mark in string.punctuation]] = IGNORED
+    entries = kinds << np.uint32(CLASS_SHIFT)
+    for capital in string.ascii_uppercase:
+        entries[ord(capital)] |= ord(capital.lower())
+    index, blocks = _two_stages(entries)
+    return tables("none", casefold=False)._replace(index=index, blocks=blocks)
 
 
 def _with_class(entries: Any, is_member: Any) -> Any:

@@ -12,9 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from neardup.contamination.findings import findings_table, leaks, uncommon_shares
+from neardup.contamination.findings import (
+    covered_enough,
+    findings_table,
+    leaks,
+    uncommon_shares,
+)
 from neardup.contamination.questions import lay_out
-from neardup.contamination.rules import DEFAULT_SHARE, LeakRule
+from neardup.contamination.rules import leak_rule
 from neardup.contamination.search import Search
 from neardup.documents import (
     OutputSet,
@@ -41,6 +46,7 @@ if TYPE_CHECKING:
 
     from neardup.contamination.passages import Finding
     from neardup.contamination.questions import Questions
+    from neardup.contamination.rules import LeakRule
     from neardup.documents import Batch, InputFormat, ReadOptions, Source
     from neardup.runtime.progress import Progress
     from neardup.runtime.types import Flags
@@ -106,6 +112,7 @@ def decontaminate(
     share: float | None = None,
     run: int | None = None,
     *,
+    rule: str | None = None,
     workers: int | None = None,
 ) -> pa.Table:
     """Find which questions stand in which documents, and where: each one, exactly.
@@ -119,6 +126,8 @@ def decontaminate(
         questions: Texts.
         share: Above 0, up to 1; 0.5 unless a run is given.
         run: Words, 2 or more; either is enough where both are given.
+        rule: A published rule in their place: "gpt-3", "llama", "olmo" or "lm-eval"; docs/guide/
+            contamination.md has their definitions.
         workers: Threads; the processors at hand unless given.
 
     Returns:
@@ -137,14 +146,10 @@ def decontaminate(
         >>> found.select(["document", "question", "share", "run", "start", "end"]).to_pylist()
         [{'document': 0, 'question': 0, 'share': 1.0, 'run': 6, 'start': 3, 'end': 32}]
     """
-    laid_out = lay_out(questions, _rule(share, run))
+    laid_out = lay_out(questions, leak_rule(share, run, rule))
     search = Search(laid_out, workers)
     found = [each for chunk in text_array(documents).chunks for each in search.add(chunk)]
-    return findings_table(found, laid_out)
-
-
-def _rule(share: float | None, run: int | None) -> LeakRule:
-    return LeakRule(DEFAULT_SHARE if share is None and run is None else share, run)
+    return findings_table(covered_enough(found, laid_out), laid_out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +231,7 @@ def decontaminate_files(
         )
         run = _Run(sources, search)
         run.read(read, rejects, watch, shown, using)
+        run.found = covered_enough(run.found, asked.questions)
         stands, uncommon = _without_common(run, asked.questions, benchmarks.common)
         leaks = [x.document for x, leak in zip(run.found, stands, strict=True) if leak]
         dropped = np.unique(np.array(leaks, np.int64))
@@ -248,7 +254,8 @@ def decontaminate_files(
         nbytes=run.nbytes,
         seconds=watch.stop(),
         outputs=clean + outputs.tables,
-        settings={"share": rule.share, "run": rule.run, "common": benchmarks.common},
+        settings={"share": rule.share, "run": rule.run, "common": benchmarks.common}
+        | ({} if rule.published is None else {"rule": rule.published.name}),
         notes=notes,
         warnings=[*warnings, *filter(None, [doubt])],
     )

@@ -69,6 +69,14 @@ def decontaminate(
             help="Or so many words in a row; alone, it is the only rule.",
         ),
     ] = None,
+    rule: Annotated[
+        str | None,
+        shared.match_option(
+            "--rule",
+            metavar="NAME",
+            help="A published rule instead: gpt-3, llama, olmo or lm-eval.",
+        ),
+    ] = None,
     parts: Annotated[
         str | None,
         shared.match_option(
@@ -124,13 +132,13 @@ def decontaminate(
     shared.check_folder(tmp)
 
     from neardup.cli.screen import print_summary, progress, warm_up
-    from neardup.contamination.rules import DEFAULT_SHARE, LeakRule
+    from neardup.contamination.rules import leak_rule
     from neardup.pipeline import Benchmarks, CleanOutputs, Limits, decontaminate_files
     from neardup.pipeline import decontaminate as compute
     from neardup.runtime.free_memory import memory_bytes
 
     outputs = CleanOutputs(output, found, reading.rejects, csv_safe)
-    rule = LeakRule(DEFAULT_SHARE if share is None and run is None else share, run)
+    leak = leak_rule(share, run, rule)
     read = reading.options(memory)
     fields = (read.text,) if parts is None else tuple((name,) for name in parts.split(","))
     identity = reading.id_field if question_id is None else question_id
@@ -138,7 +146,7 @@ def decontaminate(
     using = Limits(memory_bytes(memory), tmp, workers=workers)
     warm_up(lambda: compute(["one two three four"], ["one two three four"], run=3))
     with progress() as shown:
-        summary = decontaminate_files(inputs, benchmarks, outputs, rule, read, using, shown)
+        summary = decontaminate_files(inputs, benchmarks, outputs, leak, read, using, shown)
     print_summary(summary, json)
     if fail_above is not None and summary.worst > fail_above:
         typer.echo(
