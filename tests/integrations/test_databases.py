@@ -1,0 +1,153 @@
+"""The SQL of docs/guide/databases.md: pairs and lookups are those of `nd.pairs`."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import neardup as nd
+from suite import ROOT, needs_jit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+pytestmark = needs_jit
+
+PAGE = (ROOT / "docs" / "guide" / "databases.md").read_text("utf-8")
+ROWS = 3000
+
+
+def blocks(heading: str) -> list[str]:
+    """The SQL under a heading of the page."""
+    section = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    return re.findall(r"```sql\n(.*?)```", section, re.DOTALL)
+
+
+def stored() -> tuple[list[str], Any]:
+    """Ids and fingerprints: neighbours of 1 to 4 bits, pairs by the sign alone, a null."""
+    draw = np.random.default_rng(4)
+    codes = draw.integers(0, 2**64, ROWS, np.uint64)
+    for row in range(1, ROWS, 3):
+        for _ in range(row % 4 + 1):
+            codes[row] = codes[row - 1] if _ == 0 else codes[row]
+            codes[row] ^= np.uint64(1) << np.uint64(draw.integers(0, 64))
+    codes[2::30] = codes[:-2:30] ^ np.uint64(1 << 63)
+    codes[5] = codes[6] ^ np.uint64(0xFFFF)
+    mask = np.zeros(ROWS, np.bool_)
+    mask[-1] = True
+    return [f"d{row:05}" for row in range(ROWS)], np.ma.MaskedArray(codes, mask)
+
+
+IDS, CODES = stored()
+SIGNED = [None if value is np.ma.masked else int(np.int64(np.uint64(value).view(np.int64)))
+          for value in CODES]  # fmt: skip
+
+
+def pairs() -> set[tuple[str, str]]:
+    """Of ids, by `nd.pairs`."""
+    found = nd.pairs(CODES, distance=3)
+    lefts, rights = found["left"].to_pylist(), found["right"].to_pylist()
+    return {(IDS[left], IDS[right]) for left, right in zip(lefts, rights, strict=True)}
+
+
+def check_lookups(lookup: Callable[[int], list[tuple[str, int]]], *, signed: bool) -> None:
+    """Compare lookups with an index."""
+    index = nd.Index(distance=3)
+    index.add(IDS, CODES)
+    for row in [*range(60), 600]:
+        asked = SIGNED[row] if signed else int(CODES[row])
+        assert sorted(lookup(asked)) == sorted(index.query(int(CODES[row])))
+
+
+def test_sqlite() -> None:
+    schema, lookup = blocks("SQLite")
+    with sqlite3.connect(":memory:") as base:
+        base.executescript(schema)
+        base.executemany("insert into fp (id, fp) values (?, ?)", zip(IDS, SIGNED, strict=True))
+        check_lookups(lambda q: base.execute(lookup, {"q": q}).fetchall(), signed=True)
+        trap = base.execute("select typeof(-9223372036854775808 - 1)").fetchone()
+        assert trap == ("real",), "the page says why the sign is counted apart"
+    base.close()
+
+
+def test_duckdb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    (script,) = blocks("DuckDB")
+    monkeypatch.chdir(tmp_path)
+    column = pa.array(CODES.data, pa.uint64(), mask=CODES.mask)
+    pq.write_table(pa.table({"id": IDS, "fingerprint": column}), "fps.parquet")
+    with duckdb.connect() as base:
+        base.execute(script)
+        assert set(base.execute("select one, other from pairs").fetchall()) == pairs()
+        assert base.execute("select count(*) from pairs").fetchone() == (len(pairs()),)
+        query = "select id, distance from within3(?::ubigint)"
+        check_lookups(lambda q: base.execute(query, [q]).fetchall(), signed=False)
+
+
+def program(name: str) -> str | None:
+    """A program of PostgreSQL, which Debian does not put in the path."""
+    places = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
+    return str(places[-1]) if places else shutil.which(name)
+
+
+@pytest.fixture
+def psql() -> Iterator[Callable[[str], str]]:
+    """A server of its own, in a folder, on a socket; runs SQL and gives what it prints."""
+    names = ("initdb", "pg_ctl", "psql")
+    found = {name: program(name) for name in names}
+    if None in found.values():
+        pytest.skip("PostgreSQL is not installed: on Debian, apt-get install postgresql")
+    options: dict[str, Any] = {}
+    folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))  # the path of a socket is short
+    if os.geteuid() == 0:  # the server refuses to run as root
+        options |= {"user": "nobody", "group": "nogroup", "extra_groups": [], "cwd": folder}
+        shutil.chown(folder, "nobody", "nogroup")
+    data = str(folder / "data")
+
+    def ran(*command: Any, script: str | None = None) -> str:
+        done = subprocess.run(
+            command, check=True, input=script, stdout=subprocess.PIPE, text=True, **options
+        )
+        return done.stdout
+
+    def run(script: str) -> str:
+        return ran(found["psql"], "-h", folder, "-U", "me", "-d", "postgres", "-X", "-q", "-At",
+                   "-v", "ON_ERROR_STOP=1", script=script)  # fmt: skip
+
+    server = [found["pg_ctl"], "-D", data, "-w", "-l", folder / "log"]
+    ran(found["initdb"], "-D", data, "-U", "me", "-A", "trust", "-N")
+    ran(*server, "-o", f"-k {folder} -h '' -F", "start")
+    try:
+        yield run
+    finally:
+        ran(*server, "-m", "immediate", "stop")
+        shutil.rmtree(folder)
+
+
+def test_postgresql(psql: Callable[[str], str]) -> None:
+    schema, indexes, view = blocks("PostgreSQL")
+    rows = "".join(
+        f"{identity},{'' if value is None else value}\n"
+        for identity, value in zip(IDS, SIGNED, strict=True)
+    )
+    psql(f"{schema}\ncopy fp (id, fp) from stdin csv;\n{rows}\\.\n{indexes}{view}")
+    found = psql("select one, other from pairs;").splitlines()
+    assert {tuple(line.split("|")) for line in found} == pairs()
+    assert len(found) == len(pairs())
+
+    def lookup(q: int) -> list[tuple[str, int]]:
+        lines = psql(f"select id, distance from within3({q});").splitlines()  # noqa: S608
+        return [(line.split("|")[0], int(line.split("|")[1])) for line in lines]
+
+    check_lookups(lookup, signed=True)
