@@ -16,6 +16,7 @@ questions that were found; "others" how many pairs were found beside those.
 
 from __future__ import annotations
 
+import itertools
 import random
 import string
 import time
@@ -52,10 +53,10 @@ def make(documents: int, questions: int) -> tuple[list[str], list[str], dict[int
     """Documents, questions, and which question is in which document, in which way."""
     draw = random.Random(7)
     words = [f"{''.join(draw.choices(string.ascii_lowercase, k=2 + i % 7))}" for i in range(WORDS)]
-    weights = [1 / (rank + 10) for rank in range(WORDS)]
+    weights = list(itertools.accumulate(1 / (rank + 10) for rank in range(WORDS)))
 
     def text(count: int) -> list[str]:
-        return draw.choices(words, weights, k=count)
+        return draw.choices(words, cum_weights=weights, k=count)
 
     templates = [text(12) for _ in range(TEMPLATES)]
     asked = [text(draw.randint(20, 60)) for _ in range(questions)]
