@@ -32,7 +32,7 @@ LONG: Final = ATTACKS > 60
 EXAMPLES: Final = int(os.environ.get("NEARDUP_EXAMPLES", "40"))
 """Of a property where its test says no other number; `make property-rounds` takes many."""
 ONCE: Final = [
-    *("attack", "cli", "house", "integrations", "spark"),
+    *("attack", "cli", "house", "integrations", "service", "spark"),
     *(f"documents/test_{name}.py" for name in ("excel", "inputs", "other_inputs", "outputs")),
     *(f"features/test_{name}.py" for name in ("tokens", "unicode")),
     *(

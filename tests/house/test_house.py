@@ -126,11 +126,14 @@ ALLOWED: dict[str, set[str]] = {
     "integrations": BASE
     | {"features", "fingerprinting", "fingerprinting.question", "index", "index.durable"}
     | {"pipeline"},
+    "service": BASE | {"fingerprinting.explanation", "index"},
+    "client": BASE,
     "cli": BASE
     | {"contamination", "documents", "features", "fingerprinting", "fingerprinting.explanation"}
     | {"fingerprinting.question", "hamming", "hamming.plans", "index", "pipeline"}
     | {"pipeline.calibration"}
-    | {"pipeline.evaluation", "pipeline.evidence", "pipeline.judgement", "pipeline.run", "spark"},
+    | {"pipeline.evaluation", "pipeline.evidence", "pipeline.judgement", "pipeline.run", "service"}
+    | {"spark"},
     "__main__": {"cli", "runtime"},
     "__init__": BASE
     | {

@@ -26,6 +26,7 @@ from neardup.cli.commands.fingerprint import fingerprint
 from neardup.cli.commands.idf import app as idf
 from neardup.cli.commands.index import app as index
 from neardup.cli.commands.pairs import pairs
+from neardup.cli.commands.serve import serve
 from neardup.cli.commands.show import show
 from neardup.cli.screen import tells_progress
 from neardup.cli.signatures import Commands
@@ -61,7 +62,7 @@ app = Commands(
 )
 for command in (dedup, decontaminate, fingerprint, pairs, report, calibrate, evaluate):
     app.command()(tells_progress(command))
-for command in (review, show, compare, explain, demo):
+for command in (review, serve, show, compare, explain, demo):
     app.command()(command)
 app.command(name="compile")(compile_kernels)
 app.add_typer(idf)

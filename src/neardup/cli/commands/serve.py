@@ -1,0 +1,126 @@
+"""`neardup serve`: an index over HTTP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from neardup.cli import options as shared
+from neardup.cli.commands.index.given import Folder
+from neardup.errors import UsageError
+
+__all__ = ["serve"]
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def serve(
+    folder: Folder,
+    host: Annotated[
+        str, typer.Option(metavar="HOST", help="Address; other than loopback it needs keys.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(parser=shared.whole(0), metavar="N", help="0: one that is free.")
+    ] = 8080,
+    keys: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A line each: read KEY, or write KEY."),
+    ] = None,
+    readonly: Annotated[
+        bool, typer.Option("--readonly", help="Answer queries only, beside a process that writes.")
+    ] = False,
+    similarity: Annotated[
+        float | None,
+        typer.Option("--similarity", "-s", metavar="S", help="Make the index, if there is none."),
+    ] = None,
+    distance: Annotated[
+        int | None, typer.Option("--distance", "-d", metavar="D", help="As --similarity.")
+    ] = None,
+    question: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.toml", help="As --similarity: what calibrate wrote."),
+    ] = None,
+    max_age: Annotated[
+        str | None,
+        typer.Option(metavar="T", help="Remove what is older: 30d, 12h, 90m or 45s."),
+    ] = None,
+    age: Annotated[
+        str, typer.Option(metavar="added|seen", help="What --max-age counts from.")
+    ] = "added",
+    backups: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Where POST /v1/backup puts copies.")
+    ] = None,
+    origin: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Of web pages that may call: https://example.org."),
+    ] = None,
+    log_requests: Annotated[
+        bool, typer.Option("--log-requests", help="Log every request, not only failures.")
+    ] = False,
+) -> None:
+    """Answer "have I seen this?" over HTTP: one index a process, safe against crashes.
+
+    Needs pip install 'neardup[serve]'. The log goes to the standard error, a line of JSON each.
+    SIGTERM and Ctrl-C end it in good order.
+
+    Examples:
+    neardup serve seen.index --similarity 0.8
+
+    neardup serve seen.index --host 0.0.0.0 --keys keys.txt --max-age 30d --age seen
+    """
+    from neardup.cli.screen import echo
+    from neardup.service import Settings
+    from neardup.service import serve as run
+
+    made = _made(folder, similarity, distance, question, readonly=readonly)
+    if age not in {"added", "seen"}:
+        raise UsageError(f"--age is {age!r}: use added or seen")
+    if max_age is None and age == "seen":
+        raise UsageError("--age seen needs --max-age: say how old documents may become")
+    settings = Settings(
+        host=host, port=port, keys=keys, origin=origin, readonly=readonly, backups=backups,
+        max_age=None if max_age is None else _seconds(max_age), age_from=age,
+        log_requests=log_requests,
+    )  # fmt: skip
+    run(folder, settings, echo, **made)
+
+
+def _made(
+    folder: str, similarity: float | None, distance: int | None, question: Path | None,
+    *, readonly: bool,
+) -> dict[str, object]:  # fmt: skip
+    """What an index that does not exist yet is made with."""
+    from neardup.fingerprinting.question import Question, question_for
+
+    given = [each for each in (similarity, distance, question) if each is not None]
+    if len(given) > 1:
+        raise UsageError("--similarity, --distance and --question exclude each other: give one")
+    there = Path(folder).is_dir() and any(Path(folder).iterdir())
+    if there or not given:
+        if not given and not there:
+            raise UsageError(
+                f"there is no index in {folder}: add --similarity 0.8, or make it with"
+                f" neardup index create {folder} --similarity 0.8"
+            )
+        return {"create": False, "similarity": similarity, "distance": distance}
+    if readonly:
+        raise UsageError(f"there is no index in {folder}, and --readonly makes none")
+    if distance is None:
+        chosen = None if question is None else Question.load(str(question))
+        return {"question": question_for(chosen, similarity, None, None)}
+    from neardup.fingerprinting.recipe import Recipe
+
+    return {"distance": distance, "recipe": Recipe()}
+
+
+def _seconds(given: str) -> float:
+    unit = _SECONDS.get(given[-1:])
+    try:
+        found = float(given[:-1]) * (unit or 0)
+    except ValueError:
+        found = 0.0
+    if not found > 0:
+        raise UsageError(f"--max-age is {given!r}: use a number and s, m, h or d, as 30d")
+    return found

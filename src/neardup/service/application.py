@@ -1,0 +1,307 @@
+"""What the server calls for each request: an ASGI application with one table of routes.
+
+There is no framework between: 26 microseconds of a request go to the server, and one that routes
+and validates took 140 more (docs/decisions/0022-service.md).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import os
+import time
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+from neardup.service.bodies import (
+    ARROW,
+    JSON,
+    NDJSON,
+    ClientGoneError,
+    Request,
+    arrow_rows,
+    arrow_table,
+    decoded,
+    media_type,
+    read_whole,
+)
+from neardup.service.problem_details import KINDS, PROBLEM, Problem, page
+from neardup.service.streams import stream_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from neardup.service.access import Access, Right
+    from neardup.service.operations import Rows
+    from neardup.service.service import Service
+
+__all__ = ["Application", "Route"]
+
+_log: Final = logging.getLogger("neardup.service")
+_HEADERS: Final = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+)
+_HTML: Final = b"text/html; charset=utf-8"
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class Answer(NamedTuple):
+    """A whole answer."""
+
+    body: bytes
+    kind: bytes = JSON
+    status: int = 200
+
+
+class Route(NamedTuple):
+    """What an address does.
+
+    Args:
+        method: GET or POST; GET has HEAD as well.
+        right: What it needs; None: anybody may.
+        answer: Makes the answer; None if it was sent already.
+    """
+
+    method: str
+    right: Right | None
+    answer: Callable[[Request], Awaitable[Answer | None]]
+
+
+class Application:
+    """The routes of one service.
+
+    Args:
+        service: What they call.
+        access: Who may.
+    """
+
+    def __init__(self, service: Service, access: Access) -> None:
+        """Make the table."""
+        self._service, self._access, self._limits = service, access, service.limits
+        self._prefix, self._numbers = os.urandom(4).hex(), itertools.count(1)
+        self._headers = (*_HEADERS, (b"neardup-recipe", service.digest.encode()))
+        rows = service.operations
+        self._decoders = {
+            name: (
+                msgspec.json.Decoder(each.row),
+                msgspec.json.Decoder(list[each.row]),  # type: ignore[name-defined]
+            )
+            for name, each in rows.items()
+        }
+        self.routes: dict[str, Route] = {
+            f"/v1/{name}": Route("POST", each.right, self._rows_of(name, each))
+            for name, each in rows.items()
+        }
+        whole: tuple[tuple[str, Right, Callable[[bytes], Awaitable[Any]]], ...] = (
+            ("compare", "read", service.compare),
+            ("explain", "read", service.explain),
+            ("backup", "write", service.back_up),
+        )
+        for name, right, call in whole:
+            self.routes[f"/v1/{name}"] = Route("POST", right, self._whole_of(call))
+        shown: tuple[tuple[str, Right | None, Callable[[], Answer]], ...] = (
+            ("/v1/index", "read", lambda: Answer(_encode(service.describe()))),
+            ("/livez", None, lambda: _LIVE),
+            ("/readyz", None, self._ready),
+            ("/metrics", "read", lambda: Answer(service.metrics.text(), _METRICS)),
+            ("/openapi.json", None, lambda: Answer(service.openapi())),
+            ("/", None, lambda: Answer(service.front_page(), _HTML)),
+        )
+        for path, need, show in shown:
+            self.routes[path] = Route("GET", need, _shown(show))
+        for name in KINDS:
+            text = Answer(page(name).encode(), b"text/plain; charset=utf-8")
+            self.routes[f"/problems/{name}"] = Route("GET", None, _shown(lambda text=text: text))  # type: ignore[misc]
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        """Answer a request."""
+        begin = time.perf_counter()
+        headers = dict(scope["headers"])
+        path, method = scope["path"], scope["method"]
+        number = _request_id(headers) or b"%s-%x" % (self._prefix.encode(), next(self._numbers))
+        common = [*self._headers, (b"x-request-id", number)]
+        status = [0]
+
+        async def sent(message: dict[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                status[0] = message["status"]
+            await send(message)
+
+        request = Request(headers, receive, sent, common)
+        route = self.routes.get(path)
+        try:
+            answer = await self._answer_of(request, route, path, method)
+            if answer is not None:
+                await _answer(request, answer)
+        except Problem as problem:
+            await _refuse(request, problem)
+        except ClientGoneError:
+            status[0] = 499
+        except Exception:  # noqa: BLE001  # a client has an answer, whatever went wrong
+            _log.exception("a request failed", extra={"fields": {"request": _text(number)}})
+            if not status[0]:
+                await _refuse(request, Problem("failure", "the log has the error"))
+        finally:
+            seconds = time.perf_counter() - begin
+            self._service.metrics.answered("other" if route is None else path, status[0], seconds)
+            if self._service.settings.log_requests or status[0] >= 500:
+                fields = {
+                    "request": _text(number), "method": method, "path": path,
+                    "status": status[0], "seconds": round(seconds, 6),
+                    "traceparent": _text(headers.get(b"traceparent", b"")),
+                }  # fmt: skip
+                level = logging.WARNING if status[0] >= 500 else logging.INFO
+                _log.log(level, "request", extra={"fields": fields})
+
+    async def _answer_of(
+        self, request: Request, route: Route | None, path: str, method: str
+    ) -> Answer | None:
+        """The answer of a request that may be made; None if it was sent already."""
+        headers = request.headers
+        if self._access.origin is not None:
+            self._allow_origin(headers, request.common)
+            if method == "OPTIONS" and b"access-control-request-method" in headers:
+                self._access.check(headers, None)
+                return Answer(b"", JSON, 204)
+        self._access.check(headers, None if route is None else route.right)
+        if route is None:
+            raise Problem("not-found", f"there is nothing at {path:.200}")
+        if method != route.method and not (method == "HEAD" and route.method == "GET"):
+            allow = b"GET, HEAD" if route.method == "GET" else b"POST"
+            allowed = ((b"allow", allow),)
+            raise Problem("method-not-allowed", f"{path} has no {method}", headers=allowed)
+        return await route.answer(request)
+
+    def _rows_of(self, name: str, rows: Rows) -> Callable[[Request], Awaitable[Answer | None]]:
+        one, many = self._decoders[name]
+
+        async def answer(request: Request) -> Answer | None:
+            self._check(request)
+            kind = media_type(request.headers)
+            if kind == NDJSON:
+                await stream_lines(request, rows, one, self._limits)
+                return None
+            body = await read_whole(request.receive, request.headers, self._limits)
+            if kind == ARROW:
+                return await self._arrow(rows, body)
+            if body.lstrip()[:1] != b"[":
+                (found,) = await rows.answers([decoded(one, body)])
+                if isinstance(found, Problem):
+                    raise found
+                return Answer(_encode(found))
+            given = decoded(many, body)
+            if len(given) > self._limits.batch_rows:
+                raise Problem(
+                    "too-large",
+                    f"the array has {len(given):,} documents, and the limit is"
+                    f" {self._limits.batch_rows:,}",
+                )
+            return Answer(_encode([_line(each) for each in await self._in_cuts(rows, given)]))
+
+        return answer
+
+    async def _in_cuts(self, rows: Rows, given: list[Any]) -> list[Any]:
+        """Answers of many rows, written in cuts."""
+        size = self._limits.cut_rows
+        cuts = [given[at : at + size] for at in range(0, len(given), size)]
+        done = [await rows.answers(cut, is_cut=len(cuts) > 1) for cut in cuts]
+        return [answer for answers in done for answer in answers]
+
+    async def _arrow(self, rows: Rows, body: bytes) -> Answer:
+        loop = asyncio.get_running_loop()
+        given = await loop.run_in_executor(None, arrow_rows, body, rows.row)
+        answers = await self._in_cuts(rows, given)
+        return Answer(await loop.run_in_executor(None, arrow_table, answers), ARROW)
+
+    def _whole_of(self, call: Callable[[bytes], Awaitable[Any]]) -> Any:
+        async def answer(request: Request) -> Answer:
+            self._check(request)
+            if media_type(request.headers) != JSON:
+                raise Problem("media-type", "this address reads application/json alone")
+            body = await read_whole(request.receive, request.headers, self._limits)
+            return Answer(_encode(await call(body)))
+
+        return answer
+
+    def _check(self, request: Request) -> None:
+        """Refuse what comes too early, or was made by another recipe."""
+        digest = request.headers.get(b"neardup-recipe")
+        if digest is not None and _text(digest) != self._service.digest:
+            raise Problem(
+                "other-recipe",
+                f"the request was made with recipe {_text(digest)!r}, and the index has"
+                f" {self._service.digest!r}",
+                closes=True,
+            )
+        if not self._service.is_open:
+            raise Problem(
+                "not-ready",
+                self._service.why_not_ready() or "not ready",
+                retry_after=2,
+                closes=True,
+            )
+
+    def _ready(self) -> Answer:
+        why = self._service.why_not_ready()
+        found = {"ready": why is None, "why": why, "warnings": self._service.warnings()}
+        return Answer(_encode(found), JSON, 200 if why is None else 503)
+
+    def _allow_origin(self, headers: dict[bytes, bytes], common: list[tuple[bytes, bytes]]) -> None:
+        origin = headers.get(b"origin")
+        if origin is None or origin != self._access.origin:
+            return
+        common += [
+            (b"access-control-allow-origin", origin),
+            (b"access-control-allow-methods", b"GET, POST"),
+            (b"access-control-allow-headers", b"authorization, content-type, neardup-recipe"),
+            (b"access-control-max-age", b"600"),
+            (b"vary", b"origin"),
+        ]
+
+
+_LIVE: Final = Answer(b'{"live":true}')
+_METRICS: Final = b"text/plain; version=0.0.4; charset=utf-8"
+
+
+def _shown(show: Callable[[], Answer]) -> Callable[[Request], Awaitable[Answer]]:
+    async def answer(_: Request) -> Answer:
+        return show()
+
+    return answer
+
+
+def _line(answer: Any) -> Any:
+    return {"error": answer.to_dict()} if isinstance(answer, Problem) else answer
+
+
+async def _answer(request: Request, answer: Answer) -> None:
+    length = b"%d" % len(answer.body)
+    headers = [(b"content-type", answer.kind), (b"content-length", length), *request.common]
+    await request.send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await request.send({"type": "http.response.body", "body": answer.body})
+
+
+async def _refuse(request: Request, problem: Problem) -> None:
+    request.common.extend(problem.headers)
+    if problem.retry_after is not None:
+        request.common.append((b"retry-after", b"%d" % problem.retry_after))
+    if problem.closes:
+        request.common.append((b"connection", b"close"))
+    await _answer(request, Answer(_encode(problem.to_dict()), PROBLEM, problem.status))
+
+
+def _request_id(headers: dict[bytes, bytes]) -> bytes | None:
+    """The client's own, if it is short and can be printed."""
+    given = headers.get(b"x-request-id")
+    if given and len(given) <= 100 and given.isascii() and given.decode().isprintable():
+        return given
+    return None
+
+
+def _text(value: bytes) -> str:
+    return value[:200].decode("latin-1")

@@ -1,0 +1,208 @@
+"""What can be done with many documents at once: written by the committer, or asked in threads."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import UNSET
+
+from neardup.errors import NeardupError
+from neardup.service.committer import Committer, Work
+from neardup.service.messages import (
+    Document,
+    Matches,
+    Nearest,
+    Query,
+    Removal,
+    as_document,
+    as_match,
+    as_matches,
+    check_id,
+)
+from neardup.service.problem_details import Problem
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from neardup.index import DurableIndex
+    from neardup.service.access import Right
+    from neardup.service.committer import Operation
+    from neardup.service.service_metrics import Metrics
+    from neardup.service.settings import Limits
+
+__all__ = ["Ask", "AskNearest", "AskQuery", "Rows", "Write"]
+
+
+class Rows(Protocol):
+    """What a route does with documents."""
+
+    row: Any
+    """The structure of one."""
+    right: Right
+
+    async def answers(self, rows: list[Any], *, is_cut: bool = False) -> list[Any]:
+        """An answer or a Problem for each row.
+
+        Raises:
+            Problem: If none can be taken.
+        """
+
+
+class Write:
+    """Documents that the committer writes.
+
+    Args:
+        operation: What it does with them.
+        committer: Which.
+        limits: Of documents.
+        metrics: Where states are counted.
+    """
+
+    right: Right = "write"
+
+    def __init__(
+        self, operation: Operation, committer: Committer | None, limits: Limits, metrics: Metrics
+    ) -> None:
+        """Take them; without a committer the service only reads."""
+        self._operation, self._committer, self._limits = operation, committer, limits
+        self._metrics = metrics
+        self.row: Any = Removal if operation == "remove" else Document
+
+    async def answers(self, rows: list[Any], *, is_cut: bool = False) -> list[Any]:
+        """See Rows."""
+        committer = self._committer
+        if committer is None:
+            raise Problem("read-only", "the index was opened for queries only")
+        answers: list[Any] = [None] * len(rows)
+        places, ids, documents, nbytes = list[int](), list[Any](), list[Any](), 0
+        is_text = None
+        works = list[tuple[list[int], Work]]()
+        loop = asyncio.get_running_loop()
+
+        def close_work() -> None:
+            if ids:
+                future = loop.create_future()
+                work = Work(self._operation, ids, documents, nbytes, future, is_cut)
+                works.append((places, work))
+
+        for place, row in enumerate(rows):
+            try:
+                check_id(row.id, self._limits)
+                document = None if self.row is Removal else as_document(row, self._limits)
+            except Problem as problem:
+                answers[place] = problem
+                continue
+            kind = (type(row.id), type(document))
+            if kind != is_text and ids:  # a work has ids and documents of one type
+                close_work()
+                places, ids, documents, nbytes = [], [], [], 0
+            is_text = kind
+            places.append(place)
+            ids.append(row.id)
+            documents.append(document)
+            nbytes += 100 + (len(document) if isinstance(document, str) else 0)
+        close_work()
+        await self._write(committer, works, answers)
+        if self._operation == "seen":
+            for answer in answers:
+                self._metrics.seen("refused" if isinstance(answer, Problem) else answer.state)
+        return answers
+
+    async def _write(
+        self, committer: Committer, works: list[tuple[list[int], Work]], answers: list[Any]
+    ) -> None:
+        """Have works written, and put the answers in their places."""
+        refused: Problem | None = None
+        for number, (_, work) in enumerate(works):
+            try:
+                committer.submit(work)
+            except Problem as problem:
+                if not number and len(works[0][0]) == len(answers):
+                    raise  # all of the request: the status says so
+                refused = problem
+                work.future.set_result(problem)
+        del refused
+        for places, work in works:
+            outcome = await work.future
+            if isinstance(outcome, Problem) and len(places) == len(answers):
+                raise outcome
+            for at, place in enumerate(places):
+                answers[place] = outcome if isinstance(outcome, Problem) else outcome[at]
+
+
+class Ask:
+    """Questions that threads answer, of what is committed.
+
+    Args:
+        index: Which.
+        pool: The threads.
+        limits: Of documents.
+        most: Questions that wait or run; more are refused.
+    """
+
+    right: Right = "read"
+    row: Any
+
+    def __init__(self, index: DurableIndex, pool: Executor, limits: Limits, most: int) -> None:
+        """Ask nothing yet."""
+        self._index, self._pool, self._limits, self._most = index, pool, limits, most
+        self._running = 0
+
+    async def answers(self, rows: list[Any], *, is_cut: bool = False) -> list[Any]:
+        """See Rows."""
+        if self._running >= self._most and not is_cut:
+            raise Problem(
+                "queue-full", f"{self._running} calls run, and the limit is {self._most}",
+                retry_after=1,
+            )  # fmt: skip
+        self._running += 1
+        try:
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._pool, self._all, rows)
+        finally:
+            self._running -= 1
+
+    def _all(self, rows: list[Any]) -> list[Any]:
+        return [self._one(row) for row in rows]
+
+    def _one(self, row: Any) -> Any:
+        try:
+            document = as_document(row, self._limits)
+            return self.ask(row, document)
+        except Problem as problem:
+            return problem
+        except NeardupError as error:
+            return Problem("invalid-document", str(error))
+
+    def ask(self, row: Any, document: Any) -> Any:
+        """The answer to one, in a thread."""
+        raise NotImplementedError
+
+
+class AskQuery(Ask):
+    """What is near."""
+
+    row = Query
+
+    def ask(self, row: Query, document: Any) -> Matches:
+        """See Ask."""
+        similarity = None if row.similarity is UNSET else row.similarity
+        distance = None if row.distance is UNSET else row.distance
+        hits = self._index.query(
+            document, limit=row.limit, similarity=similarity, distance=distance, committed=True
+        )
+        return as_matches(hits, self._index.by)
+
+
+class AskNearest(Ask):
+    """What is closest, however far."""
+
+    row = Nearest
+
+    def ask(self, row: Nearest, document: Any) -> Matches:
+        """See Ask."""
+        with self._index.snapshot(committed=True) as seen:
+            hits = seen.nearest(document, row.n)
+        matches = [as_match(hit, self._index.by) for hit in hits]
+        return Matches(matches, len(matches))

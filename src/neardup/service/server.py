@@ -1,0 +1,214 @@
+"""Runs a service: the socket, the order of starting and ending, and its log.
+
+open the index, listen, answer /livez and /readyz, warm up, ready
+SIGTERM or Ctrl-C: not ready, take no connections, answer what was asked, commit, close
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import signal
+import socket
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from neardup.errors import FileError, UsageError
+from neardup.index import DurableIndex
+from neardup.service.access import Access
+
+try:
+    import uvicorn
+    import uvloop
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+    from neardup.service.application import Application
+    from neardup.service.service import Service
+except ModuleNotFoundError as error:
+    raise UsageError(f"the service needs {error.name}: pip install 'neardup[serve]'") from None
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from neardup.service.settings import Settings
+
+__all__ = ["serve"]
+
+BACKLOG: Final = 2048
+_LATE: Final = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+KEEP_ALIVE_SECONDS: Final = 75
+_log: Final = logging.getLogger("neardup.service")
+
+
+def serve(folder: str | Path, settings: Settings, tell: Callable[[str], None], **made: Any) -> None:
+    """Serve the index in a folder until a signal comes.
+
+    Args:
+        folder: Of the index.
+        settings: How.
+        tell: Takes the line that says where it listens.
+        made: What a new index is made with: as of DurableIndex.open.
+
+    Raises:
+        UsageError, DataError, FileError: If it cannot be.
+    """
+    access = Access.of(settings)
+    with _logs(), _listener(settings) as listener:
+        index = DurableIndex.open(folder, readonly=settings.readonly, **made)
+        uvloop.run(_run(index, settings, access, listener, tell))
+
+
+async def _run(
+    index: DurableIndex, settings: Settings, access: Access, listener: socket.socket,
+    tell: Callable[[str], None],
+) -> None:  # fmt: skip
+    loop = asyncio.get_running_loop()
+    service = Service(index, settings, loop)
+    limits = settings.limits
+    config = uvicorn.Config(
+        Application(service, access),
+        http=_protocol(limits.head_seconds), ws="none", lifespan="off",
+        log_config=None, access_log=False, server_header=False, proxy_headers=False,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=round(limits.drain_seconds),
+    )  # fmt: skip
+    server = _Server(config)
+
+    def end(name: str) -> None:
+        if server.should_exit:  # the second signal
+            server.force_exit = True
+        _log.info("ending", extra={"fields": {"signal": name}})
+        service.end()
+        server.should_exit = True
+
+    for each in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(each, end, each.name)
+    host, port = listener.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    tell(f"serving {index.path} on http://{shown}:{port} (Ctrl-C ends it)")
+    warming = loop.run_in_executor(None, service.warm_up)
+
+    async def warm() -> None:
+        try:
+            seconds = await warming
+        except BaseException:
+            server.should_exit = True
+            raise
+        fields = {"documents": len(index), "warm_seconds": round(seconds, 3)}
+        _log.info("ready", extra={"fields": fields})
+
+    warm_task = asyncio.create_task(warm())
+    try:
+        await server.serve(sockets=[listener])
+        await warm_task
+    finally:
+        await loop.run_in_executor(None, service.close)
+        _log.info("ended")
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to `_run`, which ends the service before it ends the server."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def _protocol(seconds: float) -> type[HttpToolsProtocol]:
+    """HTTP as uvicorn has it, but a head that does not come in time closes the connection."""
+
+    class Protocol(HttpToolsProtocol):
+        head_timer: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self.head_timer = self.loop.call_later(seconds, self._close_late)
+
+        def on_message_begin(self) -> None:
+            super().on_message_begin()
+            if self.head_timer is None:
+                self.head_timer = self.loop.call_later(seconds, self._close_late)
+
+        def on_headers_complete(self) -> None:
+            self._cancel()
+            super().on_headers_complete()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._cancel()
+            super().connection_lost(exc)
+
+        def _cancel(self) -> None:
+            if self.head_timer is not None:
+                self.head_timer.cancel()
+                self.head_timer = None
+
+        def _close_late(self) -> None:
+            if not self.transport.is_closing():
+                self.transport.write(_LATE)
+                self.transport.close()
+
+    return Protocol
+
+
+@contextlib.contextmanager
+def _listener(settings: Settings) -> Iterator[socket.socket]:
+    host, port = settings.host.strip("[]"), settings.port
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = found[0]
+        listener = socket.socket(family, kind, protocol)
+    except (OSError, OverflowError) as error:
+        raise UsageError(f"--host {host} --port {port}: {error}; name another one") from None
+    with listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(address)
+            listener.listen(BACKLOG)
+        except (OSError, OverflowError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise FileError(
+                f"cannot listen on {host}:{port}: {why}; choose another --port"
+            ) from None
+        listener.setblocking(False)
+        yield listener
+
+
+class _JsonLines(logging.Formatter):
+    """A line of JSON for each record; `fields` of a record are fields of the line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        line: dict[str, Any] = {
+            "time": f"{when}.{int(record.msecs):03}Z",
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info:
+            line["error"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+
+@contextlib.contextmanager
+def _logs() -> Iterator[None]:
+    """Send the records of neardup and of the server to the standard error, as lines of JSON."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_JsonLines())
+    loggers = [logging.getLogger("neardup"), logging.getLogger("uvicorn.error")]
+    before = [(each.level, each.propagate) for each in loggers]
+    for each, level in zip(loggers, (logging.INFO, logging.WARNING), strict=True):
+        each.addHandler(handler)
+        each.setLevel(level)
+        each.propagate = False
+    try:
+        yield
+    finally:
+        for each, (level, propagate) in zip(loggers, before, strict=True):
+            each.removeHandler(handler)
+            each.setLevel(level)
+            each.propagate = propagate

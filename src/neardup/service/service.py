@@ -1,0 +1,220 @@
+"""One service: an index, the thread that writes to it, the threads that ask it, and its state."""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import json
+import logging
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import msgspec
+from msgspec import UNSET
+
+from neardup.errors import NeardupError
+from neardup.fingerprinting.explanation import compare, explain
+from neardup.runtime.version import __version__
+from neardup.service.bodies import decoded
+from neardup.service.committer import Aging, Committer
+from neardup.service.messages import Backup, ComparedTexts, ExplainedText
+from neardup.service.openapi import openapi
+from neardup.service.operations import AskNearest, AskQuery, Rows, Write
+from neardup.service.problem_details import Problem
+from neardup.service.rehearsal import rehearse
+from neardup.service.service_metrics import Metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from neardup.index import DurableIndex
+    from neardup.service.settings import Settings
+
+__all__ = ["Service"]
+
+QUERY_THREADS: Final = 4
+_log: Final = logging.getLogger("neardup.service")
+_compared: Final = msgspec.json.Decoder(ComparedTexts)
+_explained: Final = msgspec.json.Decoder(ExplainedText)
+_encode: Final = msgspec.json.Encoder(enc_hook=lambda value: value.item()).encode
+
+
+class Service:
+    """What answers requests about one index.
+
+    Args:
+        index: Which; the service closes it.
+        settings: How.
+        loop: Where answers are waited for.
+    """
+
+    def __init__(
+        self, index: DurableIndex, settings: Settings, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        """Take it; nothing is answered before `warm_up`."""
+        self._index, self.settings, self.limits = index, settings, settings.limits
+        self.digest = "none" if index.recipe is None else index.recipe.digest
+        self.metrics = Metrics(index)
+        self._phase: Literal["starting", "ready", "ending"] = "starting"
+        self._pool = ThreadPoolExecutor(QUERY_THREADS, "neardup-query")
+        self._slow = ThreadPoolExecutor(self.limits.nearest, "neardup-nearest")
+        self._committer: Committer | None = None
+        if not settings.readonly:
+            aging = None
+            if settings.max_age is not None:
+                aging = Aging(settings.max_age, settings.age_from == "seen")
+            self._committer = Committer(index, loop, self.limits, self.metrics, aging)
+            self.metrics.queue(self._committer_rows, self._committer_bytes)
+        write: Callable[[Any], Rows] = lambda name: Write(  # noqa: E731
+            name, self._committer, self.limits, self.metrics
+        )
+        most = self.limits.questions
+        self.operations: dict[str, Rows] = {
+            "seen": write("seen"),
+            "query": AskQuery(index, self._pool, self.limits, most),
+            "nearest": AskNearest(index, self._slow, self.limits, 4 * self.limits.nearest),
+            "add": write("add"),
+            "remove": write("remove"),
+        }
+        self._openapi: bytes | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests are answered: until the last connection is closed."""
+        return self._phase != "starting"
+
+    def why_not_ready(self) -> str | None:
+        """Why new clients should not come; None: they should."""
+        if self._phase != "ready":
+            return f"the service is {self._phase}"
+        failure = None if self._committer is None else self._committer.failure
+        return None if failure is None else f"writes are refused: {failure.detail}"
+
+    def warnings(self) -> list[str]:
+        """What somebody should look at, though requests are answered."""
+        error = self._index.stats()["last_background_error"]
+        return [] if error is None else [f"the last merge failed: {error}"]
+
+    def warm_up(self) -> float:
+        """Compile and load what requests run, in this thread; the seconds that it took."""
+        begin = time.perf_counter()
+        rehearse(self._index)
+        self._index.warm_up()
+        self.openapi()
+        self._phase = "ready"
+        return time.perf_counter() - begin
+
+    def end(self) -> None:
+        """Say that the service ends; what is asked is answered still."""
+        self._phase = "ending"
+
+    def close(self) -> None:
+        """Write what waits, and close the index."""
+        if self._committer is not None:
+            self._committer.close()
+        for pool in (self._pool, self._slow):
+            pool.shutdown()
+        self._index.close()
+
+    def describe(self) -> dict[str, Any]:
+        """The index: what it takes, how large it is, and the service's limits."""
+        index, stats = self._index, self._index.stats()
+        kept = ("documents", "removed", "ids", "bytes_on_disk", "free_disk_bytes", "tail_rows")
+        recipe = index.recipe
+        settings = self.settings
+        return {
+            "by": index.by,
+            index.by: index.similarity if index.by == "similarity" else index.distance,
+            **({"measure": index.measure} if index.by == "similarity" else {"bits": index.bits}),
+            "recipe": None if recipe is None else json.loads(recipe.to_json()),
+            "digest": self.digest,
+            "readonly": settings.readonly,
+            "max_age": settings.max_age,
+            "version": __version__,
+            **{name: stats[name] for name in kept},
+            "segments": len(stats["segments"]),
+            "merging": stats["merging"],
+            "counters": stats["counters"],
+            "limits": msgspec.to_builtins(self.limits),
+        }
+
+    async def compare(self, body: bytes) -> Any:
+        """How alike two texts are, by the recipe of the index."""
+        given = decoded(_compared, body)
+        return await self._computed(
+            lambda: compare(given.a, given.b, self._index.recipe).to_dict(), given.a, given.b
+        )
+
+    async def explain(self, body: bytes) -> Any:
+        """Why a text, or a pair of them, has the fingerprint that it has."""
+        given = decoded(_explained, body)
+        other = None if given.other is UNSET else given.other
+        return await self._computed(
+            lambda: explain(given.text, other, self._index.recipe).to_dict(),
+            given.text,
+            other or "",
+        )
+
+    async def back_up(self, body: bytes) -> Backup:
+        """Copy the last commit to a new folder of the service's choice."""
+        if body.strip() not in {b"", b"{}"}:
+            raise Problem("invalid-document", "a backup takes {}: the service names its folder")
+        folder = self.settings.backups
+        if folder is None:
+            raise Problem("no-backups", "the service was started without --backups")
+        now = time.time()
+        name = time.strftime("%Y%m%dT%H%M%S", time.gmtime(now)) + f"{now % 1:.3f}Z"[1:]
+        loop = asyncio.get_running_loop()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            await loop.run_in_executor(self._slow, self._index.backup, folder / name)
+        except OSError as error:
+            raise Problem("write-failed", str(error), retry_after=60) from None
+        return Backup(name, len(self._index))
+
+    def openapi(self) -> bytes:
+        """The description of this service, OpenAPI 3.1."""
+        if self._openapi is None:
+            self._openapi = _encode(openapi(self._index, has_keys=bool(self.settings.keys)))
+        return self._openapi
+
+    def front_page(self) -> bytes:
+        """What people see who open the address."""
+        shown = html.escape(repr(self._index))
+        links = "".join(
+            f'<li><a href="{path}">{path}</a></li>'
+            for path in ("/v1/index", "/openapi.json", "/readyz", "/metrics")
+        )
+        return (
+            f"<!doctype html><meta charset=utf-8><title>neardup {__version__}</title>"
+            "<style>body{font:16px/1.5 system-ui;margin:2em;max-width:40em}</style>"
+            f"<h1>neardup {__version__}</h1><p>{shown}</p><ul>{links}</ul>"
+        ).encode()
+
+    async def _computed(self, call: Callable[[], Any], *texts: str) -> Any:
+        """What a call about texts gives, in a thread."""
+        if self._index.recipe is None:
+            raise Problem("invalid-document", "the index has no recipe: it reads no texts")
+        size = sum(map(len, texts))
+        if size > self.limits.text_characters:
+            limit = self.limits.text_characters
+            raise Problem(
+                "too-large", f"texts have {size:,} characters, and the limit is {limit:,}"
+            )
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._slow, lambda: _plain(call()))
+        except NeardupError as error:
+            raise Problem("invalid-document", str(error)) from None
+
+    def _committer_rows(self) -> int:
+        return 0 if self._committer is None else self._committer.rows
+
+    def _committer_bytes(self) -> int:
+        return 0 if self._committer is None else self._committer.nbytes
+
+
+def _plain(value: Any) -> Any:
+    """Values of NumPy as Python's."""
+    return msgspec.json.decode(_encode(value))
