@@ -215,6 +215,8 @@ def test_an_answer_can_be_taken_back_and_what_makes_no_sense_is_refused(tmp_path
     assert review.best.answers == 1
     assert "<b>" in review.so_far().section
     review.close()
+    (tmp_path / "own.csv").write_text("first,second,answer,scores\na,b,yes,high\n")
+    assert read_answers(str(tmp_path / "own.csv"))["a", "b"].scores is None
     (tmp_path / "bad.jsonl").write_text(
         '{"first": "a", "second": "b", "answer": "yes", "scores": {"words 1": "high"}}\n'
     )

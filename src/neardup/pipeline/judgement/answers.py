@@ -87,13 +87,10 @@ def _answers(path: str) -> Iterator[Answer]:
 
 
 def _scores(value: Any, place: str) -> dict[str, float] | None:
-    """Similarities by the names of recipes, of a row that has them."""
-    if value is None or value == "":
+    """Similarities by the names of recipes; a column of that name in a person's table is none."""
+    if not isinstance(value, dict):
         return None
-    known = isinstance(value, dict) and all(
-        isinstance(each, int | float) and 0 <= each <= 1 for each in value.values()
-    )
-    if not known:
+    if not all(isinstance(each, int | float) and 0 <= each <= 1 for each in value.values()):
         raise DataError(f"{place}: scores is {value!r:.60}: a number from 0 to 1 for each recipe")
     return dict(value)
 

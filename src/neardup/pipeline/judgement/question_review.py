@@ -17,7 +17,7 @@ from neardup.pipeline.evidence.pair_texts import MOST_CHARACTERS, pair_of_texts
 from neardup.pipeline.judgement.answers import ANSWERS, Answer, Answers
 from neardup.pipeline.judgement.candidate_pairs import RECIPES, candidate_pairs, recipe_name
 from neardup.pipeline.judgement.learned_question import Lesson, QuestionSoFar, learn, next_pair
-from neardup.pipeline.judgement.review_session import Turns
+from neardup.pipeline.judgement.review_session import Turns, key_of
 from neardup.pipeline.judgement.so_far import SoFar, of_question
 from neardup.pipeline.run.read_documents import begin_reading, open_inputs
 from neardup.pipeline.run.run_outputs import output_set
@@ -128,7 +128,7 @@ class QuestionReview:
         self._file, self._turns = Answers(answers), Turns()
         pairs = zip(sampled.pairs.left.tolist(), sampled.pairs.right.tolist(), strict=True)
         self._rows = {
-            Answer(sampled.names[one], sampled.names[other], "").key: row
+            key_of(PairRow(sampled.names[one], sampled.names[other])): row
             for row, (one, other) in enumerate(pairs)
         }
         # The server answers each request in a thread of its own; what is learned of one answer
@@ -163,7 +163,7 @@ class QuestionReview:
         row = self._turns.row(number)
         if row is None:
             return None
-        place, texts = self._rows[Answer(row.first, row.second, "").key], self._sampled.texts
+        place, texts = self._rows[key_of(row)], self._sampled.texts
         sides = (int(side[place]) for side in (self._sampled.pairs.left, self._sampled.pairs.right))
         first, second = (texts[each] for each in sides)
         question = self.best.question
@@ -175,7 +175,7 @@ class QuestionReview:
         row = self._turns.row(number)
         if row is None:
             return None
-        answer = self._file.found.get(Answer(row.first, row.second, "").key)
+        answer = self._file.found.get(key_of(row))
         return None if answer is None else answer.answer
 
     def answer(self, number: int, said: str) -> bool:
@@ -183,7 +183,7 @@ class QuestionReview:
         row = self._turns.row(number)
         if row is None or said not in ANSWERS:
             return False
-        scores = self._sampled.pairs.scores[self._rows[Answer(row.first, row.second, "").key]]
+        scores = self._sampled.pairs.scores[self._rows[key_of(row)]]
         named = dict(zip(_NAMES, scores.tolist(), strict=True))
         with self._lock:
             self._file.add(Answer(row.first, row.second, said, None, named))
