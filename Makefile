@@ -5,7 +5,7 @@ CORES := $(shell nproc)
 # One more than cores: tests wait, for other programs, disks and kernels that others compile.
 WORKERS := $(shell expr $(CORES) + 1)
 
-.PHONY: demo test test-plain lint bench accuracy memory-limit resume-rounds crash-rounds index-stress attack-rounds bounds property-rounds spark-rounds compat clean
+.PHONY: demo test test-plain lint bench accuracy memory-limit resume-rounds crash-rounds serve-rounds index-stress attack-rounds bounds property-rounds spark-rounds compat clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -57,6 +57,9 @@ compat: $(VENV)/developed
 crash-rounds: $(VENV)/developed
 	$(BIN)/python tests/index/crash_rounds.py --rounds 250
 	NEARDUP_CRASH_MOMENTS=2000 $(BIN)/python -m pytest tests/index/test_durable_crash.py
+
+serve-rounds: $(VENV)/developed
+	PYTHONPATH=tests/service $(BIN)/python tests/service/test_service_endures.py 50
 
 index-stress: $(VENV)/developed
 	NEARDUP_STRESS_SECONDS=120 $(BIN)/python -m pytest tests/index/test_torn_reads.py

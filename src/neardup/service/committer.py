@@ -36,6 +36,8 @@ Outcome: TypeAlias = "list[Any] | Problem"
 """An answer or a Problem for each document, or one Problem for all of them."""
 FAILED_SECONDS: Final = 1.0
 """After a write that failed, until the next one is tried."""
+_FULL: Final = tuple(map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)))
+"""How the system, and LMDB in its name, words a disk, quota or file without room."""
 ROOM_BYTES: Final = 8 << 20
 """Of free disk with which writes are tried again."""
 _log: Final = logging.getLogger("neardup.service")
@@ -353,7 +355,7 @@ def _is_full(error: BaseException | None) -> bool:
     while error is not None:
         if getattr(error, "errno", None) in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
             return True
-        if "No space left" in str(error) or "disk is full" in str(error):
+        if any(words.lower() in str(error).lower() for words in _FULL):
             return True
         error = error.__cause__ or error.__context__
     return False

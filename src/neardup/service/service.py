@@ -22,7 +22,6 @@ from neardup.service.messages import Backup, ComparedTexts, ExplainedText
 from neardup.service.openapi import openapi
 from neardup.service.operations import AskNearest, AskQuery, Rows, Write
 from neardup.service.problem_details import Problem
-from neardup.service.rehearsal import rehearse
 from neardup.service.service_metrics import Metrics
 
 if TYPE_CHECKING:
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Service"]
 
 QUERY_THREADS: Final = 4
+EXAMPLES: Final = ("a text of some words that is read before any other", "a text of some words")
 _log: Final = logging.getLogger("neardup.service")
 _compared: Final = msgspec.json.Decoder(ComparedTexts)
 _explained: Final = msgspec.json.Decoder(ExplainedText)
@@ -99,8 +99,12 @@ class Service:
     def warm_up(self) -> float:
         """Compile and load what requests run, in this thread; the seconds that it took."""
         begin = time.perf_counter()
-        rehearse(self._index)
-        self._index.warm_up()
+        self._index.warm_up(calls="all")
+        recipe = self._index.recipe
+        if recipe is not None:
+            compare(*EXAMPLES, recipe)
+            for other in (None, EXAMPLES[1]):
+                explain(EXAMPLES[0], other, recipe)
         self.openapi()
         self._phase = "ready"
         return time.perf_counter() - begin

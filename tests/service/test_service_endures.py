@@ -1,0 +1,219 @@
+"""What survives: kill -9 under load, a full disk, SIGTERM, clients that die, many idle ones.
+
+`python tests/service/test_service_endures.py 50` kills one so many times: `make serve-rounds`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import resource
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+import neardup as nd
+from neardup.fingerprinting.fingerprints import feature_hashes
+from services import Service, words
+
+CLIENTS = 8
+
+
+def story(number: int) -> dict[str, Any]:
+    """A document; every fourth is a twin of the one before it."""
+    text = words(("story", number - (number % 4 == 3)), 30)
+    return {"id": f"d{number}", "text": f"x{text}" if number % 4 == 3 else text}
+
+
+class Log:
+    """What the clients were answered, on the disk before the next request.
+
+    Args:
+        path: A line of JSON for each answer.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("a+")
+        self._lock = threading.Lock()
+        self.unanswered: list[dict[str, Any]] = []
+        self._next = 0
+
+    def next(self) -> dict[str, Any]:
+        """A document that nobody sent."""
+        with self._lock:
+            self._next += 1
+            return story(self._next)
+
+    def write(self, row: dict[str, Any], answer: dict[str, Any]) -> None:
+        """An answer came."""
+        with self._lock:
+            self._file.write(json.dumps([row, answer]) + "\n")
+            self._file.flush()
+
+    def read(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        """All answers."""
+        self._file.seek(0)
+        return [(row, answer) for row, answer in map(json.loads, self._file)]
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def load(url: str, log: Log) -> None:
+    """Send documents until the service is gone."""
+    with httpx.Client(base_url=url, timeout=60) as client:
+        while True:
+            row = log.next()
+            try:
+                found = client.post("/v1/seen", json=row)
+            except httpx.TransportError:
+                log.unanswered.append(row)
+                return
+            if found.status_code == 503:  # it is ending
+                log.unanswered.append(row)
+                return
+            assert found.status_code == 200, found.text
+            log.write(row, found.json())
+
+
+def check(folder: Path, log: Log) -> int:
+    """Compare the index with what the clients were answered; how many answers there are."""
+    recipe, answers = nd.Recipe(), log.read()
+    texts = {row["id"]: row["text"] for row, _ in answers}
+    features: dict[str, set[int]] = {}
+    for name, text in texts.items():
+        features[name] = set(feature_hashes(text, recipe).tolist())
+    with nd.DurableIndex.open(folder, readonly=True) as index:
+        assert index.check() == []
+        for row, answer in answers:
+            name = row["id"]
+            if answer["new"]:
+                assert name in index, f"{name} was acknowledged and is lost"
+                continue
+            other, similarity = answer["match"]["id"], answer["match"]["similarity"]
+            assert name not in index
+            assert other in index
+            if other in features:
+                mine, its = features[name], features[other]
+                assert len(mine & its) / len(mine | its) == similarity >= 0.8
+    new = {row["id"] for row, answer in answers if answer["new"]}
+    for name in new:
+        number = int(name[1:])
+        if number % 4 == 3 and f"d{number - 1}" in new:
+            mine, its = features[name], features[f"d{number - 1}"]
+            assert len(mine & its) / len(mine | its) < 0.8, f"both twins of {name} are new"
+    return len(answers)
+
+
+def rounds(folder: Path, count: int, seconds: float) -> int:
+    """Kill a service under load so many times; how many answers were compared."""
+    log, chance = Log(folder / "answers.jsonl"), random.Random(count)
+    for _ in range(count):
+        with Service(folder / "index") as service:
+            again, log.unanswered = log.unanswered, []
+            for row in again:  # whatever the kill did to it, it is answered now
+                log.write(row, service.ask("seen", row))
+            with ThreadPoolExecutor(CLIENTS) as pool:
+                running = [pool.submit(load, service.url, log) for _ in range(CLIENTS)]
+                time.sleep(seconds * (0.5 + chance.random()))
+                service.process.send_signal(signal.SIGKILL)
+                for each in running:
+                    each.result()
+        check(folder / "index", log)
+    found = len(log.read())
+    log.close()
+    return found
+
+
+def test_a_kill_under_load_loses_nothing_that_was_answered(tmp_path: Path) -> None:
+    assert rounds(tmp_path, 2, 1.0) > 20
+
+
+def test_sigterm_answers_what_was_asked_and_hangs_on_no_connection(tmp_path: Path) -> None:
+    log = Log(tmp_path / "answers.jsonl")
+    with (
+        Service(tmp_path / "index") as service,
+        socket.create_connection(("127.0.0.1", service.port)),  # idle, and never used
+        ThreadPoolExecutor(CLIENTS) as pool,
+    ):
+        service.client.get("/livez")  # and this connection is kept alive
+        running = [pool.submit(load, service.url, log) for _ in range(CLIENTS)]
+        time.sleep(1)
+        begin = time.monotonic()
+        assert service.stop() == 0
+        assert time.monotonic() - begin < 15
+        for each in running:
+            each.result()
+    assert check(tmp_path / "index", log) > 20
+    log.close()
+
+
+def test_a_full_disk_refuses_writes_and_answers_queries_until_there_is_room(
+    tmp_path: Path,
+) -> None:
+    with Service(tmp_path / "index") as service:
+        first = {"id": "first", "text": words("first")}
+        service.ask("seen", first)
+        nobody = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+        resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
+        row = {"id": "second", "text": words("second")}
+        found = service.post("seen", row)
+        assert (found.status_code, found.json()["type"]) == (507, "/problems/disk-full"), found.text
+        assert service.ask("query", {"text": first["text"]})["matches"]
+        assert service.ask("query", {"text": row["text"]})["matches"] == []
+        assert service.client.get("/readyz").json()["why"].startswith("writes are refused")
+        resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE, nobody)
+        end = time.monotonic() + 30
+        while service.client.get("/readyz").status_code != 200:
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        assert service.ask("seen", row) == {"new": True, "state": "new"}
+        assert service.stop() == 0
+
+
+def test_clients_that_die_and_idle_ones_harm_nobody(tmp_path: Path) -> None:
+    with Service(tmp_path / "index") as service, contextlib.ExitStack() as stack:
+        for _ in range(300):
+            stack.enter_context(socket.create_connection(("127.0.0.1", service.port)))
+        for number in range(50):
+            row = json.dumps({"id": f"dead{number}", "text": words(("dead", number))})
+            head = f"POST /v1/seen HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(row)}\r\n"
+            with socket.create_connection(("127.0.0.1", service.port)) as client:
+                client.sendall(f"{head}Content-Type: application/json\r\n\r\n{row}".encode())
+        assert service.ask("seen", {"id": "alive", "text": words("alive")})["new"]
+        assert 1 <= service.client.get("/v1/index").json()["documents"] <= 51
+        assert service.stop() == 0
+
+
+def test_an_address_that_others_reach_needs_a_key_and_an_index_a_similarity(
+    tmp_path: Path,
+) -> None:
+    import subprocess
+
+    for options, message in (
+        (("--similarity", "0.8", "--host", "0.0.0.0"), "there are no keys"),  # noqa: S104
+        ((), "neardup index create"),
+        (("--similarity", "0.8", "--max-age", "soon"), "--max-age is 'soon'"),
+    ):
+        command = [sys.executable, "-m", "neardup", "serve", str(tmp_path / "none"), *options]
+        found = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        assert found.returncode == 2
+        assert message in found.stderr
+        assert found.stderr.count("\n") == 1
+        assert not (tmp_path / "none").exists()
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        count = int(sys.argv[1])
+        print(f"{count} kills, {rounds(Path(folder), count, 1.5)} answers, all there")  # noqa: T201
