@@ -1,11 +1,10 @@
-"""The description of the service is right: what it allows is answered so, and what not is refused."""
+"""The OpenAPI description is right: what it allows is answered so, what it does not is refused."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
 
-import httpx
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, settings
