@@ -368,6 +368,10 @@ class Dataset:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return iter(self._table.to_pylist())
 
+    @property
+    def column_names(self) -> list[str]:
+        return self._table.column_names
+
     def with_format(self, name: str) -> pa.Table:
         assert name == "arrow"
         return self._table
