@@ -7,9 +7,11 @@ import dataclasses
 import gzip
 import json
 import os
+import random
 import threading
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -22,13 +24,11 @@ import neardup.pipeline.run.run_folder
 import neardup.pipeline.run.transaction
 from faults import REMOVALS, Faults, KilledError
 from mode import Mode
+from neardup.cli import app
 from neardup.documents import ReadOptions
 from neardup.errors import FileError, RecipeError, UsageError
 from neardup.pipeline import Against, Limits, Outputs, dedup_files
 from suite import examples
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RECIPE = nd.Recipe(ngram=1)
 ROUNDS = int(os.environ.get("NEARDUP_AGAINST_ROUNDS", "10"))
@@ -535,3 +535,82 @@ def test_documents_that_were_all_replaced_since_they_were_written_are_found(
         index.add(names, texts)
     (path,) = crawl.write([texts])
     assert not any(crawl.run([path], update=False)[0])
+
+
+def _rows(draw: random.Random, name: str, pool: list[str]) -> list[dict[str, str]]:
+    rows = []
+    for at in range(30):
+        words = draw.choice(pool).split()
+        words[draw.randrange(20)] = "other"
+        rows.append({"id": f"{name}{at}", "text": " ".join(words)})
+    return [*rows, {"id": f"{name} empty", "text": ""}]
+
+
+@pytest.mark.parametrize("only", [False, True])
+@pytest.mark.parametrize(
+    "options", ["--similarity 0.5", "--distance 12", "--similarity 0.6 --measure containment"]
+)
+def test_files_after_against_are_an_index(tmp_path: Path, options: str, only: bool) -> None:
+    draw = random.Random(1)
+    pool = [" ".join(f"w{draw.randrange(60)}" for _ in range(20)) for _ in range(35)]
+    parts = {"one": pool[:20], "two": pool[:20], "new": pool[10:]}
+    tables = {name: _rows(draw, name, part) for name, part in parts.items()}
+    paths = {name: str(tmp_path / f"{name}.jsonl") for name in tables}
+    for name, rows in tables.items():
+        Path(paths[name]).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    index, kind = str(tmp_path / "index"), options.split()
+    run("index", "create", index, *kind)
+    run("index", "add", index, paths["one"], paths["two"], "--id", "id")
+    flags = ["--only-against"] if only else []
+    results = []
+    for against in ([index], [paths["one"], paths["two"]]):
+        out = [str(tmp_path / "out.jsonl"), str(tmp_path / "dups.csv")]
+        run("dedup", paths["new"], "-o", out[0], "--duplicates", out[1], "--id", "id", *kind,
+            "--against", *against, *flags)  # fmt: skip
+        results.append([Path(each).read_text() for each in out])
+    assert results[0] == results[1]
+    kept = [json.loads(line)["id"] for line in results[1][0].splitlines()]
+    reference = nd.DurableIndex.open(index, readonly=True)
+    matched = [row["id"] for row in tables["new"] if reference.query(row["text"])]
+    reference.close()
+    assert matched
+    rest = [row for row in tables["new"] if row["id"] not in matched]
+    if not only:
+        values = [float(x) if "." in x else x for x in kind[1::2]]
+        asked: dict[str, Any] = {
+            name[2:]: int(value) if name == "--distance" else value
+            for name, value in zip(kind[::2], values, strict=True)
+        }
+        is_kept = nd.dedup([row["text"] for row in rest], **asked).kept
+        assert not is_kept.all()
+        rest = [row for row, each in zip(rest, is_kept, strict=True) if each]
+    assert kept == [row["id"] for row in rest]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--only-against"], "--only-against requires --against"),
+        (["--against", "new.jsonl", "--update"], "--update requires --against INDEX"),
+        (["--against", "new.jsonl", "--resume", "state"], "--resume requires --against INDEX"),
+        (["--against", "no.index"], "there is no index in no.index"),
+        (["--against", "new.jsonl", "--only-against", "--distance", "3", "--verify", "0.5"],
+         "by --distance without --verify"),
+        (["--against", "twice.jsonl", "--id", "id"], "1 documents of twice.jsonl have an id"),
+    ],
+)  # fmt: skip
+def test_files_after_against_have_their_limits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    row = json.dumps({"id": "a", "text": "one two three"}) + "\n"
+    (tmp_path / "new.jsonl").write_text(row)
+    (tmp_path / "twice.jsonl").write_text(row * 2)
+    with pytest.raises(nd.NeardupError, match=message):
+        run("dedup", "new.jsonl", "-o", "out.jsonl", *options)
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def run(*words: str) -> None:
+    """A command of neardup in this process."""
+    app(list(words), standalone_mode=False)

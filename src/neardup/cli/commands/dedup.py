@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from neardup.cli import options as shared
@@ -65,13 +67,19 @@ def dedup(
     ] = None,
     json: shared.Json = False,
     against: Annotated[
-        str | None,
+        list[str] | None,
         shared.match_option(
             "--against",
-            metavar="INDEX",
-            help="Drop what matches a document of an index, made by neardup index.",
+            metavar="INDEX|FILE...",
+            help="Drop what matches a document of an index, made by neardup index, or of files.",
         ),
     ] = None,
+    only_against: Annotated[
+        bool,
+        shared.match_option(
+            "--only-against", help="With --against: do not compare the inputs with each other."
+        ),
+    ] = False,
     update: Annotated[
         bool, shared.keep_option("--update", help="With --against: add what is kept to the index.")
     ] = False,
@@ -126,6 +134,8 @@ def dedup(
 
     neardup dedup monday.jsonl -o new.jsonl --id id --distance 3 --against seen.index --update
 
+    neardup dedup monday.jsonl -o new.jsonl --against news.jsonl --only-against
+
     neardup dedup news.parquet --clusters clusters.parquet --policy components
 
     neardup dedup 'crawl/*.parquet' -o unique/ --engine spark --master spark://head:7077
@@ -141,16 +151,16 @@ def dedup(
         raise UsageError(
             "--preset gives fingerprints only: pass --distance, without --similarity or --verify"
         )
-    if update and against is None:
-        raise UsageError("--update requires --against INDEX")
-    if own_ids != "seen" and against is None:
-        raise UsageError(f"--own-ids {own_ids} needs --against INDEX")
-    if against is not None and dry_run:
-        raise UsageError("--dry-run plans a run without an index: leave out --against")
+    index, files = _against(against)
+    _check_against(
+        {"--update": update, f"--own-ids {own_ids}": own_ids != "seen", "--resume": bool(resume)},
+        index, files, only=only_against, dry_run=dry_run,
+    )  # fmt: skip
     local: dict[str, object] = {
         "--resume": resume, "--update": update, "--dry-run": dry_run, "--workers": workers,
         "--own-ids": own_ids != "seen",
         "--memory": memory, "--plan": plan != "auto", "--decisions": decisions,
+        "--only-against": only_against, "--against FILE": files,
     }  # fmt: skip
     _check_engine(engine, master, local)
 
@@ -159,11 +169,12 @@ def dedup(
     from neardup.cli.screen import print_estimate, print_summary, print_warning, progress, warm_up
     from neardup.pipeline import Against, Choice, Limits, Outputs, dedup_files, dedup_texts
     from neardup.pipeline.estimate import estimate_run
+    from neardup.pipeline.reference_files import index_of_files
     from neardup.pipeline.rule_of import question_of_index, rule_of
     from neardup.runtime.free_memory import memory_bytes
 
     choice = Choice(keep, policy, decisions)
-    stored = None if against is None else partial(question_of_index, against)
+    stored = None if index is None else partial(question_of_index, index)
     rule = rule_of(made.question, similarity, distance, verify, measure, made.recipe, stored)
     limits = Limits(memory_bytes(memory), tmp, workers, plan)
     read = reading.options(memory, within=within, number=choice.number)
@@ -183,14 +194,47 @@ def dedup(
         with progress() as shown:
             place = spark.Place(master or "sail", tmp)
             done = spark.dedup_files(
-                inputs, outputs, rule, choice, read, place, progress=shown, against=against,
+                inputs, outputs, rule, choice, read, place, progress=shown, against=index,
             )  # fmt: skip
         print_summary(done, json)
         return
-    with progress() as shown:
-        seen = None if against is None else Against(against, update, own_ids)
+    with progress() as shown, ExitStack() as stack:
+        name = ", ".join(files) or None
+        if files:
+            index = stack.enter_context(index_of_files(files, rule, read, limits, shown))
+        seen = None if index is None else Against(index, update, own_ids, only_against, name)
         result = dedup_files(inputs, outputs, rule, choice, read, limits, shown, seen)
     print_summary(result.summary, json)
+
+
+def _check_against(
+    named: dict[str, bool], index: str | None, files: list[str], *, only: bool, dry_run: bool
+) -> None:
+    """Refuse options that need an index, or another one than of files."""
+    if (index or files) and dry_run:
+        raise UsageError("--dry-run plans a run without an index: leave out --against")
+    if only and not (index or files):
+        raise UsageError("--only-against requires --against INDEX or files")
+    if named.pop("--resume") and files:
+        raise UsageError("--resume requires --against INDEX: make one with neardup index create")
+    if named["--update"] and index is None:
+        raise UsageError("--update requires --against INDEX")
+    for option, is_named in named.items():
+        if is_named and not (index or files):
+            raise UsageError(f"{option} needs --against INDEX")
+
+
+def _against(paths: list[str] | None) -> tuple[str | None, list[str]]:
+    """The folder of an index, or files. A plain path that does not exist is taken for an index."""
+    from neardup.pipeline.reference_files import is_index
+
+    if not paths:
+        return None, []
+    first = paths[0]
+    is_plain = "://" not in first and not set("*?[") & set(first)
+    if len(paths) == 1 and (is_index(first) or (is_plain and not Path(first).exists())):
+        return first, []
+    return None, paths
 
 
 def _check_engine(engine: str, master: str | None, local: dict[str, object]) -> None:

@@ -60,6 +60,8 @@ class Against:
         own_ids: "seen": what a document's own id has is compared with it like any other. "keep": it
             is not, and a document that the index has unchanged is not compared at all; among the
             documents of the run it still is.
+        only: The run's documents are not compared with each other.
+        name: What messages and summaries call it; its folder unless given.
 
     Raises:
         UsageError: For another `own_ids`.
@@ -68,6 +70,8 @@ class Against:
     folder: str
     update: bool = False
     own_ids: str = "seen"
+    only: bool = False
+    name: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse what is unknown."""
@@ -115,7 +119,9 @@ class ReferenceIndex:
             self.close()
             raise
         counts = {"documents": len(self._seen), "added": self._seen.added}
-        self.facts = {"path": against.folder, **counts, "own_ids": self.own_ids}
+        self.facts = {"path": against.name or against.folder, **counts, "own_ids": self.own_ids}
+        if against.only:
+            self.facts["only"] = True
 
     @property
     def updates(self) -> bool:
@@ -159,7 +165,7 @@ class ReferenceIndex:
         table, own = self._first(documents)
         rows = table["row"].to_numpy()
         rest = np.ma.MaskedArray(documents.codes, np.ma.getmaskarray(documents.values).copy())
-        rest[rows] = np.ma.masked
+        rest[slice(None) if self._against.only else rows] = np.ma.masked
         decision = self._match(replace(documents, values=rest))
         named = table["id"].combine_chunks().dictionary_encode()
         kept_by = decision.kept_by.copy()
@@ -172,7 +178,8 @@ class ReferenceIndex:
         seen: Any = self._seen
         table, own = self._first(documents)
         matched = table["row"].to_numpy()
-        decision = self._match(documents, matched)
+        decided = np.arange(len(documents)) if self._against.only else matched
+        decision = self._match(documents, decided)
         named = table["id"].combine_chunks().dictionary_encode()
         assert decision.similarity is not None  # noqa: S101  # it is measured by features
         kept_by, similarity = decision.kept_by.copy(), decision.similarity.copy()
@@ -349,6 +356,11 @@ class ReferenceIndex:
         if self.keeps_own and not self.has_ids:
             raise UsageError(
                 "--own-ids keep needs --id FIELD: file:row says where a document was, not which"
+            )
+        if self._against.only and rule.by_features and not self.is_similar:
+            raise UsageError(
+                "--only-against compares by similarity, or by --distance without --verify: leave"
+                " out --verify, or make an index with --similarity"
             )
         if read.within is not None:
             raise UsageError(f"--within {read.within}: {folder} does not know that field")
