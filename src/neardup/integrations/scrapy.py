@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from neardup.errors import UsageError
 from neardup.fingerprinting.question import Question
 from neardup.integrations.columns import missing
-from neardup.integrations.seen import open_index
+from neardup.integrations.seen import ServedIndex, is_url, open_index
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -40,7 +40,8 @@ class NeardupPipeline:
 
     Settings of the crawl:
 
-    - `NEARDUP_INDEX`: the folder of the index, made if it does not exist. One crawl at a time.
+    - `NEARDUP_INDEX`: the folder of the index, made if it does not exist. One crawl at a time. Or
+      the URL of the service, for any number of crawls, with `NEARDUP_KEY` if it needs one.
     - `NEARDUP_SIMILARITY`, or `NEARDUP_QUESTION`, a file: what a new index is made for. An index
       that exists has its own question, and its default is that of `neardup index create`.
     - `NEARDUP_EXTRACT`: "main" or "all", where the text is HTML.
@@ -51,7 +52,8 @@ class NeardupPipeline:
     An item that is crawled again is no duplicate of itself. Statistics: `neardup/new`, `seen` (near
     another one), `stored` (again, unchanged), `replaced` (again, changed) and `empty` (no words).
 
-    The index is used by one thread of its own, so that the reactor never waits for it.
+    Threads of its own use the index, so that the reactor never waits: one for a folder, eight for
+    requests.
 
     Args:
         settings: Of the crawl.
@@ -89,8 +91,9 @@ class NeardupPipeline:
         del spider
         self._index = _opened(self._settings)
         self._committed = time.monotonic()
-        self._thread = ThreadPoolExecutor(1, "neardup")
-        self._thread.submit(self._index.warm_up)
+        workers = self._index.workers if isinstance(self._index, ServedIndex) else 1
+        self._threads = ThreadPoolExecutor(workers, "neardup")
+        self._threads.submit(self._index.warm_up)
 
     async def process_item(self, item: Any, spider: Any = None) -> Any:
         """Let the item pass, mark it or drop it.
@@ -107,7 +110,7 @@ class NeardupPipeline:
                     f"the item has no field {name!r}: set NEARDUP_ID and NEARDUP_TEXT to fields"
                     f" that all items have, of these {', '.join(map(str, fields))}"
                 )
-        work: Future[Answer] = self._thread.submit(
+        work: Future[Answer] = self._threads.submit(
             self._offered, fields[self._id], fields[self._text]
         )
         answer = await asyncio.wrap_future(work)
@@ -115,19 +118,20 @@ class NeardupPipeline:
         if answer.near is None:
             return item
         near, closeness = answer.near
+        by = "distance" if isinstance(closeness, int) else "similarity"
         if not self._marks:
-            raise DropItem(f"near {near!r}: {self._index.by} {closeness:.4g}")
-        fields["near_duplicate_of"], fields[self._index.by] = near, closeness
+            raise DropItem(f"near {near!r}: {by} {closeness:.4g}")
+        fields["near_duplicate_of"], fields[by] = near, closeness
         return item
 
     def close_spider(self, spider: Any = None) -> None:
         """Commit and close; Scrapy waits for all items first."""
         del spider
-        self._thread.submit(self._index.close).result()
-        self._thread.shutdown()
+        self._threads.shutdown()
+        self._index.close()
 
     def _offered(self, identity: Any, text: Any) -> Answer:
-        """Runs in the index's thread, one at a time."""
+        """Runs in a thread of the index."""
         answer = self._index.offer(identity, text)
         waited = time.monotonic() - self._committed
         if self._index.uncommitted >= _COMMIT_ROWS or waited >= _COMMIT_SECONDS:
@@ -136,7 +140,9 @@ class NeardupPipeline:
         return answer
 
 
-def _opened(settings: BaseSettings) -> DurableIndex:
+def _opened(settings: BaseSettings) -> DurableIndex | ServedIndex:
+    if is_url(str(settings["NEARDUP_INDEX"])):
+        return ServedIndex(settings["NEARDUP_INDEX"], settings.get("NEARDUP_KEY"))
     similarity, file = settings.get("NEARDUP_SIMILARITY"), settings.get("NEARDUP_QUESTION")
     return open_index(
         settings["NEARDUP_INDEX"],

@@ -1,19 +1,63 @@
-"""The index of what a crawl or a pipeline has seen."""
+"""The index of what a crawl or a pipeline has seen: in a folder, or of the service."""
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from neardup.fingerprinting.question import question_for
 from neardup.index.durable import DurableIndex
+from neardup.index.hits import Answer
 
 if TYPE_CHECKING:
     import os
 
     from neardup.fingerprinting.question import Question
 
-__all__ = ["open_index"]
+__all__ = ["ServedIndex", "is_url", "open_index"]
+
+_WORKERS: Final = 8
+"""Requests at a time: each waits for the service."""
+
+
+def is_url(place: str) -> bool:
+    """Whether a place is the URL of a service, not a folder."""
+    return place.startswith(("http://", "https://"))
+
+
+class ServedIndex:
+    """The index of a service, as a crawl uses an index; the service commits by itself.
+
+    Args:
+        url: Of the service.
+        key: If it needs one.
+    """
+
+    uncommitted: Final = 0
+    workers: Final = _WORKERS
+
+    def __init__(self, url: str, key: str | None = None) -> None:
+        """Connect to nothing yet."""
+        # Looked up by name: the client is no part of what an integration otherwise needs.
+        self._client: Any = importlib.import_module("neardup.client").Client(url, key)
+
+    def warm_up(self) -> object:
+        """Ask whether the service is ready."""
+        return self._client.ready()
+
+    def offer(self, identity: Any, document: Any) -> Answer:
+        """As `Index.offer`."""
+        seen = self._client.seen(identity, document)
+        near = None if seen.match is None else (seen.match.id, seen.match.close)
+        return Answer(seen.state, near)
+
+    def commit(self) -> None:
+        """Nothing to do."""
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
 
 
 def open_index(
