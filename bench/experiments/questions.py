@@ -1,4 +1,4 @@
-"""Which question finds copies: planted edits in eight languages, people's labels, real revisions.
+"""Which question finds copies: planted edits in nine languages, people's labels, real revisions.
 
     python -m bench.experiments.questions planted [--small]  # one word in 20, or one of a sentence
     python -m bench.experiments.questions lengths            # the same by length, a few questions

@@ -1,6 +1,7 @@
 """What people say of pairs: asked in the browser, kept in a file, taken by a run as given.
 
-`answers` is the file, `strata` says which pair is asked next and what the answers tell of all,
-`session` and `texts` hold a review, `page` shows it, `server` serves it to one person; `decisions`
-takes answers into a run.
+`answers` is the file. `review_session` shows pairs of a file; `question_review` shows those of
+`candidate_pairs` on which questions disagree, and `learned_question` says which question the
+answers choose. `so_far` is what a page says of the answers, `server` serves it to one person;
+`decisions` takes answers into a run.
 """

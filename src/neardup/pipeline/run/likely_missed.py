@@ -117,11 +117,11 @@ def _missed_edits(rule: Rule, sizes: npt.NDArray[np.int64], sample: TextSample) 
     recipe, match = rule.recipe, rule.match
     if recipe.tokens not in {"words", "chars"}:
         return None
+    if expected_share(rule, sizes, sample) >= 1 - MISSED:
+        return None
     asked = _Features(recipe.tokens, recipe.ngram, sample)
     words = asked.words_of(sizes)
     left = asked.similarity_left(words, match.measure)
-    if np.mean(left < match.similarity) <= MISSED:
-        return None
     mends = [("", asked, 0.7), ("", _Features("words", 3, sample), 0.7)]
     if sample.is_unspaced:
         mends.append(("--tokens chars ", _Features("chars", 3, sample), 0.5))
