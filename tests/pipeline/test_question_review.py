@@ -143,13 +143,6 @@ def test_forty_answers_find_a_question_near_the_best(
     assert told.f1.low < told.f1.mean < told.f1.high
 
 
-def test_without_answers_the_default_question_stays(
-    small: tuple[list[str], list[int], CandidatePairs],
-) -> None:
-    _, _, pairs = small
-    assert learn(pairs, lesson_of(pairs, {}), {}).question == nd.Question(similarity=0.7)
-
-
 def test_the_same_answers_show_the_same_pair_and_no_pair_twice(
     small: tuple[list[str], list[int], CandidatePairs],
 ) -> None:

@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from neardup.fingerprinting.question import DEFAULT_QUESTION
-
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -38,8 +36,6 @@ MOST_ADVISED: Final = 60
 """Further answers that are foreseen at most."""
 EQUAL: Final = 0.005
 """Of F1: such questions are taken as equal."""
-SURELY: Final = 0.8
-"""The share of the draws in which another question must be better than the default one."""
 ANYWHERE: Final = 4
 """Each so manyth pair comes from any level of similarity, whatever is known."""
 _MIDDLE: Final = 0.6
@@ -127,7 +123,7 @@ def learn(
     copies = np.maximum(drawn.sum(axis=0), 1e-9)
     hits = pairs.matches.astype(np.float32) @ drawn.astype(np.float32)
     f1 = 2 * hits / (pairs.implied[:, None] + copies)
-    best = _best(pairs.questions, f1)
+    best = _best(pairs.questions, f1.mean(axis=1))
     winners = f1.argmax(axis=0)
     regret = float((f1.max(axis=0) - f1[best]).mean())
     disputed = pairs.matches[winners].mean(axis=0)
@@ -208,17 +204,9 @@ def _chance(level: Floats) -> Floats:
 
 
 def _best(questions: Sequence[Question], f1: Floats) -> int:
-    """The question of the largest F1; the default one unless that is better in most draws.
-
-    Of those that are EQUAL, words go before characters, which cost more.
-    """
-    mean = f1.mean(axis=1)
-    equal = np.flatnonzero(mean >= mean.max() - EQUAL).tolist()
-    best = max(equal, key=lambda at: (questions[at].recipe.tokens == "words", mean[at]))
-    if DEFAULT_QUESTION not in questions:
-        return best
-    default = questions.index(DEFAULT_QUESTION)
-    return best if (f1[best] > f1[default]).mean() >= SURELY else default
+    """The question of the largest F1; of EQUAL ones words first, since characters cost more."""
+    equal = np.flatnonzero(f1 >= f1.max() - EQUAL).tolist()
+    return max(equal, key=lambda at: (questions[at].recipe.tokens == "words", f1[at]))
 
 
 def _share(draws: Floats) -> Share:
