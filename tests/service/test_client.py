@@ -91,5 +91,8 @@ def test_another_recipe_and_a_bad_document_are_errors(service: Service) -> None:
         pytest.raises(ServiceError, match="another recipe"),
     ):
         client.query("text")
-    with Client(service.url) as client, pytest.raises(ServiceError, match="document 2 of a batch"):
+    with (
+        Client(service.url) as client,
+        pytest.raises(ServiceError, match="document 2 of the array"),
+    ):
         list(client.seen_many([("x", "text"), ("y" * 2000, "text")]))

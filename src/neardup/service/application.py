@@ -201,6 +201,12 @@ class Application:
                     f"the array has {len(given):,} documents, and the limit is"
                     f" {self._limits.batch_rows:,}",
                 )
+            for number, row in enumerate(given, 1):  # a bad one refuses all, before any is written
+                try:
+                    rows.check(row)
+                except Problem as problem:
+                    detail = f"document {number} of the array: {problem.detail}"
+                    raise Problem(problem.name, detail) from None
             return Answer(_encode([_line(each) for each in await self._in_cuts(rows, given)]))
 
         return answer

@@ -137,11 +137,25 @@ def decoded(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
         Problem: If it is not JSON, or something else than the decoder reads.
     """
     try:
-        return decoder.decode(body)
+        try:
+            return decoder.decode(body)
+        except msgspec.ValidationError:  # 5.0 is a whole number too, for JSON Schema
+            return msgspec.convert(_with_whole_numbers(msgspec.json.decode(body)), decoder.type)
     except msgspec.ValidationError as error:
         raise Problem("invalid-document", str(error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Problem("malformed-body", str(error)) from None
+
+
+def _with_whole_numbers(value: Any) -> Any:
+    """What JSON says, with whole numbers wherever a number is whole."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list):
+        return [_with_whole_numbers(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _with_whole_numbers(each) for name, each in value.items()}
+    return value
 
 
 def arrow_rows(body: bytes, kind: Any) -> list[Any]:

@@ -5,21 +5,21 @@ The structures are read and written by msgspec, and openapi.py makes the schema 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, Self, TypeAlias
 
-import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from neardup.service.problem_details import Problem
 
 if TYPE_CHECKING:
+    from neardup.index import DurableIndex
     from neardup.index.hits import Answer, Hits
     from neardup.service.settings import Limits
 
 __all__ = [
     "Added", "Backup", "ComparedTexts", "Document", "ExplainedText", "Match", "Matches", "Nearest",
-    "Query", "Removal", "Removed", "Seen", "as_document", "as_matches", "as_seen", "check_id",
-    "decoder",
+    "Query", "Removal", "Removed", "Seen", "Terms", "as_document", "as_matches", "as_seen",
+    "check_id", "check_reach",
 ]  # fmt: skip
 
 Id: TypeAlias = str | Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
@@ -121,48 +121,88 @@ _NEW, _STORED, _REPLACED = Seen(True, "new"), Seen(True, "stored"), Seen(True, "
 _EMPTY = Seen(True, "empty")
 _PLAIN: Final = {"new": _NEW, "stored": _STORED, "replaced": _REPLACED, "empty": _EMPTY}
 MOST_FEATURES: Final = 1 << 20
-
-
-def decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    """What reads JSON into a structure."""
-    return msgspec.json.Decoder(kind)
+_FORMS: Final = ("text", "features", "fingerprint")
 
 
 def check_id(identity: str | int, limits: Limits) -> None:
     """Refuse an id that is too long; Problem says so."""
-    if isinstance(identity, str) and len(identity) > limits.id_characters:
-        raise Problem(
-            "too-large",
-            f"an id has {len(identity):,} characters, and the limit is {limits.id_characters:,}",
-        )
+    if isinstance(identity, str):
+        _check_size("an id", "characters", len(identity), limits.id_characters)
 
 
-def as_document(row: Document | Query | Nearest, limits: Limits) -> Any:
+class Terms(NamedTuple):
+    """What documents an index takes, and how large they may be.
+
+    Args:
+        takes: The fields that stand for a document.
+        by: "similarity" or "distance".
+        reach: The least similarity, or the largest distance, of a query.
+        bits: Width of fingerprints.
+        limits: Of the service.
+    """
+
+    takes: tuple[str, ...]
+    by: str
+    reach: float
+    bits: int
+    limits: Limits
+
+    @classmethod
+    def of(cls, index: DurableIndex, limits: Limits) -> Self:
+        """Those of an index."""
+        texts = () if index.recipe is None else ("text",)
+        if index.by == "similarity":
+            return cls((*texts, "features"), index.by, index.similarity, 64, limits)
+        return cls((*texts, "fingerprint"), index.by, index.distance, index.bits, limits)
+
+
+def as_document(row: Document | Query | Nearest, terms: Terms) -> Any:
     """The text, the features or the fingerprint that a row has, whichever it is.
 
     Raises:
-        Problem: If it has none or several, or one that is too large.
+        Problem: If it has none or several, one that the index does not take, or one too large.
     """
-    text = row.text
-    if text is not UNSET and row.features is UNSET and row.fingerprint is UNSET:
-        if len(text) > limits.text_characters:
-            raise Problem(
-                "too-large",
-                f"a text has {len(text):,} characters, and the limit is {limits.text_characters:,}",
-            )
+    text, features = row.text, row.features
+    given = [name for name in _FORMS if getattr(row, name) is not UNSET]
+    if len(given) != 1 or given[0] not in terms.takes:
+        raise _invalid(
+            f"a document has {' and '.join(given) or 'nothing'}: give exactly one of"
+            f" {', '.join(terms.takes)}, which this index takes"
+        )
+    if text is not UNSET:
+        _check_size("a text", "characters", len(text), terms.limits.text_characters)
         return text
-    given = [each for each in (text, row.features, row.fingerprint) if each is not UNSET]
-    if len(given) != 1:
-        raise Problem(
-            "invalid-document",
-            f"a document has {len(given)} of text, features and fingerprint: give exactly one",
-        )
-    if row.features is not UNSET and len(row.features) > MOST_FEATURES:
-        raise Problem(
-            "too-large",
-            f"a document has {len(row.features):,} features, and the limit is {MOST_FEATURES:,}",
-        )
-    return given[0]
+    if features is not UNSET:
+        _check_size("a document", "features", len(features), MOST_FEATURES)
+        if features and not 0 <= min(features) <= max(features) < 2**64:
+            raise _invalid("features are whole numbers from 0 to 2**64 - 1")
+        return features
+    value = row.fingerprint
+    if value is UNSET or not 0 <= value < 2**terms.bits:
+        raise _invalid(f"a fingerprint is a whole number of {terms.bits} bits")
+    return value
+
+
+def check_reach(row: Query, terms: Terms) -> None:
+    """Refuse a query for more than the index was made for; Problem says so."""
+    given = {"similarity": row.similarity, "distance": row.distance}
+    for name, value in given.items():
+        if value is UNSET:
+            continue
+        if name != terms.by:
+            raise _invalid(f"the index is by {terms.by}: leave {name} out")
+        low, high = (terms.reach, 1) if name == "similarity" else (0, terms.reach)
+        if not low <= value <= high:
+            raise _invalid(f"{name} is {value}: this index takes {low} to {high}")
+
+
+def _invalid(detail: str) -> Problem:
+    return Problem("invalid-document", detail)
+
+
+def _check_size(what: str, units: str, size: int, most: int) -> None:
+    if size > most:
+        raise Problem("too-large", f"{what} has {size:,} {units}, and the limit is {most:,}")
 
 
 def as_match(hit: tuple[str | int, Any], name: str) -> Match:

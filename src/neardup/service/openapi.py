@@ -9,7 +9,6 @@ import msgspec
 from neardup.runtime.version import __version__
 from neardup.service.bodies import ARROW, JSON, NDJSON
 from neardup.service.messages import (
-    MOST_FEATURES,
     Added,
     Backup,
     ComparedTexts,
@@ -149,7 +148,7 @@ def _say_what_is_taken(schema: dict[str, Any], index: DurableIndex) -> None:
     prints = {"type": "integer", "minimum": 0}
     forms: dict[str, Any] = {}
     if index.by == "similarity":
-        forms["features"] = {"type": "array", "items": hashes, "maxItems": MOST_FEATURES}
+        forms["features"] = {"type": "array", "items": hashes}
     else:
         forms["fingerprint"] = prints | {"maximum": 2**index.bits - 1}
     if index.recipe is not None:
@@ -161,8 +160,8 @@ def _say_what_is_taken(schema: dict[str, Any], index: DurableIndex) -> None:
 
 
 def _id_schema(index: DurableIndex) -> dict[str, Any]:
-    whole = {"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1}
-    text = {"type": "string", "maxLength": 1024}
+    whole: dict[str, Any] = {"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1}
+    text: dict[str, Any] = {"type": "string"}
     return {"int": whole, "str": text}.get(index.id_kind or "", {"anyOf": [text, whole]})
 
 
@@ -173,7 +172,7 @@ def _ref(name: str) -> dict[str, Any]:
 def _rows_operation(name: str, kind: Any, answer: Any, title: str) -> dict[str, Any]:
     one, found = _ref(kind.__name__), _ref(answer.__name__)
     error = {"type": "object", "properties": {"error": _ref("Problem")}, "required": ["error"]}
-    many = {"type": "array", "items": one, "maxItems": 10_000}
+    many = {"type": "array", "items": one}
     each = {"anyOf": [found, error]}
     body = {
         JSON: {"anyOf": [one, many]},

@@ -15,10 +15,12 @@ from neardup.service.messages import (
     Nearest,
     Query,
     Removal,
+    Terms,
     as_document,
     as_match,
     as_matches,
     check_id,
+    check_reach,
 )
 from neardup.service.problem_details import Problem
 
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from neardup.service.access import Right
     from neardup.service.committer import Operation
     from neardup.service.service_metrics import Metrics
-    from neardup.service.settings import Limits
 
 __all__ = ["Ask", "AskNearest", "AskQuery", "Rows", "Write"]
 
@@ -40,6 +41,9 @@ class Rows(Protocol):
     row: Any
     """The structure of one."""
     right: Right
+
+    def check(self, row: Any) -> Any:
+        """The document of a row; Problem if it cannot be taken."""
 
     async def answers(self, rows: list[Any], *, is_cut: bool = False) -> list[Any]:
         """An answer or a Problem for each row.
@@ -55,19 +59,24 @@ class Write:
     Args:
         operation: What it does with them.
         committer: Which.
-        limits: Of documents.
+        terms: Of documents.
         metrics: Where states are counted.
     """
 
     right: Right = "write"
 
     def __init__(
-        self, operation: Operation, committer: Committer | None, limits: Limits, metrics: Metrics
+        self, operation: Operation, committer: Committer | None, terms: Terms, metrics: Metrics
     ) -> None:
         """Take them; without a committer the service only reads."""
-        self._operation, self._committer, self._limits = operation, committer, limits
+        self._operation, self._committer, self._terms = operation, committer, terms
         self._metrics = metrics
         self.row: Any = Removal if operation == "remove" else Document
+
+    def check(self, row: Any) -> Any:
+        """See Rows."""
+        check_id(row.id, self._terms.limits)
+        return None if self.row is Removal else as_document(row, self._terms)
 
     async def answers(self, rows: list[Any], *, is_cut: bool = False) -> list[Any]:
         """See Rows."""
@@ -88,8 +97,7 @@ class Write:
 
         for place, row in enumerate(rows):
             try:
-                check_id(row.id, self._limits)
-                document = None if self.row is Removal else as_document(row, self._limits)
+                document = self.check(row)
             except Problem as problem:
                 answers[place] = problem
                 continue
@@ -137,16 +145,16 @@ class Ask:
     Args:
         index: Which.
         pool: The threads.
-        limits: Of documents.
+        terms: Of documents.
         most: Questions that wait or run; more are refused.
     """
 
     right: Right = "read"
     row: Any
 
-    def __init__(self, index: DurableIndex, pool: Executor, limits: Limits, most: int) -> None:
+    def __init__(self, index: DurableIndex, pool: Executor, terms: Terms, most: int) -> None:
         """Ask nothing yet."""
-        self._index, self._pool, self._limits, self._most = index, pool, limits, most
+        self._index, self._pool, self._terms, self._most = index, pool, terms, most
         self._running = 0
 
     async def answers(self, rows: list[Any], *, is_cut: bool = False) -> list[Any]:
@@ -168,12 +176,15 @@ class Ask:
 
     def _one(self, row: Any) -> Any:
         try:
-            document = as_document(row, self._limits)
-            return self.ask(row, document)
+            return self.ask(row, self.check(row))
         except Problem as problem:
             return problem
         except NeardupError as error:
             return Problem("invalid-document", str(error))
+
+    def check(self, row: Any) -> Any:
+        """See Rows."""
+        return as_document(row, self._terms)
 
     def ask(self, row: Any, document: Any) -> Any:
         """The answer to one, in a thread."""
@@ -184,6 +195,11 @@ class AskQuery(Ask):
     """What is near."""
 
     row = Query
+
+    def check(self, row: Query) -> Any:
+        """See Rows."""
+        check_reach(row, self._terms)
+        return super().check(row)
 
     def ask(self, row: Query, document: Any) -> Matches:
         """See Ask."""

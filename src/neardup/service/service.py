@@ -18,7 +18,7 @@ from neardup.fingerprinting.explanation import compare, explain
 from neardup.runtime.version import __version__
 from neardup.service.bodies import decoded
 from neardup.service.committer import Aging, Committer
-from neardup.service.messages import Backup, ComparedTexts, ExplainedText
+from neardup.service.messages import Backup, ComparedTexts, ExplainedText, Terms
 from neardup.service.openapi import openapi
 from neardup.service.operations import AskNearest, AskQuery, Rows, Write
 from neardup.service.problem_details import Problem
@@ -66,14 +66,15 @@ class Service:
                 aging = Aging(settings.max_age, settings.age_from == "seen")
             self._committer = Committer(index, loop, self.limits, self.metrics, aging)
             self.metrics.queue(self._committer_rows, self._committer_bytes)
+        terms = Terms.of(index, self.limits)
         write: Callable[[Any], Rows] = lambda name: Write(  # noqa: E731
-            name, self._committer, self.limits, self.metrics
+            name, self._committer, terms, self.metrics
         )
         most = self.limits.questions
         self.operations: dict[str, Rows] = {
             "seen": write("seen"),
-            "query": AskQuery(index, self._pool, self.limits, most),
-            "nearest": AskNearest(index, self._slow, self.limits, 4 * self.limits.nearest),
+            "query": AskQuery(index, self._pool, terms, most),
+            "nearest": AskNearest(index, self._slow, terms, 4 * self.limits.nearest),
             "add": write("add"),
             "remove": write("remove"),
         }
