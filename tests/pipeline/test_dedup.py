@@ -372,6 +372,9 @@ class Dataset:
     def column_names(self) -> list[str]:
         return self._table.column_names
 
+    def select_columns(self, names: list[str]) -> Dataset:
+        return type(self)(self._table.select(names))
+
     def with_format(self, name: str) -> pa.Table:
         assert name == "arrow"
         return self._table

@@ -73,13 +73,14 @@ class _Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As Click's, where several values may follow an option that may be given several times."""
-        several = {
-            name
-            for option in self.get_params(ctx)
-            if getattr(option, "multiple", False)
-            for name in option.opts
-        }
-        return super().parse_args(ctx, _each_named(args, several))
+        options = self.get_params(ctx)
+        several, flags = (
+            {x for each in options if getattr(each, kind, False) for x in each.opts}
+            for kind in ("multiple", "is_flag")
+        )
+        named = _each_named(args, several)
+        # In `--against seen.index new.jsonl` what follows the first value is the input.
+        return super().parse_args(ctx, named if _has_argument(named, flags) else list(args))
 
     def invoke(self, ctx: Any) -> Any:
         with warnings.catch_warnings():
@@ -112,6 +113,24 @@ def _each_named(args: list[str], several: set[str]) -> list[str]:
             awaits = False
         named.append(each)
     return named
+
+
+def _has_argument(args: list[str], flags: set[str]) -> bool:
+    """Whether there is a word that is neither an option nor the value of one.
+
+    Example:
+        >>> _has_argument(["--json", "-o", "out"], {"--json"})
+        False
+    """
+    is_value = False
+    for each in args:
+        if is_value:
+            is_value = False
+        elif each.startswith("-") and each != "-":
+            is_value = "=" not in each and each not in flags
+        else:
+            return True
+    return False
 
 
 def _untyped(options: list[Any]) -> list[Any]:
