@@ -110,6 +110,7 @@ ALLOWED: dict[str, set[str]] = {
         "contamination",
         "documents",
         "documents.files",
+        "documents.formats",
         "documents.markup",
         "features",
         "fingerprinting",

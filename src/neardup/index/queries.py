@@ -214,6 +214,12 @@ class Queries:
         """How many documents were ever added: the number that the next one gets."""
         return self._source.current().next
 
+    @property
+    def next_id(self) -> int:
+        """A number from which on no document has a number as its id."""
+        version = self._source.current()
+        return max(version.next, version.largest_number() + 1)
+
     def __repr__(self) -> str:
         """What it holds, for people."""
         name, count = type(self).__name__, len(self)

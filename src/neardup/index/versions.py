@@ -286,6 +286,13 @@ class Version(Generic[M]):
         part, row = place
         return int((*self.segments, self.tail)[part].numbers[row])
 
+    def largest_number(self) -> int:
+        """The largest whole number that is an id of any row, removed ones included; -1 for none."""
+        if self.id_kind != "int":
+            return -1
+        numbers = [int(each.ids.values.to_numpy().max()) for each in self.segments if len(each)]
+        return int(max([-1, *numbers, *self.tail.ids[: len(self.tail)]]))
+
     def place(self, identity: Id) -> Place | None:
         """Where an id of the index's kind is."""
         row = self.tail.find(identity)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from neardup.index.durable.durable_index import DurableIndex
     from neardup.runtime.progress import Progress
 
-__all__ = ["HITS", "Numbers", "Reach", "add_files", "ask_files"]
+__all__ = ["HITS", "Numbers", "Reach", "add_files", "ask_files", "ids_of_kind"]
 
 ROWS_A_COMMIT: Final = 1 << 17
 _MASK64: Final = (1 << 64) - 1
@@ -98,7 +98,7 @@ def add_files(
         inputs.take_numbers(numbers or Numbers(), index.store)
         inputs.begin(watch, "add")
         for given, values in inputs.batches(progress or Quiet()):
-            ids = _as_kind(given, index.id_kind)
+            ids = ids_of_kind(given, index.id_kind)
             states += _add_batch(index, ids, values, if_new, has_ids=inputs.has_ids)
             waiting += len(ids)
             if waiting >= ROWS_A_COMMIT:
@@ -365,7 +365,7 @@ def _stored_ids(path: str, found: FingerprintFile) -> Any:
     return ids
 
 
-def _as_kind(ids: Any, kind: str | None) -> Any:
+def ids_of_kind(ids: Any, kind: str | None) -> Any:
     """Ids of files, which are strings, as whole numbers where the index has these."""
     if kind != "int":
         return ids

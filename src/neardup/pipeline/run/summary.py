@@ -321,6 +321,43 @@ class ClustersSummary(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class FilterSummary(Record):
+    """Lines that passed through an index; new + unchanged + seen + empty + rejected = read.
+
+    Args:
+        read: Lines, good and bad.
+        new: Lines whose documents were stored.
+        unchanged: Lines whose id was stored before, and that version stays.
+        seen: Lines to which a document near them was stored.
+        empty: Lines without tokens, which match nothing and are not stored.
+        rejected: Lines that could not be read.
+        documents: Documents in the index now.
+        seconds: Time of each step and, as `total`, of all.
+    """
+
+    read: int
+    new: int
+    unchanged: int
+    seen: int
+    empty: int
+    rejected: int
+    documents: int
+    seconds: dict[str, float]
+
+    def __str__(self) -> str:
+        """A few lines for people."""
+        unchanged = f", {self.unchanged:,} unchanged" if self.unchanged else ""
+        return "\n".join(
+            [
+                f"read      {self.read:>12,} ({self.rejected:,} rejected, {self.empty:,} empty)",
+                f"new       {self.new:>12,}{unchanged}, {self.seen:,} seen before",
+                f"index     {self.documents:>12,} documents",
+                f"seconds   {self.seconds['total']:.2f}",
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class IndexSummary(Record):
     """What was added in numbers; stored + unchanged + seen + empty + rejected = records read.
 

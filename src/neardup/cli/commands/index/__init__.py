@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from neardup.cli.commands.index.care import backup, check, compact, expire, remove, restore, stats
-from neardup.cli.commands.index.fill import add, create
+from neardup.cli.commands.index.fill import add, create, filter_
 from neardup.cli.commands.index.nearest import nearest
 from neardup.cli.commands.index.plan import plan
 from neardup.cli.commands.index.query import query
@@ -20,5 +20,6 @@ app = Commands(
 app.command()(create)
 for long in (add, query, nearest):
     app.command()(tells_progress(long))
+app.command("filter")(filter_)
 for command in (remove, expire, stats, check, backup, restore, compact, plan):
     app.command()(command)

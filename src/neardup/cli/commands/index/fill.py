@@ -1,7 +1,8 @@
-"""`neardup index create` and `add`: an index begins, and is filled."""
+"""`neardup index create`, `add` and `filter`: an index begins, and is filled."""
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,7 +19,7 @@ from neardup.runtime.progress import shown
 if TYPE_CHECKING:
     from neardup.cli.recipe_options import Parts
 
-__all__ = ["add", "create"]
+__all__ = ["add", "create", "filter_"]
 
 _SearchPlan = Annotated[str, typer.Option("--plan", help=f"Search: {listed_plans(SEARCH_PLANS)}.")]
 _Least = Annotated[
@@ -185,3 +186,64 @@ def add(
             format_name=input_format, numbers=Numbers(is_number, foreign),
         )  # fmt: skip
     print_summary(summary, json)
+
+
+@takes_documents(without=("format_name", "delimiter", "encoding", "extract", "rejects"))
+def filter_(
+    folder: Folder,
+    mark: Annotated[
+        bool, typer.Option("--mark", help="Write all lines, each with its answer.")
+    ] = False,
+    every: Annotated[
+        int | None,
+        typer.Option(
+            parser=shared.whole(1),
+            metavar="N",
+            help="Write and commit every N lines, not as they arrive.",
+        ),
+    ] = None,
+    lines: Annotated[
+        str | None,
+        typer.Option(
+            metavar="json|text",
+            help="What a line is: an object, or a text; the first line tells unless given.",
+        ),
+    ] = None,
+    stored: Annotated[
+        str, typer.Option(metavar="WHAT", help="Of an id with other content: replace, keep, error.")
+    ] = "replace",
+    *,
+    reading: Reading,
+    verify: Verify = False,
+    memory: shared.RecordMemory = None,
+    idf: IdfTable = None,
+    dictionary: KeywordFolder = None,
+) -> None:
+    """Pass on the lines of standard input whose documents are new, and store these.
+
+    Lines go on as they arrive, so `tail -f` and named pipes may be filtered. Each is written before
+    its document is committed: after a kill, give the same lines again; some come twice, none is
+    missing. Without --id lines are numbered, from where the index ends.
+
+    With --mark an object gets a last field "neardup", and a text the state, the id near it and
+    their similarity before it, with tabs between.
+
+    Examples:
+    neardup index filter seen.index < lines > new-lines
+
+    tail -f crawl.jsonl | neardup index filter seen.index --id url --text body
+    """
+    if lines not in {None, "json", "text"}:
+        raise UsageError(f"--lines is {lines!r}: use json or text")
+    offered: Any = stored
+    from neardup.cli.screen import print_summary
+    from neardup.index import DurableIndex
+    from neardup.pipeline.index_stream import Passing, filter_lines
+
+    load_words(idf, dictionary)
+    read = reading.options(memory)
+    note_what_stays(folder, "; give the same lines again")
+    passing = Passing(None if lines is None else lines == "json", mark, every, offered)
+    with DurableIndex.open(folder, create=False, verify=verify) as index:
+        summary = filter_lines(index, sys.stdin.fileno(), sys.stdout.buffer, read, passing)
+    print_summary(summary, as_json=False)
