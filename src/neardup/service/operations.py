@@ -85,7 +85,7 @@ class Write:
             raise Problem("read-only", "the index was opened for queries only")
         answers: list[Any] = [None] * len(rows)
         places, ids, documents, nbytes = list[int](), list[Any](), list[Any](), 0
-        is_text = None
+        kind_before = None
         works = list[tuple[list[int], Work]]()
         loop = asyncio.get_running_loop()
 
@@ -102,10 +102,10 @@ class Write:
                 answers[place] = problem
                 continue
             kind = (type(row.id), type(document))
-            if kind != is_text and ids:  # a work has ids and documents of one type
+            if kind != kind_before and ids:  # a work has ids and documents of one type
                 close_work()
                 places, ids, documents, nbytes = [], [], [], 0
-            is_text = kind
+            kind_before = kind
             places.append(place)
             ids.append(row.id)
             documents.append(document)
@@ -121,16 +121,13 @@ class Write:
         self, committer: Committer, works: list[tuple[list[int], Work]], answers: list[Any]
     ) -> None:
         """Have works written, and put the answers in their places."""
-        refused: Problem | None = None
         for number, (_, work) in enumerate(works):
             try:
                 committer.submit(work)
             except Problem as problem:
                 if not number and len(works[0][0]) == len(answers):
                     raise  # all of the request: the status says so
-                refused = problem
                 work.future.set_result(problem)
-        del refused
         for places, work in works:
             outcome = await work.future
             if isinstance(outcome, Problem) and len(places) == len(answers):
