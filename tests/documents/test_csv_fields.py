@@ -17,6 +17,7 @@ from neardup.documents.files.output_set import OutputSet
 from neardup.documents.files.problems import BadRecordError
 from neardup.documents.formats.csv_lines import CsvFields
 from neardup.documents.formats.open import open_sources
+from neardup.documents.ordering import Order
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,10 +41,7 @@ def written(rows: list[list[str]], end: str, quoting: Any, delimiter: str = ",")
 
 
 def number(text: str) -> float | None:
-    try:
-        return float(text) if text.strip() else None
-    except ValueError:
-        raise BadRecordError("no number") from None
+    return Order("score").of_text(text)
 
 
 def plainly(block: bytes, delimiter: str = ",") -> tuple[list[Any], list[int], list[int]] | None:
@@ -68,7 +66,7 @@ def plainly(block: bytes, delimiter: str = ",") -> tuple[list[Any], list[int], l
 
 
 def by_kernel(block: bytes, delimiter: str = ",") -> tuple[list[Any], list[int], list[int]] | None:
-    found = CsvFields(OPTIONS, delimiter, WIDTH, WANTED, number).find(block)
+    found = CsvFields(OPTIONS, delimiter, WIDTH, WANTED).find(block)
     if found is None:
         return None
     columns = found.columns

@@ -15,6 +15,7 @@ import pytest
 
 import neardup as nd
 from neardup import spark
+from neardup.errors import DataError, UsageError
 from neardup.fingerprinting.sets_of_texts import feature_sets
 from neardup.spark.dataframes import in_order
 from neardup.spark.engine import Engine, Limits
@@ -371,3 +372,18 @@ def test_wrong_columns_and_ids_are_named(frame: Any) -> None:
         spark.dedup(frame.selectExpr("1 AS id", "text"))
     with pytest.raises(nd.UsageError, match="column 'text' is string: give fingerprints as longs"):
         spark.pairs(frame, fingerprint="text")
+
+
+def test_dates_decide_as_in_a_table(session: Any) -> None:
+    days = ["2024-02-01", "2024-01-31", None, "2024-02-01"]
+    table = pa.table({"id": [0, 1, 2, 3], "text": ["one two three four"] * 4, "day": days})
+    frame = session.createDataFrame(table.to_pylist(), "id long, text string, day string")
+    typed = frame.selectExpr("id", "text", "CAST(day AS date) AS day")
+    for each in (frame, typed):
+        for keep in ("newest:day", "oldest:day"):
+            rows = spark.dedup(each, keep=keep, parts=2).toArrow().sort_by("id").to_pylist()
+            assert [row["kept"] for row in rows] == nd.dedup(table, keep=keep).kept.tolist()
+    with pytest.raises(UsageError, match="column 'id' is bigint: newest and oldest compare dates"):
+        spark.dedup(frame, keep="newest:id")
+    with pytest.raises(DataError, match=r'day is "2024-0.-..", not a date of .*; fix these rows'):
+        spark.dedup(frame, keep="newest:day", date_format="%d.%m.%Y").toArrow()

@@ -145,7 +145,19 @@ CsvSafe = Annotated[
 Json = Annotated[bool, results_option("--json", help="Print the summary as JSON.")]
 Plan = Annotated[str, match_option("--plan", help=f"Search: {listed_plans(JOIN_PLANS)}.")]
 Keep = Annotated[
-    str, keep_option(help="Which to keep: first, last, longest, max:FIELD or min:FIELD.")
+    str,
+    keep_option(
+        help="Which to keep: first, last, longest, max:FIELD or min:FIELD (numbers), newest:FIELD"
+        " or oldest:FIELD (dates)."
+    ),
+]
+DateFormat = Annotated[
+    str | None,
+    keep_option(
+        "--date-format",
+        metavar="FORMAT",
+        help="Of dates that are texts, such as %d.%m.%Y; ISO 8601 unless given.",
+    ),
 ]
 Policy = Annotated[
     str, keep_option(help="greedy: drop what matches a kept one. components: transitive.")

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from neardup.documents.extensions import InputFormat
 from neardup.documents.files.problems import BadRecordError
+from neardup.documents.ordering import Order
 from neardup.errors import UsageError
 from neardup.runtime.free_memory import default_memory
 
@@ -65,7 +66,10 @@ class ReadOptions:
         batch_bytes: About how many bytes of records make one batch.
         within: Field that two documents must have in common to be compared: a string, a whole
             number, a boolean or null; or None.
-        number: Field with the number that a document's priority depends on, or None.
+        number: Field with the number or date that a document's priority depends on, or None.
+        dates: Whether it has dates.
+        date_format: Their form where they are texts, as of `datetime.strptime`; ISO 8601 unless
+            given.
         extract: What of a text that is HTML is compared: "main" (its main content), "all" (what is
             visible), "none" (the markup too); None: "main" of files that are named as HTML.
         record_bytes: Bytes that one record may have: a line, a row of CSV, a text file. Longer ones
@@ -84,6 +88,8 @@ class ReadOptions:
     batch_bytes: int = 8 << 20
     within: str | None = None
     number: str | None = None
+    dates: bool = False
+    date_format: str | None = None
     extract: str | None = None
     record_bytes: int = field(default_factory=lambda: longest_record(default_memory()))
     workers: int = 1
@@ -97,6 +103,11 @@ class ReadOptions:
             raise UsageError(f"batch_bytes is {self.batch_bytes}: use 1 or more")
         if self.extract not in (None, *EXTRACTS):
             raise UsageError(f"extract is {self.extract!r}: use one of {', '.join(EXTRACTS)}")
+
+    @property
+    def order(self) -> Order | None:
+        """How the field of the priority is read."""
+        return None if self.number is None else Order(self.number, self.dates, self.date_format)
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -116,7 +127,8 @@ class Batch:
             where it begins in CSV, its row in Parquet and Arrow, the file among text files.
         nbytes: Bytes of input, compressed as it is, consumed since the batch before; for progress.
         within: LargeStringArray of n values of that field, null for null; None without the field.
-        numbers: DoubleArray of n numbers, null where there is none; None without the field.
+        numbers: DoubleArray of n numbers, or of what dates are worth, null where there is none;
+            None without the field.
     """
 
     texts: pa.LargeStringArray

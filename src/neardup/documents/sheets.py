@@ -194,6 +194,10 @@ def _shown(cell: Any) -> str:
     return str(_plain(cell))
 
 
+def _at_midnight(day: dt.date) -> dt.datetime:
+    return dt.datetime(day.year, day.month, day.day)  # noqa: DTZ001  # a sheet knows no time zones
+
+
 def _column(cells: list[Any]) -> pa.Array:
     kinds = {type(cell) for cell in cells if cell != ""}
     for allowed, made in (
@@ -206,5 +210,8 @@ def _column(cells: list[Any]) -> pa.Array:
         ({dt.timedelta}, pa.duration("us")),
     ):
         if kinds and kinds <= allowed:
-            return pa.array([None if cell == "" else cell for cell in cells], made)
+            values = [None if cell == "" else cell for cell in cells]
+            if kinds == {dt.date, dt.datetime}:  # Arrow takes no date for a timestamp
+                values = [_at_midnight(x) if type(x) is dt.date else x for x in values]
+            return pa.array(values, made)
     return pa.array([_shown(cell) for cell in cells], pa.large_string())

@@ -78,6 +78,7 @@ def dedup(  # noqa: PLR0913
     recipe: Recipe | None = None,
     question: Question | None = None,
     keep: str = "first",
+    date_format: str | None = None,
     policy: str = "greedy",
     text: str | Sequence[str] = "text",
     id: str | None = None,  # noqa: A002
@@ -115,7 +116,9 @@ def dedup(  # noqa: PLR0913
         measure: "jaccard", "cosine", "containment" or "dice".
         recipe: How to tokenise, hash and fingerprint; Recipe() unless given.
         question: Similarity, measure and recipe as one value, as `Question.load` reads it.
-        keep: "first", "last", "longest", "max:FIELD" or "min:FIELD".
+        keep: "first", "last", "longest", "max:FIELD" or "min:FIELD" for numbers, "newest:FIELD" or
+            "oldest:FIELD" for dates.
+        date_format: The form of dates that are texts, such as "%d.%m.%Y"; ISO 8601 unless given.
         policy: "greedy" or "components".
         text: Field or fields with the text.
         id: Field with the document's id; its address is its row or `file:row` unless given.
@@ -159,13 +162,13 @@ def dedup(  # noqa: PLR0913
     skip = check_on_error(on_error)
     fields = (text,) if isinstance(text, str) else tuple(text)
     paths = _paths(source, output is not None)
-    choice = Choice(keep, policy, None if decisions is None else os.fspath(decisions))
+    choice = Choice(keep, policy, None if decisions is None else os.fspath(decisions), date_format)
     stored = None if paths is None or against is None else partial(question_of_index, against)
     rule = rule_of(question, similarity, distance, verify, measure, recipe, stored)
     limits = Limits(memory_bytes(memory), workers=workers)
     read = ReadOptions(
-        fields, id, skip, within=within, number=choice.number, extract=extract,
-        record_bytes=limits.record_bytes,
+        fields, id, skip, within=within, extract=extract,
+        record_bytes=limits.record_bytes, **choice.reading,
     )  # fmt: skip
     files = (output, duplicates, clusters, rejects)
     if update and against is None:
@@ -321,7 +324,7 @@ def dedup_texts(
     """Decide about documents in memory: texts, or a table with the columns that `read` names."""
     watch = Stopwatch(Quiet())
     watch.begin("read")
-    read = read or ReadOptions(number=choice.number)
+    read = read or ReadOptions(**choice.reading)
     given = InMemory(source, read)
     with Reader([""], rule, limits, keep=choice.keep) as reader:
         for batch in given.batches:

@@ -174,6 +174,7 @@ def dedup(  # noqa: PLR0913
     recipe: Recipe | None = None,
     question: Question | None = None,
     keep: str = "first",
+    date_format: str | None = None,
     policy: str = "greedy",
     within: str | None = None,
     against: Frame | str | PathLike[str] | None = None,
@@ -194,7 +195,9 @@ def dedup(  # noqa: PLR0913
         measure: What similarity is.
         recipe: Recipe() unless given.
         question: All three instead, as one value.
-        keep: "first", "last", "longest", "max:FIELD" or "min:FIELD".
+        keep: "first", "last", "longest", "max:FIELD" or "min:FIELD" for numbers, "newest:FIELD" or
+            "oldest:FIELD" for dates.
+        date_format: The form of dates that are texts, such as "%d.%m.%Y"; ISO 8601 unless given.
         policy: "greedy" or "components".
         within: Column that documents must have in common.
         against: Documents that came before, and stay: a DataFrame with the same columns, in the
@@ -222,7 +225,7 @@ def dedup(  # noqa: PLR0913
         DataError: For ids that are null, or not unique.
         NeardupError: If the engine fails.
     """
-    choice = Choice(keep, policy)
+    choice = Choice(keep, policy, date_format=date_format)
     stored = None
     if isinstance(against, str | os.PathLike):
         stored = partial(question_of_file, os.fspath(against))
@@ -305,21 +308,36 @@ def _documents(
     names: tuple[str, str, str | None, str | None],
 ) -> tuple[Frame, Frame]:
     text, id_, order_by, within = names
-    columns = [f"CAST({_quoted(text)} AS string) AS text"]
-    for name, alias, kind in (
-        (choice.number, "measured", "double"),
-        (within, "within", "string"),
-    ):
-        value = "NULL" if name is None else _quoted(name)
-        columns.append(f"CAST({value} AS {kind}) AS {alias}")
+    columns = [f"CAST({_quoted(text)} AS string) AS text", _measured(df, choice)]
+    columns.append(f"CAST({'NULL' if within is None else _quoted(within)} AS string) AS within")
     numbers, rows = _numbered(engine, df, id_, order_by, columns)
     step = partial(
         texts_to_documents,
         recipe=engine.ship(rule.recipe),
         keep=choice.keep,
+        order=choice.order,
         by_features=rule.by_features,
     )
     return numbers, engine.step(rows.drop("id"), step, DOCUMENTS)
+
+
+def _measured(df: Frame, choice: Choice) -> str:
+    """The column that decides the priority: dates as they are, and what is compared as numbers.
+
+    Raises:
+        UsageError: If it has another type.
+    """
+    name = choice.number
+    if name is None:
+        return "CAST(NULL AS double) AS measured"
+    kind = _kind_of(df, name)
+    if kind in {"date", "timestamp", "timestamp_ntz"} or (choice.dates and kind == "string"):
+        return f"{_quoted(name)} AS measured"
+    if choice.dates:
+        raise UsageError(
+            f"column {name!r} is {kind}: newest and oldest compare dates; use max or min"
+        )
+    return f"CAST({_quoted(name)} AS double) AS measured"
 
 
 def _look_at_texts(df: Frame, text: str) -> None:

@@ -17,7 +17,7 @@ from neardup.documents import OutputSet, open_sources, rejects_doubt
 from neardup.errors import UsageError
 from neardup.pipeline.run.against import Against, ReferenceIndex
 from neardup.pipeline.run.rule import settings as settings_of
-from neardup.pipeline.run.summary import Summary
+from neardup.pipeline.run.summary import Summary, missing_note
 from neardup.runtime.progress import Quiet, Stopwatch
 from neardup.spark.decision_plan import decide, named
 from neardup.spark.engine import LEAST_PARTS, Engine, Place, Settings
@@ -177,6 +177,7 @@ def _summary(
     rule, choice = question
     documents, dropped = total["documents"], total["dropped"]
     doubts = rule.doubt(documents), rejects_doubt(documents, total["rejected"])
+    undated = missing_note(choice, documents - total["scored"])
     return Summary(
         read=documents + total["rejected"],
         kept=documents - dropped,
@@ -188,6 +189,10 @@ def _summary(
         seconds={},
         outputs=([outputs.kept] if outputs.kept else []) + outputs.tables,
         settings=settings_of(rule, choice),
-        notes=[*inputs.notes, *(f"{path} was replaced" for path in replaced)],
+        notes=[
+            *inputs.notes,
+            *([] if undated is None else [undated]),
+            *(f"{path} was replaced" for path in replaced),
+        ],
         warnings=[*inputs.warnings, *filter(None, doubts)],
     )

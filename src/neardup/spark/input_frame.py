@@ -102,7 +102,8 @@ def _counts_of(documents: Frame, choice: Choice) -> dict[str, int]:
     ).collect()
     if choice.number is not None and row["documents"] and not row["scored"]:
         raise UsageError(
-            f"no record has a number in the field {choice.number}, which decides what is kept:"
+            f"no record has a {'date' if choice.dates else 'number'} in the field {choice.number},"
+            " which decides what is kept:"
             " name another one"
         )
     return dict(row.asDict())

@@ -36,6 +36,7 @@ def dedup(
     reading: Reading,
     within: shared.Within = None,
     keep: shared.Keep = "first",
+    date_format: shared.DateFormat = None,
     policy: shared.Policy = "greedy",
     duplicates: Annotated[
         str | None,
@@ -128,6 +129,8 @@ def dedup(
 
     neardup dedup docs/ -o unique-docs/ --keep longest
 
+    neardup dedup list.csv -o unique.csv --keep newest:changed --date-format %d.%m.%Y
+
     neardup dedup 's3://bucket/news/*.jsonl.gz' -o s3://bucket/unique/ --within language
 
     neardup dedup a.jsonl.gz b.jsonl.gz -o unique/ --resume run.state
@@ -173,16 +176,18 @@ def dedup(
     from neardup.pipeline.rule_of import question_of_index, rule_of
     from neardup.runtime.free_memory import memory_bytes
 
-    choice = Choice(keep, policy, decisions)
+    choice = Choice(keep, policy, decisions, date_format)
     stored = None if index is None else partial(question_of_index, index)
     rule = rule_of(made.question, similarity, distance, verify, measure, made.recipe, stored)
     limits = Limits(memory_bytes(memory), tmp, workers, plan)
-    read = reading.options(memory, within=within, number=choice.number)
+    read = reading.options(memory, within=within, **choice.reading)
     about = shared.report_options(report, report_from, source, summary)
     outputs = Outputs(output, duplicates, clusters, reading.rejects, csv_safe, about, resume)
     print_warning(rule.doubt(), json)
     warm_up(
-        lambda: dedup_texts(["one", "one"], rule, replace(choice, keep="first"), limits),
+        lambda: dedup_texts(
+            ["one", "one"], rule, replace(choice, keep="first", date_format=None), limits
+        ),
         by_features=rule.by_features,
     )
     if dry_run:

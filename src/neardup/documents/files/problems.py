@@ -28,7 +28,10 @@ __all__ = [
 
 _LISTED_NAMES = 20
 _SKIP = "pass --on-error skip"
-NUMBERS_ONLY: Final = "--keep max: and min: compare numbers: name a FIELD of numbers"
+NUMBERS_ONLY: Final = (
+    "--keep max: and min: compare numbers: name a FIELD of numbers, or pass newest:FIELD or"
+    " oldest:FIELD for dates"
+)
 """What to do where a date or a text decides: to skip such records would leave none."""
 _NO_TEXT = re.compile(r"(^|[\W_])(id|key|uid|guid|uuid|hash|url|uri|path|file)$", re.IGNORECASE)
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from neardup.documents.batch import Batch, ReadOptions
     from neardup.documents.files.input_bytes import Input
+    from neardup.documents.ordering import Order
     from neardup.documents.rejects import Rejects
 
 __all__ = ["ColumnarSource", "TableReader"]
@@ -204,6 +205,8 @@ class ColumnarSource(Source):
         if options.within is not None:
             column = part.column(options.within)
             good &= _usable(column) | ~_valid(column)
+        if options.order is not None and options.dates:
+            good &= ~options.order.of_column(part.column(options.order.field))[1]
         lengths = _lengths(part, options)
         fits = lengths <= options.record_bytes
         for i in np.flatnonzero(~(good & fits)).tolist():
@@ -251,9 +254,9 @@ def _wanted(options: ReadOptions) -> Iterator[tuple[str, str, str, tuple[Any, ..
     if options.within is not None:
         tests = (_is_text, pa.types.is_integer, pa.types.is_boolean)
         yield options.within, "--within", "a string, whole numbers or a boolean", tests
-    if options.number is not None:
-        tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
-        yield options.number, "another --keep", "a number", tests
+    order = options.order
+    if order is not None:
+        yield order.field, order.advice, order.wanted, (order.takes,)
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -321,8 +324,12 @@ def _explain(row: pa.RecordBatch, options: ReadOptions) -> tuple[BadRecordError,
             raw = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
             return BadRecordError(f"{name} is not UTF-8", _FIX), raw.cast(pa.binary())[0].as_py()
         values[name] = _as_strings(column)[0].as_py()
-    name = next(name for name in _required(options) if values[name] is None)
-    return BadRecordError(f"{name} is null", _FIX), orjson.dumps(values)
+    missing = next((name for name in _required(options) if values[name] is None), None)
+    if missing is None:  # what is left is a date that cannot be read
+        assert options.order is not None  # noqa: S101
+        text = _as_strings(row.column(options.order.field))[0].as_py()
+        return options.order.unreadable(text), orjson.dumps({options.order.field: text})
+    return BadRecordError(f"{missing} is null", _FIX), orjson.dumps(values)
 
 
 def _columns(parts: list[pa.RecordBatch], options: ReadOptions) -> Columns:
@@ -334,7 +341,7 @@ def _columns(parts: list[pa.RecordBatch], options: ReadOptions) -> Columns:
         texts,
         None if options.id is None else _joined_strings(parts, options.id),
         None if options.within is None else _joined_strings(parts, options.within),
-        None if options.number is None else _joined_numbers(parts, options.number),
+        None if options.order is None else _joined_numbers(parts, options.order),
     )
 
 
@@ -342,8 +349,8 @@ def _joined_strings(parts: list[pa.RecordBatch], name: str) -> pa.LargeStringArr
     return pa.concat_arrays([_as_strings(part.column(name)) for part in parts])
 
 
-def _joined_numbers(parts: list[pa.RecordBatch], name: str) -> pa.DoubleArray:
-    return pa.concat_arrays([part.column(name).cast(pa.float64(), safe=False) for part in parts])
+def _joined_numbers(parts: list[pa.RecordBatch], order: Order) -> pa.DoubleArray:
+    return pa.concat_arrays([order.of_column(part.column(order.field))[0] for part in parts])
 
 
 def _where(part: pa.RecordBatch, mask: npt.NDArray[np.bool_]) -> list[pa.RecordBatch]:

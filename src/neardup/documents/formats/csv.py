@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import math
 from contextlib import suppress
 from itertools import islice
 from operator import itemgetter
@@ -14,12 +13,10 @@ import numpy as np
 from neardup.documents.batch import Gathered, Joiner, ReadOptions
 from neardup.documents.files.encodings import encoding_advice
 from neardup.documents.files.problems import (
-    NUMBERS_ONLY,
     BadRecordError,
     check_names,
     longest_field,
     missing_field,
-    quoted,
 )
 from neardup.documents.formats.csv_lines import (
     PART_BYTES,
@@ -214,12 +211,13 @@ class _Records:
             )
         )
         self._pick = itemgetter(*self._text)
+        self._order = options.order
 
     def fields(self, delimiter: str) -> CsvFields:
         """The quick way to the same columns."""
         others = (self._id, self._within, self._number)
         wanted = self._text + [column for column in others if column is not None]
-        return CsvFields(self._options, delimiter, self._width, wanted, self._parsed)
+        return CsvFields(self._options, delimiter, self._width, wanted)
 
     def read(self, lines: CsvLines, nbytes: int) -> Fields:
         """Read records of at least `nbytes`, or up to the end of the file."""
@@ -251,7 +249,9 @@ class _Records:
     def _take(self, fields: list[str]) -> bool:
         if not fields:
             return False
-        number = None if self._number is None else self._parsed(fields[self._number])
+        number = None
+        if self._order is not None and self._number is not None:
+            number = self._order.of_text(fields[self._number])
         picked = self._pick(fields)
         self._gathered.add(
             picked if isinstance(picked, str) else "\n".join(picked),
@@ -260,19 +260,6 @@ class _Records:
             number,
         )
         return True
-
-    def _parsed(self, field: str) -> float | None:
-        if not field.strip():
-            return None
-        try:
-            number = float(field)
-        except ValueError:
-            number = math.nan
-        if math.isnan(number):
-            raise BadRecordError(
-                f"{self._options.number} is {quoted([field])}, not a number", NUMBERS_ONLY
-            )
-        return number
 
 
 def _column(

@@ -15,7 +15,7 @@ from neardup.documents.files.problems import BadRecordError
 from neardup.documents.formats.field_spans import SLACK, Fields, is_utf8, named_columns, text_array
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from neardup.documents.batch import ReadOptions
     from neardup.documents.files.compression import ByteReader, LongLine
@@ -75,7 +75,6 @@ class CsvFields:
         delimiter: One ASCII character.
         width: Columns of the header.
         wanted: Where the options' fields are among them, in that order.
-        parse: From the text of a field to its number, or None where there is none.
     """
 
     def __init__(
@@ -84,14 +83,12 @@ class CsvFields:
         delimiter: str,
         width: int,
         wanted: Sequence[int],
-        parse: Callable[[str], float | None],
     ) -> None:
         """Take the fields; nothing is compiled yet."""
         self._options = options
         self._delimiter = np.uint8(ord(delimiter))
         self._width = width
         self._wanted = np.array(wanted, np.int64)
-        self._parse = parse
         self._tail = np.empty(64, np.uint8)
         self._marks = np.empty(0, np.int32)
         self._line_numbers = np.empty(0, np.int32)
@@ -118,9 +115,10 @@ class CsvFields:
         if records < 0:
             return None
         columns = [self._column(data, places[i], records) for i in range(len(self._wanted))]
-        if self._options.number is not None:
+        order = self._options.order
+        if order is not None:
             try:
-                numbers = [self._parse(field) for field in columns[-1].to_pylist()]
+                numbers = [order.of_text(field) for field in columns[-1].to_pylist()]
             except BadRecordError:
                 return None
             columns[-1] = pa.array(numbers, pa.float64())

@@ -78,8 +78,13 @@ class _Finder:
         ]
         if any(column is None for column in columns):
             return None
-        if self._options.number is not None:
+        order = self._options.order
+        if order is not None and not order.dates:
             columns[-1] = columns[-1].cast(pa.float64())
+        elif order is not None:
+            columns[-1], bad = order.of_column(columns[-1])
+            if bad.any():
+                return None
         named = named_columns(self._options, columns)
         return Fields(
             named, np.diff(ends, prepend=0), accepted, np.flatnonzero(accepted), int(lines)
@@ -99,7 +104,8 @@ class _Finder:
         kinds = [STRING] * len(options.text)
         kinds += [STRING | INTEGER] * (options.id is not None)
         kinds += [STRING | INTEGER | BOOLEAN | NULL] * (options.within is not None)
-        kinds += [INTEGER | FRACTION | NULL] * (options.number is not None)
+        if options.number is not None:
+            kinds.append(STRING | NULL if options.dates else INTEGER | FRACTION | NULL)
         return np.array(kinds, np.int64)
 
     def _column(self, data: Any, places: Any, kinds: Any) -> pa.LargeStringArray | None:

@@ -22,7 +22,6 @@ from neardup.documents.batch import (
 from neardup.documents.extensions import ending_of
 from neardup.documents.files.encodings import encoding_advice
 from neardup.documents.files.problems import (
-    NUMBERS_ONLY,
     BadRecordError,
     longest_field,
     missing_field,
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
 
     from neardup.documents.batch import Batch
     from neardup.documents.files.compression import ByteReader, LongLine
+    from neardup.documents.ordering import Order
     from neardup.documents.rejects import Rejects
 
 __all__ = ["JsonlSource", "RecordParser", "parsed_object"]
@@ -228,7 +228,7 @@ class RecordParser:
         try:
             picked = list(map(self._pick, map(orjson.loads, lines)))
             columns = self._columns(picked)
-        except (ValueError, TypeError, LookupError, OverflowError):
+        except (ValueError, TypeError, LookupError, OverflowError, BadRecordError):
             return None
         if columns.texts.null_count or (columns.ids is not None and columns.ids.null_count):
             return None
@@ -239,7 +239,7 @@ class RecordParser:
         if len(options.fields) == 1:
             return Columns(_text_array(picked))
         values = list(zip(*picked, strict=True))
-        numbers = None if options.number is None else _number_array(values.pop())
+        numbers = None if options.order is None else _number_array(values.pop(), options.order)
         within = (
             None if options.within is None else _scalar_array(values.pop(), pa.types.is_boolean)
         )
@@ -261,7 +261,8 @@ class RecordParser:
         parts = [_text(name, _field(value, name, "--text")) for name in options.text]
         identity = "" if options.id is None else _identity(value, options.id)
         within = None if options.within is None else _within(value, options.within)
-        number = None if options.number is None else _number(value, options.number)
+        order = options.order
+        number = None if order is None else order.of_json(_found(value, order.field), _KINDS)
         return "\n".join(parts), identity, within, number
 
 
@@ -308,7 +309,9 @@ def _scalar_array(
     return array.cast(pa.large_string())
 
 
-def _number_array(values: Sequence[Any]) -> pa.DoubleArray:
+def _number_array(values: Sequence[Any], order: Order) -> pa.DoubleArray:
+    if order.dates:
+        return pa.array([order.of_json(value, _KINDS) for value in values], pa.float64())
     array = pa.array(values)
     kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_null)
     if not any(test(array.type) for test in kinds):
@@ -334,13 +337,6 @@ def _within(record: dict[str, Any], name: str) -> str | None:
     if isinstance(value, bool):
         return str(value).lower()
     return None if value is None else str(value)
-
-
-def _number(record: dict[str, Any], name: str) -> float | None:
-    value = _found(record, name)
-    if type(value) not in {int, float, type(None)}:
-        raise BadRecordError(f"{name} is {_KINDS[type(value)]}, not a number", NUMBERS_ONLY)
-    return None if value is None else float(value)
 
 
 def _wrong_type(name: str, value: Any, wanted: str, option: str) -> BadRecordError:

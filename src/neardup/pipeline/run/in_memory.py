@@ -29,6 +29,7 @@ _LOOKED_AT = 100
 _MANY_CHUNKS, _TINY = 16, 1 << 16
 """A Dataset of Hugging Face that was filtered has a chunk a row."""
 _SKIP = "drop these rows, or pass on_error='skip'"
+_UNREADABLE = "unreadable"
 _LINE = pa.scalar("\n", pa.large_string())
 
 
@@ -60,12 +61,19 @@ class InMemory:
         for name in ("texts", "ids"):
             if name in columns:
                 bad |= np.asarray(pc.is_null(columns[name]))
+        unreadable = np.zeros(len(table), np.bool_)
+        if _UNREADABLE in columns:
+            unreadable = np.asarray(columns[_UNREADABLE])
+            bad |= unreadable
         self.rejected = int(bad.sum())
         if self.rejected and (not read.skip_errors or bad.all()):
+            row = int(bad.argmax())
+            what, advice = f"{_named(columns, row, read)} is null", _SKIP
+            if unreadable[row] and not _is_null(columns, row):
+                what, advice = _unreadable(source, row, read)
             raise DataError(
-                f"row {int(bad.argmax())}: {_named(columns, bad.argmax(), read)} is null"
-                f" ({self.rejected:,} of {len(bad):,} rows are bad);"
-                f" {'name another column' if bad.all() else _SKIP}"
+                f"row {row}: {what} ({self.rejected:,} of {len(bad):,} rows are bad);"
+                f" {'name another column' if bad.all() and not unreadable[row] else advice}"
             )
         self._size, self.rows = len(table), np.flatnonzero(~bad)
         if given is not None and self.rejected:
@@ -235,19 +243,31 @@ def _columns_of(table: pa.Table, read: ReadOptions) -> dict[str, Any]:
     wanted = {
         "ids": (read.id, pa.large_string()),
         "within": (read.within, pa.large_string()),
-        "numbers": (read.number, pa.float64()),
     }
     for column, (field, kind) in wanted.items():
         if field is None:
             continue
         values = column_of(table, field)
-        if column == "numbers" and not _is_number(values.type):
-            raise UsageError(f"column {field!r} is {values.type}: use one of numbers")
         try:
             columns[column] = values.cast(kind)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise UsageError(f"column {field!r} is {values.type}: it has no text") from None
+    if read.order is not None:
+        columns["numbers"], columns[_UNREADABLE] = _worths(column_of(table, read.order.field), read)
     return columns
+
+
+def _worths(values: Any, read: ReadOptions) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    """What a column of numbers or dates is worth, and where a text in it is no date."""
+    order = read.order
+    assert order is not None  # noqa: S101  # a column was named
+    if not order.takes(values.type):
+        wanted = "dates" if order.dates else "numbers or dates"
+        advice = "" if order.dates else ", or newest or oldest for texts that are dates"
+        raise UsageError(f"column {order.field!r} is {values.type}: use one of {wanted}{advice}")
+    parts = [order.of_column(chunk) for chunk in values.chunks]
+    numbers = pa.chunked_array([worths for worths, _ in parts], pa.float64())
+    return numbers, pa.chunked_array([pa.array(bad) for _, bad in parts], pa.bool_())
 
 
 def _texts(source: Any) -> Any:
@@ -275,11 +295,6 @@ def _in_larger_chunks(table: pa.Table) -> pa.Table:
     if chunks < _MANY_CHUNKS or table.nbytes > _TINY * chunks:
         return table
     return table.combine_chunks()
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
-    return any(test(kind) for test in tests)
 
 
 def _from_stream(source: Any) -> Any:
@@ -319,6 +334,19 @@ def _batches(table: pa.Table, rows: Any) -> list[Batch]:
         )
         begin += len(part)
     return batches
+
+
+def _is_null(columns: dict[str, Any], row: int) -> bool:
+    return any(not columns[name][row].is_valid for name in ("texts", "ids") if name in columns)
+
+
+def _unreadable(source: Any, row: int, read: ReadOptions) -> tuple[str, str]:
+    """What is wrong with a date that cannot be read, and what to do."""
+    assert read.order is not None  # noqa: S101
+    values = column_of(as_arrow(source, read.fields), read.order.field)
+    bad = read.order.unreadable(values[row].as_py())
+    advice = _SKIP if read.date_format is not None else bad.advice
+    return bad.problem, advice.replace("--date-format FORMAT", "date_format")
 
 
 def _named(columns: dict[str, Any], row: Any, read: ReadOptions) -> str:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.documents import open_sources, rejects_doubt
+from neardup.documents.ordering import LARGEST_FIRST, SMALLEST_FIRST
 from neardup.documents.record_addresses import Addresses
 from neardup.errors import UsageError
 from neardup.fingerprinting.fingerprints import Fingerprinter
@@ -84,16 +85,17 @@ def priorities(n: int, keep: str, measured: Any = None) -> Rows:
     Args:
         n: How many.
         keep: As for Choice.
-        measured: (n,), for "longest" the code points of each document, for "max:" and "min:" its
-            number, NaN for none.
+        measured: (n,), for "longest" the code points of each document, for a field its number or
+            date, NaN for none.
 
     Example:
         >>> priorities(3, "max:stars", np.array([1.0, np.nan, 2.0])).tolist()
         [2, 0, 1]
     """
-    if keep.startswith("min:"):
+    by = keep.partition(":")[0]
+    if by in SMALLEST_FIRST:
         return np.argsort(measured, kind="stable")
-    if keep == "longest" or keep.startswith("max:"):
+    if by in LARGEST_FIRST or keep == "longest":
         return np.argsort(-measured, kind="stable")
     rows = np.arange(n, dtype=np.int64)
     return rows[::-1].copy() if keep == "last" else rows
@@ -422,8 +424,9 @@ def read_sources(
         progress.advance(source.bytes_read - passed)
     rejects_doubt(sum(reader.counts), rejects.count)
     if any(reader.counts) and not has_number:
+        what = "date" if read.dates else "number"
         raise UsageError(
-            f"no record has a number in the field {read.number}, which decides what is kept: name"
+            f"no record has a {what} in the field {read.number}, which decides what is kept: name"
             " another one"
         )
     return reader.finish()

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from neardup.documents.batch import longest_record
+from neardup.documents.ordering import LARGEST_FIRST, SMALLEST_FIRST, Order, check_date_format
 from neardup.errors import UsageError
 from neardup.fingerprinting.recipe import Recipe
 from neardup.hamming.chance import chance_warning
@@ -13,7 +14,14 @@ from neardup.hamming.plans.plan_checks import check_join_plan
 from neardup.runtime.free_memory import memory_bytes
 from neardup.similarity.feature_sets import Match
 
-__all__ = ["KEEPS", "POLICIES", "Choice", "Limits", "Rule", "settings"]
+__all__ = [
+    "KEEPS",
+    "POLICIES",
+    "Choice",
+    "Limits",
+    "Rule",
+    "settings",
+]
 
 KEEPS: Final = ("first", "last", "longest")
 POLICIES: Final = ("greedy", "components")
@@ -111,27 +119,38 @@ class Choice:
 
     Args:
         keep: Which document has priority: "first", "last", "longest" (in code points), or the one
-            with the largest or smallest number in a field ("max:FIELD", "min:FIELD"; no number
-            comes last). Ties go to the first.
+            with the largest or smallest number in a field ("max:FIELD", "min:FIELD"), or with the
+            latest or earliest date ("newest:FIELD", "oldest:FIELD"). None comes last, and ties go
+            to the first.
         policy: "greedy" drops a document only if it matches a kept one; "components" keeps one of
             each transitive group.
         decisions: A file of answers about pairs, as `neardup review` keeps them, taken as given;
             for the policy "greedy".
+        date_format: The form of dates that are texts, as of `datetime.strptime`, for ISO 8601;
+            "max:FIELD" and "min:FIELD" then compare dates.
 
     Raises:
-        UsageError: For an unknown policy or keep, or answers with another policy.
+        UsageError: For an unknown policy, keep or form of dates, or answers with another policy.
     """
 
     keep: str = "first"
     policy: str = "greedy"
     decisions: str | None = None
+    date_format: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse what is unknown."""
         if self.keep not in KEEPS and not self.number:
             raise UsageError(
-                f"keep is {self.keep!r}: use one of {', '.join(KEEPS)}, max:FIELD, min:FIELD"
+                f"keep is {self.keep!r}: use one of {', '.join(KEEPS)}, max:FIELD, min:FIELD,"
+                " newest:FIELD, oldest:FIELD"
             )
+        if self.date_format is not None:
+            if not self.number:
+                raise UsageError(
+                    f"a date format needs newest:FIELD or oldest:FIELD, not {self.keep}"
+                )
+            check_date_format(self.date_format)
         if self.policy not in POLICIES:
             raise UsageError(f"policy is {self.policy!r}: use one of {', '.join(POLICIES)}")
         if self.decisions is not None and self.policy != "greedy":
@@ -141,9 +160,24 @@ class Choice:
 
     @property
     def number(self) -> str | None:
-        """The field whose number decides the priority."""
+        """The field whose number or date decides the priority."""
         order, _, name = self.keep.partition(":")
-        return name if order in {"max", "min"} and name else None
+        return name if order in {*LARGEST_FIRST, *SMALLEST_FIRST} and name else None
+
+    @property
+    def dates(self) -> bool:
+        """Whether it is a date."""
+        return self.date_format is not None or self.keep.startswith(("newest:", "oldest:"))
+
+    @property
+    def order(self) -> Order | None:
+        """How that field is read."""
+        return None if self.number is None else Order(self.number, self.dates, self.date_format)
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """What reading must know of it, by the names of ReadOptions."""
+        return {"number": self.number, "dates": self.dates, "date_format": self.date_format}
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +207,7 @@ class Limits:
 
 def settings(rule: Rule, choice: Choice) -> dict[str, Any]:
     """The options of a run, for its summary."""
+    extra = {"decisions": choice.decisions, "date_format": choice.date_format}
     return {
         "similarity": rule.match.similarity if rule.by_features else None,
         "measure": rule.measure if rule.by_features else None,
@@ -181,4 +216,4 @@ def settings(rule: Rule, choice: Choice) -> dict[str, Any]:
         "keep": choice.keep,
         "recipe": rule.recipe.to_json(),
         "digest": rule.recipe.digest,
-    } | ({} if choice.decisions is None else {"decisions": choice.decisions})
+    } | {name: value for name, value in extra.items() if value is not None}

@@ -374,7 +374,8 @@ def described(rule: Rule, choice: Choice, read: ReadOptions) -> dict[str, Any]:
             "delimiter": form.delimiter,
             "encoding": form.encoding,
             "decisions": _digest_of(choice.decisions),
-        },
+        }
+        | ({} if choice.date_format is None else {"date_format": choice.date_format}),
     }
 
 

@@ -471,6 +471,7 @@ def summarise(
     decision, own, kept = run.decision, run.documents.own, int(run.decision.kept.sum())
     doubts = run.rule.doubt(own), rejects_doubt(own, run.rejected)
     missed = likely_missed(run.rule, run.documents.sizes[:own], run.documents.sample)
+    undated = missing_note(run.choice, int(np.count_nonzero(np.isnan(run.documents.scores))))
     seconds = watch.stop()
     return Summary(
         read=own + run.rejected,
@@ -483,10 +484,19 @@ def summarise(
         seconds=seconds,
         outputs=outputs,
         settings=settings(run.rule, run.choice),
-        notes=[*messages[0], *([] if missed is None else [missed])],
+        notes=[*messages[0], *filter(None, (undated, missed))],
         warnings=[*messages[1], *filter(None, doubts)],
         own=0 if decision.own is None else int(np.count_nonzero(decision.own != ABSENT)),
     )
+
+
+def missing_note(choice: Choice, count: int) -> str | None:
+    """What to say of documents without the date that decides; None where all have one."""
+    if not (choice.dates and count):
+        return None
+    has = "document has" if count == 1 else "documents have"
+    comes = "comes" if count == 1 else "come"
+    return f"{count:,} {has} no date in the field {choice.number}, and {comes} last"
 
 
 def _found(what: str, run: PairsSummary | ClustersSummary) -> str:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.documents import Rejects
+from neardup.documents.ordering import LARGEST_FIRST, SMALLEST_FIRST
 from neardup.documents.record_addresses import Addresses
 from neardup.errors import DataError, FileError, UsageError
 from neardup.fingerprinting.fingerprints import Fingerprinter
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from neardup.documents import InputFormat, ReadOptions, Source
+    from neardup.documents.ordering import Order
     from neardup.fingerprinting.recipe import Recipe
     from neardup.spark.workers.file_inputs import Shipped
 
@@ -142,7 +144,11 @@ def _messages(name: str, source: Source) -> dict[str, Any] | None:
 
 
 def texts_to_documents(
-    batches: Iterable[pa.RecordBatch], recipe: Shipped, keep: str, by_features: bool
+    batches: Iterable[pa.RecordBatch],
+    recipe: Shipped,
+    keep: str,
+    order: Order | None,
+    by_features: bool,
 ) -> Iterator[pa.RecordBatch]:
     """Make rows of `number`, `address`, `text`, `measured` and `within` DOCUMENTS."""
     made = recipe.made()
@@ -151,7 +157,8 @@ def texts_to_documents(
             part = batch.slice(at, _TEXTS)
             texts = part.column("text").cast(pa.large_string()).fill_null("")
             (numbers,) = arrays_of(part, "number")
-            score = _scores(keep, texts, part.column("measured"))
+            measured = None if order is None else _measured(part, order)
+            score = _scores(keep, texts, measured)
             columns = (numbers, part.column("address"), score, part.column("within"))
             yield _documents(columns, texts, made, by_features)
 
@@ -184,15 +191,29 @@ def fingerprinted(
         yield pa.record_batch(arrays, [*batch.schema.names, "fingerprint"])
 
 
+def _measured(part: pa.RecordBatch, order: Order) -> pa.Array:
+    """What the column `measured` is worth; DataError for a date that cannot be read."""
+    column = part.column("measured")
+    worths, bad = order.of_column(column)
+    if bad.any():
+        wrong = order.unreadable(column[int(bad.argmax())].as_py())
+        advice = wrong.advice.replace("--date-format FORMAT", "date_format")
+        if order.date_format is not None:
+            advice = "fix these rows or leave them out"
+        raise DataError(f"{wrong.problem}; {advice}")
+    return worths
+
+
 def _scores(keep: str, texts: pa.Array, measured: pa.Array | None) -> npt.NDArray[np.float64]:
     """What decides the priority before the number, smallest first; NaN comes last."""
     if keep == "longest":
         return -np.asarray(pc.utf8_length(texts), np.float64)
-    if keep.startswith(("max:", "min:")):
-        numbers = pa.nulls(len(texts)) if measured is None else measured
-        values = np.asarray(numbers.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
-        return -values if keep.startswith("max:") else values
-    return np.zeros(len(texts))
+    by = keep.partition(":")[0]
+    if by not in {*LARGEST_FIRST, *SMALLEST_FIRST}:
+        return np.zeros(len(texts))
+    numbers = pa.nulls(len(texts)) if measured is None else measured
+    values = np.asarray(numbers.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
+    return -values if by in LARGEST_FIRST else values
 
 
 def _documents(

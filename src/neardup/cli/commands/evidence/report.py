@@ -38,6 +38,7 @@ def report(
     measure: shared.Measure = None,
     policy: shared.Policy = "greedy",
     keep: shared.Keep = "first",
+    date_format: shared.DateFormat = None,
     *,
     reading: Reading,
     within: shared.Within = None,
@@ -66,10 +67,10 @@ def report(
     from neardup.runtime.free_memory import memory_bytes
     from neardup.runtime.progress import shown as printable
 
-    choice = Choice(keep, policy)
+    choice = Choice(keep, policy, date_format=date_format)
     rule = rule_of(made.question, similarity, distance, verify, measure, made.recipe)
     limits = Limits(memory_bytes(memory), tmp, workers)
-    read = reading.options(memory, within=within, number=choice.number)
+    read = reading.options(memory, within=within, **choice.reading)
     about = shared.report_options(output, report_from, source, summary)
     assert about is not None  # noqa: S101  # there is a path
     files = (duplicates, clusters)
