@@ -390,6 +390,17 @@ def test_a_missing_field_offers_the_nearest_or_the_one_with_text(
             texts_of(tmp_path / name, text=(field,))
 
 
+def test_names_beside_tables_that_begin_with_a_line_are_passed_over(tmp_path: Path) -> None:
+    put(tmp_path / "lake" / "day=1" / "part-0.jsonl", b'{"text":"one two"}\n')
+    put(tmp_path / "lake" / "_SUCCESS", b"")
+    put(tmp_path / "lake" / "_delta_log" / "0.json", b'{"commit":1}\n')
+    assert nd.dedup(tmp_path / "lake").summary.read == 1
+    for name in ("_draft.txt", "run.log"):
+        put(tmp_path / "texts" / name, name.encode())
+    assert nd.dedup(tmp_path / "texts").summary.read == 2
+    assert nd.dedup(tmp_path / "texts" / "run.log").summary.read == 1
+
+
 # Outputs
 
 

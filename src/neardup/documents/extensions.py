@@ -45,7 +45,7 @@ EXTENSIONS: Final = {
 READ_EXTENSIONS: Final = {".xlsm": "excel", ".xlsb": "excel", ".xls": "excel", ".ods": "excel"}
 """Of inputs only: spreadsheets are written as .xlsx."""
 PAGE_EXTENSIONS: Final = (".html", ".htm", ".xhtml")
-TEXT_EXTENSIONS: Final = (".txt", ".text", ".md", ".markdown", ".rst", *PAGE_EXTENSIONS)
+TEXT_EXTENSIONS: Final = (".txt", ".text", ".log", ".md", ".markdown", ".rst", *PAGE_EXTENSIONS)
 
 
 @dataclass(frozen=True, slots=True)

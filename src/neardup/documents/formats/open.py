@@ -61,6 +61,9 @@ def open_sources(
         format: A key of FORMATS that overrides the extensions, or "text": each file is a document;
             or more, as an InputFormat. A .json file that begins with [ is one JSON array.
 
+    Files of folders and patterns whose path there has a name that begins with "_" are passed over
+    where others hold records.
+
     Raises:
         UsageError: For an unknown format, files that are documents among files of records, or
             an input named twice.
@@ -78,6 +81,8 @@ def open_sources(
     if list(paths).count("-") > 1:
         raise UsageError("standard input (-) is named twice; name it once")
     files = [file for path in paths for file in find_files(path)]
+    if name != _TEXT:
+        files = _without_marks(files)
     _check_once(files)
     if name == _TEXT or (name is None and _are_documents(files)):
         return [_open_text(files, tmp, told)] if files else []
@@ -117,6 +122,16 @@ def read_table(
                 yield f"{source.name}:{number}", row
         finally:
             source.close()
+
+
+def _without_marks(files: list[FoundFile]) -> list[FoundFile]:
+    """Pass over what Spark, Delta and others leave beside tables: names that begin with "_".
+
+    Among texts such a name is a document, and so is each that is named itself.
+    """
+    marked = [not x.is_named and any(p[:1] == "_" for p in x.relative.split("/")) for x in files]
+    others = [file for file, is_mark in zip(files, marked, strict=True) if not is_mark]
+    return others if any(map(_holds_records, others)) else files
 
 
 def _check_once(files: Sequence[FoundFile]) -> None:
