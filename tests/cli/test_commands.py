@@ -598,6 +598,7 @@ def test_every_example_of_the_help_works(here: Here, example: str) -> None:
         "news.parquet",
     ):
         write(tmp_path / name, DOCS)
+    (tmp_path / "list.csv").write_text("text,changed\nan entry,03.02.2024\n")
     (tmp_path / "docs").mkdir()
     for name in ("LICENSE", "README.md", "docs/one.txt", "docs/two.txt"):
         (tmp_path / name).write_text(TEXT)

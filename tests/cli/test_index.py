@@ -657,7 +657,9 @@ def test_the_examples_of_every_command_name_it_and_run(here: Here) -> None:
         examples = [line for line in text.splitlines() if line.startswith("neardup ")]
         assert examples, each.callback.__name__
         for example in examples:
-            assert example.startswith(f"neardup index {each.callback.__name__} ")
+            assert example.startswith(f"neardup index {each.name or each.callback.__name__} ")
+            if "<" in example:  # of a shell: see test_index_filter.py
+                continue
             if "news.jsonl:17" in example:
                 here("index", "add", "seen.index", "news.jsonl")
                 example = example.replace("news.jsonl:17", "news.jsonl:1")  # noqa: PLW2901

@@ -22,7 +22,7 @@ import neardup as nd
 from neardup.documents import InputFormat, OutputSet, ReadOptions, open_sources, write_outputs
 from neardup.documents.files.encodings import guessed
 from neardup.documents.formats.csv_lines import sniffed_delimiter
-from neardup.documents.markup import visible_text
+from neardup.documents.markup import main_extractor, visible_text
 from neardup.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -116,6 +116,7 @@ def test_main_content_without_its_extra_says_what_to_install(
         return plain(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
+    main_extractor.cache_clear()
     path = put(tmp_path / "a.html", page("tea"))
     for extract in (None, "main"):
         with pytest.raises(UsageError, match=r"neardup\[html\]'.*--extract all"):

@@ -230,14 +230,22 @@ def _check_against(
 
 
 def _against(paths: list[str] | None) -> tuple[str | None, list[str]]:
-    """The folder of an index, or files. A plain path that does not exist is taken for an index."""
+    """The folder of an index, or files.
+
+    An address without an extension of records, and a path that does not exist, are taken for an
+    index.
+    """
+    from neardup.documents.extensions import format_of_path
     from neardup.pipeline.reference_files import is_index
 
     if not paths:
         return None, []
     first = paths[0]
-    is_plain = "://" not in first and not set("*?[") & set(first)
-    if len(paths) == 1 and (is_index(first) or (is_plain and not Path(first).exists())):
+    if "://" in first:
+        names_index = format_of_path(first) is None
+    else:
+        names_index = is_index(first) or not (set("*?[") & set(first) or Path(first).exists())
+    if len(paths) == 1 and names_index:
         return first, []
     return None, paths
 
