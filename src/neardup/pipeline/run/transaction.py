@@ -18,7 +18,6 @@ What a kill leaves, and what the same command then does:
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
 from contextlib import ExitStack, nullcontext
@@ -36,7 +35,7 @@ from neardup.pipeline.run.read_documents import Resume
 from neardup.pipeline.run.run_folder import RunFolder, run_facts
 from neardup.pipeline.run.run_outputs import check_outputs, less_published, output_set
 from neardup.runtime.storage.checksums import checksum, sealed, unsealed
-from neardup.runtime.storage.durable_files import file_failure, name_as_text
+from neardup.runtime.storage.durable_files import file_failure, name_as_text, written_aside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -243,19 +242,15 @@ class LastUpdate:
         body = io.BytesIO()
         body.write(len(head).to_bytes(8, "little") + head)
         write_decision(decision, body)
-        aside = self._path.with_name(f".{NAME}.{os.getpid()}.tmp")
         try:
-            with aside.open("wb") as file:
+            # Whole and synced before it has its name, which is synced too: a torn one would be
+            # taken for none, and the outputs are published only after it.
+            with written_aside(self._path) as aside, aside.open("wb") as file:
                 file.write(sealed(body.getvalue()))
                 file.flush()
                 os.fsync(file.fileno())
-            # Whole and synced before it has its name: a torn one would be taken for none.
-            aside.replace(self._path)
         except OSError as error:
             raise file_failure("write", self._path, error) from None
-        finally:
-            with contextlib.suppress(OSError):
-                aside.unlink()
 
 
 def command_of(
