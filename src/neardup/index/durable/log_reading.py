@@ -80,6 +80,8 @@ class Reading:
 
         A manifest behind a known seal is not read again.
         """
+        # One transaction: manifest, removed rows, log and ledger are of one commit, whatever a
+        # writer does meanwhile.
         return self._pin.read(lambda txn: self._changes(txn, generation, sequence, seal))
 
     def contents(self, numbers: list[int]) -> list[bytes | None]:
@@ -136,6 +138,8 @@ class Reading:
         if manifest is not None:
             sequence, dead = manifest.covered, _dead_rows(txn, manifest, str(path), found)
         records = []
+        # A new manifest covers the records before it, and the log begins behind it; without one
+        # only what came after the last known record is new.
         for key, entry in txn.items(b"log", b"" if manifest else row_key(sequence + 1)):
             found.add(b"log", key, entry)
             number = int.from_bytes(key, "big")

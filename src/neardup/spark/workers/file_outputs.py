@@ -92,6 +92,7 @@ def _write_file(
 ) -> tuple[int, int]:
     read, input_format, kinds = how
     source = opened(file, input_format)
+    # A number is the rank of the file, shifted, and the row: numbers follow the inputs' order.
     places = arrays_of(found, "number")[0] - (rank << ROW_BITS)
     dropped = found.column("dropped").to_numpy()
     addresses, count = Addresses([file["name"]]), 0
@@ -115,6 +116,8 @@ def _write_file(
                 rows = _clusters(found, addresses, places, keep)
                 path = part_path(folder, "clusters", rank)
                 write_table(written, path, CLUSTERS, rows.to_batches())
+            # Tables get their names when they are whole: a lost task leaves no part of one, and
+            # its repetition writes the same bytes.
             written.commit()
     finally:
         source.close()

@@ -62,6 +62,7 @@ def sample(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             by = arrays_of(batch, "by")[0] if "by" in batch.schema.names else mixed(numbers)
         given = numbers, score, by.view(np.int64)
         both = [np.concatenate(pair) for pair in zip(held, given, strict=True)]
+        # By hash, then number: the same rows however they are dealt to tasks.
         chosen = np.lexsort((both[0], both[2]))[:SAMPLED]
         held = [column[chosen] for column in both]
     yield from batches_of(pa.table(dict(zip(("number", "score", "by"), held, strict=True))))
@@ -187,6 +188,7 @@ def nearest(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     if table is None:
         return
     numbers, cost, via = arrays_of(table, "number", "cost", "via")
+    # Equal costs go to the lowest number, so that the order in which rows arrive tells nothing.
     order = np.lexsort((via, cost, numbers))
     found, first = np.unique(numbers[order], return_index=True)
     yield from batches_of(pa.table({"number": found, "via": via[order[first]]}))
