@@ -55,8 +55,9 @@ def media_type(headers: dict[bytes, bytes]) -> bytes:
     bare = given.partition(b";")[0].strip().lower()
     bare = _ALIASES.get(bare, bare)
     if bare not in {JSON, NDJSON, ARROW}:
+        name = given[:100].decode("latin-1")
         raise Problem(
-            "media-type", f"Content-Type is {given[:100].decode('latin-1')!r}", closes=True
+            "media-type", f"Content-Type is {name!r}: send 'application/json'", closes=True
         )
     return bare
 
