@@ -47,9 +47,10 @@ def fill(folder: str, stored: int) -> None:
             index.commit()
 
 
-def processor(pid: int) -> float:
-    """Seconds of user and system time of a process."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+def processor(pid: int, thread: int | None = None) -> float:
+    """Seconds of user and system time of a process, or of one thread of it."""
+    folder = f"/proc/{pid}" if thread is None else f"/proc/{pid}/task/{thread}"
+    fields = Path(f"{folder}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
@@ -110,14 +111,17 @@ def main() -> None:
                     requests = [request_of(first + row) for row in range(given.requests)]
                     first += given.requests
                     begin, clock = processor(server.pid), time.perf_counter()
+                    loop = processor(server.pid, server.pid)
                     found = asyncio.run(measure(port, requests, connections, given.seconds))
                     spent, wall = processor(server.pid) - begin, time.perf_counter() - clock
+                    loop = processor(server.pid, server.pid) - loop
                     line = {
                         "stored": given.stored,
                         "connections": connections,
                         "requests": len(found),
                         "requests_a_second": round(len(found) / wall),
                         "server_us_a_request": round(1e6 * spent / len(found)),
+                        "loop_us_a_request": round(1e6 * loop / len(found)),
                         "server_cores": round(spent / wall, 2),
                         "p50_ms": round(1e3 * found[len(found) // 2], 1),
                         "p99_ms": round(1e3 * found[len(found) * 99 // 100], 1),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import hmac
 import ipaddress
@@ -24,6 +25,7 @@ LEAST_KEY: Final = 16
 _FILE_FORM: Final = "each line has `read KEY` or `write KEY`"
 
 
+@functools.lru_cache(256)
 def is_loopback(host: str) -> bool:
     """Whether a host is this machine alone."""
     if host == "localhost":

@@ -7,6 +7,7 @@ and validates took 140 more (docs/decisions/0022-service.md).
 from __future__ import annotations
 
 import asyncio
+import functools
 import itertools
 import logging
 import os
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from neardup.service.access import Access, Right
+    from neardup.service.deadlines import Deadlines
     from neardup.service.operations import Rows
     from neardup.service.service import Service
 
@@ -78,10 +80,12 @@ class Application:
     Args:
         service: What they call.
         access: Who may.
+        deadlines: End bodies that come too slowly.
     """
 
-    def __init__(self, service: Service, access: Access) -> None:
+    def __init__(self, service: Service, access: Access, deadlines: Deadlines) -> None:
         """Make the table."""
+        self._deadlines = deadlines
         self._service, self._access, self._limits = service, access, service.limits
         self._prefix, self._numbers = os.urandom(4).hex(), itertools.count(1)
         self._headers = (*_HEADERS, (b"neardup-recipe", service.digest.encode()))
@@ -132,7 +136,8 @@ class Application:
                 status[0] = message["status"]
             await send(message)
 
-        request = Request(headers, receive, sent, common)
+        received = functools.partial(self._deadlines.within, self._limits.body_seconds, receive)
+        request = Request(headers, received, sent, common)
         route = self.routes.get(path)
         try:
             answer = await self._answer_of(request, route, path, method)

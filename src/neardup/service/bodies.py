@@ -7,7 +7,6 @@ Arrow    an IPC stream with a column for each field, and one of answers
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
@@ -32,6 +31,7 @@ class Request(NamedTuple):
 
     headers: dict[bytes, bytes]
     receive: Receive
+    """The next piece of its body; TimeoutError if it does not come in time."""
     send: Callable[[dict[str, Any]], Awaitable[None]]
     common: list[tuple[bytes, bytes]]
     """Headers of its answer."""
@@ -108,8 +108,7 @@ async def read_lines(receive: Receive, limits: Limits) -> AsyncIterator[list[byt
 async def _parts(receive: Receive, limits: Limits) -> AsyncIterator[bytes]:
     while True:
         try:
-            async with asyncio.timeout(limits.body_seconds):
-                message = await receive()
+            message = await receive()
         except TimeoutError:
             raise Problem(
                 "body-too-slow",

@@ -84,17 +84,20 @@ class Write:
         if committer is None:
             raise Problem("read-only", "the index was opened for queries only")
         answers: list[Any] = [None] * len(rows)
-        places, ids, documents, nbytes = list[int](), list[Any](), list[Any](), 0
-        kind_before = None
-        works = list[tuple[list[int], Work]]()
+        works = self._works(rows, answers, is_cut=is_cut)
+        await self._write(committer, works, answers)
+        if self._operation == "seen":
+            for answer in answers:
+                self._metrics.seen("refused" if isinstance(answer, Problem) else answer.state)
+        return answers
+
+    def _works(
+        self, rows: list[Any], answers: list[Any], *, is_cut: bool
+    ) -> list[tuple[list[int], Work]]:
+        """Work for good rows, with their places; bad ones have their Problem in `answers`."""
+        works: list[tuple[list[int], Work]] = []
         loop = asyncio.get_running_loop()
-
-        def close_work() -> None:
-            if ids:
-                future = loop.create_future()
-                work = Work(self._operation, ids, documents, nbytes, future, is_cut)
-                works.append((places, work))
-
+        kind_before = None
         for place, row in enumerate(rows):
             try:
                 document = self.check(row)
@@ -102,20 +105,16 @@ class Write:
                 answers[place] = problem
                 continue
             kind = (type(row.id), type(document))
-            if kind != kind_before and ids:  # a work has ids and documents of one type
-                close_work()
-                places, ids, documents, nbytes = [], [], [], 0
-            kind_before = kind
+            if kind != kind_before:  # a work has ids and documents of one type
+                kind_before = kind
+                work = Work(self._operation, [], [], 0, loop.create_future(), is_cut)
+                places: list[int] = []
+                works.append((places, work))
             places.append(place)
-            ids.append(row.id)
-            documents.append(document)
-            nbytes += 100 + (len(document) if isinstance(document, str) else 0)
-        close_work()
-        await self._write(committer, works, answers)
-        if self._operation == "seen":
-            for answer in answers:
-                self._metrics.seen("refused" if isinstance(answer, Problem) else answer.state)
-        return answers
+            work.ids.append(row.id)
+            work.documents.append(document)
+            work.nbytes += 100 + (len(document) if isinstance(document, str) else 0)
+        return works
 
     async def _write(
         self, committer: Committer, works: list[tuple[list[int], Work]], answers: list[Any]
