@@ -125,7 +125,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"fingerprinting", "fingerprinting.values", "hamming", "index.durable", "kernels"}
     | {"kernels.index", "pipeline", "pipeline.run", "similarity"},
     "integrations": BASE
-    | {"features", "fingerprinting", "fingerprinting.question", "index", "index.durable"}
+    | {"client", "features", "fingerprinting", "fingerprinting.question", "index", "index.durable"}
     | {"pipeline"},
     "service": BASE | {"fingerprinting.explanation", "index"},
     "client": BASE,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 from tempfile import TemporaryDirectory
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import neardup as nd
+from services import Service
 from suite import needs_jit
 
 if TYPE_CHECKING:
@@ -142,8 +144,9 @@ def test_texts_of_other_tasks_are_refused(tmp_path: Path) -> None:
         NeardupCluster(folder, out).run(None, 0, 2)
 
 
+@pytest.mark.parametrize("served", [False, True])
 @pytest.mark.parametrize("update", [True, False])
-def test_an_index_filters_between_runs(tmp_path: Path, *, update: bool) -> None:
+def test_an_index_filters_between_runs(tmp_path: Path, *, update: bool, served: bool) -> None:
     path = tmp_path / "seen"
     rows = in_order_of_tasks(1)
     index = nd.Index(similarity=0.8, recipe=nd.Recipe())
@@ -155,13 +158,24 @@ def test_an_index_filters_between_runs(tmp_path: Path, *, update: bool) -> None:
     ]  # fmt: skip
     assert None in want
     assert any(want)
-    for _ in range(2):  # a task that runs again passes the same
-        step = NeardupFilter(path, update=update)
-        everything = [Document(text=row["text"], id=row["id"]) for row in rows]
-        assert [document.id for document in step.run(iter(everything))] == [
-            row["id"] for row, match in zip(rows, want, strict=True) if match is None
-        ]
-        for document, match in zip(everything, want, strict=True):
-            found = document.metadata.get("near_duplicate_of"), document.metadata.get("similarity")
-            assert found == (match or (None, None))
-        assert step.stats["dropped_near_duplicate"].total == sum(map(bool, want))
+    with Service(path) if served else contextlib.nullcontext() as service:
+        place = path if service is None else service.url
+        for _ in range(2):  # a task that runs again passes the same
+            step = NeardupFilter(place, update=update)
+            everything = [Document(text=row["text"], id=row["id"]) for row in rows]
+            assert [document.id for document in step.run(iter(everything))] == [
+                row["id"] for row, match in zip(rows, want, strict=True) if match is None
+            ]
+            for document, match in zip(everything, want, strict=True):
+                found = (
+                    document.metadata.get("near_duplicate_of"),
+                    document.metadata.get("similarity"),
+                )
+                assert found == (match or (None, None))
+            assert step.stats["dropped_near_duplicate"].total == sum(map(bool, want))
+
+
+def test_a_question_beside_a_url_is_refused() -> None:
+    step = NeardupFilter("http://127.0.0.1:8080", 0.7)
+    with pytest.raises(nd.UsageError, match="has its own question"):
+        next(iter(step.run(iter([]))))

@@ -9,21 +9,18 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import neardup as nd
+from services import Service
 from suite import needs_jit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytest.importorskip("scrapy")
-
-from neardup.index.hits import Answer
-from neardup.integrations.seen import ServedIndex, is_url
 
 pytestmark = needs_jit
 
@@ -146,31 +143,15 @@ def test_pages_are_compared_by_their_main_content(site: Site, tmp_path: Path) ->
     assert stats["neardup/seen"] == COPIES
 
 
-class Client:
-    """Answers as the client of the service does, for two pages of which one is near."""
-
-    def __init__(self, url: str, key: str | None = None) -> None:
-        self.made = url, key
-
-    def seen(self, identity: str, document: str) -> Any:
-        """The second page is near the first."""
-        del document
-        match = None if identity == "a" else SimpleNamespace(id="a", close=0.9)
-        return SimpleNamespace(state="new" if match is None else "seen", match=match)
-
-
-def test_the_url_of_a_service_is_asked_by_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "neardup.client", SimpleNamespace(Client=Client))
-    assert [is_url(x) for x in ("http://a:1", "https://a", "seen", "/http://a")] == [
-        True,
-        True,
-        False,
-        False,
-    ]
-    index = ServedIndex("http://127.0.0.1:8080", "k")
-    assert index.offer("a", "text").near is None
-    assert index.offer("b", "text") == Answer("seen", ("a", 0.9))
-    index.commit()
+def test_the_service_at_a_url_is_asked(site: Site, tmp_path: Path) -> None:
+    with Service(tmp_path / "served") as service:
+        settings = {"NEARDUP_INDEX": service.url, "NEARDUP_SIMILARITY": None}
+        stats, items = site.crawled(tmp_path, **settings)
+        again, _ = site.crawled(tmp_path, **settings)
+    assert sorted(map(original, items)) == list(range(PAGES - COPIES))
+    assert stats["neardup/seen"] == COPIES
+    assert again["neardup/stored"] == PAGES - COPIES
+    assert again["neardup/seen"] == COPIES
 
 
 def test_an_index_that_cannot_be_opened_stops_the_crawl_with_one_line(

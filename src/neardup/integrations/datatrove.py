@@ -6,6 +6,7 @@ MinhashDedupFilter (as many tasks as the first, after the same reader), which re
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +18,7 @@ from neardup.features.text import text_array
 from neardup.fingerprinting.question import Question
 from neardup.fingerprinting.recipe import Recipe
 from neardup.integrations.columns import missing
-from neardup.integrations.seen import open_index
+from neardup.integrations.seen import SeenIndex, open_index
 from neardup.pipeline import dedup
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from datatrove.io import DataFolder, DataFolderLike
     from datatrove.pipeline.writers.disk_base import DiskWriter
 
-    from neardup.index.durable import DurableIndex
     from neardup.runtime.types import Flags, Rows
 
 try:
@@ -168,12 +168,14 @@ class NeardupFilter(BaseFilter):  # type: ignore[misc]  # datatrove has no types
     `distance`). A document that the index has under its own id passes: a task may be repeated.
 
     Args:
-        index: The folder, made if it does not exist. Tasks that update it run one at a time.
+        index: The folder, made if it does not exist, or the URL of a service. Tasks that update a
+            folder run one at a time; any number may ask a service.
         similarity: What a new index is made for, or the least of a match; as
             `neardup index create` unless given.
         question: Similarity, measure and recipe as one value.
         update: Add what passes. Without it any number of tasks may read the index.
         exclusion_writer: Of datatrove: where dropped documents go.
+        key: Of the service, if it needs one.
     """
 
     name = "🎯 neardup index"
@@ -186,18 +188,20 @@ class NeardupFilter(BaseFilter):  # type: ignore[misc]  # datatrove has no types
         *,
         update: bool = True,
         exclusion_writer: DiskWriter | None = None,
+        key: str | None = None,
     ) -> None:
         """Take the settings; the task opens the index, since steps are pickled to workers."""
         super().__init__(exclusion_writer, _OFFERED)
         self.index, self.update = os.fspath(index), update
-        self.similarity, self.question = similarity, question
-        self._open: DurableIndex | None = None
+        self.similarity, self.question, self.key = similarity, question, key
+        self._open: SeenIndex | None = None
 
     def run(self, data: DocumentsPipeline, rank: int = 0, world_size: int = 1) -> DocumentsPipeline:
         """Pass on what is new; an index that is updated is committed before a batch passes on."""
-        with open_index(
-            self.index, self.similarity, self.question, readonly=not self.update
-        ) as self._open:
+        self._open = open_index(
+            self.index, self.similarity, self.question, readonly=not self.update, key=self.key
+        )
+        with contextlib.closing(self._open):
             yield from super().run(data, rank, world_size)
 
     def filter(self, doc: Document) -> bool | tuple[bool, str]:
@@ -285,15 +289,14 @@ def _question_of(preset: str, options: dict[str, Any]) -> dict[str, Any]:
     return {"similarity": question.similarity, "recipe": question.recipe}
 
 
-def _offered(index: DurableIndex, ids: list[str], texts: list[str]) -> list[Any]:
+def _offered(index: SeenIndex, ids: list[str], texts: list[str]) -> list[Any]:
     """(id, closeness) of what each is near to; None for what is new, and stored now."""
-    table = index.add_new(ids, texts)
+    answers = index.offer_many(ids, texts)
     index.commit()
-    near = zip(table["id"].to_pylist(), table[index.by].to_pylist(), strict=True)
-    return [None if match[0] is None else match for match in near]
+    return [answer.near for answer in answers]
 
 
-def _nearest(index: DurableIndex, ids: list[str], texts: list[str]) -> list[Any]:
+def _nearest(index: SeenIndex, ids: list[str], texts: list[str]) -> list[Any]:
     """(id, closeness) of the nearest of another id, or None; one of two is another."""
     matches: list[Any] = [None] * len(ids)
     table = index.query_batch(texts, limit=2)

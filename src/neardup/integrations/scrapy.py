@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from neardup.errors import UsageError
 from neardup.fingerprinting.question import Question
 from neardup.integrations.columns import missing
-from neardup.integrations.seen import ServedIndex, is_url, open_index
+from neardup.integrations.seen import ServedIndex, open_index
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
     from scrapy.statscollectors import StatsCollector
 
-    from neardup.index.durable import DurableIndex
     from neardup.index.hits import Answer
+    from neardup.integrations.seen import SeenIndex
 
 try:
     from itemadapter import ItemAdapter
@@ -140,13 +140,12 @@ class NeardupPipeline:
         return answer
 
 
-def _opened(settings: BaseSettings) -> DurableIndex | ServedIndex:
-    if is_url(str(settings["NEARDUP_INDEX"])):
-        return ServedIndex(settings["NEARDUP_INDEX"], settings.get("NEARDUP_KEY"))
+def _opened(settings: BaseSettings) -> SeenIndex:
     similarity, file = settings.get("NEARDUP_SIMILARITY"), settings.get("NEARDUP_QUESTION")
     return open_index(
         settings["NEARDUP_INDEX"],
         None if similarity is None else float(similarity),
         None if file is None else Question.load(file),
         extract=settings.get("NEARDUP_EXTRACT"),
+        key=settings.get("NEARDUP_KEY"),
     )

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import pyarrow as pa
+
+from neardup.client import Client
+from neardup.errors import UsageError
 from neardup.fingerprinting.question import question_for
 from neardup.index.durable import DurableIndex
 from neardup.index.hits import Answer
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Sequence
 
+    from neardup.client import Seen
     from neardup.fingerprinting.question import Question
 
-__all__ = ["ServedIndex", "is_url", "open_index"]
+__all__ = ["SeenIndex", "ServedIndex", "open_index"]
 
 _WORKERS: Final = 8
 """Requests at a time: each waits for the service."""
-
-
-def is_url(place: str) -> bool:
-    """Whether a place is the URL of a service, not a folder."""
-    return place.startswith(("http://", "https://"))
 
 
 class ServedIndex:
@@ -39,8 +39,12 @@ class ServedIndex:
 
     def __init__(self, url: str, key: str | None = None) -> None:
         """Connect to nothing yet."""
-        # Looked up by name: the client is no part of what an integration otherwise needs.
-        self._client: Any = importlib.import_module("neardup.client").Client(url, key)
+        self._client = Client(url, key)
+
+    @property
+    def by(self) -> str:
+        """What closeness is: "similarity" or "distance"."""
+        return str(self._client.index()["by"])
 
     def warm_up(self) -> object:
         """Ask whether the service is ready."""
@@ -48,9 +52,21 @@ class ServedIndex:
 
     def offer(self, identity: Any, document: Any) -> Answer:
         """As `Index.offer`."""
-        seen = self._client.seen(identity, document)
-        near = None if seen.match is None else (seen.match.id, seen.match.close)
-        return Answer(seen.state, near)
+        return _answer(self._client.seen(identity, document))
+
+    def offer_many(self, ids: Sequence[Any], documents: Sequence[Any]) -> list[Answer]:
+        """As `Index.offer_many`."""
+        return list(map(_answer, self._client.seen_many(zip(ids, documents, strict=True))))
+
+    def query_batch(self, documents: Sequence[Any], limit: int) -> pa.Table:
+        """As `Index.query_batch`."""
+        hits = [
+            (row, *match)
+            for row, matches in enumerate(self._client.query_many(documents))
+            for match in matches[:limit]
+        ]
+        rows, ids, close = zip(*hits, strict=True) if hits else ((), (), ())
+        return pa.table({"row": pa.array(rows, pa.int64()), "id": ids, self.by: close})
 
     def commit(self) -> None:
         """Nothing to do."""
@@ -60,28 +76,46 @@ class ServedIndex:
         self._client.close()
 
 
+SeenIndex: TypeAlias = DurableIndex | ServedIndex
+"""What a crawl or a pipeline has seen."""
+
+
+def _answer(seen: Seen) -> Answer:
+    return Answer(seen.state, seen.match and (seen.match.id, seen.match.close))
+
+
 def open_index(
-    path: str | os.PathLike[str],
+    place: str | os.PathLike[str],
     similarity: float | None = None,
     question: Question | None = None,
     *,
     extract: str | None = None,
     readonly: bool = False,
-) -> DurableIndex:
-    """Open the index in a folder, or make one there.
+    key: str | None = None,
+) -> SeenIndex:
+    """Open the index in a folder, or make one there; or that of a service.
 
     Args:
-        path: The folder.
+        place: The folder, or the URL of the service, which has its own question.
         similarity: What a new index is made for, and the least of a match in any.
         question: Similarity, measure and recipe of a new index. An index that exists has its own; a
             new one has that of `neardup index create` if neither is named.
         extract: What a new index compares of HTML; see `Index`.
         readonly: Open for queries only.
+        key: Of the service, if it needs one.
 
     Raises:
-        UsageError, RecipeError, FileError, DataError: As `DurableIndex.open`.
+        UsageError: For a question beside a URL; as `DurableIndex.open`.
+        RecipeError, FileError, DataError: As `DurableIndex.open`.
     """
-    folder = Path(path)
+    if str(place).startswith(("http://", "https://")):
+        if any(each is not None for each in (similarity, question, extract)):
+            raise UsageError(
+                f"the service at {place} has its own question: leave similarity, question and"
+                " extract out"
+            )
+        return ServedIndex(str(place), key)
+    folder = Path(place)
     if readonly or (folder.is_dir() and any(folder.iterdir())):
         return DurableIndex.open(
             folder, similarity=similarity, question=question, extract=extract, readonly=readonly
