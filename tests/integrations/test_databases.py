@@ -61,6 +61,12 @@ def pairs() -> set[tuple[str, str]]:
     return {(IDS[left], IDS[right]) for left, right in zip(lefts, rights, strict=True)}
 
 
+def check_pairs(found: list[Any]) -> None:
+    """Compare them with `nd.pairs`; each comes once."""
+    assert set(found) == pairs()
+    assert len(found) == len(pairs())
+
+
 def check_lookups(lookup: Callable[[int], list[tuple[str, int]]], *, signed: bool) -> None:
     """Compare lookups with an index."""
     index = nd.Index(distance=3)
@@ -71,11 +77,13 @@ def check_lookups(lookup: Callable[[int], list[tuple[str, int]]], *, signed: boo
 
 
 def test_sqlite() -> None:
-    schema, lookup = blocks("SQLite")
+    schema, lookup, view = blocks("SQLite")
     with sqlite3.connect(":memory:") as base:
         base.executescript(schema)
         base.executemany("insert into fp (id, fp) values (?, ?)", zip(IDS, SIGNED, strict=True))
         check_lookups(lambda q: base.execute(lookup, {"q": q}).fetchall(), signed=True)
+        base.executescript(view)
+        check_pairs(base.execute("select one, other from pairs").fetchall())
         trap = base.execute("select typeof(-9223372036854775808 - 1)").fetchone()
         assert trap == ("real",), "the page says why the sign is counted apart"
     base.close()
@@ -89,8 +97,7 @@ def test_duckdb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pq.write_table(pa.table({"id": IDS, "fingerprint": column}), "fps.parquet")
     with duckdb.connect() as base:
         base.execute(script)
-        assert set(base.execute("select one, other from pairs").fetchall()) == pairs()
-        assert base.execute("select count(*) from pairs").fetchone() == (len(pairs()),)
+        check_pairs(base.execute("select one, other from pairs").fetchall())
         query = "select id, distance from within3(?::ubigint)"
         check_lookups(lambda q: base.execute(query, [q]).fetchall(), signed=False)
 
@@ -143,11 +150,64 @@ def test_postgresql(psql: Callable[[str], str]) -> None:
     )
     psql(f"{schema}\ncopy fp (id, fp) from stdin csv;\n{rows}\\.\n{indexes}{view}")
     found = psql("select one, other from pairs;").splitlines()
-    assert {tuple(line.split("|")) for line in found} == pairs()
-    assert len(found) == len(pairs())
+    check_pairs([tuple(line.split("|")) for line in found])
 
     def lookup(q: int) -> list[tuple[str, int]]:
         lines = psql(f"select id, distance from within3({q});").splitlines()  # noqa: S608
         return [(line.split("|")[0], int(line.split("|")[1])) for line in lines]
 
     check_lookups(lookup, signed=True)
+
+
+@pytest.fixture
+def mariadb() -> Iterator[Callable[[str], list[list[str]]]]:
+    """A server of its own, in a folder, on a socket; runs SQL and gives the rows of the last."""
+    programs = ("mariadb-install-db", "mariadbd", "mariadb", "mariadb-admin")
+    if None in map(shutil.which, programs):
+        pytest.skip("MariaDB is not installed: on Debian, apt-get install mariadb-server")
+    folder = Path(tempfile.mkdtemp(prefix="my", dir="/tmp"))
+    user = "nobody" if os.geteuid() == 0 else str(os.environ.get("USER"))
+    if os.geteuid() == 0:
+        shutil.chown(folder, "nobody", "nogroup")
+    data, socket = f"--datadir={folder}/data", f"--socket={folder}/socket"
+    client = ["--no-defaults", socket, "--user=root"]
+    subprocess.run(
+        [programs[0], "--no-defaults", data, f"--user={user}", "--skip-test-db",
+         "--auth-root-authentication-method=normal"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    with (folder / "log").open("wb") as log:
+        server = subprocess.Popen(
+            [programs[1], "--no-defaults", data, socket, f"--user={user}", "--skip-networking"],
+            stdout=log, stderr=log,
+        )  # fmt: skip
+    ping = [programs[3], *client, "--wait=60", "--silent", "ping"]
+    subprocess.run(ping, check=True, capture_output=True, timeout=120)
+
+    def run(script: str) -> list[list[str]]:
+        done = subprocess.run(
+            [programs[2], *client, "--batch", "--skip-column-names"],
+            check=True, input=script, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        return [line.split("\t") for line in done.stdout.splitlines()]
+
+    try:
+        run("create database b")
+        yield lambda script: run(f"use b;{script}")
+    finally:
+        server.terminate()
+        server.wait()
+        shutil.rmtree(folder)
+
+
+def test_mariadb(mariadb: Callable[[str], list[list[str]]]) -> None:
+    schema, lookup = blocks("MariaDB")
+    rows = ",".join(
+        f"('{identity}',{'null' if value is None else value})"
+        for identity, value in zip(IDS, SIGNED, strict=True)
+    )
+    mariadb(f"{schema}insert into fp (id, fp) values {rows};")  # noqa: S608  # our own rows
+    check_pairs([tuple(row) for row in mariadb("select one, other from pairs;")])
+    check_lookups(
+        lambda q: [(one, int(two)) for one, two in mariadb(f"set @q = {q};{lookup}")], signed=True
+    )
