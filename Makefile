@@ -5,7 +5,7 @@ CORES := $(shell nproc)
 # One more than cores: tests wait, for other programs, disks and kernels that others compile.
 WORKERS := $(shell expr $(CORES) + 1)
 
-.PHONY: demo test test-plain lint bench accuracy memory-limit resume-rounds crash-rounds serve-rounds index-stress attack-rounds bounds property-rounds spark-rounds compat clean
+.PHONY: demo test test-plain lint bench accuracy memory-limit resume-rounds sql-million crash-rounds serve-rounds index-stress attack-rounds bounds property-rounds spark-rounds compat clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -53,6 +53,9 @@ resume-rounds: $(VENV)/developed
 
 compat: $(VENV)/developed
 	$(BIN)/python tests/compat/compare_with_package.py
+
+sql-million: $(VENV)/developed
+	NEARDUP_SQL_ROWS=1000000 $(BIN)/python -m pytest -s tests/integrations/test_databases.py
 
 crash-rounds: $(VENV)/developed
 	$(BIN)/python tests/index/crash_rounds.py --rounds 250

@@ -127,7 +127,8 @@ ALLOWED: dict[str, set[str]] = {
     "integrations": BASE
     | {"client", "features", "fingerprinting", "fingerprinting.question", "index", "index.durable"}
     | {"pipeline"},
-    "service": BASE | {"fingerprinting.explanation", "index"},
+    "service": BASE
+    | {"fingerprinting.explanation", "index", "pipeline.evidence", "pipeline.report"},
     "client": BASE,
     "cli": BASE
     | {"contamination", "documents", "features", "fingerprinting", "fingerprinting.explanation"}

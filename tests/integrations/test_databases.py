@@ -1,4 +1,7 @@
-"""The SQL of docs/guide/databases.md: pairs and lookups are those of `nd.pairs`."""
+"""The SQL of docs/guide/databases.md: pairs and lookups are those of `nd.pairs`.
+
+`make sql-million` runs it with a million fingerprints, and prints what took how long.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import shutil
 import sqlite3
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +29,7 @@ if TYPE_CHECKING:
 pytestmark = needs_jit
 
 PAGE = (ROOT / "docs" / "guide" / "databases.md").read_text("utf-8")
-ROWS = 3000
+ROWS = int(os.environ.get("NEARDUP_SQL_ROWS", "3000"))
 
 
 def blocks(heading: str) -> list[str]:
@@ -46,7 +50,7 @@ def stored() -> tuple[list[str], Any]:
     codes[5] = codes[6] ^ np.uint64(0xFFFF)
     mask = np.zeros(ROWS, np.bool_)
     mask[-1] = True
-    return [f"d{row:05}" for row in range(ROWS)], np.ma.MaskedArray(codes, mask)
+    return [f"d{row:07}" for row in range(ROWS)], np.ma.MaskedArray(codes, mask)
 
 
 IDS, CODES = stored()
@@ -61,19 +65,31 @@ def pairs() -> set[tuple[str, str]]:
     return {(IDS[left], IDS[right]) for left, right in zip(lefts, rights, strict=True)}
 
 
-def check_pairs(found: list[Any]) -> None:
+def check_pairs(select: Callable[[str], list[Any]]) -> None:
     """Compare them with `nd.pairs`; each comes once."""
-    assert set(found) == pairs()
-    assert len(found) == len(pairs())
+    want = timed("nd.pairs", pairs)
+    found = timed("all pairs", lambda: select("select one, other from pairs;"))
+    assert set(map(tuple, found)) == want
+    assert len(found) == len(want)
 
 
 def check_lookups(lookup: Callable[[int], list[tuple[str, int]]], *, signed: bool) -> None:
     """Compare lookups with an index."""
     index = nd.Index(distance=3)
     index.add(IDS, CODES)
-    for row in [*range(60), 600]:
-        asked = SIGNED[row] if signed else int(CODES[row])
-        assert sorted(lookup(asked)) == sorted(index.query(int(CODES[row])))
+    rows = [*range(60), 600]
+    values = [SIGNED[row] if signed else int(CODES[row]) for row in rows]
+    found = timed("61 lookups", lambda: list(map(lookup, values)))
+    for row, hits in zip(rows, found, strict=True):
+        assert sorted(hits) == sorted(index.query(int(CODES[row])))
+
+
+def timed(what: str, call: Callable[[], Any]) -> Any:
+    """What a call gives; its seconds are printed."""
+    begin = time.perf_counter()
+    result = call()
+    print(f"{what}: {time.perf_counter() - begin:.3f} s of {ROWS:,}")  # noqa: T201
+    return result
 
 
 def test_sqlite() -> None:
@@ -83,7 +99,7 @@ def test_sqlite() -> None:
         base.executemany("insert into fp (id, fp) values (?, ?)", zip(IDS, SIGNED, strict=True))
         check_lookups(lambda q: base.execute(lookup, {"q": q}).fetchall(), signed=True)
         base.executescript(view)
-        check_pairs(base.execute("select one, other from pairs").fetchall())
+        check_pairs(lambda query: base.execute(query).fetchall())
         trap = base.execute("select typeof(-9223372036854775808 - 1)").fetchone()
         assert trap == ("real",), "the page says why the sign is counted apart"
     base.close()
@@ -97,7 +113,7 @@ def test_duckdb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pq.write_table(pa.table({"id": IDS, "fingerprint": column}), "fps.parquet")
     with duckdb.connect() as base:
         base.execute(script)
-        check_pairs(base.execute("select one, other from pairs").fetchall())
+        check_pairs(lambda query: base.execute(query).fetchall())
         query = "select id, distance from within3(?::ubigint)"
         check_lookups(lambda q: base.execute(query, [q]).fetchall(), signed=False)
 
@@ -149,8 +165,7 @@ def test_postgresql(psql: Callable[[str], str]) -> None:
         for identity, value in zip(IDS, SIGNED, strict=True)
     )
     psql(f"{schema}\ncopy fp (id, fp) from stdin csv;\n{rows}\\.\n{indexes}{view}")
-    found = psql("select one, other from pairs;").splitlines()
-    check_pairs([tuple(line.split("|")) for line in found])
+    check_pairs(lambda query: [line.split("|") for line in psql(query).splitlines()])
 
     def lookup(q: int) -> list[tuple[str, int]]:
         lines = psql(f"select id, distance from within3({q});").splitlines()  # noqa: S608
@@ -186,7 +201,7 @@ def mariadb() -> Iterator[Callable[[str], list[list[str]]]]:
 
     def run(script: str) -> list[list[str]]:
         done = subprocess.run(
-            [programs[2], *client, "--batch", "--skip-column-names"],
+            [programs[2], *client, "--local-infile", "--batch", "--skip-column-names"],
             check=True, input=script, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         return [line.split("\t") for line in done.stdout.splitlines()]
@@ -200,14 +215,14 @@ def mariadb() -> Iterator[Callable[[str], list[list[str]]]]:
         shutil.rmtree(folder)
 
 
-def test_mariadb(mariadb: Callable[[str], list[list[str]]]) -> None:
+def test_mariadb(mariadb: Callable[[str], list[list[str]]], tmp_path: Path) -> None:
     schema, lookup = blocks("MariaDB")
-    rows = ",".join(
-        f"('{identity}',{'null' if value is None else value})"
-        for identity, value in zip(IDS, SIGNED, strict=True)
-    )
-    mariadb(f"{schema}insert into fp (id, fp) values {rows};")  # noqa: S608  # our own rows
-    check_pairs([tuple(row) for row in mariadb("select one, other from pairs;")])
+    (load,) = re.findall(r"`(load data [^`]*)`", PAGE.replace("\n", " "))
+    rows = zip(IDS, SIGNED, strict=True)
+    lines = [f"{identity},{'' if value is None else value}\n" for identity, value in rows]
+    (tmp_path / "fps.csv").write_text("".join(["id,fingerprint\n", *lines]))
+    mariadb(f"{schema}{load.replace('fps.csv', str(tmp_path / 'fps.csv'))};analyze table fp;")
+    check_pairs(mariadb)
     check_lookups(
         lambda q: [(one, int(two)) for one, two in mariadb(f"set @q = {q};{lookup}")], signed=True
     )

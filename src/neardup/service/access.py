@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import functools
 import hashlib
 import hmac
@@ -96,7 +97,7 @@ class Access:
             Problem: Why.
         """
         origin = headers.get(b"origin")
-        if origin is not None and origin != self.origin:
+        if origin is not None and origin != self.origin and not _is_own(origin, headers):
             raise Problem("origin-not-allowed", f"the page's origin is {_text(origin)}")
         if not self._keys:
             # A page under its own name can be made to point here (DNS rebinding).
@@ -107,15 +108,17 @@ class Access:
             self._check_key(headers, right)
 
     def _check_key(self, headers: dict[bytes, bytes], right: Right) -> None:
-        scheme, _, key = headers.get(b"authorization", b"").partition(b" ")
-        given = _digest(key.strip() if scheme.lower() == b"bearer" else b"")
+        given = _digest(_key_in(headers.get(b"authorization", b"")))
         # All keys are compared, each in constant time: how long it takes says nothing of any.
         rights = {each for each, digest in self._keys if hmac.compare_digest(given, digest)}
         if not rights:
             raise Problem(
                 "key-missing",
                 "Authorization has no key of this service",
-                headers=((b"www-authenticate", b"Bearer"),),
+                headers=(
+                    (b"www-authenticate", b"Bearer"),
+                    (b"www-authenticate", b'Basic realm="neardup: the key is the password"'),
+                ),
             )
         if right == "write" and "write" not in rights:
             raise Problem("key-only-reads", "the address writes, and the key may only read")
@@ -152,6 +155,24 @@ def _checked(key: str, where: str) -> str:
 
 def _digest(key: bytes) -> bytes:
     return hashlib.sha256(key).digest()
+
+
+def _key_in(authorization: bytes) -> bytes:
+    """The key of a client, or of a browser, which sends it as a password; else nothing."""
+    scheme, _, given = authorization.partition(b" ")
+    if scheme.lower() == b"bearer":
+        return given.strip()
+    if scheme.lower() == b"basic":
+        try:
+            return base64.b64decode(given.strip(), validate=True).partition(b":")[2]
+        except ValueError:
+            pass
+    return b""
+
+
+def _is_own(origin: bytes, headers: dict[bytes, bytes]) -> bool:
+    """Whether a page of this service sends it: the page has the name that is asked."""
+    return origin.partition(b"://")[2] == headers.get(b"host", b"")
 
 
 def _has_port(host: bytes) -> bool:

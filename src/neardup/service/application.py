@@ -28,6 +28,7 @@ from neardup.service.bodies import (
     media_type,
     read_whole,
 )
+from neardup.service.pages import fields_of
 from neardup.service.problem_details import KINDS, PROBLEM, Problem, page
 from neardup.service.streams import stream_lines
 
@@ -49,6 +50,11 @@ _HEADERS: Final = (
     (b"cache-control", b"no-store"),
 )
 _HTML: Final = b"text/html; charset=utf-8"
+_PAGE_HEADERS: Final = {  # a page says itself what it may load, and a form names where it came from
+    b"content-security-policy": b"frame-ancestors 'none'",
+    b"referrer-policy": b"same-origin",
+}
+_FORM: Final = b"application/x-www-form-urlencoded"
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -64,12 +70,12 @@ class Route(NamedTuple):
     """What an address does.
 
     Args:
-        method: GET or POST; GET has HEAD as well.
+        methods: GET, HEAD and POST, as far as it has them.
         right: What it needs; None: anybody may.
         answer: Makes the answer; None if it was sent already.
     """
 
-    method: str
+    methods: tuple[str, ...]
     right: Right | None
     answer: Callable[[Request], Awaitable[Answer | None]]
 
@@ -98,7 +104,7 @@ class Application:
             for name, each in rows.items()
         }
         self.routes: dict[str, Route] = {
-            f"/v1/{name}": Route("POST", each.right, self._rows_of(name, each))
+            f"/v1/{name}": Route(_POST, each.right, self._rows_of(name, each))
             for name, each in rows.items()
         }
         whole: tuple[tuple[str, Right, Callable[[bytes], Awaitable[Any]]], ...] = (
@@ -107,20 +113,21 @@ class Application:
             ("backup", "write", service.back_up),
         )
         for name, right, call in whole:
-            self.routes[f"/v1/{name}"] = Route("POST", right, self._whole_of(call))
+            self.routes[f"/v1/{name}"] = Route(_POST, right, self._whole_of(call))
         shown: tuple[tuple[str, Right | None, Callable[[], Answer]], ...] = (
             ("/v1/index", "read", lambda: Answer(_encode(service.describe()))),
             ("/livez", None, lambda: _LIVE),
             ("/readyz", None, self._ready),
             ("/metrics", "read", lambda: Answer(service.metrics.text(), _METRICS)),
             ("/openapi.json", None, lambda: Answer(service.openapi())),
-            ("/", None, lambda: Answer(service.front_page(), _HTML)),
         )
         for path, need, show in shown:
-            self.routes[path] = Route("GET", need, _shown(show))
+            self.routes[path] = Route(_GET, need, _shown(show))
+        for path, draw in (("/", service.ask_page), ("/compare", service.compare_page)):
+            self.routes[path] = Route(_GET + _POST, "read", self._page_of(draw))
         for name in KINDS:
             text = Answer(page(name).encode(), b"text/plain; charset=utf-8")
-            self.routes[f"/problems/{name}"] = Route("GET", None, _shown(lambda text=text: text))  # type: ignore[misc]
+            self.routes[f"/problems/{name}"] = Route(_GET, None, _shown(lambda text=text: text))  # type: ignore[misc]
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         """Answer a request."""
@@ -176,9 +183,8 @@ class Application:
         self._access.check(headers, None if route is None else route.right)
         if route is None:
             raise Problem("not-found", f"there is nothing at {path:.200}")
-        if method != route.method and not (method == "HEAD" and route.method == "GET"):
-            allow = b"GET, HEAD" if route.method == "GET" else b"POST"
-            allowed = ((b"allow", allow),)
+        if method not in route.methods:
+            allowed = ((b"allow", ", ".join(route.methods).encode()),)
             raise Problem("method-not-allowed", f"{path} has no {method}", headers=allowed)
         return await route.answer(request)
 
@@ -239,6 +245,17 @@ class Application:
 
         return answer
 
+    def _page_of(self, draw: Callable[[dict[str, str]], Awaitable[bytes]]) -> Any:
+        async def answer(request: Request) -> Answer:
+            fields: dict[str, str] = {}
+            if request.headers.get(b"content-type", b"").partition(b";")[0] == _FORM:
+                self._check(request)
+                body = await read_whole(request.receive, request.headers, self._limits)
+                fields = fields_of(body)
+            return Answer(await draw(fields), _HTML)
+
+        return answer
+
     def _check(self, request: Request) -> None:
         """Refuse what comes too early, or was made by another recipe."""
         digest = request.headers.get(b"neardup-recipe")
@@ -275,6 +292,8 @@ class Application:
         ]
 
 
+_GET: Final = ("GET", "HEAD")
+_POST: Final = ("POST",)
 _LIVE: Final = Answer(b'{"live":true}')
 _METRICS: Final = b"text/plain; version=0.0.4; charset=utf-8"
 
@@ -291,8 +310,10 @@ def _line(answer: Any) -> Any:
 
 
 async def _answer(request: Request, answer: Answer) -> None:
-    length = b"%d" % len(answer.body)
-    headers = [(b"content-type", answer.kind), (b"content-length", length), *request.common]
+    length, common = b"%d" % len(answer.body), request.common
+    if answer.kind == _HTML:
+        common = [(name, _PAGE_HEADERS.get(name, value)) for name, value in common]
+    headers = [(b"content-type", answer.kind), (b"content-length", length), *common]
     await request.send({"type": "http.response.start", "status": answer.status, "headers": headers})
     await request.send({"type": "http.response.body", "body": answer.body})
 

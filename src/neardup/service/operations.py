@@ -87,8 +87,11 @@ class Write:
         works = self._works(rows, answers, is_cut=is_cut)
         await self._write(committer, works, answers)
         if self._operation == "seen":
-            for answer in answers:
-                self._metrics.seen("refused" if isinstance(answer, Problem) else answer.state)
+            for row, answer in zip(rows, answers, strict=True):
+                state = "refused" if isinstance(answer, Problem) else answer.state
+                self._metrics.seen(state)
+                if state == "seen":
+                    self._metrics.duplicate(row.id, answer.match.id)
         return answers
 
     def _works(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import html
 import json
 import logging
 import time
@@ -21,6 +20,7 @@ from neardup.service.committer import Aging, Committer
 from neardup.service.messages import Backup, ComparedTexts, ExplainedText, Terms
 from neardup.service.openapi import openapi
 from neardup.service.operations import AskNearest, AskQuery, Rows, Write
+from neardup.service.pages import ask_page, compare_page
 from neardup.service.problem_details import Problem
 from neardup.service.service_metrics import Metrics
 
@@ -184,18 +184,15 @@ class Service:
             self._openapi = _encode(openapi(self._index, has_keys=bool(self.settings.keys)))
         return self._openapi
 
-    def front_page(self) -> bytes:
-        """What people see who open the address."""
-        shown = html.escape(repr(self._index))
-        links = "".join(
-            f'<li><a href="{path}">{path}</a></li>'
-            for path in ("/v1/index", "/openapi.json", "/readyz", "/metrics")
-        )
-        return (
-            f"<!doctype html><meta charset=utf-8><title>neardup {__version__}</title>"
-            "<style>body{font:16px/1.5 system-ui;margin:2em;max-width:40em}</style>"
-            f"<h1>neardup {__version__}</h1><p>{shown}</p><ul>{links}</ul>"
-        ).encode()
+    async def ask_page(self, fields: dict[str, str]) -> bytes:
+        """The page that asks about a text and shows the state."""
+        loop, text = asyncio.get_running_loop(), fields.get("text")
+        return await loop.run_in_executor(self._slow, ask_page, self._index, self.metrics, text)
+
+    async def compare_page(self, fields: dict[str, str]) -> bytes:
+        """The page that compares two texts."""
+        loop, texts = asyncio.get_running_loop(), (fields.get("first"), fields.get("second"))
+        return await loop.run_in_executor(self._slow, compare_page, self._index, *texts)
 
     async def _computed(self, call: Callable[[], Any], *texts: str) -> Any:
         """What a call about texts gives, in a thread."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 from prometheus_client import (
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["Metrics"]
 
 SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+RECENT: Final = 20
+"""Duplicates that the page shows."""
 ROWS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 
@@ -82,6 +86,8 @@ class Metrics:
             "1 if the last merge or flush in the background failed.",
             lambda: float(index.stats()["last_background_error"] is not None),
         )
+        self._recent = deque[tuple[float, Any, Any]](maxlen=RECENT)
+        self._batches_done = deque[tuple[float, int]](maxlen=4096)
         self._children: dict[tuple[str, int], tuple[Any, Any]] = {}
 
     def queue(self, rows: Callable[[], int], nbytes: Callable[[], int]) -> None:
@@ -102,8 +108,22 @@ class Metrics:
         """Count what became of a document."""
         self._seen[state].inc()
 
+    def duplicate(self, identity: Any, match: Any) -> None:
+        """Remember which document was near which, for the page."""
+        self._recent.append((time.time(), identity, match))
+
+    def recent(self) -> list[tuple[float, Any, Any]]:
+        """When, the document, and what it was near: the latest ones, the last at the end."""
+        return list(self._recent)
+
+    def rate(self) -> float:
+        """Documents a second, in the last minute."""
+        now = time.monotonic()
+        return sum(rows for when, rows in list(self._batches_done) if when > now - 60) / 60
+
     def committed(self, rows: int, seconds: float) -> None:
         """Count a batch."""
+        self._batches_done.append((time.monotonic(), rows))
         self._commits.observe(seconds)
         self._batches.observe(rows)
 

@@ -256,7 +256,7 @@ slider.hidden=false;slider.addEventListener("input",move);
 """
 
 
-def frame(
+def frame(  # noqa: PLR0913  # the parts of a page
     title: str,
     heading: str,
     links: Sequence[tuple[str, str]],
@@ -264,6 +264,8 @@ def frame(
     numbers: Any,
     script: str = "",
     *,
+    style: str = "",
+    pages: Sequence[tuple[str, str]] = (),
     forms: bool = False,
 ) -> str:
     """A page.
@@ -275,24 +277,28 @@ def frame(
         body: HTML.
         numbers: What the page shows, for machines and for the script.
         script: Of this kind of page, beside what all have.
-        forms: Whether its forms may send something to where it came from.
+        style: Of this kind of page, beside what all have.
+        pages: (address, title) of other pages of the same place.
+        forms: Whether it may send something to where it came from.
     """
-    found = "".join(
+    found = "".join(f'<a href="{href}">{name_shown}</a>' for href, name_shown in pages)
+    found += "".join(
         f'<a href="#{name}">{name_shown}</a>'
         for name, name_shown in links
         if f'id="{name}"' in body
     )
-    code = SCRIPT + script
+    code, look = SCRIPT + script, STYLE + style
+    sends = "form-action 'self'; connect-src 'self'" if forms else "form-action 'none'"
     policy = (
-        f"default-src 'none'; base-uri 'none'; form-action '{'self' if forms else 'none'}';"
-        f" style-src '{digest(STYLE)}'; script-src '{digest(code)}'"
+        f"default-src 'none'; base-uri 'none'; {sends};"
+        f" style-src '{digest(look)}'; script-src '{digest(code)}'"
     )
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<meta name="color-scheme" content="light dark"><title>{inert(title)}</title>'
-        f"<style>{STYLE}</style></head>\n"
+        f"<style>{look}</style></head>\n"
         f'<body><header><h1>{inert(heading)}</h1><nav aria-label="Sections">{found}</nav></header>'
         f"\n<main>{body}</main>\n"
         f'<script type="application/json" id="summary">{json_data(numbers)}</script>\n'

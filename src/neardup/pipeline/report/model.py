@@ -40,7 +40,7 @@ class PairShown:
     Attributes:
         names: Their ids or addresses.
         similarity: Of their features.
-        distance: Of their fingerprints.
+        distance: Of their fingerprints; None if they are not known.
         shared: Features that both have.
         only: Features that the first has alone, and the second.
         runs: (kind, text) of their words: "equal", "removed" (only in the first), "added"; None
@@ -51,7 +51,7 @@ class PairShown:
 
     names: tuple[str, str]
     similarity: float
-    distance: int
+    distance: int | None
     shared: int
     only: tuple[int, int]
     runs: tuple[tuple[str, str], ...] | None = None

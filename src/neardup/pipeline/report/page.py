@@ -289,6 +289,7 @@ def _waterfall(pair: PairShown) -> str:
     left, right = pair.only
     whole = left + pair.shared + right
     parts = (("first", left), ("shared", pair.shared), ("second", right))
+    apart = "" if pair.distance is None else f"; {count(pair.distance)} bits apart"
     label = f"{left} features only in the first, {pair.shared} shared, {right} only in the second"
     return (
         f"<figure>{shares(parts, label)}<figcaption>"
@@ -296,7 +297,7 @@ def _waterfall(pair: PairShown) -> str:
         f'<span class="key shared">shared {count(pair.shared)}</span>'
         f'<span class="key second">only right {count(right)}</span>'
         f"<span>{count(pair.shared)} of {count(whole)} features; similarity"
-        f" {pair.similarity:.4f}; {count(pair.distance)} bits apart</span>"
+        f" {pair.similarity:.4f}{apart}</span>"
         f"</figcaption></figure>"
     )
 

@@ -126,3 +126,10 @@ class Browser:
     def printed(self, path: Path) -> None:
         """As a PDF file."""
         path.write_bytes(base64.b64decode(self.call("Page.printToPDF")["data"]))
+
+    def until(self, expression: str) -> None:
+        """Until an expression holds in the page."""
+        end = time.monotonic() + SECONDS
+        while not self.value(expression):
+            assert time.monotonic() < end, expression
+            time.sleep(0.05)

@@ -1,0 +1,128 @@
+"""The pages of a service: forms that work without a script, and follow typing with one."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+import neardup as nd
+from chromium import CHROMIUM, Browser
+from services import Service, words
+from suite import needs_jit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = needs_jit
+
+STORED = words("stored", 30)
+ASKED = " ".join([*STORED.split()[:-1], "<b>other</b>"])
+ATTACK = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with Service(tmp_path_factory.mktemp("pages") / "index") as made:
+        assert made.ask("seen", {"id": ATTACK, "text": STORED})["new"]
+        assert not made.ask("seen", {"id": "again", "text": ASKED})["new"]
+        yield made
+
+
+def asked(service: Service, path: str = "/", **fields: str) -> str:
+    """The page that a form leads to."""
+    found = service.client.post(path, data=fields, headers={"Origin": service.url.rstrip("/")})
+    assert found.status_code == 200, found.text
+    return found.text
+
+
+def bars(page: str) -> list[str]:
+    """The bits that are drawn, the highest first."""
+    drawn = re.findall(r'<rect class="(kept|near)" x="\d+" width="8"', page)
+    return ["1" if kind == "kept" else "0" for kind in drawn]
+
+
+def test_asking_shows_what_is_near_why_and_the_state(service: Service) -> None:
+    page = asked(service, text=ASKED)
+    assert "<b>1</b> near it" in page
+    match = nd.compare(STORED, ASKED)
+    assert f"<b>{match.jaccard:.3f}</b>" in page
+    assert f"{match.shared} of {sum(match.features) - match.shared} features" in page
+    value = nd.fingerprint(ASKED)
+    assert "".join(bars(page)) == f"{value:064b}"
+    assert "again" in page.partition("Recent duplicates")[2]
+    assert ATTACK not in page
+    assert "<b>other</b>" not in page
+
+
+def test_a_new_text_and_one_without_tokens_are_said_to_be_so(service: Service) -> None:
+    assert "it would be new" in asked(service, text=words("new"))
+    assert "no tokens" in asked(service, text="...")
+    assert "up to 200,000 characters" in asked(service, text="a " * 150_000)
+
+
+def test_comparing_shows_both_fingerprints_and_exact_similarities(service: Service) -> None:
+    page = asked(service, "/compare", first=STORED, second=ASKED)
+    found = nd.compare(STORED, ASKED)
+    assert f"{found.distance} of 64 bits" in page
+    assert f"<dd>{found.jaccard:.3f}</dd>" in page
+    assert page.count("cell differs") + page.count("cell on differs") == 2 * (found.distance or 0)
+    assert "has no fingerprint" in asked(service, "/compare", first="", second="a b c")
+
+
+def test_other_pages_may_not_send_forms_here(service: Service) -> None:
+    for origin in ("http://evil.example", "null", f"{service.url.rstrip('/')}.evil.example"):
+        found = service.client.post("/", data={"text": "a"}, headers={"Origin": origin})
+        assert found.status_code == 403, origin
+    assert service.client.put("/").headers["allow"] == "GET, HEAD, POST"
+
+
+def test_a_key_is_the_password_of_the_page(tmp_path: Path) -> None:
+    key = "k" * 20
+    with Service(tmp_path / "index", NEARDUP_READ_KEY=key) as service:
+        bare = httpx.get(f"{service.url}/")
+        assert bare.status_code == 401
+        assert any(each.startswith("Basic") for each in bare.headers.get_list("www-authenticate"))
+        assert httpx.get(f"{service.url}/", auth=("me", key)).status_code == 200
+        assert httpx.get(f"{service.url}/", auth=("me", "x" * 20)).status_code == 401
+
+
+@pytest.mark.parametrize("store", ["none", "text"])
+def test_an_index_by_distance_shows_bits_or_words(tmp_path: Path, store: Any) -> None:
+    folder = tmp_path / "index"
+    with nd.DurableIndex.create(folder, 16, recipe=nd.Recipe(), store=store) as index:
+        index.add(["a"], [STORED])
+    with Service(folder) as service:
+        page = asked(service, text=ASKED)
+    assert ("<del>" in page) == (store == "text")
+    apart = nd.compare(STORED, ASKED).distance
+    drawn = page.count("cell differs") + page.count("cell on differs")
+    assert drawn == (0 if store == "text" else 2 * (apart or 0))
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no browser here")
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_answer_follows_typing_and_nothing_is_loaded_from_outside(
+    service: Service, tmp_path: Path, width: int
+) -> None:
+    with Browser(tmp_path / "profile", (width, 900)) as browser:
+        for path, name in (("", "text"), ("compare", "second")):
+            browser.open(f"{service.url.rstrip('/')}/{path}")
+            browser.value(
+                f"(function(){{var area=document.querySelector('[name={name}]');"
+                f"area.value={ASKED!r};"
+                "area.dispatchEvent(new Event('input',{bubbles:true}))})()"
+            )
+            shown = "document.querySelectorAll('#result .bits,#result .cells').length"
+            browser.until(
+                f"{shown} && !document.getElementById('result').innerText.includes('18 of 64')"
+            )
+            assert "b>other</b" not in browser.value("document.getElementById('result').innerHTML")
+            wide = "document.documentElement.scrollWidth"
+            assert browser.value(wide) <= width
+            loaded = "performance.getEntriesByType('resource').map(e => e.name)"
+            assert all(each.startswith(service.url) for each in browser.value(loaded))
+        assert browser.problems == []
