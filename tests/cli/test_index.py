@@ -110,7 +110,7 @@ def test_an_index_is_by_similarity_unless_a_distance_is_asked_for(
 
 @pytest.mark.parametrize(
     "option",
-    ["--no-recipe", "--bits 128", "--bits 64", "--preset pypi-simhash", "--store text",
+    ["--no-recipe", "--bits 128", "--bits 64", "--preset pypi-simhash",
      "--store none", "--plan scan"],
 )  # fmt: skip
 def test_an_option_of_fingerprints_does_not_choose_the_kind(here: Here, option: str) -> None:

@@ -92,7 +92,7 @@ def test_plan_says_what_an_index_to_come_costs(here: Here) -> None:
             ["create", "new", "-s", "0.8", "-k", "3"],
             "distance is 3, which only an index by distance takes",
         ),
-        (["create", "new", "-s", "0.8", "--store", "text"], "--store is of fingerprints"),
+        (["create", "new", "-s", "0.8", "--store", "none"], "--store is of fingerprints"),
         (["create", "new", "--measure", "cosine", "-k", "3"], "give similarity=0.8"),
         (["create", "new", "--measure", "cosine", "--plan", "scan"], "--plan is of fingerprints"),
     ],
@@ -143,13 +143,16 @@ def test_nearest_to_a_stored_document_and_to_files(here: Here) -> None:
 
 
 def test_nearest_shows_the_first_words_where_texts_are_stored(here: Here) -> None:
-    here("index", "create", "prints", "--distance", "3", "--store", "text")
-    here("index", "add", "prints", "docs.jsonl", "--id", "id")
-    out, _ = here("index", "nearest", "prints", "--id", "a", "-n", "1")
-    assert out.split("  ")[-2:] == [
-        "b",
-        "one two three four five six seven eight nine ten eleven ...\n",
-    ]
+    for name, kind in (("likes", "--similarity=0.8"), ("prints", "--distance=3")):
+        here("index", "create", name, kind, "--store", "text")
+        here("index", "add", name, "docs.jsonl", "--id", "id")
+        out, _ = here("index", "nearest", name, "--id", "a", "-n", "1")
+        assert out.split("  ")[-2:] == [
+            "b",
+            "one two three four five six seven eight nine ten eleven ...\n",
+        ]
+        rows = {"likes": "feature hashes", "prints": "fingerprints"}[name]
+        assert f"stored       {rows} and texts, " in here("index", "stats", name)[0]
     _, err = here("index", "nearest", "prints", "--id", "a", "--by", "cosine", code=2)
     assert "--by is cosine, but the index is by distance, up to 3" in err
 

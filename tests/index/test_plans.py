@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +13,7 @@ from neardup import DurableIndex, Index, Recipe, UsageError, plan_similar
 from neardup.index.index_plans import parts_as_added
 from neardup.index.set_segments import LEVEL_ROWS, SEGMENTS_A_LEVEL
 
-if TYPE_CHECKING:
-    from pathlib import Path
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide"
 
 
 @pytest.mark.parametrize("measure", ["jaccard", "cosine", "containment", "dice"])
@@ -71,6 +71,23 @@ def test_a_query_costs_more_the_lower_the_similarity_and_the_larger_the_index() 
     assert cost(10**4, 0.8) < cost(10**6, 0.8) < cost(10**7, 0.8) < 2 * cost(10**6, 0.8)
 
 
+def test_texts_that_are_kept_are_counted(tmp_path: Path) -> None:
+    """The plan is within half of what the folder has, compacted, of texts of real words."""
+    texts = [page.read_text() for page in sorted(GUIDE.glob("*.md"))]
+    paragraphs = [each for text in texts for each in text.split("\n\n") if len(each) > 200]
+    with DurableIndex.open(tmp_path / "i", similarity=0.8, recipe=Recipe(), store="text") as index:
+        index.add(range(len(paragraphs)), paragraphs)
+        index.compact()
+        stored = index.stats()["content_bytes"] / len(index)
+        features = len(index.sets_of(paragraphs).features) / len(paragraphs)
+    rows = [plan_similar(1000, features=features, store=store) for store in ("features", "text")]
+    plain, kept = (row.to_pylist()[1]["disk_bytes_per_document"] for row in rows)
+    assert stored / 1.5 < kept - plain < 1.5 * stored
+    assert (
+        rows[1].to_pylist()[1]["build_microseconds"] > rows[0].to_pylist()[1]["build_microseconds"]
+    )
+
+
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
@@ -80,6 +97,7 @@ def test_a_query_costs_more_the_lower_the_similarity_and_the_larger_the_index() 
         ({"n": 5, "measure": "cos"}, "cos"),
         ({"n": 5, "features": 0}, "features is 0"),
         ({"n": 5, "documents": ["a text"]}, "no recipe"),
+        ({"n": 5, "store": "none"}, "store is 'none'"),
     ],
 )
 def test_what_cannot_be_planned_is_refused(asked: dict[str, Any], message: str) -> None:

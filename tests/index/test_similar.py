@@ -417,9 +417,7 @@ def test_bad_input_is_one_line(message: str, call: Any) -> None:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "option", [{"store": "text"}, {"store": "none"}, {"plan": "scan"}, {"bits": 64}], ids=str
-)
+@pytest.mark.parametrize("option", [{"store": "none"}, {"plan": "scan"}, {"bits": 64}], ids=str)
 def test_an_option_of_distances_is_refused_and_makes_no_folder(
     tmp_path: Path, option: dict[str, Any]
 ) -> None:

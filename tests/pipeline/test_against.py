@@ -81,8 +81,9 @@ class Crawl:
         if self.store == SIMILAR:
             least, measure = self.mode.rule.match.similarity - 0.1, self.mode.rule.measure
             nd.DurableIndex.open(
-                self.index, similarity=least, measure=measure, recipe=self.mode.rule.recipe
-            ).close()
+                self.index, similarity=least, measure=measure, recipe=self.mode.rule.recipe,
+                store="text",
+            ).close()  # fmt: skip
             return
         nd.DurableIndex.open(
             self.index, distance=6, recipe=self.mode.rule.recipe, store=self.store
@@ -130,11 +131,11 @@ class Crawl:
         tables = [(target / name).read_bytes().splitlines() for name in OUTPUTS[1:]]
         return [kept, *tables]
 
-    def known(self) -> dict[str, list[int]]:
-        """What the index holds."""
+    def known(self) -> dict[str, Any]:
+        """What the index holds: texts by similarity, else words of fingerprints."""
         with nd.DurableIndex.open(self.index, readonly=True) as index:
             return {
-                identity: words.tolist()
+                identity: words if self.store == SIMILAR else words.tolist()
                 for ids, rows, contents in index.documents()
                 for identity, words in zip(
                     ids.to_pylist(), contents if self.store == SIMILAR else rows, strict=True
@@ -290,6 +291,7 @@ def test_documents_with_ids_that_are_stored_follow_the_rule(
         assert {row["dropped"]: row["kept"] for row in rows} == want
         assert crawl.own == model.own == len({i for i, text in batch if text} & set(before))
         assert list(crawl.known()) == list(model.stored)
+        assert store != SIMILAR or crawl.known() == model.stored
 
 
 @pytest.mark.parametrize("store", ["none", SIMILAR])

@@ -7,7 +7,7 @@ payload, the content. In memory it stands in a dict by number, of a durable inde
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 import orjson
@@ -16,6 +16,7 @@ import pyarrow as pa
 from neardup.documents.markup import extracted
 from neardup.errors import UsageError
 from neardup.index.id_columns import id_array
+from neardup.index.set_arrays import Sets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from neardup.index.hits import Id
     from neardup.index.protocol import Contents, Documents, Ids, Payloads
     from neardup.index.segment_files import SegmentFile
+    from neardup.index.versions import AnyKind
 
 __all__ = [
     "MOST_BYTES",
@@ -36,6 +38,7 @@ __all__ = [
     "content_in",
     "payload_bytes",
     "payload_in",
+    "store_of",
 ]
 
 MOST_BYTES: Final = 4096
@@ -65,6 +68,8 @@ class Attachments:
         """Keep these."""
         self._kept = kept or {}
         self._gone: list[int] = []
+        self.nbytes = sum(map(len, self._kept.values()))
+        """Of what is kept, and of what is removed and still here."""
 
     @classmethod
     def of_rows(cls, numbers: list[int], kept: list[bytes | None] | None) -> Attachments:
@@ -94,7 +99,9 @@ class Attachments:
 
     def put(self, first: int, kept: list[bytes | None]) -> None:
         """Rows from a number on."""
-        self._kept |= {first + at: each for at, each in enumerate(kept) if each is not None}
+        added = {first + at: each for at, each in enumerate(kept) if each is not None}
+        self._kept |= added
+        self.nbytes += sum(map(len, added.values()))
 
     def without(self, numbers: list[int]) -> Attachments:
         """What goes on where these rows are removed: this, or another.
@@ -199,8 +206,19 @@ STORES: Final = ("none", "features", "text")
 CODEC: Final = "zstd"
 
 
+def store_of(kind: AnyKind, store: str | None) -> str:
+    """What an index keeps of contents: one of STORES; what its rows hold unless said.
+
+    Raises:
+        UsageError: For another name.
+    """
+    if store not in {None, *STORES}:
+        raise UsageError(f"store is {store!r}: use one of {', '.join(STORES)}")
+    return store or kind.keeps or "none"
+
+
 class ContentCodec:
-    """Encodes and decodes contents.
+    """Encodes and decodes contents that are kept beside rows.
 
     Args:
         kind: One of STORES.
@@ -215,6 +233,11 @@ class ContentCodec:
         self.kind, self._recipe, self._extract = kind, recipe, extract or "none"
         self.is_kept = kind != "none"
         """Whether the index keeps any."""
+
+    @classmethod
+    def beside(cls, kind: AnyKind, store: str) -> Self:
+        """Of an index that keeps one of STORES: nothing, where that is what its rows hold."""
+        return cls("none" if store == kind.keeps else store, kind.recipe, kind.extract)
 
     def check_merging(self, theirs: str) -> None:
         """Refuse an index to be merged that does not keep what this one does.
@@ -264,13 +287,12 @@ class ContentCodec:
             contents: As many texts or arrays of feature hashes.
 
         Raises:
-            UsageError: If contents are missing or not wanted, or of a wrong number or type.
+            UsageError: If contents are missing, not wanted, or of a wrong number or type.
         """
         if not self.is_kept:
             if contents is not None:
                 raise UsageError(
-                    "the index keeps no contents: use DurableIndex with distance= and store='text',"
-                    " say"
+                    "the index keeps no contents: make it with store='text', or leave contents out"
                 )
             return None
         values = _listed(documents if contents is None else contents)
@@ -282,12 +304,12 @@ class ContentCodec:
         return [self._encoded(name, value) for name, value in zip(names, values, strict=True)]
 
     def _check_texts(self, names: list[Id], values: list[Any]) -> None:
-        """Refuse fingerprints alone: nothing says what they were made of."""
+        """Refuse fingerprints or features alone: nothing says what they were made of."""
         for name, value in zip(names, values, strict=True):
             if value is not None and not isinstance(value, str):
                 raise UsageError(
-                    f"the index keeps {self._kept}, and {name!r} comes with a fingerprint"
-                    f" ({type(value).__name__}) alone: give texts, or pass contents="
+                    f"the index keeps {self._kept}, and {name!r} comes without"
+                    f" ({type(value).__name__}): give texts, or pass contents="
                 )
 
     @property
@@ -333,4 +355,6 @@ class ContentCodec:
 def _listed(values: Any) -> list[Any]:
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
         return list(values.to_pylist())
+    if isinstance(values, Sets):
+        return [values.of(row) for row in range(values.size)]
     return list(values)

@@ -118,6 +118,7 @@ class BaseIndex(Queries):
             "documents": len(version),
             "removed": removed,
             **self._kind.describe(self._reach),
+            "store": self.store,
             **self._store.facts(),
             "ids": version.id_kind,
             "segments": [segment.stats(self._kind) for segment in version.segments],

@@ -42,6 +42,10 @@ PART_NS, COMPARED_NS, TOKEN_NS = 250.0, 1.0, 16.0
 """To ask a part; of each feature: to compare it, to make it from text."""
 BUILT_NS, ENTERED_NS = 16.0, 75.0
 """To bring a document into a part: of each feature, and of each by which it is found."""
+TEXT_BYTES: Final = 4.0
+"""Of a text that is kept, compressed, for each of its features; see docs/decisions/0023."""
+TEXT_US: Final = 35.0
+"""To compress and keep a text."""
 CALL_US: Final = 10.0
 """What a call for one document takes besides, in microseconds."""
 COLUMNS: Final = (
@@ -123,6 +127,7 @@ def plan_similar(
     features: float | None = None,
     documents: Any = None,
     recipe: Recipe | None = None,
+    store: str = "features",
 ) -> SimilarPlanTable:
     """Estimate what an index by similarity costs, before anything is built.
 
@@ -136,6 +141,7 @@ def plan_similar(
         features: Of a document, about; 300 (2 kB of text) unless `documents` tell.
         documents: Some of them, as `neardup.Index.add` takes them.
         recipe: Of the index, if they are texts.
+        store: What the index keeps: "features", or "text" as well.
 
     Returns:
         A table of two forms, as added one by one and compacted: their parts, the features that a
@@ -159,12 +165,15 @@ def plan_similar(
     size = FEATURES if features is None else features
     if isinstance(size, bool) or not isinstance(size, (int, float)) or not size >= 1:
         raise UsageError(f"features is {size!r}: use a number from 1")
+    if store not in {"features", "text"}:
+        raise UsageError(f"store is {store!r:.60}: use 'features' or 'text'")
     forms = {"as added": parts_as_added(n), "compacted": [n] if n else []}
-    return _compared(settings, float(size), forms)
+    text_bytes = TEXT_BYTES * size if store == "text" else 0.0
+    return _compared(settings, float(size), forms, text_bytes)
 
 
 def plan_parts(
-    parts: list[int], features: float, similarity: float, measure: str
+    parts: list[int], features: float, similarity: float, measure: str, text_bytes: float = 0.0
 ) -> SimilarPlanTable:
     """As `plan_similar`, for parts that are there: as it is, and compacted.
 
@@ -173,17 +182,18 @@ def plan_parts(
         features: Of a document, about.
         similarity: As of `plan_similar`.
         measure: As of `plan_similar`.
+        text_bytes: That the text of a document takes; 0: it is not kept.
     """
     settings = SimilaritySettings(similarity, measure, None)
     forms = {"as it is": parts, "compacted": [sum(parts)]}
-    return _compared(settings, features, forms)
+    return _compared(settings, features, forms, text_bytes)
 
 
 def _compared(
-    settings: SimilaritySettings, size: float, forms: dict[str, list[int]]
+    settings: SimilaritySettings, size: float, forms: dict[str, list[int]], text_bytes: float
 ) -> SimilarPlanTable:
     n = sum(next(iter(forms.values())))
-    plans = [_plan(name, parts, settings, size) for name, parts in forms.items()]
+    plans = [_plan(name, parts, settings, size, text_bytes) for name, parts in forms.items()]
     return SimilarPlanTable(n, settings, size, plans)
 
 
@@ -201,8 +211,10 @@ def parts_as_added(n: int) -> list[int]:
     return sorted(parts, reverse=True)
 
 
-def _plan(name: str, parts: list[int], settings: SimilaritySettings, size: float) -> SimilarPlan:
-    """The cost of parts of so many documents, of so many features each."""
+def _plan(
+    name: str, parts: list[int], settings: SimilaritySettings, size: float, text_bytes: float
+) -> SimilarPlan:
+    """The cost of parts of so many documents, of so many features and bytes of text each."""
     prefix, rest = _entries(settings, size)
     asked = prefix if settings.kind.bounds_sizes else size
     lookups = asked + (prefix if rest else 0)
@@ -220,9 +232,10 @@ def _plan(name: str, parts: list[int], settings: SimilaritySettings, size: float
     levels = 1 if name == "compacted" else 1 + math.log(max(1, n / LEVEL_ROWS), SEGMENTS_A_LEVEL)
     logged = min(n, LOGGED_ROWS) * FEATURE_BYTES * size / n if n else 0.0
     return SimilarPlan(
-        name, len(parts), lookups * len(parts), held, held + logged, searched, made + searched,
-        CALL_US + made + searched,
-        made + levels * (size * BUILT_NS + (prefix + rest) * ENTERED_NS) / 1000,
+        name, len(parts), lookups * len(parts), held, held + logged + text_bytes, searched,
+        made + searched, CALL_US + made + searched,
+        made + levels * (size * BUILT_NS + (prefix + rest) * ENTERED_NS) / 1000
+        + (TEXT_US if text_bytes else 0.0),
     )  # fmt: skip
 
 

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 DEFAULT_DISTANCE: Final = 3
-OF_SIMILARITY: Final = {"plan": "auto", "store": "features"}
+OF_SIMILARITY: Final = {"plan": ("auto",), "store": ("features", "text")}
 """What an index by similarity has of the options of one by distance."""
 SHARE_FOR_TABLES: Final = 0.5
 """Of the memory that is free when tables are built."""
@@ -111,7 +111,7 @@ def check_kind(similarity: float | None, **asked: Any) -> float:
     if similarity is None:
         raise UsageError("only an index by similarity takes measure: give similarity=0.8, say")
     for name, value in asked.items():
-        if value is not None and value != OF_SIMILARITY.get(name):
+        if value is not None and value not in OF_SIMILARITY.get(name, ()):
             raise UsageError(
                 f"{name} is {value!r}, which only an index by distance takes, and this one is by"
                 f" similarity, from {similarity!r}: leave it out"

@@ -45,6 +45,8 @@ class Index(BaseIndex):
         question: Similarity, measure and recipe as one value.
         extract: Of a text that is HTML, what is compared: the "main" content (an extra), "all"
             that is visible, or "none" of this, its markup too, which is the default.
+        store: What is kept of documents, for `content`: "text", "features" (feature hashes) or
+            "none"; unless said features of an index by similarity, which needs them, else nothing.
 
     Raises:
         UsageError: For a distance, width, plan, similarity or measure that cannot be, or options of
@@ -80,18 +82,21 @@ class Index(BaseIndex):
         measure: str | None = None,
         question: Question | None = None,
         extract: str | None = None,
+        store: str | None = None,
     ) -> None:
         """Start empty."""
         if question is not None:
             similarity, measure, recipe = parts_of(question, similarity, measure, recipe)
-        kind = new_kind(distance, bits, recipe, plan, memory, similarity, measure, extract=extract)
-        super().__init__(kind, MemoryStore(Version.empty(kind)))
+        kind = new_kind(distance, bits, recipe, plan, memory, similarity, measure, store, extract)
+        super().__init__(kind, MemoryStore(Version.empty(kind), store=store))
 
     @classmethod
-    def holding(cls, version: AnyVersion, attachments: Attachments | None = None) -> Self:
-        """An index of this class that holds this, and this beside its rows."""
+    def holding(
+        cls, version: AnyVersion, attachments: Attachments | None = None, store: str | None = None
+    ) -> Self:
+        """An index of this class that holds this, and this beside its rows; as of MemoryStore."""
         index = cls.__new__(cls)
-        BaseIndex.__init__(index, version.kind, MemoryStore(version, attachments))
+        BaseIndex.__init__(index, version.kind, MemoryStore(version, attachments, store))
         return index
 
     def __reduce__(self) -> Any:
@@ -101,7 +106,7 @@ class Index(BaseIndex):
         packed, numbers = kind.packed(version), kind.numbers(version).tolist()
         times = version.clock.since(version.oldest(), version.next)
         beside = numbers, moment.attached.of(numbers)
-        state = (version.id_kind, version.next, times, packed, beside)
+        state = (version.id_kind, version.next, times, packed, beside, self.store)
         return _restored, (type(self), kind, *state)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -117,7 +122,8 @@ class Index(BaseIndex):
         version = moment.version
         kept = moment.attached.of(self._kind.numbers(version).tolist())
         numbers, times = version.clock.coarse(version.oldest(), version.next).since(0)
-        header = {"next": version.next, "clock": [numbers.tolist(), times.tolist()]}
+        times_of_rows = [numbers.tolist(), times.tolist()]
+        header = {"next": version.next, "clock": times_of_rows, "store": self.store}
         self._kind.save(version, target, header, column_of(kept) if kept else {})
 
     @classmethod
@@ -157,14 +163,14 @@ class Index(BaseIndex):
         segments = (kind.read(file),) if file.header["rows"] else ()
         clock = Clock(*file.header["clock"])
         version = Version.of_segments(kind, segments, file.header["next"], clock)
-        return cls.holding(version, attachments_in(file))
+        return cls.holding(version, attachments_in(file), file.header.get("store"))
 
 
 def _restored(
     cls: type[Index], kind: AnyKind, id_kind: str | None, end: int, times: tuple[Any, Any],
-    packed: list[Any], beside: tuple[list[int], list[bytes | None] | None],
+    packed: list[Any], beside: tuple[list[int], list[bytes | None] | None], store: str,
 ) -> Index:  # fmt: skip
     """What `Index.__reduce__` took apart."""
     clock = Clock(*(each.tolist() for each in times))
     version = Version.of_segments(kind, kind.unpacked(packed), end, clock)
-    return cls.holding(replace(version, id_kind=id_kind), Attachments.of_rows(*beside))
+    return cls.holding(replace(version, id_kind=id_kind), Attachments.of_rows(*beside), store)

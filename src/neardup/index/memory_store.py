@@ -6,7 +6,7 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from neardup.index.attachments import Attachments, ContentCodec
+from neardup.index.attachments import Attachments, ContentCodec, store_of
 from neardup.index.queries import Counters, Moment
 from neardup.index.versions import merge_due
 
@@ -30,15 +30,20 @@ class MemoryStore:
     Args:
         version: At first.
         attachments: Beside its rows.
+        store: What is kept of contents, as `store_of` gives it; what rows hold unless said.
     """
 
     path = None
     closed = False
     is_writable = True
 
-    def __init__(self, version: AnyVersion, attachments: Attachments | None = None) -> None:
+    def __init__(
+        self, version: AnyVersion, attachments: Attachments | None = None, store: str | None = None
+    ) -> None:
         """Hold them."""
-        self.version, self.codec = version, ContentCodec()
+        kind = version.kind
+        self.version = version
+        self.codec = ContentCodec.beside(kind, store_of(kind, store))
         self.lock, self.counters = threading.RLock(), Counters()
         self._attachments = Attachments() if attachments is None else attachments
 
@@ -117,4 +122,4 @@ class MemoryStore:
 
     def facts(self) -> dict[str, Any]:
         """See Store."""
-        return {}
+        return {"content_bytes": self._attachments.nbytes}

@@ -201,8 +201,9 @@ class Queries:
 
     @property
     def store(self) -> str:
-        """What is kept beside rows, or of a document: "none", "features" or "text"."""
-        return self._kind.keeps or self._source.codec.kind
+        """What is kept of a document, for `content`: "none", "features" or "text"."""
+        codec = self._source.codec
+        return codec.kind if codec.is_kept else self._kind.keeps or "none"
 
     @property
     def id_kind(self) -> str | None:
@@ -297,10 +298,10 @@ class Queries:
         Raises:
             KeyError: If an id is not present.
         """
-        if self._kind.keeps:
+        codec = self._source.codec
+        if self._kind.keeps and not codec.is_kept:
             return self._kind.values(self.stored(ids))
-        decoded = self._source.codec.decoded
-        return [decoded(content_in(each)) for each in self._source.attachments_at(ids)]
+        return [codec.decoded(content_in(each)) for each in self._source.attachments_at(ids)]
 
     def stored(self, ids: Ids) -> Any:
         """The fingerprints, uint64 (n, width), or Sets of features of one document or many.
@@ -583,7 +584,7 @@ class View(Queries):
             Arrow array, contents as of `stored` and a list as of `content`, in order of insertion.
         """
         for ids, stored, contents, *_ in self.rows():
-            if self._kind.keeps:
+            if self._kind.keeps and not self._moment.codec.is_kept:
                 yield ids, stored, self._kind.values(stored)
             else:
                 yield ids, stored, [None] * len(ids) if contents is None else contents

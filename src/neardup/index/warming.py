@@ -86,10 +86,11 @@ def _write(index: Scratch, ids: list[Any], documents: list[Any], *, contents: bo
 
 def _contents(index: Scratch, count: int) -> list[Any] | None:
     """What it keeps beside documents that are no texts."""
+    if index.store == "text":
+        return ["a text"] * count
     if index.by == "similarity" or index.store == "none":
         return None
-    one = np.arange(3, dtype=np.uint64) if index.store == "features" else "a text"
-    return [one] * count
+    return [np.arange(3, dtype=np.uint64)] * count
 
 
 def _ask(index: Scratch, ids: Sequence[Any], documents: list[Any]) -> None:

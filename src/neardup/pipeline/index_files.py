@@ -412,6 +412,7 @@ def _add_batch(
     if index.by == "similarity":
         documents = index.sets_of(values)
         empty, plain = np.diff(documents.offsets) == 0, documents
+        contents = (values,) if index.store == "text" else ()
     else:
         documents = values if isinstance(values, np.ndarray) else index.fingerprints_of(values)
         plain = np.ma.getdata(documents).reshape(len(documents), -1)

@@ -153,7 +153,7 @@ def related_to(index: DurableIndex, identity: Any, n: int, by: str) -> list[Rela
         except KeyError:
             raise DataError(f"{index.path}: no document has the id {identity!r}") from None
         found = [hit for hit in found if hit[0] != identity][:n]
-        has_texts = index.store == "text" and seen.by == "distance" and found
+        has_texts = index.store == "text" and found
         texts = seen.contents([hit[0] for hit in found]) if has_texts else [None] * len(found)
     return [
         Related(name, value, what, None if text is None else _first_words(text))
@@ -224,7 +224,7 @@ class IndexStats:
             f"documents    {held['documents']:,}, and {held['removed']:,} removed ones to compact",
             *(_by_distance(held) if by_distance else _by_similarity(held)),
             f"ids          {_IDS[held['ids']]}",
-            *([f"stored       {_STORED[held['store']]}"] if by_distance else []),
+            f"stored       {_stored(held)}",
             f"on disk      {held['bytes_on_disk']:,} bytes, {held['log_rows']:,} rows in the log",
         ]
         lines += [
@@ -262,11 +262,15 @@ def _made_of(part: dict[str, Any]) -> str:
 
 
 _IDS: Final = {None: "none yet", "int": "whole numbers", "str": "strings"}
-_STORED: Final = {
-    "none": "fingerprints",
-    "features": "fingerprints and feature hashes",
-    "text": "fingerprints and texts",
-}
+_KEPT: Final = {"none": "", "features": "feature hashes", "text": "texts"}
+
+
+def _stored(held: dict[str, Any]) -> str:
+    """What is kept of documents; beside rows, with the bytes that it takes."""
+    rows, kept = "fingerprints", _KEPT[held["store"]]
+    if "similarity" in held:
+        rows, kept = "feature hashes", "texts" if kept == "texts" else ""
+    return f"{rows} and {kept}, {held['content_bytes']:,} bytes" if kept else rows
 
 
 def index_stats(index: DurableIndex) -> IndexStats:
@@ -287,7 +291,8 @@ def index_stats(index: DurableIndex) -> IndexStats:
         features = sum(part["features"] for part in stored) / sets if sets else FEATURES
         parts = [part["rows"] for part in stored] + [held["tail_rows"]] * bool(held["tail_rows"])
         asked = features, float(index.similarity), index.measure
-        return IndexStats(held, plan_parts(parts, *asked))
+        texts = held["content_bytes"] / count if held["store"] == "text" else 0.0
+        return IndexStats(held, plan_parts(parts, *asked, texts))
     step = max(1, count // SAMPLE_ROWS)
     codes = np.concatenate([codes[::step] for _, codes in index.batches()])
     reach = index.distance

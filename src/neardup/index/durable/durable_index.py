@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from neardup.errors import FileError, UsageError, suggests_names
 from neardup.fingerprinting.question import parts_of
 from neardup.fingerprinting.values import check_distance
-from neardup.index.attachments import STORES
+from neardup.index.attachments import store_of
 from neardup.index.base_index import BaseIndex
 from neardup.index.durable.folder_check import check_folder, verify_folder
 from neardup.index.durable.folder_copy import back_up
@@ -78,8 +78,9 @@ class DurableIndex(BaseIndex):
             bits: Width of the fingerprints; of a new index the recipe's, else 64, unless said.
             recipe: How texts become fingerprints; an index that was made with one remembers it.
             plan: "auto", or a plan by name: see neardup.plan.
-            store: What is kept beside fingerprints: "none", "features" (their hashes, which
-                verification needs) or "text". An index by similarity keeps features.
+            store: What is kept of documents, for `content`: "text", "features" (feature hashes,
+                which verification needs) or "none"; unless said features of an index by similarity,
+                which needs them, else nothing.
             readonly: Open for queries only: any number of processes may, also while one writes.
             create: Make the index if there is none.
             verify: Verify every checksum first, as `check`; it reads the whole folder: seconds a
@@ -111,7 +112,7 @@ class DurableIndex(BaseIndex):
         """
         if question is not None:
             similarity, measure, recipe = parts_of(question, similarity, measure, recipe)
-        asked = {"bits": bits, "plan": plan, "store": store}
+        asked = {"bits": bits, "plan": plan}
         folder = path_of(path)
         whole = folder.absolute()  # the process may change its folder later
         if verify and _exists(folder):
@@ -125,18 +126,16 @@ class DurableIndex(BaseIndex):
             raise FileError(f"there is no index in {folder}: to make one, {make}")
         if found is None:
             kind = new_kind(distance, bits, recipe, plan, None, similarity, measure, store, extract)
-            if store not in {None, *STORES}:
-                raise UsageError(f"store is {store!r}: use one of {', '.join(STORES)}")
-            kept = kind.keeps or store or "none"
+            kept = store_of(kind, store)
             made = {"format": FORMAT, "neardup": __version__, "store": kept, **kind.settings()}
             found = LogStore.create(whole, made)
         try:
             _check_extract(found, extract)
             if "similarity" in found.settings:
-                _check_similar(found, measure, recipe, distance=distance, **asked)
+                _check_similar(found, measure, recipe, store, distance=distance, **asked)
                 return cls(found, similarity, recipe)
             _refuse_similar(found, similarity, measure)
-            _check_distances(folder, found.settings, distance, recipe, **asked)
+            _check_distances(folder, found.settings, distance, recipe, store=store, **asked)
             return cls(found, distance, recipe)
         except BaseException:
             found.close()
@@ -324,8 +323,9 @@ def _check_extract(log: LogStore, extract: str | None) -> None:
 
 
 def _check_similar(
-    log: LogStore, measure: str | None, recipe: Recipe | None, **asked: int | str | None
-) -> None:
+    log: LogStore, measure: str | None, recipe: Recipe | None, store: str | None,
+    **asked: int | str | None,
+) -> None:  # fmt: skip
     """Compare what is asked for with an index by similarity; None asks for nothing.
 
     Raises:
@@ -333,13 +333,19 @@ def _check_similar(
         RecipeError: If it was made with another recipe.
     """
     made = log.settings
-    check_kind(made["similarity"], **asked)
-    if measure is not None and measure != made["measure"]:
-        raise UsageError(
-            f"measure is {measure!r}, but the index in {log.path} was made with"
-            f" {made['measure']!r}: leave it out, or make another index"
-        )
+    check_kind(made["similarity"], store=store, **asked)
+    _check_same(log.path, made, measure=measure, store=store)
     check_recipe(str(log.path), made, recipe)
+
+
+def _check_same(folder: Path, made: dict[str, Any], **asked: int | str | None) -> None:
+    """Raise UsageError if what is asked for differs; None asks for nothing."""
+    for name, value in asked.items():
+        if value is not None and value != made[name]:
+            raise UsageError(
+                f"{name} is {value!r}, but the index in {folder} was made with {made[name]!r}:"
+                " leave it out, or make another index"
+            )
 
 
 def _check_distances(
@@ -352,12 +358,7 @@ def _check_distances(
         UsageError: If they differ, or the distance is larger.
         RecipeError: If the recipes differ.
     """
-    for name, value in asked.items():
-        if value is not None and value != made[name]:
-            raise UsageError(
-                f"{name} is {value!r}, but the index in {folder} was made with {made[name]!r}:"
-                " leave it out, or make another index"
-            )
+    _check_same(folder, made, **asked)
     if distance is not None:
         check_distance(distance)
     if distance is not None and distance > made["distance"]:

@@ -176,6 +176,8 @@ DATABASES: Final = (b"meta", b"log", b"removed", b"content")
 MAP_SIZES: Final = (1 << 42, 1 << 36, 1 << 30, 1 << 26)
 """Address space to ask for, the first that there is; the file has only what is written."""
 MOST_READERS: Final = 2048
+REWRITTEN_BYTES: Final = 1 << 23
+"""Of values that are written in one transaction where all are."""
 _open: dict[tuple[int, int, int], Environment] = {}
 _opening = threading.Lock()
 _inherited: list[Any] = []
@@ -265,11 +267,21 @@ class Environment:
     @property
     def free_bytes(self) -> int:
         """About how many of them are free pages."""
-        with lmdb_errors(self.path, "read"), self._reading, self._env.begin() as txn:
-            stats = [txn.stat(db) for db in (None, *self._dbs.values())]
         pages = int(self._env.info()["last_pgno"]) + 1
+        used, size = self._used_pages(None, *self._dbs.values())
+        return max(0, (pages - used - 2) * size)
+
+    def bytes_of(self, name: bytes) -> int:
+        """The bytes of the pages of a database."""
+        used, size = self._used_pages(self._dbs[name])
+        return used * size
+
+    def _used_pages(self, *dbs: Any) -> tuple[int, int]:
+        """How many pages databases have, and the bytes of a page."""
+        with lmdb_errors(self.path, "read"), self._reading, self._env.begin() as txn:
+            stats = [txn.stat(db) for db in dbs]
         used = sum(x["branch_pages"] + x["leaf_pages"] + x["overflow_pages"] for x in stats)
-        return max(0, (pages - int(used) - 2) * int(stats[0]["psize"]))
+        return int(used), int(stats[0]["psize"])
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         """Do work on one snapshot."""
@@ -333,7 +345,7 @@ class Environment:
                 except lmdb.MapFullError:
                     self._resize(2 * self._env.info()["map_size"])
                     continue
-                self._fill_up()
+                _fill_up(self._env, self.path)
                 return result
 
     def hold(self) -> None:
@@ -373,8 +385,22 @@ class Environment:
         """Write a copy without free pages, and sync it."""
         with lmdb_errors(target, "write"):
             self._env.copy(os.fsencode(target), compact=True)
-            with target.open("rb") as file:
-                os.fsync(file.fileno())
+            _sync(target)
+
+    def rewrite(self, target: Path, without: bytes) -> None:
+        """Write the entries to a new file, but one of `meta`, and sync it.
+
+        `copy` takes pages as they are, and in the free room of a page stands what was removed from
+        it, or from a page that was written before. Pages that are filled anew have no such bytes.
+        """
+        size = MAP_SIZES[-1] + 2 * self.nbytes
+        with lmdb_errors(target, "write"), contextlib.closing(self.pin()) as pin:
+            env = lmdb.open(os.fsencode(target), map_size=size, subdir=False, lock=False,
+                            sync=False, max_dbs=len(DATABASES))  # fmt: skip
+            with contextlib.closing(env):
+                pin.read(lambda txn: _put_all(env, txn, without))
+                _fill_up(env, target)
+            _sync(target)
 
     def _opened(self, writable: bool) -> Any:
         self._locked = True
@@ -398,29 +424,51 @@ class Environment:
                     raise
         raise AssertionError
 
-    def _expected_bytes(self) -> int:
-        return int((self._env.info()["last_pgno"] + 1) * self._env.stat()["psize"])
-
-    def _fill_up(self) -> None:
-        """Make the file as long as its pages say, so that a shorter one is known to be cut.
-
-        LMDB does not write pages at the end that a transaction took and freed again.
-        """
-        missing = self._expected_bytes() - self.path.stat().st_size
-        if missing > 0:
-            with contextlib.suppress(OSError):
-                os.truncate(self.path, self._expected_bytes())
-
     def _check_size(self) -> None:
         """Refuse a file that is cut short: reading it would kill the process."""
         for _ in range(TRIES):
-            size, expected = self.path.stat().st_size, self._expected_bytes()
+            size, expected = self.path.stat().st_size, _expected_bytes(self._env)
             if size >= expected:
                 return
             if is_sound(self.path):
                 return  # killed, or about, before _fill_up
             time.sleep(0.01)
         raise damaged(self.path, f"it has {size:,} bytes, not {expected:,}")
+
+
+def _expected_bytes(env: Any) -> int:
+    return int((env.info()["last_pgno"] + 1) * env.stat()["psize"])
+
+
+def _fill_up(env: Any, path: Path) -> None:
+    """Make a file as long as its pages say, so that a shorter one is known to be cut.
+
+    LMDB does not write pages at the end that a transaction took and freed again.
+    """
+    expected = _expected_bytes(env)
+    if expected > path.stat().st_size:
+        with contextlib.suppress(OSError):
+            os.truncate(path, expected)
+
+
+def _put_all(env: Any, entries: Transaction, without: bytes) -> None:
+    """Put all entries, but one of `meta`, into an empty file, some in a transaction."""
+    for name in DATABASES:
+        db, items = env.open_db(name), entries.items(name)
+        while True:
+            some, size = list[tuple[bytes, bytes]](), 0
+            while size < REWRITTEN_BYTES and (item := next(items, None)) is not None:
+                size += len(item[1])
+                some += [item] if (name, item[0]) != (b"meta", without) else []
+            if not size:
+                break
+            with env.begin(write=True) as txn:
+                txn.cursor(db).putmulti(some, append=True)
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 class Pin:

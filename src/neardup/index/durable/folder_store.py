@@ -85,8 +85,7 @@ class FolderStore:
         """Read the folder."""
         self.log, self.kind = log, kind
         self.version: AnyVersion = Version.empty(kind)
-        kept = "none" if kind.keeps else log.settings["store"]
-        self.codec = ContentCodec(kept, kind.recipe, kind.extract)
+        self.codec = ContentCodec.beside(kind, log.settings["store"])
         self.counters = Counters()
         self.lock = threading.RLock()
         self.closed, self.is_writable = False, not log.readonly
@@ -206,7 +205,7 @@ class FolderStore:
 
     def facts(self) -> dict[str, Any]:
         """See Store."""
-        return {} if self.kind.keeps else {"store": self.codec.kind}
+        return {"content_bytes": self.log.environment.bytes_of(b"content")}
 
     def sizes(self, file_bytes: int) -> dict[str, Any]:
         """What `stats` say of the folder, whose segment files have so many bytes."""

@@ -53,6 +53,8 @@ __all__ = [
 ]
 
 ENVIRONMENTS: Final = "log-*.mdb"
+MOVING: Final = b"moved"
+"""Key of a mark in a log that is written anew, or was."""
 
 
 def current_environment(path: Path) -> Path:
@@ -194,11 +196,13 @@ class LogStore:
         commits = self._head.number()
         while True:
             pin = self._environment.pin()
-            moved = pin.read(lambda txn: txn.get(b"meta", b"moved"))
-            if moved is None:
+            if pin.read(lambda txn: txn.get(b"meta", MOVING)) is None:
+                return Reading(self.path, pin, commits)
+            newest = current_environment(self.path)
+            if newest.name == self._environment.path.name:  # the other file got no name
                 return Reading(self.path, pin, commits)
             pin.close()
-            self._use(Environment.of(current_environment(self.path)))
+            self._use(Environment.of(newest))
 
     def changes(self, generation: int, sequence: int) -> Changes:
         """What is new to one who knows this generation and this record of the log."""
@@ -281,22 +285,26 @@ class LogStore:
             raise damaged(self._environment.path, "it has contents of rows to come")
 
     def reclaim(self) -> None:
-        """Write the log anew without its free pages, if those are most of it."""
+        """Write the log anew: nothing that was removed is left in it.
+
+        The old file is marked first, and then the new one gets its name, from when on it counts: a
+        reader of a marked file looks whether there is a newer one. What fails or crashes before
+        leaves the old file; a crash after it leaves both, and the next writer removes the old one.
+        """
         before = self._environment
-        if 2 * before.free_bytes < before.nbytes or before.nbytes < 1 << 20:
-            return
         number = int(before.path.stem.partition("-")[2]) + 1
         target = self.path / f"log-{number}.mdb"
+        self._write(lambda txn: txn.put(b"meta", MOVING, target.name.encode()))
         try:
             with written_aside(target) as aside:
-                before.copy(aside)
+                before.rewrite(aside, without=MOVING)
         except OSError as error:
             if isinstance(error, FileError):
                 raise
             raise file_failure("write", target, error) from None
-        newer = Environment.of(target)
-        self._write(lambda txn: txn.put(b"meta", b"moved", target.name.encode()))
-        self._use(newer)
+        finally:
+            if target.exists():  # also where its name could not be synced: readers may be there
+                self._use(Environment.of(target))
         remove_environment(before.path)
 
     def _committed(self, work: Callable[[Transaction, Ledger], T]) -> T:
@@ -365,12 +373,7 @@ class LogStore:
             with contextlib.suppress(OSError):
                 aside.unlink()
         for path in self.path.glob(ENVIRONMENTS):
-            if path != self._environment.path:
-                older = Environment.of(path)
-                older.write(
-                    lambda txn: txn.put(b"meta", b"moved", self._environment.path.name.encode())
-                )
-                older.release()
+            if path.name != self._environment.path.name:
                 remove_environment(path)
         manifest = self.changes(-1, 0).manifest or Manifest()
         remove_files(self._stray_files([each.name for each in manifest.files]))

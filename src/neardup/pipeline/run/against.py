@@ -136,7 +136,7 @@ class ReferenceIndex:
     @property
     def needs_features(self) -> bool:
         """Whether the features of the run's documents are stored."""
-        return self._against.update and self.index.store == "features"
+        return self._against.update and (self.is_similar or self.index.store == "features")
 
     def close(self) -> None:
         """Close the index; what was not committed is dropped."""
@@ -320,7 +320,9 @@ class ReferenceIndex:
         """Some documents at a time, from the first: ids, fingerprints, and features if kept."""
         for names, codes, contents in self._seen.documents():
             features: Any = None
-            if self.index.store != "none":
+            if self.is_similar:
+                features = [codes.of(row) for row in range(codes.size)]
+            elif self.index.store != "none":
                 self._check_contents(names, contents)
                 features = self._features(contents) if self.index.store == "text" else contents
             yield names, codes, features

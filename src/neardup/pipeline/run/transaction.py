@@ -355,17 +355,17 @@ class NewDocuments:
             first, last = np.searchsorted(self._rows, (begin, begin + len(part)))
             rows = self._rows[first:last]
             if len(rows):
-                contents = None
-                if keeps_text:
-                    contents = part.take(pa.array(rows - begin))
+                documents: Any = self._codes[rows]
+                contents: Any = None
+                if self._is_similar:
+                    documents = self._documents.features_of(rows)
                 elif self._index.store == "features":
                     contents = self._documents.features_of(rows)
+                if keeps_text:
+                    contents = part.take(pa.array(rows - begin))
                 ids = self._documents.addresses.of(rows)
-                if self._is_similar:
-                    self._index.add(ids, contents)
-                else:
-                    self._index.add(ids, self._codes[rows], contents)
-                waiting += self._codes[rows].nbytes + _nbytes(contents)
+                self._index.add(ids, documents, contents)
+                waiting += self._codes[rows].nbytes + _nbytes(documents) + _nbytes(contents)
             if waiting >= WAITING_BYTES:
                 # In the order of the run: after a kill the number that the index had added tells
                 # how many of these rows are in it (see `_pass`).
@@ -407,7 +407,9 @@ def made_id_error(identity: Any, path: Path) -> UsageError:
 def _nbytes(contents: Any) -> int:
     if contents is None:
         return 0
-    return contents.nbytes if isinstance(contents, pa.Array) else sum(x.nbytes for x in contents)
+    if isinstance(contents, pa.Array | np.ndarray):
+        return contents.nbytes
+    return sum(each.nbytes for each in contents)
 
 
 def _ranges(count: int) -> Iterator[range]:

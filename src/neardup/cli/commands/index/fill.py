@@ -51,8 +51,8 @@ def create(
     store: Annotated[
         str | None,
         typer.Option(
-            help="Kept beside fingerprints: none; features, for verification by similarity; text.",
-            show_default="none",
+            help="Kept of documents: none; features, for verification by similarity; text.",
+            show_default="features by similarity, else none",
         ),
     ] = None,
     no_recipe: Annotated[
@@ -64,13 +64,17 @@ def create(
     """Make an empty index; what it is made for and its recipe stay as they are.
 
     It is by similarity, from 0.7 on unless said, or with --distance by fingerprints. What says
-    something of fingerprints alone needs --distance: --plan, --store, --preset, --bits and
-    --no-recipe.
+    something of fingerprints alone needs --distance: --plan, --preset, --bits and --no-recipe.
+
+    With --store text the texts are kept, compressed, and read again by id; after remove and
+    compact nothing of a removed one is left on the disk.
 
     Examples:
     neardup index create seen.index --similarity 0.8
 
     neardup index create records.index --question question.toml
+
+    neardup index create pages.index --similarity 0.8 --store text
 
     neardup index create prints.index --distance 3
 
@@ -92,7 +96,7 @@ def create(
     if distance is None:
         # A run by similarity `--against` the index may have a recipe of any width.
         of_fingerprints = {
-            "--plan": plan != "auto", "--store": store not in {None, "features"},
+            "--plan": plan != "auto", "--store": store == "none",
             "--preset": own.preset is not None, "--no-recipe": no_recipe,
             "--bits": not is_similar and given_options(context, "bits"),
         }  # fmt: skip

@@ -35,6 +35,10 @@ def plan(
             metavar="F", help="Of a document by similarity: 300 for 2 kB of text, unless said."
         ),
     ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(metavar="text", help="By similarity: keep texts as well, as create says."),
+    ] = None,
     distance: shared.ExactDistance = None,
     bits: Annotated[
         int | None, typer.Option(min=1, help="Width of the fingerprints.", show_default="64")
@@ -53,8 +57,10 @@ def plan(
     from neardup.index.index_plans import plan_similar
 
     if similarity is None:
-        if similarity_measure is not None or features is not None:
-            raise UsageError("--similarity-measure and --features require --similarity: give it")
+        if any(each is not None for each in (similarity_measure, features, store)):
+            raise UsageError(
+                "--similarity-measure, --features and --store require --similarity: give it"
+            )
         reach = 3 if distance is None else distance
         width = bits or 64
         shared.check_reach(reach, width)
@@ -66,5 +72,6 @@ def plan(
                 f"{name} is {value} and --similarity {similarity}: an index has one of them"
             )
     asked = similarity_measure or "jaccard"
-    table = plan_similar(documents, similarity, asked, features=features)
+    kept = store or "features"
+    table = plan_similar(documents, similarity, asked, features=features, store=kept)
     print_plans(table, json)
