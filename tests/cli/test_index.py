@@ -184,7 +184,7 @@ def test_add_if_new_says_what_becomes_of_an_id_with_other_content(here: Here) ->
     add = ["index", "add", "seen", "again.jsonl", "--id", "id", "--if-new", "--stored"]
     before = dict(nd.DurableIndex.open("seen", readonly=True))
     error = fails(here, *add[1:], "error", code=1)
-    assert "the id 'a' is stored with other content: choose 'replace' or 'keep'" in error
+    assert "again.jsonl:1: the id 'a' is stored with other content: pass --stored replace" in error
     assert dict(nd.DurableIndex.open("seen", readonly=True)) == before
     kept = here.summary(*add, "keep")
     names = ("stored", "replaced", "unchanged", "seen")
@@ -197,6 +197,57 @@ def test_add_if_new_says_what_becomes_of_an_id_with_other_content(here: Here) ->
     assert "stored is 'drop': use 'replace'" in fails(here, *add[1:], "drop", code=2)
     del add[6]
     assert "--stored keep needs --if-new" in fails(here, *add[1:], "keep", code=2)
+
+
+def test_add_if_new_writes_what_was_new(here: Here) -> None:
+    """Records as they were read, of each input its own, before they are stored."""
+    more = [{"id": "new", "text": "the ferry to the islands was late again"}, DOCS[0]]
+    (here.folder / "more.jsonl").write_bytes(lines(more))
+    add = ["index", "add", "fresh", "docs.jsonl", "more.jsonl", "--id", "id", "--if-new"]
+    nd.DurableIndex.create("fresh", distance=3, recipe=nd.Recipe()).close()
+    found = here.summary(*add, "-o", "out/")
+    given = lines(DOCS).splitlines(keepends=True)
+    kept = [each for each, doc in zip(given, DOCS, strict=True) if doc["id"] in "acde"]
+    assert (here.folder / "out" / "docs.jsonl").read_bytes() == b"".join(kept)
+    assert (here.folder / "out" / "more.jsonl").read_bytes() == lines(more[:1])
+    assert (found["stored"], found["empty"], stored("fresh")) == (4, 1, ["a", "c", "d", "new"])
+    out, _ = here(*add, "-o", "-")
+    assert out.encode() == lines([doc for doc in DOCS if not doc["text"]])
+    for wrong, message in (
+        (["-o", "docs.jsonl"], "docs.jsonl"),
+        (["-o", "new.csv"], "records keep their format"),
+        (["-o", "-", "--json"], "--json prints on the standard output"),
+    ):
+        assert message in fails(here, *add[1:], *wrong, code=2)
+    assert "--output new needs --if-new" in fails(
+        here, "add", "seen", "docs.jsonl", "-o", "new", code=2
+    )
+    here("fingerprint", "docs.jsonl", "-o", "docs.parquet", "--id", "id")
+    line = fails(here, "add", "seen", "docs.parquet", "--if-new", "-o", "new.parquet", code=2)
+    assert "docs.parquet is a fingerprint file" in line
+
+
+def test_a_kill_before_the_commit_has_the_new_ones_written_again(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is committed before the output has its name, however many documents there are."""
+    nd.DurableIndex.create("fresh", distance=3, recipe=nd.Recipe()).close()
+    monkeypatch.setattr("neardup.pipeline.index_files.ROWS_A_COMMIT", 1)
+    commit, seen = nd.DurableIndex.commit, []
+
+    def stopped(_: nd.DurableIndex) -> None:
+        seen.append(Path("new.jsonl").exists())
+        raise nd.FileError("killed")
+
+    add = ["index", "add", "fresh", "docs.jsonl", "--id", "id", "--if-new", "-o", "new.jsonl"]
+    monkeypatch.setattr(nd.DurableIndex, "commit", stopped)
+    here(*add, code=3)
+    monkeypatch.setattr(nd.DurableIndex, "commit", commit)
+    before = Path("new.jsonl").read_bytes()
+    assert (seen, stored("fresh")) == ([True], [])
+    here(*add)
+    assert Path("new.jsonl").read_bytes() == before
+    assert stored("fresh") == ["a", "c", "d"]
 
 
 @pytest.mark.parametrize("kind", [["--distance", "3"], ["--similarity", "0.8"]])
@@ -517,6 +568,8 @@ WRONG: list[tuple[str, int, str]] = [
     ("create new -k 3 --store all", 2, "'all'"),
     ("create new -k 3 --plan magic", 2, "magic"),
     ("create new --distance x", 2, "'x'"),
+    ("create new --distance 3 --measure cosine", 2, "--measure and --distance exclude each"),
+    ("create new --distance 3 -s 0.8", 2, "--similarity and --distance exclude each other"),
     ("add seen", 2, "IN..."),
     ("add seen missing.jsonl", 3, "missing.jsonl"),
     ("add seen docs.jsonl --id nope", 1, '"nope"'),

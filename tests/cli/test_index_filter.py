@@ -67,6 +67,17 @@ def test_all_lines_pass_with_their_answer(seen: str) -> None:
     assert [each["state"] for each in marks] == ["new", "seen", "new", "seen", "empty", "seen"]
 
 
+def test_an_id_with_other_content_is_named_with_its_line(seen: str) -> None:
+    """Nothing of what was read with it is written or stored: give it again."""
+    filtered(seen, lines(DOCS), "--id", "id")
+    more = lines([{"id": "new", "text": "the ferry to the islands"}, {"id": "c", "text": TEXT}])
+    out, told = filtered(seen, b"\n" + more, "--id", "id", "--stored", "error", code=1)
+    assert (out, stored(seen)) == (b"", ["a", "c"])
+    assert told.startswith("neardup: -:3: the id 'c' is stored with other content: pass --stored")
+    told = filtered(seen, b"a text\n", "--id", "id", "--lines", "text", code=2)[1]
+    assert "--id names a field of JSON" in told
+
+
 def test_lines_of_text_are_numbered_and_numbers_continue(seen: str) -> None:
     first = f"{TEXT}\n\n{TEXT}!\nsomething else that nobody wrote before"
     out, _ = filtered(seen, first.encode())

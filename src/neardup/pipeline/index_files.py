@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from neardup.documents import Rejects, rejects_doubt, write_table
+from neardup.documents import Rejects, rejects_doubt, write_outputs, write_table
 from neardup.documents.record_addresses import Addresses
 from neardup.errors import DataError, RecipeError, UsageError
 from neardup.fingerprinting.fingerprint_files import FingerprintFile, read_fingerprints
@@ -20,23 +21,30 @@ from neardup.index.hits import OTHER
 from neardup.pipeline.index_questions import SIMILAR_HITS, Reach, ask_texts, check_by, check_reach
 from neardup.pipeline.run.read_documents import open_inputs
 from neardup.pipeline.run.rule import Limits
-from neardup.pipeline.run.run_outputs import messages, output_set
+from neardup.pipeline.run.run_outputs import Outputs, check_outputs, messages, output_set
 from neardup.pipeline.run.summary import IndexSummary, QuerySummary
 from neardup.pipeline.run.transaction import made_id_error
 from neardup.runtime.progress import Quiet, Stopwatch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from neardup.documents import InputFormat, ReadOptions
-    from neardup.index import Stored
+    from neardup.index import Answer, Prepared, Stored
     from neardup.index.base_index import BaseIndex
     from neardup.index.durable.durable_index import DurableIndex
+    from neardup.index.hits import State
     from neardup.runtime.progress import Progress
+    from neardup.runtime.types import Flags, Rows
 
-__all__ = ["HITS", "Numbers", "Reach", "add_files", "ask_files", "ids_of_kind"]
+__all__ = [
+    "HITS", "PASSED", "IfNew", "Numbers", "Reach", "add_files", "ask_files", "ids_of_kind",
+    "offered",
+]  # fmt: skip
 
 ROWS_A_COMMIT: Final = 1 << 17
+PASSED: Final = frozenset({"new", "replaced", "empty"})
+"""States of documents that are passed on. One that is stored was, before its commit."""
 _MASK64: Final = (1 << 64) - 1
 _SIGNED_BITS: Final = 64
 """Databases store fingerprints of so many bits as signed numbers."""
@@ -58,12 +66,25 @@ class Numbers:
     foreign: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class IfNew:
+    """How documents are offered of which only the new ones are stored.
+
+    Args:
+        stored: What happens to an id that is stored with other content, as of `add_new`.
+        output: Where the records of new documents go, as the kept ones of `dedup`.
+    """
+
+    stored: Stored = "replace"
+    output: str | None = None
+
+
 def add_files(
     index: DurableIndex,
     paths: Sequence[str],
     read: ReadOptions,
     *,
-    if_new: Stored | None = None,
+    if_new: IfNew | None = None,
     rejects_path: str | None = None,
     progress: Progress | None = None,
     format_name: InputFormat | str | None = None,
@@ -72,14 +93,15 @@ def add_files(
     """Store the documents of files, or the fingerprints of fingerprint files.
 
     Commits every ROWS_A_COMMIT documents: after a kill or an error the same call may be made again,
-    since a document that is stored is replaced by itself (with `if_new` it stays).
+    since a document that is stored is replaced by itself (with `if_new` it stays). With an output
+    all are committed at once, after it has its name: a kill in between has them written again,
+    and none is missing.
 
     Args:
         index: Where to; it needs a recipe for documents.
         paths: Inputs, as for `open_sources`, or fingerprint files.
         read: Which fields to read, and what to do with bad records.
-        if_new: Leave documents out to which another near one is stored; an id that is stored with
-            other content is treated as `stored` of `add_new` says.
+        if_new: Leave documents out to which another near one is stored.
         rejects_path: Where bad records go if they are skipped.
         progress: Told where the run is.
         format_name: Format of all inputs; their extensions tell unless given.
@@ -89,23 +111,34 @@ def add_files(
         UsageError, DataError, FileError: As `dedup`.
         RecipeError: If a fingerprint file's recipe is not the index's.
         UsageError: If an id that neardup makes itself is stored with other content.
+        DataError: If an id is, and `if_new.stored` is "error".
     """
     watch = Stopwatch(progress or Quiet())
+    output = if_new.output if if_new else None
     states, waiting = Counter[str](), 0
+    passed = list[bool]()
     before = len(index)
     with ExitStack() as stack:
         inputs = _Inputs(stack, index, paths, read, rejects_path, format_name)
         inputs.take_numbers(numbers or Numbers(), index.store)
+        if output is not None:
+            inputs.check_output(output)
         inputs.begin(watch, "add")
-        for given, values in inputs.batches(progress or Quiet()):
-            ids = ids_of_kind(given, index.id_kind)
-            states += _add_batch(index, ids, values, if_new, has_ids=inputs.has_ids)
-            waiting += len(ids)
-            if waiting >= ROWS_A_COMMIT:
+        for part in inputs.batches(progress or Quiet()):
+            offer = if_new.stored if if_new else None
+            found = _add_batch(index, part, offer, has_ids=inputs.has_ids)
+            states.update(found)
+            if output is not None:
+                passed += [state in PASSED for state in found]
+            waiting += len(found)
+            if output is None and waiting >= ROWS_A_COMMIT:
                 index.commit()
                 waiting = 0
-        index.commit()
+        if output is not None:
+            inputs.begin(watch, "write")
+            inputs.write(np.array(passed, np.bool_), output, progress or Quiet())
         rejected = inputs.finish(states.total())
+        index.commit()
         notes, warnings = inputs.told()
     count, stored = len(index), states["new"] + states["replaced"]
     return IndexSummary(
@@ -149,12 +182,12 @@ def ask_files(
         inputs.begin(watch, "query")
 
         def similar(index: BaseIndex) -> Iterator[pa.RecordBatch]:
-            for ids, values in inputs.batches(shown):
+            for ids, values, _ in inputs.batches(shown):
                 yield from ask_texts(index, ids, values, within, counts).to_batches()
 
         def near(index: BaseIndex) -> Iterator[pa.RecordBatch]:
             seen = stack.enter_context(index.snapshot())
-            for ids, values in inputs.batches(shown):
+            for ids, values, _ in inputs.batches(shown):
                 codes = values if isinstance(values, np.ndarray) else index.fingerprints_of(values)
                 if within.nearest is None:
                     found = seen.query_batch(codes, within.distance, within.limit)
@@ -181,6 +214,20 @@ def ask_files(
     return QuerySummary(
         **counts, seconds=watch.stop(), output=output, notes=notes, warnings=warnings
     )
+
+
+class _Part(NamedTuple):
+    """Some documents of an input.
+
+    Args:
+        ids: Arrow array.
+        values: Arrow texts, or uint64 (n, width).
+        place: Where the document of a row stands: its file and line, or row.
+    """
+
+    ids: Any
+    values: Any
+    place: Callable[[int], str]
 
 
 class _Inputs:
@@ -213,6 +260,7 @@ class _Inputs:
         self.written = stack.enter_context(output_set(self._sources, Limits()))
         self._rejects = Rejects(rejects_path, self.written)
         self._doubt: str | None = None
+        self._counts = [0] * len(self._sources)
 
     def begin(self, watch: Stopwatch, step: str) -> None:
         """Begin the step that reads them; its length is known unless an input's is not."""
@@ -225,8 +273,8 @@ class _Inputs:
         notes, warnings = messages(self._sources, self.written)
         return notes, [*warnings, *filter(None, [self._doubt])]
 
-    def batches(self, progress: Progress) -> Iterator[tuple[Any, Any]]:
-        """Ids, an Arrow array, and Arrow texts or uint64 (n, width)."""
+    def batches(self, progress: Progress) -> Iterator[_Part]:
+        """All documents, some at a time."""
         is_text = self._numbers is not None and self._numbers.is_text
         if not self._stored and not is_text and self._index.recipe is None:
             raise UsageError(
@@ -237,19 +285,37 @@ class _Inputs:
             found = read_fingerprints(path)
             self._check_recipe(path, found.recipe, found.bits)
             self.has_ids = "id" in pq.read_schema(path).names
-            ids = _stored_ids(path, found) if self.has_ids else _rows_of(path, len(found.ids))
+            rows = np.arange(1, len(found.ids) + 1)
+            ids = _stored_ids(path, found) if self.has_ids else _named(path, rows)
             for first in range(0, len(ids), ROWS_A_COMMIT):
                 part = slice(first, first + ROWS_A_COMMIT)
-                yield ids[part], found.values[part]
-        for source in self._sources:
+                yield _Part(ids[part], found.values[part], partial(_place, path, rows[part]))
+        for number, source in enumerate(self._sources):
             for batch in source.batches(self._read, self._rejects):
                 progress.advance(batch.nbytes)
-                names = _named(source.name, batch)
+                self._counts[number] += len(batch.rows)
+                names = _named(source.name, batch.rows, batch.ids)
+                places = partial(_place, source.name, batch.rows)
                 if is_text:
-                    yield names, fingerprints_of_numbers(batch.texts, names, self._bits)
+                    codes = fingerprints_of_numbers(batch.texts, names, self._bits)
+                    yield _Part(names, codes, places)
                 else:
                     _check_texts(source.name, batch.texts)
-                    yield names, batch.texts
+                    yield _Part(names, batch.texts, places)
+
+    def check_output(self, output: str) -> None:
+        """Refuse now what could not be written after all was read."""
+        if self._stored:
+            raise UsageError(
+                f"{self._stored[0]} is a fingerprint file, which has no documents to write: leave"
+                " --output out"
+            )
+        check_outputs(self._sources, Outputs(output), self.written)
+
+    def write(self, passed: Flags, output: str, progress: Progress) -> None:
+        """Write the records that passed, of all that were read."""
+        masks = np.split(passed, np.cumsum(self._counts)[:-1])
+        write_outputs(self._sources, masks, output, self.written, progress.advance)
 
     def take_numbers(self, numbers: Numbers, kept: str) -> None:
         """Take ready-made fingerprints to store; refuse them for an index that keeps more."""
@@ -344,15 +410,14 @@ def _check_texts(name: str, texts: Any) -> None:
         )
 
 
-def _named(name: str, batch: Any) -> Any:
+def _named(name: str, rows: Rows, ids: Any = None) -> Any:
     addresses = Addresses([name])
-    addresses.add(0, batch.rows, batch.ids)
-    return addresses.of(np.arange(len(batch.rows)))
+    addresses.add(0, rows, ids)
+    return addresses.of(np.arange(len(rows)))
 
 
-def _rows_of(path: str, count: int) -> Any:
-    """The addresses of the rows of a fingerprint file without ids."""
-    return pa.array([f"{path}:{row}" for row in range(1, count + 1)], pa.large_string())
+def _place(name: str, rows: Rows, row: int) -> str:
+    return str(_named(name, rows[row : row + 1])[0])
 
 
 def _stored_ids(path: str, found: FingerprintFile) -> Any:
@@ -399,14 +464,10 @@ def _count_missing(values: Any) -> int:
 
 
 def _add_batch(
-    index: DurableIndex,
-    ids: Any,
-    values: Any,
-    if_new: Stored | None,
-    *,
-    has_ids: bool,
-) -> Counter[str]:
-    """Store texts or fingerprints; how many got each state of `add_new`, "new" without `if_new`."""
+    index: DurableIndex, part: _Part, if_new: Stored | None, *, has_ids: bool
+) -> list[State]:
+    """Store texts or fingerprints; the state of each as of `add_new`, "new" without `if_new`."""
+    ids, values = ids_of_kind(part.ids, index.id_kind), part.values
     contents: tuple[Any, ...] = ()
     documents: Any
     if index.by == "similarity":
@@ -424,5 +485,34 @@ def _add_batch(
             raise made_id_error(ids[int(other[0])].as_py(), index.path)
     if if_new is None:
         index.add(ids, documents, *contents)
-        return Counter(new=int(np.count_nonzero(~empty)), empty=int(np.count_nonzero(empty)))
-    return Counter(index.add_new(ids, documents, *contents, stored=if_new)["state"].to_pylist())
+        return ["empty" if each else "new" for each in empty.tolist()]
+    prepared = index.prepare(ids, documents, *contents)
+    return [answer.state for answer in offered(index, prepared, if_new, part.place)]
+
+
+def offered(
+    index: DurableIndex, prepared: Prepared, stored: Stored, place: Callable[[int], str]
+) -> list[Answer]:
+    """As `offer_many`; an error about a stored id says where its document stands.
+
+    Args:
+        index: To which documents are offered.
+        prepared: The documents.
+        stored: What happens to an id that is stored with other content.
+        place: Where the document of a row stands.
+
+    Raises:
+        DataError: If there is one, and `stored` is "error".
+    """
+    try:
+        return index.offer_many(prepared, stored=stored)
+    except DataError:
+        ids = prepared.column.take(pa.array(prepared.rows))
+        others = np.flatnonzero(index.versions(ids, prepared.contents) == OTHER)
+        if stored != "error" or not len(others):
+            raise
+        row = int(prepared.rows[others[0]])
+        raise DataError(
+            f"{place(row)}: the id {prepared.ids[row]!r:.60} is stored with other content: pass"
+            " --stored replace or keep, or give the document another id"
+        ) from None

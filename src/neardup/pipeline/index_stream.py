@@ -6,6 +6,7 @@ import os
 import stat
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
 import orjson
@@ -15,7 +16,7 @@ from neardup.documents.batch import too_long
 from neardup.documents.files.problems import BadRecordError
 from neardup.documents.formats.jsonl import RecordParser
 from neardup.errors import DataError, UsageError
-from neardup.pipeline.index_files import ids_of_kind
+from neardup.pipeline.index_files import PASSED, ids_of_kind, offered
 from neardup.pipeline.run.summary import FilterSummary
 from neardup.runtime.progress import Quiet, Stopwatch
 
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["Passing", "filter_lines"]
 
 READ_BYTES: Final = 1 << 18
-PASSED: Final = frozenset({"new", "replaced", "empty"})
-"""States of documents whose lines go on. One that is stored went on before its commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +50,9 @@ class Passing:
 
 
 class _Line(NamedTuple):
-    """A line that is a document: its bytes without the end, its text, and its id if it has one."""
+    """A line that is a document: its number, bytes without the end, text, and id if it has one."""
 
+    number: int
     data: bytes
     text: str
     identity: str | None
@@ -99,7 +99,8 @@ def filter_lines(
                 names = ids_of_kind(given, index.id_kind)
             number += len(lines)
             with index.transaction() as t:
-                answers = t.offer_many(names, [line.text for line in lines], stored=passing.stored)
+                prepared = t.prepare(names, [line.text for line in lines])
+                answers = offered(t, prepared, passing.stored, partial(_place, lines))
                 target.write(b"".join(_passed(lines, answers, parser, passing)))
                 target.flush()
                 if is_file:
@@ -135,9 +136,10 @@ class _Parser:
             self._number += 1
             if self.is_json is None and data.strip():
                 self.is_json = data.lstrip()[:1] == b"{"
-                if not self.is_json and self._read.id is not None:
-                    raise UsageError("--id names a field of JSON, and the lines are texts")
-            if self.is_json and not data.strip():
+            has_ids = self._read.id is not None
+            if has_ids and self.is_json is False:
+                raise UsageError("--id names a field of JSON, and the lines are texts")
+            if (has_ids or self.is_json) and not data.strip():
                 continue  # as in a file of JSON lines, where it is no record
             try:
                 lines.append(self._line(data))
@@ -153,11 +155,15 @@ class _Parser:
             raise too_long(len(data), longest)
         if self.is_json:
             text, identity, *_ = self._records.one(data)
-            return _Line(data.strip(), text, identity)
+            return _Line(self._number, data.strip(), text, identity)
         try:
-            return _Line(data, data.decode(), None)
+            return _Line(self._number, data, data.decode(), None)
         except UnicodeDecodeError as error:
             raise BadRecordError(f"it is not UTF-8 ({error}): pass --on-error skip") from None
+
+
+def _place(lines: list[_Line], row: int) -> str:
+    return f"-:{lines[row].number}"
 
 
 def _passed(

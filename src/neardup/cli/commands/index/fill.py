@@ -93,6 +93,11 @@ def create(
         raise UsageError(
             "--question and --distance exclude each other: an index by question is by similarity"
         )
+    if is_similar and distance is not None:
+        option = "--similarity" if similarity is not None else "--measure"
+        raise UsageError(
+            f"{option} and --distance exclude each other: an index is by similarity or by distance"
+        )
     if distance is None:
         # A run by similarity `--against` the index may have a recipe of any width.
         of_fingerprints = {
@@ -112,10 +117,7 @@ def create(
         what, recipe = f"similarity {asked.similarity} ({asked.measure})", asked.recipe
     else:
         shared.check_reach(distance, own.bits)
-        DurableIndex.create(
-            folder, distance, own.bits, recipe, plan, store or "none",
-            similarity=similarity, measure=similarity_measure,  # refused: an index has one kind
-        ).close()  # fmt: skip
+        DurableIndex.create(folder, distance, own.bits, recipe, plan, store or "none").close()
         what = f"distance {distance}"
     told = "no recipe" if recipe is None else f"recipe {recipe.digest}"
     echo(f"made {shown(folder)}: {what}, {told}", err=True)
@@ -135,6 +137,15 @@ def add(
             metavar="WHAT",
             help="With --if-new, of an id with other content: replace, keep or error.",
             show_default="replace",
+        ),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="NEW",
+            help="With --if-new, the new documents: a file, - or a folder/.",
         ),
     ] = None,
     *,
@@ -159,21 +170,28 @@ def add(
     After an error or a kill, what was stored so far stays: run the same again. Without --id the
     ids are file:row, and one that is stored with other content is refused.
 
+    With --output all is stored at once, after the new documents are written.
+
     Examples:
     neardup index add seen.index news.jsonl --id id
+
+    neardup index add seen.index news.jsonl --id id --if-new -o new.jsonl
 
     neardup index add prints.index news-fingerprints.parquet
 
     neardup index add hashes.index pages.csv --id url --fingerprint-field simhash
     """
-    shared.check_json(json, reading.rejects)
-    if stored is not None and not if_new:
-        raise UsageError(f"--stored {stored} needs --if-new: else an id that is stored is replaced")
+    shared.check_json(json, output, reading.rejects)
+    for option, given in (("--stored", stored), ("--output", output)):
+        if given is not None and not if_new:
+            raise UsageError(
+                f"{option} {given} needs --if-new: without it every document is stored"
+            )
     offered: Any = stored or "replace"
 
     from neardup.cli.screen import print_summary, progress
     from neardup.index import DurableIndex
-    from neardup.pipeline.index_files import Numbers, add_files
+    from neardup.pipeline.index_files import IfNew, Numbers, add_files
 
     load_words(idf, dictionary)
     is_number = fingerprint_field is not None
@@ -186,8 +204,8 @@ def add(
     with opened as index, progress() as shown:
         summary = add_files(
             index, inputs, read,
-            if_new=offered if if_new else None, rejects_path=reading.rejects, progress=shown,
-            format_name=input_format, numbers=Numbers(is_number, foreign),
+            if_new=IfNew(offered, output) if if_new else None, rejects_path=reading.rejects,
+            progress=shown, format_name=input_format, numbers=Numbers(is_number, foreign),
         )  # fmt: skip
     print_summary(summary, json)
 
