@@ -662,6 +662,44 @@ def test_while_one_writes_others_read_and_do_not_write(here: Here) -> None:
             assert len(reader) == 6
 
 
+def test_runs_that_wait_for_each_other_are_one_after_the_other(here: Here) -> None:
+    """Of documents in both inputs one is kept, whichever run comes first."""
+    nd.DurableIndex.create("shared", similarity=0.8, recipe=nd.Recipe(), store="text").close()
+    texts = [f"story {n} of {n * n} and {n + 7} in {n * 3} words" for n in range(60)]
+    for name, part in (("one", range(40)), ("two", range(20, 60))):
+        rows = [{"id": f"{name}{n}", "text": texts[n]} for n in part]
+        (here.folder / f"{name}.jsonl").write_bytes(lines(rows))
+    runs = [
+        ["dedup", f"{name}.jsonl", "-o", f"{name}-new.jsonl", "--id", "id", "--similarity", "0.8",
+         "--against", "shared", "--update", "--wait", "2m"]
+        for name in ("one", "two")
+    ]  # fmt: skip
+    runs.append(["index", "add", "shared", "docs.jsonl", "--id", "id", "--if-new", "--wait", "2m"])
+    with nd.DurableIndex.open("shared") as index:
+        waiting = [
+            subprocess.Popen([*NEARDUP, *run], cwd=here.folder, stderr=subprocess.PIPE)
+            for run in runs
+        ]
+        index.add("own", TEXT)
+        short = here(*runs[2][:-1], "0.1s", code=3)[1]
+        assert "after 0.1 s of waiting: wait until it closes" in short
+        assert [each.poll() for each in waiting] == [None] * 3
+    for each in waiting:
+        assert each.communicate(timeout=TIMEOUT)[1].count(b"neardup:") == 0
+        assert each.returncode == 0
+    kept = [*read(here.folder / "one-new.jsonl"), *read(here.folder / "two-new.jsonl")]
+    assert sorted(row["text"] for row in kept) == sorted(texts)
+    with nd.DurableIndex.open("shared", wait=1) as index:
+        assert index.check() == []
+        others = {"own": TEXT, "c": DOCS[2]["text"]}
+        names = [name for name, _ in index]
+        found = dict(zip(names, index.contents(names), strict=True))
+        assert found == {row["id"]: row["text"] for row in kept} | others
+    assert "--wait is '5x': use a number" in fails(here, "compact", "seen", "--wait", "5x", code=2)
+    _, err = here("dedup", "docs.jsonl", "-o", "-", "--against", "seen", "--wait", "5s", code=2)
+    assert "--wait requires --update" in err
+
+
 def bytes_in(pipe: BinaryIO) -> int:
     """What its reader has not taken yet."""
     return struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from functools import partial
@@ -23,6 +24,15 @@ keep_option: Final = partial(typer.Option, rich_help_panel="What is kept")
 results_option: Final = partial(typer.Option, rich_help_panel="Results")
 run_option: Final = partial(typer.Option, rich_help_panel="Running")
 
+Wait = Annotated[
+    str | None,
+    typer.Option(
+        "--wait",
+        metavar="TIME",
+        help="Wait so long while another process writes to the index: 60s, 5m.",
+        show_default="0s",
+    ),
+]
 _HUNDRED: Final = 100
 
 
@@ -209,6 +219,28 @@ def check_json(json: bool, *outputs: str | None) -> None:
     """
     if json and "-" in outputs:
         raise UsageError("--json prints on the standard output: write the result to a file")
+
+
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+def seconds_of(option: str, given: str, example: str) -> float:
+    """The seconds of a time such as 90s or 30d.
+
+    Raises:
+        UsageError: If it is none.
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", given.strip())
+    if not found:
+        raise UsageError(
+            f"{option} is {given!r}: use a number and s, m, h, d or w, such as {example}"
+        )
+    return float(found[1]) * _SECONDS[found[2]]
+
+
+def wait_seconds(wait: str | None) -> float:
+    """The seconds of --wait."""
+    return 0.0 if wait is None else seconds_of("--wait", wait, "60s")
 
 
 def check_folder(tmp: str | None) -> None:

@@ -84,6 +84,7 @@ def dedup(
     update: Annotated[
         bool, shared.keep_option("--update", help="With --against: add what is kept to the index.")
     ] = False,
+    wait: shared.Wait = None,
     own_ids: Annotated[
         str,
         shared.match_option(
@@ -154,6 +155,9 @@ def dedup(
         raise UsageError(
             "--preset gives fingerprints only: pass --distance, without --similarity or --verify"
         )
+    if wait is not None and not update:
+        raise UsageError("--wait requires --update: a run that only reads an index waits for none")
+    waiting = shared.wait_seconds(wait)
     index, files = _against(against)
     _check_against(
         {"--update": update, f"--own-ids {own_ids}": own_ids != "seen", "--resume": bool(resume)},
@@ -207,7 +211,9 @@ def dedup(
         name = ", ".join(files) or None
         if files:
             index = stack.enter_context(index_of_files(files, rule, read, limits, shown))
-        seen = None if index is None else Against(index, update, own_ids, only_against, name)
+        seen = None
+        if index is not None:
+            seen = Against(index, update, own_ids, only_against, name, waiting)
         result = dedup_files(inputs, outputs, rule, choice, read, limits, shown, seen)
     print_summary(result.summary, json)
 

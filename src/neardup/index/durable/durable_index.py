@@ -18,6 +18,7 @@ from neardup.index.durable.folder_copy import back_up
 from neardup.index.durable.folder_store import FolderStore
 from neardup.index.durable.log_entries import FORMAT
 from neardup.index.durable.log_store import LogStore
+from neardup.index.incoming import as_time
 from neardup.index.kind_settings import check_kind, check_recipe
 from neardup.index.kinds import kind_of, new_kind
 from neardup.runtime.storage.durable_files import path_of
@@ -68,6 +69,7 @@ class DurableIndex(BaseIndex):
         measure: str | None = None,
         question: Question | None = None,
         extract: str | None = None,
+        wait: float = 0.0,
     ) -> Self:
         """Open the index in a folder, or make one there.
 
@@ -91,6 +93,7 @@ class DurableIndex(BaseIndex):
             question: Similarity, measure and recipe as one value; the index remembers it.
             extract: Of a text that is HTML, what is compared: the "main" content (an extra), "all"
                 that is visible, or "none" of this, its markup too; the index remembers it.
+            wait: Seconds to wait while another process has it open for writing.
 
         Returns:
             The index. Close it, or use it in a `with` statement.
@@ -113,12 +116,13 @@ class DurableIndex(BaseIndex):
         if question is not None:
             similarity, measure, recipe = parts_of(question, similarity, measure, recipe)
         asked = {"bits": bits, "plan": plan}
-        folder = path_of(path)
+        folder, seconds = path_of(path), max(0.0, as_time("wait", wait))
         whole = folder.absolute()  # the process may change its folder later
         if verify and _exists(folder):
             verify_folder(folder)
         try:
-            found = LogStore(whole, readonly=readonly) if _exists(folder) else None
+            is_there = _exists(folder)
+            found = LogStore(whole, readonly=readonly, wait=seconds) if is_there else None
         except FileNotFoundError:
             found = None
         if found is None and (readonly or not create):
@@ -128,7 +132,7 @@ class DurableIndex(BaseIndex):
             kind = new_kind(distance, bits, recipe, plan, None, similarity, measure, store, extract)
             kept = store_of(kind, store)
             made = {"format": FORMAT, "neardup": __version__, "store": kept, **kind.settings()}
-            found = LogStore.create(whole, made)
+            found = LogStore.create(whole, made, seconds)
         try:
             _check_extract(found, extract)
             if "similarity" in found.settings:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
+import time
 import weakref
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -52,7 +54,10 @@ __all__ = [
     "remove_files",
 ]
 
+_LOGGER: Final = logging.getLogger("neardup")
 ENVIRONMENTS: Final = "log-*.mdb"
+MOMENT: Final = 0.02
+"""Seconds between looks at a lock that is waited for."""
 MOVING: Final = b"moved"
 """Key of a mark in a log that is written anew, or was."""
 
@@ -72,19 +77,32 @@ def current_environment(path: Path) -> Path:
     raise FileNotFoundError(path)
 
 
-def locked(path: Path) -> int:
-    """Take the writer's lock; the descriptor holds it until it is closed."""
-    try:
-        return lock_file(path / "lock")
-    except OSError as error:
-        raise FileError(
-            f"cannot write {path}: {error.strerror or error}; open it with readonly=True"
-        ) from None
-    except LockHeldError as error:
-        raise FileError(
-            f"{path} is open for writing in process {error.holder}: wait until it closes the index,"
-            " or open it with readonly=True"
-        ) from None
+def locked(path: Path, wait: float = 0.0) -> int:
+    """Take the writer's lock; the descriptor holds it until it is closed.
+
+    Args:
+        path: The folder.
+        wait: So many seconds while another process has it.
+    """
+    end, logs = time.monotonic() + wait, True
+    while True:
+        try:
+            return lock_file(path / "lock")
+        except OSError as error:
+            raise FileError(
+                f"cannot write {path}: {error.strerror or error}; open it with readonly=True"
+            ) from None
+        except LockHeldError as error:
+            if time.monotonic() >= end:
+                waited = f" after {wait:g} s of waiting" if wait else ""
+                raise FileError(
+                    f"{path} is open for writing in process {error.holder}{waited}: wait until it"
+                    " closes the index (wait=60, --wait 60s), or open it with readonly=True"
+                ) from None
+            if logs:
+                _LOGGER.info("%s: waiting for process %s, which writes", path, error.holder)
+                logs = False
+        time.sleep(MOMENT)
 
 
 def remove_files(paths: list[Path]) -> None:
@@ -114,13 +132,14 @@ class LogStore:
     Args:
         path: The folder.
         readonly: Take no lock and never write.
+        wait: For the lock, as of `locked`.
 
     Raises:
         FileError: If it cannot be read, or another process writes to it.
         DataError: If it is no index, damaged, or of a newer version.
     """
 
-    def __init__(self, path: Path, *, readonly: bool) -> None:
+    def __init__(self, path: Path, *, readonly: bool, wait: float = 0.0) -> None:
         """Open an index that exists."""
         self.path = path
         self.readonly = readonly
@@ -132,7 +151,7 @@ class LogStore:
         """Let go of the LMDB file and the lock; so does the garbage collector."""
         try:
             if not readonly:
-                held.callback(unlock, locked(path))
+                held.callback(unlock, locked(path, wait))
             self._environment = Environment.of(current_environment(path))
             self._user = held.enter_context(contextlib.closing(_User(self._environment)))
             self.settings = self._environment.read(self._read_settings)
@@ -147,7 +166,7 @@ class LogStore:
             raise
 
     @classmethod
-    def create(cls, path: Path, settings: dict[str, Any]) -> LogStore:
+    def create(cls, path: Path, settings: dict[str, Any], wait: float = 0.0) -> LogStore:
         """Make an index in a folder that is empty or not there yet, and open it for writing.
 
         Raises:
@@ -163,7 +182,7 @@ class LogStore:
             raise DataError(
                 f"{path} is no index, and not empty ({min(others)} is in it): use a new folder"
             )
-        lock = locked(path)
+        lock = locked(path, wait)
         try:
             if not list(path.glob(ENVIRONMENTS)):
                 manifest = Manifest().to_bytes()
@@ -175,7 +194,7 @@ class LogStore:
                 Environment.create(path / "log-1.mdb", values)
         finally:
             unlock(lock)
-        return cls(path, readonly=False)
+        return cls(path, readonly=False, wait=wait)
 
     @property
     def transaction(self) -> tuple[str, int]:

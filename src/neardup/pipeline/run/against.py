@@ -62,6 +62,7 @@ class Against:
             documents of the run it still is.
         only: The run's documents are not compared with each other.
         name: What messages and summaries call it; its folder unless given.
+        wait: Seconds to wait for another process that writes to it.
 
     Raises:
         UsageError: For another `own_ids`.
@@ -72,6 +73,7 @@ class Against:
     own_ids: str = "seen"
     only: bool = False
     name: str | None = None
+    wait: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse what is unknown."""
@@ -110,7 +112,9 @@ class ReferenceIndex:
         self._against, self._rule, self._choice = against, rule, choice
         self._limits = limits or Limits()
         self.has_ids, self.own_ids = read.id is not None, against.own_ids
-        self.index = DurableIndex.open(against.folder, create=False, readonly=not against.update)
+        self.index = DurableIndex.open(
+            against.folder, create=False, readonly=not against.update, wait=against.wait
+        )
         self.is_similar = self.index.by == "similarity"
         self._seen = self.index.snapshot()
         try:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from json import dumps
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
 from neardup.cli import options as shared
-from neardup.cli.commands.index.given import Folder, identity_of, note_what_stays
+from neardup.cli.commands.index.given import (
+    Folder,
+    identity_of,
+    note_what_stays,
+    opened_to_write,
+)
 from neardup.cli.screen import echo
 from neardup.errors import DataError, UsageError
 from neardup.runtime.progress import shown
@@ -25,7 +29,6 @@ _MaxAge = Annotated[
     ),
 ]
 _Yes = Annotated[bool, typer.Option("--yes", help="Remove all documents without a question.")]
-_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 def remove(
@@ -33,16 +36,15 @@ def remove(
     ids: Annotated[
         list[str], typer.Argument(metavar="ID...", help="Ids of documents.", show_default=False)
     ],
+    wait: shared.Wait = None,
 ) -> None:
     """Remove documents by their ids; if one is not stored, none is removed.
 
     Example:
     neardup index remove seen.index news.jsonl:17
     """
-    from neardup.index import DurableIndex
-
     note_what_stays(folder)
-    with DurableIndex.open(folder, create=False) as index:
+    with opened_to_write(folder, wait) as index:
         try:
             count = index.remove([identity_of(each, index.id_kind) for each in ids])
         except KeyError as error:
@@ -52,7 +54,7 @@ def remove(
     echo(f"removed {count:,}", err=True)
 
 
-def expire(folder: Folder, max_age: _MaxAge, yes: _Yes = False) -> None:
+def expire(folder: Folder, max_age: _MaxAge, yes: _Yes = False, wait: shared.Wait = None) -> None:
     """Remove the documents that were added longer ago than an age.
 
     Where that is all of them, it asks on a terminal, and elsewhere needs --yes.
@@ -60,11 +62,9 @@ def expire(folder: Folder, max_age: _MaxAge, yes: _Yes = False) -> None:
     Example:
     neardup index expire seen.index --max-age 30d
     """
-    before = time.time() - _seconds(max_age)
-    from neardup.index import DurableIndex
-
+    before = time.time() - shared.seconds_of("--max-age", max_age, "30d")
     note_what_stays(folder)
-    with DurableIndex.open(folder, create=False) as index:
+    with opened_to_write(folder, wait) as index:
         count = index.expire(before)
         left = len(index)
         if count and not left and not yes:
@@ -144,16 +144,14 @@ def restore(
     echo(f"{shown(folder)}: {count:,} documents, all checksums right", err=True)
 
 
-def compact(folder: Folder) -> None:
+def compact(folder: Folder, wait: shared.Wait = None) -> None:
     """Bring an index into one piece and give back the room of removed documents.
 
     Example:
     neardup index compact seen.index
     """
-    from neardup.index import DurableIndex
-
     note_what_stays(folder)
-    with DurableIndex.open(folder, create=False) as index:
+    with opened_to_write(folder, wait) as index:
         index.compact()
         count = len(index)
     echo(f"{shown(folder)}: {count:,} documents", err=True)
@@ -171,10 +169,3 @@ def _confirm(what: str) -> None:
     if not typer.confirm(f"neardup: {what}: remove them all?", err=True):
         echo("removed nothing", err=True)
         raise typer.Exit(1)
-
-
-def _seconds(age: str) -> float:
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", age.strip())
-    if not found:
-        raise UsageError(f"--max-age is {age!r}: use a number and s, m, h, d or w, such as 30d")
-    return float(found[1]) * _SECONDS[found[2]]

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from neardup.cli import options as shared
-from neardup.cli.commands.index.given import Folder, Verify, given_options, note_what_stays
+from neardup.cli.commands.index.given import (
+    Folder,
+    Verify,
+    given_options,
+    note_what_stays,
+    opened_to_write,
+)
 from neardup.cli.document_options import Reading, takes_documents
 from neardup.cli.recipe_options import IdfTable, KeywordFolder, load_words, takes_question
 from neardup.cli.screen import echo
@@ -160,6 +166,7 @@ def add(
         bool, typer.Option("--foreign", help="Take fingerprints of no known recipe as the index's.")
     ] = False,
     verify: Verify = False,
+    wait: shared.Wait = None,
     memory: shared.RecordMemory = None,
     idf: IdfTable = None,
     dictionary: KeywordFolder = None,
@@ -190,7 +197,6 @@ def add(
     offered: Any = stored or "replace"
 
     from neardup.cli.screen import print_summary, progress
-    from neardup.index import DurableIndex
     from neardup.pipeline.index_files import IfNew, Numbers, add_files
 
     load_words(idf, dictionary)
@@ -200,7 +206,7 @@ def add(
     numbers = {"text": (fingerprint_field,)} if fingerprint_field else {}
     read, input_format = reading.options(memory, **numbers), reading.input_format
     note_what_stays(folder, "; run the same again for the rest")
-    opened = DurableIndex.open(folder, create=False, verify=verify)
+    opened = opened_to_write(folder, wait, verify=verify)
     with opened as index, progress() as shown:
         summary = add_files(
             index, inputs, read,
@@ -237,6 +243,7 @@ def filter_(
     *,
     reading: Reading,
     verify: Verify = False,
+    wait: shared.Wait = None,
     memory: shared.RecordMemory = None,
     idf: IdfTable = None,
     dictionary: KeywordFolder = None,
@@ -259,13 +266,12 @@ def filter_(
         raise UsageError(f"--lines is {lines!r}: use json or text")
     offered: Any = stored
     from neardup.cli.screen import print_summary
-    from neardup.index import DurableIndex
     from neardup.pipeline.index_stream import Passing, filter_lines
 
     load_words(idf, dictionary)
     read = reading.options(memory)
     note_what_stays(folder, "; give the same lines again")
     passing = Passing(None if lines is None else lines == "json", mark, every, offered)
-    with DurableIndex.open(folder, create=False, verify=verify) as index:
+    with opened_to_write(folder, wait, verify=verify) as index:
         summary = filter_lines(index, sys.stdin.fileno(), sys.stdout.buffer, read, passing)
     print_summary(summary, as_json=False)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from neardup.cli import options as shared
 from neardup.cli.document_options import READING_OPTIONS
 from neardup.errors import UsageError
 from neardup.runtime.signals import note_what_is_there
 
+if TYPE_CHECKING:
+    from neardup.index import DurableIndex
+
 __all__ = [
     "Folder", "HitsFile", "Verify", "check_one_query", "given_options", "identity_of",
-    "note_what_stays",
+    "note_what_stays", "opened_to_write",
 ]  # fmt: skip
 
 Folder = Annotated[
@@ -63,6 +67,14 @@ def identity_of(given: str, kind: str | None) -> str | int:
         return int(given)
     except ValueError:
         raise UsageError(f"id {given!r}: the ids of this index are whole numbers") from None
+
+
+def opened_to_write(folder: str, wait: str | None, *, verify: bool = False) -> DurableIndex:
+    """The index of a folder, once no other process writes to it."""
+    from neardup.index import DurableIndex
+
+    seconds = shared.wait_seconds(wait)
+    return DurableIndex.open(folder, create=False, verify=verify, wait=seconds)
 
 
 def note_what_stays(folder: str, how_to_go_on: str = "") -> None:
