@@ -58,7 +58,8 @@ sql-million: $(VENV)/developed
 	NEARDUP_SQL_ROWS=1000000 $(BIN)/python -m pytest -s tests/integrations/test_databases.py
 
 crash-rounds: $(VENV)/developed
-	$(BIN)/python tests/index/crash_rounds.py --rounds 250
+	$(BIN)/python tests/index/crash_rounds.py --rounds 150
+	$(BIN)/python tests/index/crash_rounds.py --rounds 100 --kind similarity
 	NEARDUP_CRASH_MOMENTS=2000 $(BIN)/python -m pytest tests/index/test_durable_crash.py
 
 serve-rounds: $(VENV)/developed

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import shutil
 import tempfile
 import time
@@ -105,6 +107,14 @@ def offered(table: Any) -> list[tuple[str, tuple[Any, Any] | None]]:
     return [(row[4], None if row[2] is None else (row[2], row[3])) for row in rows]
 
 
+BATCH: Final = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 255)), max_size=9)
+"""Ids, some of which repeat, and bits of fingerprints, some of which are near others."""
+
+
+class StoppedError(Exception):
+    """Raised in the body of a transaction."""
+
+
 class Story(RuleBasedStateMachine):
     """Any sequence of calls leaves an index that answers as the oracle does."""
 
@@ -147,7 +157,7 @@ class Story(RuleBasedStateMachine):
             self.oracle.add(identity, value, self.time)
 
     @rule(
-        batch=st.lists(st.tuples(st.integers(0, 60), st.integers(0, 255)), max_size=9),
+        batch=BATCH,
         empty=st.booleans(),
         stored=st.sampled_from(["replace", "keep"]),
     )
@@ -162,6 +172,19 @@ class Story(RuleBasedStateMachine):
             for each in zip(ids, values, strict=True)
         ]
         assert offered(self.index.add_new(ids, values, stored=stored)) == want
+
+    @rule(batch=BATCH, is_taken_back=st.booleans())
+    def transaction(self, batch: list[tuple[int, int]], is_taken_back: bool) -> None:
+        before = copy.deepcopy(self.oracle)
+        with contextlib.suppress(StoppedError), self.index.transaction():
+            self.add_new(batch, empty=True, stored="replace")
+            for identity in sorted(self.oracle.stored)[:3]:
+                self.index.remove(identity)
+                del self.oracle.stored[identity]
+            if is_taken_back:
+                raise StoppedError
+        if is_taken_back:
+            self.oracle = before
 
     @rule(identity=st.integers(0, 60), small=st.integers(0, 255))
     def add_if_new(self, identity: int, small: int) -> None:

@@ -20,7 +20,7 @@ from hypothesis.stateful import initialize, invariant, rule, run_state_machine_a
 import naive
 import neardup as nd
 from neardup.index.durable import environment
-from stories import KINDS, Story, agree, durable, quiet, small_segments
+from stories import BATCH, KINDS, Story, agree, durable, quiet, small_segments
 from suite import JIT, examples
 
 if TYPE_CHECKING:
@@ -86,6 +86,11 @@ class DurableStory(Story):
         seen = naive.Index()
         seen.stored = self.committed
         agree(self.reader, seen, [self.value(x) for x in smalls], self.distance)
+
+    @rule(batch=BATCH, is_taken_back=st.booleans())
+    def transaction(self, batch: list[tuple[int, int]], is_taken_back: bool) -> None:
+        super().transaction(batch, is_taken_back)
+        self.committed = dict(self.oracle.stored)  # what was there before it is committed first
 
     @rule()
     def rollback(self) -> None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import neardup as nd
-from crash_rounds import State, story
+from crash_rounds import KINDS, State, story
 from disk import Disk, Recording, recorded
 from suite import needs_jit
 
@@ -36,11 +36,12 @@ needs_strace = pytest.mark.skipif(STRACE is None, reason="strace is not installe
 COMMITS = 45
 
 
-def test_kills_at_random_moments_lose_nothing() -> None:
-    rounds = "6"
+@pytest.mark.parametrize("kind", KINDS)
+def test_kills_at_random_moments_lose_nothing(kind: str) -> None:
+    rounds = "4"
     script = Path(__file__).with_name("crash_rounds.py")
     done = subprocess.run(
-        [sys.executable, str(script), "--rounds", rounds],
+        [sys.executable, str(script), "--rounds", rounds, "--kind", kind],
         capture_output=True,
         text=True,
         timeout=300,
@@ -54,23 +55,30 @@ WRITER = """
 import os, sys, time
 sys.path.insert(0, {tests!r})
 import neardup as nd
-from crash_rounds import shrink, story
+from crash_rounds import KINDS, shrink, story
 shrink()
-index = nd.DurableIndex.open(sys.argv[1], distance=2)
+kind = KINDS[sys.argv[3]]
+index = nd.DurableIndex.open(sys.argv[1], **kind.options)
 os.write(1, b"open")
-for step, _ in zip(range(int(sys.argv[2])), story(7, {{}}, index)):
+for step, _ in zip(range(int(sys.argv[2])), story(kind, 7, {{}}, index)):
     os.write(1, b"commit")
     while step % 2 and index.stats()["merging"]:
         time.sleep(0.001)
 """
 
 
+@pytest.fixture(scope="module", params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    """A kind of index."""
+    return str(request.param)
+
+
 @pytest.fixture(scope="module")
-def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+def recording(tmp_path_factory: pytest.TempPathFactory, kind: str) -> Recording:
     """Every system call by which a writer changed its files, and its acknowledgements."""
     folder = tmp_path_factory.mktemp("traced")
     code = WRITER.format(tests=str(Path(__file__).parent))
-    command = [sys.executable, "-c", code, str(folder / "index"), str(COMMITS)]
+    command = [sys.executable, "-c", code, str(folder / "index"), str(COMMITS), kind]
     return recorded(command, folder / "index", folder / "trace")
 
 
@@ -122,10 +130,11 @@ def test_a_segment_file_is_synced_and_named_before_the_log_mentions_it(
 
 @needs_strace
 def test_unsynced_writes_that_are_dropped_or_cut_lose_no_commit(
-    recording: Recording, tmp_path: Path
+    recording: Recording, kind: str, tmp_path: Path
 ) -> None:
     """The power fails at a random call: any part of what was not synced may be missing."""
-    states: list[State] = [{}, *islice(story(7, {}), COMMITS)]
+    made = KINDS[kind]
+    states: list[State] = [{}, *islice(story(made, 7, {}), COMMITS)]
     rng = Random(11)
     opened = recording.first_acknowledgement
     for moment in range(MOMENTS):
@@ -134,7 +143,7 @@ def test_unsynced_writes_that_are_dropped_or_cut_lose_no_commit(
         path = tmp_path / f"{moment}" / "index"
         Disk.after(recording.calls[:at], rng).write(path)
         with nd.DurableIndex.open(path, create=False) as index:
-            found = list(index)
+            found = made.numbers(index)
             assert index.check() == []
         possible = states[done : done + 2]
         assert found in [list(state.items()) for state in possible], (moment, at, done)
@@ -142,9 +151,10 @@ def test_unsynced_writes_that_are_dropped_or_cut_lose_no_commit(
 
 
 @needs_strace
-def test_the_replay_notices_a_missing_sync(recording: Recording, tmp_path: Path) -> None:
+def test_the_replay_notices_a_missing_sync(recording: Recording, kind: str, tmp_path: Path) -> None:
     """Without the syncs of segment files, or of the log, the same test finds losses."""
-    states: list[State] = [{}, *islice(story(7, {}), COMMITS)]
+    made = KINDS[kind]
+    states: list[State] = [{}, *islice(story(made, 7, {}), COMMITS)]
     for forgotten in ("sync", "sync folder"):
         calls = [call for call in recording.calls if call.kind != forgotten]
         rng, losses = Random(11), 0
@@ -153,10 +163,17 @@ def test_the_replay_notices_a_missing_sync(recording: Recording, tmp_path: Path)
             Disk.after(calls, rng).write(path)
             try:
                 with nd.DurableIndex.open(path, create=False) as index:
-                    losses += list(index) != list(states[-1].items()) or index.check() != []
+                    found = made.numbers(index)
+                    losses += found != list(states[-1].items()) or index.check() != []
             except nd.NeardupError:
                 losses += 1
         assert losses > 0, forgotten
+
+
+def random_text(row: int) -> str:
+    """Of 300 words that no other has."""
+    rng = Random(row)
+    return " ".join(f"{rng.getrandbits(60):x}" for _ in range(300))
 
 
 def in_process(code: str, *arguments: Any, file_size: int | None = None) -> str:
@@ -241,6 +258,41 @@ def test_a_full_disk_is_a_clear_error_and_loses_nothing(small_disk: Path) -> Non
     assert "no space left" in output
     subprocess.run(["mount", "-o", "remount,size=40m", str(small_disk)], check=True)
     check_full(path, output)
+
+
+def change_all(index: Any, names: list[str], texts: list[str]) -> None:
+    """Remove one and offer all, in a transaction."""
+    with index.transaction() as t:
+        t.remove(names[0])
+        t.offer_many(names, texts)
+
+
+def test_a_full_disk_takes_a_transaction_back_and_it_succeeds_later(small_disk: Path) -> None:
+    """What it answered is not there, what was before it is, and questions are answered."""
+    path, made = small_disk / "index", KINDS["similarity"]
+    texts = [random_text(row) for row in range(300)]
+    names = [f"id{row}" for row in range(300)]
+    names[100::50] = names[99:299:50]  # repeated ids, of twins
+    texts[100::50] = texts[99:299:50]
+    with nd.DurableIndex.open(path, **made.options, recipe=nd.Recipe()) as index:
+        with index.transaction() as t:
+            first = t.offer_many(names[:20], texts[:20])
+        ballast = small_disk / "ballast"
+        ballast.write_bytes(bytes((3 << 20) + (1 << 19)))
+        with pytest.raises(nd.FileError, match="no space left"):
+            change_all(index, names, texts)
+        assert (index.uncommitted, [name for name, _ in index]) == (0, names[:20])
+        assert index.query(texts[0]) == [(names[0], 1.0)]
+        assert index.offer_many(names[:20], texts[:20]) == [nd.index.Answer("stored")] * len(first)
+        ballast.unlink()
+        with index.transaction() as t:
+            states = Counter(answer.state for answer in t.offer_many(names, texts))
+        assert states == {"new": 276, "stored": 24}
+    with nd.DurableIndex.open(path) as index:
+        assert index.check() == []
+        assert dict(zip(names, texts, strict=True)) == {
+            name: index.content(name) for name, _ in index
+        }
 
 
 def test_a_full_disk_stops_a_checkpoint_which_succeeds_later(small_disk: Path) -> None:
