@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -169,3 +170,89 @@ def test_after_a_kill_lines_may_come_twice_and_none_is_missing(
     ))  # fmt: skip
     with nd.DurableIndex.open(seen, readonly=True) as index:
         assert len(index) == len(whole) == len(set(texts))
+
+
+def records(chance: random.Random, count: int) -> list[dict[str, str]]:
+    """Records with ids, some of which come again with other texts, twins and empty ones."""
+    texts = [f"line {n} and {n * n} of {n + 7} words" for n in range(count)]
+    made = [{"id": f"a{n}", "text": text} for n, text in enumerate(texts)]
+    for row in range(9, count, 3):
+        earlier = made[chance.randrange(row)]
+        made[row] = chance.choice([
+            {"id": earlier["id"], "text": texts[row]},
+            {"id": f"b{row}", "text": earlier["text"] + " again"},
+            {"id": f"c{row}", "text": ""},
+            earlier,
+        ])  # fmt: skip
+    return made
+
+
+def unlike(texts: list[str], others: list[str]) -> list[str]:
+    """The texts to which none of the others is near."""
+    index = nd.Index(similarity=0.6, recipe=nd.Recipe())
+    index.add(range(len(others)), others)
+    return [text for text in texts if text and not index.query(text)]
+
+
+@pytest.mark.parametrize("every", [[], ["--every", "40"], ["--every", "1"]], ids=str)
+@pytest.mark.parametrize("seed", range(examples(2, 1)))
+def test_kills_of_a_filter_of_records_lose_none(
+    seen: str, tmp_path: Path, every: list[str], seed: int
+) -> None:
+    """At any moment, also before the first line: what is not written is near what is."""
+    chance = random.Random(f"{seed}{every}")
+    given, out = tmp_path / "given", tmp_path / "out"
+    rows = records(chance, 1500 if every[1:] != ["1"] else 300)
+    given.write_bytes(lines(rows))
+    out.touch()
+    for run in range(5):
+        with given.open("rb") as source, out.open("ab") as target:
+            command = [*NEARDUP, "index", "filter", seen, "--id", "id", *every]
+            process = subprocess.Popen(  # our own command
+                command, stdin=source, stdout=target, stderr=subprocess.PIPE
+            )
+            size = out.stat().st_size
+            while run % 2 and process.poll() is None and out.stat().st_size == size:
+                time.sleep(0.001)
+            if run < 4:
+                time.sleep(chance.random() * (0.3 if run % 2 else 1.5))
+                process.send_signal(signal.SIGKILL)
+            told = process.communicate(timeout=TIMEOUT)[1].decode()
+            assert process.returncode in {0, -signal.SIGKILL}, told
+    assert process.returncode == 0
+    written = [json.loads(line) for line in out.read_bytes().splitlines()]
+    assert all(row in rows for row in written)
+    missing = [row["text"] for row in rows if row not in written]
+    assert unlike(missing, [row["text"] for row in written]) == []
+    assert all(row in written for row in rows if not row["text"])
+    with nd.DurableIndex.open(seen, readonly=True) as index:
+        assert index.check() == []
+        assert {name for name, _ in index} <= {row["id"] for row in written}
+
+
+@pytest.mark.skipif(shutil.which("tail") is None, reason="there is no tail")
+def test_a_file_that_grows_is_filtered_and_again_after_a_kill(seen: str, tmp_path: Path) -> None:
+    given, out = tmp_path / "given", tmp_path / "out"
+    rows = [{"id": f"a{n}", "text": f"line {n} and {n * n} of {n + 7} words"} for n in range(8)]
+    given.touch()
+    for begin in (0, 4):
+        with out.open("ab") as target:
+            tail = subprocess.Popen(["tail", "-n", "+1", "-f", str(given)], stdout=subprocess.PIPE)
+            command = [*NEARDUP, "index", "filter", seen, "--id", "id"]
+            process = subprocess.Popen(command, stdin=tail.stdout, stdout=target)
+            for at in range(begin, begin + 4):
+                with given.open("ab") as more:
+                    more.write(lines(rows[at : at + 1] * 2))
+                while lines(rows[at : at + 1]) not in out.read_bytes():
+                    assert process.poll() is None
+                    time.sleep(0.01)
+            if begin == 0:
+                process.kill()
+            tail.terminate()
+            assert process.wait(TIMEOUT) == (0 if begin else -signal.SIGKILL)
+            tail.wait(TIMEOUT)
+            assert tail.stdout is not None
+            tail.stdout.close()
+    written = [json.loads(line)["id"] for line in out.read_bytes().splitlines()]
+    assert sorted(set(written)) == [row["id"] for row in rows] == stored(seen)
+    assert len(written) <= len(rows) + 1  # the last one before the kill may come again

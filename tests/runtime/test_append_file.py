@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 from typing import TYPE_CHECKING, Any
@@ -91,3 +92,14 @@ def test_what_another_process_appended_meanwhile_stays(
     assert path.read_bytes() == SECOND[:3] + b"whole\n"
     mine.close()
     other.close()
+
+
+def test_a_mark_knows_nothing_of_what_was_cut_off(tmp_path: Path) -> None:
+    with contextlib.closing(AppendFile(tmp_path / "file")) as file:
+        file.write(FIRST)
+        first = file.mark()
+        file.write(b"not wanted")
+        file.cut(first["nbytes"])
+        file.write(SECOND)
+        file.check(first["nbytes"], file.mark())
+        assert file.read() == FIRST + SECOND

@@ -61,9 +61,9 @@ class AppendFile:
         self._checksum = 0
 
     def cut(self, nbytes: int) -> None:
-        """Forget what lies beyond `nbytes`; the next write goes there."""
+        """Forget what lies beyond `nbytes`, the length of a mark; the next write goes there."""
         os.ftruncate(self._descriptor, nbytes)
-        self.nbytes = nbytes
+        self.nbytes, self._checksum = nbytes, 0
 
     def write(self, data: Any) -> None:
         """Append bytes; FileError if the disk is full, and none of them is there then."""
