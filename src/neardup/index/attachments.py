@@ -308,8 +308,8 @@ class ContentCodec:
         for name, value in zip(names, values, strict=True):
             if value is not None and not isinstance(value, str):
                 raise UsageError(
-                    f"the index keeps {self._kept}, and {name!r} comes without"
-                    f" ({type(value).__name__}): give texts, or pass contents="
+                    f"the index keeps {self._kept}, and {name!r} comes with a fingerprint or"
+                    f" features ({type(value).__name__}) alone: give texts, or pass contents="
                 )
 
     @property
