@@ -478,3 +478,65 @@ def segments(covered: list[bool]) -> list[tuple[int, int]]:
     end = begin - best[1]
     right = [(a + end, b + end) for a, b in segments(covered[end:])]
     return [*segments(covered[:begin]), (begin, end), *right]
+
+
+def text_units(text: str, unit: str) -> list[tuple[int, int]]:
+    """Where the lines or paragraphs of a text begin and end, without the breaks behind them.
+
+    Lines of white space are none, and separate paragraphs, as form feeds and U+2029 do.
+    """
+    found: list[tuple[int, int]] = []
+    goes_on, at = False, 0
+    for line in re.findall(r"(?s)(.*?)(\r\n|[\n\v\f\r\x85\u2028\u2029]|\Z)", text):
+        begin, end = at, at + len(line[0])
+        at = end + len(line[1])
+        if all(ord(x) in WHITE_SPACE for x in line[0]):
+            goes_on = False
+            continue
+        if goes_on and unit == "paragraph":
+            found[-1] = (found[-1][0], end)
+        else:
+            found.append((begin, end))
+        goes_on = line[1] not in {"\f", "\u2029"}
+    return found
+
+
+def without_repeated(
+    texts: list[str], unit: str, seen_in: int, keep: str, least: int
+) -> tuple[list[str], list[tuple[str, int, int, int, int]]]:
+    """Texts without the units that `seen_in` documents or more have, and what was taken out.
+
+    Each unit of the table: its text where it stands first, that document, in how many documents it
+    is, how often it was cut, and bytes of these.
+    """
+    chars, words = Recipe(tokens="chars"), Recipe()
+    places: dict[str, list[tuple[int, int]]] = {}
+    for document, text in enumerate(texts):
+        for number, (begin, end) in enumerate(text_units(text, unit)):
+            if len(tokens(text[begin:end], words)) >= least:
+                key = "".join(tokens(text[begin:end], chars))
+                places.setdefault(key, []).append((document, number))
+    cut: set[tuple[int, int]] = set()
+    table = []
+    for found in places.values():
+        documents = len({document for document, _ in found})
+        if documents < seen_in:
+            continue
+        gone = found[1:] if keep == "first" else found
+        cut |= set(gone)
+        parts = [texts[d][slice(*text_units(texts[d], unit)[n])] for d, n in found]
+        nbytes = sum(len(x.encode()) for x in parts[len(found) - len(gone) :])
+        table.append((parts[0], found[0][0], documents, len(gone), nbytes))
+    left = []
+    for document, text in enumerate(texts):
+        units = text_units(text, unit)
+        kept = [n for n in range(len(units)) if (document, n) not in cut]
+        if len(kept) == len(units):
+            left.append(text)
+            continue
+        rest = [text[: units[0][0]]]
+        for n in kept:
+            behind = units[n + 1][0] if n + 1 < len(units) else units[n][1]
+            rest.append(text[units[n][0] : units[n][1] if n == kept[-1] else behind])
+        left.append("".join([*rest, text[units[-1][1] :]]))
+    return left, table

@@ -25,6 +25,7 @@ from neardup.cli.commands.explain import explain
 from neardup.cli.commands.fingerprint import fingerprint
 from neardup.cli.commands.idf import app as idf
 from neardup.cli.commands.index import app as index
+from neardup.cli.commands.lines import lines
 from neardup.cli.commands.pairs import pairs
 from neardup.cli.commands.serve import serve
 from neardup.cli.commands.show import show
@@ -60,7 +61,7 @@ app = Commands(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for command in (dedup, decontaminate, fingerprint, pairs, report, calibrate, evaluate):
+for command in (dedup, decontaminate, lines, fingerprint, pairs, report, calibrate, evaluate):
     app.command()(tells_progress(command))
 for command in (review, serve, show, compare, explain, demo):
     app.command()(command)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from neardup.documents.files.atomic import AtomicFile
     from neardup.documents.files.input_bytes import Input
     from neardup.documents.files.problems import BadRecordError
+    from neardup.documents.record_edits import TextEdits
     from neardup.documents.rejects import Rejects
 
 __all__ = ["BOM", "DocumentFiles", "Source", "check_flags"]
@@ -39,6 +40,8 @@ class Source(ABC):
     format: ClassVar[str]
     is_unchecked = False
     """Whether what was read of it is zstd without a checksum."""
+    edits: TextEdits | None = None
+    """What goes of the records' texts when they are written; None copies the records."""
     _told: Callable[[int], object] | None = None
     _gone = 0
 

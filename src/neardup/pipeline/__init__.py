@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from neardup.pipeline.deduplicate import DedupResult, dedup, dedup_files, dedup_texts
     from neardup.pipeline.fingerprint import fingerprint_files
     from neardup.pipeline.pair_files import clusters_file, new_pairs_file, pairs_file
+    from neardup.pipeline.passage_files import LineOutputs, Repeated, lines_files
     from neardup.pipeline.report_again import report_files
     from neardup.pipeline.run.against import Against
     from neardup.pipeline.run.read_documents import Inputs
@@ -35,7 +36,9 @@ __all__ = [
     "DedupResult",
     "Inputs",
     "Limits",
+    "LineOutputs",
     "Outputs",
+    "Repeated",
     "ReportOptions",
     "Rule",
     "clusters_file",
@@ -45,6 +48,7 @@ __all__ = [
     "dedup_files",
     "dedup_texts",
     "fingerprint_files",
+    "lines_files",
     "new_pairs_file",
     "pairs_file",
     "report_files",
@@ -56,6 +60,7 @@ _HOMES: Final = {
     "deduplicate": ("DedupResult", "dedup", "dedup_files", "dedup_texts"),
     "fingerprint": ("fingerprint_files",),
     "pair_files": ("clusters_file", "new_pairs_file", "pairs_file"),
+    "passage_files": ("LineOutputs", "Repeated", "lines_files"),
     "report_again": ("report_files",),
     "run.against": ("Against",),
     "run.run_outputs": ("Outputs", "ReportOptions"),

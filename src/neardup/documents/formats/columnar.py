@@ -145,11 +145,14 @@ class ColumnarSource(Source):
                 waiting += chosen
                 size += sum(piece.nbytes for piece in chosen)
                 if size >= _WRITE_BYTES:
-                    yield pa.Table.from_batches(waiting)
+                    yield self._edited(pa.Table.from_batches(waiting))
                     waiting, size = [], 0
             if waiting:
-                yield pa.Table.from_batches(waiting)
+                yield self._edited(pa.Table.from_batches(waiting))
         self._input.check_unchanged()
+
+    def _edited(self, table: pa.Table) -> pa.Table:
+        return table if self.edits is None else self.edits.column(table)
 
     @contextmanager
     def _reading(self) -> Iterator[TableReader]:

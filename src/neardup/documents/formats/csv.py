@@ -27,6 +27,7 @@ from neardup.documents.formats.csv_lines import (
 )
 from neardup.documents.formats.field_spans import Fields, Spans
 from neardup.documents.formats.lines import TextSource
+from neardup.documents.record_edits import without_csv
 from neardup.documents.rejects import refuse
 from neardup.documents.source import BOM
 from neardup.errors import DataError
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from neardup.documents.batch import Batch
+    from neardup.documents.record_edits import TextEdits
     from neardup.documents.rejects import Rejects
 
 __all__ = ["CsvSource", "TsvSource"]
@@ -55,11 +57,16 @@ class CsvSource(TextSource):
     plainly_parsed: ClassVar[int] = 0
     """Bytes that this process has parsed without the kernel."""
     _header = b""
+    _names: Sequence[str] = ()
     _before = b""
 
     def header(self) -> bytes:
         """The header row as it stands in the file."""
         return self._header
+
+    def edited(self, record: str, edits: TextEdits) -> str:
+        """See TextSource.edited."""
+        return without_csv(record, edits, self._names.index(edits.field), self.delimiter)
 
     def layout(self) -> bytes | None:
         """The header row without byte-order mark and line end; None if there is none yet."""
@@ -76,7 +83,7 @@ class CsvSource(TextSource):
         with self._input.open() as reader:
             lines = CsvLines(reader, options.record_bytes, passes=options.skip_errors)
             self._begin(lines)
-            names = self._read_header(lines)
+            names = self._names = self._read_header(lines)
             self._spans = Spans(lines.offset)
             if names:
                 start = lines.offset

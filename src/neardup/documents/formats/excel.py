@@ -11,6 +11,7 @@ import numpy as np
 from neardup.documents.batch import HELD_RECORDS, ReadOptions
 from neardup.documents.extensions import format_of_path
 from neardup.documents.formats.columnar import ColumnarSource
+from neardup.documents.record_edits import without
 from neardup.documents.result_tables import write_rows
 from neardup.documents.sheets import Sheet, as_table, read_sheet
 from neardup.documents.source import check_flags
@@ -80,8 +81,16 @@ class ExcelSource(ColumnarSource):
         kept = self._accepted.copy()
         kept[kept] = keep
         rows = self._read().rows
-        yield from (rows[i] for i in np.flatnonzero(kept).tolist())
+        for i in np.flatnonzero(kept).tolist():
+            yield rows[i] if self.edits is None or self.edits.of_next() else self._cut(rows[i])
         self._input.check_unchanged()
+
+    def _cut(self, row: list[Any]) -> list[Any]:
+        """The cells of a row without what goes of its text."""
+        assert self.edits is not None  # noqa: S101  # see `kept_rows`
+        place, cells = self._sheet.header.index(self.edits.field), list(row)
+        cells[place] = without(cells[place], self.edits.take(cells[place]))
+        return cells
 
     @classmethod
     def write_joined(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from neardup.documents.files.atomic import AtomicFile
     from neardup.documents.files.compression import ByteReader
     from neardup.documents.files.encodings import EncodedFile
+    from neardup.documents.record_edits import EditedRecords
 
 __all__ = ["SLACK", "Fields", "Spans", "copy_runs", "is_utf8", "named_columns", "text_array"]
 
@@ -56,11 +57,18 @@ class Spans:
         edges = np.flatnonzero(np.diff(kept, prepend=False, append=False))
         return self._ends[0][edges].reshape(-1, 2)
 
+    def kept_lengths(self, keep: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        """The bytes of each kept record."""
+        kept = np.concatenate(self._accepted)
+        kept[kept] = keep
+        lengths: npt.NDArray[np.int64] = np.diff(np.concatenate(self._ends))[kept]
+        return lengths
+
 
 def copy_runs(
     reader: ByteReader,
     runs: npt.NDArray[np.int64],
-    target: AtomicFile | EncodedFile,
+    target: AtomicFile | EncodedFile | EditedRecords,
     told: Callable[[int], object],
 ) -> None:
     """Copy byte ranges, int64 (m, 2) in ascending order, from a reader at its start.

@@ -14,6 +14,7 @@ from neardup.documents.batch import HELD_RECORDS, Gathered, ReadOptions
 from neardup.documents.files.encodings import EncodedFile
 from neardup.documents.files.problems import BadRecordError
 from neardup.documents.formats.jsonl import RecordParser, parsed_object
+from neardup.documents.record_edits import without_json
 from neardup.documents.rejects import refuse
 from neardup.documents.source import BOM, Source, check_flags
 from neardup.errors import DataError, UsageError
@@ -124,7 +125,8 @@ class JsonArraySource(Source):
         self._input.check_unchanged()
         text = self._text()
         for start, stop in self._spans[keep].tolist():
-            yield text[start:stop]
+            element = text[start:stop]
+            yield element if self.edits is None else self.edits.apply(element, without_json)
         self._input.check_unchanged()
 
     def _text(self) -> str:

@@ -30,6 +30,7 @@ from neardup.documents.files.problems import (
 from neardup.documents.formats.field_spans import Fields, Spans
 from neardup.documents.formats.json_fields import JsonFields
 from neardup.documents.formats.lines import TextSource
+from neardup.documents.record_edits import without_json
 from neardup.documents.rejects import refuse
 from neardup.documents.source import BOM
 from neardup.errors import DataError
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from neardup.documents.batch import Batch
     from neardup.documents.files.compression import ByteReader, LongLine
     from neardup.documents.ordering import Order
+    from neardup.documents.record_edits import TextEdits
     from neardup.documents.rejects import Rejects
 
 __all__ = ["JsonlSource", "RecordParser", "parsed_object"]
@@ -87,6 +89,10 @@ class JsonlSource(TextSource):
     def header(self) -> bytes:
         """The byte-order mark where it tells the encoding."""
         return self._mark if self.encoding is not None else b""
+
+    def edited(self, record: str, edits: TextEdits) -> str:
+        """See TextSource.edited."""
+        return without_json(record, edits)
 
     def records(self, options: ReadOptions, rejects: Rejects | None = None) -> Iterator[Batch]:
         """Read the documents; see Source.records."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 from neardup.documents.files.encodings import EncodedFile
 from neardup.documents.formats.field_spans import Spans, copy_runs
+from neardup.documents.record_edits import EditedRecords
 from neardup.documents.source import Source, check_flags
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
     from neardup.documents.files.atomic import AtomicFile
     from neardup.documents.files.input_bytes import Input
+    from neardup.documents.record_edits import TextEdits
 
 __all__ = ["TextSource"]
 
@@ -47,6 +50,10 @@ class TextSource(Source):
         """What goes before the records, byte for byte; empty if there is nothing."""
         return b""
 
+    @abstractmethod
+    def edited(self, record: str, edits: TextEdits) -> str:
+        """A record without what goes of its text."""
+
     def write_records(self, keep: npt.NDArray[np.bool_], target: AtomicFile | EncodedFile) -> None:
         """Copy the kept records; what is there already gets a line end first if it has none."""
         check_flags(self, keep, self._spans.accepted)
@@ -54,6 +61,9 @@ class TextSource(Source):
         runs = self._spans.runs(keep)
         if len(runs) and not target.ends_line:
             target.write(b"\n")
+        into: AtomicFile | EncodedFile | EditedRecords = target
+        if self.edits is not None:
+            into = EditedRecords(target, self._spans.kept_lengths(keep), self.edits, self.edited)
         with self._input.open() as reader:
-            copy_runs(reader, runs, target, self.went_to)
+            copy_runs(reader, runs, into, self.went_to)
         self._input.check_unchanged()

@@ -9,6 +9,7 @@ import os
 import sys
 import zlib
 from collections import Counter
+from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -28,9 +29,10 @@ from neardup.documents.files.encodings import UTF8, encoding_advice, encoding_of
 from neardup.documents.files.problems import BadRecordError, file_error
 from neardup.documents.files.remote import is_uri, locate, remote_errors
 from neardup.documents.markup import declared_encoding
+from neardup.documents.record_edits import without
 from neardup.documents.rejects import refuse
 from neardup.documents.source import BOM, DocumentFiles, check_flags
-from neardup.errors import FileError, UsageError
+from neardup.errors import DataError, FileError, UsageError
 from neardup.runtime.storage.durable_files import name_as_text
 
 if TYPE_CHECKING:
@@ -66,6 +68,7 @@ class TextFilesSource(DocumentFiles):
         self.notes, self.warnings = [], []
         self.has_pages = any(is_page(file.path) for file in files)
         self._encoding = encoding
+        self._longest = 0
         self._encodings: Counter[str] = Counter()
         self._files = files
         self._accepted = np.zeros(len(files), np.bool_)
@@ -103,7 +106,7 @@ class TextFilesSource(DocumentFiles):
         for numbers in self._parts(np.arange(len(self._files)), options.batch_bytes):
             texts: list[str] = []
             rows = []
-            longest = options.record_bytes
+            longest = self._longest = options.record_bytes
             for i, data in zip(numbers, self._read(numbers, longest), strict=True):
                 file = self._files[i]
                 try:
@@ -163,7 +166,8 @@ class TextFilesSource(DocumentFiles):
                         f"{file.path} changed while it was being read;"
                         " run again when it is complete"
                     )
-                folder.add(file.relative, data)
+                is_copied = self.edits is None or self.edits.of_next()
+                folder.add(file.relative, data if is_copied else self._edited(file.path, data))
                 done += file.nbytes
                 self.went_to(done)
 
@@ -203,6 +207,25 @@ class TextFilesSource(DocumentFiles):
             encoding, text = declared, data.decode(declared, "replace")
         self._encodings[encoding] += 1
         return text
+
+    def _edited(self, path: str, data: bytes) -> bytes:
+        """A file without what goes of its text, in its encoding and compression."""
+        assert self.edits is not None  # noqa: S101  # see `copy_kept`
+        text = self._decoded(path, data, self._longest)
+        whole = _unpacked(path, data, self._longest)
+        new = without(text, self.edits.take(text))
+        for encoding in (encoding_of_bom(whole), self._encoding, "utf-8", _declared(whole)):
+            if encoding is None:
+                continue
+            with suppress(UnicodeEncodeError):
+                body = text.encode(encoding)
+                if whole.endswith(body):  # what stands before it is a byte-order mark
+                    mark = whole[: len(whole) - len(body)]
+                    return _packed(path, mark + new.encode(encoding))
+        raise DataError(
+            f"{path}: it cannot be written back in the encoding that it was read in; convert it"
+            " to UTF-8 first"
+        )
 
     def _parts(self, numbers: npt.NDArray[np.int64], nbytes: int) -> Iterator[list[int]]:
         """Split file numbers, so that the files of a part hold about `nbytes` together."""
@@ -308,6 +331,15 @@ def _unpacked(path: str, data: bytes, longest: int) -> bytes:
     if len(data) > longest:
         raise _LongTextError(longest)
     return data
+
+
+def _packed(path: str, data: bytes) -> bytes:
+    codec = codec_of_path(path)
+    if codec == "gzip":
+        return gzip.compress(data, mtime=0)
+    if codec is None:
+        return data
+    return bytes(pa.Codec(codec).compress(data, asbytes=True))
 
 
 def _declared(data: bytes) -> str | None:

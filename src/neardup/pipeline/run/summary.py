@@ -26,6 +26,7 @@ __all__ = [
     "ContaminationSummary",
     "FingerprintSummary",
     "IndexSummary",
+    "LinesSummary",
     "Outcome",
     "PairsSummary",
     "QuerySummary",
@@ -255,6 +256,60 @@ class ContaminationSummary(ReadingRecord):
             f"rejected  {self.rejected:>12,}",
             f"findings  {self.findings:>12,} pairs of a document and a question{common}",
             *(f"found     {each}" for each in self.benchmarks),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LinesSummary(ReadingRecord):
+    """What `neardup lines` did in numbers; documents + rejected = records read, always.
+
+    Args:
+        documents: Records with a text; all of them are written.
+        changed: Those of which something was cut.
+        emptied: Those of which every paragraph or line was cut.
+        rejected: Records that could not be used.
+        units: Paragraphs or lines of enough words.
+        repeated: Different ones that enough documents have.
+        cut: How many were cut.
+        cut_bytes: Bytes of text that went, with the line breaks behind.
+        spilled: Bytes of temporary files.
+        nbytes: Bytes of input.
+        seconds: Time of each step and, as `total`, of all.
+        outputs: Files written.
+        settings: The options.
+        notes: As for Summary.
+        warnings: As for Summary.
+    """
+
+    documents: int
+    changed: int
+    emptied: int
+    rejected: int
+    units: int
+    repeated: int
+    cut: int
+    cut_bytes: int
+    spilled: int
+    nbytes: int
+    seconds: dict[str, float]
+    outputs: list[str] = field(default_factory=list)
+    settings: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        """A few lines for people."""
+        noun = "document" if self.documents == 1 else "documents"
+        kind, least = self.settings["unit"], self.settings["min_words"]
+        emptied = f" ({self.emptied:,} of them to nothing)" if self.emptied else ""
+        return _lines(
+            self,
+            f"read      {self.documents:>12,} {noun}, {_size(self.nbytes)}",
+            f"{kind + 's':<10}{self.units:>12,} of {least} words or more",
+            f"repeated  {self.repeated:>12,} in {self.settings['seen_in']:,} documents or more",
+            f"cut       {self.cut:>12,} {kind}s, {_size(self.cut_bytes)}",
+            f"changed   {self.changed:>12,} documents{emptied}",
+            f"rejected  {self.rejected:>12,}",
         )
 
 
@@ -507,7 +562,9 @@ def _found(what: str, run: PairsSummary | ClustersSummary) -> str:
     )
 
 
-def _lines(run: Summary | FingerprintSummary | ContaminationSummary, *counts: str) -> str:
+def _lines(
+    run: Summary | FingerprintSummary | ContaminationSummary | LinesSummary, *counts: str
+) -> str:
     steps = ", ".join(f"{step} {taken:.2f}" for step, taken in run.seconds.items())
     outputs = ["standard output" if path == "-" else shown(path) for path in run.outputs]
     rate = f" ({_rate(run):,.0f} MB/s)" if run.nbytes >= _LARGE else ""
