@@ -72,19 +72,22 @@ def datatrove(source: Path, out: Path) -> None:
     )
     from datatrove.pipeline.readers import JsonlReader
     from datatrove.pipeline.writers.jsonl import JsonlWriter
+    from datatrove.utils.hashing import HashConfig
+    from datatrove.utils.word_tokenizers import WhitespaceTokenizer
 
+    words = WhitespaceTokenizer()
     config = SentDedupConfig(
         n_sentences=1, split_sentences=False, min_doc_words=0, min_num_sentences=0,
-        only_dedup_in_index=False,
+        only_dedup_in_index=False, hash_config=HashConfig(hash_fc="sha1"),
     )  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         reader = JsonlReader(str(source.parent), glob_pattern=source.name)
         steps = [
-            [reader, SentenceDedupSignature(f"{folder}/sigs", config=config, finder_workers=1)],
+            [reader, SentenceDedupSignature(f"{folder}/sigs", config=config, language=words)],
             [SentenceFindDedups(f"{folder}/sigs", f"{folder}/dups", config=config)],
             [
                 reader,
-                SentenceDedupFilter(f"{folder}/dups", config=config),
+                SentenceDedupFilter(f"{folder}/dups", config=config, language=words),
                 JsonlWriter(str(out), "part.jsonl", compression=None),
             ],
         ]

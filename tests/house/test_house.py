@@ -83,7 +83,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"fingerprinting.md5_windows", "fingerprinting.values", "kernels.fingerprinting"},
     "pipeline.report": BASE,
     "pipeline.run": BASE
-    | {"documents", "features", "fingerprinting", "fingerprinting.values"}
+    | {"documents", "documents.files", "features", "fingerprinting", "fingerprinting.values"}
     | {"hamming", "hamming.plans", "index", "index.durable", "similarity"},
     "pipeline.evidence": BASE
     | {"documents", "fingerprinting", "fingerprinting.explanation", "fingerprinting.values"}

@@ -428,7 +428,7 @@ class Process:
         _, complaints = process.communicate()
         assert process.returncode == 0, complaints
         found = {path.name: path.read_bytes() for path in self.target.iterdir()}
-        assert sorted(found) == ["dups.jsonl", "kept.jsonl"]
+        assert sorted(found) == [".dups.jsonl.options.json", "dups.jsonl", "kept.jsonl"]
         assert list(self._tmp.iterdir()) == []
         for name in found:
             (self.target / name).unlink()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 from neardup.cli.options import input_option
@@ -10,7 +10,7 @@ from neardup.cli.signatures import option, takes
 from neardup.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Mapping
 
     from neardup.documents import InputFormat, ReadOptions
 
@@ -104,6 +104,25 @@ class Reading:
             "record_bytes": longest_record(memory_bytes(memory)),
         }  # fmt: skip
         return ReadOptions(**own | others)
+
+    def completed(self, facts: Mapping[str, Any]) -> Reading:
+        """These options, and those that a run had where none is given.
+
+        Args:
+            facts: As `kept_options` gives them.
+        """
+        kept, usual = facts.get("options", {}), Reading()
+        names = {"text": "text", "id_field": "id", "format_name": "format"} | {
+            name: name for name in ("delimiter", "encoding", "extract")
+        }
+        return replace(
+            self,
+            **{
+                own: kept[name]
+                for own, name in names.items()
+                if kept.get(name) is not None and getattr(self, own) == getattr(usual, own)
+            },
+        )
 
     def _text_fields(self) -> tuple[str, ...]:
         names = tuple(self.text.split(","))

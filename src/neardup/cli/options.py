@@ -191,8 +191,34 @@ SummaryFile = Annotated[
 ]
 
 
+ShownFields = Annotated[
+    str | None,
+    typer.Option(
+        "--fields",
+        metavar="FIELD[,FIELD]",
+        help="Show these fields of the records beside the compared text.",
+    ),
+]
+
+
+def field_names(fields: str | None) -> tuple[str, ...]:
+    """The fields of --fields.
+
+    Raises:
+        UsageError: If one has no name.
+    """
+    names = () if fields is None else tuple(fields.split(","))
+    if "" in names:
+        raise UsageError(f"--fields is {fields!r}: name a field, or several with commas between")
+    return names
+
+
 def report_options(
-    path: str | None, lowest: float | None, source: str | None, summary: str | None
+    path: str | None,
+    lowest: float | None,
+    source: str | None,
+    summary: str | None,
+    fields: tuple[str, ...] = (),
 ) -> ReportOptions | None:
     """What to write about a run; None without a path.
 
@@ -208,7 +234,7 @@ def report_options(
     from neardup.pipeline import ReportOptions
 
     command = shlex.join(["neardup", *sys.argv[1:]])
-    return ReportOptions(path, lowest, source, summary, command)
+    return ReportOptions(path, lowest, source, summary, command, fields=fields)
 
 
 def check_json(json: bool, *outputs: str | None) -> None:

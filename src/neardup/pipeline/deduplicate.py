@@ -30,6 +30,7 @@ from neardup.pipeline.result import DedupResult, Origin
 from neardup.pipeline.rule_of import question_of_index, rule_of
 from neardup.pipeline.run.against import Against, ReferenceIndex
 from neardup.pipeline.run.in_memory import InMemory, check_documents, check_on_error
+from neardup.pipeline.run.kept_options import keep_options
 from neardup.pipeline.run.matching import match
 from neardup.pipeline.run.read_documents import (
     Inputs,
@@ -258,6 +259,7 @@ def dedup_files(
         table = duplicates_table(documents, decision, documents.addresses)
         kept = write_kept(sources, decision, documents.counts, run.outputs, run.files, shown)
         write_result_tables(table, decision, documents.addresses, run.outputs, run.files)
+        keep_options(run.outputs.duplicates, paths, options, run.files)
         outcome = Outcome(documents, decision, rule, choice, limits, rejects.count, read.within)
         texts_of = partial(_texts_at, sources, read, reference, decision)
         write_report(outcome, outputs.report, texts_of, run.files)

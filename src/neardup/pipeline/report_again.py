@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from neardup.documents import Rejects
 from neardup.errors import UsageError
+from neardup.pipeline.evidence.named_texts import fields_of
 from neardup.pipeline.evidence.pair_rows import field_of, result_rows
 from neardup.pipeline.evidence.pair_texts import texts_at, texts_in
 from neardup.pipeline.evidence.removed import duplicate_rows
@@ -120,7 +121,10 @@ def report_of(
         def texts_of(rows: set[int]) -> dict[int, str]:
             return texts_in(batches, rows) if batches else texts_at(sources, read, rows)
 
-        write_report(run, options, texts_of, written)
+        def values_of(names: set[str]) -> dict[str, tuple[str | None, ...]]:
+            return fields_of(names, options.fields, paths, read, read.input_format)
+
+        write_report(run, options, texts_of, written, values_of if options.fields else None)
         written.commit()
 
 

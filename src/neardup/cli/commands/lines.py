@@ -66,9 +66,9 @@ def lines(
     Equal means equal after normalising: case, white space and forms of characters do not count.
 
     Examples:
-    neardup lines crawl.jsonl -o clean.jsonl --cut cut.csv
+    neardup lines news.jsonl -o clean.jsonl --cut cut.csv
 
-    neardup lines 'pages/*.parquet' -o clean/ --unit line --seen-in 100 --keep none
+    neardup lines 'docs/*.txt' -o clean/ --unit line --seen-in 100 --keep none
     """
     shared.check_json(json, output, cut, reading.rejects)
     shared.check_folder(tmp)

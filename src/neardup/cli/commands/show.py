@@ -39,7 +39,7 @@ def show(
         list[str] | None,
         typer.Argument(
             metavar="[IN...]",
-            help="The run's inputs; the files that DUPLICATES names unless given.",
+            help="The run's inputs; those that it had, or that DUPLICATES names, unless given.",
             show_default=False,
         ),
     ] = None,
@@ -50,6 +50,7 @@ def show(
         int,
         typer.Option(min=0, metavar="WORDS", help="Words to show on each side of a difference."),
     ] = 12,
+    fields: shared.ShownFields = None,
     *,
     reading: Reading,
     memory: shared.RecordMemory = None,
@@ -57,17 +58,23 @@ def show(
 ) -> None:
     """Show each removed document beside the kept one, word by word, least similar first.
 
-    Give --text, --id, --encoding and the like as the run had them.
+    --text, --id, --encoding and the like are those of the run, which are kept beside DUPLICATES, in
+    .NAME.options.json; give them where that file is not.
 
     Examples:
     neardup show dropped.csv
 
+    neardup show dropped.csv --fields Email,Date
+
     neardup show dropped.csv news.jsonl --id id --show 100
     """
     from neardup.pipeline.evidence.removed import removed_documents
+    from neardup.pipeline.run.kept_options import kept_inputs, kept_options
 
-    read = reading.options(memory)
-    found = removed_documents(duplicates, inputs or [], read, number, reading.input_format)
+    facts, names = kept_options(duplicates), shared.field_names(fields)
+    reading = reading.completed(facts)
+    read, paths = reading.options(memory), inputs or kept_inputs(duplicates, facts)
+    found = removed_documents(duplicates, paths, read, number, reading.input_format, names)
     if json:
         for each in found.documents:
             echo(json_format.dumps(each.to_dict()))
@@ -87,6 +94,8 @@ def _lines(found: Removed, context: int) -> Iterator[list[tuple[str, str]]]:
         yield [("equal", "")]
         yield [("head", f"{at} of {found.total:,}{_measured(each)}")]
         yield [("equal", f"kept {shown(each.kept)}, dropped {shown(each.dropped)}")]
+        for name, kept, dropped in each.fields:
+            yield [("equal", f"{shown(name)}: "), *_both(kept, dropped)]
         diff = each.diff
         if diff is None:
             missing = [
@@ -105,6 +114,13 @@ def _lines(found: Removed, context: int) -> Iterator[list[tuple[str, str]]]:
         yield [("head", f"{more:,} more are at least as similar; --show {found.total} shows all")]
     elif not found.total:
         yield [("head", "nothing was removed")]
+
+
+def _both(kept: str | None, dropped: str | None) -> list[tuple[str, str]]:
+    """A value that both have, or the two."""
+    if kept == dropped:
+        return [("equal", shown(kept or ""))]
+    return [("removed", shown(kept or "none")), ("equal", " "), ("added", shown(dropped or "none"))]
 
 
 def _measured(each: RemovedDocument) -> str:

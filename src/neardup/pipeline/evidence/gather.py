@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from neardup.documents.record_addresses import Addresses, ReferenceAddresses
+    from neardup.pipeline.evidence.pair_texts import Values
     from neardup.pipeline.run.against import ReferenceIndex
     from neardup.pipeline.run.rule import Rule
     from neardup.pipeline.run.run_outputs import ReportOptions
@@ -42,7 +43,10 @@ TEMPLATE_CHARACTERS: Final = 120
 
 
 def gather(
-    run: Outcome, options: ReportOptions, texts_of: Callable[[set[int]], dict[int, str]]
+    run: Outcome,
+    options: ReportOptions,
+    texts_of: Callable[[set[int]], dict[int, str]],
+    values_of: Callable[[set[str]], Values] | None = None,
 ) -> Report:
     """Measure, count and sample what a report shows.
 
@@ -50,6 +54,7 @@ def gather(
         run: The run.
         options: What to show.
         texts_of: Gives the texts of documents, by their numbers.
+        values_of: Gives the values of the options' fields, by names of documents.
 
     Raises:
         UsageError: If the report cannot begin at the threshold asked for.
@@ -68,7 +73,8 @@ def gather(
     borders = _dropped_border(levels, run), _kept_border(levels, decision)
     links = [(*each.pair, each.weakest) for group in measured.values() for each in group]
     rows = {row for pair in (*borders[0], *borders[1], *links) for row in pair[:2]}
-    maker = PairMaker(documents, texts_of(rows), addresses_of(run, own))
+    addresses = addresses_of(run, own)
+    maker = PairMaker(documents, texts_of(rows), addresses, options.fields, values_of)
     groups = tuple(
         ClusterGroup(title, tuple(_shown(each, maker) for each in group))
         for title, group in measured.items()

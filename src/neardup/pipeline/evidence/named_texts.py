@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from dataclasses import replace
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from neardup.documents import Batch, Source
 
-__all__ = ["read_document", "texts_of"]
+__all__ = ["fields_of", "read_document", "texts_of"]
 
 _ADDRESS: Final = re.compile(r"(.+):(\d+)", re.DOTALL)
 
@@ -107,6 +108,80 @@ def texts_of(
         for source in sources:
             source.close()
     return found
+
+
+def fields_of(
+    names: Collection[str],
+    fields: Sequence[str],
+    paths: Sequence[str],
+    read: ReadOptions,
+    format_name: InputFormat | str | None = None,
+) -> dict[str, tuple[str | None, ...]]:
+    """Find fields of documents by their ids or addresses, as texts.
+
+    Args:
+        names: As for `texts_of`.
+        fields: Names; `author.name` is a field in a field.
+        paths: The inputs that hold the documents.
+        read: Names the field of the id.
+        format_name: Of all inputs, if their extensions do not tell.
+
+    Returns:
+        The values of each name that was found, None where it has none.
+
+    Raises:
+        UsageError: If no record has one of the fields, or the inputs are no records.
+        FileError, DataError: If an input cannot be read.
+    """
+    found: dict[str, tuple[str | None, ...]] = {}
+    missing, known = set(fields), dict[str, None]()
+    rows, wanted = _rows_by_file(names), set(names)
+    sources = open_sources(paths, None, format_name)
+    try:
+        for source in sources:
+            alike = [source.name] if source.name in rows else _named_alike(source.name, rows)
+            numbers = rows.get(alike[0], {}) if alike else {}
+            for number, row in source.rows():
+                if missing:
+                    missing -= {name for name in missing if _value(row, name) is not _ABSENT}
+                    known |= dict.fromkeys(row)
+                identity = numbers.get(number) if read.id is None else str(_value(row, read.id))
+                if identity in wanted and identity not in found:
+                    values = tuple(_as_text(_value(row, name)) for name in fields)
+                    found[str(identity)] = values
+                if len(found) == len(wanted) and not missing:
+                    return found
+    finally:
+        for source in sources:
+            source.close()
+    if missing and known:
+        name = next(name for name in fields if name in missing)
+        raise UsageError(f"no record has the field {name!r}: they have {', '.join(known)[:400]}")
+    return found
+
+
+_ABSENT: Final = object()
+
+
+def _value(row: Any, name: str) -> Any:
+    """The value of a field, or of a field in a field; _ABSENT if there is none."""
+    if name in row:
+        return row[name]
+    for part in name.split("."):
+        if not isinstance(row, dict) or part not in row:
+            return _ABSENT
+        row = row[part]
+    return row
+
+
+def _as_text(value: Any) -> str | None:
+    if value is None or value is _ABSENT:
+        return None
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool | list | dict):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return str(value)
 
 
 def _check_record(name: str, path: str, read: ReadOptions, told: InputFormat) -> None:

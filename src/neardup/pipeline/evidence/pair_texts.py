@@ -13,14 +13,21 @@ from neardup.pipeline.report import PairShown
 from neardup.similarity.feature_sets import FeatureSets, similarities
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from neardup.documents import Batch, ReadOptions, Source
     from neardup.documents.record_addresses import Addresses, ReferenceAddresses
     from neardup.fingerprinting.recipe import Recipe
     from neardup.pipeline.run.read_documents import Documents
 
-__all__ = ["MOST_CHARACTERS", "PairMaker", "pair_of_texts", "texts_at", "texts_in"]
+__all__ = [
+    "MOST_CHARACTERS",
+    "PairMaker",
+    "compared_fields",
+    "pair_of_texts",
+    "texts_at",
+    "texts_in",
+]
 
 MOST_CHARACTERS: Final = 20_000
 """Characters of each text that are compared."""
@@ -31,6 +38,7 @@ MOST_SHOWN: Final = 9_000
 MOST_OF_A_RUN: Final = 1_200
 MOST_OF_A_NAME: Final = 400
 _NONE: Final = np.zeros(0, np.uint64)
+Values = dict[str, tuple[str | None, ...]]
 
 
 class PairMaker:
@@ -40,6 +48,8 @@ class PairMaker:
         documents: With their features.
         texts: Their texts, by number, as far as they are shown.
         addresses: Theirs, if not the documents' own.
+        fields: Names of the fields that are shown beside the texts.
+        values_of: Gives the values of these fields of documents, by their names.
     """
 
     def __init__(
@@ -47,10 +57,16 @@ class PairMaker:
         documents: Documents,
         texts: Mapping[int, str],
         addresses: Addresses | ReferenceAddresses | None = None,
+        fields: Sequence[str] = (),
+        values_of: Callable[[set[str]], Values] | None = None,
     ) -> None:
         """Take what measures them."""
         self._documents, self._texts = documents, texts
         self._addresses = addresses or documents.addresses
+        self._fields, self._values = fields, dict[str, tuple[str | None, ...]]()
+        if values_of is not None and texts:
+            rows = np.array(sorted(texts), np.int64)
+            self._values |= values_of({str(x) for x in self._addresses.of(rows).to_pylist()})
 
     def name(self, row: int) -> str:
         """The id or address of a document, cut."""
@@ -64,8 +80,9 @@ class PairMaker:
         codes = self._documents.codes[both]
         texts = self._texts.get(earlier), self._texts.get(later)
         runs, longest, note = _words(*texts)
+        names = [str(x) for x in self._addresses.of(both).to_pylist()]
         return PairShown(
-            (self.name(earlier), self.name(later)),
+            (names[0][:MOST_OF_A_NAME], names[1][:MOST_OF_A_NAME]),
             float(similarity),
             int(distance(codes[:1], codes[1:])[0]),
             shared,
@@ -73,7 +90,23 @@ class PairMaker:
             runs,
             longest,
             note,
+            compared_fields(self._fields, *(self._values.get(name) for name in names)),
         )
+
+
+def compared_fields(
+    fields: Sequence[str],
+    first: tuple[str | None, ...] | None,
+    second: tuple[str | None, ...] | None,
+) -> tuple[tuple[str, str | None, str | None], ...]:
+    """The name of each field, and its value in both documents; None where one has none.
+
+    Example:
+        >>> compared_fields(["Email"], ("a@b.org",), None)
+        (('Email', 'a@b.org', None),)
+    """
+    none = (None,) * len(fields)
+    return tuple(zip(fields, first or none, second or none, strict=True))
 
 
 def pair_of_texts(
@@ -82,6 +115,7 @@ def pair_of_texts(
     recipe: Recipe,
     measure: str = "jaccard",
     similarity: float | None = None,
+    fields: tuple[tuple[str, str | None, str | None], ...] = (),
 ) -> PairShown:
     """Two texts, whatever run they are of.
 
@@ -91,10 +125,11 @@ def pair_of_texts(
         recipe: Of their features and fingerprints.
         measure: Of their similarity.
         similarity: As it is known already.
+        fields: As of `compared_fields`.
     """
     runs, longest, note = _words(*texts)
     if texts[0] is None or texts[1] is None:
-        return PairShown(names, similarity or 0.0, 0, 0, (0, 0), runs, longest, note)
+        return PairShown(names, similarity or 0.0, 0, 0, (0, 0), runs, longest, note, fields)
     first, second = (feature_hashes(text, recipe) if text else _NONE for text in texts)
     shared = int(np.intersect1d(first, second).size)
     if similarity is None:
@@ -104,7 +139,7 @@ def pair_of_texts(
     codes = np.ma.getdata(codes_of_texts(list(texts), recipe))
     apart = int(distance(codes[:1], codes[1:])[0])
     only = first.size - shared, second.size - shared
-    return PairShown(names, similarity, apart, shared, only, runs, longest, note)
+    return PairShown(names, similarity, apart, shared, only, runs, longest, note, fields)
 
 
 def texts_at(sources: Sequence[Source], read: ReadOptions, rows: set[int]) -> dict[int, str]:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 from neardup.documents import ReadOptions
 from neardup.errors import DataError, UsageError
 from neardup.fingerprinting.explanation import WordDiff, word_diff
-from neardup.pipeline.evidence.named_texts import texts_of
+from neardup.pipeline.evidence.named_texts import fields_of, texts_of
 from neardup.pipeline.evidence.pair_rows import field_of, result_rows, similarity_of
+from neardup.pipeline.evidence.pair_texts import compared_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,6 +36,7 @@ class RemovedDocument:
         distance: Of their fingerprints.
         similarity: Of their features, where the run measured it.
         texts: Of the kept one and of the dropped one; None where the inputs do not hold it.
+        fields: Name of each field asked for, its value in the kept one and in the dropped one.
     """
 
     dropped: str
@@ -42,6 +44,7 @@ class RemovedDocument:
     distance: int | None
     similarity: float | None
     texts: tuple[str | None, str | None] = (None, None)
+    fields: tuple[tuple[str, str | None, str | None], ...] = ()
 
     @property
     def diff(self) -> WordDiff | None:
@@ -71,7 +74,7 @@ class RemovedDocument:
             "distance": self.distance,
             "similarity": self.similarity,
             "runs": None if diff is None else [[run.kind, run.text] for run in diff.runs],
-        }
+        } | ({"fields": {name: both for name, *both in self.fields}} if self.fields else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,7 @@ def removed_documents(
     read: ReadOptions | None = None,
     most: int = 20,
     format_name: InputFormat | str | None = None,
+    fields: Sequence[str] = (),
 ) -> Removed:
     """Read a duplicates file and the texts that it speaks of, the least similar first.
 
@@ -97,9 +101,10 @@ def removed_documents(
         read: The fields of text and id that the run read.
         most: How many to give; only their texts are held.
         format_name: Of the inputs, if their extensions do not tell.
+        fields: Of the records, to be given beside the texts.
 
     Raises:
-        UsageError: If it is no duplicates file, or no input is known.
+        UsageError: If it is no duplicates file, no input is known, or no record has a field.
         FileError, DataError: If a file cannot be read.
     """
     total = 0
@@ -124,6 +129,11 @@ def removed_documents(
             f"{duplicates} names documents such as {min(names)!r:.80}, and the inputs hold none of"
             " them: give the inputs of that run, with its --id"
         )
+    values = (
+        fields_of(names, fields, paths, read or ReadOptions(), format_name)
+        if found and fields
+        else {}
+    )
     documents = tuple(
         RemovedDocument(
             each.dropped,
@@ -131,6 +141,7 @@ def removed_documents(
             each.distance,
             each.similarity,
             (texts.get(each.kept), texts.get(each.dropped)),
+            compared_fields(fields, values.get(each.kept), values.get(each.dropped)),
         )
         for each in found
     )

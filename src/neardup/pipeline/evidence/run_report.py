@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from neardup.documents import OutputSet, ReadOptions
+    from neardup.pipeline.evidence.pair_texts import Values
     from neardup.pipeline.run.against import Against, ReferenceIndex
     from neardup.pipeline.run.rule import Rule
     from neardup.pipeline.run.run_outputs import Outputs, ReportOptions
@@ -73,6 +74,7 @@ def write_report(
     options: ReportOptions | None,
     texts_of: Callable[[set[int]], dict[int, str]],
     written: OutputSet,
+    values_of: Callable[[set[str]], Values] | None = None,
 ) -> None:
     """Write the page, and its numbers if asked for; they appear with the set's other files.
 
@@ -85,7 +87,7 @@ def write_report(
     from neardup.pipeline.evidence.gather import gather
     from neardup.pipeline.report import page
 
-    report = gather(run, options, texts_of)
+    report = gather(run, options, texts_of, values_of)
     written.create(options.path).write(page(report).encode())
     if options.summary is not None:
         numbers = orjson.dumps(report.numbers(), option=orjson.OPT_INDENT_2)

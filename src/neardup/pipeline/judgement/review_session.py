@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from neardup.errors import DataError, UsageError
-from neardup.pipeline.evidence.named_texts import texts_of
+from neardup.pipeline.evidence.named_texts import fields_of, texts_of
 from neardup.pipeline.evidence.pair_rows import PairRow, pair_rows
-from neardup.pipeline.evidence.pair_texts import MOST_CHARACTERS, pair_of_texts
+from neardup.pipeline.evidence.pair_texts import MOST_CHARACTERS, compared_fields, pair_of_texts
 from neardup.pipeline.judgement.answers import ANSWERS, Answer, Answers
 from neardup.pipeline.judgement.so_far import Estimate, of_pairs
 from neardup.runtime.intervals import stratified
@@ -99,6 +99,7 @@ class Review:
         recipe: Of the run, for the features that are shown.
         read: As the run read the inputs.
         format_name: Of the inputs, if their extensions do not tell.
+        fields: Of the records, shown beside the texts.
 
     Raises:
         UsageError: If the inputs hold none of the documents.
@@ -113,6 +114,7 @@ class Review:
         recipe: Recipe,
         read: ReadOptions,
         format_name: InputFormat | str | None = None,
+        fields: Sequence[str] = (),
     ) -> None:
         """Read the pairs, and the texts of those that may be asked."""
         self.wanted, self._recipe = wanted, recipe
@@ -128,6 +130,9 @@ class Review:
                 " them: give the inputs of that run, with its --id"
             )
         self._texts = {name: text[: MOST_CHARACTERS + 1] for name, text in found.items()}
+        self._fields, self._values = fields, dict[str, tuple[str | None, ...]]()
+        if fields:
+            self._values = fields_of(names, fields, paths, read, format_name)
         self._file, self._turns = Answers(wanted.answers), Turns()
         # The server answers each request in a thread of its own: what is asked next, and which
         # line goes to the file of answers, is decided by one at a time.
@@ -160,7 +165,8 @@ class Review:
             return None
         texts = self._texts.get(row.first), self._texts.get(row.second)
         measure, names = self.wanted.measure, (row.first, row.second)
-        return pair_of_texts(names, texts, self._recipe, measure, row.similarity)
+        fields = compared_fields(self._fields, *(self._values.get(name) for name in names))
+        return pair_of_texts(names, texts, self._recipe, measure, row.similarity, fields)
 
     def said(self, number: int) -> str | None:
         """What was answered of a pair."""

@@ -47,6 +47,8 @@ class PairShown:
             where a text is not known.
         longest: The longest run of equal words.
         note: What was left out of the runs, or why there are none.
+        fields: Name of each field that is shown beside the text, its value in the first and in the
+            second.
     """
 
     names: tuple[str, str]
@@ -57,6 +59,7 @@ class PairShown:
     runs: tuple[tuple[str, str], ...] | None = None
     longest: str = ""
     note: str = ""
+    fields: tuple[tuple[str, str | None, str | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

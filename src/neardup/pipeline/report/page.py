@@ -260,6 +260,7 @@ def promises(report: Report, left_out: Sequence[str]) -> str:
 
 
 MOST_OF_AN_EXCERPT: Final = 60
+MOST_OF_A_VALUE: Final = 300
 _TAGS: Final = {"removed": "del", "added": "ins"}
 
 
@@ -269,7 +270,8 @@ def card(pair: PairShown, number: int, verdict: str) -> str:
     state = " open" if number == 1 else ""
     return (
         f'<details class="pair" id="p{number}"{state}><summary><b>{pair.similarity:.3f}</b> {names}'
-        f" <small>{verdict}</small></summary>{_waterfall(pair)}{_texts(pair)}</details>"
+        f" <small>{verdict}</small></summary>{_waterfall(pair)}{_fields(pair)}{_texts(pair)}"
+        "</details>"
     )
 
 
@@ -300,6 +302,27 @@ def _waterfall(pair: PairShown) -> str:
         f" {pair.similarity:.4f}{apart}</span>"
         f"</figcaption></figure>"
     )
+
+
+def _fields(pair: PairShown) -> str:
+    """A row a field; where the two differ, both are marked."""
+    if not pair.fields:
+        return ""
+    lines = []
+    for name, first, second in pair.fields:
+        tags = ("", "") if first == second else ("del", "ins")
+        cells = [_value(value, tag) for value, tag in zip((first, second), tags, strict=True)]
+        lines.append([f"<bdi>{inert(name)}</bdi>", *cells])
+    heads = ("field", *map(name_of, pair.names))
+    return f'<div class="fields">{table(heads, lines, "Other fields")}</div>'
+
+
+def _value(value: str | None, tag: str) -> str:
+    if value is None:
+        return "<small>none</small>"
+    text = value if len(value) <= MOST_OF_A_VALUE else f"{value[:MOST_OF_A_VALUE]}…"
+    shown = f"<bdi>{inert(text)}</bdi>"
+    return f"<{tag}>{shown}</{tag}>" if tag else shown
 
 
 def _texts(pair: PairShown) -> str:

@@ -61,6 +61,7 @@ class ReportOptions:
         summary: Write the numbers to this JSON file as well.
         command: What repeats the run; shown if given.
         seed: Of the clusters shown at random.
+        fields: Of the records, shown beside the compared texts.
 
     Raises:
         UsageError: For a path that is none of a page.
@@ -72,6 +73,7 @@ class ReportOptions:
     summary: str | None = None
     command: str | None = None
     seed: int = 0
+    fields: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what cannot be."""

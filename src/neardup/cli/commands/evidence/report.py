@@ -9,6 +9,7 @@ import typer
 from neardup.cli import options as shared
 from neardup.cli.document_options import Reading, takes_documents
 from neardup.cli.recipe_options import takes_question
+from neardup.errors import UsageError
 
 if TYPE_CHECKING:
     from neardup.cli.recipe_options import Parts
@@ -25,7 +26,14 @@ def report(
             metavar="DUPLICATES", help="What dedup --duplicates wrote.", show_default=False
         ),
     ],
-    inputs: shared.Inputs,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[IN...]",
+            help="The run's inputs; those that it had unless given.",
+            show_default=False,
+        ),
+    ] = None,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE.html", help="The page to write.")
     ] = "report.html",
@@ -45,6 +53,7 @@ def report(
     report_from: shared.ReportFrom = None,
     source: shared.SourceField = None,
     summary: shared.SummaryFile = None,
+    fields: shared.ShownFields = None,
     workers: shared.Workers = None,
     memory: shared.Memory = None,
     tmp: shared.Tmp = None,
@@ -52,9 +61,12 @@ def report(
 ) -> None:
     """Write the report of a run from its result files and its inputs.
 
-    Give the options that the run had; its decision is taken as it is, not made again.
+    The run's inputs and options are kept beside DUPLICATES, in .NAME.options.json; give them where
+    that file is not. The decision is taken as it is, not made again.
 
     Examples:
+    neardup report dropped.csv --fields Email,Date
+
     neardup report dropped.jsonl news.jsonl -o report.html
 
     neardup report dropped.csv news.jsonl --clusters clusters.csv --id id --similarity 0.7
@@ -64,14 +76,27 @@ def report(
     from neardup.cli.screen import echo, progress
     from neardup.pipeline import Choice, Inputs, Limits, report_files
     from neardup.pipeline.rule_of import rule_of
+    from neardup.pipeline.run.kept_options import kept_inputs, kept_options, kept_rule
     from neardup.runtime.free_memory import memory_bytes
     from neardup.runtime.progress import shown as printable
 
+    facts = kept_options(duplicates)
+    had = facts.get("options", {})
+    reading, inputs = reading.completed(facts), inputs or kept_inputs(duplicates, facts)
+    if not inputs:
+        raise UsageError(f"no inputs are kept beside {duplicates}: name those of the run after it")
+    if keep == "first" and date_format is None:
+        keep, date_format = had.get("keep", keep), had.get("date_format")
+    policy = had.get("policy", policy) if policy == "greedy" else policy
     choice = Choice(keep, policy, date_format=date_format)
-    rule = rule_of(made.question, similarity, distance, verify, measure, made.recipe)
+    named = (made.question, similarity, distance, verify, measure, made.recipe)
+    rule = kept_rule(facts) if all(part is None for part in named) else None
+    rule = rule or rule_of(*named)
+    within = had.get("within") if within is None else within
     limits = Limits(memory_bytes(memory), tmp, workers)
     read = reading.options(memory, within=within, **choice.reading)
-    about = shared.report_options(output, report_from, source, summary)
+    names = shared.field_names(fields)
+    about = shared.report_options(output, report_from, source, summary, names)
     assert about is not None  # noqa: S101  # there is a path
     files = (duplicates, clusters)
     sources = Inputs(inputs)

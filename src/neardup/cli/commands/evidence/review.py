@@ -75,6 +75,7 @@ def review(
         bool, typer.Option("--open/--no-open", help="Open the browser.")
     ] = True,
     measure: shared.Measure = None,
+    fields: shared.ShownFields = None,
     *,
     reading: Reading,
     seed: Annotated[int, shared.seed_option(help="Of the order.")] = 0,
@@ -91,6 +92,8 @@ def review(
     Examples:
     neardup review dropped.csv news.jsonl --id id --answers answers.jsonl
 
+    neardup review dropped.csv --fields Email,Date
+
     neardup review news.jsonl --id id -o question.toml
 
     neardup dedup news.jsonl --id id --decisions answers.jsonl -o unique.jsonl
@@ -98,6 +101,7 @@ def review(
     if output is not None:
         options = {
             "--similarity": similarity, "--precision": precision, "--measure": measure,
+            "--fields": fields,
             "--question": made.question, made.first_option or "--recipe": made.recipe,
         }  # fmt: skip
         named = [name for name, value in options.items() if value is not None]
@@ -111,6 +115,10 @@ def review(
         _serve(found, port, open_browser=open_browser)
         _end_with_question(found, [pairs, *(inputs or [])], reading, output)
         return
+    from neardup.pipeline.run.kept_options import kept_inputs, kept_options, kept_rule
+
+    facts = kept_options(pairs)
+    reading, inputs = reading.completed(facts), inputs or kept_inputs(pairs, facts)
     if not inputs:
         raise UsageError(
             f"after the pairs ({pairs}) name the documents; or give -o question.toml to find the"
@@ -120,12 +128,16 @@ def review(
     from neardup.fingerprinting.question import question_for
     from neardup.pipeline.judgement.review_session import Review, Wanted
 
-    question = question_for(made.question, similarity, measure, made.recipe)
+    recipe, rule = made.recipe, kept_rule(facts)
+    if rule is not None and made.question is None and recipe is None:
+        recipe, measure = rule.recipe, measure or rule.measure
+    question = question_for(made.question, similarity, measure, recipe)
     near = similarity if made.question is None else question.similarity
     least = 0.95 if precision is None else precision
     wanted = Wanted(answers, near, least, question.measure, seed)
     read, input_format = reading.options(memory), reading.input_format
-    judged = Review(pairs, inputs, wanted, question.recipe, read, input_format)
+    names = shared.field_names(fields)
+    judged = Review(pairs, inputs, wanted, question.recipe, read, input_format, names)
     _serve(judged, port, open_browser=open_browser)
     status, place = judged.status(), shown(answers)
     echo(

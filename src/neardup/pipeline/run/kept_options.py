@@ -1,0 +1,93 @@
+"""The options of a run, kept beside its table of duplicates: `show` and others then need none.
+
+Of `dropped.csv` they are in `.dropped.csv.options.json`, which appears with it. What was written to
+the table afterwards came from another run, so that older options are passed over.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from neardup.documents.files.atomic import STANDARD_OUTPUT, is_device
+from neardup.documents.files.remote import as_local, is_uri
+from neardup.fingerprinting.recipe import Recipe
+from neardup.pipeline.run.rule import Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from neardup.documents import OutputSet
+
+__all__ = ["keep_options", "kept_inputs", "kept_options", "kept_rule"]
+
+
+def keep_options(
+    table: str | None, inputs: Sequence[str], options: dict[str, Any], written: OutputSet
+) -> None:
+    """Write the options of a run beside its table, if that is a file of this machine.
+
+    Args:
+        table: What `--duplicates` named.
+        inputs: The run's inputs, as it was given them.
+        options: As `described` gives them.
+        written: What they become part of.
+    """
+    if table is None or is_uri(table) or table in STANDARD_OUTPUT or is_device(as_local(table)):
+        return
+    path = str(_place(table))
+    paths = [_from(path, each) for each in inputs]
+    facts = {"inputs": [] if "-" in inputs else paths} | options
+    written.create(path).write(orjson.dumps(facts, option=orjson.OPT_INDENT_2) + b"\n")
+    if path in written.replaced:  # nobody named it, so nobody is told
+        written.replaced.remove(path)
+
+
+def kept_options(table: str) -> dict[str, Any]:
+    """What `keep_options` wrote for a table; {} if there is nothing, or the table is newer."""
+    place = _place(table)
+    try:
+        if os.stat(as_local(table)).st_mtime_ns > place.stat().st_mtime_ns:  # noqa: PTH116
+            return {}
+        facts = orjson.loads(place.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    is_whole = isinstance(facts, dict) and isinstance(facts.get("options"), dict)
+    return facts if is_whole else {}
+
+
+def kept_inputs(table: str, facts: dict[str, Any]) -> list[str]:
+    """The inputs of a table's run, if all files among them are still there."""
+    folder = Path(as_local(table)).parent
+    named = [str(path) for path in facts.get("inputs", ())]
+    inputs = [path if is_uri(path) else os.path.normpath(folder / path) for path in named]
+    is_there = all(is_uri(path) or "*" in path or Path(path).exists() for path in inputs)
+    return inputs if is_there else []
+
+
+def kept_rule(facts: dict[str, Any]) -> Rule | None:
+    """The rule of the run; None where no options are known."""
+    if not facts:
+        return None
+    options, recipe = facts["options"], Recipe.from_json(json.dumps(facts["recipe"]))
+    similarity, distance = options.get("similarity"), options.get("distance")
+    measure = options.get("measure") or "jaccard"
+    if distance is None:
+        return Rule(similarity, measure=measure, recipe=recipe)
+    return Rule(distance=distance, verify=similarity, measure=measure, recipe=recipe)
+
+
+def _from(place: str, path: str) -> str:
+    """A path as it leads from the folder of `place`, so that both may move together."""
+    if is_uri(path) or Path(as_local(path)).is_absolute():
+        return path
+    return os.path.relpath(path, Path(place).parent)
+
+
+def _place(table: str) -> Path:
+    path = Path(as_local(table))
+    return path.with_name(f".{path.name}.options.json")
