@@ -16,7 +16,7 @@ from neardup.documents import ReadOptions
 from neardup.pipeline.judgement.review_session import Review, Wanted
 from neardup.pipeline.judgement.server import ReviewServer
 from neardup.pipeline.report import page
-from test_page import HOSTILE, pair, report
+from test_page import DROPPED, HOSTILE, pair, report
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,6 +80,31 @@ def test_the_slider_and_the_tables_answer_to_a_person(tmp_path: Path) -> None:
         browser.press("j", loads=False)
         assert browser.value("document.activeElement.tagName") == "SUMMARY"
         assert browser.problems == []
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no browser here")
+def test_j_brings_the_next_head_to_the_top_and_the_filter_hides(tmp_path: Path) -> None:
+    pairs = tuple(pair((f"a{i}", f"b{i}"), f"word{i} " * 400) for i in range(6))
+    shown = report(dropped_border=pairs, removed=DROPPED)
+    (tmp_path / "page.html").write_text(page(shown))
+    top = "Math.round(document.activeElement.closest('.pair').getBoundingClientRect().top)"
+    for size in ((1000, 800), (375, 700)):
+        with Browser(tmp_path / f"profile{size[0]}", size) as browser:
+            browser.open((tmp_path / "page.html").as_uri())
+            for number in range(1, 5):
+                browser.press("j", loads=False)
+                assert browser.value("document.activeElement.closest('.pair').id") == f"p{number}"
+                assert 0 <= browser.value(top) < 60
+            header = "document.querySelector('header')"
+            assert browser.value(f"{header}.scrollWidth<={header}.clientWidth")
+            browser.value("document.getElementById('filter').value='K3'")
+            browser.value("document.getElementById('filter').dispatchEvent(new Event('input'));0")
+            rows = "document.querySelectorAll('#dropped tbody tr:not([hidden])').length"
+            assert browser.value(rows) == 1
+            assert browser.value("document.getElementById('found').textContent") == (
+                "pairs: 0; all dropped, by name: 1"
+            )
+            assert browser.problems == []
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no browser here")

@@ -54,6 +54,9 @@ def report(**changes: Any) -> Report:
     return replace(plain, **changes)
 
 
+DROPPED = tuple((0.8 + i / 1000, f"k{i}", f"d{i}") for i in range(9))
+
+
 def numbers(html: str) -> dict[str, Any]:
     found = re.search(r'<script type="application/json" id="summary">(.*?)</script>', html)
     assert found is not None
@@ -77,7 +80,7 @@ class Tags(HTMLParser):
         self.attributes += [name for name, _ in attrs]
         self.ids += [value or "" for name, value in attrs if name == "id"]
         self.links += [value or "" for name, value in attrs if name == "href"]
-        if tag not in {"meta", "input"}:
+        if tag not in {"meta", "input", "br"}:
             self.open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -111,10 +114,55 @@ def test_the_numbers_are_those_of_the_record() -> None:
     assert found["thresholds"] == [[0.7, 6], [0.8, 7], [1.0, 8]]
 
 
+def test_a_head_says_what_became_of_both() -> None:
+    shown = replace(pair(("113", "114")), verdicts=("kept", "dropped"))
+    html = page(report(dropped_border=(shown,)))
+    head = "<small>kept</small> <bdi>113</bdi>, <small>dropped</small> <bdi>114</bdi>"
+    assert f"<b>0.800</b> {head}</summary>" in html
+    assert f"<td>{head}</td>" in html
+
+
+def test_the_axis_of_the_kept_begins_at_zero_and_has_ticks() -> None:
+    html = page(report(read=2200, rejected=0))
+    axis = re.findall(r'text-anchor="end">([\d,]+)</text>', html)
+    assert axis == ["0", "500", "1,000", "1,500", "2,000"]
+    assert re.findall(r'text-anchor="middle">([\d.]+)</text>', html) == [
+        "0.70", "0.80", "0.90", "1.00",
+    ]  # fmt: skip
+
+
+def test_the_border_shows_words_around_the_first_difference() -> None:
+    runs = (("equal", "a b c " * 20), ("removed", "old"), ("added", "new"), ("equal", " x y z"))
+    html = page(report(dropped_border=(replace(pair(), runs=runs),)))
+    assert "c a b c a b c <del>old</del> <ins>new</ins> x y z</span></td>" in html.replace(
+        "  ", " "
+    )
+
+
+def test_the_heading_names_the_input_and_its_day() -> None:
+    html = page(report(inputs=("in/news.jsonl", "b"), changed="3 March 2026"))
+    assert "<h2><bdi>news.jsonl</bdi> and 1 more</h2>" in html
+    assert "Changed last on 3 March 2026" in html
+    assert "<h2>" + "<bdi>" not in page(report())
+    assert "a higher <code>--similarity</code>" in html
+    assert "What to do next" not in page(report(equal=0, near=0))
+
+
+def test_all_dropped_are_listed_as_far_as_the_page_may_grow() -> None:
+    html = page(report(equal=0, near=9, removed=DROPPED))
+    assert "<td><bdi>k8</bdi></td><td><bdi>d8</bdi></td>" in html
+    small = page(report(equal=0, near=9, removed=DROPPED), len(html.encode()) - 1)
+    assert "<bdi>d3</bdi>" in small
+    assert "<bdi>d4</bdi>" not in small
+    assert "5 more are at least as similar" in small
+    assert 'id="p1"' in small
+
+
 @given(st.text() | st.just(HOSTILE))
 def test_no_text_changes_the_elements_of_the_page(text: str) -> None:
     def with_text(value: str) -> str:
         shown = pair((value, f"{value}2"), f"{value} x")
+        shown = replace(shown, fields=((value, value, f"{value}3"), (value, None, None)))
         named = ClusterShown(value, 2, 0.8, 0.7, 2, (4, 9), shown)
         return page(
             report(
@@ -125,6 +173,9 @@ def test_no_text_changes_the_elements_of_the_page(text: str) -> None:
                 settings=(("recipe", value),),
                 left_out=(value,),
                 command=value or "x",
+                inputs=(value or "x",),
+                changed=value or "x",
+                removed=((0.9, value, value),),
             )
         )
 

@@ -58,6 +58,11 @@ class Addresses:
             pa.large_string(),
         )
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the inputs, without the empty one of documents in memory."""
+        return tuple(filter(None, self._names))
+
     def sources(self) -> tuple[Any, list[str]]:
         """The number of each document's input, int64 (n,), and the names of the inputs."""
         ends = [*self._begins[1:], self._count][: len(self._begins)]

@@ -168,7 +168,7 @@ def _examples(found: Calibration) -> str:
         cards = []
         for pair in pairs:
             number += 1
-            cards.append(card(pair, number, ""))
+            cards.append(card(pair, number))
         shown = "".join(cards) or '<p class="note">None.</p>'
         parts.append(f"<h3>Similarity {inert(title)}</h3>{shown}")
     return (

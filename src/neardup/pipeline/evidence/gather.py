@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
 __all__ = ["Clusters", "Measured", "addresses_of", "beside_references", "gather", "texts_beside"]
 
 BORDER_PAIRS: Final = 20
+MOST_REMOVED: Final = 10_000
+"""Rows of the list of all dropped documents; the page's size may take fewer."""
 CLUSTERS_SHOWN: Final = 10
 MOST_SOURCES: Final = 12
 LARGE_SHARE: Final = 0.01
@@ -74,7 +79,8 @@ def gather(
     links = [(*each.pair, each.weakest) for group in measured.values() for each in group]
     rows = {row for pair in (*borders[0], *borders[1], *links) for row in pair[:2]}
     addresses = addresses_of(run, own)
-    maker = PairMaker(documents, texts_of(rows), addresses, options.fields, values_of)
+    kept = decision.kept
+    maker = PairMaker(documents, texts_of(rows), addresses, options.fields, values_of, kept)
     groups = tuple(
         ClusterGroup(title, tuple(_shown(each, maker) for each in group))
         for title, group in measured.items()
@@ -110,7 +116,30 @@ def gather(
         settings=tuple(_settings(run)),
         left_out=tuple(_left_out(levels, clusters, dropped)),
         command=options.command,
+        inputs=documents.addresses.names,
+        changed=_last_change(documents.addresses.names),
+        removed=_removed(levels, decision, addresses),
     )
+
+
+def _removed(
+    levels: Levels, decision: Decision, addresses: Addresses | ReferenceAddresses
+) -> tuple[tuple[float, str, str], ...]:
+    """The dropped documents, the least similar first, and what was kept for each."""
+    dropped = np.flatnonzero(~decision.kept)
+    rows = dropped[np.argsort(levels.similarity[dropped], kind="stable")[:MOST_REMOVED]]
+    sides = [addresses.of(each).to_pylist() for each in (decision.kept_by[rows], rows)]
+    found = zip(levels.similarity[rows].tolist(), *sides, strict=True)
+    return tuple((score, str(one), str(other)) for score, one, other in found)
+
+
+def _last_change(names: tuple[str, ...]) -> str:
+    """The day of the newest input, in UTC: the same whenever the report is written."""
+    times = []
+    for name in names:
+        with suppress(OSError, ValueError):
+            times.append(Path(name).stat().st_mtime)
+    return f"{datetime.fromtimestamp(max(times), UTC):%-d %B %Y}" if times else ""
 
 
 def _shown(each: Measured, maker: PairMaker) -> ClusterShown:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from neardup.documents.record_addresses import Addresses, ReferenceAddresses
     from neardup.fingerprinting.recipe import Recipe
     from neardup.pipeline.run.read_documents import Documents
+    from neardup.runtime.types import Flags
 
 __all__ = [
     "MOST_CHARACTERS",
@@ -50,6 +51,7 @@ class PairMaker:
         addresses: Theirs, if not the documents' own.
         fields: Names of the fields that are shown beside the texts.
         values_of: Gives the values of these fields of documents, by their names.
+        kept: Which documents were kept, if that was decided.
     """
 
     def __init__(
@@ -59,8 +61,10 @@ class PairMaker:
         addresses: Addresses | ReferenceAddresses | None = None,
         fields: Sequence[str] = (),
         values_of: Callable[[set[str]], Values] | None = None,
+        kept: Flags | None = None,
     ) -> None:
         """Take what measures them."""
+        self._kept = kept
         self._documents, self._texts = documents, texts
         self._addresses = addresses or documents.addresses
         self._fields, self._values = fields, dict[str, tuple[str | None, ...]]()
@@ -91,7 +95,13 @@ class PairMaker:
             longest,
             note,
             compared_fields(self._fields, *(self._values.get(name) for name in names)),
+            (self._verdict(earlier), self._verdict(later)),
         )
+
+    def _verdict(self, row: int) -> str:
+        if self._kept is None:
+            return ""
+        return "kept" if self._kept[row] else "dropped"
 
 
 def compared_fields(

@@ -236,7 +236,7 @@ def pair_page(
     body = (
         '<section id="judge"><h2>Are these duplicates?</h2><div class="answers">'
         f'<form method="post" action="answer"><input type="hidden" name="pair" value="{number}">'
-        f"{buttons}</form>{back}</div>{told}{card(pair, 1, '')}</section>"
+        f"{buttons}</form>{back}</div>{told}{card(pair, 1)}</section>"
     )
     return _page(body, so_far)
 

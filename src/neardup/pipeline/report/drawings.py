@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -26,6 +27,10 @@ __all__ = ["Plot", "amount", "curve", "lines", "plot_of", "shares"]
 WIDTH: Final = 420
 HEIGHT: Final = 210
 LEFT: Final = 12
+CURVE_LEFT: Final = 46
+CURVE_RIGHT: Final = 400
+"""Beside the numbers of the axes."""
+BESIDE_TITLE: Final = 150
 RIGHT: Final = 408
 TOP: Final = 26
 BOTTOM: Final = 172
@@ -57,38 +62,82 @@ def amount(number: int, most: int) -> str:
     )
 
 
-def curve(points: Sequence[CurvePoint], own: float, label: str) -> str:
-    """Documents kept at each threshold, as steps; the run's own is marked."""
+def curve(points: Sequence[CurvePoint], own: float, documents: int, label: str) -> str:
+    """Documents kept at each threshold, as steps from zero; the run's own is marked.
+
+    Args:
+        points: Thresholds, ascending.
+        own: The run's.
+        documents: How many there are; the top of the axis.
+        label: What it shows.
+    """
     lowest, highest = points[0].similarity, points[-1].similarity
-    least, most = points[0].kept, max(points[-1].kept, points[0].kept + 1)
 
     def across(similarity: float) -> float:
-        return LEFT + (RIGHT - LEFT) * (similarity - lowest) / max(1e-9, highest - lowest)
+        share = (similarity - lowest) / max(1e-9, highest - lowest)
+        return CURVE_LEFT + (CURVE_RIGHT - CURVE_LEFT) * share
 
-    def up(kept: int) -> float:
-        return BOTTOM - (BOTTOM - TOP) * (kept - least) / (most - least)
+    def up(kept: float) -> float:
+        return BOTTOM - (BOTTOM - TOP) * kept / max(1, documents)
 
     path = f"M{across(lowest):.1f} {up(points[0].kept):.1f}"
     for point in points[1:]:
         path += f"H{across(point.similarity):.1f}V{up(point.kept):.1f}"
-    area = f"{path}V{BOTTOM}H{LEFT}Z"
+    area = f"{path}V{BOTTOM}H{CURVE_LEFT}Z"
     at = across(own)
     marks = "".join(
-        f'<text x="{across(value):.1f}" y="{BOTTOM + 16}" text-anchor="{anchor}">{value:.2f}</text>'
-        for value, anchor in _ticks(lowest, highest, own)
+        f'<line class="axis" x1="{across(value):.1f}" x2="{across(value):.1f}" y1="{BOTTOM}"'
+        f' y2="{BOTTOM + 4}"/><text x="{across(value):.1f}" y="{BOTTOM + 17}"'
+        f' text-anchor="middle">{value:.2f}</text>'
+        for value in _steps(lowest, highest)
     )
+    grid = "".join(
+        f'<line class="axis" x1="{CURVE_LEFT}" x2="{CURVE_RIGHT}" y1="{up(value):.1f}"'
+        f' y2="{up(value):.1f}"/><text x="{CURVE_LEFT - 6}" y="{up(value) + 4:.1f}"'
+        f' text-anchor="end">{_short(value)}</text>'
+        for value in _steps(0, documents)
+    )
+    side = "start" if at < (CURVE_LEFT + CURVE_RIGHT) / 2 else "end"
     return (
         f'<svg class="curve" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">'
-        f'<path class="area" d="{area}"/><path class="line" d="{path}"/>'
-        f'<line class="axis" x1="{LEFT}" x2="{RIGHT}" y1="{BOTTOM}" y2="{BOTTOM}"/>'
+        f'{grid}<path class="area" d="{area}"/><path class="line" d="{path}"/>'
         f'<line class="own" x1="{at:.1f}" x2="{at:.1f}" y1="{TOP - 8}" y2="{BOTTOM}"/>'
         f'<line id="at" class="at" x1="{at:.1f}" x2="{at:.1f}" y1="{TOP - 8}" y2="{BOTTOM}"'
-        f' data-left="{LEFT}" data-right="{RIGHT}"/>{marks}'
-        f'<text x="{LEFT}" y="{TOP - 12}">{count(points[-1].kept)} kept at the top,'
-        f" {count(least)} at the bottom</text>"
-        f'<text x="{(LEFT + RIGHT) / 2}" y="{HEIGHT - 4}" text-anchor="middle">'
+        f' data-left="{CURVE_LEFT}" data-right="{CURVE_RIGHT}"/>{marks}'
+        f'<text x="{max(at, BESIDE_TITLE):.1f}" y="{TOP - 12}" text-anchor="{side}">this run:'
+        f" {own:.4g}</text>"
+        f'<text x="0" y="{TOP - 12}">kept of {count(documents)}</text>'
+        f'<text x="{(CURVE_LEFT + CURVE_RIGHT) / 2}" y="{HEIGHT - 2}" text-anchor="middle">'
         "least similarity of a match</text></svg>"
     )
+
+
+def _steps(lowest: float, highest: float) -> list[float]:
+    """Round numbers from one to another, some three to six of them.
+
+    Example:
+        >>> _steps(0, 2191), _steps(0.7, 1.0)
+        ([0, 500, 1000, 1500, 2000], [0.7, 0.8, 0.9, 1.0])
+    """
+    rough = max(highest - lowest, 1e-9) / 4
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * each for each in (1, 2, 5, 10) if power * each >= 0.8 * rough)
+    first = math.ceil(lowest / step - 1e-9)
+    values = [round(step * at, 6) for at in range(first, math.floor(highest / step + 1e-9) + 1)]
+    return [int(value) if step >= 1 else value for value in values]
+
+
+def _short(number: float) -> str:
+    """A number that fits beside an axis.
+
+    Example:
+        >>> _short(2500), _short(40_000), _short(1_500_000)
+        ('2,500', '40 k', '1.5 M')
+    """
+    for unit, name, least in ((10**6, "M", 10**6), (10**3, "k", 10**4)):
+        if number >= least:
+            return f"{number / unit:,.4g} {name}"
+    return f"{number:,g}"
 
 
 def lines(

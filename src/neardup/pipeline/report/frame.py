@@ -117,10 +117,10 @@ html{scroll-padding-top:3.4rem;-webkit-text-size-adjust:100%}
 body{margin:0;background:var(--bg);color:var(--fg);
 font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
 header{position:sticky;top:0;z-index:1;background:var(--bg);border-bottom:1px solid var(--rule);
-display:flex;gap:.3rem 1.2rem;align-items:baseline;padding:.55rem max(1rem,calc(50vw - 30rem));
-overflow-x:auto}
+display:flex;flex-wrap:wrap;gap:.3rem 1.2rem;align-items:baseline;
+padding:.55rem max(1rem,calc(50vw - 30rem))}
 h1{font-size:1rem;margin:0;white-space:nowrap}
-nav{display:flex;gap:1rem;font-size:.88rem;white-space:nowrap}
+nav{display:flex;flex-wrap:wrap;gap:.2rem 1rem;font-size:.88rem;white-space:nowrap}
 main{max-width:62rem;margin:0 auto;padding:0 1rem 4rem}
 section{padding:1.4rem 0 .4rem}
 section+section{border-top:1px solid var(--rule);margin-top:1.4rem}
@@ -168,13 +168,24 @@ dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}
 .slide{display:flex;flex-wrap:wrap;gap:.3rem .8rem;align-items:center}
 .slide input{flex:1 1 12rem;max-width:24rem;height:2rem;accent-color:var(--near)}
 .slide output{flex:1 1 20rem;font-variant-numeric:tabular-nums}
-.wide{overflow-x:auto;margin:.4rem 0}
+.next{border-left:4px solid var(--kept);padding:.1rem 1rem;margin:1rem 0}
+code{font-size:.92em;overflow-wrap:anywhere}.next code{white-space:nowrap}
+.filter{display:flex;flex-wrap:wrap;gap:.3rem .7rem;align-items:center}
+.filter input{font:inherit;color:var(--fg);background:var(--box);border:1px solid var(--rule);
+border-radius:5px;padding:.3rem .6rem;flex:0 1 18rem;min-width:0}
+[hidden]{display:none!important}
+.wide{overflow-x:auto;margin:.4rem 0;background:
+linear-gradient(to right,var(--bg) 40%,transparent) left/2.5rem 100% no-repeat local,
+linear-gradient(to left,var(--bg) 40%,transparent) right/2.5rem 100% no-repeat local,
+linear-gradient(to right,var(--rule),transparent) left/.8rem 100% no-repeat scroll,
+linear-gradient(to left,var(--rule),transparent) right/.8rem 100% no-repeat scroll}
 table{border-collapse:collapse;width:100%;font-size:.9rem}
 th{text-align:left;font-weight:600;color:var(--soft);white-space:nowrap}
 th button{all:unset;cursor:pointer;text-decoration:underline dotted}
 th button:focus-visible{outline:3px solid var(--link)}
 th,td{padding:.28rem .7rem .28rem 0;border-bottom:1px solid var(--rule);vertical-align:top}
 td{overflow-wrap:anywhere;min-width:4.5rem}td:has(bdi){min-width:9rem}
+.fields td:has(bdi){min-width:0}
 .n{font-variant-numeric:tabular-nums;white-space:nowrap;overflow-wrap:normal}
 bdi,dd,p,li{unicode-bidi:isolate}
 .pair{border:1px solid var(--rule);border-radius:6px;margin:.5rem 0;padding:0 .8rem}
@@ -204,7 +215,10 @@ kbd{font:.8em ui-monospace,monospace;border:1px solid var(--rule);border-radius:
 .q4{background:color-mix(in srgb,var(--near) 48%,transparent)}
 .q5{background:color-mix(in srgb,var(--near) 60%,transparent)}
 @media(max-width:40rem){.sides{grid-template-columns:1fr}dl{grid-template-columns:1fr}
-dd{margin-bottom:.4rem}.lead{font-size:1.1rem}}
+dd{margin-bottom:.4rem}.lead{font-size:1.1rem}header{position:static}
+html{scroll-padding-top:.5rem}.answers{top:0}#border thead{display:none}
+#border tr{display:grid;grid-template-columns:4rem 1fr;border-bottom:1px solid var(--rule)}
+#border td{border:0;min-width:0}#border td:last-child{grid-column:1/-1;padding-top:0}}
 @media print{header{position:static}.slide input,nav{display:none}
 tr,svg,pre{break-inside:avoid}h2,h3{break-after:avoid}body{font-size:11pt}}
 """
@@ -214,7 +228,7 @@ SCRIPT: Final = """
 function open(){var t=location.hash.slice(1),e=t&&document.getElementById(t);
 if(e&&e.tagName==="DETAILS"){e.open=true;e.scrollIntoView()}}
 addEventListener("hashchange",open);open();
-addEventListener("beforeprint",function(){document.querySelectorAll("details").forEach(
+addEventListener("beforeprint",function(){document.querySelectorAll("details:not(.all)").forEach(
 function(e){e.open=true})});
 function value(row,i){var t=row.cells[i].textContent,n=parseFloat(t.replace(/,/g,""));
 return isNaN(n)?t:n}
@@ -229,9 +243,11 @@ head.setAttribute("aria-sort",up?"ascending":"descending");up=!up})})});
 addEventListener("keydown",function(event){
 if(event.ctrlKey||event.metaKey||event.altKey||/INPUT|BUTTON/.test(event.target.tagName))return;
 var step={j:1,k:-1}[event.key];if(!step)return;
-var pairs=Array.from(document.querySelectorAll(".pair"));
+var pairs=Array.from(document.querySelectorAll(".pair:not([hidden])"));
 var now=pairs.indexOf(document.activeElement.closest(".pair"));
-var next=pairs[now<0?0:now+step];if(next){next.open=true;next.querySelector("summary").focus()}})
+var next=pairs[now<0?0:now+step];
+if(next){next.open=true;next.querySelector("summary").focus({preventScroll:true});
+next.scrollIntoView()}})
 })();
 """
 
@@ -252,6 +268,16 @@ reading.textContent=p[0].toFixed(2)+": "+say(p[1])+" kept, "+say(all-p[1])+" dro
 (m===undefined?"":"; "+say(m)+" have an earlier match");
 slider.setAttribute("aria-valuetext",reading.textContent)}
 slider.hidden=false;slider.addEventListener("input",move);
+var filter=document.getElementById("filter"),found=document.getElementById("found");
+var list=document.querySelector("#dropped details");
+var each=Array.from(document.querySelectorAll(".pair,#dropped tbody tr"));
+document.querySelectorAll("[for=filter]").forEach(function(e){e.hidden=false});
+filter.hidden=false;filter.addEventListener("input",function(){
+var wanted=filter.value.toLowerCase(),pairs=0,rows=0;
+each.forEach(function(e){var is=e.textContent.toLowerCase().includes(wanted);e.hidden=!is;
+if(is){if(e.tagName==="TR")rows++;else pairs++}});
+if(wanted&&list&&rows)list.open=true;
+found.textContent=!wanted?"":"pairs: "+say(pairs)+(list?"; all dropped, by name: "+say(rows):"")});
 })();
 """
 

@@ -49,6 +49,7 @@ class PairShown:
         note: What was left out of the runs, or why there are none.
         fields: Name of each field that is shown beside the text, its value in the first and in the
             second.
+        verdicts: What became of each: "kept" or "dropped"; empty where nothing was decided.
     """
 
     names: tuple[str, str]
@@ -60,6 +61,7 @@ class PairShown:
     longest: str = ""
     note: str = ""
     fields: tuple[tuple[str, str | None, str | None], ...] = ()
+    verdicts: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +140,9 @@ class Report:
         settings: (name, value) of what was asked for.
         left_out: What the page does not show.
         command: To repeat the run.
+        inputs: Their names.
+        changed: The day on which the newest of them was changed last, "" where none is known.
+        removed: (similarity, kept, dropped) of dropped documents, the least similar first.
     """
 
     read: int
@@ -163,6 +168,9 @@ class Report:
     settings: tuple[tuple[str, str], ...]
     left_out: tuple[str, ...]
     command: str | None = None
+    inputs: tuple[str, ...] = ()
+    changed: str = ""
+    removed: tuple[tuple[float, str, str], ...] = ()
 
     @property
     def dropped(self) -> int:

@@ -19,6 +19,7 @@ __all__ = [
     "border",
     "card",
     "clusters",
+    "dropped",
     "excerpt",
     "overview",
     "page",
@@ -29,11 +30,13 @@ __all__ = [
 
 MOST_BYTES: Final = 2_000_000
 HARD_LIMIT: Final = 5_000_000
+_KEPT_AT: Final = "Documents kept at each threshold, from zero; table below"
 _LINKS: Final = (
     ("threshold", "Threshold"),
     ("border", "Border"),
     ("clusters", "Clusters"),
     ("pairs", "Pairs"),
+    ("dropped", "All dropped"),
     ("sources", "Sources"),
     ("promises", "Guarantees"),
 )
@@ -59,12 +62,13 @@ def page(report: Report, most: int = MOST_BYTES) -> str:
         border(report, pairs),
         clusters(report, pairs),
     ]
-    shown = len(pairs)
+    shown, listed = len(pairs), len(report.removed)
     while True:
-        text = _page(report, parts, pairs.section(shown))
-        if len(text.encode()) <= most or not shown:
+        text = _page(report, parts, pairs.section(shown) + dropped(report, listed))
+        if len(text.encode()) <= most or not shown + listed:
             return text
-        shown //= 2
+        # The list gives way first: a row of it says less than a pair with its words.
+        shown, listed = (shown, listed // 2) if listed else (shown // 2, 0)
 
 
 def _page(report: Report, parts: list[str], pairs: str) -> str:
@@ -81,11 +85,11 @@ class Pairs:
         self._numbers: dict[tuple[str, str], int] = {}
         self._cards: list[str] = []
 
-    def link(self, pair: PairShown, verdict: str) -> str:
+    def link(self, pair: PairShown) -> str:
         """Take a pair, and give the cell that leads to it."""
         number = self._numbers.setdefault(pair.names, len(self._numbers) + 1)
         if number > len(self._cards):
-            self._cards.append(card(pair, number, verdict))
+            self._cards.append(card(pair, number))
         return f'<a href="#p{number}">{pair.similarity:.3f}</a>'
 
     def section(self, most: int) -> str:
@@ -96,8 +100,11 @@ class Pairs:
         return (
             '<section id="pairs"><h2>Pairs, side by side</h2><p>Words that only the left document'
             " has are <del>marked so</del>, words that only the right one has"
-            f" <ins>marked so</ins>; what is not marked is in both.</p>{shown}"
-            f"{note if left_out else ''}</section>"
+            " <ins>marked so</ins>; what is not marked is in both. <kbd>j</kbd> opens the next"
+            " pair, <kbd>k</kbd> the one before.</p>"
+            '<p class="filter"><label for="filter" hidden>Show only what has</label><input'
+            ' id="filter" type="search" hidden> <output id="found" for="filter"></output></p>'
+            f"{shown}{note if left_out else ''}</section>"
         )
 
     def __len__(self) -> int:
@@ -126,13 +133,38 @@ def overview(report: Report) -> str:
     warned = "".join(f"<li>{inert(each)}</li>" for each in report.warnings)
     warnings = f'<div class="warn"><h3>Look at this</h3><ul>{warned}</ul></div>' if warned else ""
     return (
-        f'<section id="overview"><p class="lead"><b>{count(report.read)}</b> read ='
-        f" <b>{count(report.kept)}</b> kept + <b>{count(report.dropped)}</b> dropped +"
-        f" <b>{count(report.rejected)}</b> rejected</p>"
+        f'<section id="overview">{_heading(report)}<p class="lead">'
+        f"<b>{count(report.read)}</b> read = <b>{count(report.kept)}</b> kept +"
+        f" <b>{count(report.dropped)}</b> dropped + <b>{count(report.rejected)}</b> rejected</p>"
         f"{shares([(kind, number) for kind, number, _ in parts], label)}"
         f'<ul class="keys">{keys}</ul><p>{count(report.clusters)} clusters. Dropped text:'
         f" {size(saved)} of {size(whole)} ({100 * saved / max(1, whole):.1f}%)."
-        f"{_empty(report.empty)}</p>{warnings}{command}<details><summary>Settings</summary>{rows(report.settings)}</details></section>"
+        f"{_empty(report.empty)}</p>{warnings}{_next(report)}{command}<details><summary>Settings</summary>{rows(report.settings)}</details></section>"
+    )
+
+
+def _heading(report: Report) -> str:
+    """What was read, and when it was changed last."""
+    if not report.inputs:
+        return ""
+    first, *others = (name.rpartition("/")[2] or name for name in report.inputs)
+    more = f" and {count(len(others))} more" if others else ""
+    day = f'<p class="note">Changed last on {inert(report.changed)} (UTC).</p>'
+    return f"<h2>{name_of(first)}{more}</h2>{day if report.changed else ''}"
+
+
+def _next(report: Report) -> str:
+    """What a reader does with this page."""
+    if not report.dropped:
+        return ""
+    lower = " If pairs that were kept are copies, lower it." if report.joined else ""
+    stricter = "higher <code>--similarity" if report.threshold else "smaller <code>--distance"
+    return (
+        '<p class="next"><b>What to do next:</b> read some pairs at <a href="#border">the'
+        " border</a>. If pairs that were dropped are no copies, run again with"
+        f" a {stricter}</code>.{lower} To put a number on it, judge some thirty pairs in the"
+        " browser: <code>neardup review DUPLICATES</code>, with what <code>--duplicates</code>"
+        " wrote.</p>"
     )
 
 
@@ -162,7 +194,7 @@ def threshold(report: Report) -> str:
     now = points[own]
     return (
         '<section id="threshold"><h2>Threshold</h2>'
-        f"{curve(points, report.threshold, 'Documents kept at each threshold; table below')}"
+        f"{curve(points, report.threshold, documents, _KEPT_AT)}"
         '<p class="slide"><label for="slider">Least similarity</label><input id="slider"'
         f' type="range" min="0" max="{len(points) - 1}" value="{own}" data-own="{own}" hidden>'
         f' <output for="slider" id="reading"><b>{now.similarity:.4g}</b>:'
@@ -180,16 +212,13 @@ def threshold(report: Report) -> str:
 def border(report: Report, pairs: Pairs) -> str:
     """The pairs on both sides of the threshold."""
     sides = (
-        ("Dropped, but only just", "the least similar pairs", report.dropped_border, "dropped"),
-        ("Kept, but only just", "the most similar pairs below", report.kept_border, "kept"),
+        ("Dropped, but only just", "the least similar pairs", report.dropped_border),
+        ("Kept, but only just", "the most similar pairs below", report.kept_border),
     )
     written = []
-    for title, which, shown, verdict in sides:
-        lines = [
-            [pairs.link(pair, verdict), " · ".join(map(name_of, pair.names)), excerpt(pair)]
-            for pair in shown
-        ]
-        heads = ("similarity", f"earlier · {verdict}", "what differs first")
+    for title, which, shown in sides:
+        lines = [[pairs.link(pair), _both_names(pair), excerpt(pair)] for pair in shown]
+        heads = ("similarity", "documents", "where they differ first")
         body = table(heads, lines, title) if lines else '<p class="note">None.</p>'
         written.append(f"<div><h3>{title}</h3><p>{len(lines)} of {which}.</p>{body}</div>")
     return f'<section id="border"><h2>The border, from both sides</h2>{"".join(written)}</section>'
@@ -215,10 +244,10 @@ def _group(group: ClusterGroup, pairs: Pairs) -> str:
     for each in group.clusters:
         fewest, most = each.features
         partly = "" if each.compared == each.size else f" <small>of {each.compared}</small>"
-        weakest = f"{each.weakest:.3f}" if each.pair is None else pairs.link(each.pair, "dropped")
+        weakest = f"{each.weakest:.3f}" if each.pair is None else pairs.link(each.pair)
         lines.append(
             [
-                name_of(each.name),
+                f"{name_of(each.name)}{_beginning(each.pair)}",
                 count(each.size),
                 weakest,
                 f"{each.diameter:.3f}{partly}",
@@ -227,6 +256,26 @@ def _group(group: ClusterGroup, pairs: Pairs) -> str:
         )
     heads = ("cluster", "documents", "weakest link", "diameter", "features")
     return f"<h3>{inert(group.title)}</h3>{table(heads, lines, group.title)}"
+
+
+def dropped(report: Report, most: int) -> str:
+    """The first `most` dropped documents, the least similar first, each with its kept one."""
+    if not report.removed:
+        return ""
+    lines = [
+        [f"{score:.3f}", name_of(kept), name_of(gone)]
+        for score, kept, gone in report.removed[:most]
+    ]
+    left = report.dropped - len(lines)
+    note = f" {count(left)} more are at least as similar." if left else ""
+    if not lines:
+        return ""
+    return (
+        '<section id="dropped"><h2>All dropped documents</h2><p>The least similar first.'
+        f'{note}</p><details class="all"><summary>{count(len(lines))} documents</summary>'
+        f"{table(('similarity', 'kept', 'dropped'), lines, 'Dropped documents')}"
+        "</details></section>"
+    )
 
 
 def sources(matrix: Matrix | None) -> str:
@@ -260,31 +309,62 @@ def promises(report: Report, left_out: Sequence[str]) -> str:
 
 
 MOST_OF_AN_EXCERPT: Final = 60
+MOST_AROUND: Final = 32
 MOST_OF_A_VALUE: Final = 300
 _TAGS: Final = {"removed": "del", "added": "ins"}
 
 
-def card(pair: PairShown, number: int, verdict: str) -> str:
+def _both_names(pair: PairShown) -> str:
+    """Both documents, each with what became of it."""
+    told = zip(pair.verdicts, map(name_of, pair.names), strict=True)
+    return ", ".join(
+        f"<small>{verdict}</small> {name}" if verdict else name for verdict, name in told
+    )
+
+
+def card(pair: PairShown, number: int) -> str:
     """A pair as an element that opens; its id is "p" and its number; the first is open."""
-    names = " · ".join(map(name_of, pair.names))
     state = " open" if number == 1 else ""
     return (
-        f'<details class="pair" id="p{number}"{state}><summary><b>{pair.similarity:.3f}</b> {names}'
-        f" <small>{verdict}</small></summary>{_waterfall(pair)}{_fields(pair)}{_texts(pair)}"
+        f'<details class="pair" id="p{number}"{state}><summary><b>{pair.similarity:.3f}</b>'
+        f" {_both_names(pair)}</summary>{_waterfall(pair)}{_fields(pair)}{_texts(pair)}"
         "</details>"
     )
 
 
 def excerpt(pair: PairShown) -> str:
-    """The first words that only one of the two has, of each, cut."""
-    found = []
-    for kind, tag in _TAGS.items():
-        text = next((text.strip() for run, text in pair.runs or () if run == kind), "")
-        most = MOST_OF_AN_EXCERPT
-        if text:
-            cut = text if len(text) <= most else f"{text[:most]}…"
-            found.append(f"<{tag}>{inert(cut)}</{tag}>")
-    return " ".join(found)
+    """The first words in which the two differ, with what stands around them."""
+    runs = pair.runs or ()
+    at = next((i for i, (kind, _) in enumerate(runs) if kind != "equal"), None)
+    if at is None:
+        return ""
+    found = [inert(_last_words(runs[at - 1][1], MOST_AROUND))] if at else []
+    for kind, text in runs[at:]:
+        tag = _TAGS.get(kind)
+        if tag is None:
+            found.append(inert(_first_words(text, MOST_AROUND)))
+            break
+        found.append(f"<{tag}>{inert(_first_words(text, MOST_OF_AN_EXCERPT))}</{tag}>")
+    return f'<span dir="auto">{" ".join(found)}</span>'
+
+
+def _beginning(pair: PairShown | None) -> str:
+    """The first words of the first document, on a line of their own."""
+    runs = () if pair is None else pair.runs or ()
+    words = _first_words(
+        "".join(text for kind, text in runs if kind != "added"), MOST_OF_AN_EXCERPT
+    )
+    return f'<br><small dir="auto">{inert(words)}</small>' if words else ""
+
+
+def _first_words(text: str, most: int) -> str:
+    text = " ".join(text[: 4 * most].split())
+    return text if len(text) <= most else f"{text[:most].rpartition(' ')[0] or text[:most]} …"
+
+
+def _last_words(text: str, most: int) -> str:
+    text = " ".join(text[-4 * most :].split())
+    return text if len(text) <= most else f"… {text[-most:].partition(' ')[2] or text[-most:]}"
 
 
 def _waterfall(pair: PairShown) -> str:
