@@ -182,7 +182,8 @@ def test_each_file_of_a_folder_is_a_document(tmp_path: Path, run: Run) -> None:
     assert (row["dropped"], row["kept"]) == ("sub/deep/a.md", "b.txt")
     shown = run("dedup", docs, "-o", out, code=2)
     assert "is not empty" in shown
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["d.jsonl", "docs", "new"]
+    names = [".d.jsonl.options.json", "d.jsonl", "docs", "new"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
 
 
 def test_longest_text_file_is_kept_and_compressed_ones_are_read(tmp_path: Path, run: Run) -> None:

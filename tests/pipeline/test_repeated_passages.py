@@ -17,9 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive
-from commands import Here, read
+from commands import Here, read, write
 from neardup.documents import ReadOptions
 from neardup.documents.batch import InputFormat
+from neardup.documents.sheets import workbook
 from neardup.pipeline import Limits, LineOutputs, Repeated, lines_files
 from neardup.pipeline.repeated_units import RepeatedUnits
 from neardup.runtime.storage.radix_spool import RadixSpool
@@ -267,6 +268,34 @@ def test_other_encodings_arrays_and_sheets(here: Here) -> None:
 
 
 @needs_jit
+def test_inputs_are_counted_together_and_bad_records_are_left_out(here: Here) -> None:
+    for number, name in enumerate(("a.jsonl", "b.jsonl", "c.jsonl")):
+        rows = [json.dumps({"text": f"{name} {n}\n{NOTICE}"}) for n in range(2)]
+        rows.insert(number, "{" if number else "")
+        (here.folder / name).write_text("\n".join(rows))
+    options = ("--unit", "line", "--on-error", "skip", "--cut", "cut.jsonl")
+    names = ("a.jsonl", "b.jsonl", "c.jsonl")
+    done = here.summary("lines", *names, "-o", "all.jsonl", *options)
+    texts = [x["text"] for x in read(here.folder / "all.jsonl")]
+    first, *others = [f"{name} {n}" for name in names for n in (0, 1)]
+    assert texts == [f"{first}\n{NOTICE}", *others]
+    assert (done["documents"], done["rejected"], done["changed"]) == (6, 2, 5)
+    here("lines", *names, "-o", "each/", *options)
+    joined = b"".join(
+        (here.folder / "each" / name).read_bytes().rstrip(b"\n") + b"\n" for name in names
+    )
+    assert joined == (here.folder / "all.jsonl").read_bytes().rstrip(b"\n") + b"\n"
+
+
+@needs_jit
+def test_a_sheet_loses_what_goes_of_its_cells(here: Here) -> None:
+    rows = [["nr", "text"], *([n, f"größer {n}\n{NOTICE}"] for n in range(5))]
+    (here.folder / "in.xlsx").write_bytes(workbook("in.xlsx", rows[0], rows[1:]))
+    here("lines", "in.xlsx", "-o", "out.csv", "--unit", "line", "--keep", "none")
+    assert [x["text"] for x in read(here.folder / "out.csv")] == [f"größer {n}" for n in range(5)]
+
+
+@needs_jit
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -287,10 +316,18 @@ def test_what_cannot_be_asked_is_one_line(
     assert not (here.folder / "out.jsonl").exists()
 
 
-@needs_jit
-def test_a_list_of_texts_is_refused_where_it_would_be_cut(here: Here) -> None:
-    lines = [json.dumps({"text": [f"Page {n}", NOTICE]}) + "\n" for n in range(5)]
-    (here.folder / "lists.jsonl").write_text("".join(lines))
-    _, err = here("lines", "lists.jsonl", "-o", "out.jsonl", "--unit", "line", code=1)
+@pytest.mark.parametrize("end", ["jsonl", "parquet"])
+def test_a_list_of_texts_is_refused_where_it_would_be_cut(here: Here, end: str) -> None:
+    write(here.folder / f"lists.{end}", [{"text": [f"Page {n}", NOTICE]} for n in range(5)])
+    _, err = here("lines", f"lists.{end}", "-o", f"out.{end}", "--unit", "line", code=1)
     assert '"text" is a list of texts' in err
-    assert not (here.folder / "out.jsonl").exists()
+    assert not (here.folder / f"out.{end}").exists()
+
+
+@needs_jit
+def test_a_record_that_is_nested_too_deeply_is_one_line(here: Here) -> None:
+    deep = '{"deep": ' + "[" * 1000 + "]" * 1000 + ', "text": '
+    records = [f"{deep}{json.dumps(f'Page {n}{chr(10)}{NOTICE}')}}}" for n in range(5)]
+    (here.folder / "deep.jsonl").write_text("\n".join(records))
+    _, err = here("lines", "deep.jsonl", "-o", "out.jsonl", "--unit", "line", code=1)
+    assert "deep.jsonl: a record is too deeply nested" in err

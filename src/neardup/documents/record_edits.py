@@ -72,12 +72,16 @@ class TextEdits:
     def take(self, text: Any) -> Stretches:
         """What goes of the record that `of_next` stopped at; its text."""
         if not isinstance(text, str):
-            raise DataError(
-                f'{self._name}: "{self.field}" is a list of texts: passages are cut out of one'
-                " text; join it first, or pass --text FIELD"
+            raise self.error(
+                f'"{self.field}" is a list of texts: passages are cut out of one text; join it'
+                " first, or pass --text FIELD"
             )
         self._number += 1
         return self._cutter.take(text)
+
+    def error(self, problem: str) -> DataError:
+        """Word what cannot be edited."""
+        return DataError(f"{self._name}: {problem}")
 
     def apply(self, record: str, edit: Callable[[str, TextEdits], str]) -> str:
         """Edit a record, if it is the next one to be edited."""
@@ -170,7 +174,10 @@ def without(text: str, stretches: Stretches) -> str:
 
 def without_json(record: str, edits: TextEdits) -> str:
     r"""A JSON object without stretches of its text field; escapes stay as they are."""
-    begin, end = _json_value(record, edits.field)
+    try:
+        begin, end = _json_value(record, edits.field)
+    except RecursionError:
+        raise edits.error("a record is too deeply nested; take it out") from None
     literal = record[begin:end]
     stretches = edits.take(json.loads(literal))
     inner = _without_raw(literal[1:-1], stretches, _JSON_ESCAPE)
@@ -245,13 +252,11 @@ def _behind_space(record: str, at: int) -> int:
 def _texts(table: pa.Table, field: str) -> Any:
     """The texts of a column, or of a field in one, as strings."""
     column = table.column(_top(table.schema, field)).combine_chunks()
-    if isinstance(column, pa.ChunkedArray):
-        column = column.chunk(0)
     for name in _inner(table.schema, field):
         column = pc.struct_field(column, name)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    return column if pa.types.is_list(column.type) else column.cast(pa.large_string())
+    return column if pa.types.is_nested(column.type) else column.cast(pa.large_string())
 
 
 def _top(schema: pa.Schema, field: str) -> str:
@@ -266,8 +271,6 @@ def _with_texts(table: pa.Table, field: str, new: dict[int, str]) -> pa.Table:
     """The table with other texts in some rows, in the types that its columns have."""
     name = _top(table.schema, field)
     column = table.column(name).combine_chunks()
-    if isinstance(column, pa.ChunkedArray):
-        column = column.chunk(0)
     changed = _replaced(column, _inner(table.schema, field), _texts(table, field), new)
     return table.set_column(table.schema.names.index(name), table.schema.field(name), changed)
 

@@ -11,8 +11,6 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from neardup.documents.files.atomic import STANDARD_OUTPUT, is_device
 from neardup.documents.files.remote import as_local, is_uri
 from neardup.fingerprinting.recipe import Recipe
@@ -42,7 +40,8 @@ def keep_options(
     path = str(_place(table))
     paths = [_from(path, each) for each in inputs]
     facts = {"inputs": [] if "-" in inputs else paths} | options
-    written.create(path).write(orjson.dumps(facts, option=orjson.OPT_INDENT_2) + b"\n")
+    # Names that are not UTF-8 have surrogates, which this writes as escapes.
+    written.create(path).write(json.dumps(facts, indent=2).encode() + b"\n")
     if path in written.replaced:  # nobody named it, so nobody is told
         written.replaced.remove(path)
 
@@ -53,7 +52,7 @@ def kept_options(table: str) -> dict[str, Any]:
     try:
         if os.stat(as_local(table)).st_mtime_ns > place.stat().st_mtime_ns:  # noqa: PTH116
             return {}
-        facts = orjson.loads(place.read_bytes())
+        facts = json.loads(place.read_bytes())
     except (OSError, ValueError):
         return {}
     is_whole = isinstance(facts, dict) and isinstance(facts.get("options"), dict)
