@@ -57,6 +57,14 @@ class Reading:
             help="Of texts, JSON lines and CSV, such as cp1252 or utf-16; UTF-8 unless given.",
         ),
     ] = None
+    records: Annotated[
+        str | None,
+        input_option(
+            "--records",
+            metavar="PATH",
+            help="Of JSON documents: the list of records, such as data or result.items.",
+        ),
+    ] = None
     extract: Annotated[
         str | None,
         input_option(
@@ -82,7 +90,7 @@ class Reading:
         """
         from neardup.documents import InputFormat
 
-        return InputFormat(self.format_name, self.delimiter, self.encoding)
+        return InputFormat(self.format_name, self.delimiter, self.encoding, records=self.records)
 
     def options(self, memory: str | None = None, **others: Any) -> ReadOptions:
         """How records become documents, of which one may have a 16th of --memory.

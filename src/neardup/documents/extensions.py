@@ -57,9 +57,11 @@ class InputFormat:
         delimiter: The character between the fields of CSV, "tab" or "\t" for a tab.
         encoding: Of texts: a name that Python knows, such as "cp1252".
         sheet: Of a workbook; the first that is not empty unless named.
+        records: Path of the list of records in a JSON document, such as "data" or "result.items".
 
     Raises:
-        UsageError: For a delimiter that is not one character, or an unknown encoding.
+        UsageError: For a delimiter that is not one character, an unknown encoding, or a path of
+            records with another format.
 
     Example:
         >>> InputFormat(delimiter="tab").delimiter
@@ -70,6 +72,7 @@ class InputFormat:
     delimiter: str | None = None
     encoding: str | None = None
     sheet: str | None = None
+    records: str | None = None
 
     def __post_init__(self) -> None:
         """Check them, and give them their shortest names."""
@@ -87,6 +90,17 @@ class InputFormat:
             object.__setattr__(self, "delimiter", mark)
         if self.encoding is not None:
             object.__setattr__(self, "encoding", _known_encoding(self.encoding))
+        if self.records is not None:
+            if "" in self.records.split("."):
+                raise UsageError(
+                    f"records is {self.records!r}: name a list, such as data or result.items"
+                )
+            if self.name not in {None, "json"}:
+                raise UsageError(
+                    f"records is {self.records!r}, and the format is {self.name}: only a JSON"
+                    " document has a list at a path"
+                )
+            object.__setattr__(self, "name", "json")
 
     @classmethod
     def of(cls, given: InputFormat | str | None) -> InputFormat:

@@ -87,6 +87,7 @@ def dedup(  # noqa: PLR0913
     format: str | None = None,  # noqa: A002
     delimiter: str | None = None,
     encoding: str | None = None,
+    records: str | None = None,
     extract: str | None = None,
     duplicates: str | os.PathLike[str] | None = None,
     clusters: str | os.PathLike[str] | None = None,
@@ -128,6 +129,7 @@ def dedup(  # noqa: PLR0913
         delimiter: The character between the fields of CSV; the first lines tell unless given.
         encoding: Of text files, JSON lines and CSV; UTF-8, or what a byte-order mark says, unless
             given.
+        records: Path of the list of records in JSON documents, such as "data" or "result.items".
         extract: Of a text that is HTML, compare the "main" content, "all" that is visible, or
             "none": the markup too. Files that are named as HTML are "main" unless given.
         duplicates: Table file to write: dropped, kept, distance, similarity, cluster.
@@ -183,7 +185,7 @@ def dedup(  # noqa: PLR0913
         folder = None if resume is None else os.fspath(resume)
         outputs = Outputs(named[0], named[1], named[2], named[3], csv_safe, about, folder)
         seen = None if against is None else Against(os.fspath(against), update, own_ids)
-        read = replace(read, input_format=InputFormat(format, delimiter, encoding))
+        read = replace(read, input_format=InputFormat(format, delimiter, encoding, records=records))
         return _warned(dedup_files(paths, outputs, rule, choice, read, limits, against=seen))
     if against is not None:
         raise UsageError("against belongs to files: query the index with documents in memory")
@@ -191,8 +193,8 @@ def dedup(  # noqa: PLR0913
         raise UsageError("resume belongs to files: documents in memory are gone with the process")
     if any(path is not None for path in files):
         raise UsageError("documents in memory have no output file: use the result's `kept`")
-    if not (format is delimiter is encoding is None):
-        raise UsageError("format, delimiter and encoding belong to files")
+    if not (format is delimiter is encoding is records is None):
+        raise UsageError("format, delimiter, encoding and records belong to files")
     if report is not None:
         raise UsageError("documents in memory: write the report with the result's `report`")
     check_documents(source)

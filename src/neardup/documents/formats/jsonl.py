@@ -207,6 +207,8 @@ class JsonlSource(TextSource):
             try:
                 gathered.add(*parser.one(record))
             except BadRecordError as bad:
+                if row + i == 1 and record == b"{" and ending_of(self.name) == ".json":
+                    bad.advice = "of one JSON document pass the list of records: --records PATH"
                 refuse(self.name, row + i, bad, line.rstrip(b"\r\n"), parser.options, rejects)
                 continue
             accepted[i] = True
@@ -359,7 +361,20 @@ def _field(record: dict[str, Any], name: str, option: str) -> Any:
     try:
         return _picked(record, name)
     except LookupError:
-        raise missing_field(name, record, option, "field", _text_like(record)) from None
+        bad = missing_field(name, record, option, "field", _text_like(record))
+        if (path := _list_of_objects(record)) is not None:
+            bad.advice = f"if the list in it has the records, pass --records {path}"
+        raise bad from None
+
+
+def _list_of_objects(record: dict[str, Any], depth: int = 2) -> str | None:
+    """The path of a list of objects, where most who look for a field of its elements find one."""
+    for name, value in record.items():
+        if isinstance(value, list) and value and all(isinstance(x, dict) for x in value):
+            return name
+        if depth > 1 and isinstance(value, dict) and (inner := _list_of_objects(value, depth - 1)):
+            return f"{name}.{inner}"
+    return None
 
 
 def _found(record: dict[str, Any], name: str) -> Any:

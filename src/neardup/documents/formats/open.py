@@ -207,6 +207,8 @@ def open_records(file: FoundFile, tmp: str | None, told: InputFormat) -> Source:
         source.delimiter_given = told.delimiter
     elif isinstance(source, ExcelSource):
         source.sheet_given = told.sheet
+    elif isinstance(source, JsonArraySource):
+        source.records_given = told.records
     if file.path != "-":
         source.relative = source.named(file.relative)
     return source

@@ -64,7 +64,7 @@ def read_document(
         )
     if path.exists() and not path.is_file() and not path.is_dir():
         return _decoded(name, _bytes_of(path))
-    for source in open_sources([name], format=replace(told, name="text")):
+    for source in open_sources([name], format=replace(told, name="text", records=None)):
         for batch in source.batches(ReadOptions(extract=read.extract)):
             return str(batch.texts[0].as_py())
     raise FileError(f"cannot read {name}: it is a folder; name a file in it")

@@ -375,7 +375,8 @@ def described(rule: Rule, choice: Choice, read: ReadOptions) -> dict[str, Any]:
             "encoding": form.encoding,
             "decisions": _digest_of(choice.decisions),
         }
-        | ({} if choice.date_format is None else {"date_format": choice.date_format}),
+        | ({} if choice.date_format is None else {"date_format": choice.date_format})
+        | ({} if form.records is None else {"records": form.records}),
     }
 
 

@@ -216,7 +216,7 @@ def add(
     print_summary(summary, json)
 
 
-@takes_documents(without=("format_name", "delimiter", "encoding", "extract", "rejects"))
+@takes_documents(without=("format_name", "delimiter", "encoding", "records", "extract", "rejects"))
 def filter_(
     folder: Folder,
     mark: Annotated[
