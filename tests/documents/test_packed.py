@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 
 import neardup as nd
 from neardup.documents import ReadOptions, open_sources
-from neardup.documents.files.compression import UNCHECKED, encoder, lacks_checksum, packed_as
+from neardup.documents.files.compression import UNCHECKED, encoder, lacks_checksum
+from neardup.documents.files.foreign import kind_of_bytes
 from suite import JIT
 
 if TYPE_CHECKING:
@@ -109,7 +110,37 @@ def test_a_text_about_archives_is_a_text(text: str, tmp_path: Path) -> None:
 @example(b"a\0" * 300)
 def test_bytes_are_an_archive_only_if_a_header_says_so(data: bytes) -> None:
     begins = (b"PK", b"7z", b"Rar!", b"\xfd7z", b"BZh", b"\x1f\x8b", b"\x28\xb5")
-    assert packed_as(data) is None or data.startswith(begins)
+    others = (b"%PDF-", b"AT&T", b"{\\rtf", b"\x89PNG", b"\xff\xd8", b"GIF8", b"II", b"MM", b"\xd0")
+    assert kind_of_bytes(data) is None or data.startswith((*begins, *others))
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "says"),
+    [
+        ("paper.pdf", b"%PDF-1.7\n", "a PDF file, .*pdftotext"),
+        ("paper", b"%PDF-1.7\n", "a PDF file, .*pdftotext"),
+        ("scan", b"\xff\xd8\xff\xe0", "an image, .*tesseract"),
+        ("letter.docx", zipped(), "a Word document, .*pandoc"),
+        (
+            "letter.doc",
+            b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
+            "a document of old Office programs, .*soffice",
+        ),
+        ("note.eml", b"Subject: tea\n\nhello", "a message, .*mailbox"),
+        ("a.sqlite", b"SQLite format 3\0", "an SQLite database, .*sqlite3"),
+    ],
+)
+def test_what_other_programs_read_names_the_program(
+    name: str, data: bytes, says: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "in" / name
+    path.parent.mkdir()
+    path.write_bytes(data)
+    with pytest.raises(nd.DataError, match=f"{name}: it is {says}"):
+        nd.dedup(path, f"{tmp_path}/out/")
+    if not name.endswith(".eml"):  # in a folder it is a text, headers and all
+        with pytest.raises(nd.DataError, match=f"{name}:1: {says.replace(', ', ', not a text; ')}"):
+            nd.dedup(path.parent, f"{tmp_path}/out/")
 
 
 class Sink(io.BytesIO):

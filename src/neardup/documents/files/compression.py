@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import tarfile
 import zlib
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, Protocol, Se
 import numpy as np
 import pyarrow as pa
 
+from neardup.documents.files.foreign import HEAD_BYTES, kind_of_bytes
 from neardup.documents.files.problems import file_error
 from neardup.errors import DataError, FileError
 from neardup.runtime.threads import worker_count
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CODECS",
-    "HEAD_BYTES",
     "MAGIC_BYTES",
     "SHOWN_BYTES",
     "UNCHECKED",
@@ -33,44 +32,7 @@ __all__ = [
     "codec_of_path",
     "encoder",
     "lacks_checksum",
-    "packed_as",
 ]
-
-HEAD_BYTES: Final = tarfile.BLOCKSIZE
-"""What tells them: the header of a tar archive's first file."""
-_KINDS: Final = (
-    (b"PK\x03\x04", "a ZIP archive (.zip, .docx, .epub)"),
-    (b"PK\x05\x06", "a ZIP archive without files"),
-    (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
-    (b"Rar!\x1a\x07", "a RAR archive"),
-    (b"\xfd7zXZ\x00", "xz data"),
-    (b"BZh91AY&SY", "bzip2 data"),
-    (b"\x1f\x8b\x08", "gzip data"),
-    (b"\x28\xb5\x2f\xfd", "zstd data"),
-)
-
-
-def packed_as(head: bytes) -> str | None:
-    r"""What the first HEAD_BYTES of decompressed data say that it is; None where it may be text.
-
-    Example:
-        >>> packed_as(b"PK\x03\x04..."), packed_as(b"PK is a kind of sound")
-        ('a ZIP archive (.zip, .docx, .epub)', None)
-    """
-    kind = next((kind for magic, kind in _KINDS if head.startswith(magic)), None)
-    return "a tar archive" if kind is None and _is_tar(head[:HEAD_BYTES]) else kind
-
-
-def _is_tar(head: bytes) -> bool:
-    """Whether the header's checksum is right, which tar archives of every age have."""
-    if b"\0" not in head:  # a text, as a rule: nothing is computed
-        return False
-    try:
-        tarfile.TarInfo.frombuf(head, "utf-8", "surrogateescape")
-    except tarfile.HeaderError:
-        return False
-    return True
-
 
 CODECS: Final = {".gz": "gzip", ".zst": "zstd"}
 MAGIC: Final = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
@@ -179,7 +141,7 @@ class ByteReader:
 
         Raises:
             DataError: If the compressed stream is broken; names the line reached. Also if the first
-                bytes are those of an archive.
+                bytes are no text's.
             FileError: If the read fails.
         """
         with self._named_errors():
@@ -200,14 +162,11 @@ class ByteReader:
         return block
 
     def _check_begin(self, block: bytes) -> None:
-        """Refuse an archive, which the first block tells."""
-        kind = None if self._is_begun else packed_as(block[:HEAD_BYTES])
+        """Refuse what is no text, which the first block tells."""
+        kind = None if self._is_begun else kind_of_bytes(block[:HEAD_BYTES], self._name)
         self._is_begun = True
         if kind is not None:
-            raise DataError(
-                f"{self._name}: it is {kind}, which is not read: unpack it first, and name the"
-                " files in it"
-            )
+            raise DataError(f"{self._name}: it is {kind.name}, which is not read: {kind.advice}")
 
     def _to_line_end(self, block: bytes, longest: int | None, *, passes: bool) -> bytes:
         if longest is None:

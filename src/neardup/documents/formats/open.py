@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from neardup.documents.extensions import EXTENSIONS, InputFormat, ending_of, format_of_path, is_text
-from neardup.documents.files.compression import CODECS, HEAD_BYTES
+from neardup.documents.files.compression import CODECS
 from neardup.documents.files.encodings import UTF8, DecodedInput, encoding_of_bom
 from neardup.documents.files.finding import find_files
+from neardup.documents.files.foreign import HEAD_BYTES, kind_of_path
 from neardup.documents.files.input_bytes import RegularInput, find_input
 from neardup.documents.files.remote import is_uri
 from neardup.documents.formats.arrow import ArrowSource
@@ -21,7 +22,7 @@ from neardup.documents.formats.json_array import JsonArraySource, begins_array
 from neardup.documents.formats.jsonl import JsonlSource
 from neardup.documents.formats.parquet import ParquetSource
 from neardup.documents.formats.text_files import TextFilesSource
-from neardup.errors import UsageError
+from neardup.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -153,7 +154,7 @@ def _are_documents(files: Sequence[FoundFile]) -> bool:
     documents = [file for file in files if not _holds_records(file)]
     for file in documents:
         if file.is_named and not is_text(file.path):
-            _check_packed(find_input(file.path))
+            _check_foreign(find_input(file.path))
             raise UsageError(
                 f"{file.path}: unknown extension; known are {', '.join(EXTENSIONS)},"
                 f" the text ones also with {' or '.join(CODECS)};"
@@ -168,8 +169,11 @@ def _are_documents(files: Sequence[FoundFile]) -> bool:
     return bool(documents)
 
 
-def _check_packed(origin: Input) -> None:
-    """Raise DataError for an archive on this machine: to read it as one document helps nobody."""
+def _check_foreign(origin: Input) -> None:
+    """Raise DataError for what other programs read: as one document it would help nobody."""
+    kind = kind_of_path(origin.name)
+    if kind is not None:
+        raise DataError(f"{origin.name}: it is {kind.name}, which is not read: {kind.advice}")
     if isinstance(origin, RegularInput):
         with origin.open() as reader:
             reader.piece(HEAD_BYTES, 0)

@@ -23,9 +23,9 @@ from neardup.documents.files.compression import (
     SHOWN_BYTES,
     codec_of_path,
     lacks_checksum,
-    packed_as,
 )
 from neardup.documents.files.encodings import UTF8, encoding_advice, encoding_of_bom
+from neardup.documents.files.foreign import kind_of_bytes
 from neardup.documents.files.problems import BadRecordError, file_error
 from neardup.documents.files.remote import is_uri, locate, remote_errors
 from neardup.documents.markup import declared_encoding
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 __all__ = ["TextFilesSource"]
 
 _FIX: Final = "fix the file or pass --on-error skip"
-_UNPACK: Final = "unpack it first, and name the files in it, or pass --on-error skip"
 _COPY_BYTES: Final = 8 << 20
 _FILES_AT_ONCE: Final = 256
 
@@ -191,9 +190,10 @@ class TextFilesSource(DocumentFiles):
         """The text of a file, in the encoding given, declared or seen."""
         self.is_unchecked |= codec_of_path(path) == "zstd" and lacks_checksum(data)
         data = _unpacked(path, data, longest)
-        kind = packed_as(data)
+        kind = kind_of_bytes(data, path)
         if kind is not None:
-            raise _BrokenTextError(f"{kind}, not a text", 1, _UNPACK)
+            advice = f"{kind.advice}, or pass --on-error skip"
+            raise _BrokenTextError(f"{kind.name}, not a text", 1, advice)
         encoding = encoding_of_bom(data)
         try:
             if encoding is None and self._encoding is None:
