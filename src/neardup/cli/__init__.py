@@ -141,7 +141,9 @@ def _wrong_usage(error: Any) -> tuple[int, str]:
     context = getattr(error, "ctx", None)
     page = context.command_path if context else "neardup"
     wanted = _ALSO_CALLED.get(getattr(error, "option_name", ""))
-    hint = f"; did you mean {wanted}?" if wanted else ""
+    hint = ""
+    if wanted:  # which is better than the options that look alike
+        message, hint = message.partition(" (Possible")[0], f"; did you mean {wanted}?"
     return code, f"{message.rstrip('.')}{hint} (see {page} --help)"
 
 
