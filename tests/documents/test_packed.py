@@ -60,22 +60,24 @@ def zipped(name: str = "a.txt") -> bytes:
 
 
 PACKED: dict[str, tuple[Callable[[], bytes], str]] = {
-    "pax.tar": (tar, "a tar archive"),
-    "gnu.tar": (lambda: tar(tarfile.GNU_FORMAT), "a tar archive"),
-    "old.tar": (old_tar, "a tar archive"),
-    "one.tar.gz": (lambda: gzip.compress(tar()), "a tar archive"),
-    "one.tar.zst": (lambda: pa.Codec("zstd").compress(tar(), asbytes=True), "a tar archive"),
-    "one.tgz": (lambda: gzip.compress(tar()), "gzip data"),
-    "one.tar.bz2": (lambda: bz2.compress(tar()), "bzip2 data"),
-    "one.tar.xz": (lambda: lzma.compress(tar()), "xz data"),
-    "one.zip": (zipped, r"a ZIP archive \(\.zip, \.docx, \.epub\)"),
+    "pax.bin": (tar, "a tar archive"),
+    "gnu.bin": (lambda: tar(tarfile.GNU_FORMAT), "a tar archive"),
+    "old.bin": (old_tar, "a tar archive"),
+    "one.gz": (lambda: gzip.compress(tar()), "a tar archive"),
+    "one.zst": (lambda: pa.Codec("zstd").compress(tar(), asbytes=True), "a tar archive"),
+    "tgz.bin": (lambda: gzip.compress(tar()), "gzip data"),
+    "bz2.bin": (lambda: bz2.compress(tar()), "bzip2 data"),
+    "xz.bin": (lambda: lzma.compress(tar()), "xz data"),
+    "zip.bin": (zipped, r"a ZIP archive \(\.zip, \.docx, \.epub\)"),
     "twice.gz.gz": (lambda: gzip.compress(gzip.compress(LINES)), "gzip data"),
 }
 
 
 @pytest.mark.parametrize("name", PACKED)
 @pytest.mark.parametrize("encoding", [None, "latin-1", "utf-16-le"])
-def test_an_archive_is_no_document(name: str, encoding: str | None, tmp_path: Path) -> None:
+def test_an_archive_of_another_name_is_no_document(
+    name: str, encoding: str | None, tmp_path: Path
+) -> None:
     make, kind = PACKED[name]
     (tmp_path / "in").mkdir()
     path = tmp_path / "in" / name

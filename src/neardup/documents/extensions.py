@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Final
 
+from neardup.documents.files.archives import is_archive
 from neardup.documents.files.compression import CODECS
 from neardup.documents.sheets import check_writer
 from neardup.errors import UsageError
@@ -115,6 +116,8 @@ def check_extension(path: str) -> None:
         return
     if ending in READ_EXTENSIONS:
         raise UsageError(f"{path}: {ending} is read and not written; name it .xlsx or .csv")
+    if is_archive(path):
+        raise UsageError(f"{path}: archives are read and not written; name a folder, as in kept/")
     if format_of_path(path) == "excel":
         check_writer(path)
     if format_of_path(path) is None:

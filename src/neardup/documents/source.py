@@ -38,6 +38,8 @@ class Source(ABC):
     """
 
     format: ClassVar[str]
+    archive: str | None = None
+    """The archive that it is in, if it is in one."""
     is_unchecked = False
     """Whether what was read of it is zstd without a checksum."""
     edits: TextEdits | None = None

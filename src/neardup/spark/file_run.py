@@ -143,6 +143,11 @@ def _ship_index(against: str, rule: Rule, choice: Choice, read: ReadOptions, pat
 
 def _check_inputs(sources: Sequence[Source]) -> None:
     for source in sources:
+        if source.archive is not None:
+            raise UsageError(
+                f"{source.archive}: --engine spark reads files, and no archives; unpack it first,"
+                " or use --engine local"
+            )
         if source.path is None and source.format != "text":
             raise UsageError(
                 f"{source.name}: --engine spark reads files, which are read twice, not a pipe;"

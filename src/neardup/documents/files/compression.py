@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import lzma
 import zlib
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -39,6 +40,7 @@ MAGIC: Final = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
 MAGIC_BYTES: Final = 4
 _BUFFER_BYTES: Final = 1 << 20
 _GZIP_LEVEL: Final = 6
+_XZ_BYTES: Final = 1 << 28  # of memory that a stream may need
 _COMPRESSED_BYTES: Final = 1 << 20  # of a member or frame, before compression
 SHOWN_BYTES: Final = 1000
 """Of a record that is too long."""
@@ -81,7 +83,7 @@ class ByteReader:
     Args:
         name: The input's name, for messages.
         file: An unbuffered binary file; it is closed with the reader.
-        codec: "gzip", "zstd" or None.
+        codec: "gzip", "zstd", "bz2", "xz" or None.
         head: Bytes already taken from the file.
         spool: Where to copy every decompressed byte, or None.
     """
@@ -118,6 +120,11 @@ class ByteReader:
     def consumed(self) -> int:
         """Bytes of the input, compressed as it is, taken so far."""
         return self._counted.count
+
+    @property
+    def failure(self) -> str | None:
+        """Why the compressed stream ended early, if it did."""
+        return None if self._decoded is None else self._decoded.failure
 
     @property
     def is_unchecked(self) -> bool:
@@ -187,11 +194,11 @@ class ByteReader:
         return block[:begin]
 
     def _check_stream(self, block: bytes, row: int) -> None:
-        if self._decoded is not None and self._decoded.failure is not None:
+        if self.failure is not None:
             reached = row + max(block.count(b"\n"), 1)
             raise DataError(
                 f"{self._name}:{reached}: the {self._codec} stream is broken near here:"
-                f" {self._decoded.failure}; fetch or compress the file again"
+                f" {self.failure}; fetch or compress the file again"
             )
 
     def read(self, nbytes: int) -> bytes:
@@ -275,7 +282,11 @@ class _Decoded(io.RawIOBase):
     """
 
     def __init__(self, file: io.RawIOBase, codec: str) -> None:
-        self._stream = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), codec)
+        self._stream: Any = (
+            _Xz(file)
+            if codec == "xz"
+            else pa.CompressedInputStream(pa.PythonFile(file, mode="r"), codec)
+        )
         self.failure: str | None = None
 
     def readable(self) -> bool:
@@ -293,6 +304,42 @@ class _Decoded(io.RawIOBase):
                 raise
             self.failure = str(error)
             return 0
+
+
+class _Xz:
+    """What is in an .xz stream, or several one after the other."""
+
+    def __init__(self, file: io.RawIOBase) -> None:
+        self._file = file
+        self._stream, self._rest = self._begun(), b""
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            data = self._read(len(buffer))
+        except lzma.LZMAError as error:
+            raise OSError(str(error)) from None
+        buffer[: len(data)] = data
+        return len(data)
+
+    def _read(self, nbytes: int) -> bytes:
+        while True:
+            if self._stream.eof:  # others may follow, and zeros between them
+                rest = self._stream.unused_data.lstrip(b"\0")
+                rest = rest or (self._file.read(_BUFFER_BYTES) or b"").lstrip(b"\0")
+                if not rest:
+                    return b""
+                self._stream, self._rest = self._begun(), rest
+            if not self._rest and self._stream.needs_input:
+                self._rest = self._file.read(_BUFFER_BYTES) or b""
+                if not self._rest:
+                    raise lzma.LZMAError("it ends too early")
+            data, self._rest = self._stream.decompress(self._rest, nbytes), b""
+            if data:
+                return data
+
+    @staticmethod
+    def _begun() -> lzma.LZMADecompressor:
+        return lzma.LZMADecompressor(lzma.FORMAT_XZ, _XZ_BYTES)
 
 
 class _Tee(io.RawIOBase):

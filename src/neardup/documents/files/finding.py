@@ -10,16 +10,17 @@ import re
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from neardup.documents.files.problems import file_error, quoted
 from neardup.documents.files.remote import as_local, is_uri, locate, remote_errors
 from neardup.errors import DataError, FileError
 
 if TYPE_CHECKING:
+    import io
     from collections.abc import Iterator
 
-__all__ = ["FoundFile", "check_relative", "find_files", "is_chained", "path_below"]
+__all__ = ["ArchivedFile", "FoundFile", "check_relative", "find_files", "is_chained", "path_below"]
 
 _SEPARATORS: Final = re.compile(r"[/\\]")
 _DRIVE: Final = re.compile(r"[A-Za-z]:")
@@ -77,6 +78,27 @@ def _refused(relative: str, folder: str, why: str) -> DataError:
     )
 
 
+class ArchivedFile(Protocol):
+    """A file in an archive."""
+
+    @property
+    def nbytes(self) -> int:
+        """Its size."""
+
+    @property
+    def archive_path(self) -> str:
+        """The path of the archive."""
+
+    def open(self) -> io.RawIOBase:
+        """Start reading it; DataError at what is damaged."""
+
+    def stamp(self) -> tuple[int, int | str]:
+        """Its size, and the archive's time of change."""
+
+    def check_unchanged(self) -> None:
+        """Raise FileError if the archive changed."""
+
+
 @dataclass(frozen=True, slots=True)
 class FoundFile:
     """One file.
@@ -89,6 +111,7 @@ class FoundFile:
         is_named: Whether it was named itself.
         at: The path at which it is opened, for a process of another working folder; `path` unless
             given.
+        inside: The file of an archive that it is, if it is one.
     """
 
     path: str
@@ -96,6 +119,7 @@ class FoundFile:
     nbytes: int = 0
     is_named: bool = False
     at: str | None = None
+    inside: ArchivedFile | None = None
 
     @property
     def place(self) -> str:

@@ -38,6 +38,9 @@ class Input(Protocol):
     def open(self) -> ByteReader:
         """Start reading from the first byte, decompressed."""
 
+    def open_file(self) -> io.RawIOBase:
+        """Start reading the file as it is; UsageError for a stream."""
+
     def open_raw(self) -> pa.NativeFile:
         """Open the file as it is, for reading anywhere in it; UsageError for a stream."""
 
@@ -58,6 +61,10 @@ class WrappedInput:
         """Wrap it; nothing is read."""
         self._origin = origin
         self.name, self.path, self.nbytes = origin.name, origin.path, origin.nbytes
+
+    def open_file(self) -> io.RawIOBase:
+        """See Input.open_file."""
+        return self._origin.open_file()
 
     def open_raw(self) -> pa.NativeFile:
         """See Input.open_raw."""
@@ -89,11 +96,14 @@ class RegularInput:
 
     def open(self) -> ByteReader:
         """Start reading from the first byte, decompressed."""
+        return ByteReader(self.name, self.open_file(), codec_of_path(self.name))
+
+    def open_file(self) -> io.RawIOBase:
+        """Start reading the file as it is."""
         try:
-            file = io.FileIO(self._at)
+            return io.FileIO(self._at)
         except OSError as error:
             raise file_error(self.name, "read", error) from None
-        return ByteReader(self.name, file, codec_of_path(self.name))
 
     def open_raw(self) -> pa.NativeFile:
         """Open the file as it is, for reading anywhere in it."""
@@ -147,6 +157,10 @@ class StreamInput:
         except OSError as error:
             raise file_error(self.name, "read", error) from None
         return ByteReader(self.name, file, codec_of_bytes(head), head, spool)
+
+    def open_file(self) -> io.RawIOBase:
+        """Refuse: the second reading would find nothing."""
+        raise UsageError(f"{self.name} is a stream; use a file")
 
     def open_raw(self) -> pa.NativeFile:
         """Refuse: a stream cannot be read but from front to back."""

@@ -102,11 +102,11 @@ class RemoteInput:
 
     def open(self) -> ByteReader:
         """Start reading from the first byte, decompressed."""
-        return ByteReader(self.name, self._opened(), codec_of_path(self.name))
+        return ByteReader(self.name, self.open_file(), codec_of_path(self.name))
 
     def open_raw(self) -> pa.NativeFile:
         """Open the file as it is, for reading anywhere in it."""
-        return pa.PythonFile(self._opened(), mode="r")
+        return pa.PythonFile(self.open_file(), mode="r")
 
     def check_unchanged(self) -> None:
         """Raise FileError if the file's size, time or tag changed."""
@@ -128,7 +128,8 @@ class RemoteInput:
             found: dict[str, Any] = self._fs.info(self._key)
             return found
 
-    def _opened(self) -> _RemoteFile:
+    def open_file(self) -> io.RawIOBase:
+        """Start reading the file as it is."""
         with remote_errors(self.name, "read"):
             return _RemoteFile(self.name, self._fs.open(self._key, "rb"))
 

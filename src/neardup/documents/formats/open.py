@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from neardup.documents.extensions import EXTENSIONS, InputFormat, ending_of, format_of_path, is_text
+from neardup.documents.files.archives import EntryInput, find_documents, is_archive
 from neardup.documents.files.compression import CODECS
 from neardup.documents.files.encodings import UTF8, DecodedInput, encoding_of_bom
-from neardup.documents.files.finding import find_files
 from neardup.documents.files.foreign import HEAD_BYTES, kind_of_path
 from neardup.documents.files.input_bytes import RegularInput, find_input
 from neardup.documents.files.remote import is_uri
@@ -55,10 +55,11 @@ def open_sources(
     """Find every input and check it before any is read.
 
     Args:
-        paths: Files, folders, patterns in glob's language, URIs, or "-" for standard input (JSON
-            lines unless `format` says otherwise). Files with none of EXTENSIONS are documents, one
-            each, if all are; folders and patterns may hold any, others must be TEXT_EXTENSIONS.
-        tmp: Folder for the temporary copy of a stream; the system's own if None.
+        paths: Files, folders, archives, patterns in glob's language, URIs, or "-" for standard
+            input (JSON lines unless `format` says otherwise). Files with none of EXTENSIONS are
+            documents, one each, if all are; folders, archives and patterns may hold any, others
+            must be TEXT_EXTENSIONS.
+        tmp: Folder for copies of streams and unpacked archives; the system's own if None.
         format: A key of FORMATS that overrides the extensions, or "text": each file is a document;
             or more, as an InputFormat. A .json file that begins with [ is one JSON array.
 
@@ -81,7 +82,7 @@ def open_sources(
         raise UsageError(f"unknown format {name!r}: use one of {', '.join([*FORMATS, _TEXT])}")
     if list(paths).count("-") > 1:
         raise UsageError("standard input (-) is named twice; name it once")
-    files = [file for path in paths for file in find_files(path)]
+    files = [file for path in paths for file in find_documents(path, tmp)]
     if name != _TEXT:
         files = _without_marks(files)
     _check_once(files)
@@ -162,6 +163,12 @@ def _are_documents(files: Sequence[FoundFile]) -> bool:
             )
     if documents and len(documents) < len(files):
         records = next(file for file in files if _holds_records(file))
+        nested = next((x for x in documents if x.inside and is_archive(x.path)), None)
+        if nested is not None:
+            raise DataError(
+                f"{nested.path} is an archive in an archive, which is not read: unpack the outer"
+                " one, and name its folder"
+            )
         raise UsageError(
             f"{records.path} holds records, and {documents[0].path} is one document; name them in"
             " two runs, or pass --format text to read every file as one document"
@@ -198,7 +205,7 @@ def _open_text(files: Sequence[FoundFile], tmp: str | None, told: InputFormat) -
 def open_records(file: FoundFile, tmp: str | None, told: InputFormat) -> Source:
     """Open one file of records; FileError if it is not readable."""
     name = told.name or ("jsonl" if file.path == "-" else format_of_path(file.path)) or "jsonl"
-    origin = find_input(file.path, tmp, file.at)
+    origin = _input_of(file, tmp)
     if name in _OF_TEXT:
         head = _head(origin)
         encoding = told.encoding or encoding_of_bom(head)
@@ -213,14 +220,22 @@ def open_records(file: FoundFile, tmp: str | None, told: InputFormat) -> Source:
         source.sheet_given = told.sheet
     elif isinstance(source, JsonArraySource):
         source.records_given = told.records
+    if file.inside is not None:
+        source.archive = file.inside.archive_path
     if file.path != "-":
         source.relative = source.named(file.relative)
     return source
 
 
+def _input_of(file: FoundFile, tmp: str | None) -> Input:
+    if file.inside is not None:
+        return EntryInput(file.path, file.inside, tmp)
+    return find_input(file.path, tmp, file.at)
+
+
 def _head(origin: Input) -> bytes:
     """The first bytes of a file here; none of what would have to be fetched or is a stream."""
-    if not isinstance(origin, RegularInput):
+    if not isinstance(origin, (RegularInput, EntryInput)):
         return b""
     with origin.open() as reader:
         return reader.read(_HEAD_BYTES)

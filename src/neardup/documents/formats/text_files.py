@@ -50,6 +50,7 @@ __all__ = ["TextFilesSource"]
 _FIX: Final = "fix the file or pass --on-error skip"
 _COPY_BYTES: Final = 8 << 20
 _FILES_AT_ONCE: Final = 256
+_ARCHIVED: Final = "archive"
 
 
 class TextFilesSource(DocumentFiles):
@@ -65,6 +66,9 @@ class TextFilesSource(DocumentFiles):
         self.nbytes = sum(file.nbytes for file in files)
         self.bytes_read = 0
         self.notes, self.warnings = [], []
+        for file in files:
+            if file.inside is not None:
+                self.archive = file.inside.archive_path
         self.has_pages = any(is_page(file.path) for file in files)
         self._encoding = encoding
         self._longest = 0
@@ -81,8 +85,9 @@ class TextFilesSource(DocumentFiles):
 
     @property
     def paths(self) -> list[str]:
-        """The paths of all files."""
-        return [file.path for file in self._files]
+        """The paths of all files, and of the archives that they are in."""
+        archives = {x.inside.archive_path for x in self._files if x.inside is not None}
+        return [*(file.path for file in self._files), *sorted(archives)]
 
     @property
     def files(self) -> Sequence[FoundFile]:
@@ -109,12 +114,15 @@ class TextFilesSource(DocumentFiles):
             for i, data in zip(numbers, self._read(numbers, longest), strict=True):
                 file = self._files[i]
                 try:
+                    if isinstance(data, _BrokenTextError):
+                        raise data
                     if data is None:
                         raise _LongTextError(longest)
                     self._sums[i] = zlib.crc32(data)
                     texts.append(self._decoded(file.path, data, longest))
                 except _BrokenTextError as bad:
-                    shown = (data or b"")[: SHOWN_BYTES if bad.is_long else None]
+                    shown = data if isinstance(data, bytes) else b""
+                    shown = shown[: SHOWN_BYTES if bad.is_long else None]
                     refuse(file.path, bad.line, bad, shown, options, rejects)
                     continue
                 self._accepted[i] = True
@@ -160,7 +168,7 @@ class TextFilesSource(DocumentFiles):
         for numbers in self._parts(kept, _COPY_BYTES):
             for i, data in zip(numbers, self._read(numbers, sys.maxsize), strict=True):
                 file = self._files[i]
-                if data is None or zlib.crc32(data) != self._sums[i]:
+                if not isinstance(data, bytes) or zlib.crc32(data) != self._sums[i]:
                     raise FileError(
                         f"{file.path} changed while it was being read;"
                         " run again when it is complete"
@@ -175,7 +183,9 @@ class TextFilesSource(DocumentFiles):
         stamps: list[tuple[str, int, int | str]] = []
         for file in self._files:
             changed: int | str = ""
-            if not is_uri(file.path):
+            if file.inside is not None:
+                changed = file.inside.stamp()[1]
+            elif not is_uri(file.path):
                 try:
                     changed = os.stat(file.place).st_mtime_ns  # noqa: PTH116
                 except OSError as error:
@@ -240,12 +250,14 @@ class TextFilesSource(DocumentFiles):
         if part:
             yield part
 
-    def _read(self, numbers: list[int], longest: int) -> Iterator[bytes | None]:
+    def _read(self, numbers: list[int], longest: int) -> Iterator[bytes | _BrokenTextError | None]:
         """The bytes of files; None for one that has more than `longest`."""
         files = [self._files[i] for i in numbers]
         for protocol, group in groupby(files, lambda file: _protocol(file, longest)):
             if protocol is None:
                 yield from (None for _ in group)
+            elif protocol == _ARCHIVED:
+                yield from _read_archived(group)
             elif protocol:
                 yield from _read_remote([file.path for file in group])
             else:
@@ -292,9 +304,23 @@ def _check_options(options: ReadOptions) -> None:
 
 def _protocol(file: FoundFile, longest: int) -> str | None:
     """How a file is reached; "" for one of this machine, None for one that is not fetched."""
-    if not is_uri(file.path):
+    if file.inside is None and not is_uri(file.path):
         return ""
+    if file.inside is not None and file.nbytes <= longest:
+        return _ARCHIVED
     return None if file.nbytes > longest else file.path.partition("://")[0]
+
+
+def _read_archived(files: Iterable[FoundFile]) -> Iterator[bytes | _BrokenTextError | None]:
+    """The bytes of files in archives; of one that is damaged, how."""
+    for file in files:
+        try:
+            if file.inside is not None:
+                with file.inside.open() as reading:
+                    yield reading.readall()
+        except DataError as error:
+            problem = str(error).removeprefix(f"{file.path}: ").partition(";")[0]
+            yield _BrokenTextError(problem, 1, "fetch it again, or pass --on-error skip")
 
 
 def _read_local(files: Iterable[FoundFile], longest: int) -> Iterator[bytes | None]:
