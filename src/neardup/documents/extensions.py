@@ -14,6 +14,7 @@ from neardup.errors import UsageError
 
 __all__ = [
     "EXTENSIONS",
+    "KEPT_EXTENSIONS",
     "PAGE_EXTENSIONS",
     "READ_EXTENSIONS",
     "TEXT_EXTENSIONS",
@@ -26,7 +27,7 @@ __all__ = [
     "is_text",
 ]
 
-_COMPRESSED: Final = ("jsonl", "csv", "tsv")
+_COMPRESSED: Final = ("jsonl", "csv", "tsv", "mbox")
 
 
 EXTENSIONS: Final = {
@@ -45,6 +46,8 @@ EXTENSIONS: Final = {
 }
 READ_EXTENSIONS: Final = {".xlsm": "excel", ".xlsb": "excel", ".xls": "excel", ".ods": "excel"}
 """Of inputs only: spreadsheets are written as .xlsx."""
+KEPT_EXTENSIONS: Final = {".mbox": "mbox"}
+"""Of inputs and of what is kept of them; no table is written so."""
 PAGE_EXTENSIONS: Final = (".html", ".htm", ".xhtml")
 TEXT_EXTENSIONS: Final = (".txt", ".text", ".log", ".md", ".markdown", ".rst", *PAGE_EXTENSIONS)
 
@@ -109,8 +112,13 @@ class InputFormat:
         return given if isinstance(given, InputFormat) else cls(given)
 
 
-def check_extension(path: str) -> None:
-    """Raise UsageError for an output whose extension stands for no format that is written here."""
+def check_extension(path: str, *, keeps: bool = False) -> None:
+    """Raise UsageError for an output whose extension stands for no format that is written here.
+
+    Args:
+        path: Of the output.
+        keeps: Whether it takes kept records; else a table is written.
+    """
     ending = ending_of(path)
     if path == "-" or not ending:
         return
@@ -118,6 +126,8 @@ def check_extension(path: str) -> None:
         raise UsageError(f"{path}: {ending} is read and not written; name it .xlsx or .csv")
     if is_archive(path):
         raise UsageError(f"{path}: archives are read and not written; name a folder, as in kept/")
+    if ending in KEPT_EXTENSIONS and not keeps:
+        raise UsageError(f"{path}: {ending} has kept records, and no table; name it .csv")
     if format_of_path(path) == "excel":
         check_writer(path)
     if format_of_path(path) is None:
@@ -159,7 +169,7 @@ def format_of_path(path: str) -> str | None:
         'jsonl'
     """
     lowered = path.lower()
-    for extension, name in (EXTENSIONS | READ_EXTENSIONS).items():
+    for extension, name in (EXTENSIONS | READ_EXTENSIONS | KEPT_EXTENSIONS).items():
         if lowered.endswith(extension):
             return name
         if name in _COMPRESSED and lowered.endswith(tuple(extension + end for end in CODECS)):

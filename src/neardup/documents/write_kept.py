@@ -49,7 +49,7 @@ def plan_outputs(sources: Sequence[Source], out: str) -> list[tuple[str, list[in
         return _plan_folder(sources, out)
     _check_joinable(sources)
     wanted = None if out == "-" else format_of_path(out)
-    check_extension(out)
+    check_extension(out, keeps=True)
     is_json = ending_of(out) == ".json" and sources[0].format == "json"
     allowed = (None, sources[0].format, *sources[0].also_written)
     if wanted not in allowed and not is_json:

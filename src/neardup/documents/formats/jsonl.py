@@ -264,7 +264,10 @@ class RecordParser:
         Raises:
             BadRecordError: Says what is wrong.
         """
-        value = parsed_object(record)
+        return self.of(parsed_object(record))
+
+    def of(self, value: dict[str, Any]) -> tuple[str, str, str | None, float | None]:
+        """As `one`, of a record that is parsed."""
         options = self.options
         parts = [_text(name, _field(value, name, "--text")) for name in options.text]
         identity = "" if options.id is None else _identity(value, options.id)

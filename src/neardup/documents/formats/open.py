@@ -20,6 +20,7 @@ from neardup.documents.formats.csv import CsvSource, TsvSource
 from neardup.documents.formats.excel import ExcelSource
 from neardup.documents.formats.json_array import JsonArraySource, begins_array
 from neardup.documents.formats.jsonl import JsonlSource
+from neardup.documents.formats.mbox import MboxSource
 from neardup.documents.formats.parquet import ParquetSource
 from neardup.documents.formats.text_files import TextFilesSource
 from neardup.errors import DataError, UsageError
@@ -41,6 +42,7 @@ FORMATS: Final[dict[str, Callable[[Input], Source]]] = {
     "parquet": ParquetSource,
     "arrow": ArrowSource,
     "excel": ExcelSource,
+    "mbox": MboxSource,
 }
 _TEXT: Final = "text"
 _OF_TEXT: Final = ("jsonl", "json", "csv", "tsv")
