@@ -37,7 +37,7 @@ class Reading:
         input_option(
             "--format",
             help="Of all inputs: jsonl, json (an array), csv, tsv, parquet, arrow, excel (or"
-            " excel:SHEET), mbox, or text (each file is a document).",
+            " excel:SHEET), mbox, warc, or text (each file is a document).",
         ),
     ] = None
     delimiter: Annotated[

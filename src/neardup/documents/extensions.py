@@ -27,7 +27,7 @@ __all__ = [
     "is_text",
 ]
 
-_COMPRESSED: Final = ("jsonl", "csv", "tsv", "mbox")
+_COMPRESSED: Final = ("jsonl", "csv", "tsv", "mbox", "warc")
 
 
 EXTENSIONS: Final = {
@@ -46,7 +46,7 @@ EXTENSIONS: Final = {
 }
 READ_EXTENSIONS: Final = {".xlsm": "excel", ".xlsb": "excel", ".xls": "excel", ".ods": "excel"}
 """Of inputs only: spreadsheets are written as .xlsx."""
-KEPT_EXTENSIONS: Final = {".mbox": "mbox"}
+KEPT_EXTENSIONS: Final = {".mbox": "mbox", ".warc": "warc", ".wet": "warc"}
 """Of inputs and of what is kept of them; no table is written so."""
 PAGE_EXTENSIONS: Final = (".html", ".htm", ".xhtml")
 TEXT_EXTENSIONS: Final = (".txt", ".text", ".log", ".md", ".markdown", ".rst", *PAGE_EXTENSIONS)

@@ -9,7 +9,7 @@ from email.parser import BytesParser
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from neardup.documents.files.encodings import guessed
+from neardup.documents.files.encodings import decoded_as
 from neardup.documents.files.problems import BadRecordError
 from neardup.documents.markup import visible_text
 
@@ -92,14 +92,8 @@ def _header(value: Any) -> str:
 
 
 def _decoded(data: bytes | str, charset: str | None) -> str:
-    """The text of bytes in the encoding declared, else in UTF-8, else in the most likely one."""
     raw = data.encode(errors="surrogateescape") if isinstance(data, str) else data
-    for name in (charset, "utf-8", guessed(raw), "latin-1"):
-        try:
-            return raw.decode(name or "utf-8").encode(errors="replace").decode()
-        except (LookupError, UnicodeError):
-            continue
-    return ""
+    return decoded_as(raw, charset)
 
 
 def _date(value: Any) -> str | None:

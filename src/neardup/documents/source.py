@@ -126,6 +126,9 @@ class Source(ABC):
         """Whether each document's name says that it is HTML; None where names do not say."""
         return None
 
+    def check_output(self, out: str) -> None:  # noqa: B027  # most take any
+        """Raise UsageError for an output that kept records cannot be written to."""
+
     @classmethod
     @abstractmethod
     def write_joined(

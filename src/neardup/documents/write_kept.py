@@ -57,6 +57,7 @@ def plan_outputs(sources: Sequence[Source], out: str) -> list[tuple[str, list[in
             f"{out} would be {wanted}, but {sources[0].name} is {sources[0].format};"
             " records keep their format: use its extension"
         )
+    sources[0].check_output(out)
     return [(out, list(range(len(sources))))]
 
 
@@ -150,7 +151,9 @@ def _check_joinable(sources: Sequence[Source]) -> None:
             continue
         model = model or source
         if source.layout() != model.layout():
-            what = "header" if source.format in {"csv", "tsv"} else "schema"
+            what = {"csv": "header", "tsv": "header", "warc": "compression"}.get(
+                source.format, "schema"
+            )
             raise UsageError(
                 f"{model.name} and {source.name} differ in their {what}, so they cannot share"
                 f" one output; {advice}"

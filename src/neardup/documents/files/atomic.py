@@ -110,6 +110,10 @@ class AtomicFile:
         self.ends_line = data[-1:] == b"\n"
         return nbytes
 
+    def takes_compressed(self) -> None:
+        """Write as it comes what is compressed already; nothing may be written yet."""
+        self._encoder = encoder(self._file, None)
+
     def tell(self) -> int:
         """Bytes written so far, before compression."""
         return self._count

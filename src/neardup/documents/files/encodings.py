@@ -16,7 +16,15 @@ if TYPE_CHECKING:
     from neardup.documents.files.atomic import AtomicFile
     from neardup.documents.files.input_bytes import Input
 
-__all__ = ["UTF8", "DecodedInput", "EncodedFile", "encoding_advice", "encoding_of_bom", "guessed"]
+__all__ = [
+    "UTF8",
+    "DecodedInput",
+    "EncodedFile",
+    "decoded_as",
+    "encoding_advice",
+    "encoding_of_bom",
+    "guessed",
+]
 
 UTF8: Final = ("utf-8", "utf-8-sig", "ascii")
 _BOMS: Final = (
@@ -39,6 +47,23 @@ _BLOCK_BYTES: Final = 1 << 20
 def encoding_of_bom(head: bytes) -> str | None:
     """The encoding that the first bytes say, unless it is UTF-8."""
     return next((name for bom, name in _BOMS if head.startswith(bom)), None)
+
+
+def decoded_as(data: bytes, declared: str | None) -> str:
+    r"""The text of bytes in the encoding declared, else in UTF-8 or the most likely one.
+
+    Whatever these do not explain is replaced.
+
+    Example:
+        >>> decoded_as(b"gr\xfc\xdfe", "utf-8"), decoded_as(b"tea \xff", "klingon")
+        ('grüße', 'tea \ufffd')
+    """
+    for name in (declared, "utf-8", guessed(data)):
+        try:
+            return data.decode(name or "utf-8").encode(errors="replace").decode()
+        except (LookupError, UnicodeError):
+            continue
+    return data.decode(errors="replace")
 
 
 def guessed(data: bytes) -> str | None:

@@ -23,6 +23,7 @@ from neardup.documents.formats.jsonl import JsonlSource
 from neardup.documents.formats.mbox import MboxSource
 from neardup.documents.formats.parquet import ParquetSource
 from neardup.documents.formats.text_files import TextFilesSource
+from neardup.documents.formats.warc import WarcSource
 from neardup.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ FORMATS: Final[dict[str, Callable[[Input], Source]]] = {
     "arrow": ArrowSource,
     "excel": ExcelSource,
     "mbox": MboxSource,
+    "warc": WarcSource,
 }
 _TEXT: Final = "text"
 _OF_TEXT: Final = ("jsonl", "json", "csv", "tsv")
