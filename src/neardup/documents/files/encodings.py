@@ -55,8 +55,8 @@ def decoded_as(data: bytes, declared: str | None) -> str:
     Whatever these do not explain is replaced.
 
     Example:
-        >>> decoded_as(b"gr\xfc\xdfe", "utf-8"), decoded_as(b"tea \xff", "klingon")
-        ('grüße', 'tea \ufffd')
+        >>> decoded_as(b"gr\xfc\xdfe", "utf-8"), decoded_as("Tee".encode("utf-16-le"), "utf-16-le")
+        ('grüße', 'Tee')
     """
     for name in (declared, "utf-8", guessed(data)):
         try:
