@@ -14,7 +14,7 @@ from neardup.hamming.search.permuted import measured_recall
 from neardup.index.id_columns import IdColumn
 from neardup.index.incoming import sorted_sets
 from neardup.index.set_arrays import Sets, joined_sets
-from neardup.index.set_segments import SetRows, SetSegment, build
+from neardup.index.set_segments import SetRows, SetSegment, merged
 from neardup.index.similarity_kind import search
 from neardup.runtime.arrays import frozen
 
@@ -120,7 +120,7 @@ def measure_parts(parts: list[int], settings: Any, size: int) -> IndexCost:
         sets = _random_sets(draw, rows, size)
         ids = IdColumn(pa.array(np.arange(rows)))
         begin = time.process_time()
-        segments.append(build(SetRows(sets, np.arange(rows), ids, np.arange(rows)), settings))
+        segments.append(merged([SetRows(sets, np.arange(rows), ids, np.arange(rows))], settings))
         spent += time.process_time() - begin
     known = segments[0].sets
     stored = known.take(draw.integers(0, known.size, INDEX_QUERIES // 10))
@@ -132,7 +132,7 @@ def measure_parts(parts: list[int], settings: Any, size: int) -> IndexCost:
         search(segments, queries, condition, 1, None)
         times.append(time.thread_time() - begin)
     held = sum(array.nbytes for part in segments for array in part.arrays.values())
-    held += sum(part.ids.values.nbytes for part in segments)
+    held += sum(part.ids.values.nbytes + part.numbers.nbytes for part in segments)
     count = sum(parts)
     return IndexCost(min(times) / INDEX_QUERIES * 1e6, spent / count * 1e6, held / count)
 

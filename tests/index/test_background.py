@@ -50,7 +50,7 @@ class Merging:
         merge = made.merge
 
         def wait(kind: Any, segments: list[Any], folder: Path | None = None) -> Any:
-            if folder is not None:
+            if segments[0].file is not None:
                 self.entered.set()
                 assert self.gate.wait(60)
             return merge(kind, segments, folder)

@@ -24,7 +24,8 @@ def test_memory_is_known_before_it_is_built(measure: str) -> None:
     index.add(np.arange(n), features)
     index.compact()
     (part,) = index._source.current().segments  # noqa: SLF001 - what is in memory tells no bytes
-    held = sum(array.nbytes for array in part.arrays.values()) + part.ids.values.nbytes
+    held = sum(array.nbytes for array in part.arrays.values())
+    held += part.numbers.nbytes + part.ids.values.nbytes
     row = plan_similar(n, 0.8, measure, features=size).to_pylist()[1]
     assert row["bytes_per_document"] == pytest.approx(held / n, rel=0.02)
 

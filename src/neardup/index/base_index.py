@@ -229,9 +229,7 @@ class BaseIndex(Queries):
         if len(rows) < offered:
             column = IdColumn(column.values.take(pa.array(rows)))
             kept = kept and [kept[row] for row in rows.tolist()]
-        with self._lock:
-            self._store.check_writable()
-            return self._writer.add_many(column, many, kept)
+        return self._writer.add_many(column, many, kept)
 
     def add_if_new(
         self, identity: Id, document: Documents, content: Any = None, *,

@@ -297,8 +297,9 @@ def _as_lists(values: Any) -> tuple[Any, Any] | None:
         values = list(values)
     if not isinstance(values, (list, tuple)):
         return None
-    if any(isinstance(each, str) for each in values):
-        if not all(each is None or isinstance(each, str) for each in values):
+    types = set(map(type, values))
+    if any(issubclass(each, str) for each in types):
+        if not all(issubclass(each, str | None) for each in types):
             raise UsageError("texts and feature hashes are mixed: use one kind at a time")
         return None
     parts = [np.empty(0, np.uint64) if each is None else _hashes(each) for each in values]

@@ -44,7 +44,7 @@ class MemoryStore:
         kind = version.kind
         self.version = version
         self.codec = ContentCodec.beside(kind, store_of(kind, store))
-        self.lock, self.counters = threading.RLock(), Counters()
+        self.lock, self.counters, self.undone = threading.RLock(), Counters(), 0
         self._attachments = Attachments() if attachments is None else attachments
 
     def current(self) -> AnyVersion:
@@ -69,6 +69,7 @@ class MemoryStore:
         def undo() -> None:
             restore()
             self._attachments = attachments
+            self.undone += 1
             self.version = replace(version, next=self.version.next)
 
         return undo
@@ -98,6 +99,11 @@ class MemoryStore:
     def merged(self, segments: Sequence[SegmentRows]) -> tuple[SegmentRows, ...]:
         """See Store."""
         return tuple(merge_due(self.version.kind, segments))
+
+    def is_searched_alone(self, rows: int) -> bool:
+        """See Store."""
+        del rows
+        return True
 
     def added(
         self, first: int, ids: pa.Array, contents: Any, attachments: list[bytes | None] | None

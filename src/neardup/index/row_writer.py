@@ -1,7 +1,8 @@
 """Writes rows to a store: which number a document gets, and what becomes of one that is offered.
 
-Everything but `offer_many` is called with the lock of the store held. Each call makes the next
-version, tells the store which rows come and go, and then puts the version in its place.
+Everything but `offer_many` and `add_many` is called with the lock of the store held. Each call
+makes the next version, tells the store which rows come and go, and then puts the version in its
+place.
 """
 
 from __future__ import annotations
@@ -50,6 +51,22 @@ class Batch(NamedTuple):
     ids: list[Id]
     column: pa.Array
     contents: Any
+    attachments: list[bytes | None] | None
+
+
+class Addition(NamedTuple):
+    """Rows that are added together.
+
+    Args:
+        column: Their ids, all different.
+        contents: Of them.
+        times: When they were added, float64.
+        attachments: What is kept beside each; None: nothing is.
+    """
+
+    column: IdColumn
+    contents: Any
+    times: Times
     attachments: list[bytes | None] | None
 
 
@@ -228,36 +245,70 @@ class RowWriter:
         if not len(column):
             return 0
         check_id_kind(column.kind, self._store.version.id_kind)
-        kind, store = self._kind, self._store
-        version, removed = store.version, list[int]()
         if times is None:
             times = np.broadcast_to(time.time(), len(column))
         repeated = column.repeated()
         if repeated is not None:  # of equal ids the last one counts
             keep = np.flatnonzero(~repeated)
-            column, many = IdColumn(column.values.take(pa.array(keep))), kind.taken(many, keep)
-            times = times[keep]
+            column = IdColumn(column.values.take(pa.array(keep)))
+            many, times = self._kind.taken(many, keep), times[keep]
             kept = kept and [kept[row] for row in keep.tolist()]
-        first = version.next
-        if len(column) <= SMALL_BATCH:
-            for row, identity in enumerate(column.values.to_pylist()):
+        write = self._add_few if len(column) <= SMALL_BATCH else self._add_segment
+        write(Addition(column, many, times, kept))
+        return len(column)
+
+    def _add_few(self, added: Addition) -> None:
+        """Add rows to the tail."""
+        ids = added.column.values.to_pylist()
+        with self._store.lock:
+            version = self._version_for(added)
+            first, removed = version.next, list[int]()
+            for row, identity in enumerate(ids):
                 version = version if version.tail.room else self.flushed(version)
-                one, place = kind.row(many, row), version.place(identity)
-                version, number = version.replaced(identity, one, place, float(times[row]))
+                one, place = self._kind.row(added.contents, row), version.place(identity)
+                version, number = version.replaced(identity, one, place, float(added.times[row]))
                 removed += [number] if number >= 0 else []
-            gone = np.array(removed, np.int64)
-        else:
-            version, gone = version.without(version.places(column))
+            self._put_many(added, first, np.array(removed, np.int64), version)
+
+    def _add_segment(self, added: Addition) -> None:
+        """Add rows as a segment: whole for whoever queries, and with the lock for a moment only.
+
+        The segment is made, and ids are looked up, in a version that may be gone when the lock is
+        had. So it is the numbers of replaced rows that count, which no merge changes, and rows that
+        came since are looked up once more, which are few.
+        """
+        store, column = self._store, added.column
+        segment = self._kind.build(column, added.contents, np.arange(len(column)))
+        if store.is_searched_alone(len(column)):
+            segment.make_ready()
+        undone, seen = store.undone, store.version  # in this order
+        replaced = seen.numbers_of(column)
+        with store.lock:
+            version = self._version_for(added)
+            if store.undone != undone:  # numbers may have been given out again
+                seen, replaced = version, version.numbers_of(column)
+            if version is not seen:
+                since = version.added_since(seen.next, column)
+                replaced = np.concatenate([replaced, since])
+            version, gone = version.without(version.numbered(replaced))
             version = self.flushed(version)
-            numbers = np.arange(first, first + len(column))
-            segment = kind.build(column, many, numbers)
-            segments = store.merged([*version.segments, segment])
-            version = version.with_segment(column, times, segments)
-        store.added(first, column.values, many, kept)
+            segments = store.merged([*version.segments, segment.numbered(version.next)])
+            first, version = version.next, version.with_segment(column, added.times, segments)
+            self._put_many(added, first, gone, version)
+
+    def _version_for(self, added: Addition) -> AnyVersion:
+        """The version of the store, which can take these rows."""
+        self._store.check_writable()
+        check_id_kind(added.column.kind, self._store.version.id_kind)
+        return self._store.version
+
+    def _put_many(self, added: Addition, first: int, gone: Rows, version: AnyVersion) -> None:
+        """Go on with a version that has these rows, from number `first` on, and not those."""
+        store = self._store
+        store.added(first, added.column.values, added.contents, added.attachments)
         store.removed(gone)
         store.version = version  # last, as in `_put`
-        store.counters.added += len(column)
-        return len(column)
+        store.counters.added += len(added.column)
 
     def drop(self, version: AnyVersion, gone: Rows) -> int:
         """Go on with a version from which rows of these numbers were removed."""

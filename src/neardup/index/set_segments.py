@@ -41,15 +41,15 @@ if TYPE_CHECKING:
     from neardup.runtime.types import Flags, Hashes, Rows, Scores
 
 __all__ = [
-    "FoundRows", "SetRows", "SetSegment", "SetTail", "TailFeatures", "build", "joined", "merged",
+    "FoundRows", "SetRows", "SetSegment", "SetTail", "TailFeatures", "joined", "merged",
     "next_merge", "no_order",
 ]  # fmt: skip
 
 ARRAYS: Final = (
     "features", "offsets", "set_of", "members", "member_starts", "sizes", "firsts", "order_keys",
-    "order_ranks", "starts", "entries", "rest_starts", "rest_entries", "numbers", "sketches",
+    "order_ranks", "starts", "entries", "rest_starts", "rest_entries", "sketches",
 )  # fmt: skip
-"""What a file holds of a segment."""
+"""What a file holds of a segment, besides ids and numbers."""
 SEGMENTS_A_LEVEL: Final = 4
 LEVEL_ROWS: Final = 4096
 """Of a segment of the lowest level, at most."""
@@ -101,13 +101,60 @@ class FoundRows(NamedTuple):
         return FoundRows(self.queries[order], self.rows[order], self.scores[order], cut)
 
 
+class SetArrays:
+    """The arrays of a segment: of a file, or made of rows when they are first asked for.
+
+    An addition that is merged before anybody asks it is never made ready to be asked.
+
+    Args:
+        rows: Of which they are made; None where they are there.
+        arrays: These.
+    """
+
+    def __init__(
+        self, rows: tuple[SetRows, SimilaritySettings] | None, arrays: dict[str, Any] | None = None
+    ) -> None:
+        """Make nothing yet."""
+        self._of = rows
+        self._making = threading.Lock()
+        if arrays is not None:
+            self._take(arrays)
+
+    @property
+    def rows(self) -> SetRows | None:
+        """Of which the arrays are not made yet; None where they are."""
+        given = self._of
+        return None if given is None else given[0]
+
+    @property
+    def by_name(self) -> dict[str, Any]:
+        """The arrays; whoever comes while they are made waits for them."""
+        if self._of is not None:
+            with self._making:
+                if self._of is not None:
+                    rows, settings = self._of
+                    self._take(arrays_of([rows], settings))
+                    self._of = None  # last: who sees no rows finds arrays
+        return self._made
+
+    def _take(self, arrays: dict[str, Any]) -> None:
+        from neardup.kernels.index.sets import Order
+        from neardup.kernels.index.similar import stored_sets
+
+        made = {name: frozen(array) for name, array in arrays.items()}
+        self.order = Order(made["order_keys"], made["order_ranks"])
+        self.places = stored_sets(made)
+        self._made = made
+
+
 class SetSegment(SegmentRows):
     """Documents and what finds them.
 
     Args:
-        arrays: By name: features, offsets, set_of, members, member_starts, sizes, firsts,
-            order_keys, order_ranks, starts, entries, rest_starts, rest_entries, sketches, numbers.
+        made: The arrays by name: features, offsets, set_of, members, member_starts, sizes, firsts,
+            order_keys, order_ranks, starts, entries, rest_starts, rest_entries, sketches.
         ids: Of the rows.
+        numbers: Of SegmentRows.
         dead: bool (n,), True for removed rows; taken over, and not changed.
         file: Of SegmentRows.
         changed: Of SegmentRows.
@@ -117,29 +164,57 @@ class SetSegment(SegmentRows):
 
     def __init__(
         self,
-        arrays: dict[str, Any],
+        made: SetArrays,
         ids: IdColumn,
+        numbers: Rows,
         dead: Flags | None = None,
         file: SegmentFile | None = None,
         changed: frozenset[int] = frozenset(),
     ) -> None:
-        """Take the arrays."""
-        from neardup.kernels.index.sets import Order
-        from neardup.kernels.index.similar import stored_sets
-
-        super().__init__(ids, arrays["numbers"], dead, file, changed)
-        self.arrays = {name: frozen(array) for name, array in arrays.items()}
-        self.order = Order(self.arrays["order_keys"], self.arrays["order_ranks"])
-        self.places = stored_sets(self.arrays)
-        """Where the arrays are that are searched, as `search_sets` takes it."""
+        """Take them."""
+        super().__init__(ids, numbers, dead, file, changed)
+        self._made = made
         self._ranked = RankedSets()
+
+    @classmethod
+    def of_rows(cls, rows: SetRows, settings: SimilaritySettings) -> Self:
+        """Rows, none of them empty, that can be searched once they are asked for."""
+        return cls(SetArrays((rows, settings)), rows.ids, rows.numbers)
 
     @classmethod
     def of_file(
         cls, file: SegmentFile, dead: Flags | None = None, changed: frozenset[int] = frozenset()
     ) -> Self:
         """Map the arrays of a file; nothing is read yet."""
-        return cls({name: file.array(name) for name in ARRAYS}, file.ids(), dead, file, changed)
+        arrays = SetArrays(None, {name: file.array(name) for name in ARRAYS})
+        return cls(arrays, file.ids(), file.array("numbers"), dead, file, changed)
+
+    @property
+    def arrays(self) -> dict[str, Any]:
+        """The arrays by name."""
+        return self._made.by_name
+
+    @property
+    def places(self) -> Any:
+        """Where the arrays are that are searched, as `search_sets` takes it."""
+        self.make_ready()
+        return self._made.places
+
+    @property
+    def order(self) -> Order:
+        """The order of features."""
+        self.make_ready()
+        return self._made.order
+
+    @property
+    def is_ready(self) -> bool:
+        """See SegmentRows."""
+        return self._made.rows is None
+
+    def make_ready(self) -> None:
+        """See SegmentRows."""
+        if not self.is_ready:
+            _ = self._made.by_name
 
     def write(
         self,
@@ -153,7 +228,7 @@ class SetSegment(SegmentRows):
             FileError: If it cannot be written.
         """
         facts = {"rows": len(self), "ids": self.ids.kind, "ascending": self.ids.ascending}
-        mine = {**self.arrays, **id_arrays(self.ids)}
+        mine = {**self.arrays, "numbers": self.numbers, **id_arrays(self.ids)}
         write_arrays(path, facts | (header or {}), mine | (arrays or {}))
 
     def stats(self, settings: SimilaritySettings) -> dict[str, Any]:
@@ -170,6 +245,9 @@ class SetSegment(SegmentRows):
 
     def contents(self, rows: Rows) -> Sets:
         """The features of some rows (int64)."""
+        given = self._made.rows
+        if given is not None:
+            return given.sets.take(given.set_of[rows])
         return self.sets.take(self.arrays["set_of"][rows].astype(np.int64))
 
     def nearest(self, features: Hashes, ranking: Ranking, n: int, floor: float) -> FoundRows:
@@ -216,12 +294,16 @@ class SetSegment(SegmentRows):
         """Those that are not removed, with all sets."""
         stop_if_abandoned()
         self.verify()
-        set_of = self.arrays["set_of"].astype(np.int64)
+        given = self._made.rows
+        if given is not None:
+            sets, set_of = given.sets, given.set_of
+        else:
+            sets, set_of = self.sets, self.arrays["set_of"].astype(np.int64)
         if not self.removed:
-            return SetRows(self.sets, set_of, self.ids, self.numbers)
+            return SetRows(sets, set_of, self.ids, self.numbers)
         live = self.live_rows()
         ids = IdColumn(self.ids.values.take(pa.array(live)))
-        return SetRows(self.sets, set_of[live], ids, self.numbers[live])
+        return SetRows(sets, set_of[live], ids, self.numbers[live])
 
 
 def next_merge(segments: Sequence[SegmentRows], most: int | None = None) -> tuple[int, int] | None:
@@ -289,6 +371,16 @@ def merged(
     Raises:
         FileError: If these cannot be written.
     """
+    arrays = arrays_of(parts, settings, folder)
+    ids = IdColumn(pa.concat_arrays([part.ids.values for part in parts]))
+    numbers = np.concatenate([part.numbers for part in parts])
+    return SetSegment(SetArrays(None, arrays), ids, numbers)
+
+
+def arrays_of(
+    parts: list[SetRows], settings: SimilaritySettings, folder: Path | None = None
+) -> dict[str, Any]:
+    """What finds documents; see `merged`."""
     stop_if_abandoned()
     places, set_of = [], []
     before = 0
@@ -301,32 +393,16 @@ def merged(
     room = Room(folder, sum(int(each.sizes.sum()) for each in places))
     sets, place_of = collapsed(Places.joined(places), room)
     del places
-    ids = IdColumn(pa.concat_arrays([part.ids.values for part in parts]))
-    numbers = np.concatenate([part.numbers for part in parts])
     documents = place_of[np.concatenate(set_of)]
     del set_of, place_of
-    return _found_by(sets, documents, ids, numbers, settings, room)
-
-
-def build(rows: SetRows, settings: SimilaritySettings) -> SetSegment:
-    """Make what finds documents; none may be empty."""
-    return merged([rows], settings)
-
-
-def _found_by(
-    sets: Sets, set_of: Rows, ids: IdColumn, numbers: Rows, settings: SimilaritySettings, room: Room
-) -> SetSegment:
-    """The segment of different sets, by size, and of documents, each of one of them."""
-    count = sets.size
-    arrays = {"features": sets.features, "offsets": sets.offsets} | _members(set_of, count)
-    sizes, firsts = np.unique(np.diff(sets.offsets), return_index=True)
     order = order_of(sets)
+    sizes, firsts = np.unique(np.diff(sets.offsets), return_index=True)
+    arrays = {"features": sets.features, "offsets": sets.offsets} | _members(documents, sets.size)
     arrays |= {
-        "sizes": sizes.astype(np.int64), "firsts": np.append(firsts, count).astype(np.int64),
-        "order_keys": order.keys, "order_ranks": order.ranks, "numbers": numbers,
-        "sketches": sketches_of(sets, room),
+        "sizes": sizes.astype(np.int64), "firsts": np.append(firsts, sets.size).astype(np.int64),
+        "order_keys": order.keys, "order_ranks": order.ranks, "sketches": sketches_of(sets, room),
     }  # fmt: skip
-    return SetSegment(arrays | postings_of(sets, order, settings, room), ids)
+    return arrays | postings_of(sets, order, settings, room)
 
 
 def _members(set_of: Rows, count: int) -> dict[str, Any]:

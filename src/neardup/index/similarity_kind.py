@@ -23,7 +23,6 @@ from neardup.index.set_segments import (
     SetSegment,
     SetTail,
     TailFeatures,
-    build,
     joined,
     merged,
     next_merge,
@@ -120,13 +119,14 @@ class BySimilarity(SimilaritySettings):
 
     def tail(self, segments: Sequence[SegmentRows]) -> SetTail:
         """See Kind; what is heavy in the largest segment comes last in the tail too."""
-        largest: Any = max(segments, key=len, default=None)
+        ready: list[Any] = [each for each in segments if each.is_ready]
+        largest: Any = max(ready, key=len, default=None)
         return SetTail(TailFeatures(largest.order if largest else no_order(), self))
 
     def build(self, ids: IdColumn, contents: Sets, numbers: Rows) -> SetSegment:
         """See Kind."""
         sets = joined_sets([contents])
-        return build(SetRows(sets, np.arange(len(ids)), ids, numbers), self)
+        return SetSegment.of_rows(SetRows(sets, np.arange(len(ids)), ids, numbers), self)
 
     def merge(self, segments: list[SetSegment], folder: Path | None = None) -> SetSegment:
         """See Kind."""

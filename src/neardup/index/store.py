@@ -36,6 +36,9 @@ class Store(Source, Protocol):
     counters: Counters
     """Of the index."""
 
+    undone: int
+    """How often a version was taken back: after that its numbers are given out again."""
+
     @property
     def closed(self) -> bool:
         """Whether it was closed."""
@@ -57,6 +60,12 @@ class Store(Source, Protocol):
 
     def merged(self, segments: Sequence[SegmentRows]) -> tuple[SegmentRows, ...]:
         """The same rows, merged where that is due and may be done at once."""
+
+    def is_searched_alone(self, rows: int) -> bool:
+        """Whether a segment of so many rows stays as it is, unless merging it is due.
+
+        It may be called without the lock.
+        """
 
     def added(
         self, first: int, ids: pa.Array, contents: Any, attachments: list[bytes | None] | None

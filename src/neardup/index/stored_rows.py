@@ -73,6 +73,20 @@ class SegmentRows:
         return len(self.numbers)
 
     @property
+    def is_ready(self) -> bool:
+        """Whether a search has nothing to make first."""
+        return True
+
+    def make_ready(self) -> None:
+        """Make what a search takes, unless it is there."""
+
+    def numbered(self, first: int) -> Self:
+        """The same rows with the numbers from `first` on, before anybody has seen them."""
+        found = copy.copy(self)
+        found.numbers = np.arange(first, first + len(self))
+        return found
+
+    @property
     def living(self) -> int:
         """Rows that are not removed."""
         return len(self) - self.removed

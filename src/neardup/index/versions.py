@@ -108,7 +108,7 @@ class Kind(Protocol[M]):
         """A tail without rows, to stand behind these segments."""
 
     def build(self, ids: IdColumn, contents: M, numbers: Rows) -> SegmentRows:
-        """Rows as a segment in memory."""
+        """Rows as a segment in memory, which is made ready when it is first searched."""
 
     def merge(self, segments: list[Any], folder: Path | None = None) -> SegmentRows:
         """The living rows of segments that stand one after the other, as one.
@@ -490,34 +490,52 @@ class Version(Generic[M]):
 
     def without_numbers(self, numbers: Rows) -> Self:
         """Without the rows of these numbers, where they are."""
-        if not len(numbers):
-            return self
-        segments, tail = list(self.segments), self.tail
-        for i, segment in enumerate(segments):
-            rows = _rows_of(segment.numbers, numbers)
-            if segment.removed:
-                rows = rows[~segment.dead[rows]]
-            if len(rows):
-                segments[i] = segment.without(rows)
-        rows = _rows_of(tail.numbers, numbers)
-        rows = rows[tail.alive(rows)]
-        if len(rows):
-            tail = tail.without(rows)
-        return replace(self, segments=tuple(segments), tail=tail)
+        return self.without(self.numbered(numbers))[0] if len(numbers) else self
+
+    def numbers_of(self, column: IdColumn) -> Rows:
+        """The numbers of those of these ids that are stored."""
+        places = self.places(column)
+        here = places.present
+        return self.numbers_at(Places(places.segments[here], places.rows[here]))
+
+    def numbered(self, numbers: Rows) -> Places:
+        """Where the living rows of these numbers are."""
+        places = Places.nowhere(len(numbers))
+        for i, part in enumerate([*self.segments, self.tail] if len(numbers) else []):
+            if len(part):
+                rows = np.minimum(np.searchsorted(part.numbers, numbers), len(part) - 1)
+                here = np.flatnonzero(part.numbers[rows] == numbers)
+                here = here[part.alive(rows[here])]
+                places.put(here, i, rows[here])
+        return places
+
+    def added_since(self, number: int, ids: IdColumn) -> Rows:
+        """The numbers, from this one on, of living rows that have one of these ids."""
+        numbers = [_NONE]
+        for part in (*self.segments, self.tail):
+            first = int(np.searchsorted(part.numbers, number))
+            if first < len(part):
+                held = part.ids[first : len(part)] if part is self.tail else part.ids.values[first:]
+                (rows,) = rows_of_ids([ids], IdColumn(id_array(held)))
+                known = first + np.flatnonzero(rows >= 0)
+                numbers.append(part.numbers[known[part.alive(known)]])
+        return np.concatenate(numbers)
 
 
 AnyKind: TypeAlias = Kind[Any]
 AnyVersion: TypeAlias = Version[Any]
 
 
-def merge_due(kind: Kind[M], segments: Sequence[SegmentRows]) -> list[SegmentRows]:
-    """The same rows, merged as long as the merge policy names segments.
+def merge_due(
+    kind: Kind[M], segments: Sequence[SegmentRows], most: int | None = None
+) -> list[SegmentRows]:
+    """The same rows, merged as long as the merge policy names segments; see Kind.next_merge.
 
     A damaged segment is left as it is, so that the damage stays where its checksum shows it.
     """
     stack = [segment for segment in segments if segment.living]
     begin = 0
-    while found := kind.next_merge(stack[begin:]):
+    while found := kind.next_merge(stack[begin:], most):
         first, last = begin + found[0], begin + found[1]
         sound = sound_from(stack[first:last])
         if sound:
@@ -528,11 +546,3 @@ def merge_due(kind: Kind[M], segments: Sequence[SegmentRows]) -> list[SegmentRow
 
 
 _NONE = np.empty(0, np.int64)
-
-
-def _rows_of(stored: Rows, numbers: Rows) -> Rows:
-    """The rows of ascending numbers that are among these, each once."""
-    if not len(stored):
-        return _NONE
-    rows = np.minimum(np.searchsorted(stored, numbers), len(stored) - 1)
-    return np.unique(rows[stored[rows] == numbers])

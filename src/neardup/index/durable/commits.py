@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["Commit", "Pending", "first_commit", "following", "merged_in_memory"]
 
 SMALL_RECORD: Final = 512
+MOST_MERGED: Final = {"distance": 1 << 16, "similarity": 1 << 13}
+"""Rows that whoever adds merges in memory, at most, which takes some 40 ms; a flush merges all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ def merged_in_memory(
     """Merge only what is not in files yet, nor among the first `fixed`: those a job works on."""
     stored = sum(segment.file is not None for segment in segments)
     first = max(fixed, stored)
-    return (*segments[:first], *merge_due(kind, segments[first:]))
+    return (*segments[:first], *merge_due(kind, segments[first:], MOST_MERGED[kind.name]))
 
 
 def _with_manifest(
@@ -121,10 +123,12 @@ class Pending:
 
     Args:
         version: What they are added to.
+        most: So many rows and removals, and no record is made of them: they go to files.
     """
 
-    def __init__(self, version: AnyVersion) -> None:
+    def __init__(self, version: AnyVersion, most: int) -> None:
         """Nothing is pending."""
+        self._most = most
         self.first = version.next
         self.attachments: dict[int, bytes | None] = {}
         self._kind = version.kind
@@ -138,6 +142,11 @@ class Pending:
         """Rows added and rows removed."""
         return self._rows
 
+    @property
+    def is_for_files(self) -> bool:
+        """Whether it is too much for a record."""
+        return self._rows >= self._most
+
     def add_one(self, identity: Id, one: Content) -> None:
         """The row of the next number."""
         self._ids.append(identity)
@@ -146,9 +155,12 @@ class Pending:
 
     def add(self, ids: pa.Array, many: Any) -> None:
         """The rows of the next numbers."""
-        self._bunch(ids.type)
-        self._parts.append((ids, many))
         self._rows += len(ids)
+        if self.is_for_files:
+            self._ids, self._ones, self._parts = [], [], []
+        else:
+            self._bunch(ids.type)
+            self._parts.append((ids, many))
 
     def remove(self, numbers: Rows) -> None:
         """Rows, pending or not, are removed."""

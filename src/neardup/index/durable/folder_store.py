@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import shutil
 import threading
 import time
@@ -33,7 +32,13 @@ from neardup.index.durable.commits import (
 from neardup.index.durable.environment import TornReadError
 from neardup.index.durable.log_entries import Manifest
 from neardup.index.durable.log_store import remove_files
-from neardup.index.durable.merge_jobs import Job, entries_of, in_files, rows_for_merging
+from neardup.index.durable.merge_jobs import (
+    FLUSH_ROWS,
+    Job,
+    entries_of,
+    in_files,
+    rows_for_merging,
+)
 from neardup.index.queries import Counters, Moment
 from neardup.index.segment_files import damaged
 from neardup.index.versions import Version
@@ -41,7 +46,7 @@ from neardup.runtime.free_memory import free_memory
 from neardup.runtime.threads import AbandonedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import pyarrow as pa
 
@@ -58,8 +63,6 @@ __all__ = ["FolderStore"]
 _LOGGER: Final = logging.getLogger("neardup")
 
 TRIES: Final = 20
-FLUSH_ROWS: Final = {"distance": 1 << 17, "similarity": 1 << 15}
-"""Rows in the log from which on they are flushed; the log is read when the index is opened."""
 MOST_FLUSHES: Final = 16
 """A commit waits for the background where the log has so many times as many rows."""
 MOST_FILES: Final = 64
@@ -89,8 +92,11 @@ class FolderStore:
         self.counters = Counters()
         self.lock = threading.RLock()
         self.closed, self.is_writable = False, not log.readonly
+        self.undone = 0
         self._flush: Job | None = None
         self._merge: Job | None = None
+        self._ahead: list[Job] = []
+        """Jobs of commits: each writes what is too much for the log."""
         self._is_resting = False
         self._retry = 0
         self._no_merge_before = 0.0
@@ -99,7 +105,7 @@ class FolderStore:
         self._commit = first_commit(self.version)
         self._follow().close()
         self._next_file = self._commit.manifest.next_file
-        self._pending = Pending(self.version)
+        self._pending = Pending(self.version, self.flush_rows)
 
     @property
     def path(self) -> Path:
@@ -177,8 +183,13 @@ class FolderStore:
             return _attachments(numbers, self._pending.attachments, reading)
 
     def merged(self, segments: Sequence[SegmentRows]) -> tuple[SegmentRows, ...]:
-        """See Store: only of segments in memory that no flush works on."""
-        return merged_in_memory(self.kind, segments, self._flush.last if self._flush else 0)
+        """See Store: only of segments in memory that no job works on, and few rows."""
+        jobs = [job for job in (self._flush, *self._ahead) if job is not None]
+        return merged_in_memory(self.kind, segments, max([0, *(x.end_in(segments) for x in jobs)]))
+
+    def is_searched_alone(self, rows: int) -> bool:
+        """See Store: fewer rows are merged with others when they are flushed."""
+        return rows >= self.flush_rows
 
     def added(
         self, first: int, ids: pa.Array, contents: Any, attachments: list[bytes | None] | None
@@ -231,15 +242,20 @@ class FolderStore:
     def commit(self) -> None:
         """Bring what was added and removed to the disk, all or nothing.
 
+        What is too much for the log is written to files before the lock is taken, so that nobody
+        waits for that but who commits.
+
         Raises:
             FileError: If that fails: nothing is lost, and commit may be tried again.
         """
-        with self.lock:
+        begin = time.perf_counter()
+        self._wait_for_room()
+        with self._written_ahead() as ahead, self.lock:
             self.check_writable()
-            rows, begin = len(self._pending), time.perf_counter()
+            rows = len(self._pending)
             if not rows:
                 return
-            self._write_pending()
+            self._write_pending(ahead)
             seconds = time.perf_counter() - begin
             self.counters.committed(seconds)
             _LOGGER.debug("%s: %d rows committed in %.4f s", self.path, rows, seconds)
@@ -259,22 +275,24 @@ class FolderStore:
         finally:
             self._is_resting = False
 
-    def flush_now(self) -> None:
+    def flush_now(self, ahead: Job | None = None) -> None:
         """Write what is not in files to files, and forget the log; called with the lock held.
 
         The files are written and synced before the transaction that names them and drops the log:
         a crash before it leaves the log, one after it the files.
+
+        Args:
+            ahead: What has written most of them.
         """
         self._wait(self._flush)
-        version, before = self.version, self._commit.manifest
-        if len(version.tail):
-            flushed = version.flushed()
-            version = replace(flushed, segments=self.merged(flushed.segments))
         files: list[Path] = []
-        stored = sum(each.file is not None for each in version.segments)
-        fresh = [each for each in version.segments[stored:] if each.living]
-        number = self._take_numbers(len(fresh))
         try:
+            version, before = self.version.flushed(), self._commit.manifest
+            if ahead is not None:
+                version = ahead.put_into(version) or version
+            stored = sum(each.file is not None for each in version.segments)
+            fresh = [each for each in version.segments[stored:] if each.living]
+            number = self._take_numbers(len(fresh))
             written = in_files(self.log, self.kind, fresh, number, files)
             segments = [*version.segments[:stored], *written]
             oldest = int(segments[0].numbers[0]) if segments else version.next
@@ -285,7 +303,7 @@ class FolderStore:
             )  # fmt: skip
             old = self.log.checkpoint(manifest, segments, self._pending.attachments)
         except BaseException:
-            remove_files(files)
+            remove_files(files if ahead is None else [*files, *ahead.files])
             raise
         marked = tuple(segment.written() for segment in segments)
         self.version = replace(version, segments=marked, clock=clock)
@@ -298,10 +316,9 @@ class FolderStore:
         A merge that goes on for longer than CLOSING_SECONDS is abandoned: its files have no name in
         the log yet, so nothing is lost, and a later writer begins it again.
         """
-        merge = self._merge
-        if merge is not None and merge.process == os.getpid():
-            merge.wait(CLOSING_SECONDS)
-            merge.abandon()
+        if self._merge is not None:
+            self._merge.wait(CLOSING_SECONDS)
+            self._merge.abandon()
         self._rest()
         self.closed, self.is_writable = True, False
         self.log.close()
@@ -311,7 +328,8 @@ class FolderStore:
         """Go back to what is on disk, unless it was closed; called with the lock held."""
         if not self.closed:
             self.version = self._commit.version
-            self._pending = Pending(self.version)
+            self._pending = Pending(self.version, self.flush_rows)
+            self.undone += 1
 
     def _pinned(self) -> Reading:
         """The commit that `version` is of, or goes on from; called with the lock held."""
@@ -346,10 +364,57 @@ class FolderStore:
         """Whether something is kept beside rows, not in them."""
         return self.codec.is_kept or self.log.has_contents or bool(self._pending.attachments)
 
-    def _write_pending(self) -> None:
+    def _wait_for_room(self) -> None:
+        """Until the background is less far behind, without the lock: nobody else waits."""
+        with self.lock:
+            stored = sum(each.file is not None for each in self._commit.version.segments)
+            is_full = self._commit.logged >= MOST_FLUSHES * self.flush_rows
+            job = self._flush if is_full else self._merge if stored > MOST_FILES else None
+        if job is not None:
+            job.wait()
+
+    @contextlib.contextmanager
+    def _written_ahead(self) -> Iterator[Job | None]:
+        """A job that has written what is pending, if it is too much for the log.
+
+        What others write meanwhile is not in its files, which have no name before a commit: it
+        is taken over as far as its rows are there still, and else removed.
+        """
+        flush = self._flush
+        if flush is not None and self._pending.is_for_files:
+            flush.wait()
+        with self.lock:
+            job = self._ahead_job() if self._pending.is_for_files else None
+        if job is None:
+            yield None
+            return
+        try:
+            job.work()
+            yield job
+        finally:
+            self._ahead.remove(job)
+            if not job.is_installed:
+                remove_files(job.files)
+
+    def _ahead_job(self) -> Job | None:
+        """What writes all that is in memory; called with the lock held."""
+        self.check_writable()
+        self._wait(self._flush)
+        self.version = self.version.flushed()
+        segments = self.version.segments
+        stored = sum(each.file is not None for each in segments)
+        if stored == len(segments):
+            return None
+        number = self._take_numbers(len(segments) - stored)
+        commit = replace(self._commit, version=self.version)
+        job = Job(self.log, commit, stored, len(segments), number)
+        self._ahead.append(job)
+        return job
+
+    def _write_pending(self, ahead: Job | None) -> None:
         """To the log; what is too much for it to files at once."""
-        if len(self._pending) >= self.flush_rows:
-            self.flush_now()
+        if self._pending.is_for_files:
+            self.flush_now(ahead)
             self._schedule()
             return
         record = self._pending.record(self.version)
@@ -363,13 +428,11 @@ class FolderStore:
     def _committed(self, manifest: Manifest, sequence: int, logged: int) -> None:
         """`version` is on disk."""
         self._commit = Commit(self.version, manifest, sequence, self.log.transaction, logged)
-        self._pending = Pending(self.version)
+        self._pending = Pending(self.version, self.flush_rows)
 
     def _schedule(self) -> None:
         """Let the background flush the log; called with the lock held, after a commit."""
         is_full = self._commit.logged >= MOST_FLUSHES * self.flush_rows
-        if self._flush is not None and is_full:
-            self._wait(self._flush)
         if self._retry and is_full:
             self.flush_now()  # raises what the background could only log
         elif self._flush is None and self._commit.logged >= self.flush_rows:
@@ -388,9 +451,6 @@ class FolderStore:
     def _schedule_merge(self) -> None:
         """Let the background merge files; called with the lock held."""
         stored = [each for each in self._commit.version.segments if each.file is not None]
-        if self._merge is not None and len(stored) > MOST_FILES:
-            self._wait(self._merge)
-            return
         is_early = time.monotonic() < self._no_merge_before
         if self._merge is not None or self._is_resting or is_early:
             return
@@ -434,10 +494,9 @@ class FolderStore:
         """
         if job is None:
             return
-        if job.process != os.getpid():
+        if not job.wait():
             self._flush = self._merge = None  # threads stayed where this process was forked from
             return
-        job.wait()
         remove_files(self._install(job))
 
     def _install(self, job: Job) -> list[Path]:
@@ -445,7 +504,6 @@ class FolderStore:
         if job.is_installed:
             return []
         before, is_merge = self._commit, job is self._merge
-        count = len(before.version.segments)
         try:
             self._commit, self.version, old = job.install(before, self.version, self._next_file)
         except AbandonedError:
@@ -464,11 +522,6 @@ class FolderStore:
             self._retry = self._retry if is_merge else 0
             self.counters.merges += 1
             self.counters.merge_seconds += job.seconds
-            if is_merge and self._flush is not None:
-                # A merge stands before what a flush works on: its places move.
-                moved = len(self._commit.version.segments) - count
-                self._flush.first += moved
-                self._flush.last += moved
         finally:
             if is_merge:
                 self._merge = None
@@ -479,7 +532,7 @@ class FolderStore:
 
     def _not_being_written(self, files: list[Path]) -> list[Path]:
         """Without those of a job that goes on."""
-        jobs = [job for job in (self._flush, self._merge) if job is not None]
+        jobs = [job for job in (self._flush, self._merge, *self._ahead) if job is not None]
         return [path for path in files if not any(path in job.files for job in jobs)]
 
 

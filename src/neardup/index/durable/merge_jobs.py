@@ -14,6 +14,7 @@ A kill before the transaction leaves files that nothing names, which the next op
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import threading
@@ -29,7 +30,7 @@ from neardup.index.durable.log_store import remove_files
 from neardup.index.segment_files import SegmentFile
 from neardup.index.stored_rows import CHUNK_ROWS, sound_from
 from neardup.runtime.free_memory import free_memory
-from neardup.runtime.threads import abandonable
+from neardup.runtime.threads import AbandonedError, abandonable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,9 +41,11 @@ if TYPE_CHECKING:
     from neardup.index.versions import AnyKind, AnyVersion
     from neardup.runtime.types import Rows
 
-__all__ = ["Job", "entries_of", "in_files", "rows_for_merging"]
+__all__ = ["FLUSH_ROWS", "Job", "entries_of", "in_files", "rows_for_merging"]
 
 _LOGGER: Final = logging.getLogger("neardup")
+FLUSH_ROWS: Final = {"distance": 1 << 17, "similarity": 1 << 15}
+"""Rows in the log from which on they are flushed; the log is read when the index is opened."""
 MERGE_SHARE: Final = 0.25
 """Of the memory that is free: so much may a merge take beside the index's writer."""
 LEAST_MERGED: Final = 1 << 18
@@ -62,12 +65,11 @@ class Job:
 
     def __init__(self, store: LogStore, commit: Commit, first: int, last: int, number: int) -> None:
         """Begin; called with the writer's lock held."""
-        self.process = os.getpid()
-        self.first, self.last = first, last
         self.files: list[Path] = []
         self.seconds = 0.0
         self.error: BaseException | None = None
         self.is_installed = False
+        self._process = os.getpid()
         self._store, self._began, self._number = store, commit, number
         self._segments = commit.version.segments[first:last]
         self._made: list[Any] = []
@@ -92,9 +94,15 @@ class Job:
         self.seconds = time.perf_counter() - began
         self._ready.set()
 
-    def wait(self, seconds: float | None = None) -> None:
-        """Until `install` can be called, or so long."""
-        self._ready.wait(seconds)
+    def wait(self, seconds: float | None = None) -> bool:
+        """Until `install` can be called, or so long; False where it never can.
+
+        Its thread stayed where this process was forked from.
+        """
+        is_here = self._process == os.getpid()
+        if is_here:
+            self._ready.wait(seconds)
+        return is_here
 
     def abandon(self) -> None:
         """Have it end soon, and `install` raise AbandonedError, unless it is done."""
@@ -104,6 +112,35 @@ class Job:
         """The files that could not be merged."""
         at = sound_from(self._segments)
         return [each.file.path.name for each in self._segments[:at]]
+
+    def end_in(self, segments: Sequence[SegmentRows]) -> int:
+        """The place behind its segments among these; 0 where they do not stand there any more.
+
+        Places move as files are merged, and rows of a segment may be removed; their numbers stay.
+        """
+        mine, count = self._segments, len(self._segments)
+        for end in range(len(segments), count - 1, -1):
+            if segments[end - 1].numbers is mine[-1].numbers:
+                those = zip(mine, segments[end - count : end], strict=True)
+                return end if all(x.numbers is y.numbers for x, y in those) else 0
+        return 0
+
+    def put_into(self, version: AnyVersion) -> AnyVersion | None:
+        """A version with the files in the place of the segments; None if these are not there.
+
+        Raises:
+            NeardupError, OSError, MemoryError: If the files could not be written.
+        """
+        if self.error is not None:
+            raise self.error
+        last = self.end_in(version.segments)
+        if not last:
+            return None
+        self.is_installed = True
+        first = last - len(self._segments)
+        gone = _removed_since(self._segments, version.segments[first:last])
+        segments = (*version.segments[:first], *self._made, *version.segments[last:])
+        return replace(version, segments=segments).without_numbers(gone)
 
     def install(
         self, now: Commit, mine: AnyVersion, next_file: int
@@ -126,11 +163,12 @@ class Job:
         if self.error is not None:
             remove_files(self.files)
             raise self.error
-        version, first, last = now.version, self.first, self.last
-        gone = _removed_since(self._segments, version.segments[first:last])
-        segments = (*version.segments[:first], *self._made, *version.segments[last:])
-        moved = replace(version, segments=segments).without_numbers(gone)
-        count = sum(each.file is not None for each in segments)
+        version, before = now.version, len(self._segments)
+        moved = self.put_into(version)
+        if moved is None:
+            remove_files(self.files)
+            raise AbandonedError
+        count = sum(each.file is not None for each in moved.segments)
         stored = moved.segments[:count]
         # The marks of rows that were removed meanwhile go into the transaction that names the
         # files: a crash leaves both or neither, and no removed row comes back.
@@ -145,7 +183,7 @@ class Job:
             clock = manifest.clock.extended(*clock.since(manifest.next, version.next))
         written = (*(each.written() for each in stored), *moved.segments[count:])
         committed = replace(moved, segments=written, clock=clock)
-        behind = count - len(self._made) + last - first
+        behind = count - len(self._made) + before
         after = committed
         if mine is not version:
             # The writer has gone on without a commit: its rows and removals, on the new segments.
@@ -154,7 +192,7 @@ class Job:
             clock = clock.extended(*mine.clock.since(version.next, mine.next))
             after = replace(mine, segments=segments, clock=clock).without_numbers(gone)
         _LOGGER.info(
-            "%s: %d segments written as %d in %.2f s", self._store.path, last - first,
+            "%s: %d segments written as %d in %.2f s", self._store.path, before,
             len(self._made), self.seconds,
         )  # fmt: skip
         logged = now.logged - (self._began.logged if self.covers else 0)
@@ -185,7 +223,9 @@ def _removed_since(before: Sequence[SegmentRows], after: Sequence[SegmentRows]) 
 def in_files(
     store: LogStore, kind: AnyKind, segments: Sequence[SegmentRows], number: int, files: list[Path]
 ) -> list[SegmentRows]:
-    """The same segments, those in memory written to files, whose names go to `files`.
+    """The same rows, those in memory written to files, whose names go to `files`.
+
+    Segments of few rows that stand together are merged before.
 
     Args:
         store: The folder.
@@ -197,17 +237,19 @@ def in_files(
     Raises:
         FileError: If one cannot be written.
     """
-    stored = []
-    for segment in segments:
+    stored, few = [], FLUSH_ROWS[kind.name]
+    for is_small, run in itertools.groupby(segments, lambda x: x.file is None and len(x) < few):
+        group = [*run]
+        stored += [kind.merge(group, store.path)] if is_small and len(group) > 1 else group
+    for at, segment in enumerate(stored):
         if segment.file is not None:
-            stored.append(segment)
             continue
         path = store.file(f"segment-{number + len(files)}.nds")
         files.append(path)
         kind.write(segment, path)
         dead = segment.dead if segment.removed else None
         changed = [] if dead is None else np.unique(np.flatnonzero(dead) // CHUNK_ROWS).tolist()
-        stored.append(kind.read(SegmentFile(path), dead, frozenset(changed)))
+        stored[at] = kind.read(SegmentFile(path), dead, frozenset(changed))
     return stored
 
 
