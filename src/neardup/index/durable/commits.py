@@ -171,8 +171,9 @@ class Pending:
         """All of it, which led to a version."""
         id_type = ID_KINDS[version.id_kind or "int"]
         self._bunch(id_type)
-        ids = [pa.array([], id_type), *(ids for ids, _ in self._parts)]
-        contents = self._kind.joined([self._kind.none(), *(many for _, many in self._parts)])
+        parts = self._parts or [(pa.array([], id_type), self._kind.none())]
+        ids = [ids for ids, _ in parts]
+        contents = self._kind.joined([many for _, many in parts])
         removed = np.concatenate([np.empty(0, np.int64), *self._removed])
         return Record.of(self.first, pa.concat_arrays(ids), contents, removed, version.clock)
 

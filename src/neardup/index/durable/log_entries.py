@@ -23,7 +23,7 @@ from neardup.index.clock import Clock
 from neardup.index.id_columns import ID_KINDS, IdColumn
 from neardup.index.set_arrays import Sets, joined_sets
 from neardup.runtime.arrays import frozen
-from neardup.runtime.storage.checksums import CHECKSUM_BYTES, sealed, unsealed
+from neardup.runtime.storage.checksums import CHECKSUM_BYTES, sealed, sealed_parts, unsealed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -195,7 +195,7 @@ class Record:
             sets = joined_sets([self.sets])
             arrays += [sets.offsets, sets.features]
         arrays += [offsets, data]
-        return sealed(b"".join([header, *(_bytes(array) for array in arrays)]))
+        return sealed_parts([header, *(_bytes(array) for array in arrays)])
 
     @classmethod
     def from_bytes(cls, value: bytes, name: str) -> Record:
@@ -256,8 +256,9 @@ def joined_records(records: list[Record]) -> Record:
     )
 
 
-def _bytes(array: Any) -> bytes:
-    return bytes(frozen(array).data)
+def _bytes(array: Any) -> memoryview:
+    """The bytes of an array: a view."""
+    return memoryview(frozen(array).reshape(-1).view(np.uint8))
 
 
 COUNTED: Final = (b"log", b"removed", b"content")

@@ -11,9 +11,11 @@ import numpy as np
 from neardup.errors import DataError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pyarrow as pa
 
-__all__ = ["CHECKSUM_BYTES", "ColumnSum", "checksum", "sealed", "unsealed"]
+__all__ = ["CHECKSUM_BYTES", "ColumnSum", "checksum", "sealed", "sealed_parts", "unsealed"]
 
 CHECKSUM_BYTES: Final = 8
 
@@ -26,6 +28,14 @@ def checksum(data: Any) -> bytes:
 def sealed(body: bytes, key: bytes = b"") -> bytes:
     """Bytes behind their checksum, and that of the key that they are found by."""
     return checksum(key + body) + body
+
+
+def sealed_parts(parts: Iterable[bytes | memoryview]) -> bytes:
+    """As `sealed`, of one after the other; they are copied once."""
+    parts, summed = list(parts), hashlib.blake2b(digest_size=CHECKSUM_BYTES)
+    for each in parts:
+        summed.update(each)
+    return b"".join([summed.digest(), *parts])
 
 
 def unsealed(value: bytes, name: str, key: bytes = b"") -> bytes:
