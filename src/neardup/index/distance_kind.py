@@ -10,6 +10,7 @@ import pyarrow as pa
 from neardup.errors import RecipeError, UsageError
 from neardup.fingerprinting.values import check_distance
 from neardup.hamming.plans.search_plan import scan_plan
+from neardup.hamming.search.closest_rows import closest_rows
 from neardup.hamming.search.nearest_rows import nearest_neighbours
 from neardup.hamming.search.searchers import (
     First,
@@ -163,22 +164,17 @@ class ByDistance(DistanceSettings):
 
     def closest(self, version: Version[Codes], contents: Codes, reach: float) -> Closest:
         """See Kind; a score is one more than the reach where none is near."""
-        count, distance, tail = len(contents), int(reach), version.tail
-        best = Closest(np.full(count, -1), np.full(count, -1), np.full(count, distance + 1))
-        found = [
-            (at, segment.search(contents, distance, self, None, First(1)))
-            for at, segment in enumerate(version.segments)
+        distance, tail = int(reach), version.tail
+        parts: list[Any] = [
+            (segment.searcher(self), segment.dead if segment.removed else None)
+            for segment in version.segments
         ]
-        if tail.living:
-            at = len(version.segments)
-            found.append((at, self._scan(tail, contents, distance, None, First(1))))
-        for at, matches in found:  # a part that comes later has newer documents
-            order = np.lexsort((matches.rows, matches.distances, matches.queries))
-            _, begins = np.unique(matches.queries[order], return_index=True)
-            first = matches.only(order[begins])
-            closer = np.flatnonzero(first.distances < best.scores[first.queries])
-            best.put(first.queries[closer], at, first.rows[closer], first.distances[closer])
-        return best
+        if len(tail):
+            searcher = ScanSearcher(frozen(tail.codes), scan_plan(len(tail), self.bits))
+            parts.append((searcher, tail.dead if tail.removed else None))
+        seconds = sum(searcher.plan.seconds for searcher, _ in parts) * len(contents)
+        found = closest_rows(contents, parts, distance, threads_for(None, seconds))
+        return Closest(found.parts, found.rows, found.distances)
 
     def search(
         self, version: Version[Codes], documents: Documents, reach: float, limit: int | None,

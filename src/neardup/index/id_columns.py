@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from neardup.index.hits import Id
 
 __all__ = [
-    "ID_KINDS", "IdColumn", "check_id_kind", "id_array", "id_kind", "is_one_id",
-    "kind_of_array", "no_ids", "rows_of_id", "rows_of_ids", "stored_id",
+    "ID_KINDS", "IdColumn", "IdColumns", "check_id_kind", "id_array", "id_kind", "is_one_id",
+    "kind_of_array", "no_ids", "stored_id",
 ]  # fmt: skip
 
 ID_KINDS: Final = {"int": pa.int64(), "str": pa.large_string()}
@@ -275,57 +275,63 @@ class IdColumn:
         return repeats
 
 
-def rows_of_ids(columns: list[IdColumn], ids: IdColumn) -> Any:
-    """The row of each of some ids in each of several columns of their kind, or -1: int64 (c, n).
+class IdColumns:
+    """Several columns of ids of one kind, in all of which ids are looked up together.
 
-    Of equal ids in a column it is the last one.
-
-    Raises:
-        DataError: If a hash table, which may come from a file, does not agree with the ids.
+    Args:
+        columns: The ids; of equal ids in a column the last one counts.
     """
-    rows = np.full((len(columns), len(ids)), -1, np.int64)
-    hashed = [at for at, each in enumerate(columns) if len(each) and not each.ascending]
-    for at, column in enumerate(columns):
-        if len(column) and column.ascending:
+
+    def __init__(self, columns: list[IdColumn]) -> None:
+        """Make the hash tables that are not there yet."""
+        filled = [(at, each) for at, each in enumerate(columns) if len(each)]
+        self._count = len(columns)
+        self._ascending = [(at, each) for at, each in filled if each.ascending]
+        self._hashed = [(at, each) for at, each in filled if not each.ascending]
+        self._places = np.array([at for at, _ in self._hashed], np.int64)
+        tables = [each.table for _, each in self._hashed]
+        self._tables = np.stack(tables) if tables else None
+
+    def rows_of(self, ids: IdColumn) -> Any:
+        """The row of each of some ids in each of the columns, or -1: int64 (c, n).
+
+        Raises:
+            DataError: If a hash table, which may come from a file, does not agree with the ids.
+        """
+        rows = np.full((self._count, len(ids)), -1, np.int64)
+        for at, column in self._ascending:
             numbers, wanted = column.values.to_numpy(), ids.values.to_numpy()
             places = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
             rows[at] = np.where(numbers[places] == wanted, places, -1)
-    if hashed:
-        rows[hashed] = _look_up([columns[at] for at in hashed], *ids.bytes_and_offsets(), len(ids))
-    return rows
+        if self._hashed:
+            found = self._look_up(*ids.bytes_and_offsets(), len(ids))
+            if not self._ascending and len(found) == self._count:
+                return found
+            rows[self._places] = found
+        return rows
 
+    def places_of(self, identity: Id) -> list[tuple[int, int]]:
+        """The columns that have an id, and its row there; see `rows_of`."""
+        found = [(at, column.find_ascending(identity)) for at, column in self._ascending]  # type: ignore[arg-type]  # a number then
+        if self._hashed:
+            if isinstance(identity, str):
+                data = np.frombuffer(identity.encode(), np.uint8)
+                offsets = frozen(np.array([0, len(data)]))
+            else:
+                data, offsets = frozen(np.array([identity])).view(np.uint8), _NO_OFFSETS
+            rows = self._look_up(data, offsets, 1)[:, 0].tolist()
+            found += zip(self._places.tolist(), rows, strict=True)
+        return [(at, row) for at, row in found if row >= 0]
 
-def rows_of_id(columns: list[IdColumn], identity: Id) -> list[int]:
-    """As `rows_of_ids`, for one id."""
-    rows = [-1] * len(columns)
-    hashed = list[int]()
-    for at, column in enumerate(columns):
-        if column.ascending:
-            rows[at] = column.find_ascending(identity)  # type: ignore[arg-type]  # a number then
-        elif len(column):
-            hashed.append(at)
-    if hashed:
-        if isinstance(identity, str):
-            data = np.frombuffer(identity.encode(), np.uint8)
-            offsets = frozen(np.array([0, len(data)]))
-        else:
-            data, offsets = frozen(np.array([identity])).view(np.uint8), _NO_OFFSETS
-        found = _look_up([columns[at] for at in hashed], data, offsets, 1)
-        for at, row in zip(hashed, found[:, 0].tolist(), strict=True):
-            rows[at] = row
-    return rows
+    def _look_up(self, data: Any, offsets: Any, count: int) -> Any:
+        """The row of each id in each column that has a hash table, int64 (c, count)."""
+        from neardup.kernels.index.ids import find_ids
 
-
-def _look_up(columns: list[IdColumn], data: Any, offsets: Any, count: int) -> Any:
-    """The row of each id in each column's hash table, int64 (c, count)."""
-    from neardup.kernels.index.ids import find_ids
-
-    tables = np.concatenate([each.table for each in columns]).reshape(len(columns), -1)
-    rows = np.empty((len(columns), count), np.int64)
-    wrong = find_ids(data, offsets, tables, rows)
-    if wrong >= 0:
-        raise columns[wrong].disagreement()
-    return rows
+        rows = np.empty((len(self._hashed), count), np.int64)
+        wrong = find_ids(data, offsets, self._tables, rows)
+        if wrong >= 0:
+            raise self._hashed[wrong][1].disagreement()
+        return rows
 
 
 _NO_OFFSETS: Final = frozen(np.empty(0, np.int64))

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from neardup.errors import DataError
 from neardup.index.hits import ABSENT, OTHER, Answer
-from neardup.index.id_columns import IdColumn, check_id_kind, stored_id
+from neardup.index.id_columns import IdColumn, check_id_kind, id_array, stored_id
 
 if TYPE_CHECKING:
     from neardup.index.hits import Id
@@ -175,12 +175,12 @@ class RowWriter:
             )
         store.counters.hits += len(seen)
         if len(added):
-            column, kept, rows = batch.column, batch.attachments, chosen[added]
+            column, kept, rows = batch.column, batch.attachments, chosen[added].tolist()
             if len(added) < len(ids):
                 contents = self._kind.taken(contents, added)
             if len(rows) < len(column):
-                column = column.take(pa.array(rows))
-                kept = kept and [kept[row] for row in rows.tolist()]
+                column = id_array([batch.ids[row] for row in rows])
+                kept = kept and [kept[row] for row in rows]
             store.added(before.next, column, contents, kept)
             store.version = version  # last, as in `_put`
             store.counters.added += len(added)

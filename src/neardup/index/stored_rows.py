@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from neardup.index.hits import Id
-    from neardup.index.id_columns import IdColumn
+    from neardup.index.id_columns import IdColumn, IdColumns
     from neardup.index.segment_files import SegmentFile
     from neardup.runtime.types import Flags, Rows
 
@@ -199,6 +199,8 @@ class TailRows:
         """The row that an id had when it got the row of this place, or -1."""
         self.places: dict[Id, int] = {}
         self.version = 0
+        self.ids_before: tuple[Any, IdColumns] | None = None
+        """Segments that the tail stands behind, and their ids; of a newer version, maybe."""
 
     def put(self, row: int, content: Content) -> None:
         """Set the content of a row, the one behind the last."""
@@ -296,6 +298,12 @@ class Tail(Generic[R]):
         while row >= self.count:
             row = rows.before[row]
         return row if row >= 0 and not self.is_dead(row) else -1
+
+    def rows_of(self, ids: list[Id]) -> dict[int, int]:
+        """The rows of those of some ids that living documents have, by the place of the id."""
+        known = self.rows.places
+        rows = {at: self.find(each) for at, each in enumerate(ids) if each in known}
+        return {at: row for at, row in rows.items() if row >= 0}
 
     def is_dead(self, row: int) -> bool:
         """Whether a row is removed."""

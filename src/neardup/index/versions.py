@@ -16,11 +16,10 @@ from neardup.index.clock import Clock, runs_of
 from neardup.index.hits import ABSENT, OTHER, SAME, Places
 from neardup.index.id_columns import (
     IdColumn,
+    IdColumns,
     id_array,
     id_kind,
     is_one_id,
-    rows_of_id,
-    rows_of_ids,
 )
 from neardup.index.stored_rows import sound_from
 
@@ -298,8 +297,8 @@ class Version(Generic[M]):
         row = self.tail.find(identity)
         if row >= 0:
             return len(self.segments), row
-        for i, row in enumerate(rows_of_id([each.ids for each in self.segments], identity)):
-            if row >= 0 and not self.segments[i].is_dead(row):
+        for i, row in self._ids_before_tail().places_of(identity):
+            if not self.segments[i].is_dead(row):
                 return i, row
         return None
 
@@ -337,18 +336,27 @@ class Version(Generic[M]):
         places = Places.nowhere(len(column))
         if column.kind != self.id_kind:
             return places
-        every = rows_of_ids([each.ids for each in self.segments], column)
-        for i, segment in enumerate(self.segments):
+        every = self._ids_before_tail().rows_of(column)
+        for i in np.flatnonzero((every >= 0).any(axis=1)).tolist():
             rows = every[i]
             here = np.flatnonzero(rows >= 0)
-            if segment.removed:
-                here = here[~segment.dead[rows[here]]]
+            here = here[self.segments[i].alive(rows[here])]
             places.put(here, i, rows[here])
         if self.tail.living:
-            found = np.array([self.tail.find(each) for each in column.values.to_pylist()], np.int64)
-            here = np.flatnonzero(found >= 0)
-            places.put(here, len(self.segments), found[here])
+            known = self.tail.rows_of(column.values.to_pylist())
+            rows = np.array([*known.values()], np.int64)
+            places.put(np.array([*known], np.int64), len(self.segments), rows)
         return places
+
+    def _ids_before_tail(self) -> IdColumns:
+        """The ids of the segments, which the tail has at hand as long as these stay."""
+        known = self.tail.rows.ids_before
+        if known is not None and known[0] is self.segments:
+            found: IdColumns = known[1]
+            return found
+        found = IdColumns([each.ids for each in self.segments])
+        self.tail.rows.ids_before = self.segments, found
+        return found
 
     def present(self, ids: Ids) -> Places:
         """Where one id or each of many is stored.
@@ -516,7 +524,7 @@ class Version(Generic[M]):
             first = int(np.searchsorted(part.numbers, number))
             if first < len(part):
                 held = part.ids[first : len(part)] if part is self.tail else part.ids.values[first:]
-                (rows,) = rows_of_ids([ids], IdColumn(id_array(held)))
+                (rows,) = IdColumns([ids]).rows_of(IdColumn(id_array(held)))
                 known = first + np.flatnonzero(rows >= 0)
                 numbers.append(part.numbers[known[part.alive(known)]])
         return np.concatenate(numbers)

@@ -18,7 +18,7 @@ from neardup.runtime.threads import in_threads
 
 if TYPE_CHECKING:
     from neardup.hamming.plans.search_plan import SearchPlan
-    from neardup.runtime.types import Code, Codes, Flags, Rows
+    from neardup.runtime.types import Code, Codes, Flags, Rows, Words
 
 __all__ = [
     "NOTHING",
@@ -144,6 +144,11 @@ class ScanSearcher:
         self.plan = plan
         self._count, width = codes.shape
         self._codes, self._multipliers = codes.reshape(-1), multipliers_of(width)
+
+    @property
+    def compared(self) -> tuple[Words, int, tuple[Any, ...]]:
+        """The fingerprints as kernels take them: flat, how many, multipliers."""
+        return self._codes, self._count, self._multipliers
 
     @property
     def nbytes(self) -> int:

@@ -190,6 +190,11 @@ class TableSearcher:
         return self._tables
 
     @property
+    def view(self) -> Any:
+        """The tables and what a query opens, as `view_of` gives them."""
+        return self._view
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the tables."""
         return sum(x.nbytes for x in self._tables[:3])

@@ -159,7 +159,7 @@ class Pending:
         if self.is_for_files:
             self._ids, self._ones, self._parts = [], [], []
         else:
-            self._bunch(ids.type)
+            self._bunch()
             self._parts.append((ids, many))
 
     def remove(self, numbers: Rows) -> None:
@@ -170,16 +170,16 @@ class Pending:
     def record(self, version: AnyVersion) -> Record:
         """All of it, which led to a version."""
         id_type = ID_KINDS[version.id_kind or "int"]
-        self._bunch(id_type)
+        self._bunch()
         parts = self._parts or [(pa.array([], id_type), self._kind.none())]
         ids = [ids for ids, _ in parts]
         contents = self._kind.joined([many for _, many in parts])
         removed = np.concatenate([np.empty(0, np.int64), *self._removed])
         return Record.of(self.first, pa.concat_arrays(ids), contents, removed, version.clock)
 
-    def _bunch(self, id_type: pa.DataType) -> None:
+    def _bunch(self) -> None:
         """Make a part of the rows that came one by one."""
         if self._ids:
-            ids = id_array(self._ids).cast(id_type)
+            ids = id_array(self._ids)
             self._parts.append((ids, self._kind.bunched(self._ones)))
             self._ids, self._ones = [], []

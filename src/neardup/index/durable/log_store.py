@@ -329,15 +329,14 @@ class LogStore:
     def _committed(self, work: Callable[[Transaction, Ledger], T]) -> T:
         """Do work in one transaction, with what the ledger then says, and tell its number."""
 
-        def whole(txn: Transaction) -> tuple[T, int]:
+        def whole(txn: Transaction) -> tuple[T, int, bool]:
             ledger = Ledger.read(txn, str(self._environment.path))
             result = work(txn, ledger)
             ledger.commits += 1
             ledger.write(txn)
-            return result, ledger.commits
+            return result, ledger.commits, txn.has(b"content")
 
-        result, commits = self._write(whole)
-        self.has_contents = self._environment.read(lambda txn: txn.has(b"content"))
+        result, commits, self.has_contents = self._write(whole)
         self._head.write(commits)
         return result
 
