@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -155,7 +156,9 @@ def test_what_others_write_while_a_commit_writes_files_is_not_lost(
         life.agrees()
         assert life.index.check() == []
         named = {each["file"] for each in life.index.stats()["segments"]} - {None}
-        assert {each.name for each in life.index.path.glob("segment-*")} == named
+        end_of_wait = time.monotonic() + 60  # a merge removes its files when it is done
+        while {each.name for each in life.index.path.glob("segment-*")} != named:
+            assert time.monotonic() < end_of_wait
         with nd.DurableIndex.open(life.index.path, readonly=True) as reader:
             life.agrees(reader)
         end(life.index)

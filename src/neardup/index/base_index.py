@@ -143,6 +143,7 @@ class BaseIndex(Queries):
         scratch = BaseIndex(self._kind, MemoryStore(Version.empty(self._kind)))
         many: list[Any] = [self._kind.example(row) for row in range(WARM_ROWS)]
         scratch.add(list(range(WARM_ROWS)), many)
+        scratch.add([WARM_ROWS, WARM_ROWS + 1], many[:2])
         scratch.add(WARM_ROWS, many[0])
         scratch.add_if_new(0, many[0])
         for index in (scratch, self.snapshot()):

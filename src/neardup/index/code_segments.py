@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from neardup.hamming.search.searchers import First, Neighbours, Searcher
     from neardup.index.kind_settings import DistanceSettings
     from neardup.index.segment_files import SegmentFile
-    from neardup.index.stored_rows import Content
     from neardup.runtime.types import Code, Codes, Flags, Rows, Words
 
 __all__ = ["TAIL_ROWS", "CodeSegment", "CodeTail", "merged", "next_merge", "threads_for"]
@@ -200,9 +199,13 @@ class TailCodes(TailRows):
         self.flat = frozen(self.codes).reshape(-1)
         self.multipliers = multipliers_of(width)
 
-    def put(self, row: int, content: Content) -> None:
+    def put(self, row: int, content: Code) -> None:
         """See TailRows.put."""
         self.codes[row] = content
+
+    def put_many(self, first: int, contents: Codes) -> None:
+        """See TailRows.put_many."""
+        self.codes[first : first + len(contents)] = contents
 
     def offer(self, first: int, contents: Codes, scores: Rows, reach: float) -> tuple[Rows, Rows]:
         """See TailRows.offer: a score is beyond `reach` where no stored one is near."""
@@ -213,11 +216,6 @@ class TailCodes(TailRows):
         codes = self.codes.reshape(-1)
         offer_rows(flat, scores, codes, first, self.multipliers, int(reach), near)
         return near, np.flatnonzero(is_far & (near < 0))
-
-    def content(self, row: int) -> Content:
-        """See TailRows.content."""
-        code: Code = self.codes[row]
-        return code
 
     def fresh(self) -> TailCodes:
         """See TailRows.fresh."""

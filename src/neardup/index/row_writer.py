@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.errors import DataError
+from neardup.index.clock import runs_of
 from neardup.index.hits import ABSENT, OTHER, Answer
 from neardup.index.id_columns import IdColumn, check_id_kind, id_array, stored_id
 
@@ -260,16 +261,14 @@ class RowWriter:
 
     def _add_few(self, added: Addition) -> None:
         """Add rows to the tail."""
-        ids = added.column.values.to_pylist()
         with self._store.lock:
             version = self._version_for(added)
-            first, removed = version.next, list[int]()
-            for row, identity in enumerate(ids):
-                version = version if version.tail.room else self.flushed(version)
-                one, place = self._kind.row(added.contents, row), version.place(identity)
-                version, number = version.replaced(identity, one, place, float(added.times[row]))
-                removed += [number] if number >= 0 else []
-            self._put_many(added, first, np.array(removed, np.int64), version)
+            version, gone = version.without(version.places(added.column))
+            first = version.next
+            clock = version.clock.extended(*runs_of(first, added.times))
+            version = replace(version, clock=clock)
+            version = version.extended(added.column, added.contents, self.flushed)
+            self._put_many(added, first, gone, version)
 
     def _add_segment(self, added: Addition) -> None:
         """Add rows as a segment: whole for whoever queries, and with the lock for a moment only.

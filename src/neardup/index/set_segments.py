@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from neardup.index.kind_settings import SimilaritySettings
     from neardup.index.ranking import Ranking
     from neardup.index.segment_files import SegmentFile
-    from neardup.index.stored_rows import Content
     from neardup.kernels.index.sets import Order
     from neardup.runtime.types import Flags, Hashes, Rows, Scores
 
@@ -452,16 +451,26 @@ class TailFeatures(TailRows):
         self.places_of_arrays = tail_sets(self._sets)
         """Where these arrays are."""
 
-    def put(self, row: int, content: Content) -> None:
+    def put(self, row: int, content: Hashes) -> None:
         """See TailRows.put."""
         from neardup.kernels.index.tail import append_set
 
         with self.lock:
-            used, more = int(self._sets.offsets[row]), len(content)
-            if used + more > self._room[0] or self._entries + more > self._room[1]:
-                self._make_room(used, more)
+            self._make_room(row, len(content))
             self._entries = append_set(
                 frozen(content), self.places_of_arrays, row, self._entries, *self.made_for
+            )
+
+    def put_many(self, first: int, contents: Sets) -> None:
+        """See TailRows.put_many."""
+        from neardup.kernels.index.scoring import Queries
+        from neardup.kernels.index.tail import append_sets
+
+        queries = Queries(frozen(contents.features), frozen(contents.offsets), 0, contents.size)
+        with self.lock:
+            self._make_room(first, int(contents.offsets[-1] - contents.offsets[0]))
+            self._entries = append_sets(
+                queries, self.places_of_arrays, first, self._entries, self.settings.condition()
             )
 
     def offer(self, first: int, contents: Sets, scores: Scores, reach: float) -> tuple[Rows, Rows]:
@@ -473,18 +482,12 @@ class TailFeatures(TailRows):
         near = np.empty(contents.size, np.int64)
         is_far = scores < 0
         with self.lock:
-            used, more = int(self._sets.offsets[first]), len(contents.features)
-            if used + more > self._room[0] or self._entries + more > self._room[1]:
-                self._make_room(used, more)
+            self._make_room(first, len(contents.features))
             self._entries = offer_sets(
                 queries, scores, self.places_of_arrays, first, self._entries,
                 self.settings.condition(), self.settings.condition(reach), near,
             )  # fmt: skip
         return near, np.flatnonzero(is_far & (near < 0))
-
-    def content(self, row: int) -> Content:
-        """See TailRows.content."""
-        return self.sets(row + 1).of(row)
 
     def fresh(self) -> TailFeatures:
         """See TailRows.fresh."""
@@ -517,8 +520,11 @@ class TailFeatures(TailRows):
                 *queries, 0, queries.size, self.places_of_arrays, count, condition
             )
 
-    def _make_room(self, used: int, more: int) -> None:
-        """Room for a row of so many features: in other arrays, readers may have these."""
+    def _make_room(self, row: int, more: int) -> None:
+        """Room for so many features behind the first rows: readers may have the old arrays."""
+        used = int(self._sets.offsets[row])
+        if used + more <= self._room[0] and self._entries + more <= self._room[1]:
+            return
         from neardup.kernels.index.tail import link_entries, tail_sets
 
         held, count = self._sets, self._entries

@@ -203,7 +203,11 @@ class TailRows:
         """Segments that the tail stands behind, and their ids; of a newer version, maybe."""
 
     def put(self, row: int, content: Content) -> None:
-        """Set the content of a row, the one behind the last."""
+        """Set what a row holds, the one behind the last."""
+        raise NotImplementedError
+
+    def put_many(self, first: int, contents: Any) -> None:
+        """As `put`, of rows from `first` on, which takes longer than `put` of one or two."""
         raise NotImplementedError
 
     def offer(self, first: int, contents: Any, scores: Any, reach: float) -> tuple[Rows, Rows]:
@@ -220,10 +224,6 @@ class TailRows:
             int64 (n,): the new row that is closer than all stored ones, or -1; and which documents
             were put, ascending.
         """
-        raise NotImplementedError
-
-    def content(self, row: int) -> Content:
-        """What `put` was given."""
         raise NotImplementedError
 
     def fresh(self) -> Self:
@@ -320,6 +320,12 @@ class Tail(Generic[R]):
         rows.version = self._version + 1
         return type(self)(rows, row + 1, rows.version, self.removed)
 
+    def extended(self, ids: list[Id], contents: Any, number: int) -> Self:
+        """This and rows more, with numbers from this one on, for which there must be room."""
+        rows = self._own()
+        rows.put_many(self.count, contents)
+        return self._with(rows, ids, number)
+
     def offered(
         self, ids: list[Id], contents: Any, scores: Any, reach: float, number: int
     ) -> tuple[Self, Rows, Rows]:
@@ -339,14 +345,18 @@ class Tail(Generic[R]):
         near, added = rows.offer(first, contents, scores, reach)
         if not len(added):
             return self, near, added
-        count = first + len(added)
-        names = [ids[at] for at in added.tolist()]
-        rows.numbers[first:count] = np.arange(number, number + len(added))
-        rows.before[first:] = [rows.places.get(each, -1) for each in names]
-        rows.ids += names
-        rows.places.update(zip(names, range(first, count), strict=True))
+        return self._with(rows, [ids[at] for at in added.tolist()], number), near, added
+
+    def _with(self, rows: R, ids: list[Id], number: int) -> Self:
+        """The tail of rows to which others of these ids, all different, were put."""
+        first, count = self.count, self.count + len(ids)
+        rows.numbers[first:count] = np.arange(number, number + len(ids))
+        # Also where an addition that failed left some.
+        rows.before[first:] = [rows.places.get(each, -1) for each in ids]
+        rows.ids += ids
+        rows.places.update(zip(ids, range(first, count), strict=True))
         rows.version = self._version + 1
-        return type(self)(rows, count, rows.version, self.removed), near, added
+        return type(self)(rows, count, rows.version, self.removed)
 
     def without(self, chosen: int | Rows) -> Self:
         """This without rows that are living: one, or many, each once."""
@@ -369,8 +379,8 @@ class Tail(Generic[R]):
         if rows.version == self._version and len(rows.ids) == self.count:
             return rows
         copied = rows.fresh()
+        copied.put_many(0, self.contents(np.arange(self.count)))
         for row, identity in enumerate(rows.ids[: self.count]):
-            copied.put(row, rows.content(row))
             copied.before.append(copied.places.get(identity, -1))
             copied.places[identity] = row
             copied.ids.append(identity)

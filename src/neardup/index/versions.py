@@ -24,7 +24,7 @@ from neardup.index.id_columns import (
 from neardup.index.stored_rows import sound_from
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     import numpy.typing as npt
@@ -389,11 +389,28 @@ class Version(Generic[M]):
             segments = (*segments, self.tail.segment(self.id_kind))
         return replace(self, segments=segments, tail=self.kind.tail(segments))
 
-    def appended(self, identity: Id, content: Content, name: str) -> Version[M]:
-        """This and a row more in the tail, which must have room."""
-        tail = self.tail.appended(identity, content, self.next)
-        ids = self.id_kind or name
-        return Version(self.kind, self.segments, tail, ids, self.next + 1, self.clock)
+    def extended(
+        self, column: IdColumn, contents: M, flushed: Callable[[Version[M]], Version[M]]
+    ) -> Version[M]:
+        """This and rows more in the tail, whose times the clock has.
+
+        Args:
+            column: Their ids, all different; of those none is stored.
+            contents: Of them.
+            flushed: Makes a segment of a full tail.
+        """
+        version, ids, begin = self, column.values.to_pylist(), 0
+        while begin < len(ids):
+            version = version if version.tail.room else flushed(version)
+            end = min(len(ids), begin + version.tail.room)
+            some = contents
+            if end - begin < len(ids):
+                some = self.kind.taken(contents, np.arange(begin, end))
+            tail = version.tail.extended(ids[begin:end], some, version.next)
+            after = version.next + end - begin
+            version = replace(version, tail=tail, next=after, id_kind=column.kind)
+            begin = end
+        return version
 
     def replaced(
         self, identity: Id, content: Content, place: Place | None, now: float

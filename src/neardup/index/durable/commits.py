@@ -107,13 +107,16 @@ def _with_record(version: AnyVersion, record: Record) -> AnyVersion:
     column, contents, kind = IdColumn(record.ids), record.contents, version.kind
     clock = version.clock.extended(*record.clock.since(record.first))
     version = replace(version, next=record.first, clock=clock)
-    if len(record) <= min(SMALL_RECORD, version.tail.room):
-        for row, identity in enumerate(record.ids.to_pylist()):
-            version = version.appended(identity, kind.row(contents, row), column.kind)
-        return replace(version, id_kind=column.kind)
+    if len(record) <= SMALL_RECORD:
+        return version.extended(column, contents, _flushed)
     segment = kind.build(column, contents, np.arange(record.first, record.end))
     parts = merged_in_memory(kind, [*version.flushed().segments, segment])
     return Version(kind, parts, kind.tail(parts), column.kind, record.end, version.clock)
+
+
+def _flushed(version: AnyVersion) -> AnyVersion:
+    flushed = version.flushed()
+    return replace(flushed, segments=merged_in_memory(version.kind, flushed.segments))
 
 
 class Pending:

@@ -244,22 +244,47 @@ def append_chosen(
 def append_set(
     features: Any, tail: TailSets, number: int, used: int, measure: int, similarity: float
 ) -> int:
-    """Put one more row into a tail that has room for it.
-
-    Args:
-        features: uint64, ascending.
-        tail: int64: what `tail_sets` gives.
-        number: Of the row.
-        used: Entries that the tail has.
-        measure: See Condition.
-        similarity: The least that will be asked for.
-
-    Returns:
-        Entries that the tail has then.
-    """
+    """As `append_sets`, of one: uint64, ascending; see Condition for the last two."""
     size, sets = np.int64(features.size), tail_at(tail)
     chosen, heavy = np.empty(size, np.int64), np.empty(size, np.uint64)
     wanted = asked_of(size, Condition(measure, similarity, np.int64(0)))
     first_places(features, 0, size, wanted, sets.order, chosen, heavy)
     query = Query(features, np.int64(0), size, heavy)
     return append_chosen(query, sets, number, used, wanted, chosen)
+
+
+@inner
+def _append_all(
+    queries: Queries, tail: TailSets, number: int, used: int, condition: Condition, scratch: Any
+) -> int:
+    """See `append_sets`, which makes the arrays: what is made here would have to be counted."""
+    chosen = scratch.chosen
+    for q in range(queries.first, queries.last):
+        query = query_of(queries, q, scratch)
+        begin, wanted = query.begin, asked_of(query.size, condition)
+        first_places(
+            query.features, begin, begin + query.size, wanted, tail.order, chosen, scratch.heavy
+        )
+        used = append_chosen(query, tail, number, used, wanted, chosen)
+        number += 1
+    return used
+
+
+@kernel
+def append_sets(
+    queries: Queries, tail: TailSets, number: int, used: int, condition: Condition
+) -> int:
+    """Put sets into a tail that has room for them; O(features).
+
+    Args:
+        queries: Queries: the sets.
+        tail: int64: what `tail_sets` gives.
+        number: The row of the first.
+        used: Entries that the tail has.
+        condition: The measure, and the least similarity that will be asked for.
+
+    Returns:
+        Entries that the tail has then.
+    """
+    scratch = new_scratch(queries)
+    return np.int64(_append_all(queries, tail_at(tail), number, used, condition, scratch))
