@@ -1,7 +1,7 @@
 """A client of `neardup serve`, for threads (`Client`) and for asyncio (`AsyncClient`).
 
     seen, query, nearest, add, remove    about one document
-    seen_many, query_many, ...           about many: batches, answers in order
+    seen_many, query_many, first_many    about many: batches, answers in order
     compare, explain, index, ready       about texts and the service
 
 Both send the same requests: what is sent and how an answer is read stands once, in `_Exchange`;
@@ -12,7 +12,6 @@ of what is stored.
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 import random
 import time
@@ -27,13 +26,15 @@ if TYPE_CHECKING:
 
     import httpx
 
-__all__ = ["AsyncClient", "Client", "Match", "Seen", "ServiceError"]
+__all__ = ["AsyncClient", "Client", "First", "FirstMatch", "Match", "Seen", "ServiceError"]
 
 Id: TypeAlias = str | int
 Document: TypeAlias = "str | int | Iterable[int]"
 """A text, a fingerprint, or the hashes of features."""
 A = TypeVar("A")
 BATCH: Final = 512
+BATCH_BYTES: Final = 4 << 20
+"""Of a batch: the service takes bodies of 16 MiB."""
 RETRIED: Final = (429, 503)
 SHORTEST_SECONDS: Final = 0.05
 
@@ -75,6 +76,21 @@ class Seen:
     new: bool
     state: Literal["new", "seen", "stored", "replaced", "empty"]
     match: Match | None = None
+
+
+class FirstMatch(NamedTuple):
+    """A stored document, how close it is, and its fingerprint if its features tell that."""
+
+    id: Id
+    close: float
+    fingerprint: int | None
+
+
+class First(NamedTuple):
+    """How an id is stored, "absent", "other" or "same", and what is near, first stored first."""
+
+    stored: Literal["absent", "other", "same"]
+    matches: list[FirstMatch]
 
 
 class _Exchange(NamedTuple, Generic[A]):
@@ -181,6 +197,14 @@ class Client:
         """As `query` for each document."""
         return self._many("query", map(_content, documents), _as_matches, batch)
 
+    def first_many(
+        self, documents: Iterable[tuple[Id, Document]], limit: int = 1, *,
+        similarity: float | None = None, distance: int | None = None, batch: int = BATCH,
+    ) -> Iterator[First]:  # fmt: skip
+        """How each (id, document) is stored, and the `limit` documents near it stored first."""
+        rows = _asked_first(documents, limit, similarity, distance)
+        return self._many("first", rows, _as_first, batch)
+
     def nearest(self, document: Document, n: int = 10) -> list[Match]:
         """The closest stored documents, however far."""
         return self._send(_post("nearest", _content(document) | {"n": n}, _as_matches))
@@ -221,8 +245,8 @@ class Client:
     def _many(
         self, path: str, rows: Iterable[Mapping[str, Any]], read: Callable[[Any], A], batch: int
     ) -> Iterator[A]:
-        for some in _batches(rows, batch):
-            yield from self._send(_post(path, some, _each(read)))
+        for body in _bodies(rows, batch):
+            yield from self._send(_Exchange("POST", f"/v1/{path}", body, _each(read)))
 
     def _send(self, exchange: _Exchange[A]) -> A:
         attempt = 0
@@ -236,7 +260,7 @@ class Client:
                 return exchange.read(answer.json())
             pause = self._options.pause(attempt, answer)
             if pause is None:
-                raise _error(answer, failure) from None
+                raise _error(answer, failure, self._client.base_url) from None
             time.sleep(pause)
             attempt += 1
 
@@ -299,6 +323,14 @@ class AsyncClient:
         """As `Client.query_many`."""
         return self._many("query", map(_content, documents), _as_matches, batch)
 
+    def first_many(
+        self, documents: Iterable[tuple[Id, Document]], limit: int = 1, *,
+        similarity: float | None = None, distance: int | None = None, batch: int = BATCH,
+    ) -> AsyncIterator[First]:  # fmt: skip
+        """As `Client.first_many`."""
+        rows = _asked_first(documents, limit, similarity, distance)
+        return self._many("first", rows, _as_first, batch)
+
     async def nearest(self, document: Document, n: int = 10) -> list[Match]:
         """As `Client.nearest`."""
         exchange = _post("nearest", _content(document) | {"n": n}, _as_matches)
@@ -341,8 +373,9 @@ class AsyncClient:
     async def _many(
         self, path: str, rows: Iterable[Mapping[str, Any]], read: Callable[[Any], A], batch: int
     ) -> AsyncIterator[A]:
-        for some in _batches(rows, batch):
-            for each in await self._send(_post(path, some, _each(read))):
+        for body in _bodies(rows, batch):
+            exchange = _Exchange("POST", f"/v1/{path}", body, _each(read))
+            for each in await self._send(exchange):
                 yield each
 
     async def _send(self, exchange: _Exchange[A]) -> A:
@@ -359,7 +392,7 @@ class AsyncClient:
                 return exchange.read(answer.json())
             pause = self._options.pause(attempt, answer)
             if pause is None:
-                raise _error(answer, failure) from None
+                raise _error(answer, failure, self._client.base_url) from None
             await asyncio.sleep(pause)
             attempt += 1
 
@@ -385,12 +418,20 @@ def _stored(documents: Iterable[tuple[Id, Document]]) -> Iterator[dict[str, Any]
     return ({"id": identity} | _content(document) for identity, document in documents)
 
 
-def _batches(rows: Iterable[Mapping[str, Any]], batch: int) -> Iterator[list[Mapping[str, Any]]]:
+def _bodies(rows: Iterable[Mapping[str, Any]], batch: int) -> Iterator[bytes]:
+    """Arrays of at most `batch` rows and BATCH_BYTES, or of one row that is larger."""
     if batch < 1:
         raise UsageError(f"batch is {batch}: use 1 or more")
-    remaining = iter(rows)
-    while some := list(itertools.islice(remaining, batch)):
-        yield some
+    some, nbytes = list[bytes](), 0
+    for row in rows:
+        line = json.dumps(row).encode()
+        if some and (len(some) == batch or nbytes + len(line) > BATCH_BYTES):
+            yield b"[%s]" % b",".join(some)
+            some, nbytes = [], 0
+        some.append(line)
+        nbytes += len(line)
+    if some:
+        yield b"[%s]" % b",".join(some)
 
 
 def _post(path: str, body: Any, read: Callable[[Any], A]) -> _Exchange[A]:
@@ -407,10 +448,21 @@ def _seen(identity: Id, document: Document) -> _Exchange[Seen]:
 def _query(
     document: Document, limit: int, similarity: float | None, distance: int | None
 ) -> _Exchange[list[Match]]:
-    body: dict[str, Any] = _content(document) | {"limit": limit}
-    body |= {} if similarity is None else {"similarity": similarity}
-    body |= {} if distance is None else {"distance": distance}
-    return _post("query", body, _as_matches)
+    reach = _reach(similarity, distance)
+    return _post("query", _content(document) | {"limit": limit} | reach, _as_matches)
+
+
+def _asked_first(
+    documents: Iterable[tuple[Id, Document]], limit: int, similarity: float | None,
+    distance: int | None,
+) -> Iterator[dict[str, Any]]:  # fmt: skip
+    more = {"limit": limit} | _reach(similarity, distance)
+    return (row | more for row in _stored(documents))
+
+
+def _reach(similarity: float | None, distance: int | None) -> dict[str, Any]:
+    named = {"similarity": similarity, "distance": distance}
+    return {name: value for name, value in named.items() if value is not None}
 
 
 def _explain(text: str, other: str | None) -> _Exchange[dict[str, Any]]:
@@ -428,6 +480,11 @@ def _as_seen(row: dict[str, Any]) -> Seen:
 
 def _as_matches(row: dict[str, Any]) -> list[Match]:
     return [_as_match(each) for each in row["matches"]]
+
+
+def _as_first(row: dict[str, Any]) -> First:
+    matches = [FirstMatch(*_as_match(each), each.get("fingerprint")) for each in row["matches"]]
+    return First(row["stored"], matches)
 
 
 def _as_added(row: dict[str, Any]) -> bool:
@@ -456,11 +513,15 @@ def _refused(problem: dict[str, Any], where: str = "") -> ServiceError:
     return ServiceError(message, int(problem.get("status", 0)), name)
 
 
-def _error(answer: httpx.Response | None, failure: Exception | None) -> ServiceError:
+def _error(
+    answer: httpx.Response | None, failure: Exception | None, url: httpx.URL
+) -> ServiceError:
     """What went wrong, after the last attempt."""
     if answer is None:
-        return ServiceError(f"the service cannot be reached: {failure or 'no answer'}")
+        why = failure or "no answer"
+        return ServiceError(f"the service at {url} cannot be reached: {why}; is it running?")
     try:
         return _refused(answer.json())
     except ValueError:  # something between has answered
-        return ServiceError(f"the answer is {answer.status_code}", answer.status_code)
+        what = f"{url} is not a service of neardup: the answer is {answer.status_code}"
+        return ServiceError(what, answer.status_code)

@@ -84,6 +84,7 @@ ALLOWED: dict[str, set[str]] = {
     "pipeline.report": BASE,
     "pipeline.run": BASE
     | {"documents", "documents.files", "features", "fingerprinting", "fingerprinting.values"}
+    | {"client", "fingerprinting.question"}
     | {"hamming", "hamming.plans", "index", "index.durable", "similarity"},
     "pipeline.evidence": BASE
     | {"documents", "fingerprinting", "fingerprinting.explanation", "fingerprinting.values"}
@@ -128,7 +129,8 @@ ALLOWED: dict[str, set[str]] = {
     | {"client", "features", "fingerprinting", "fingerprinting.question", "index", "index.durable"}
     | {"pipeline"},
     "service": BASE
-    | {"fingerprinting.explanation", "index", "pipeline.evidence", "pipeline.report"},
+    | {"fingerprinting", "fingerprinting.explanation", "index", "pipeline.evidence"}
+    | {"pipeline.report"},
     "client": BASE,
     "cli": BASE
     | {"contamination", "documents", "features", "fingerprinting", "fingerprinting.explanation"}

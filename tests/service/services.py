@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Service", "words"]
 
-SECONDS: Final = 120
+SECONDS: Final = 300
 
 
 def words(seed: object, count: int = 40) -> str:
@@ -54,11 +54,11 @@ class Service:
         assert self.process.stdout is not None
         self._reader = threading.Thread(target=self.log.extend, args=(self.process.stderr,))
         self._reader.start()
-        line = self.process.stdout.readline()
-        found = re.search(r"http://\S+", line)
+        self.line = self.process.stdout.readline()
+        found = re.search(r"http://\S+", self.line)
         if found is None:
             self.process.wait(SECONDS)
-            raise AssertionError(f"{line}{''.join(self.log)}")
+            raise AssertionError(f"{self.line}{''.join(self.log)}")
         self.url = found[0]
         self.client = httpx.Client(base_url=self.url, timeout=SECONDS)
         self._wait()

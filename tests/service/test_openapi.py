@@ -37,7 +37,7 @@ def test_schemathesis_finds_nothing(kind: str, tmp_path: Path) -> None:
             env=os.environ | {"PYTHONWARNINGS": "ignore"},
         )
         assert found.returncode == 0, found.stdout
-        assert "12 selected / 12 total" in found.stdout
+        assert "13 selected / 13 total" in found.stdout
         assert "Traceback" not in "".join(service.log)
 
 

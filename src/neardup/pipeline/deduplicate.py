@@ -140,7 +140,8 @@ def dedup(  # noqa: PLR0913
         memory: Budget, such as "2G".
         resume: Folder where a run over files keeps what it has done: killed, it goes on there when
             it is called again with the same arguments. Removed when the run succeeds.
-        against: Folder of a DurableIndex: a document that matches one of its documents is dropped.
+        against: Folder of a DurableIndex, or address of a service: a document that matches one
+            that it has is dropped.
         update: Add the kept documents to that index.
         own_ids: What becomes of a document that the index has under its own id: "seen", it is
             compared with that too, and dropped; "keep", it is compared with all others only, and

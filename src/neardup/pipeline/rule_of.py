@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from neardup.errors import UsageError
 from neardup.fingerprinting.question import Question, question_for
 from neardup.fingerprinting.recipe import recipe_of
 from neardup.pipeline.run.rule import Rule
+from neardup.pipeline.run.service_index import ServiceIndex, is_service
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable
 
     from neardup.fingerprinting.recipe import Recipe
@@ -60,7 +61,10 @@ def rule_of(
 
 
 def question_of_index(folder: str | os.PathLike[str]) -> Question | None:
-    """The question of an index in a folder; None of an index by distance."""
+    """The question of an index in a folder, or of a service; None of an index by distance."""
+    if is_service(address := os.fspath(folder)):
+        with ServiceIndex(address) as service:
+            return service.question
     from neardup.index.durable import DurableIndex
 
     with DurableIndex.open(folder, create=False, readonly=True) as index:

@@ -161,13 +161,14 @@ class Application:
         finally:
             seconds = time.perf_counter() - begin
             self._service.metrics.answered("other" if route is None else path, status[0], seconds)
-            if self._service.settings.log_requests or status[0] >= 500:
+            has_failed = status[0] >= 500 and path != "/readyz"  # a probe that says "not yet"
+            if self._service.settings.log_requests or has_failed:
                 fields = {
                     "request": _text(number), "method": method, "path": path,
                     "status": status[0], "seconds": round(seconds, 6),
                     "traceparent": _text(headers.get(b"traceparent", b"")),
                 }  # fmt: skip
-                level = logging.WARNING if status[0] >= 500 else logging.INFO
+                level = logging.WARNING if has_failed else logging.INFO
                 _log.log(level, "request", extra={"fields": fields})
 
     async def _answer_of(

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from neardup.service.settings import Limits
 
 __all__ = [
-    "Added", "Backup", "ComparedTexts", "Document", "ExplainedText", "Match", "Matches", "Nearest",
-    "Query", "Removal", "Removed", "Seen", "Terms", "as_document", "as_matches", "as_seen",
-    "check_id", "check_reach",
+    "Added", "Backup", "ComparedTexts", "Document", "ExplainedText", "First", "FirstMatch",
+    "FirstMatches", "Match", "Matches", "Nearest", "Query", "Removal", "Removed", "Seen", "Terms",
+    "as_document", "as_matches", "as_seen", "check_id", "check_reach",
 ]  # fmt: skip
 
 Id: TypeAlias = str | Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
@@ -53,6 +53,18 @@ class Nearest(Struct, forbid_unknown_fields=True):
     features: Features | UnsetType = UNSET
     fingerprint: int | UnsetType = UNSET
     n: Annotated[int, Meta(ge=1, le=1000)] = 10
+
+
+class First(Struct, forbid_unknown_fields=True):
+    """A document under its id, with one of text, features and fingerprint; nothing is stored."""
+
+    id: Id
+    text: str | UnsetType = UNSET
+    features: Features | UnsetType = UNSET
+    fingerprint: int | UnsetType = UNSET
+    limit: Annotated[int, Meta(ge=0, le=1000)] = 1
+    similarity: float | UnsetType = UNSET
+    distance: int | UnsetType = UNSET
 
 
 class Removal(Struct, forbid_unknown_fields=True):
@@ -96,6 +108,22 @@ class Matches(Struct):
 
     matches: list[Match]
     total: int
+
+
+class FirstMatch(Struct, omit_defaults=True):
+    """A stored document, how close it is, and its fingerprint if its features tell that."""
+
+    id: str | int
+    similarity: float | UnsetType = UNSET
+    distance: int | UnsetType = UNSET
+    fingerprint: int | UnsetType = UNSET
+
+
+class FirstMatches(Struct):
+    """How the id is stored, and the documents that are near and were stored first."""
+
+    stored: Literal["absent", "other", "same"]
+    matches: list[FirstMatch]
 
 
 class Added(Struct):
@@ -156,7 +184,7 @@ class Terms(NamedTuple):
         return cls((*texts, "fingerprint"), index.by, index.distance, index.bits, limits)
 
 
-def as_document(row: Document | Query | Nearest, terms: Terms) -> Any:
+def as_document(row: Document | Query | Nearest | First, terms: Terms) -> Any:
     """The text, the features or the fingerprint that a row has, whichever it is.
 
     Raises:
@@ -183,7 +211,7 @@ def as_document(row: Document | Query | Nearest, terms: Terms) -> Any:
     return value
 
 
-def check_reach(row: Query, terms: Terms) -> None:
+def check_reach(row: Query | First, terms: Terms) -> None:
     """Refuse a query for more than the index was made for; Problem says so."""
     given = {"similarity": row.similarity, "distance": row.distance}
     for name, value in given.items():

@@ -14,6 +14,8 @@ from neardup.service.messages import (
     ComparedTexts,
     Document,
     ExplainedText,
+    First,
+    FirstMatches,
     Matches,
     Nearest,
     Query,
@@ -32,6 +34,7 @@ _REF: Final = "#/components/schemas/{name}"
 _ROWS: Final[dict[str, tuple[Any, Any, str]]] = {
     "seen": (Document, Seen, "Store a document unless another one is near"),
     "query": (Query, Matches, "What is near"),
+    "first": (First, FirstMatches, "What is near and was stored first, and how an id is stored"),
     "nearest": (Nearest, Matches, "What is closest, however far"),
     "add": (Document, Added, "Store a document, whatever is near"),
     "remove": (Removal, Removed, "Remove a document; may be repeated"),
@@ -48,23 +51,22 @@ def openapi(index: DurableIndex, *, has_keys: bool) -> dict[str, Any]:
         index: Which it serves: the documents that it takes are described.
         has_keys: Whether it asks for keys.
     """
-    kinds = [Document, Query, Nearest, Removal, ComparedTexts, ExplainedText]
-    answers = [Seen, Matches, Added, Removed, Backup]
+    kinds = [Document, Query, First, Nearest, Removal, ComparedTexts, ExplainedText]
+    answers = [Seen, Matches, FirstMatches, Added, Removed, Backup]
     _, schemas = msgspec.json.schema_components([*kinds, *answers], ref_template=_REF)
-    for name in ("Document", "Query", "Nearest"):
+    for name in ("Document", "Query", "First", "Nearest"):
         _say_what_is_taken(schemas[name], index)
-    schemas["Document"]["properties"]["id"] = _id_schema(index)
-    schemas["Removal"]["properties"]["id"] = _id_schema(index)
+    for name in ("Document", "First", "Removal"):
+        schemas[name]["properties"]["id"] = _id_schema(index)
+    reach: dict[str, Any]
     if index.by == "similarity":
-        del schemas["Query"]["properties"]["distance"]
-        schemas["Query"]["properties"]["similarity"] = {
-            "type": "number", "minimum": index.similarity, "maximum": 1,
-        }  # fmt: skip
+        reach = {"type": "number", "minimum": index.similarity, "maximum": 1}
     else:
-        del schemas["Query"]["properties"]["similarity"]
-        schemas["Query"]["properties"]["distance"] = {
-            "type": "integer", "minimum": 0, "maximum": index.distance,
-        }  # fmt: skip
+        reach = {"type": "integer", "minimum": 0, "maximum": index.distance}
+    for name in ("Query", "First"):
+        properties = schemas[name]["properties"]
+        del properties["similarity"], properties["distance"]
+        properties[index.by] = reach
     schemas["Problem"] = _PROBLEM_SCHEMA
     paths: dict[str, Any] = {
         f"/v1/{name}": {"post": _rows_operation(name, kind, answer, title)}

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from msgspec import UNSET
 
 from neardup.errors import NeardupError
+from neardup.fingerprinting.sets_of_texts import fingerprints_of_sets
+from neardup.index.hits import ABSENT, OTHER, SAME
 from neardup.service.committer import Committer, Work
 from neardup.service.messages import (
     Document,
+    First,
+    FirstMatch,
+    FirstMatches,
     Matches,
     Nearest,
     Query,
@@ -27,12 +32,18 @@ from neardup.service.problem_details import Problem
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    import pyarrow as pa
+
     from neardup.index import DurableIndex
     from neardup.service.access import Right
     from neardup.service.committer import Operation
     from neardup.service.service_metrics import Metrics
 
-__all__ = ["Ask", "AskNearest", "AskQuery", "Rows", "Write"]
+__all__ = ["Ask", "AskFirst", "AskNearest", "AskQuery", "Rows", "Write"]
+
+_STORED: Final[dict[int, Literal["absent", "other", "same"]]] = {
+    ABSENT: "absent", OTHER: "other", SAME: "same",
+}  # fmt: skip
 
 
 class Rows(Protocol):
@@ -221,3 +232,72 @@ class AskNearest(Ask):
             hits = seen.nearest(document, row.n)
         matches = [as_match(hit, self._index.by) for hit in hits]
         return Matches(matches, len(matches))
+
+
+class AskFirst(Ask):
+    """What is near and was stored first, and how ids are stored: what a run over files asks."""
+
+    row = First
+
+    def check(self, row: First) -> Any:
+        """See Rows."""
+        check_id(row.id, self._terms.limits)
+        check_reach(row, self._terms)
+        return super().check(row)
+
+    def _all(self, rows: list[First]) -> list[Any]:
+        answers: list[Any] = [None] * len(rows)
+        alike: dict[Any, list[tuple[int, First, Any]]] = {}  # what one search can answer
+        for place, row in enumerate(rows):
+            try:
+                document = self.check(row)
+            except Problem as problem:
+                answers[place] = problem
+                continue
+            reach = row.distance if row.similarity is UNSET else row.similarity
+            key = type(row.id), type(document), row.limit, reach
+            alike.setdefault(key, []).append((place, row, document))
+        with self._index.snapshot(committed=True) as seen:
+            for (_, _, limit, reach), group in alike.items():
+                places, some, documents = zip(*group, strict=True)
+                ids = [row.id for row in some]
+                least = self._terms.reach if reach is UNSET else reach
+                found = self._first(seen, ids, list(documents), least, limit)
+                for place, answer in zip(places, found, strict=True):
+                    answers[place] = answer
+        return answers
+
+    def _first(
+        self, seen: Any, ids: list[Any], documents: list[Any], reach: Any, limit: int
+    ) -> list[Any]:
+        """The answers to documents that are alike, by one search."""
+        prepared = self._index.prepare(ids, documents, bad="report")
+        column, rows = prepared.column.take(prepared.rows), prepared.rows.tolist()
+        answers: list[Any] = [FirstMatches("absent", []) for _ in ids]
+        for at, state in zip(rows, seen.versions(column, prepared.contents), strict=True):
+            answers[at].stored = _STORED[int(state)]
+        if limit:
+            table = seen.first_within(prepared.contents, reach, limit)
+            prints = self._fingerprints(seen, table["id"])
+            closeness = table[self._index.by].to_pylist()
+            matched = zip(table["row"].to_pylist(), table["id"].to_pylist(), closeness, strict=True)
+            for row, identity, close in matched:
+                match = FirstMatch(identity, fingerprint=prints[identity])
+                setattr(match, self._index.by, close)
+                answers[rows[row]].matches.append(match)
+        for at, why in prepared.problems.items():
+            answers[at] = Problem("invalid-document", why)
+        return answers
+
+    def _fingerprints(self, seen: Any, ids: pa.ChunkedArray) -> dict[Any, Any]:
+        """Of stored documents; UNSET where features alone do not tell them."""
+        names = ids.unique()
+        codes, recipe = seen.stored(names), self._index.recipe
+        if self._index.by == "similarity":
+            if recipe is None:
+                return dict.fromkeys(names.to_pylist(), UNSET)
+            codes = fingerprints_of_sets(codes.features, codes.offsets, recipe)
+        values = [
+            int.from_bytes(each.tobytes(), "little") if len(each) else UNSET for each in codes
+        ]
+        return dict(zip(names.to_pylist(), values, strict=True))

@@ -19,7 +19,7 @@ from neardup.service.bodies import decoded
 from neardup.service.committer import Aging, Committer
 from neardup.service.messages import Backup, ComparedTexts, ExplainedText, Terms
 from neardup.service.openapi import openapi
-from neardup.service.operations import AskNearest, AskQuery, Rows, Write
+from neardup.service.operations import AskFirst, AskNearest, AskQuery, Rows, Write
 from neardup.service.pages import ask_page, compare_page
 from neardup.service.problem_details import Problem
 from neardup.service.service_metrics import Metrics
@@ -74,11 +74,17 @@ class Service:
         self.operations: dict[str, Rows] = {
             "seen": write("seen"),
             "query": AskQuery(index, self._pool, terms, most),
+            "first": AskFirst(index, self._pool, terms, most),
             "nearest": AskNearest(index, self._slow, terms, 4 * self.limits.nearest),
             "add": write("add"),
             "remove": write("remove"),
         }
         self._openapi: bytes | None = None
+
+    @property
+    def id_kind(self) -> str | None:
+        """What the ids are, "int" or "str"; None before the first one."""
+        return self._index.id_kind
 
     @property
     def is_open(self) -> bool:
@@ -132,6 +138,7 @@ class Service:
             "by": index.by,
             index.by: index.similarity if index.by == "similarity" else index.distance,
             **({"measure": index.measure} if index.by == "similarity" else {"bits": index.bits}),
+            "store": index.store,
             "recipe": None if recipe is None else json.loads(recipe.to_json()),
             "digest": self.digest,
             "readonly": settings.readonly,

@@ -71,8 +71,8 @@ def dedup(
         list[str] | None,
         shared.match_option(
             "--against",
-            metavar="INDEX|FILE...",
-            help="Drop what matches a document of an index, made by neardup index, or of files.",
+            metavar="INDEX|URL|FILE...",
+            help="Drop what matches a document of an index (a folder, or neardup serve) or files.",
         ),
     ] = None,
     only_against: Annotated[
@@ -163,11 +163,14 @@ def dedup(
         {"--update": update, f"--own-ids {own_ids}": own_ids != "seen", "--resume": bool(resume)},
         index, files, only=only_against, dry_run=dry_run,
     )  # fmt: skip
+    from neardup.pipeline.run.service_index import is_service
+
     local: dict[str, object] = {
         "--resume": resume, "--update": update, "--dry-run": dry_run, "--workers": workers,
         "--own-ids": own_ids != "seen",
         "--memory": memory, "--plan": plan != "auto", "--decisions": decisions,
         "--only-against": only_against, "--against FILE": files,
+        "--against URL": index is not None and is_service(index),
     }  # fmt: skip
     _check_engine(engine, master, local)
 
@@ -238,8 +241,8 @@ def _check_against(
 def _against(paths: list[str] | None) -> tuple[str | None, list[str]]:
     """The folder of an index, or files.
 
-    An address without an extension of records, and a path that does not exist, are taken for an
-    index.
+    An address without an extension of records, which may be a service's, and a path that does not
+    exist, are taken for an index.
     """
     from neardup.documents.extensions import format_of_path
     from neardup.pipeline.reference_files import is_index

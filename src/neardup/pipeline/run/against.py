@@ -9,11 +9,13 @@ costs what the run's documents cost. By features, the documents of an index by d
 the exact join, from what it keeps beside fingerprints; that costs time linear in the index.
 
 A run sees one commit of the index, whatever a service writes to it meanwhile, and also versions of
-documents that the run itself replaces.
+documents that the run itself replaces. The index of a service is asked over HTTP (`ServiceIndex`),
+with the same result if nobody else writes to it.
 """
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -32,6 +34,7 @@ from neardup.index.memory_index import Index
 from neardup.pipeline.run.decision import Decision, References
 from neardup.pipeline.run.matching import match
 from neardup.pipeline.run.rule import Limits
+from neardup.pipeline.run.service_index import ServiceIndex, is_service
 from neardup.runtime.storage.spool import FeatureSpool
 
 if TYPE_CHECKING:
@@ -40,9 +43,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from neardup.documents import ReadOptions
+    from neardup.index import DurableIndex
     from neardup.pipeline.run.read_documents import Documents
     from neardup.pipeline.run.rule import Choice, Rule
-    from neardup.runtime.types import Codes, Hashes, Rows
+    from neardup.runtime.types import Codes, Flags, Hashes, Rows
 
 __all__ = ["Against", "ReferenceIndex"]
 
@@ -55,7 +59,7 @@ class Against:
     """Which index a run is compared with.
 
     Args:
-        folder: Of the index.
+        folder: Of the index, or the address of the service that has it.
         update: Add the kept documents to it, once the outputs are there.
         own_ids: "seen": what a document's own id has is compared with it like any other. "keep": it
             is not, and a document that the index has unchanged is not compared at all; among the
@@ -95,7 +99,7 @@ class ReferenceIndex:
         UsageError: If the index does not keep what the matching needs, was made for a smaller
             distance, or the run is one that an index cannot serve.
         RecipeError: If its recipe is another.
-        FileError, DataError: As DurableIndex.open.
+        FileError, DataError, ServiceError: As DurableIndex.open, or ServiceIndex.
     """
 
     def __init__(
@@ -107,22 +111,28 @@ class ReferenceIndex:
         limits: Limits | None = None,
     ) -> None:
         """Open the index."""
-        from neardup.index.durable import DurableIndex
-
         self._against, self._rule, self._choice = against, rule, choice
         self._limits = limits or Limits()
         self.has_ids, self.own_ids = read.id is not None, against.own_ids
-        self.index = DurableIndex.open(
-            against.folder, create=False, readonly=not against.update, wait=against.wait
-        )
+        self.service: ServiceIndex | None = None
+        self._seen: Any
+        if is_service(against.folder):
+            self.service = ServiceIndex(against.folder, update=against.update)
+            self.index: Any = self.service
+            self._seen = nullcontext()
+        else:
+            self.index = _opened(against)
+            self._seen = self.index.snapshot()
         self.is_similar = self.index.by == "similarity"
-        self._seen = self.index.snapshot()
         try:
             self._check(read)
         except BaseException:
             self.close()
             raise
-        counts = {"documents": len(self._seen), "added": self._seen.added}
+        # What others add to a service meanwhile does not end a run that is resumed.
+        counts = {"documents": 0, "added": 0}
+        if self.service is None:
+            counts = {"documents": len(self._seen), "added": self._seen.added}
         self.facts = {"path": against.name or against.folder, **counts, "own_ids": self.own_ids}
         if against.only:
             self.facts["only"] = True
@@ -144,9 +154,10 @@ class ReferenceIndex:
 
     def close(self) -> None:
         """Close the index; what was not committed is dropped."""
-        self._seen.close()
-        if self._against.update:
-            self.index.rollback()
+        if self.service is None:
+            self._seen.close()
+            if self._against.update:
+                self.index.rollback()
         self.index.close()
 
     def match(self, documents: Documents) -> tuple[Documents, Decision]:
@@ -174,12 +185,10 @@ class ReferenceIndex:
         named = table["id"].combine_chunks().dictionary_encode()
         kept_by = decision.kept_by.copy()
         kept_by[rows] = len(documents) + named.indices.to_numpy()
-        codes = self._seen.fingerprints_by_id(named.dictionary)
-        references = References(named.dictionary, codes)
+        references = References(named.dictionary, self._fingerprints(named.dictionary))
         return Decision(kept_by, kept_by, decision.similarity, references, own=own)
 
     def _by_similarity(self, documents: Documents) -> Decision:
-        seen: Any = self._seen
         table, own = self._first(documents)
         matched = table["row"].to_numpy()
         decided = np.arange(len(documents)) if self._against.only else matched
@@ -189,10 +198,19 @@ class ReferenceIndex:
         kept_by, similarity = decision.kept_by.copy(), decision.similarity.copy()
         kept_by[matched] = len(documents) + named.indices.to_numpy()
         similarity[matched] = table["similarity"].to_numpy()
-        kept = seen.sets_by_id(named.dictionary)
-        codes = fingerprints_of_sets(kept.features, kept.offsets, self._rule.recipe)
+        codes = self._fingerprints(named.dictionary)
         references = References(named.dictionary.cast(pa.large_string()), codes)
         return Decision(kept_by, kept_by, similarity, references, own=own)
+
+    def _fingerprints(self, ids: pa.Array) -> Codes:
+        """Of documents of the index that were matched; (n, 0) if features do not tell them."""
+        if self.service is not None:
+            return self.service.fingerprints_by_id(ids)
+        if not self.is_similar:
+            codes: Codes = self._seen.fingerprints_by_id(ids)
+            return codes
+        kept = self._seen.sets_by_id(ids)
+        return fingerprints_of_sets(kept.features, kept.offsets, self._rule.recipe)
 
     def _first(self, documents: Documents) -> tuple[pa.Table, Versions]:
         """For each document the first of the index that matches, and how its own id is stored.
@@ -208,9 +226,10 @@ class ReferenceIndex:
             if self.is_similar:
                 contents = sorted_sets(*documents.feature_sets(begin, end))
             names = documents.addresses.of(np.arange(begin, end))
-            own = self._own(names, contents, values[begin:end])
-            is_changed = self.keeps_own and bool((own == OTHER).any())
-            table = self._seen.first_within(contents, least, 2 if is_changed else 1)
+            ids, is_id = self._ids(names, values[begin:end])
+            most = 2 if self.keeps_own else 1
+            states, table = self._compared(ids, contents, least, most)
+            own = self._own(states, is_id)
             if self.keeps_own:
                 table = _but_own(table, names, own)
             rows = pa.array(table["row"].to_numpy() + begin)
@@ -218,22 +237,42 @@ class ReferenceIndex:
             versions.append(own)
         return pa.concat_tables(tables), np.concatenate(versions)
 
-    def _own(self, names: pa.Array, contents: Any, values: Any) -> Versions:
-        """How the own id of each of some documents is stored: see Decision.own.
+    def _compared(
+        self, ids: pa.Array, contents: Any, least: Any, most: int
+    ) -> tuple[Versions, pa.Table]:
+        """How the own ids of some documents are stored, and the first of the index that match."""
+        if self.service is not None:
+            return self.service.compared(ids, contents, least, most)
+        plain = contents if self.is_similar else np.ma.getdata(contents)
+        states: Versions = self._seen.versions(ids, plain)
+        most = most if (states == OTHER).any() else 1
+        return states, self._seen.first_within(contents, least, most)
+
+    def versions(self, rows: Rows, documents: Documents) -> Versions:
+        """How a service stores the ids of some documents of the run that have tokens."""
+        assert self.service is not None  # noqa: S101  # a folder tells by number what was added
+        ids, is_id = self._ids(documents.addresses.of(rows), documents.values[rows])
+        contents = documents.features_of(rows) if self.is_similar else documents.values[rows]
+        return np.where(is_id, self.service.versions(ids, contents), ABSENT)
+
+    def _ids(self, names: pa.Array, values: Any) -> tuple[pa.Array, Flags]:
+        """The addresses of some documents as ids of the index, and which can be ids there.
 
         Args:
             names: Arrow strings: the addresses.
-            contents: Sets, or fingerprints.
-            values: Their fingerprints, masked where a document is empty.
+            values: Fingerprints, masked where a document is empty.
         """
-        ids, is_id = names, ~np.ma.getmaskarray(values)[:, 0]
-        if self._seen.id_kind == "int":
-            numbers = [_whole(name) for name in names.to_pylist()]
-            is_id &= np.array([number is not None for number in numbers], np.bool_)
-            ids = pa.array([number or 0 for number in numbers], pa.int64())
-        plain = contents if self.is_similar else np.ma.getdata(contents)
-        versions = self._seen.versions(ids, plain)
-        return np.where(is_id & (self.has_ids | (versions == SAME)), versions, ABSENT)
+        is_id = ~np.ma.getmaskarray(values)[:, 0]
+        known = self.index if self.service is not None else self._seen
+        if known.id_kind != "int":
+            return names, is_id
+        numbers = [_whole(name) for name in names.to_pylist()]
+        is_id &= np.array([number is not None for number in numbers], np.bool_)
+        return pa.array([number or 0 for number in numbers], pa.int64()), is_id
+
+    def _own(self, states: Versions, is_id: Flags) -> Versions:
+        """How the own id of each of some documents is stored: see Decision.own."""
+        return np.where(is_id & (self.has_ids | (states == SAME)), states, ABSENT)
 
     def _by_features(self, documents: Documents) -> tuple[Documents, Decision]:
         n = len(documents)
@@ -247,8 +286,9 @@ class ReferenceIndex:
         whole = documents.followed_by(parts())
         decision = self._match(whole)
         every = pa.concat_arrays(ids).cast(pa.large_string()) if ids else pa.array([], pa.string())
-        names = documents.addresses.of(np.arange(n))
-        own = self._own(names, documents.values, documents.values)
+        ids_of_run, is_id = self._ids(documents.addresses.of(np.arange(n)), documents.values)
+        states = self._seen.versions(ids_of_run, np.ma.getdata(documents.values))
+        own = self._own(states, is_id)
         if self.keeps_own and (own != ABSENT).any():
             decision = self._again(whole, decision, every, own)
         similarity = None if decision.similarity is None else decision.similarity[:n]
@@ -321,7 +361,16 @@ class ReferenceIndex:
         return list(self.index.contents(ids))
 
     def documents(self) -> Iterator[tuple[Any, Any, Any]]:
-        """Some documents at a time, from the first: ids, fingerprints, and features if kept."""
+        """Some documents at a time, from the first: ids, fingerprints, and features if kept.
+
+        Raises:
+            UsageError: If they are a service's.
+        """
+        if self.service is not None:
+            raise UsageError(
+                f"{self._against.folder} is a service, which does not send its index: give the"
+                " folder or a backup of it"
+            )
         for names, codes, contents in self._seen.documents():
             features: Any = None
             if self.is_similar:
@@ -372,6 +421,11 @@ class ReferenceIndex:
             raise UsageError(f"--within {read.within}: {folder} does not know that field")
         if self.is_similar:
             self._check_similar(index, rule)
+        elif rule.by_features and self.service is not None:
+            raise UsageError(
+                f"the index of {folder} is by distance, and features are compared where its folder"
+                f" is: give --distance (up to {index.distance}) without --verify"
+            )
         elif rule.by_features and index.store == "none":
             raise UsageError(
                 f"{folder} keeps fingerprints only, from which no similarity can be computed: give"
@@ -399,6 +453,14 @@ class ReferenceIndex:
                 f"--similarity is {rule.match.similarity}, but {folder} was made for"
                 f" {index.similarity}: ask for that or more, or make an index for less"
             )
+
+
+def _opened(against: Against) -> DurableIndex:
+    from neardup.index.durable import DurableIndex
+
+    return DurableIndex.open(
+        against.folder, create=False, readonly=not against.update, wait=against.wait
+    )
 
 
 def _but_own(found: pa.Table, names: pa.Array, own: Versions) -> pa.Table:

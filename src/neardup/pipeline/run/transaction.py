@@ -29,7 +29,7 @@ import orjson
 import pyarrow as pa
 
 from neardup.errors import DataError, UsageError
-from neardup.index.hits import SAME
+from neardup.index.hits import ABSENT, SAME
 from neardup.pipeline.run.decision import decision_of, write_decision
 from neardup.pipeline.run.read_documents import Resume
 from neardup.pipeline.run.run_folder import RunFolder, run_facts
@@ -97,7 +97,7 @@ class Transaction:
                 self.resume = Resume(self._folder)
             note = None if self._folder is None else self._folder.note_aside
             self.files: OutputSet = stack.enter_context(output_set(sources, limits, note))
-            if reference is not None and reference.updates:
+            if reference is not None and reference.updates and reference.service is None:
                 paths = outputs.kept, outputs.duplicates, outputs.clusters, outputs.rejects
                 command = command_of(
                     sources, paths, options, reference.own_ids, skip_errors=skip_errors
@@ -153,10 +153,9 @@ class Transaction:
         if not self._was_publishing and not self._is_repeated:
             # Nobody has published a folder that is there: it appeared while the run went on.
             check_outputs(self._sources, self._whole, self.files)
-        if self._reference is not None and self._last is not None:
-            self._new = NewDocuments(
-                self._reference, documents, decision, self._folder, self._last.first
-            )
+        if self._reference is not None and self._reference.updates:
+            first = None if self._last is None else self._last.first
+            self._new = NewDocuments(self._reference, documents, decision, self._folder, first)
 
     def commit(self, decision: Decision, read: ReadOptions) -> None:
         """Publish the outputs and add the kept documents to the index: see the top of this file."""
@@ -322,7 +321,9 @@ class NewDocuments:
             chosen &= decision.own != SAME
         self._rows = np.flatnonzero(chosen)
         self._count = documents.own
-        if first is not None:
+        if known.service is not None:
+            self._pass_stored(known)
+        elif first is not None:
             self._pass(first)
         elif folder is not None and folder.was_updating:
             self._pass(folder.facts["index"]["added"])
@@ -389,6 +390,23 @@ class NewDocuments:
             )
         self._rows = self._rows[count:]
 
+    def _pass_stored(self, known: ReferenceIndex) -> None:
+        """Leave out what a killed run has added to a service; refuse to replace others' documents.
+
+        A service counts what everybody adds, so each document is asked for instead.
+        """
+        was_updating = self._folder is not None and self._folder.was_updating
+        if known.has_ids and not was_updating:
+            return
+        states = known.versions(self._rows, self._documents)
+        if was_updating:
+            left = states != SAME
+            self._rows, states = self._rows[left], states[left]
+        if not known.has_ids and (states != ABSENT).any():
+            first = self._rows[states != ABSENT][:1]
+            identity = self._documents.addresses.of(first)[0].as_py()
+            raise made_id_error(identity, self._index.path)
+
     def _check_addresses(self) -> None:
         """Refuse to replace documents of the index by others of the same row and file name."""
         for identity in self._documents.addresses.of(self._rows).to_pylist():
@@ -396,7 +414,7 @@ class NewDocuments:
                 raise made_id_error(identity, self._index.path)
 
 
-def made_id_error(identity: Any, path: Path) -> UsageError:
+def made_id_error(identity: Any, path: Path | str) -> UsageError:
     """What says that an id that neardup made, which is no identity, has other content already."""
     return UsageError(
         f"{identity!r} is in {path} already, with other content: give the documents ids with --id,"
