@@ -107,10 +107,15 @@ class Access:
         elif right is not None:
             self._check_key(headers, right)
 
-    def _check_key(self, headers: dict[bytes, bytes], right: Right) -> None:
-        given = _digest(_key_in(headers.get(b"authorization", b"")))
+    def rights(self, key: bytes) -> set[Right]:
+        """What a key may; nothing if it is none of the service."""
+        given = _digest(key)
         # All keys are compared, each in constant time: how long it takes says nothing of any.
         rights = {each for each, digest in self._keys if hmac.compare_digest(given, digest)}
+        return {"read", "write"} if "write" in rights else rights
+
+    def _check_key(self, headers: dict[bytes, bytes], right: Right) -> None:
+        rights = self.rights(_key_in(headers.get(b"authorization", b"")))
         if not rights:
             raise Problem(
                 "key-missing",

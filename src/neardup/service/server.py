@@ -28,6 +28,7 @@ try:
 
     from neardup.service.application import Application
     from neardup.service.deadlines import Deadlines
+    from neardup.service.resp import RespServer
     from neardup.service.service import Service
 except ModuleNotFoundError as error:
     raise UsageError(f"the service needs {error.name}: pip install 'neardup[serve]'") from None
@@ -60,14 +61,19 @@ def serve(folder: str | Path, settings: Settings, tell: Callable[[str], None], *
         UsageError, DataError, FileError: If it cannot be.
     """
     access = Access.of(settings)
-    with _logs(), _listener(settings) as listener:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_logs())
+        listener = stack.enter_context(_listener("--port", settings.host, settings.port))
+        resp = None
+        if settings.resp is not None:
+            resp = stack.enter_context(_listener("--resp", settings.host, settings.resp))
         index = DurableIndex.open(folder, readonly=settings.readonly, **made)
-        uvloop.run(_run(index, settings, access, listener, tell))
+        uvloop.run(_run(index, settings, access, listener, resp, tell))
 
 
 async def _run(
     index: DurableIndex, settings: Settings, access: Access, listener: socket.socket,
-    tell: Callable[[str], None],
+    resp_listener: socket.socket | None, tell: Callable[[str], None],
 ) -> None:  # fmt: skip
     loop = asyncio.get_running_loop()
     service = Service(index, settings, loop)
@@ -80,6 +86,8 @@ async def _run(
         timeout_graceful_shutdown=round(limits.drain_seconds),
     )  # fmt: skip
     server = _Server(config)
+    resp = RespServer(service, access)
+    resp_ending: list[asyncio.Task[None]] = []
 
     def end(name: str) -> None:
         if server.should_exit:  # the second signal
@@ -87,12 +95,16 @@ async def _run(
         _log.info("ending", extra={"fields": {"signal": name}})
         service.end()
         server.should_exit = True
+        if resp_listener is not None and not resp_ending:
+            resp_ending.append(asyncio.create_task(resp.stop(limits.drain_seconds)))
 
     for each in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(each, end, each.name)
-    host, port = listener.getsockname()[:2]
-    shown = f"[{host}]" if ":" in host else host
-    tell(f"serving {index.path} on http://{shown}:{port} (Ctrl-C ends it)")
+    too = ""
+    if resp_listener is not None:
+        await resp.start(resp_listener)
+        too = f" and redis://{_address(resp_listener)}"
+    tell(f"serving {index.path} on http://{_address(listener)}{too} (Ctrl-C ends it)")
     warming = loop.run_in_executor(None, service.warm_up)
 
     async def warm() -> None:
@@ -112,6 +124,7 @@ async def _run(
         await warm_task
     finally:
         watch_task.cancel()
+        await asyncio.gather(*resp_ending)
         await loop.run_in_executor(None, service.close)
         _log.info("ended")
 
@@ -170,15 +183,20 @@ def _protocol(deadlines: Deadlines, seconds: float) -> type[HttpToolsProtocol]:
     return Protocol
 
 
+def _address(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 @contextlib.contextmanager
-def _listener(settings: Settings) -> Iterator[socket.socket]:
-    host, port = settings.host.strip("[]"), settings.port
+def _listener(option: str, host: str, port: int) -> Iterator[socket.socket]:
+    host = host.strip("[]")
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, protocol, _, address = found[0]
         listener = socket.socket(family, kind, protocol)
     except (OSError, OverflowError) as error:
-        raise UsageError(f"--host {host} --port {port}: {error}; name another one") from None
+        raise UsageError(f"--host {host} {option} {port}: {error}; name another one") from None
     with listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -187,7 +205,7 @@ def _listener(settings: Settings) -> Iterator[socket.socket]:
         except (OSError, OverflowError) as error:
             why = getattr(error, "strerror", None) or error
             raise FileError(
-                f"cannot listen on {host}:{port}: {why}; choose another --port"
+                f"cannot listen on {host}:{port}: {why}; choose another {option}"
             ) from None
         listener.setblocking(False)
         yield listener
@@ -215,9 +233,10 @@ def _logs() -> Iterator[None]:
     """Send the records of neardup and of the server to the standard error, as lines of JSON."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonLines())
-    loggers = [logging.getLogger("neardup"), logging.getLogger("uvicorn.error")]
+    levels = {"neardup": logging.INFO, "uvicorn.error": logging.WARNING, "asyncio": logging.WARNING}
+    loggers = [*map(logging.getLogger, levels)]
     before = [(each.level, each.propagate) for each in loggers]
-    for each, level in zip(loggers, (logging.INFO, logging.WARNING), strict=True):
+    for each, level in zip(loggers, levels.values(), strict=True):
         each.addHandler(handler)
         each.setLevel(level)
         each.propagate = False

@@ -52,6 +52,7 @@ class Settings:
     Args:
         host: Address to listen on; other than loopback it needs keys.
         port: 0 for one that is free.
+        resp: Port for clients of Redis, 0 for one that is free; none unless said.
         keys: File of keys, see `access`.
         origin: Of pages that may call the service from a browser; none unless said.
         readonly: Answer queries only, beside a process that writes.
@@ -64,6 +65,7 @@ class Settings:
 
     host: str = "127.0.0.1"
     port: int = 8080
+    resp: int | None = None
     keys: Path | None = None
     origin: str | None = None
     readonly: bool = False

@@ -24,6 +24,12 @@ def serve(
     port: Annotated[
         int, typer.Option(parser=shared.whole(0), metavar="N", help="0: one that is free.")
     ] = 8080,
+    resp: Annotated[
+        int | None,
+        typer.Option(
+            parser=shared.whole(0), metavar="N", help="For clients of Redis too: BF.ADD, BF.EXISTS."
+        ),
+    ] = None,
     keys: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="A line each: read KEY, or write KEY."),
@@ -80,7 +86,8 @@ def serve(
     if max_age is None and age == "seen":
         raise UsageError("--age seen needs --max-age: say how old documents may become")
     settings = Settings(
-        host=host, port=port, keys=keys, origin=origin, readonly=readonly, backups=backups,
+        host=host, port=port, resp=resp, keys=keys, origin=origin, readonly=readonly,
+        backups=backups,
         max_age=None if max_age is None else _seconds(max_age), age_from=age,
         log_requests=log_requests,
     )  # fmt: skip

@@ -1,0 +1,159 @@
+"""`--resp`: what clients of Redis ask, with redis-py and by hand."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from services import Service, words
+
+redis = pytest.importorskip("redis")
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+KEY, READ = "0123456789abcdef", "fedcba9876543210"
+
+
+def resp_port(service: Service) -> int:
+    """Where clients of Redis go."""
+    found = re.search(r"redis://127\.0\.0\.1:(\d+)", service.line)
+    assert found is not None, service.line
+    return int(found[1])
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    folder = tmp_path_factory.mktemp("seen")
+    (folder / "keys").write_text(f"write {KEY}\nread {READ}\n")
+    with Service(folder / "index", "--resp", "0", "--keys", str(folder / "keys")) as found:
+        yield found
+
+
+@pytest.fixture(params=[2, 3])
+def client(service: Service, request: pytest.FixtureRequest) -> Iterator[Any]:
+    with redis.Redis(
+        port=resp_port(service), password=KEY, protocol=request.param, socket_timeout=60
+    ) as found:
+        yield found
+
+
+def test_near_items_are_there_and_others_are_added(client: Any, service: Service) -> None:
+    seed = repr(client)
+    text, other = words((seed, "a")), words((seed, "b"))
+    assert client.ping()
+    assert client.bf().exists("any", text) == 0
+    assert client.bf().add("any", text) == 1
+    assert client.bf().add("any", f"x{text}") == 0
+    assert client.bf().add("other key", text) == 0
+    assert client.bf().exists("any", f"x{text}") == 1
+    assert client.bf().madd("any", text, other, f"x{other}") == [0, 1, 0]
+    assert client.bf().mexists("any", other, "nothing like it at all") == [1, 0]
+    body = {"id": "http", "text": f"x{other}"}
+    found = service.post("seen", body, headers={"authorization": f"Bearer {KEY}"}).json()
+    assert found["state"] == "seen"
+    assert client.info()["documents"] >= 2
+
+
+def test_a_pipeline_is_answered_in_order_and_reads_what_it_wrote(client: Any) -> None:
+    texts = [words((repr(client), "pipeline", number // 2)) for number in range(1000)]
+    with client.pipeline(transaction=False) as pipeline:
+        for text in texts:
+            pipeline.execute_command("BF.ADD", "key", text)
+        pipeline.execute_command("BF.EXISTS", "key", texts[-1])
+        pipeline.execute_command("PING")
+        begin = time.monotonic()
+        answers = pipeline.execute()
+    assert [int(each) for each in answers[:-1]] == [1, 0] * 500 + [1]
+    assert time.monotonic() - begin < 60  # a commit each would be a thousand
+
+
+def test_of_simultaneous_twins_one_is_new(service: Service) -> None:
+    found: list[int] = []
+
+    def add(text: str) -> None:
+        with redis.Redis(port=resp_port(service), password=KEY, protocol=2) as client:
+            found.append(client.bf().add("key", text))
+
+    threads = [threading.Thread(target=add, args=(words("twins"),)) for _ in range(12)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert sum(found) == 1
+
+
+def test_other_commands_and_bad_items_are_errors_and_the_connection_lives(client: Any) -> None:
+    for command, message in (
+        (("SET", "a", "b"), "unknown command 'SET': there are BF.ADD"),
+        (("BF.ADD", "key"), "wrong number of arguments"),
+        (("BF.ADD", "key", b"\xff\xfe"), "no text in UTF-8"),
+        (("BF.ADD", "key", "a " * (3 << 20)), "too-large"),
+    ):
+        with pytest.raises(redis.ResponseError, match=message):
+            client.execute_command(*command)
+    assert client.ping()
+
+
+@pytest.mark.parametrize("protocol", [2, 3])
+def test_keys(service: Service, protocol: int) -> None:
+    def ask(key: str | None, command: str) -> Any:
+        with redis.Redis(port=resp_port(service), protocol=protocol, password=key) as client:
+            return client.execute_command(command, "key", words("asked with a key"))
+
+    for key in (None, "of another service"):
+        with pytest.raises(redis.AuthenticationError):
+            ask(key, "BF.EXISTS")
+    assert ask(READ, "BF.EXISTS") == 0
+    with pytest.raises(redis.exceptions.NoPermissionError):
+        ask(READ, "BF.ADD")
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"PING\r\n",
+        b"*1\r\n$-5\r\n",
+        b"*1\r\n$99999999999\r\n",
+        b"*99999999\r\n",
+        b"*1\r\n:5\r\n",
+        b"*" + b"1" * 100_000,
+        b"\x00\xff" * 100,
+    ],
+)
+def test_what_is_not_resp_ends_the_connection_with_an_error(service: Service, sent: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", resp_port(service)), 60) as client:
+        client.sendall(sent)
+        if not sent.endswith(b"\n"):
+            client.shutdown(socket.SHUT_WR)
+        try:
+            answer = client.makefile("rb").read()
+        except ConnectionResetError:
+            answer = b"-ERR "
+    assert answer.startswith(b"-ERR "), answer
+    assert "Traceback" not in "".join(service.log)
+
+
+def test_half_a_command_is_ended_and_sigterm_answers_what_was_sent(tmp_path: Path) -> None:
+    with Service(tmp_path / "index", "--resp", "0") as service:
+        port = resp_port(service)
+        with socket.create_connection(("127.0.0.1", port), 60) as half:
+            half.sendall(b"*2\r\n$6\r\nBF.")
+            with redis.Redis(port=port, protocol=3) as client:  # idle while the service ends
+                assert client.bf().add("key", words("mine")) == 1
+                assert half.makefile("rb").read() == b""
+                assert service.stop() == 0
+    with (
+        Service(tmp_path / "index", "--resp", "0", "--readonly") as reader,
+        redis.Redis(port=resp_port(reader), protocol=3) as client,
+    ):
+        assert client.bf().exists("key", words("mine")) == 1
+        with pytest.raises(redis.exceptions.ReadOnlyError):
+            client.bf().add("key", words("other"))
