@@ -138,13 +138,13 @@ def _card(index: DurableIndex, text: str, hit: tuple[Any, float], number: int) -
         if isinstance(content, str):
             known = closeness if index.by == "similarity" else None
             pair = pair_of_texts(names, (text, content), recipe, similarity=known)
-            return card(pair, number, "")
+            return card(pair, number)
         if index.by == "similarity":
             asked, stored = index.sets_of([text]).of(0), index.features(identity)
             shared = int(np.intersect1d(asked, stored).size)
             only = asked.size - shared, stored.size - shared
             pair = PairShown(names, closeness, None, shared, only, None, "", _NOT_KEPT)
-            return card(pair, number, "")
+            return card(pair, number)
         codes = index.fingerprints_of([text]), index.fingerprints_by_id([identity])
     except KeyError:  # removed meanwhile
         return ""
