@@ -5,7 +5,7 @@ CORES := $(shell nproc)
 # One more than cores: tests wait, for other programs, disks and kernels that others compile.
 WORKERS := $(shell expr $(CORES) + 1)
 
-.PHONY: demo test test-plain lint bench accuracy memory-limit resume-rounds sql-million crash-rounds serve-rounds index-stress attack-rounds bounds property-rounds spark-rounds compat clean
+.PHONY: demo test test-plain lint bench accuracy memory-limit resume-rounds sql-million crash-rounds serve-rounds deploy-check index-stress attack-rounds bounds property-rounds spark-rounds compat clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -64,6 +64,9 @@ crash-rounds: $(VENV)/developed
 
 serve-rounds: $(VENV)/developed
 	PYTHONPATH=tests/service $(BIN)/python tests/service/test_service_endures.py 50
+
+deploy-check: $(VENV)/developed
+	env -u NUMBA_CACHE_DIR NEARDUP_CLEAN_INSTALL=1 $(BIN)/python -m pytest --timeout 1800 tests/service/test_deploy.py
 
 index-stress: $(VENV)/developed
 	NEARDUP_STRESS_SECONDS=120 $(BIN)/python -m pytest tests/index/test_torn_reads.py
