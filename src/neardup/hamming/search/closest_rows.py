@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numba import config
 
 from neardup.hamming.plans.blocks import multipliers_of
 from neardup.hamming.search.searchers import First, ScanSearcher
@@ -73,9 +72,10 @@ class _Lookup:
     def __init__(
         self, parts: Sequence[tuple[Searcher, Flags | None]], chosen: list[int], width: int
     ) -> None:
-        views = [parts[at][0].view for at in chosen]  # type: ignore[attr-defined]  # has tables
+        from neardup.kernels.hamming.hash_tables import stacked
+
+        self._views = stacked([parts[at][0].view for at in chosen])  # type: ignore[attr-defined]
         self._dead = [_marks(parts[at][1]) for at in chosen]
-        self._views = views if config.DISABLE_JIT or not views else np.stack(views)  # type: ignore[attr-defined]
         places = [(x.__array_interface__["data"][0], x.size) for x in self._dead]
         rows = [(at, *place) for at, place in zip(chosen, places, strict=True)]
         self._parts = np.array(rows, np.int64).reshape(-1, 3)

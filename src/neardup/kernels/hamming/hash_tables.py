@@ -102,6 +102,13 @@ def _arrays_at(view: Any, multipliers: Any) -> Any:
     return tables, probes
 
 
+def stacked(views: list[Any]) -> Any:
+    """Views of tables of several parts, as a kernel takes them."""
+    if config.DISABLE_JIT or not views:  # type: ignore[attr-defined]
+        return views
+    return np.stack(views)
+
+
 viewed: Any = (lambda view, _: view) if config.DISABLE_JIT else making(_arrays_at)  # type: ignore[attr-defined]
 """The tables and probes that a view stands for."""
 
