@@ -76,7 +76,7 @@ async def _run(
     resp_listener: socket.socket | None, tell: Callable[[str], None],
 ) -> None:  # fmt: skip
     loop = asyncio.get_running_loop()
-    service = Service(index, settings, loop)
+    service = Service(index, settings, loop, has_keys=access.has_keys)
     limits, deadlines = settings.limits, Deadlines(loop)
     config = uvicorn.Config(
         Application(service, access, deadlines),

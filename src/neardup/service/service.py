@@ -47,12 +47,15 @@ class Service:
         index: Which; the service closes it.
         settings: How.
         loop: Where answers are waited for.
+        has_keys: Whether clients need one.
     """
 
     def __init__(
-        self, index: DurableIndex, settings: Settings, loop: asyncio.AbstractEventLoop
-    ) -> None:
+        self, index: DurableIndex, settings: Settings, loop: asyncio.AbstractEventLoop,
+        *, has_keys: bool,
+    ) -> None:  # fmt: skip
         """Take it; nothing is answered before `warm_up`."""
+        self._has_keys = has_keys
         self._index, self.settings, self.limits = index, settings, settings.limits
         self.digest = "none" if index.recipe is None else index.recipe.digest
         self.metrics = Metrics(index)
@@ -131,9 +134,11 @@ class Service:
     def describe(self) -> dict[str, Any]:
         """The index: what it takes, how large it is, and the service's limits."""
         index, stats = self._index, self._index.stats()
-        kept = ("documents", "removed", "ids", "bytes_on_disk", "free_disk_bytes", "tail_rows")
+        kept = ("removed", "ids", "bytes_on_disk", "free_disk_bytes", "tail_rows")
         recipe = index.recipe
         settings = self.settings
+        with index.snapshot(committed=True) as seen:  # not what a crash could take back
+            documents = len(seen)
         return {
             "by": index.by,
             index.by: index.similarity if index.by == "similarity" else index.distance,
@@ -144,6 +149,7 @@ class Service:
             "readonly": settings.readonly,
             "max_age": settings.max_age,
             "version": __version__,
+            "documents": documents,
             **{name: stats[name] for name in kept},
             "segments": len(stats["segments"]),
             "merging": stats["merging"],
@@ -188,7 +194,7 @@ class Service:
     def openapi(self) -> bytes:
         """The description of this service, OpenAPI 3.1."""
         if self._openapi is None:
-            self._openapi = _encode(openapi(self._index, has_keys=bool(self.settings.keys)))
+            self._openapi = _encode(openapi(self._index, has_keys=self._has_keys))
         return self._openapi
 
     async def ask_page(self, fields: dict[str, str]) -> bytes:

@@ -13,8 +13,6 @@ from neardup.errors import UsageError
 
 __all__ = ["serve"]
 
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-
 
 def serve(
     folder: Folder,
@@ -48,6 +46,12 @@ def serve(
         Path | None,
         typer.Option(metavar="FILE.toml", help="As --similarity: what calibrate wrote."),
     ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND", help="What an index that is made keeps of documents: text, or none."
+        ),
+    ] = None,
     max_age: Annotated[
         str | None,
         typer.Option(metavar="T", help="Remove what is older: 30d, 12h, 90m or 45s."),
@@ -80,7 +84,7 @@ def serve(
     from neardup.service import Settings
     from neardup.service import serve as run
 
-    made = _made(folder, similarity, distance, question, readonly=readonly)
+    made = _made(folder, similarity, distance, question, store, readonly=readonly)
     if age not in {"added", "seen"}:
         raise UsageError(f"--age is {age!r}: use added or seen")
     if max_age is None and age == "seen":
@@ -88,7 +92,7 @@ def serve(
     settings = Settings(
         host=host, port=port, resp=resp, keys=keys, origin=origin, readonly=readonly,
         backups=backups,
-        max_age=None if max_age is None else _seconds(max_age), age_from=age,
+        max_age=None if max_age is None else _age(max_age), age_from=age,
         log_requests=log_requests,
     )  # fmt: skip
     run(folder, settings, echo, **made)
@@ -96,7 +100,7 @@ def serve(
 
 def _made(
     folder: str, similarity: float | None, distance: int | None, question: Path | None,
-    *, readonly: bool,
+    store: str | None, *, readonly: bool,
 ) -> dict[str, object]:  # fmt: skip
     """What an index that does not exist yet is made with."""
     from neardup.fingerprinting.question import Question, question_for
@@ -111,23 +115,21 @@ def _made(
                 f"there is no index in {folder}: add --similarity 0.8, or make it with"
                 f" neardup index create {folder} --similarity 0.8"
             )
-        return {"create": False, "similarity": similarity, "distance": distance}
+        return {
+            "create": False, "similarity": similarity, "distance": distance, "store": store
+        }  # fmt: skip
     if readonly:
         raise UsageError(f"there is no index in {folder}, and --readonly makes none")
     if distance is None:
         chosen = None if question is None else Question.load(str(question))
-        return {"question": question_for(chosen, similarity, None, None)}
+        return {"question": question_for(chosen, similarity, None, None), "store": store}
     from neardup.fingerprinting.recipe import Recipe
 
-    return {"distance": distance, "recipe": Recipe()}
+    return {"distance": distance, "recipe": Recipe(), "store": store}
 
 
-def _seconds(given: str) -> float:
-    unit = _SECONDS.get(given[-1:])
-    try:
-        found = float(given[:-1]) * (unit or 0)
-    except ValueError:
-        found = 0.0
-    if not found > 0:
-        raise UsageError(f"--max-age is {given!r}: use a number and s, m, h or d, as 30d")
-    return found
+def _age(given: str) -> float:
+    seconds = shared.seconds_of("--max-age", given, "30d")
+    if not seconds:
+        raise UsageError(f"--max-age is {given!r}: use more than nothing, such as 30d")
+    return seconds

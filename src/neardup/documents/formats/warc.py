@@ -378,7 +378,7 @@ def _page(record: _Record, longest: int) -> _Page | None:
     declared = charset or (declared_encoding(content) if is_page else None)
     fields = {
         "id": record.header.get("warc-record-id"),
-        "url": record.header.get("warc-target-uri"),
+        "url": _bare(record.header.get("warc-target-uri")),
         "date": record.header.get("warc-date"),
         "type": kind,
         "text": decoded_as(content, declared).removeprefix("\ufeff"),
@@ -425,3 +425,10 @@ def _archive_iterator() -> Callable[..., Any]:
             "WARC files need an extra: install it with `pip install 'neardup[warc]'`"
         ) from None
     return ArchiveIterator
+
+
+def _bare(address: str | None) -> str | None:
+    """An address without the angle brackets of WARC 1.0's grammar, which wget follows."""
+    if address and address.startswith("<") and address.endswith(">"):
+        return address[1:-1]
+    return address
