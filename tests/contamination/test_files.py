@@ -64,6 +64,15 @@ def test_parts_are_scored_apart(here: Here) -> None:
     assert counts == {"text": (2, 1, 0), "answer": (1, 1, 1)}
 
 
+def test_the_field_question_is_taken_where_there_is_no_text(here: Here) -> None:
+    rows = [{"question": row["text"], "text": "quite another thing"} for row in QUESTIONS]
+    for names, found in ((("question",), 2), (("question", "text"), 0)):
+        made = [{name: row[name] for name in names} for row in rows]
+        (here.folder / "quiz.jsonl").write_bytes(lines(made))
+        (counts,) = here.summary(*AGAINST, "--found", "f.csv")["benchmarks"]
+        assert counts["found"] == found
+
+
 def test_joined_fields_are_one_question(here: Here) -> None:
     write(here.folder / "quiz.csv", [{"text": "two", "answer": "moons"}])
     here("decontaminate", "train.jsonl", "--against", "quiz.csv", "--found", "f.csv", "--text",

@@ -318,11 +318,26 @@ class _Asked:
 
 
 def _batches(source: Source, read: ReadOptions) -> Iterator[Batch]:
-    """Read questions; what is wrong with one is said with the options that questions have."""
-    try:
-        yield from source.batches(read)
-    except DataError as error:
-        raise DataError(f"{error} (of questions: --parts and --question-id)") from None
+    """Read questions: the field `question` of a file that has no `text`, as most benchmarks.
+
+    Raises:
+        DataError: What is wrong with one, with the options that questions have.
+    """
+    choices = [read.text, ("question",)] if read.text == ("text",) else [read.text]
+    first: DataError | None = None
+    for text in choices:
+        has_begun = False
+        try:
+            for batch in source.batches(replace(read, text=text)):
+                has_begun = True
+                yield batch
+        except DataError as error:
+            first = error if first is None or has_begun else first
+            if has_begun:
+                break
+        else:
+            return
+    raise DataError(f"{first} (of questions: --parts and --question-id)") from None
 
 
 class _Run:
