@@ -90,10 +90,13 @@ def test_plan_says_what_an_index_to_come_costs(here: Here) -> None:
         (["query", "seen", "--fingerprint", "5"], "the index is by similarity of features"),
         (
             ["create", "new", "-s", "0.8", "-k", "3"],
-            "distance is 3, which only an index by distance takes",
+            "--similarity and --distance exclude each other",
         ),
         (["create", "new", "-s", "0.8", "--store", "none"], "--store is of fingerprints"),
-        (["create", "new", "--measure", "cosine", "-k", "3"], "give similarity=0.8"),
+        (
+            ["create", "new", "--measure", "cosine", "-k", "3"],
+            "--measure and --distance exclude each other",
+        ),
         (["create", "new", "--measure", "cosine", "--plan", "scan"], "--plan is of fingerprints"),
     ],
 )

@@ -185,16 +185,17 @@ def mariadb() -> Iterator[Callable[[str], list[list[str]]]]:
     if os.geteuid() == 0:
         shutil.chown(folder, "nobody", "nogroup")
     data, socket = f"--datadir={folder}/data", f"--socket={folder}/socket"
+    environment = os.environ | {"TMPDIR": str(folder)}  # where its user may write
     client = ["--no-defaults", socket, "--user=root"]
     subprocess.run(
         [programs[0], "--no-defaults", data, f"--user={user}", "--skip-test-db",
          "--auth-root-authentication-method=normal"],
-        check=True, capture_output=True,
+        check=True, capture_output=True, env=environment,
     )  # fmt: skip
     with (folder / "log").open("wb") as log:
         server = subprocess.Popen(
             [programs[1], "--no-defaults", data, socket, f"--user={user}", "--skip-networking"],
-            stdout=log, stderr=log,
+            stdout=log, stderr=log, env=environment,
         )  # fmt: skip
     ping = [programs[3], *client, "--wait=60", "--silent", "ping"]
     subprocess.run(ping, check=True, capture_output=True, timeout=120)

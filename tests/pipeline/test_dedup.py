@@ -428,7 +428,7 @@ def test_texts_alone_are_no_mapping_and_no_plan_of_a_table(source: Any) -> None:
         ({}, {}, "a mapping"),
         (["a b c"], {"text": "body"}, "plain texts have no fields, and text names 'body'"),
         (["a b c"], {"id": "key"}, "plain texts have no fields, and id names 'key'"),
-        (["a b c"], {"delimiter": ";"}, "delimiter and encoding belong to files"),
+        (["a b c"], {"delimiter": ";"}, "delimiter, encoding and records belong to files"),
         ([{"text": "a"}], {}, "row 0 is dict, not str: pass pyarrow.Table.from_pylist"),
         (IterableDataset(pa.table({"text": ["a"]})), {}, "has no rows yet: pass a list of its"),
         (_LazyFrame(), {}, r"pass what its collect\(\) gives"),

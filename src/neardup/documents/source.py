@@ -42,6 +42,8 @@ class Source(ABC):
     """The archive that it is in, if it is in one."""
     is_unchecked = False
     """Whether what was read of it is zstd without a checksum."""
+    takes_edits: ClassVar[bool] = True
+    """Whether something can go of a record's text when it is written."""
     edits: TextEdits | None = None
     """What goes of the records' texts when they are written; None copies the records."""
     _told: Callable[[int], object] | None = None

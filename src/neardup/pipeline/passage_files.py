@@ -124,6 +124,12 @@ class LineOutputs:
 
     def check(self, sources: Sequence[Source], written: OutputSet) -> None:
         """Refuse now what could not be written after hours of reading."""
+        whole = next((source for source in sources if not source.takes_edits), None)
+        if whole is not None:
+            raise UsageError(
+                f"{whole.name} is {whole.format}, whose records are copied whole: nothing can be"
+                " cut out of them; write their texts to JSON lines first"
+            )
         plan_outputs(sources, self.records)
         if not is_folder(self.records):
             written.check(self.records)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 from neardup.documents.files.encodings import EncodedFile
@@ -50,9 +49,9 @@ class TextSource(Source):
         """What goes before the records, byte for byte; empty if there is nothing."""
         return b""
 
-    @abstractmethod
     def edited(self, record: str, edits: TextEdits) -> str:
-        """A record without what goes of its text."""
+        """A record without what goes of its text, of a format that takes edits."""
+        raise NotImplementedError
 
     def write_records(self, keep: npt.NDArray[np.bool_], target: AtomicFile | EncodedFile) -> None:
         """Copy the kept records; what is there already gets a line end first if it has none."""

@@ -39,6 +39,7 @@ class MboxSource(TextSource):
     """A mailbox; a message is what is between two lines "From ...", the later one after a blank."""
 
     format = "mbox"
+    takes_edits = False
     _end = b""
 
     def layout(self) -> None:

@@ -86,6 +86,7 @@ class WarcSource(Source):
     """
 
     format: ClassVar[str] = "warc"
+    takes_edits: ClassVar[bool] = False
 
     def __init__(self, origin: Input) -> None:
         """Take the input; UsageError for a stream, or without FastWARC."""
