@@ -13,7 +13,7 @@ import neardup as nd
 from neardup.errors import DataError
 from neardup.index import code_segments, row_writer, set_segments
 from stories import durable, reopened
-from suite import examples
+from suite import examples, needs_jit
 
 KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
     "memory, distance": (nd.Index, {"distance": 2, "bits": 8}),
@@ -97,6 +97,7 @@ def test_a_batch_is_answered_as_a_loop(
     check()
 
 
+@needs_jit
 @pytest.mark.parametrize("options", [{"similarity": 0.8}, {"distance": 3}], ids=str)
 def test_a_large_batch_of_twins_is_answered_as_a_loop(options: dict[str, Any]) -> None:
     """More than a cut and than a tail holds, at the sizes that the product has."""
