@@ -24,6 +24,7 @@ from neardup.pipeline.judgement.candidate_pairs import RECIPES, CandidatePairs, 
 from neardup.pipeline.judgement.learned_question import Lesson, QuestionSoFar, learn, next_pair
 from neardup.pipeline.judgement.question_review import QuestionReview, sample_pairs
 from neardup.pipeline.judgement.server import ReviewServer
+from suite import needs_jit
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -130,6 +131,7 @@ def answered(
     return known, told
 
 
+@needs_jit
 @pytest.mark.parametrize("seed", range(3))
 def test_forty_answers_find_a_question_near_the_best(
     small: tuple[list[str], list[int], CandidatePairs], seed: int
