@@ -533,7 +533,7 @@ class TailFeatures(TailRows):
             features[:used] = held.features[:used]
             held = held._replace(features=features)
         if count + more > self._room[1]:
-            room = 1 << (count + more).bit_length()
+            room = 1 << int(count + more).bit_length()
             entries, heads = np.empty(2 * room, np.uint64), np.zeros(room, np.uint32)
             entries[: 2 * count] = held.entries[: 2 * count]
             link_entries(entries, count, heads)
