@@ -5,7 +5,7 @@ CORES := $(shell nproc)
 # One more than cores: tests wait, for other programs, disks and kernels that others compile.
 WORKERS := $(shell expr $(CORES) + 1)
 
-.PHONY: demo test test-plain lint bench accuracy memory-limit resume-rounds sql-million crash-rounds serve-rounds deploy-check index-stress attack-rounds bounds property-rounds spark-rounds compat clean
+.PHONY: demo test test-integrations test-plain test-quick slow-tests packages lint bench accuracy memory-limit resume-rounds sql-million crash-rounds serve-rounds deploy-check index-stress attack-rounds bounds property-rounds spark-rounds compat clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -20,13 +20,28 @@ $(VENV)/developed: $(VENV)/installed
 demo: $(VENV)/installed
 	$(BIN)/neardup demo --output demo-output
 
-# One core compiles what the tests of compiled kernels need, and the other does what needs none.
 test: $(VENV)/developed
-	$(MAKE) --jobs 3 --output-sync=target $(VENV)/compiled lint test-plain
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
+	$(MAKE) --jobs 2 --output-sync=target $(VENV)/compiled lint
+	$(BIN)/python -m pytest -m 'not integration' --numprocesses $(WORKERS) --dist worksteal
+
+# What needs servers and other programs, and all that need not, as plain Python.
+test-integrations: $(VENV)/compiled test-plain
+	$(BIN)/python -m pytest -m integration --numprocesses $(WORKERS) --dist worksteal
 
 test-plain: $(VENV)/developed
-	NUMBA_DISABLE_JIT=1 nice $(BIN)/python -m pytest --numprocesses $(CORES) --dist worksteal
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --numprocesses $(CORES) --dist worksteal
+
+# Half of the tests, in a minute.
+test-quick: $(VENV)/compiled
+	$(BIN)/python -m pytest --quick --numprocesses $(CORES) --dist worksteal
+
+slow-tests: $(VENV)/compiled
+	$(BIN)/python -m pytest --write-slow
+
+# Wheel and sdist in dist/, installed with each extra alone.
+packages: $(VENV)/developed
+	rm -rf dist
+	$(BIN)/python tools/try_packages.py
 
 $(VENV)/compiled: $(VENV)/developed $(shell find src/neardup/kernels -name '*.py')
 	$(BIN)/neardup compile

@@ -5,12 +5,18 @@ from __future__ import annotations
 import gc
 import os
 import signal
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from suite import EXAMPLES, FIRST, JIT, ONCE, SHARED, TESTS
+from suite import EXAMPLES, FIRST, INTEGRATIONS, JIT, ONCE, SHARED, SLOW, TESTS
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+QUICK: Final = 0.07
+"""Seconds of a processor that a test of the quick suite may take."""
 collect_ignore = [] if JIT else ONCE
 
 settings.register_profile(
@@ -46,11 +52,54 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(20_000, 20, 20)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes longest; skip what needs ../shared where it is not there."""
-    items.sort(key=lambda item: item.path.relative_to(TESTS).as_posix() not in FIRST)
-    if SHARED.is_dir():
-        return
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add what `make test-quick` and `make slow-tests` pass."""
+    parser.addoption("--quick", action="store_true", help="leave out what is in slow.txt")
+    parser.addoption("--write-slow", action="store_true", help="write slow.txt")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin with what takes longest; mark integrations; leave out what cannot or need not run."""
+    if config.getoption("--quick"):
+        slow = set(SLOW.read_text(encoding="utf8").splitlines())
+        left_out = [item for item in items if name_of(item) in slow]
+        items[:] = [item for item in items if name_of(item) not in slow]
+        config.hook.pytest_deselected(items=left_out)
+    items.sort(key=lambda item: path_of(item) not in FIRST)
     for item in items:
-        if item.get_closest_marker("shared"):
+        if path_of(item).startswith(INTEGRATIONS):
+            item.add_marker("integration")
+        if item.get_closest_marker("shared") and not SHARED.is_dir():
             item.add_marker(pytest.mark.skip(reason="../shared is not here"))
+
+
+def path_of(item: pytest.Item) -> str:
+    """The file of a test, from the folder of tests."""
+    return item.path.relative_to(TESTS).as_posix()
+
+
+def name_of(item: pytest.Item) -> str:
+    """The file and the function of a test, without its parameters."""
+    return f"{path_of(item)}::{item.nodeid.partition('::')[2].partition('[')[0]}"
+
+
+seconds: dict[str, float] = {}
+"""Of a processor, the dearest case of each test, where they are measured."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[object]:
+    """Measure the processor time of a test with its fixtures and child processes."""
+    before = sum(os.times()[:4])
+    result = yield
+    name, used = name_of(item), sum(os.times()[:4]) - before
+    seconds[name] = max(used, seconds.get(name, 0))
+    return result
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write which tests are slow, if asked to."""
+    if session.config.getoption("--write-slow"):
+        slow = sorted(name for name, used in seconds.items() if used >= QUICK)
+        SLOW.write_text("".join(f"{name}\n" for name in slow), encoding="utf8")
