@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -13,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import neardup as nd
-from neardup.errors import FileError
+from neardup.errors import FileError, UsageError
 from neardup.index.distance_kind import ByDistance
 from neardup.index.durable import folder_store
+from neardup.index.durable.commits import PendingChanges
 from neardup.index.durable.merge_jobs import Job
 from neardup.index.similarity_kind import BySimilarity
 from neardup.index.versions import Version
@@ -82,7 +84,8 @@ class Life:
             self.index.compact()
             self.committed = dict(self.now)
         else:
-            self.index._folder.flush_now()  # noqa: SLF001  # as where the background failed
+            with self.index._lock:  # noqa: SLF001
+                self.index._folder.flush_now()  # noqa: SLF001  # as where the background failed
             self.committed = dict(self.now)
 
     def agrees(self, index: Any = None) -> None:
@@ -107,6 +110,17 @@ def once(patch: pytest.MonkeyPatch, owner: Any, name: str, hook: Callable[[], No
         return result
 
     patch.setattr(owner, name, wrapped)
+
+
+def anybody_may_write(index: Any) -> bool:
+    """Whether the lock of the writer is free, for another thread."""
+    lock = index._lock  # noqa: SLF001
+
+    def is_free() -> bool:
+        return lock.acquire(blocking=False) and lock.release() is None
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(is_free).result()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -139,17 +153,25 @@ def test_what_others_write_while_ids_are_looked_up_comes_before_an_addition(
             end(life.index)
 
 
+@pytest.mark.parametrize(("rows", "step"), [(60, (Job, "work")), (15, (PendingChanges, "encoded"))])
 @pytest.mark.parametrize("kind", KINDS)
 @given(before=writes, meanwhile=writes)
-def test_what_others_write_while_a_commit_writes_files_is_not_lost(
-    kind: str, before: list[Any], meanwhile: list[Any]
+def test_what_others_write_while_a_commit_writes_files_or_makes_its_record_is_not_lost(
+    kind: str, rows: int, step: tuple[type, str], before: list[Any], meanwhile: list[Any]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(folder_store, "SMALL_RECORD", 10)
         life = Life(kind, patch)
         for each in [*before, ("add many", 10), ("add", 5)]:
             life.write(*each)
-        life.add(list(range(30, 90)))
-        once(patch, Job, "work", lambda: [life.write(*each) for each in meanwhile] and None)
+        life.add(list(range(30, 30 + rows)))
+
+        def others() -> None:
+            assert anybody_may_write(life.index)
+            for each in meanwhile:
+                life.write(*each)
+
+        once(patch, *step, others)
         life.commit()
         life.agrees()
         quiet(life.index)
@@ -162,6 +184,21 @@ def test_what_others_write_while_a_commit_writes_files_is_not_lost(
         with nd.DurableIndex.open(life.index.path, readonly=True) as reader:
             life.agrees(reader)
         end(life.index)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_closing_while_a_large_commit_writes_leaves_no_file_behind(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    life = Life(kind, monkeypatch)
+    life.add(list(range(60)))
+    once(monkeypatch, Job, "work", life.index.close)
+    with pytest.raises(UsageError, match="closed"):
+        life.index.commit()
+    with nd.DurableIndex.open(life.index.path, readonly=True) as reader:
+        life.agrees(reader)
+        named = {each["file"] for each in reader.stats()["segments"]}
+        assert {each.name for each in reader.path.glob("segment-*")} == named
 
 
 @pytest.mark.parametrize("kind", KINDS)

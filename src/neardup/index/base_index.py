@@ -483,7 +483,7 @@ class BaseIndex(Queries):
         if other.by != mine:
             raise UsageError(f"{given} is no index by {mine}: merge one with {mine}=")
         codec = self._source.codec
-        with self._lock, other.snapshot() as seen:
+        with other.snapshot() as seen:  # without the lock, which each addition takes for itself
             self._store.check_writable()
             self._kind.check_merging(other._kind, foreign=foreign)
             codec.check_merging(seen.store)

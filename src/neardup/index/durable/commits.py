@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,15 +16,20 @@ from neardup.index.versions import Version, merge_due
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from neardup.index.durable.log_entries import EncodedRecord
     from neardup.index.durable.log_reading import Reading
     from neardup.index.hits import Id
     from neardup.index.stored_rows import Content, SegmentRows
     from neardup.index.versions import AnyKind, AnyVersion
     from neardup.runtime.types import Rows
 
-__all__ = ["Commit", "Pending", "first_commit", "following", "merged_in_memory"]
+__all__ = [
+    "SMALL_RECORD", "Commit", "EarlyRecord", "Pending", "first_commit", "following",
+    "merged_in_memory",
+]  # fmt: skip
 
 SMALL_RECORD: Final = 512
+"""Rows that a reader puts into its tail; more become a segment at once."""
 MOST_MERGED: Final = {"distance": 1 << 16, "similarity": 1 << 13}
 """Rows that whoever adds merges in memory, at most, which takes some 40 ms; a flush merges all."""
 
@@ -119,6 +124,50 @@ def _flushed(version: AnyVersion) -> AnyVersion:
     return replace(flushed, segments=merged_in_memory(version.kind, flushed.segments))
 
 
+class PendingChanges(NamedTuple):
+    """Rows and removals of Pending, which do not change any more.
+
+    Args:
+        first: The number of the first row.
+        parts: Ids and contents of rows that came together.
+        removed: Numbers of rows that were removed together.
+        version: What they led to.
+    """
+
+    first: int
+    parts: list[tuple[Any, Any]]
+    removed: list[Rows]
+    version: AnyVersion
+
+    @property
+    def end(self) -> int:
+        """The number after the last row's."""
+        return self.first + sum(len(ids) for ids, _ in self.parts)
+
+    def encoded(self) -> EncodedRecord:
+        """Their record, as the log takes it."""
+        kind, id_type = self.version.kind, ID_KINDS[self.version.id_kind or "int"]
+        parts = self.parts or [(pa.array([], id_type), kind.none())]
+        ids = pa.concat_arrays([ids for ids, _ in parts])
+        contents = kind.joined([many for _, many in parts])
+        removed = np.concatenate([np.empty(0, np.int64), *self.removed])
+        return Record.of(self.first, ids, contents, removed, self.version.clock).encoded()
+
+
+class EarlyRecord(NamedTuple):
+    """A record that was made before the writer's lock was taken to commit it.
+
+    Args:
+        pending: Of what was pending then; what is pending now may go on from there.
+        changes: What the record has.
+        record: As the log takes it.
+    """
+
+    pending: Pending
+    changes: PendingChanges
+    record: EncodedRecord
+
+
 class Pending:
     """Rows with numbers from `first` on, removed numbers, and attachments by number.
 
@@ -170,15 +219,14 @@ class Pending:
         self._removed.append(numbers)
         self._rows += len(numbers)
 
-    def record(self, version: AnyVersion) -> Record:
-        """All of it, which led to a version."""
-        id_type = ID_KINDS[version.id_kind or "int"]
+    def changes(self, version: AnyVersion, before: PendingChanges | None = None) -> PendingChanges:
+        """All of it, which led to a version, or what came after some of it."""
         self._bunch()
-        parts = self._parts or [(pa.array([], id_type), self._kind.none())]
-        ids = [ids for ids, _ in parts]
-        contents = self._kind.joined([many for _, many in parts])
-        removed = np.concatenate([np.empty(0, np.int64), *self._removed])
-        return Record.of(self.first, pa.concat_arrays(ids), contents, removed, version.clock)
+        first, parts, removed = self.first, self._parts, self._removed
+        if before is not None:
+            first = before.end
+            parts, removed = parts[len(before.parts) :], removed[len(before.removed) :]
+        return PendingChanges(first, [*parts], [*removed], version)
 
     def _bunch(self) -> None:
         """Make a part of the rows that came one by one."""

@@ -189,7 +189,7 @@ class DurableIndex(BaseIndex):
         """
         with self._lock:
             self._check_no_transaction("commit")
-            self._folder.commit()
+        self._folder.commit()
 
     def rollback(self) -> None:
         """Forget what was added and removed since the last commit."""

@@ -23,7 +23,9 @@ from typing import TYPE_CHECKING, Any, Final
 from neardup.errors import NeardupError, UsageError
 from neardup.index.attachments import ContentCodec
 from neardup.index.durable.commits import (
+    SMALL_RECORD,
     Commit,
+    EarlyRecord,
     Pending,
     first_commit,
     following,
@@ -242,23 +244,25 @@ class FolderStore:
     def commit(self) -> None:
         """Bring what was added and removed to the disk, all or nothing.
 
-        What is too much for the log is written to files before the lock is taken, so that nobody
-        waits for that but who commits.
+        What is too much for the log is written to files before the lock is taken, and the record
+        of many rows is made, so that nobody waits for that but who commits.
 
         Raises:
             FileError: If that fails: nothing is lost, and commit may be tried again.
         """
         begin = time.perf_counter()
         self._wait_for_room()
-        with self._written_ahead() as ahead, self.lock:
-            self.check_writable()
-            rows = len(self._pending)
-            if not rows:
-                return
-            self._write_pending(ahead)
-            seconds = time.perf_counter() - begin
-            self.counters.committed(seconds)
-            _LOGGER.debug("%s: %d rows committed in %.4f s", self.path, rows, seconds)
+        with self._written_ahead() as ahead:
+            early = self._early_record()
+            with self.lock:
+                self.check_writable()
+                rows = len(self._pending)
+                if not rows:
+                    return
+                self._write_pending(ahead, early)
+                seconds = time.perf_counter() - begin
+                self.counters.committed(seconds)
+                _LOGGER.debug("%s: %d rows committed in %.4f s", self.path, rows, seconds)
 
     def rollback(self) -> None:
         """Forget what was added and removed since the last commit."""
@@ -320,6 +324,11 @@ class FolderStore:
             self._merge.wait(CLOSING_SECONDS)
             self._merge.abandon()
         self._rest()
+        for job in self._ahead:  # of a commit that waits for the lock, and will find this closed
+            job.abandon()
+            job.wait()
+            remove_files(job.files)
+            job.files.clear()  # a later writer may give their names to its own
         self.closed, self.is_writable = True, False
         self.log.close()
         self.version = Version.empty(self.kind)
@@ -411,16 +420,32 @@ class FolderStore:
         self._ahead.append(job)
         return job
 
-    def _write_pending(self, ahead: Job | None) -> None:
+    def _early_record(self) -> EarlyRecord | None:
+        """The record of what is pending, if it is much, and goes to the log."""
+        with self.lock:
+            pending = self._pending
+            if pending.is_for_files or len(pending) <= SMALL_RECORD:
+                return None
+            changes = pending.changes(self.version)
+        return EarlyRecord(pending, changes, changes.encoded())
+
+    def _write_pending(self, ahead: Job | None, early: EarlyRecord | None) -> None:
         """To the log; what is too much for it to files at once."""
-        if self._pending.is_for_files:
+        pending = self._pending
+        if pending.is_for_files:
             self.flush_now(ahead)
             self._schedule()
             return
-        record = self._pending.record(self.version)
-        sequence = self.log.append(record, self._pending.attachments)
+        if early is None or early.pending is not pending:  # else another commit came first
+            records = [pending.changes(self.version).encoded()]
+        else:
+            records = [early.record]
+            since = pending.changes(self.version, early.changes)
+            if since.parts or since.removed:
+                records.append(since.encoded())
+        sequence = self.log.append(records, pending.attachments)
         # On disk from here on: whatever fails below, the commit stands.
-        logged = self._commit.logged + len(self._pending)
+        logged = self._commit.logged + len(pending)
         self._committed(self._commit.manifest, sequence, logged)
         if logged >= max(self._retry, self.flush_rows):
             self._schedule()

@@ -13,7 +13,7 @@ import os
 import struct
 import zlib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from neardup.runtime.types import Codes, Rows
 
 __all__ = [
-    "COUNTED", "FORMAT", "RESTORE", "FileEntry", "Head", "Ledger", "Manifest", "Record",
-    "chunk_key", "chunk_of", "joined_records", "row_key",
+    "COUNTED", "FORMAT", "RESTORE", "EncodedRecord", "FileEntry", "Head", "Ledger", "Manifest",
+    "Record", "chunk_key", "chunk_of", "joined_records", "row_key",
 ]  # fmt: skip
 
 FORMAT: Final = 5
@@ -127,6 +127,18 @@ MAGIC: Final = b"NDR1"
 KINDS: Final = ("int", "str")
 
 
+class EncodedRecord(NamedTuple):
+    """A record as the log has it.
+
+    Args:
+        value: Its bytes.
+        changes: Rows that it adds and removes.
+    """
+
+    value: bytes
+    changes: int
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """Rows with ascending numbers, and the numbers of what was removed.
@@ -179,7 +191,7 @@ class Record:
         ids, codes = self.ids.slice(skip), self.codes[skip:]
         return Record(self.first + skip, ids, codes, self.removed, self.clock, sets)
 
-    def to_bytes(self) -> bytes:
+    def encoded(self) -> EncodedRecord:
         """Encode; every array begins at a multiple of 8 bytes."""
         column = IdColumn(self.ids)
         data, offsets = column.bytes_and_offsets()
@@ -195,7 +207,8 @@ class Record:
             sets = joined_sets([self.sets])
             arrays += [sets.offsets, sets.features]
         arrays += [offsets, data]
-        return sealed_parts([header, *(_bytes(array) for array in arrays)])
+        value = sealed_parts([header, *(_bytes(array) for array in arrays)])
+        return EncodedRecord(value, len(self) + len(self.removed))
 
     @classmethod
     def from_bytes(cls, value: bytes, name: str) -> Record:

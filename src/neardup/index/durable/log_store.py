@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from neardup.index.durable.environment import Transaction
+    from neardup.index.durable.log_entries import EncodedRecord
 
 __all__ = [
     "ENVIRONMENTS",
@@ -228,30 +229,33 @@ class LogStore:
         with contextlib.closing(self.pin()) as reading:
             return reading.changes(generation, sequence)
 
-    def append(self, record: Record, contents: dict[int, bytes | None]) -> int:
-        """Add a record to the log, and contents by number (None: removed); one sync.
+    def append(self, records: list[EncodedRecord], contents: dict[int, bytes | None]) -> int:
+        """Add records to the log, and contents by number (None: removed); one sync.
 
         Returns:
-            The record's sequence.
+            The sequence of the last record.
         """
-        few = len(record) + len(record.removed) <= SMALL_ROWS
-        joins = few and len(self._small) >= MOST_SMALL
+        few = all(each.changes <= SMALL_ROWS for each in records)
+        joined = self._small if few and len(self._small) >= MOST_SMALL else []
 
         def work(txn: Transaction, ledger: Ledger) -> int:
-            written = record
-            if joins:
-                older = [self._record(txn, each) for each in self._small]
-                written = joined_records([*older, record])
-                for each in self._small:
+            written = records
+            if joined:
+                older = [self._record(txn, each) for each in joined]
+                newer = [Record.from_bytes(each.value, "a new record") for each in records]
+                written = [joined_records([*older, *newer]).encoded()]
+                for each in joined:
                     ledger.delete(txn, b"log", row_key(each))
-            ledger.sequence += 1
-            ledger.put(txn, b"log", row_key(ledger.sequence), written.to_bytes())
+            for one in written:
+                ledger.sequence += 1
+                ledger.put(txn, b"log", row_key(ledger.sequence), one.value)
             self._put_contents(txn, ledger, contents)
             return ledger.sequence
 
-        sequence = self._committed(work)
-        self._small = [] if joins or not few else [*self._small, sequence]
-        return sequence
+        last = self._committed(work)
+        first = last - len(records) + 1
+        self._small = [*self._small, *range(first, last + 1)] if few and not joined else []
+        return last
 
     def begin_record(self) -> None:
         """Join no later record with those that are there: a manifest will cover these."""
