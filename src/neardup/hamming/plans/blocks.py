@@ -134,14 +134,11 @@ def shares_within(differ: Any, distance: int) -> Any:
     Returns:
         float64 (bits + 1,).
     """
-    exactly = np.zeros(distance + 2)
-    exactly[0] = 1.0
-    within = np.full(len(differ) + 1, float(distance >= 0))
-    for bit, share in enumerate(differ):
-        exactly[1:] += share * (exactly[:-1] - exactly[1:])
-        exactly[0] *= 1 - share
-        within[bit + 1] = exactly[: distance + 1].sum()
-    return within
+    exactly = np.zeros((len(differ) + 1, distance + 2))  # in 0, 1, ...; the first column stays 0
+    exactly[0, 1:2] = 1.0
+    for share, before, after in zip(differ.tolist(), exactly, exactly[1:], strict=False):
+        after[1:] = before[1:] + share * (before[:-1] - before[1:])
+    return exactly.sum(axis=1)
 
 
 def signatures(bits: int, distance: int) -> int:

@@ -83,13 +83,13 @@ def exact_plans(n: int, distance: int, bits: int, sample: Any) -> list[SearchPla
     near = matches(n, distance, information)
     plans = [scan_plan(n, bits, near), bits_plan(n, distance, bits, information)]
     if signatures(bits, distance) <= SEARCH_MOST_LOOKUPS_AUTO:
-        plans.append(probe_plan(n, distance, bits, information))
+        plans.append(probe_plan(n, distance, bits, information, near))
     for m in range(distance + 1, min(bits, distance + EXTRA_BLOCKS) + 1):
         if comb(m, distance) > SEARCH_MOST_TABLES:
             break
-        plans.append(block_plan(n, distance, bits, m, information))
+        plans.append(block_plan(n, distance, bits, m, information, near))
     plans += [
-        mih_plan(n, distance, bits, m, information)
+        mih_plan(n, distance, bits, m, information, near)
         for m in range(2, min(bits, distance) + 1)
         if mih_lookups(bits, distance, m) <= SEARCH_MOST_LOOKUPS_AUTO
     ]
@@ -100,16 +100,16 @@ def named_plan(n: int, distance: int, bits: int, sample: Any, plan: str) -> Sear
     """The plan of this name; whether it can work is not checked."""
     named = search_plan_name(plan, distance)
     information = agreement(sample, bits)
+    near = matches(n, distance, information)
     if named.kind == "bits":
         return bits_plan(n, distance, bits, information)
     if named.kind == "scan" or distance >= bits:
-        near = matches(n, distance, information)
         return replace(scan_plan(n, bits, near), name=plan)
     if named.kind == "probe":
-        return probe_plan(n, distance, bits, information)
+        return probe_plan(n, distance, bits, information, near)
     if named.kind == "permute":
         return permute_plan(n, distance, bits, named.permutations)
     if named.kind == "mih":
-        return mih_plan(n, distance, bits, named.blocks, information)
+        return mih_plan(n, distance, bits, named.blocks, information, near)
     blocks = named.blocks or distance + 1
-    return replace(block_plan(n, distance, bits, blocks, information), name=plan)
+    return replace(block_plan(n, distance, bits, blocks, information, near), name=plan)

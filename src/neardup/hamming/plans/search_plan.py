@@ -117,35 +117,29 @@ def matches(n: int, distance: int, information: Any) -> float:
     return n * float(shares_within(1 - 2.0**-information, min(distance, len(information)))[-1])
 
 
-def probe_plan(n: int, distance: int, bits: int, information: Any) -> SearchPlan:
+def probe_plan(n: int, distance: int, bits: int, information: Any, near: float) -> SearchPlan:
     """Look every signature within the distance up in one table of whole fingerprints."""
     width = -(-bits // 64)
     mask = np.full((1, width), 2**64 - 1, np.uint64)
     if bits % 64:
         mask[0, -1] = 2 ** (bits % 64) - 1
     buckets = _bucket_shares(n, mask, bits, information, [distance])
-    near = matches(n, distance, information)
     return _of_tables("probe", n, mask, buckets, near, signatures(bits, distance))
 
 
-def block_plan(n: int, distance: int, bits: int, m: int, information: Any) -> SearchPlan:
+def block_plan(
+    n: int, distance: int, bits: int, m: int, information: Any, near: float
+) -> SearchPlan:
     """All choices of m - distance of m blocks: one table each."""
     masks = _chosen_masks(block_masks(bits, m, information)[0], distance)
-    near = matches(n, distance, information)
-    return _of_masks(f"multi:{m}", n, bits, masks, information, near)
+    buckets = _bucket_shares(n, masks, bits, information, [0] * len(masks))
+    return _of_tables(f"multi:{m}", n, masks, buckets, near)
 
 
 def _chosen_masks(blocks: Any, distance: int) -> Any:
     """The bits of each choice of all blocks but `distance`: uint64 (choices, width)."""
-    chosen = combinations(range(len(blocks)), len(blocks) - distance)
-    return np.array([np.bitwise_or.reduce(blocks[list(each)], axis=0) for each in chosen])
-
-
-def _of_masks(
-    name: str, n: int, bits: int, masks: Any, information: Any, near: float
-) -> SearchPlan:
-    buckets = _bucket_shares(n, masks, bits, information, [0] * len(masks))
-    return _of_tables(name, n, masks, buckets, near)
+    chosen = [*combinations(range(len(blocks)), len(blocks) - distance)]
+    return np.bitwise_or.reduce(blocks[np.array(chosen)], axis=1)
 
 
 def _bucket_shares(
@@ -156,23 +150,20 @@ def _bucket_shares(
     Rows are there since they differ from the query in at most the radius of the mask's bits, or,
     where the mask has more bits than the key, by chance. Bits are taken as independent.
     """
-    sizes = [int(np.bitwise_count(mask).sum()) for mask in masks]
+    bytes_of_masks = np.ascontiguousarray(masks).view(np.uint8)
+    has = np.unpackbits(bytes_of_masks, axis=1, bitorder="little", count=bits).astype(bool)
+    sizes = has.sum(axis=1).tolist()
     key_bits = _key_bits(n, min(sizes))
-    shares = np.zeros(len(masks))
-    for i, (mask, size, radius) in enumerate(zip(masks, sizes, radii, strict=True)):
-        known = information[_bits_of(mask, bits)]
-        same = 2.0 ** -known.sum() if radius == 0 else shares_within(1 - 2.0**-known, radius)[-1]
-        chance = signatures(size, radius) * 2.0**-key_bits if size > key_bits else 0.0
-        shares[i] = min(same + chance, 1.0)
-    return key_bits, shares
+    shares = 2.0 ** -(has @ information)
+    for i, (size, radius) in enumerate(zip(sizes, radii, strict=True)):
+        if radius:
+            shares[i] = shares_within(1 - 2.0 ** -information[has[i]], radius)[-1]
+        if size > key_bits:
+            shares[i] += signatures(size, radius) * 2.0**-key_bits
+    return key_bits, np.minimum(shares, 1.0)
 
 
-def _bits_of(mask: Any, bits: int) -> Any:
-    """Which bits a mask has: bool (bits,)."""
-    return np.unpackbits(mask.view(np.uint8), bitorder="little", count=bits).astype(bool)
-
-
-def mih_plan(n: int, distance: int, bits: int, m: int, information: Any) -> SearchPlan:
+def mih_plan(n: int, distance: int, bits: int, m: int, information: Any, near: float) -> SearchPlan:
     """Few blocks, looked up with some of their bits turned: large distances in little memory.
 
     Of m blocks, one differs in at most distance // m bits (multi-index hashing: Norouzi, Punjani
@@ -183,7 +174,7 @@ def mih_plan(n: int, distance: int, bits: int, m: int, information: Any) -> Sear
     sizes = [int(np.bitwise_count(mask).sum()) for mask in masks]
     lookups = sum(map(signatures, sizes, radii))
     buckets = _bucket_shares(n, masks, bits, information, radii)
-    return _of_tables(f"mih:{m}", n, masks, buckets, matches(n, distance, information), lookups)
+    return _of_tables(f"mih:{m}", n, masks, buckets, near, lookups)
 
 
 def permute_plan(n: int, distance: int, bits: int, permutations: int) -> SearchPlan:
