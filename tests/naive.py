@@ -459,6 +459,13 @@ def published(rule: str, documents: list[str], questions: list[str]) -> list[tup
     return found
 
 
+def cut(text: str, passages: list[tuple[int, int]], around: int) -> tuple[str, int]:
+    """A text without the passages, and how many cuts that takes."""
+    gone = {at for begin, end in passages for at in range(max(0, begin - around), end + around)}
+    left = "".join(char for at, char in enumerate(text) if at not in gone)
+    return left, sum(at - 1 not in gone for at in gone)
+
+
 def segments(covered: list[bool]) -> list[tuple[int, int]]:
     """All maximal scoring segments, by their definition: the best one, then left and right of it.
 

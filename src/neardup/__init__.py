@@ -62,7 +62,13 @@ if TYPE_CHECKING:
     from neardup.index.durable import DurableIndex
     from neardup.index.index_plans import plan_similar
     from neardup.index.memory_index import Index
-    from neardup.pipeline import DedupResult, decontaminate, dedup, similar_pairs
+    from neardup.pipeline import (
+        DedupResult,
+        cut_passages,
+        decontaminate,
+        dedup,
+        similar_pairs,
+    )
 
 __all__ = [
     "Comparison",
@@ -88,6 +94,7 @@ __all__ = [
     "custom_hash",
     "custom_tokens",
     "custom_weight",
+    "cut_passages",
     "decontaminate",
     "dedup",
     "distance",
@@ -153,6 +160,7 @@ _HOMES: Final = {
     "index.index_plans": ("plan_similar",),
     "pipeline": (
         "DedupResult",
+        "cut_passages",
         "decontaminate",
         "dedup",
         "similar_pairs",

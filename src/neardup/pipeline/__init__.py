@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from neardup.pipeline.deduplicate import DedupResult, dedup, dedup_files, dedup_texts
     from neardup.pipeline.fingerprint import fingerprint_files
     from neardup.pipeline.pair_files import clusters_file, new_pairs_file, pairs_file
+    from neardup.pipeline.passage_cuts import cut_passages
     from neardup.pipeline.passage_files import LineOutputs, Repeated, lines_files
     from neardup.pipeline.report_again import report_files
     from neardup.pipeline.run.against import Against
@@ -42,6 +43,7 @@ __all__ = [
     "ReportOptions",
     "Rule",
     "clusters_file",
+    "cut_passages",
     "decontaminate",
     "decontaminate_files",
     "dedup",
@@ -60,6 +62,7 @@ _HOMES: Final = {
     "deduplicate": ("DedupResult", "dedup", "dedup_files", "dedup_texts"),
     "fingerprint": ("fingerprint_files",),
     "pair_files": ("clusters_file", "new_pairs_file", "pairs_file"),
+    "passage_cuts": ("cut_passages",),
     "passage_files": ("LineOutputs", "Repeated", "lines_files"),
     "report_again": ("report_files",),
     "run.against": ("Against",),

@@ -6,7 +6,8 @@ The questions are in memory; documents are read once, and a second time to write
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -32,8 +33,10 @@ from neardup.documents import (
 )
 from neardup.documents.extensions import check_extension
 from neardup.documents.record_addresses import Addresses
+from neardup.documents.record_edits import TextEdits
 from neardup.errors import DataError, UsageError, suggests_names
 from neardup.features.text import text_array
+from neardup.pipeline.passage_cuts import PassageCuts, check_cut
 from neardup.pipeline.run.read_documents import begin_reading, open_inputs
 from neardup.pipeline.run.rule import Limits
 from neardup.pipeline.run.run_outputs import messages
@@ -44,6 +47,7 @@ from neardup.runtime.threads import read_ahead, worker_count
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from neardup.contamination.cutting import Cut
     from neardup.contamination.passages import Finding
     from neardup.contamination.questions import Questions
     from neardup.contamination.rules import LeakRule
@@ -161,6 +165,7 @@ class CleanOutputs:
         found: Table file with a row for each document and question.
         rejects: JSON lines of the records that could not be used.
         csv_safe: Put a quote (') before cells of CSV tables that a spreadsheet would compute.
+        cut: Write documents without the passages of questions; None drops them.
 
     Raises:
         UsageError: If there is nothing to write.
@@ -170,19 +175,24 @@ class CleanOutputs:
     found: str | None = None
     rejects: str | None = None
     csv_safe: bool = False
+    cut: Cut | None = None
 
     def __post_init__(self) -> None:
         """Refuse a run without a result."""
         if self.clean is None and self.found is None:
             raise UsageError("nothing to write: pass -o CLEAN or --found FILE")
+        if self.cut is not None and self.clean is None:
+            raise UsageError("--cut requires documents to write: pass -o CLEAN")
 
     @property
     def tables(self) -> list[str]:
         """The paths beside the documents'."""
         return [path for path in (self.found, self.rejects) if path is not None]
 
-    def check(self, sources: Sequence[Source], written: OutputSet) -> None:
+    def check(self, sources: Sequence[Source], read: ReadOptions, written: OutputSet) -> None:
         """Refuse now what could not be written after hours of reading."""
+        if self.cut is not None:
+            check_cut(sources, read)
         if self.clean is not None:
             plan_outputs(sources, self.clean)
             if not is_folder(self.clean):
@@ -224,19 +234,25 @@ def decontaminate_files(
         asked = _Asked(benchmarks, read, using, rule)
         inputs = [*asked.paths, *(path for source in sources for path in source.paths)]
         written = stack.enter_context(OutputSet(inputs, using.tmp))
-        outputs.check(sources, written)
+        outputs.check(sources, read, written)
         rejects = Rejects(outputs.rejects, written)
         search = Search(
             asked.questions, using.workers, counts_documents=benchmarks.common is not None
         )
-        run = _Run(sources, search)
+        cuts = None
+        if outputs.cut is not None:
+            cuts = stack.enter_context(PassageCuts(outputs.cut, using.tmp))
+        run = _Run(sources, search, cuts)
         run.read(read, rejects, watch, shown, using)
         run.found = covered_enough(run.found, asked.questions)
         stands, uncommon = _without_common(run, asked.questions, benchmarks.common)
-        leaks = [x.document for x, leak in zip(run.found, stands, strict=True) if leak]
-        dropped = np.unique(np.array(leaks, np.int64))
+        leaking = [x for x, leak in zip(run.found, stands, strict=True) if leak]
+        dropped = {x.document for x in leaking}
+        if cuts is not None:
+            still = partial(_still_leaks, run, asked.questions, benchmarks.common, leaking)
+            dropped = cuts.decide(leaking, asked.questions, still)
         begin_reading([] if outputs.clean is None else sources, watch, "write")
-        clean = run.write(outputs.clean, dropped, written, shown)
+        clean = run.write(outputs.clean, read.text[0], dropped, written, shown)
         if outputs.found is not None:
             rows = _found_rows(run, asked, stands, uncommon)
             write_table(written, outputs.found, FOUND, rows, csv_safe=outputs.csv_safe)
@@ -247,6 +263,7 @@ def decontaminate_files(
         read=run.documents + rejects.count,
         kept=run.documents - len(dropped),
         dropped=len(dropped),
+        cut=0 if cuts is None else cuts.documents,
         rejected=rejects.count,
         findings=len(run.found),
         common=int(np.count_nonzero(~stands)),
@@ -255,6 +272,7 @@ def decontaminate_files(
         seconds=watch.stop(),
         outputs=clean + outputs.tables,
         settings={"share": rule.share, "run": rule.run, "common": benchmarks.common}
+        | ({} if outputs.cut is None else asdict(outputs.cut))
         | ({} if rule.published is None else {"rule": rule.published.name}),
         notes=notes,
         warnings=[*warnings, *filter(None, [doubt])],
@@ -343,12 +361,14 @@ def _batches(source: Source, read: ReadOptions) -> Iterator[Batch]:
 class _Run:
     """The documents of some inputs, and what was found in them."""
 
-    def __init__(self, sources: Sequence[Source], search: Search) -> None:
+    def __init__(
+        self, sources: Sequence[Source], search: Search, cuts: PassageCuts | None = None
+    ) -> None:
         """Read nothing yet."""
         self.found: list[Finding] = []
         self.nbytes = 0
         self.addresses = Addresses([source.name for source in sources])
-        self._sources, self._search = sources, search
+        self._sources, self._search, self._cuts = sources, search, cuts
         self._counts: list[int] = []
 
     @property
@@ -376,22 +396,57 @@ class _Run:
             before = self.documents
             batches = source.batches(read, rejects)
             for batch in read_ahead(batches) if source.is_here else batches:
-                self.found += self._search.add(batch.texts)
+                first = self.documents
+                found = self._search.add(batch.texts)
+                if self._cuts is not None:
+                    self._cuts.keep_texts(batch.texts, first, found)
+                self.found += found
                 self.addresses.add(number, batch.rows, batch.ids)
                 progress.advance(batch.nbytes)
             self.nbytes += source.bytes_read
             self._counts.append(self.documents - before)
 
     def write(
-        self, output: str | None, dropped: Any, written: OutputSet, progress: Progress
+        self,
+        output: str | None,
+        field: str,
+        dropped: set[int],
+        written: OutputSet,
+        progress: Progress,
     ) -> list[str]:
         """Write the documents that are not dropped, where they are asked for."""
         if output is None:
             return []
         keep = np.ones(self.documents, np.bool_)
-        keep[dropped] = False
+        keep[list(dropped)] = False
         masks = np.split(keep, np.cumsum(self._counts)[:-1])
+        if self._cuts is not None:
+            self._cuts.begin_writing(keep)
+            first = 0
+            for source, mask in zip(self._sources, masks, strict=True):
+                source.edits = TextEdits(self._cuts, first, field, source.name)
+                first += int(np.count_nonzero(mask))
         return write_outputs(self._sources, masks, output, written, progress.advance)
+
+
+def _still_leaks(
+    run: _Run,
+    questions: Questions,
+    common: float | None,
+    leaked: Sequence[Finding],
+    found: list[Finding],
+) -> list[Finding]:
+    """Which findings in what is left of documents are leaks, by the rule of the run."""
+    published = questions.rule.published
+    if published is not None and published.anywhere:
+        own = {x.question for x in leaked}
+        found = [x for x in found if x.question in own]
+    else:
+        found = covered_enough(found, questions)
+    if common is None:
+        return found
+    stands = leaks(found, questions, run.having, common * run.documents)
+    return [x for x, leak in zip(found, stands, strict=True) if leak]
 
 
 def _without_common(

@@ -94,6 +94,24 @@ def decontaminate(
             help="What more than this share of the documents have in common is no leak.",
         ),
     ] = None,
+    cut: Annotated[
+        int | None,
+        shared.results_option(
+            "--cut",
+            parser=shared.whole(0),
+            metavar="N",
+            help="Cut out the passages, with N characters around, and keep the documents.",
+        ),
+    ] = None,
+    max_cuts: Annotated[
+        int | None,
+        shared.results_option(
+            "--max-cuts",
+            parser=shared.whole(0),
+            metavar="N",
+            help="With --cut: drop a document with more cuts. (default: 10)",
+        ),
+    ] = None,
     question_id: Annotated[
         str | None,
         shared.input_option(
@@ -126,18 +144,25 @@ def decontaminate(
 
     neardup decontaminate 'train/*.parquet' --against mmlu.jsonl -o clean/ --parts question,answer
 
+    neardup decontaminate train.jsonl --against mmlu.jsonl -o clean.jsonl --cut 200
+
     neardup decontaminate train.jsonl --against mmlu.jsonl --found found.csv --fail-above 0.1%
     """
     shared.check_json(json, output, found, reading.rejects)
     shared.check_folder(tmp)
 
     from neardup.cli.screen import print_summary, progress, warm_up
+    from neardup.contamination.cutting import MAX_CUTS, Cut
     from neardup.contamination.rules import leak_rule
+    from neardup.errors import UsageError
     from neardup.pipeline import Benchmarks, CleanOutputs, Limits, decontaminate_files
     from neardup.pipeline import decontaminate as compute
     from neardup.runtime.free_memory import memory_bytes
 
-    outputs = CleanOutputs(output, found, reading.rejects, csv_safe)
+    if cut is None and max_cuts is not None:
+        raise UsageError("--max-cuts requires --cut N: pass both")
+    cutting = None if cut is None else Cut(cut, MAX_CUTS if max_cuts is None else max_cuts)
+    outputs = CleanOutputs(output, found, reading.rejects, csv_safe, cutting)
     leak = leak_rule(share, run, rule)
     read = reading.options(memory)
     fields = (read.text,) if parts is None else tuple((name,) for name in parts.split(","))

@@ -213,6 +213,7 @@ class ContaminationSummary(ReadingRecord):
         kept: Documents that hold no question.
         dropped: Documents that hold one.
         rejected: Records that could not be used.
+        cut: Of the kept ones, those that lost passages with questions.
         findings: Pairs of a document and a question that was found in it.
         common: Of these, those that rest on common text alone, for which nothing is dropped.
         benchmarks: What was found of each benchmark, a record for each part.
@@ -228,6 +229,7 @@ class ContaminationSummary(ReadingRecord):
     kept: int
     dropped: int
     rejected: int
+    cut: int
     findings: int
     common: int
     benchmarks: list[BenchmarkCounts]
@@ -251,7 +253,8 @@ class ContaminationSummary(ReadingRecord):
         return _lines(
             self,
             f"read      {self.read:>12,} {noun}, {_size(self.nbytes)}",
-            f"kept      {self.kept:>12,}",
+            f"kept      {self.kept:>12,}"
+            + (f", {self.cut:,} of them without the passages" if self.cut else ""),
             f"dropped   {self.dropped:>12,} ({share:.1f}%)",
             f"rejected  {self.rejected:>12,}",
             f"findings  {self.findings:>12,} pairs of a document and a question{common}",

@@ -1,0 +1,54 @@
+"""Which stretches of a document go with the passages of questions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from neardup.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["MAX_CUTS", "Cut"]
+
+MAX_CUTS: Final = 10
+"""As GPT-3 (Brown et al. 2020, appendix C) and NeMo Curator have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """How passages are cut out.
+
+    Args:
+        around: Characters (code points) before and behind each passage that go with it.
+        most: A document with more cuts than this is dropped.
+
+    Raises:
+        UsageError: If one is below zero.
+
+    Example:
+        >>> Cut(around=1).stretches([(9, 12), (3, 5), (5, 8)])
+        [(2, 13)]
+    """
+
+    around: int
+    most: int = MAX_CUTS
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range."""
+        for name, value in (("cut", self.around), ("max_cuts", self.most)):
+            if value < 0:
+                raise UsageError(f"{name} is {value}: use a whole number from 0 up")
+
+    def stretches(self, passages: Iterable[Sequence[int]]) -> list[tuple[int, int]]:
+        """What is cut out: begin and end of each stretch, ascending; what meets is one."""
+        found: list[tuple[int, int]] = []
+        for begin, end in sorted(
+            (max(0, x[0] - self.around), x[1] + self.around) for x in passages
+        ):
+            if found and begin <= found[-1][1]:
+                found[-1] = found[-1][0], max(end, found[-1][1])
+            else:
+                found.append((begin, end))
+        return found

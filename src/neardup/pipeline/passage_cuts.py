@@ -1,0 +1,216 @@
+"""Passages of questions cut out of documents, which are kept.
+
+Which documents are dropped all the same is decided before the first one is written: the texts of
+those with findings wait in a temporary file, and what is left of them is searched again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.contamination.cutting import MAX_CUTS, Cut
+from neardup.contamination.search import Search
+from neardup.documents.record_edits import without
+from neardup.errors import UsageError, suggests_names
+from neardup.features.text import text_array
+from neardup.runtime.storage.temporary import spill_error, temporary_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from neardup.contamination.passages import Finding
+    from neardup.contamination.questions import Questions
+    from neardup.documents import ReadOptions, Source
+    from neardup.runtime.types import Flags
+
+__all__ = ["PassageCuts", "check_cut", "cut_passages"]
+
+_BYTES_AT_ONCE: Final = 1 << 24
+
+
+@suggests_names
+def cut_passages(
+    documents: Any, found: pa.Table, around: int = 0, max_cuts: int = MAX_CUTS
+) -> pa.LargeStringArray:
+    """Cut the passages of questions out of documents.
+
+    Args:
+        documents: Texts, as they were given to `neardup.decontaminate`.
+        found: What that found, or some of its rows: documents without a row stay as they are.
+        around: Characters (code points) before and behind each passage that go with it; passages
+            that meet then are one cut.
+        max_cuts: A document with more cuts than this is dropped.
+
+    Returns:
+        LargeStringArray of the texts that are left, null for a document that is dropped: one with
+        more cuts, or of which nothing but white space is left. What is left may still hold a
+        question whose words are spread over the document: `neardup.decontaminate` says so.
+
+    Raises:
+        UsageError: For a number below zero, or something that is not a text.
+
+    Example:
+        >>> from neardup import decontaminate
+        >>> train = ["A quiz: who wrote Hamlet? I forgot.", "Who wrote Hamlet?"]
+        >>> found = decontaminate(train, ["Who wrote Hamlet"])
+        >>> cut_passages(train, found, around=1).to_pylist()
+        ['A quiz: I forgot.', None]
+    """
+    cut = Cut(around, max_cuts)
+    passages: dict[int, list[Sequence[int]]] = {}
+    columns = (found[name].to_pylist() for name in ("document", "start", "end", "passages"))
+    for document, start, end, others in zip(*columns, strict=True):
+        passages.setdefault(document, []).extend([(start, end), *others])
+    texts = text_array(documents).to_pylist()
+    for document, own in passages.items():
+        stretches = cut.stretches(own)
+        left = without(texts[document] or "", stretches)
+        texts[document] = left if left.strip() and len(stretches) <= cut.most else None
+    return pa.array(texts, pa.large_string())
+
+
+def check_cut(sources: Sequence[Source], read: ReadOptions) -> None:
+    """Refuse texts whose passages cannot be cut out where they stand."""
+    if len(read.text) > 1:
+        raise UsageError(
+            f"--text is {','.join(read.text)}: --cut takes passages out of one field; name one"
+        )
+    if read.extract not in (None, "none"):
+        raise UsageError("--cut changes the text as it stands in the file: leave out --extract")
+    for source in sources:
+        if source.has_pages and read.extract is None:
+            raise UsageError(
+                f"{source.name} is HTML, of which the main content is compared: --cut requires the"
+                " text as it stands in the file; pass --extract none"
+            )
+        if not source.takes_edits:
+            raise UsageError(
+                f"{source.name} is {source.format}, whose records are copied whole: --cut requires"
+                " others; write their texts to JSON lines first, or leave out --cut"
+            )
+
+
+class PassageCuts:
+    """What is cut out of the documents of a run; see `documents.record_edits.Cutter`.
+
+    Args:
+        cut: How.
+        tmp: Folder for the temporary file.
+
+    Attributes:
+        documents: After `decide`: how many lose passages.
+    """
+
+    def __init__(self, cut: Cut, tmp: str | None) -> None:
+        """Begin without documents."""
+        self.documents = 0
+        self._cut, self._tmp = cut, tmp
+        self._file = temporary_file(tmp, "texts")
+        self._sizes: dict[int, int] = {}
+        self._stretches: dict[int, list[tuple[int, int]]] = {}
+        self._cut_documents: Iterator[int] = iter(())
+        self._document = self._number = -1
+
+    def keep_texts(self, texts: pa.LargeStringArray, first: int, found: Iterable[Finding]) -> None:
+        """Keep the texts of documents with findings; they come in order.
+
+        Args:
+            texts: Of a batch.
+            first: The batch's first document.
+            found: In the batch, in order of document.
+        """
+        for document in dict.fromkeys(each.document for each in found):
+            data = texts[document - first].as_buffer()
+            try:
+                self._file.write(data)
+            except OSError as error:
+                raise spill_error(self._tmp, "texts", error) from None
+            self._sizes[document] = data.size
+
+    def decide(
+        self,
+        leaks: Iterable[Finding],
+        questions: Questions,
+        still: Callable[[list[Finding]], Iterable[Finding]],
+    ) -> set[int]:
+        """Decide which documents are cut, and which are dropped.
+
+        Args:
+            leaks: What is to go.
+            questions: What was looked for.
+            still: Which findings are leaks, of those in what is left.
+
+        Returns:
+            The documents that are dropped: those with too many cuts, with nothing left but white
+            space, or that still hold a question.
+        """
+        passages: dict[int, list[tuple[int, int]]] = {}
+        for each in leaks:
+            passages.setdefault(each.document, []).extend(each.passages)
+        stretches = {document: self._cut.stretches(own) for document, own in passages.items()}
+        again, dropped = Search(questions), set(stretches)
+        for documents, left in self._left(stretches):
+            first, texts = again.documents, pa.array(left, pa.large_string())
+            holding = {each.document - first for each in still(again.add(texts))}
+            kept = {
+                document
+                for at, document in enumerate(documents)
+                if at not in holding
+                and left[at].strip()
+                and len(stretches[document]) <= self._cut.most
+            }
+            dropped -= kept
+            self._stretches.update((x, stretches[x]) for x in sorted(kept))
+        self.documents = len(self._stretches)
+        return dropped
+
+    def _left(
+        self, stretches: dict[int, list[tuple[int, int]]]
+    ) -> Iterator[tuple[list[int], list[str]]]:
+        """What is left of the documents, some at a time."""
+        self._file.seek(0)
+        documents: list[int] = []
+        left: list[str] = []
+        waiting = 0
+        for document, size in self._sizes.items():
+            data = self._file.read(size)
+            if document in stretches:
+                documents.append(document)
+                left.append(without(data.decode(), stretches[document]))
+                waiting += size
+            if waiting >= _BYTES_AT_ONCE:
+                yield documents, left
+                documents, left, waiting = [], [], 0
+        yield documents, left
+
+    def begin_writing(self, keep: Flags) -> None:
+        """Number the documents as they are written: those that are kept."""
+        self._places = np.cumsum(keep) - 1
+        self._cut_documents = iter(self._stretches)
+        self._go_on()
+
+    @property
+    def document(self) -> int:
+        """The next kept document that is cut, -1 after the last one."""
+        return self._number
+
+    def take(self, _: str) -> list[tuple[int, int]]:
+        """What goes of that document's text."""
+        stretches = self._stretches[self._document]
+        self._go_on()
+        return stretches
+
+    def _go_on(self) -> None:
+        self._document = next(self._cut_documents, -1)
+        self._number = -1 if self._document < 0 else int(self._places[self._document])
+
+    def __enter__(self) -> Self:
+        """Give itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Give the disk space back."""
+        self._file.close()
