@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from neardup.contamination.passages import Finding
     from neardup.contamination.questions import Questions
     from neardup.runtime.types import Flags, Rows
 
-__all__ = ["FINDINGS", "covered_enough", "findings_table", "leaks", "uncommon_shares"]
+__all__ = ["FINDINGS", "Coverage", "covered_enough", "findings_table", "leaks", "uncommon_shares"]
 
 FINDINGS: Final = pa.schema(
     [
@@ -33,29 +33,39 @@ FINDINGS: Final = pa.schema(
 `text`, and the other `passages`."""
 
 
-def covered_enough(found: Sequence[Finding], questions: Questions) -> list[Finding]:
-    """Those whose question has enough words in common runs, if a published rule counts these.
+class Coverage:
+    """Which findings have enough of the question in common runs, if a published rule counts these.
 
     Args:
-        found: What has one such run, of all documents.
         questions: What was looked for.
     """
-    rule = questions.rule.published
-    if rule is None or rule.coverage is None:
-        return list(found)
-    flags: dict[Any, Any] = {}
-    for each in found:
-        place = each.question if rule.anywhere else (each.document, each.question)
-        flags[place] = flags.get(place, False) | each.covered
-    enough = {
-        place: rule.is_covered(int(np.count_nonzero(words)), words.size)
-        for place, words in flags.items()
-    }
-    return [
-        each
-        for each in found
-        if enough[each.question if rule.anywhere else (each.document, each.question)]
-    ]
+
+    def __init__(self, questions: Questions) -> None:
+        """Begin without findings."""
+        self._rule = questions.rule.published
+        self._words: dict[int, Any] = {}
+
+    def add(self, found: Iterable[Finding]) -> None:
+        """Take findings of any documents, if the runs of all of them count together."""
+        if self._rule is None or self._rule.coverage is None or not self._rule.anywhere:
+            return
+        for each in found:
+            self._words[each.question] = self._words.get(each.question, False) | each.covered
+
+    def enough(self, found: Sequence[Finding]) -> list[bool]:
+        """Which of some findings count, after all were added; one of a question anew by itself."""
+        rule = self._rule
+        if rule is None or rule.coverage is None:
+            return [True] * len(found)
+        words: list[Any] = [self._words.get(x.question, x.covered) for x in found]
+        return [rule.is_covered(int(np.count_nonzero(own)), own.size) for own in words]
+
+
+def covered_enough(found: Sequence[Finding], questions: Questions) -> list[Finding]:
+    """Those that `Coverage` counts, of all findings of all documents."""
+    coverage = Coverage(questions)
+    coverage.add(found)
+    return [each for each, enough in zip(found, coverage.enough(found), strict=True) if enough]
 
 
 def findings_table(found: Sequence[Finding], questions: Questions) -> pa.Table:

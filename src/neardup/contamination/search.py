@@ -55,6 +55,12 @@ class Search:
         """int64: how many of the documents have each feature; empty unless it is counted."""
         return np.asarray(np.sum(self._having, axis=0), np.int64)
 
+    def skip(self, documents: int, having: Rows | None = None) -> None:
+        """Pass documents that an earlier search has seen; `having` counts what all of these had."""
+        self.documents += documents
+        if having is not None:
+            self._having[0] += having
+
     def add(self, texts: pa.LargeStringArray) -> list[Finding]:
         """Search the next documents; findings in order of document, then of question."""
         blocks = list(text_blocks(texts, BLOCK_BYTES))

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 from neardup.runtime.lazy import lazily
 
 if TYPE_CHECKING:
+    from neardup.pipeline.benchmarks import Benchmarks
     from neardup.pipeline.contamination import (
-        Benchmarks,
         CleanOutputs,
         decontaminate,
         decontaminate_files,
@@ -58,7 +58,8 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "contamination": ("Benchmarks", "CleanOutputs", "decontaminate", "decontaminate_files"),
+    "benchmarks": ("Benchmarks",),
+    "contamination": ("CleanOutputs", "decontaminate", "decontaminate_files"),
     "deduplicate": ("DedupResult", "dedup", "dedup_files", "dedup_texts"),
     "fingerprint": ("fingerprint_files",),
     "pair_files": ("clusters_file", "new_pairs_file", "pairs_file"),

@@ -5,15 +5,18 @@ The questions are in memory; documents are read once, and a second time to write
 
 from __future__ import annotations
 
+import json
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
-from functools import partial
+from dataclasses import asdict, dataclass, field, replace
+from itertools import compress
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
+from neardup.contamination.finding_log import FindingLog
 from neardup.contamination.findings import (
+    Coverage,
     covered_enough,
     findings_table,
     leaks,
@@ -22,26 +25,22 @@ from neardup.contamination.findings import (
 from neardup.contamination.questions import lay_out
 from neardup.contamination.rules import leak_rule
 from neardup.contamination.search import Search
-from neardup.documents import (
-    OutputSet,
-    Rejects,
-    is_folder,
-    plan_outputs,
-    rejects_doubt,
-    write_outputs,
-    write_table,
-)
-from neardup.documents.extensions import check_extension
+from neardup.documents import Rejects, rejects_doubt, write_outputs, write_table
 from neardup.documents.record_addresses import Addresses
 from neardup.documents.record_edits import TextEdits
-from neardup.errors import DataError, UsageError, suggests_names
+from neardup.errors import UsageError, suggests_names
 from neardup.features.text import text_array
+from neardup.fingerprinting.recipe import Recipe
+from neardup.pipeline.benchmarks import BenchmarkQuestions
 from neardup.pipeline.passage_cuts import PassageCuts, check_cut
 from neardup.pipeline.run.read_documents import begin_reading, open_inputs
 from neardup.pipeline.run.rule import Limits
-from neardup.pipeline.run.run_outputs import messages
-from neardup.pipeline.run.summary import BenchmarkCounts, ContaminationSummary
+from neardup.pipeline.run.run_folder import described_reading
+from neardup.pipeline.run.run_outputs import Outputs, messages
+from neardup.pipeline.run.summary import ContaminationSummary
+from neardup.pipeline.run.transaction import Transaction
 from neardup.runtime.progress import Quiet, Stopwatch
+from neardup.runtime.storage.checksums import checksum
 from neardup.runtime.threads import read_ahead, worker_count
 
 if TYPE_CHECKING:
@@ -51,12 +50,16 @@ if TYPE_CHECKING:
     from neardup.contamination.passages import Finding
     from neardup.contamination.questions import Questions
     from neardup.contamination.rules import LeakRule
-    from neardup.documents import Batch, InputFormat, ReadOptions, Source
+    from neardup.documents import Batch, OutputSet, ReadOptions, Source
+    from neardup.pipeline.benchmarks import Benchmarks
+    from neardup.pipeline.run.read_documents import Resume
     from neardup.runtime.progress import Progress
-    from neardup.runtime.types import Flags
+    from neardup.runtime.types import Flags, Rows
 
-__all__ = ["FOUND", "Benchmarks", "CleanOutputs", "decontaminate", "decontaminate_files"]
+__all__ = ["FOUND", "CleanOutputs", "decontaminate", "decontaminate_files"]
 
+_STATE: Final = ("findings", "having")
+"""The files of what a killed run leaves: the findings, and counts of features."""
 FOUND: Final = pa.schema(
     [
         ("document", pa.large_string()),
@@ -74,39 +77,6 @@ FOUND: Final = pa.schema(
         ("leak", pa.bool_()),
     ]
 )
-ROWS_A_BATCH: Final = 1 << 14
-_NONE: Final = pa.array([], pa.large_string())
-
-
-@dataclass(frozen=True, slots=True)
-class Benchmarks:
-    """The questions that no document should hold.
-
-    Args:
-        paths: Files, as for `open_sources`; each is a benchmark.
-        parts: What is looked for apart, such as question and answer: the field of each, or the
-            fields, which are joined.
-        id: Field that holds a question's id; `file:row` unless given.
-        common: Features that more than this share of the documents have are no leak: what is found
-            by these alone stays a row, and its document is kept.
-        format_name: Format of all files; their extensions tell unless given.
-
-    Raises:
-        UsageError: Without a file or a field.
-    """
-
-    paths: tuple[str, ...]
-    parts: tuple[tuple[str, ...], ...] = (("text",),)
-    id: str | None = None
-    common: float | None = None
-    format_name: InputFormat | str | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse none."""
-        if not self.paths:
-            raise UsageError("no questions: name a file with them")
-        if not self.parts or any(not part or "" in part for part in self.parts):
-            raise UsageError("a part without a field: name one, or several with commas between")
 
 
 @suggests_names
@@ -166,6 +136,7 @@ class CleanOutputs:
         rejects: JSON lines of the records that could not be used.
         csv_safe: Put a quote (') before cells of CSV tables that a spreadsheet would compute.
         cut: Write documents without the passages of questions; None drops them.
+        resume: Folder for the state of the run, so that a killed one goes on there; or None.
 
     Raises:
         UsageError: If there is nothing to write.
@@ -176,6 +147,7 @@ class CleanOutputs:
     rejects: str | None = None
     csv_safe: bool = False
     cut: Cut | None = None
+    resume: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse a run without a result."""
@@ -184,23 +156,11 @@ class CleanOutputs:
         if self.cut is not None and self.clean is None:
             raise UsageError("--cut requires documents to write: pass -o CLEAN")
 
-    @property
-    def tables(self) -> list[str]:
-        """The paths beside the documents'."""
-        return [path for path in (self.found, self.rejects) if path is not None]
-
-    def check(self, sources: Sequence[Source], read: ReadOptions, written: OutputSet) -> None:
-        """Refuse now what could not be written after hours of reading."""
-        if self.cut is not None:
-            check_cut(sources, read)
-        if self.clean is not None:
-            plan_outputs(sources, self.clean)
-            if not is_folder(self.clean):
-                written.check(self.clean)
-        if self.found is not None:
-            check_extension(self.found)
-        for path in self.tables:
-            written.check(path)
+    def of_run(self) -> Outputs:
+        """As a run has them: the documents that are kept, and a table about the others."""
+        return Outputs(
+            self.clean, self.found, None, self.rejects, self.csv_safe, resume=self.resume
+        )
 
 
 def decontaminate_files(
@@ -230,47 +190,49 @@ def decontaminate_files(
     watch = Stopwatch(shown)
     with ExitStack() as stack:
         sources = open_inputs(stack, paths, using, read.input_format)
+        if outputs.cut is not None:
+            check_cut(sources, read)
         watch.begin("questions")
-        asked = _Asked(benchmarks, read, using, rule)
-        inputs = [*asked.paths, *(path for source in sources for path in source.paths)]
-        written = stack.enter_context(OutputSet(inputs, using.tmp))
-        outputs.check(sources, read, written)
-        rejects = Rejects(outputs.rejects, written)
-        search = Search(
-            asked.questions, using.workers, counts_documents=benchmarks.common is not None
-        )
+        benchmark = BenchmarkQuestions(benchmarks, read, using, rule)
+        options = _described(benchmark.questions, benchmarks, outputs, read)
+        files = stack.enter_context(
+            Transaction(
+                sources, outputs.of_run(), options, using, skip_errors=read.skip_errors,
+                state=_STATE, others=benchmark.paths,
+            )
+        )  # fmt: skip
+        rejects = Rejects(files.outputs.rejects, files.files)
         cuts = None
         if outputs.cut is not None:
             cuts = stack.enter_context(PassageCuts(outputs.cut, using.tmp))
-        run = _Run(sources, search, cuts)
-        run.read(read, rejects, watch, shown, using)
-        run.found = covered_enough(run.found, asked.questions)
-        stands, uncommon = _without_common(run, asked.questions, benchmarks.common)
-        leaking = [x for x, leak in zip(run.found, stands, strict=True) if leak]
-        dropped = {x.document for x in leaking}
+        run = _Run(sources, benchmark.questions, benchmarks.common, using, files.resume)
+        stack.enter_context(run.log)
+        run.read(read, rejects, watch, shown, cuts)
+        tally = run.tally()
+        dropped = tally.documents
         if cuts is not None:
-            still = partial(_still_leaks, run, asked.questions, benchmarks.common, leaking)
-            dropped = cuts.decide(leaking, asked.questions, still)
-        begin_reading([] if outputs.clean is None else sources, watch, "write")
-        clean = run.write(outputs.clean, read.text[0], dropped, written, shown)
-        if outputs.found is not None:
-            rows = _found_rows(run, asked, stands, uncommon)
-            write_table(written, outputs.found, FOUND, rows, csv_safe=outputs.csv_safe)
+            dropped = cuts.decide(run.leaks(), benchmark.questions, run.leaks_among)
         doubt = rejects_doubt(run.documents, rejects.count)
-        written.commit()
-    notes, warnings = messages(sources, written)
+        files.check_again()
+        begin_reading([] if files.outputs.kept is None else sources, watch, "write")
+        clean = run.write(files.outputs.kept, read.text[0], dropped, files.files, shown, cuts)
+        if outputs.found is not None:
+            rows = _found_rows(run, benchmark)
+            write_table(files.files, outputs.found, FOUND, rows, csv_safe=outputs.csv_safe)
+        files.finish()
+    notes, warnings = messages(sources, files.files, files.notes)
     return ContaminationSummary(
         read=run.documents + rejects.count,
         kept=run.documents - len(dropped),
         dropped=len(dropped),
         cut=0 if cuts is None else cuts.documents,
         rejected=rejects.count,
-        findings=len(run.found),
-        common=int(np.count_nonzero(~stands)),
-        benchmarks=asked.counts(run.found, stands),
+        findings=tally.findings,
+        common=tally.common,
+        benchmarks=benchmark.counts(tally.questions),
         nbytes=run.nbytes,
         seconds=watch.stop(),
-        outputs=clean + outputs.tables,
+        outputs=clean + files.outputs.tables,
         settings={"share": rule.share, "run": rule.run, "common": benchmarks.common}
         | ({} if outputs.cut is None else asdict(outputs.cut))
         | ({} if rule.published is None else {"rule": rule.published.name}),
@@ -279,107 +241,72 @@ def decontaminate_files(
     )
 
 
-class _Asked:
-    """The questions of some benchmarks: each part of each record is one.
+def _described(
+    questions: Questions, benchmarks: Benchmarks, outputs: CleanOutputs, read: ReadOptions
+) -> dict[str, Any]:
+    """All options that the state of a run depends on, as `described` has those of `dedup`."""
+    recipe, texts = Recipe(), [questions.words, questions.starts]
+    return {
+        "digest": recipe.digest,
+        "recipe": json.loads(recipe.to_json()),
+        "options": described_reading(read)
+        | {
+            "rule": repr((questions.rule, questions.rule.published)),
+            "questions": checksum(b"".join(each.tobytes() for each in texts)).hex(),
+            "common": benchmarks.common,
+            "cut": None if outputs.cut is None else asdict(outputs.cut),
+        },
+    }
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What is counted of the findings.
 
     Attributes:
-        paths: The files, which no output may replace.
-        of: Benchmark and part of each question.
-        addresses: Of each question.
-        questions: What is looked for.
+        findings: How many there are.
+        common: Those by common text alone.
+        questions: Of the others.
+        documents: Of the others.
     """
 
-    def __init__(
-        self, benchmarks: Benchmarks, read: ReadOptions, limits: Limits, rule: LeakRule
-    ) -> None:
-        """Read them."""
-        self.paths: list[str] = []
-        self.of: list[tuple[str, str | None]] = []
-        texts, addresses = [_NONE], [_NONE]
-        plain = replace(read, id=benchmarks.id, within=None, number=None, skip_errors=False)
-        for part in benchmarks.parts:
-            name = ",".join(part) if len(benchmarks.parts) > 1 else None
-            with ExitStack() as stack:
-                sources = open_inputs(stack, benchmarks.paths, limits, benchmarks.format_name)
-                for source in sources:
-                    self.paths += source.paths
-                    named = Addresses([source.name])
-                    count = 0
-                    for batch in _batches(source, replace(plain, text=part)):
-                        named.add(0, batch.rows, batch.ids)
-                        texts.append(batch.texts)
-                        count += len(batch.texts)
-                    self.of += [(source.name, name)] * count
-                    addresses.append(named.of(np.arange(count)))
-        self.addresses = pa.concat_arrays(addresses)
-        self.questions = lay_out(pa.concat_arrays(texts), rule)
-
-    def counts(self, found: Sequence[Finding], leaks: Flags) -> list[BenchmarkCounts]:
-        """What was found of each benchmark, and of each of its parts."""
-        sizes = self.questions.sizes.tolist()
-        hit = {x.question for x, leak in zip(found, leaks, strict=True) if leak}
-        numbers: dict[tuple[str, str | None], list[int]] = {}
-        for question, key in enumerate(self.of):
-            numbers.setdefault(key, []).append(question)
-        return [
-            BenchmarkCounts(
-                benchmark,
-                part,
-                questions=len(own),
-                found=sum(x in hit for x in own),
-                short=sum(self.questions.is_short(x) and sizes[x] > 1 for x in own),
-                one_word=sum(sizes[x] == 1 for x in own),
-                empty=sum(sizes[x] == 0 for x in own),
-            )
-            for (benchmark, part), own in numbers.items()
-        ]
-
-
-def _batches(source: Source, read: ReadOptions) -> Iterator[Batch]:
-    """Read questions: the field `question` of a file that has no `text`, as most benchmarks.
-
-    Raises:
-        DataError: What is wrong with one, with the options that questions have.
-    """
-    choices = [read.text, ("question",)] if read.text == ("text",) else [read.text]
-    first: DataError | None = None
-    for text in choices:
-        has_begun = False
-        try:
-            for batch in source.batches(replace(read, text=text)):
-                has_begun = True
-                yield batch
-        except DataError as error:
-            first = error if first is None or has_begun else first
-            if has_begun:
-                break
-        else:
-            return
-    raise DataError(f"{first} (of questions: --parts and --question-id)") from None
+    findings: int = 0
+    common: int = 0
+    questions: set[int] = field(default_factory=set)
+    documents: set[int] = field(default_factory=set)
 
 
 class _Run:
-    """The documents of some inputs, and what was found in them."""
+    """The documents of some inputs, and what was found in them.
+
+    Attributes:
+        log: The findings; closed by the caller.
+        nbytes: Of the inputs.
+    """
 
     def __init__(
-        self, sources: Sequence[Source], search: Search, cuts: PassageCuts | None = None
+        self,
+        sources: Sequence[Source],
+        questions: Questions,
+        common: float | None,
+        limits: Limits,
+        resume: Resume | None = None,
     ) -> None:
         """Read nothing yet."""
-        self.found: list[Finding] = []
+        kept = None if resume is None else resume.folder.files["findings"]
+        self.log = FindingLog(limits.memory // 8, limits.tmp, kept)
         self.nbytes = 0
-        self.addresses = Addresses([source.name for source in sources])
-        self._sources, self._search, self._cuts = sources, search, cuts
+        self._sources, self._questions, self._common = sources, questions, common
+        self._workers, self._resume = worker_count(limits.workers), resume
+        self._search = Search(questions, self._workers, counts_documents=common is not None)
+        self._coverage = Coverage(questions)
         self._counts: list[int] = []
+        self._kept_having = self._search.having
 
     @property
     def documents(self) -> int:
         """How many there were."""
         return self._search.documents
-
-    @property
-    def having(self) -> Any:
-        """As of the search."""
-        return self._search.having
 
     def read(
         self,
@@ -387,24 +314,111 @@ class _Run:
         rejects: Rejects,
         watch: Stopwatch,
         progress: Progress,
-        limits: Limits,
+        cuts: PassageCuts | None,
     ) -> None:
         """Search every input to its end, a batch while the next one is read."""
         begin_reading(self._sources, watch)
-        read = replace(read, workers=worker_count(limits.workers))
-        for number, source in enumerate(self._sources):
+        read = replace(read, workers=self._workers)
+        earlier = self._go_on()
+        for source in self._sources:
             before = self.documents
             batches = source.batches(read, rejects)
             for batch in read_ahead(batches) if source.is_here else batches:
                 first = self.documents
-                found = self._search.add(batch.texts)
-                if self._cuts is not None:
-                    self._cuts.keep_texts(batch.texts, first, found)
-                self.found += found
-                self.addresses.add(number, batch.rows, batch.ids)
+                if self._resume is not None and self._resume.passes(batch):
+                    self._search.skip(len(batch.texts))
+                    begin, end = np.searchsorted(earlier, (first, self.documents))
+                    documents = earlier[begin:end].tolist()
+                else:
+                    documents = self._search_batch(source.name, batch)
+                if cuts is not None:
+                    cuts.keep_texts(batch.texts, first, documents)
                 progress.advance(batch.nbytes)
+                if self._resume is not None and self._resume.is_due:
+                    self._checkpoint(self._resume)
             self.nbytes += source.bytes_read
             self._counts.append(self.documents - before)
+        if self._resume is not None:
+            self._resume.check_end()
+            self._checkpoint(self._resume)
+
+    def _search_batch(self, name: str, batch: Batch) -> list[int]:
+        """Search a batch; its documents with findings, in order."""
+        first = self.documents
+        found = self._search.add(batch.texts)
+        if not found:
+            return []
+        named = Addresses([name])
+        named.add(0, batch.rows, batch.ids)
+        rows = np.array([each.document for each in found], np.int64) - first
+        self.log.add(found, named.of(rows).to_pylist())
+        self._coverage.add(found)
+        return list(dict.fromkeys((rows + first).tolist()))
+
+    def _go_on(self) -> Rows:
+        """Take over what an earlier run found; int64: the documents with findings, in order."""
+        documents = [np.zeros(0, np.int64)]
+        if self._resume is None:
+            return documents[0]
+        for found, _ in self.log.batches():
+            self._coverage.add(found)
+            documents.append(np.array([each.document for each in found], np.int64))
+        counts = self._resume.folder.files["having"].array(np.int64).reshape(-1, 2)
+        if self._common is not None:
+            having = np.zeros(self._kept_having.size, np.int64)
+            np.add.at(having, counts[:, 0], counts[:, 1])
+            self._search.skip(0, having)
+            self._kept_having = self._search.having
+        return np.unique(np.concatenate(documents))
+
+    def _checkpoint(self, resume: Resume) -> None:
+        """Keep what was found since the last checkpoint; the log has written the findings."""
+        if self.documents > resume.documents:
+            having = self._search.having
+            new = having - self._kept_having
+            features = np.flatnonzero(new)
+            counts = np.stack([features, new[features]], axis=1)
+            resume.keep(self.documents - resume.documents, having=counts)
+            self._kept_having = having
+
+    def findings(self) -> Iterator[tuple[list[Finding], list[str], Flags]]:
+        """What the rule finds, the names of the documents, and whether each one is a leak."""
+        for found, names in self.log.batches():
+            enough = self._coverage.enough(found)
+            own = list(compress(found, enough))
+            yield own, list(compress(names, enough)), self._stand(own)
+
+    def leaks(self) -> Iterator[Finding]:
+        """What the rule finds, without what is common."""
+        return (each for found, _, stand in self.findings() for each in compress(found, stand))
+
+    def leaks_among(self, found: Sequence[Finding]) -> list[Finding]:
+        """Those findings that are leaks, by the rule and the documents of this run."""
+        own = list(compress(found, self._coverage.enough(found)))
+        return list(compress(own, self._stand(own)))
+
+    def tally(self) -> _Tally:
+        """Count the findings."""
+        tally = _Tally()
+        for found, _, stand in self.findings():
+            tally.findings += len(found)
+            tally.common += int(np.count_nonzero(~stand))
+            for each in compress(found, stand):
+                tally.questions.add(each.question)
+                tally.documents.add(each.document)
+        return tally
+
+    def uncommon_shares(self, found: Sequence[Finding]) -> list[float | None]:
+        """The share of each question without what is common; None where nobody asks."""
+        if self._common is None:
+            return [None] * len(found)
+        most = self._common * self.documents
+        return uncommon_shares(found, self._questions, self._search.having, most)
+
+    def _stand(self, found: Sequence[Finding]) -> Flags:
+        if self._common is None:
+            return np.ones(len(found), np.bool_)
+        return leaks(found, self._questions, self._search.having, self._common * self.documents)
 
     def write(
         self,
@@ -413,6 +427,7 @@ class _Run:
         dropped: set[int],
         written: OutputSet,
         progress: Progress,
+        cuts: PassageCuts | None,
     ) -> list[str]:
         """Write the documents that are not dropped, where they are asked for."""
         if output is None:
@@ -420,62 +435,27 @@ class _Run:
         keep = np.ones(self.documents, np.bool_)
         keep[list(dropped)] = False
         masks = np.split(keep, np.cumsum(self._counts)[:-1])
-        if self._cuts is not None:
-            self._cuts.begin_writing(keep)
+        if cuts is not None:
+            cuts.begin_writing(keep)
             first = 0
             for source, mask in zip(self._sources, masks, strict=True):
-                source.edits = TextEdits(self._cuts, first, field, source.name)
+                source.edits = TextEdits(cuts, first, field, source.name)
                 first += int(np.count_nonzero(mask))
         return write_outputs(self._sources, masks, output, written, progress.advance)
 
 
-def _still_leaks(
-    run: _Run,
-    questions: Questions,
-    common: float | None,
-    leaked: Sequence[Finding],
-    found: list[Finding],
-) -> list[Finding]:
-    """Which findings in what is left of documents are leaks, by the rule of the run."""
-    published = questions.rule.published
-    if published is not None and published.anywhere:
-        own = {x.question for x in leaked}
-        found = [x for x in found if x.question in own]
-    else:
-        found = covered_enough(found, questions)
-    if common is None:
-        return found
-    stands = leaks(found, questions, run.having, common * run.documents)
-    return [x for x, leak in zip(found, stands, strict=True) if leak]
-
-
-def _without_common(
-    run: _Run, questions: Questions, common: float | None
-) -> tuple[Flags, list[float | None]]:
-    """Which findings are leaks, and the share of each without what is common, if that is asked."""
-    if common is None:
-        return np.ones(len(run.found), np.bool_), [None] * len(run.found)
-    most = common * run.documents
-    return (
-        leaks(run.found, questions, run.having, most),
-        uncommon_shares(run.found, questions, run.having, most),
-    )
-
-
-def _found_rows(
-    run: _Run, asked: _Asked, stands: Flags, uncommon: list[float | None]
-) -> Iterator[pa.RecordBatch]:
-    table = findings_table(run.found, asked.questions)
-    documents = run.addresses.of(table["document"].to_numpy())
-    questions = asked.addresses.take(table["question"].combine_chunks())
-    of = [asked.of[number] for number in table["question"].to_pylist()]
-    others = [
-        ";".join(f"{begin}-{end}" for begin, end in each) for each in table["passages"].to_pylist()
-    ]
-    columns = [
-        documents, questions, table["rule"], table["share"], table["run"], table["start"],
-        table["end"], table["text"], others, [benchmark for benchmark, _ in of],
-        [part for _, part in of], uncommon, stands,
-    ]  # fmt: skip
-    rows = pa.table(dict(zip(FOUND.names, columns, strict=True)), FOUND)
-    yield from rows.to_batches(ROWS_A_BATCH)
+def _found_rows(run: _Run, benchmark: BenchmarkQuestions) -> Iterator[pa.RecordBatch]:
+    for found, names, stand in run.findings():
+        table = findings_table(found, benchmark.questions)
+        questions = benchmark.addresses.take(table["question"].combine_chunks())
+        of = [benchmark.of[number] for number in table["question"].to_pylist()]
+        others = [
+            ";".join(f"{begin}-{end}" for begin, end in each)
+            for each in table["passages"].to_pylist()
+        ]
+        columns = [
+            names, questions, table["rule"], table["share"], table["run"], table["start"],
+            table["end"], table["text"], others, [name for name, _ in of],
+            [part for _, part in of], run.uncommon_shares(found), stand,
+        ]  # fmt: skip
+        yield from pa.table(dict(zip(FOUND.names, columns, strict=True)), FOUND).to_batches()

@@ -114,15 +114,15 @@ class PassageCuts:
         self._cut_documents: Iterator[int] = iter(())
         self._document = self._number = -1
 
-    def keep_texts(self, texts: pa.LargeStringArray, first: int, found: Iterable[Finding]) -> None:
-        """Keep the texts of documents with findings; they come in order.
+    def keep_texts(self, texts: pa.LargeStringArray, first: int, documents: Iterable[int]) -> None:
+        """Keep the texts of documents with findings.
 
         Args:
             texts: Of a batch.
             first: The batch's first document.
-            found: In the batch, in order of document.
+            documents: Of the batch, those with findings, in order.
         """
-        for document in dict.fromkeys(each.document for each in found):
+        for document in documents:
             data = texts[document - first].as_buffer()
             try:
                 self._file.write(data)
@@ -134,7 +134,7 @@ class PassageCuts:
         self,
         leaks: Iterable[Finding],
         questions: Questions,
-        still: Callable[[list[Finding]], Iterable[Finding]],
+        still: Callable[[Sequence[Finding]], Iterable[Finding]],
     ) -> set[int]:
         """Decide which documents are cut, and which are dropped.
 

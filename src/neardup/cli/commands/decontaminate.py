@@ -133,6 +133,12 @@ def decontaminate(
     workers: shared.Workers = None,
     memory: shared.RecordMemory = None,
     tmp: shared.Tmp = None,
+    resume: Annotated[
+        str | None,
+        shared.run_option(
+            metavar="DIR", help="Keep the run's state here: killed, it goes on when run again."
+        ),
+    ] = None,
     json: shared.Json = False,
 ) -> None:
     """Is the test in the training data? Leave out documents that hold questions of a benchmark.
@@ -162,7 +168,7 @@ def decontaminate(
     if cut is None and max_cuts is not None:
         raise UsageError("--max-cuts requires --cut N: pass both")
     cutting = None if cut is None else Cut(cut, MAX_CUTS if max_cuts is None else max_cuts)
-    outputs = CleanOutputs(output, found, reading.rejects, csv_safe, cutting)
+    outputs = CleanOutputs(output, found, reading.rejects, csv_safe, cutting, resume)
     leak = leak_rule(share, run, rule)
     read = reading.options(memory)
     fields = (read.text,) if parts is None else tuple((name,) for name in parts.split(","))

@@ -341,7 +341,7 @@ class Reader:
         self._fingerprinter = self._new_fingerprinter()
         if len(counts):
             self._done.append((values, counts))
-            resume.keep(values, counts)
+            resume.keep(len(counts), fingerprints=values, counts=counts)
 
 
 class _Forgetting:
@@ -437,7 +437,7 @@ SECONDS: Final = 10.0
 
 
 class Resume:
-    """The documents that a run has fingerprinted, in a folder.
+    """The documents that a run has fingerprinted, or searched for questions, in a folder.
 
     Args:
         folder: Locked and begun.
@@ -493,12 +493,12 @@ class Resume:
         """Whether it is time to keep what there is."""
         return time.monotonic() - self._kept_at >= SECONDS
 
-    def keep(self, values: Codes, counts: npt.NDArray[np.int64]) -> None:
-        """Keep the fingerprints and feature counts of all batches since the last time."""
-        files = self.folder.files
-        files["fingerprints"].write(np.ascontiguousarray(values))
-        files["counts"].write(np.ascontiguousarray(counts))
-        self.documents += len(counts)
+    def keep(self, documents: int, **data: Any) -> None:
+        """Keep what was made of the documents of all batches since the last time, by its file."""
+        for name, array in data.items():
+            if array.size:
+                self.folder.files[name].write(np.ascontiguousarray(array))
+        self.documents += documents
         self.folder.commit(self.documents, self._content)
         self._content = 0
         self._kept_at = time.monotonic()
@@ -516,7 +516,8 @@ class Resume:
 
 
 def _notes(folder: RunFolder, documents: int) -> list[str]:
-    done = "fingerprinted, and matched" if folder.is_matched else "fingerprinted"
+    done = "fingerprinted" if "fingerprints" in folder.files else "searched"
+    done += ", and matched" if folder.is_matched else ""
     line = f"resumed from {folder.path}: {documents:,} documents were {done} before"
     return [line] if documents else []
 

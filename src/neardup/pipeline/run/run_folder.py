@@ -43,11 +43,13 @@ __all__ = [
     "RunFolder",
     "check_facts",
     "described",
+    "described_reading",
     "run_facts",
 ]
 
 LOCK: Final = "lock"
 DATA_FILES: Final = ("fingerprints", "counts", "features")
+"""Of a run that looks for near-duplicates."""
 GROUPING: Final = "grouping"
 _TEMPORARY: Final = re.compile(r"\..*\.(tmp|old)", re.DOTALL)
 
@@ -57,8 +59,10 @@ class RunFolder:
 
     Args:
         path: The folder; made unless it is there, when it must be empty or hold such a state.
+        names: Of the data files.
 
     Attributes:
+        files: The data files by name.
         checkpoints: After `begin`: what `commit` wrote, of this run and those before.
         was_publishing: After `begin`: whether the run before was killed while it gave the outputs
             their names, or after.
@@ -70,12 +74,12 @@ class RunFolder:
         FileError: If it cannot be made or written.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, names: Sequence[str] = DATA_FILES) -> None:
         """Lock the folder; nothing is read yet."""
         self.path = Path(path)
-        _make_folder(self.path)
+        _make_folder(self.path, names)
         self._lock = _locked(self.path)
-        self.files = {name: AppendFile(self.path / name) for name in DATA_FILES}
+        self.files = {name: AppendFile(self.path / name) for name in names}
         self.checkpoints: list[dict[str, Any]] = []
         self._journal = Journal(self.path)
         self._grouped: dict[str, int] | None = None
@@ -112,7 +116,7 @@ class RunFolder:
 
     def _check_data(self) -> None:
         """Check every byte that the journal knows, and cut off what it does not know."""
-        ends = dict.fromkeys(DATA_FILES, 0)
+        ends = dict.fromkeys(self.files, 0)
         for checkpoint in self.checkpoints:
             for name, mark in checkpoint["files"].items():
                 self.files[name].check(ends[name], mark)
@@ -184,7 +188,7 @@ class RunFolder:
         The journal goes last, so that a run that is killed meanwhile is known to have published.
         """
         self._journal.append({"done": True})
-        for name in (GROUPING, *DATA_FILES, *JOURNAL_FILES[::-1], LOCK):
+        for name in (GROUPING, *self.files, *JOURNAL_FILES[::-1], LOCK):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self.path / name)  # noqa: PTH108  # one call to fail in
         with contextlib.suppress(OSError):
@@ -229,8 +233,8 @@ def _remove_output(path: str) -> None:
         Path(path).unlink()
 
 
-def _make_folder(path: Path) -> None:
-    known = {*JOURNAL_FILES, LOCK, GROUPING, *DATA_FILES}
+def _make_folder(path: Path, names: Sequence[str]) -> None:
+    known = {*JOURNAL_FILES, LOCK, GROUPING, *names}
     try:
         path.mkdir(exist_ok=True)
         others = sorted({x.name for x in path.iterdir()} - known)
@@ -357,7 +361,7 @@ def described(rule: Rule, choice: Choice, read: ReadOptions) -> dict[str, Any]:
     Raises:
         FileError: If the file of decisions cannot be read.
     """
-    every, form = settings(rule, choice), read.input_format
+    every = settings(rule, choice)
     options = {name: every[name] for name in ("similarity", "measure", "distance")}
     return {
         "digest": rule.recipe.digest,
@@ -366,18 +370,25 @@ def described(rule: Rule, choice: Choice, read: ReadOptions) -> dict[str, Any]:
         | {
             "policy": choice.policy,
             "keep": choice.keep,
-            "text": ",".join(read.text),
-            "id": read.id,
-            "within": read.within,
-            "extract": read.extract,
-            "format": form.name if form.sheet is None else f"{form.name}:{form.sheet}",
-            "delimiter": form.delimiter,
-            "encoding": form.encoding,
+            **described_reading(read),
             "decisions": _digest_of(choice.decisions),
         }
-        | ({} if choice.date_format is None else {"date_format": choice.date_format})
-        | ({} if form.records is None else {"records": form.records}),
+        | ({} if choice.date_format is None else {"date_format": choice.date_format}),
     }
+
+
+def described_reading(read: ReadOptions) -> dict[str, Any]:
+    """The options about records that a result depends on, as values that JSON can hold."""
+    form = read.input_format
+    return {
+        "text": ",".join(read.text),
+        "id": read.id,
+        "within": read.within,
+        "extract": read.extract,
+        "format": form.name if form.sheet is None else f"{form.name}:{form.sheet}",
+        "delimiter": form.delimiter,
+        "encoding": form.encoding,
+    } | ({} if form.records is None else {"records": form.records})
 
 
 def run_facts(

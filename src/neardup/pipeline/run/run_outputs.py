@@ -117,10 +117,14 @@ class Outputs:
 
 
 def output_set(
-    sources: Sequence[Source], limits: Limits, note: Callable[[list[str]], None] | None = None
+    sources: Sequence[Source],
+    limits: Limits,
+    note: Callable[[list[str]], None] | None = None,
+    others: Sequence[str] = (),
 ) -> OutputSet:
-    """The outputs of a run; none may replace one of its inputs, `note` is told what is aside."""
-    return OutputSet((path for source in sources for path in source.paths), limits.tmp, note)
+    """The outputs of a run; none may replace an input or `others`, `note` hears what is aside."""
+    inputs = (path for source in sources for path in source.paths)
+    return OutputSet((*others, *inputs), limits.tmp, note)
 
 
 def write_kept(

@@ -32,7 +32,7 @@ from neardup.errors import DataError, UsageError
 from neardup.index.hits import ABSENT, SAME
 from neardup.pipeline.run.decision import decision_of, write_decision
 from neardup.pipeline.run.read_documents import Resume
-from neardup.pipeline.run.run_folder import RunFolder, run_facts
+from neardup.pipeline.run.run_folder import DATA_FILES, RunFolder, run_facts
 from neardup.pipeline.run.run_outputs import check_outputs, less_published, output_set
 from neardup.runtime.storage.checksums import checksum, sealed, unsealed
 from neardup.runtime.storage.durable_files import file_failure, name_as_text, written_aside
@@ -61,6 +61,8 @@ class Transaction:
         limits: What it may use.
         reference: An index that came before.
         skip_errors: As of ReadOptions.
+        state: The data files of its state.
+        others: Further paths that no output may replace.
 
     Attributes:
         files: The output files; what is written to them appears with `commit`.
@@ -82,6 +84,8 @@ class Transaction:
         reference: ReferenceIndex | None = None,
         *,
         skip_errors: bool = False,
+        state: Sequence[str] = DATA_FILES,
+        others: Sequence[str] = (),
     ) -> None:
         """Lock the state and check the outputs, before anything is read."""
         self._sources, self._reference, self._whole = sources, reference, outputs
@@ -92,11 +96,11 @@ class Transaction:
         with ExitStack() as stack:
             if outputs.resume is not None:
                 index = None if reference is None else reference.facts
-                self._folder = stack.enter_context(RunFolder(outputs.resume))
+                self._folder = stack.enter_context(RunFolder(outputs.resume, state))
                 self._folder.begin(run_facts(options, sources, index))
                 self.resume = Resume(self._folder)
             note = None if self._folder is None else self._folder.note_aside
-            self.files: OutputSet = stack.enter_context(output_set(sources, limits, note))
+            self.files: OutputSet = stack.enter_context(output_set(sources, limits, note, others))
             if reference is not None and reference.updates and reference.service is None:
                 paths = outputs.kept, outputs.duplicates, outputs.clusters, outputs.rejects
                 command = command_of(
@@ -150,23 +154,38 @@ class Transaction:
             UsageError: If an output has appeared meanwhile, or documents of the index would be
                 replaced by others.
         """
-        if not self._was_publishing and not self._is_repeated:
-            # Nobody has published a folder that is there: it appeared while the run went on.
-            check_outputs(self._sources, self._whole, self.files)
+        self.check_again()
         if self._reference is not None and self._reference.updates:
             first = None if self._last is None else self._last.first
             self._new = NewDocuments(self._reference, documents, decision, self._folder, first)
+
+    def check_again(self) -> None:
+        """Refuse an output that has appeared meanwhile, as `prepare` does."""
+        if not self._was_publishing and not self._is_repeated:
+            # Nobody has published a folder that is there: it appeared while the run went on.
+            check_outputs(self._sources, self._whole, self.files)
 
     def commit(self, decision: Decision, read: ReadOptions) -> None:
         """Publish the outputs and add the kept documents to the index: see the top of this file."""
         if self._last is not None and not self._is_repeated:
             # Before any output appears: no later moment would be late enough for an interrupt.
             self._last.save(decision, self._folder)
-        with nullcontext() if self._folder is None else self._folder.publishing(self.files):
-            self.files.commit()
+        self._publish()
         if self._new is not None:
             # After the outputs: a document in the index must be one that somebody has received.
             self._new.add(self._sources, read)
+        self._remove_state()
+
+    def finish(self) -> None:
+        """Publish the outputs of a run without a decision, which adds to no index."""
+        self._publish()
+        self._remove_state()
+
+    def _publish(self) -> None:
+        with nullcontext() if self._folder is None else self._folder.publishing(self.files):
+            self.files.commit()
+
+    def _remove_state(self) -> None:
         if self._folder is not None:
             self._folder.remove()
 

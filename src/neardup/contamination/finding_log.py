@@ -1,0 +1,96 @@
+"""The findings of a run: appended as documents pass, gone through afterwards; on disk if many."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.contamination.passages import Finding
+from neardup.runtime.storage.spool import FeatureSpool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from neardup.runtime.storage.append_file import AppendFile
+
+__all__ = ["FindingLog"]
+
+_ROWS_AT_ONCE: Final = 1 << 12
+_HASHES: Final = pa.list_(pa.uint64())
+_SCHEMA: Final = pa.schema(
+    {
+        "address": pa.large_string(),
+        "document": pa.int64(),
+        "question": pa.int64(),
+        "why": pa.int64(),
+        "share": pa.float64(),
+        "run": pa.int64(),
+        "passages": pa.list_(pa.list_(pa.int64(), 2)),
+        "text": pa.large_string(),
+        "shared": _HASHES,
+        "run_features": _HASHES,
+        "covered": pa.list_(pa.bool_()),
+    }
+)
+"""The name of the document, and the attributes of a Finding."""
+
+
+class FindingLog:
+    """Findings in the order in which they are added; a context manager.
+
+    Each batch is an Arrow stream, of which the bytes are a multiple of eight.
+
+    Args:
+        limit: Bytes to hold in memory; more go to a temporary file.
+        tmp: Folder for that file; the system's own if None.
+        kept: A file to append to instead, after what it holds; it is closed, but stays.
+    """
+
+    def __init__(
+        self, limit: int = 1 << 62, tmp: str | None = None, kept: AppendFile | None = None
+    ) -> None:
+        """Begin after what the kept file holds."""
+        self._spool = FeatureSpool(limit, tmp, kept)
+
+    def add(self, found: Sequence[Finding], addresses: Sequence[str]) -> None:
+        """Append findings, with the names of their documents; FileError if the disk is full."""
+        for at in range(0, len(found), _ROWS_AT_ONCE):
+            part = slice(at, at + _ROWS_AT_ONCE)
+            columns = {
+                name: [getattr(each, name) for each in found[part]] for name in _SCHEMA.names[1:]
+            }
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, _SCHEMA) as stream:
+                stream.write_table(pa.table({"address": addresses[part], **columns}, _SCHEMA))
+            self._spool.append(np.frombuffer(sink.getvalue(), np.uint64))
+
+    def batches(self) -> Iterator[tuple[list[Finding], list[str]]]:
+        """What was added so far, some at a time, and the names of the documents."""
+        reader = pa.BufferReader(pa.py_buffer(self._spool.finish()))
+        while reader.tell() < reader.size():
+            with pa.ipc.open_stream(reader) as stream:
+                for batch in stream:
+                    yield list(_findings(batch)), batch["address"].to_pylist()
+            self._spool.forget_pages()
+
+    def __enter__(self) -> Self:
+        """Give itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Remove the temporary file."""
+        self._spool.close()
+
+
+def _findings(batch: pa.RecordBatch) -> Iterator[Finding]:
+    columns: list[Any] = [batch[name].to_pylist() for name in _SCHEMA.names[1:8]]
+    columns[5] = [tuple(map(tuple, passages)) for passages in columns[5]]
+    columns += [_arrays(batch[name]) for name in _SCHEMA.names[8:]]
+    return (Finding(*row) for row in zip(*columns, strict=True))
+
+
+def _arrays(column: pa.ListArray) -> Iterator[Any]:
+    for each in column:
+        yield None if each.values is None else each.values.to_numpy(zero_copy_only=False)

@@ -1,0 +1,136 @@
+"""The questions of benchmarks, read from their files."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.contamination.questions import lay_out
+from neardup.documents.record_addresses import Addresses
+from neardup.errors import DataError, UsageError
+from neardup.pipeline.run.read_documents import open_inputs
+from neardup.pipeline.run.summary import BenchmarkCounts
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from neardup.contamination.rules import LeakRule
+    from neardup.documents import Batch, InputFormat, ReadOptions, Source
+    from neardup.pipeline.run.rule import Limits
+
+__all__ = ["BenchmarkQuestions", "Benchmarks"]
+
+_NONE: Final = pa.array([], pa.large_string())
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmarks:
+    """The questions that no document should hold.
+
+    Args:
+        paths: Files, as for `open_sources`; each is a benchmark.
+        parts: What is looked for apart, such as question and answer: the field of each, or the
+            fields, which are joined.
+        id: Field that holds a question's id; `file:row` unless given.
+        common: Features that more than this share of the documents have are no leak: what is found
+            by these alone stays a row, and its document is kept.
+        format_name: Format of all files; their extensions tell unless given.
+
+    Raises:
+        UsageError: Without a file or a field.
+    """
+
+    paths: tuple[str, ...]
+    parts: tuple[tuple[str, ...], ...] = (("text",),)
+    id: str | None = None
+    common: float | None = None
+    format_name: InputFormat | str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse none."""
+        if not self.paths:
+            raise UsageError("no questions: name a file with them")
+        if not self.parts or any(not part or "" in part for part in self.parts):
+            raise UsageError("a part without a field: name one, or several with commas between")
+
+
+class BenchmarkQuestions:
+    """The questions of some benchmarks: each part of each record is one.
+
+    Attributes:
+        paths: The files, which no output may replace.
+        of: Benchmark and part of each question.
+        addresses: Of each question.
+        questions: What is looked for.
+    """
+
+    def __init__(
+        self, benchmarks: Benchmarks, read: ReadOptions, limits: Limits, rule: LeakRule
+    ) -> None:
+        """Read them."""
+        self.paths: list[str] = []
+        self.of: list[tuple[str, str | None]] = []
+        texts, addresses = [_NONE], [_NONE]
+        plain = replace(read, id=benchmarks.id, within=None, number=None, skip_errors=False)
+        for part in benchmarks.parts:
+            name = ",".join(part) if len(benchmarks.parts) > 1 else None
+            with ExitStack() as stack:
+                sources = open_inputs(stack, benchmarks.paths, limits, benchmarks.format_name)
+                for source in sources:
+                    self.paths += source.paths
+                    named = Addresses([source.name])
+                    count = 0
+                    for batch in _batches(source, replace(plain, text=part)):
+                        named.add(0, batch.rows, batch.ids)
+                        texts.append(batch.texts)
+                        count += len(batch.texts)
+                    self.of += [(source.name, name)] * count
+                    addresses.append(named.of(np.arange(count)))
+        self.addresses = pa.concat_arrays(addresses)
+        self.questions = lay_out(pa.concat_arrays(texts), rule)
+
+    def counts(self, leaked: Collection[int]) -> list[BenchmarkCounts]:
+        """How many of each benchmark, and of each of its parts, are among those that leaked."""
+        sizes = self.questions.sizes.tolist()
+        numbers: dict[tuple[str, str | None], list[int]] = {}
+        for question, key in enumerate(self.of):
+            numbers.setdefault(key, []).append(question)
+        return [
+            BenchmarkCounts(
+                benchmark,
+                part,
+                questions=len(own),
+                found=sum(x in leaked for x in own),
+                short=sum(self.questions.is_short(x) and sizes[x] > 1 for x in own),
+                one_word=sum(sizes[x] == 1 for x in own),
+                empty=sum(sizes[x] == 0 for x in own),
+            )
+            for (benchmark, part), own in numbers.items()
+        ]
+
+
+def _batches(source: Source, read: ReadOptions) -> Iterator[Batch]:
+    """Read questions: the field `question` of a file that has no `text`, as most benchmarks.
+
+    Raises:
+        DataError: What is wrong with one, with the options that questions have.
+    """
+    choices = [read.text, ("question",)] if read.text == ("text",) else [read.text]
+    first: DataError | None = None
+    for text in choices:
+        has_begun = False
+        try:
+            for batch in source.batches(replace(read, text=text)):
+                has_begun = True
+                yield batch
+        except DataError as error:
+            first = error if first is None or has_begun else first
+            if has_begun:
+                break
+        else:
+            return
+    raise DataError(f"{first} (of questions: --parts and --question-id)") from None
