@@ -16,7 +16,7 @@ import neardup as nd
 from neardup.contamination.questions import words_cut
 from neardup.contamination.rules import PUBLISHED
 from neardup.kernels.contamination import maximal_segments
-from neardup.kernels.features.places import word_places
+from neardup.kernels.features.places import placed_words
 from strategies import normalisation_texts, texts
 from suite import examples
 
@@ -110,7 +110,7 @@ def test_a_question_that_is_there_whole_is_the_passage(
 @example("e\u0301a\u00bd\u0301 \u1100\u1161\u11a8")
 def test_each_word_stands_where_it_is_said_to(text: str) -> None:
     data = naive.without_surrogates(text).encode()
-    begins, ends = word_places(np.frombuffer(data, np.uint8), 0, len(data), words_cut())
+    begins, ends, *_ = placed_words(np.frombuffer(data, np.uint8), words_cut(), 3)
     words = naive.tokens(text, naive.Recipe())
     assert len(begins) == len(words)
     assert (np.diff(begins) >= 0).all()

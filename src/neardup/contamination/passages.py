@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Finding", "Passages"]
 
 _CONTINUES, _CONTINUATION = 0xC0, 0x80
+_NO_FLAGS: Final = np.zeros(0, np.bool_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,32 +62,48 @@ class Passages:
 
     def __init__(self, row: int, text: Any, questions: Questions) -> None:
         """Cut it in words."""
-        from neardup.kernels.features.places import run_hashes, word_places
+        from neardup.kernels.features.places import placed_words
 
         self._row, self._text, self._questions = row, text, questions
-        whole = frozen(np.array([0, text.size], np.int64))
-        cut = words_cut(questions.rule)
-        self._hashes = {
-            width: run_hashes(text, whole, cut, width)[0] for width in (1, 2, FEATURE_WORDS)
-        }
-        self._begins, self._ends = word_places(text, 0, text.size, cut)
+        self._begins, self._ends, self._words, features = placed_words(
+            text, words_cut(questions.rule), FEATURE_WORDS
+        )
+        self._hashes = {1: self._words, FEATURE_WORDS: features}
         self._runs: Hashes | None = None
         published = questions.rule.published
         if published is not None and published.coverage is not None:
-            self._runs = frozen(np.unique(run_hashes(text, whole, cut, published.run)[0]))
+            self._runs = frozen(np.unique(self._hashes_of(published.run)))
+
+    def _hashes_of(self, width: int) -> Hashes:
+        """Of every run of so many words."""
+        from neardup.kernels.features.places import run_hashes
+
+        if width not in self._hashes:
+            whole = frozen(np.array([0, self._text.size], np.int64))
+            cut = words_cut(self._questions.rule)
+            self._hashes[width] = run_hashes(self._text, whole, cut, width)[0]
+        return self._hashes[width]
 
     def finding(self, question: int, why: int) -> Finding:
         """What is said of one question."""
-        from neardup.kernels.contamination import longest_common_run
+        from neardup.kernels.contamination import (
+            covered_words,
+            longest_common_run,
+            maximal_segments,
+        )
 
         features = self._questions.features_of(question)
         words = self._questions.words_of(question)
         width = min(FEATURE_WORDS, words.size)
-        hashes = self._hashes[width]
+        hashes = self._hashes_of(width)
+        in_passage, is_shared = covered_words(hashes, features, width)
+        shared = features[is_shared]
         covered = None if self._runs is None else self._questions.covered(question, self._runs)
-        shared = np.intersect1d(features, hashes)
-        run, at = map(int, longest_common_run(words, self._hashes[1]))
-        segments = self._segments(question, hashes, width)
+        run, at = longest_common_run(words, self._words, in_passage if shared.size else _NO_FLAGS)
+        # Densest first; each from its first word to the one behind its last.
+        begins, ends, scores = maximal_segments(in_passage)
+        order = np.argsort(-scores, kind="stable")
+        segments = list(zip(begins[order].tolist(), ends[order].tolist(), strict=True))
         best = self._best(segments, why, at, at + run)
         others = [each for each in segments if each != best and self._meets(question, *each)]
         begin, end = self._begins[best[0]], self._ends[best[1] - 1]
@@ -96,15 +113,6 @@ class Passages:
             self._text[begin:end].tobytes().decode(),
             shared, np.unique(hashes[at : max(at, at + run - width + 1)]), covered,
         )  # fmt: skip
-
-    def _segments(self, question: int, hashes: Hashes, width: int) -> list[tuple[int, int]]:
-        """The passages that hold the question's features, densest first: first word, last + 1."""
-        from neardup.kernels.contamination import covered_words, maximal_segments
-
-        features = self._questions.features_of(question)
-        begins, ends, scores = maximal_segments(covered_words(hashes, features, width))
-        order = np.argsort(-scores, kind="stable")
-        return list(zip(begins[order].tolist(), ends[order].tolist(), strict=True))
 
     def _best(
         self, segments: list[tuple[int, int]], why: int, begin: int, end: int
@@ -125,11 +133,11 @@ class Passages:
         features = self._questions.features_of(question)
         width = min(FEATURE_WORDS, words.size)
         if rule.share is not None and width == FEATURE_WORDS:
-            inside = np.intersect1d(features, self._hashes[width][begin : end - width + 1])
+            inside = np.intersect1d(features, self._hashes_of(width)[begin : end - width + 1])
             if inside.size >= rule.least_shared(features.size):
                 return True
         least = words.size if rule.run is None else min(rule.run, words.size)
-        run, _ = longest_common_run(words, frozen(self._hashes[1][begin:end]))
+        run, _ = longest_common_run(words, frozen(self._words[begin:end]), _NO_FLAGS)
         return bool(run >= least)
 
     def _points(self, passage: tuple[int, int]) -> tuple[int, int]:

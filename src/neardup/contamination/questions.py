@@ -83,7 +83,7 @@ class Questions:
         from neardup.kernels.contamination import covered_words
 
         own = self.runs[self.run_starts[question] : self.run_starts[question + 1]]
-        flags: Flags = covered_words(frozen(own), runs, self.rule.run or 1)
+        flags: Flags = covered_words(frozen(own), runs, self.rule.run or 1)[0]
         return flags
 
     def is_short(self, question: int) -> bool:

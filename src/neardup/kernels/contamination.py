@@ -33,7 +33,7 @@ class Lookup(NamedTuple):
     """Numbers 0, 1, ... of hashes."""
 
     slots: Any  # uint64, hash_table: the number + 1
-    sieve: Any  # uint64, one bit for each hash, of 16: most hashes of documents are not looked up
+    sieve: Any  # uint64, two bits for each hash, of 16: most hashes of documents are not looked up
 
 
 class Shares(NamedTuple):
@@ -61,40 +61,49 @@ class Phrases(NamedTuple):
 
 @kernel
 def sieve_of(keys: Any) -> Any:
-    """Mark each key in a bit map of 16 bits a key or more; uint64, a power of two long."""
+    """Mark each key twice in a bit map of 16 bits a key or more; uint64, a power of two long."""
     size = 64
     while size < _SIEVE_BITS * keys.size:
         size *= 2
     sieve = np.zeros(size // 64, np.uint64)
     mask = np.uint64(size - 1)
     for i in range(keys.size):
-        bit = (keys[i] >> np.uint64(32)) & mask
-        sieve[np.int64(bit >> np.uint64(6))] |= _ONE << (bit & _LOW_6)
+        for bit in ((keys[i] >> np.uint64(32)) & mask, keys[i] & mask):
+            sieve[bit >> np.uint64(6)] |= _ONE << (bit & _LOW_6)
     return sieve
+
+
+@inlined
+def _passes(sieve: Any, bits: Any) -> Any:
+    """The bit of a sieve that some bits of a hash name: uint64, 0 or 1."""
+    bit = bits & np.uint64(64 * sieve.size - 1)
+    return (sieve[bit >> np.uint64(6)] >> (bit & _LOW_6)) & _ONE
 
 
 @inlined
 def _number_of(lookup: Lookup, key: Any) -> int:
     """The number of a hash; -1 where it has none."""
-    sieve = lookup.sieve
-    bit = (key >> np.uint64(32)) & np.uint64(64 * sieve.size - 1)
-    if not (sieve[np.int64(bit >> np.uint64(6))] >> (bit & _LOW_6)) & _ONE:
+    sieve, slots = lookup.sieve, lookup.slots
+    if not (_passes(sieve, key >> np.uint64(32)) and _passes(sieve, key)):
         return np.int64(-1)
-    slots = lookup.slots
     return find(slots, np.uint64(slots.size // 2 - 1), key, np.int64(0)) - 1
 
 
 @inner
 def _mark_shared(
-    hashes: Any, count: int, lookup: Lookup, round_: int, seen: Any, shared: Any, documents: Any
-) -> int:
+    hashes: Any, count: int, lookup: Lookup, round_: int, seen: Any, passing: Any, shared: Any,
+    documents: Any,
+) -> int:  # fmt: skip
     """List the distinct features of a document that questions have; returns how many there are.
 
     seen[feature] is the round in which it was seen last, so that nothing is cleared in between.
     """
-    found = np.int64(0)
-    for i in range(count):
-        feature = _number_of(lookup, hashes[i])
+    found, left, sieve = np.int64(0), np.uint64(0), lookup.sieve
+    for i in range(count):  # without a branch: which hashes pass cannot be foreseen
+        passing[left] = i
+        left += _passes(sieve, hashes[i] >> np.uint64(32))
+    for at in range(left):
+        feature = _number_of(lookup, hashes[passing[at]])
         if feature >= 0 and seen[feature] != round_:
             seen[feature] = round_
             shared[found] = feature
@@ -130,6 +139,54 @@ def _note(
     return used + 3
 
 
+@inlined
+def _hash_of(tokens: Any, at: int, width: int, hasher: Any) -> Any:
+    """The hash of a run of words of a text that was cut."""
+    starts = tokens.starts
+    size = starts[at + width] - 1 - starts[at]
+    return xxh3_64(tokens.buffer, starts[at], size, hasher.seed, hasher.secret, hasher.scratch)
+
+
+@inner
+def _run_begins(
+    tokens: Any, at: int, count: int, width: int, shares: Shares, hasher: Any
+) -> tuple[int, int]:
+    """Where runs of `width` words may begin that questions have and that hold the feature `at`.
+
+    All features of such a run are features of questions.
+    """
+    spare = width - shares.width
+    begin = end = at
+    while begin > 0 and at - begin < spare:
+        if _number_of(shares.lookup, _hash_of(tokens, begin - 1, shares.width, hasher)) < 0:
+            break
+        begin -= 1
+    while end + shares.width < count and end - at < spare:
+        if _number_of(shares.lookup, _hash_of(tokens, end + 1, shares.width, hasher)) < 0:
+            break
+        end += 1
+    return begin, end - spare
+
+
+@inner
+def _note_phrases(
+    table: Phrases, value: Any, at: int, count: int, tokens: Any, hasher: Any, hits: Any,
+    used: int, document: int, round_: int, of: Any,
+) -> int:  # fmt: skip
+    """Note the phrases that begin with the word `at`, whose anchor there has this hash."""
+    anchor = _number_of(table.lookup, value)
+    if anchor < 0:
+        return used
+    for place in range(table.starts[anchor], table.starts[anchor + 1]):
+        length = table.lengths[place]
+        if length > table.width and (
+            at + length > count or _hash_of(tokens, at, length, hasher) != table.hashes[place]
+        ):
+            continue
+        used = _note(hits, used, document, table.questions[place], BY_RUN, round_, of)
+    return used
+
+
 @kernel
 def search_block(
     data: Any, offsets: Any, cutting: Cutting, shares: Shares, phrases: Any, scratch: Any,
@@ -139,6 +196,8 @@ def search_block(
 
     A document and a question that share `least` features or more share one of the question's
     prefix, which is all of its features but `least` - 1: so what is keyed there is enough.
+    A run of w words that both have holds w - 2 features in a row, of which one is at a multiple of
+    w - 2: so only these are looked up to find it.
 
     Args:
         data: uint8, valid UTF-8, may be read-only.
@@ -160,7 +219,10 @@ def search_block(
     room = room_of(data, offsets, cutting)
     tokens, hasher = made_tokens(room), hasher_of(np.uint64(0))
     hashes = np.empty(room.tokens + SLACK, np.uint64)
+    passing = np.empty(room.tokens + SLACK, np.int64)
     shared = np.empty(min(seen.size, room.tokens + SLACK), np.int64)
+    has_shares = seen.size > 0 and (shares.keyed.size > 0 or documents.size > 0)
+    step = phrases[2].width - shares.width + 1
     hits, used = np.empty(_HITS, np.int64), np.int64(0)
     for i in range(offsets.size - 1):
         round_ += 1
@@ -171,9 +233,12 @@ def search_block(
             move(hits, used, larger)
             hits = larger
         runs = max(count - shares.width + 1, 0)
-        if runs and seen.size:
+        if runs and (has_shares or phrases[1].questions.size):
             xxh3_runs(buffer, starts, 0, runs, shares.width, 1, hasher, hashes)
-            found = _mark_shared(hashes, runs, shares.lookup, round_, seen, shared, documents)
+        if runs and has_shares:
+            found = _mark_shared(
+                hashes, runs, shares.lookup, round_, seen, passing, shared, documents
+            )
             for at in range(found):
                 for key in range(shares.key_starts[shared[at]], shares.key_starts[shared[at] + 1]):
                     question = shares.keyed[key]
@@ -182,45 +247,59 @@ def search_block(
                     asked[question] = round_
                     if _shared_with(question, shares, round_, seen) >= shares.least[question]:
                         used = _note(hits, used, i, question, BY_SHARE, round_, of)
-        for which in range(3):
+        if phrases[1].questions.size:  # before `hashes` is written again
+            for at in range(runs):
+                used = _note_phrases(
+                    phrases[1], hashes[at], at, count, tokens, hasher, hits, used, i, round_, of
+                )
+        for which in range(0, 3, 2):
             table = phrases[which]
             runs = max(count - table.width + 1, 0)
             if table.questions.size == 0 or runs == 0:
                 continue
+            if which == 2 and step > 1:
+                for place in range(0, count - shares.width + 1, step):
+                    feature = _hash_of(tokens, place, shares.width, hasher)
+                    if _number_of(shares.lookup, feature) < 0:
+                        continue
+                    begin, last = _run_begins(tokens, place, count, table.width, shares, hasher)
+                    for at in range(begin, last + 1):
+                        value = _hash_of(tokens, at, table.width, hasher)
+                        used = _note_phrases(
+                            table, value, at, count, tokens, hasher, hits, used, i, round_, of
+                        )
+                continue
             xxh3_runs(buffer, starts, 0, runs, table.width, 1, hasher, hashes)
             for at in range(runs):
-                anchor = _number_of(table.lookup, hashes[at])
-                if anchor < 0:
-                    continue
-                for place in range(table.starts[anchor], table.starts[anchor + 1]):
-                    length = table.lengths[place]
-                    if length > table.width:
-                        if at + length > count:
-                            continue
-                        size = starts[at + length] - 1 - starts[at]
-                        value = xxh3_64(
-                            buffer, starts[at], size, hasher.seed, hasher.secret, hasher.scratch
-                        )
-                        if value != table.hashes[place]:
-                            continue
-                    used = _note(hits, used, i, table.questions[place], BY_RUN, round_, of)
+                used = _note_phrases(
+                    table, hashes[at], at, count, tokens, hasher, hits, used, i, round_, of
+                )
     return hits[:used]
 
 
 @kernel
-def longest_common_run(one: Any, other: Any) -> Any:
-    """The longest run of equal hashes; O(one * other) steps, O(one) memory.
+def longest_common_run(one: Any, other: Any, covered: Any) -> Any:
+    """The longest run of equal hashes; O(one * covered words) steps, O(one) memory.
 
     Args:
         one: uint64, of the words of one text.
         other: uint64, of those of another.
+        covered: bool, one a word of `other`: it lies in a run of some length that both have; or
+            empty. A longer run holds no word that lies in none.
 
     Returns:
         Its length, and where it begins in `other`, first of all longest; 0 and 0 without one.
     """
     lengths = np.zeros(one.size + 1, np.int64)  # of the run that ends with each word of `one`
     best, begin = np.int64(0), np.int64(0)
+    is_clear = True
     for j in range(other.size):
+        if covered.size and not covered[j]:
+            if not is_clear:
+                lengths[:] = 0
+                is_clear = True
+            continue
+        is_clear = False
         for i in range(one.size, 0, -1):  # downwards: lengths[i - 1] is still that of other[j - 1]
             lengths[i] = lengths[i - 1] + 1 if one[i - 1] == other[j] else 0
             if lengths[i] > best:
@@ -229,8 +308,8 @@ def longest_common_run(one: Any, other: Any) -> Any:
 
 
 @inner
-def _holds(features: Any, wanted: Any) -> bool:
-    """Whether an ascending array has a hash; np.searchsorted takes half a second to compile."""
+def _place_of(features: Any, wanted: Any) -> int:
+    """Where an ascending array has a hash, or -1; np.searchsorted takes half a second to compile."""
     low, high = np.int64(0), np.int64(features.size)
     while low < high:
         middle = (low + high) >> 1
@@ -238,7 +317,7 @@ def _holds(features: Any, wanted: Any) -> bool:
             low = middle + 1
         else:
             high = middle
-    return low < features.size and features[low] == wanted
+    return low if low < features.size and features[low] == wanted else np.int64(-1)
 
 
 @kernel
@@ -251,14 +330,17 @@ def covered_words(hashes: Any, features: Any, width: int) -> Any:
         width: Words of a run.
 
     Returns:
-        bool, one a word.
+        bool, one a word; and bool, one a feature: the document has it.
     """
     covered = np.zeros(hashes.size + width - 1 if hashes.size else 0, np.bool_)
+    shared = np.zeros(features.size, np.bool_)
     for at in range(hashes.size):
-        if _holds(features, hashes[at]):
+        place = _place_of(features, hashes[at])
+        if place >= 0:
+            shared[place] = True
             for word in range(at, at + width):
                 covered[word] = True
-    return covered
+    return covered, shared
 
 
 @kernel

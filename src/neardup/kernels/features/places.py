@@ -55,25 +55,27 @@ def _find_places(
 
 
 @kernel
-def word_places(data: Any, begin: int, end: int, cutting: Cutting) -> Any:
-    """Where the words of data[begin:end] begin and end; O(bytes).
+def placed_words(data: Any, cutting: Cutting, width: int) -> Any:
+    """Where the words of a text begin and end, and hashes of them; O(bytes).
 
     Args:
         data: uint8, valid UTF-8, may be read-only.
-        begin: First byte of the text.
-        end: Byte behind its last.
         cutting: Cutting, in words.
+        width: Words of a run, 1 or more.
 
     Returns:
-        int64, one a word, ascending: its first byte, and the byte behind its last, from `begin` on.
+        int64, one a word, ascending: its first byte, and the byte behind its last; uint64: XXH3 of
+        each word, and of each run of `width` words, in order.
     """
-    tokens = made_tokens(room_of(data, np.array([begin, end]), cutting))
+    tokens = made_tokens(room_of(data, np.array([0, data.size]), cutting))
     begins, ends = np.empty(tokens.starts.size, np.int64), np.empty(tokens.starts.size, np.int64)
-    count = _find_places(data, begin, end, cutting, tokens, begins, ends)
-    for word in range(count):
-        begins[word] -= begin
-        ends[word] -= begin
-    return begins[:count], ends[:count]
+    _find_places(data, np.int64(0), data.size, cutting, tokens, begins, ends)
+    count = tokenise(data, np.int64(0), data.size, cutting, tokens)  # which closes the last word
+    hasher = hasher_of(np.uint64(0))
+    words, runs = np.empty(count, np.uint64), np.empty(max(count - width + 1, 0), np.uint64)
+    xxh3_runs(tokens.buffer, tokens.starts, 0, words.size, 1, 1, hasher, words)
+    xxh3_runs(tokens.buffer, tokens.starts, 0, runs.size, width, 1, hasher, runs)
+    return begins[:count], ends[:count], words, runs
 
 
 @kernel
