@@ -34,7 +34,7 @@ class Finding:
             one first.
         text: The best passage.
         shared: uint64: the features that both have.
-        run_features: uint64: the features of the longest run.
+        run_features: uint64: the features of the longest run, repeats included.
         covered: bool, one a word of the question: it lies in a run that both have; None unless the
             rule counts them.
     """
@@ -68,7 +68,7 @@ class Passages:
         self._begins, self._ends, self._words, features = placed_words(
             text, words_cut(questions.rule), FEATURE_WORDS
         )
-        self._hashes = {1: self._words, FEATURE_WORDS: features}
+        self._hashes: dict[int, Hashes] = {1: self._words, FEATURE_WORDS: features}
         self._runs: Hashes | None = None
         published = questions.rule.published
         if published is not None and published.coverage is not None:
@@ -111,7 +111,7 @@ class Passages:
             self._row, question, why, shared.size / max(1, features.size), run,
             tuple(map(self._points, [best, *others])),
             self._text[begin:end].tobytes().decode(),
-            shared, np.unique(hashes[at : max(at, at + run - width + 1)]), covered,
+            shared, hashes[at : max(at, at + run - width + 1)].copy(), covered,
         )  # fmt: skip
 
     def _best(

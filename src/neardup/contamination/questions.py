@@ -133,13 +133,20 @@ def _buffers(texts: Any) -> tuple[Any, Any]:
 
 def _distinct_runs(runs: dict[int, tuple[Hashes, Offsets]], sizes: Rows) -> tuple[Hashes, Offsets]:
     """The distinct features of each question, ascending; of two words, these as one."""
-    found = []
-    for question, size in enumerate(sizes.tolist()):
-        hashes, starts = runs[min(max(size, _PAIR), FEATURE_WORDS)]
-        found.append(np.unique(hashes[starts[question] : starts[question + 1]]))
-    offsets = np.zeros(len(found) + 1, np.int64)
-    np.cumsum([each.size for each in found], out=offsets[1:])
-    return np.concatenate([np.zeros(0, np.uint64), *found]), offsets
+    owners, hashes = [np.zeros(0, np.int64)], [np.zeros(0, np.uint64)]
+    for width, own in ((FEATURE_WORDS, sizes > _PAIR), (_PAIR, sizes == _PAIR)):
+        found, starts = runs[width]
+        owner = np.repeat(np.arange(sizes.size), np.diff(starts))
+        owners.append(owner[own[owner]])
+        hashes.append(found[own[owner]])
+    owner, features = np.concatenate(owners), np.concatenate(hashes)
+    order = np.lexsort((features, owner))
+    owner, features = owner[order], features[order]
+    is_new = np.ones(order.size, np.bool_)
+    is_new[1:] = (owner[1:] != owner[:-1]) | (features[1:] != features[:-1])
+    offsets = np.zeros(sizes.size + 1, np.int64)
+    np.cumsum(np.bincount(owner[is_new], minlength=sizes.size), out=offsets[1:])
+    return features[is_new], offsets
 
 
 def _lookup(hashes: Hashes) -> Lookup:

@@ -169,7 +169,7 @@ def _run_begins(
 
 
 @inner
-def _note_phrases(
+def _note_phrases(  # noqa: PLR0913
     table: Phrases, value: Any, at: int, count: int, tokens: Any, hasher: Any, hits: Any,
     used: int, document: int, round_: int, of: Any,
 ) -> int:  # fmt: skip
@@ -309,7 +309,7 @@ def longest_common_run(one: Any, other: Any, covered: Any) -> Any:
 
 @inner
 def _place_of(features: Any, wanted: Any) -> int:
-    """Where an ascending array has a hash, or -1; np.searchsorted takes half a second to compile."""
+    """Where an ascending array has a hash, or -1; np.searchsorted takes long to compile."""
     low, high = np.int64(0), np.int64(features.size)
     while low < high:
         middle = (low + high) >> 1
