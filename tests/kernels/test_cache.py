@@ -82,6 +82,31 @@ def test_the_second_start_compiles_nothing(site: Path, tmp_path: Path) -> None:
     assert list((site / "neardup" / "kernels" / "__pycache__").glob("forest.find_root-*.nbi"))
 
 
+SHARING = """
+import sys
+import numpy as np
+from neardup.kernels.jit import fill, kernel
+@kernel
+def first(array):
+    fill(array, 0, 2, 7)
+@kernel
+def second(array):
+    fill(array, 0, 2, 7)
+    array[2] = 5
+array = np.zeros(3, np.int64)
+(first if sys.argv[1] == "first" else second)(array)
+print(array.tolist(), sum(fill.stats.cache_hits.values()), sum(fill.stats.cache_misses.values()))
+"""
+
+
+def test_what_two_kernels_call_is_compiled_for_the_first_one(site: Path, tmp_path: Path) -> None:
+    given = {"PATH": os.environ["PATH"], "PYTHONPATH": str(site), "HOME": str(tmp_path / "home")}
+    for name, expected in (("first", "[7, 7, 0] 0 1"), ("second", "[7, 7, 5] 1 0")):
+        command = [sys.executable, "-c", SHARING, name]
+        done = subprocess.run(command, env=given, capture_output=True, text=True, check=False)
+        assert told(done).endswith(expected)
+
+
 def test_a_person_at_a_prompt_is_told_once_and_a_program_nothing(
     site: Path, tmp_path: Path
 ) -> None:

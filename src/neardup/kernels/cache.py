@@ -33,7 +33,7 @@ from numba.core.runtime import rtsys  # type: ignore[attr-defined]
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["KernelCache", "folders"]
+__all__ = ["Implementation", "KernelCache", "folders"]
 
 caching: Final[Any] = numba.core.caching
 
@@ -43,7 +43,7 @@ MOST_SECONDS: Final = 300
 _IMPORTED: Final = re.compile(r"^(?:from|import) neardup\.kernels\.([\w.]+)", re.MULTILINE)
 
 
-class _Implementation(caching.CompileResultCacheImpl):  # type: ignore[misc]
+class Implementation(caching.CompileResultCacheImpl):  # type: ignore[misc]
     """Numba's way to write a compiled kernel as bytes, under a name of ours."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -62,10 +62,12 @@ class _Implementation(caching.CompileResultCacheImpl):  # type: ignore[misc]
 class KernelCache(caching.FunctionCache):  # type: ignore[misc]
     """The compiled forms of one kernel, in as many folders as there are."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(
+        self, function: Callable[..., Any], implementation: Implementation | None = None
+    ) -> None:
         """Look at no file yet."""
         self._name, self._py_func = repr(function), function
-        self._impl = _Implementation(function)
+        self._impl = implementation or Implementation(function)
         self._place = int(hashlib.blake2b(self._impl.filename_base.encode()).hexdigest()[:7], 16)
         self._locked = False
         self.enable()

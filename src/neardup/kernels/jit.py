@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from numba import __version__, config, njit
 
@@ -23,30 +23,35 @@ def kernel(function: Callable[..., Any]) -> Any:
 LINKED: Final = ("0.68.",)
 """Versions of Numba that `linked` was tried with; others compile as they do for everybody."""
 
-
-def _bare() -> dict[str, Any]:
-    """Options of what is called from kernels only."""
-    options = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    if not __version__.startswith(LINKED):
-        return options
-    from neardup.kernels.linked import Linked  # other versions may lack what it builds upon
-
-    return options | {"pipeline_class": Linked}
+_USES_LINKED: Final = __version__.startswith(LINKED) and not config.DISABLE_JIT  # type: ignore[attr-defined]
 
 
-_BARE: Final = _bare()
+def _called_by_kernels(**options: bool) -> Callable[[Callable[..., Any]], Any]:
+    """Compile without the wrappers that Python would need, and keep what kernels link."""
+    options |= {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    if not _USES_LINKED:
+        return cast("Callable[[Callable[..., Any]], Any]", njit(**options))
+    from neardup.kernels.linked import Linked, LinkedCache  # other versions may lack what it uses
 
-inner: Final[Any] = njit(_nrt=False, **_BARE)
+    def decorate(function: Callable[..., Any]) -> Any:
+        compiled: Any = njit(**options, pipeline_class=Linked)(function)
+        compiled._cache = LinkedCache(function)  # noqa: SLF001 - as its enable_caching does
+        return compiled
+
+    return decorate
+
+
+inner: Final = _called_by_kernels(_nrt=False)
 """Called from kernels only; must not allocate. Compiled without reference counts, which would cost
 an atomic operation for every array that a loop touches or passes on (measured: 3 times slower), and
 without the wrappers that Python would need."""
 
 
-inlined: Final[Any] = njit(_nrt=False, forceinline=True, **_BARE)
+inlined: Final = _called_by_kernels(_nrt=False, forceinline=True)
 """As `inner`, and always compiled into the caller: for what runs once a character."""
 
 
-making: Final[Any] = njit(**_BARE)
+making: Final = _called_by_kernels()
 """Called from kernels only; may make arrays, which `inner` must not."""
 
 
