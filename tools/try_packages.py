@@ -52,6 +52,8 @@ PROBES: Final = {
     "serve": "import neardup.service.server",
 }
 """What is done with each extra alone, and fails without it; `""` is the base."""
+NEEDS_NO_MESSAGE: Final = ("", "duckdb")
+"""The base, and what takes an object that nobody can have without its library."""
 
 PRELUDE: Final = f"""
 import subprocess, sys
@@ -82,7 +84,7 @@ def main() -> None:
         for extra in given.extras:
             python = install(wheel, extra, Path("other")) if extra else base
             try_probe(python, extra)
-            without = message_without(base, extra) if extra else ""
+            without = "" if extra in NEEDS_NO_MESSAGE else message_without(base, extra)
             print(f"| {extra or 'base'} | {' | '.join(sizes(python))} | {without} |", flush=True)
 
 
