@@ -21,7 +21,14 @@ import pyarrow as pa
 
 from neardup.errors import UsageError
 from neardup.index.hits import NEW_STATES
-from neardup.index.id_columns import ID_KINDS, IdColumn, id_array, is_one_id, stored_id
+from neardup.index.id_columns import (
+    ID_KINDS,
+    IdColumn,
+    id_array,
+    id_kind,
+    is_one_id,
+    stored_id,
+)
 from neardup.index.incoming import as_time
 from neardup.index.memory_store import MemoryStore
 from neardup.index.prepared import Prepared
@@ -332,19 +339,17 @@ class BaseIndex(Queries):
             >>> table["id"].to_pylist(), table["state"].to_pylist()
             ([None, 'a', None], ['new', 'seen', 'empty'])
         """
-        self._store.check_writable()
-        prepared = self._prepared(ids, documents, contents, payloads)
-        answers = self.offer_many(prepared, stored=stored)
-        near, id_type = [each.near for each in answers], ID_KINDS[prepared.id_kind]
-        return pa.table(
-            {
-                "row": pa.array(np.arange(len(answers))),
-                "is_new": pa.array([each.state in NEW_STATES for each in answers], pa.bool_()),
-                "id": pa.array([each and each[0] for each in near], id_type),
-                self._kind.name: pa.array([each and each[1] for each in near], self._kind.scores),
-                "state": pa.array([each.state for each in answers], pa.string()),
-            }
-        )
+        answers, kind = self._offered(ids, documents, contents, payloads, stored)
+        near, id_type = [each.near for each in answers], ID_KINDS[kind]
+        columns = [
+            pa.array(np.arange(len(answers))),
+            pa.array([each.state in NEW_STATES for each in answers], pa.bool_()),
+            pa.array([each and each[0] for each in near], id_type),
+            pa.array([each and each[1] for each in near], self._kind.scores),
+            pa.array([each.state for each in answers], pa.string()),
+        ]
+        names = ["row", "is_new", "id", self._kind.name, "state"]
+        return pa.Table.from_arrays(columns, names)
 
     def offer_many(
         self, ids: Ids | Prepared, documents: Documents = None, contents: Contents | None = None, *,
@@ -365,10 +370,7 @@ class BaseIndex(Queries):
         Raises:
             UsageError, DataError: As `offer`.
         """
-        check_choice("stored", stored, STORED)
-        self._store.check_writable()
-        prepared = self._prepared(ids, documents, contents, payloads)
-        return self._writer.offer_many(prepared, stored)
+        return self._offered(ids, documents, contents, payloads, stored)[0]
 
     def prepare(
         self, ids: Ids, documents: Documents, contents: Contents | None = None, *,
@@ -570,6 +572,20 @@ class BaseIndex(Queries):
             self._store.version = self._writer.flushed(self._store.version).compacted(
                 self._store.path
             )
+
+    def _offered(
+        self, ids: Ids | Prepared, documents: Documents, contents: Contents | None,
+        payloads: Payloads, stored: Stored,
+    ) -> tuple[list[Answer], str]:  # fmt: skip
+        """What becomes of documents, and the kind of their ids; of one it costs half as much."""
+        check_choice("stored", stored, STORED)
+        self._store.check_writable()
+        if type(ids) is list and type(documents) is list and len(ids) == len(documents) == 1:
+            one_id = ids[0]
+            if type(one_id) in {str, int} and contents is None and payloads is None:
+                return [self.offer(one_id, documents[0], stored=stored)], id_kind(one_id)
+        prepared = self._prepared(ids, documents, contents, payloads)
+        return self._writer.offer_many(prepared, stored), prepared.id_kind
 
     def _prepared(
         self, ids: Ids | Prepared, documents: Documents, contents: Contents | None,

@@ -38,6 +38,8 @@ __all__ = ["TAIL_ROWS", "CodeSegment", "CodeTail", "merged", "next_merge", "thre
 
 TAIL_ROWS: Final = 4096
 GROWTH: Final = 16
+SMALL_ROWS: Final = 1 << 14
+"""Of a segment whose tables are made sooner than threads are started."""
 PLAN_FIELDS: Final = (
     "name", "key_bits", "candidates", "bytes_per_row", "seconds", "recall", "lookups",
 )  # fmt: skip
@@ -132,9 +134,10 @@ class CodeSegment(SegmentRows):
         if made is None and self.file is not None:
             made = self._made[0] = _searcher_in(self.file, settings)
         if made is None:
-            memory = settings.table_memory()
-            plan = plan_for(self.codes, settings.distance, settings.bits, settings.plan, memory)
-            made = build_searcher(self.codes, plan, settings.distance, settings.bits)
+            distance, bits = settings.distance, settings.bits
+            plan = plan_for(self.codes, distance, bits, settings.plan, settings.table_memory())
+            workers = 1 if len(self) <= SMALL_ROWS else None
+            made = build_searcher(self.codes, plan, distance, bits, workers)
             self._made[0] = made
         return made
 

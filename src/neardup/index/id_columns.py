@@ -133,23 +133,15 @@ def _checked_array(ids: Any) -> Any:
 def _plain_array(ids: list[Any]) -> pa.Array | None:
     """The array of values of `str` or of `int` itself; None for others, or what cannot be an id.
 
-    A tenth of what Arrow takes, which looks for the type of each value.
+    Arrow takes a tenth of the time where it does not look for the type of each value.
     """
     kinds = set(map(type, ids))
-    try:
-        if kinds == {int}:
-            return pa.array(np.array(ids, np.int64))
-        if kinds != {str}:
-            return None
-        data, sizes = "".join(ids).encode(), list(map(len, ids))
-        if len(data) != sum(sizes):
-            sizes = [len(each.encode()) for each in ids]
-    except (OverflowError, UnicodeEncodeError):
+    if kinds not in ({str}, {int}):
         return None
-    offsets = np.zeros(len(ids) + 1, np.int64)
-    np.cumsum(sizes, out=offsets[1:])
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-    return pa.Array.from_buffers(pa.large_string(), len(ids), buffers)
+    try:
+        return pa.array(ids, ID_KINDS["str" if kinds == {str} else "int"])
+    except (pa.ArrowInvalid, OverflowError, UnicodeEncodeError):
+        return None
 
 
 def _check_unicode(value: str) -> None:
