@@ -71,7 +71,7 @@ needs_jit: Final = pytest.mark.skipif(
 """For what starts processes, reads megabytes, or is about files, signals and other programs."""
 
 
-def examples(compiled: int, plain: int = 0) -> int:
+def examples(compiled: int, plain: int = 1) -> int:
     """How many examples a property takes with the JIT on and off; many more in the long form.
 
     Of what runs with the JIT on only, the second number is left out.
