@@ -5,11 +5,14 @@ process, user and system, merges included, beside that of making the same featur
 "sets" have 300 features; files are synced. "beside" offers batches of a hundred with their commits
 and asks for single documents while 10,000 at a time are added and files are flushed and merged: the
 longest answers of each, and the longest that a write and a sync of 4 KiB took in the same folder.
+"followed" is the time from the end of a commit, in another process, until a query of a reader,
+which asks every millisecond, finds what it has.
 """
 
 from __future__ import annotations
 
 import functools
+import multiprocessing
 import os
 import shutil
 import tempfile
@@ -30,6 +33,8 @@ WARM = 80_000
 FEATURES = 300
 MOST_ROUNDS = 1
 GIB = 2**30
+FOLLOWED = (1, 100, 1_000, 10_000)
+PAUSE = 0.1
 
 
 def rows(quick: bool) -> list[Row]:
@@ -71,6 +76,13 @@ def rows(quick: bool) -> list[Row]:
         Row("a query of what is committed: longest", run, key="query", unit="s", **lower),
         Row("a write and a sync of 4 KiB: longest", run, key="sync", unit="s", **lower),
     ]
+    for count in FOLLOWED:
+        run = Measurement.of(CASE, "followed", OURS, rows=count, commits=10 if quick else 100)
+        label = f"a reader finds a commit of {count:,} documents"
+        found += [
+            Row(f"{label}: median", run, (), 50, unit="ms", **lower),
+            Row(f"{label}: longest", run, key="longest", unit="ms", **lower),
+        ]
     return found
 
 
@@ -172,6 +184,51 @@ def beside(seconds: float) -> dict[str, Any]:
         longest["documents"], longest["held"] = len(index), lock.longest
         index.close()
     return longest
+
+
+def followed(rows: int, commits: int) -> dict[str, Any]:
+    """Ask for the last document of each commit until it is there."""
+    import numpy as np
+
+    import neardup as nd
+
+    context = multiprocessing.get_context("spawn")
+    with _Folder() as folder:
+        _warm(folder, [_set(np.random.default_rng(0)) for _ in range(WARM // 8)], None)
+        nd.DurableIndex.open(folder / "index", similarity=0.8).close()
+        mine, its = context.Pipe()
+        writer = context.Process(target=_commit, args=(folder / "index", rows, commits, its))
+        writer.start()
+        waits = list[float]()
+        with nd.DurableIndex.open(folder / "index", readonly=True) as reader:
+            reader.warm_up()
+            for number in range(commits):
+                asked = _set(np.random.default_rng(number))
+                while not reader.query(asked):
+                    time.sleep(0.001)
+                answered = time.monotonic()
+                waits.append(max(0.0, answered - mine.recv()))
+        writer.join()
+    return {"value": 1e3 * float(np.median(waits[1:])), "longest": 1e3 * max(waits[1:])}
+
+
+def _commit(folder: Path, rows: int, commits: int, told: Any) -> None:
+    """Commit documents, the last one by the commit's number, and tell when each was done."""
+    import numpy as np
+    import pyarrow as pa
+
+    import neardup as nd
+
+    random = np.random.default_rng(1 << 20)
+    with nd.DurableIndex.open(folder) as index:
+        index.warm_up()
+        for number in range(commits):
+            last = pa.array([_set(np.random.default_rng(number))], pa.large_list(pa.uint64()))
+            documents = pa.concat_arrays([_sets(random, rows - 1), last])
+            index.add(np.arange(number * rows, (number + 1) * rows), documents)
+            index.commit()
+            told.send(time.monotonic())
+            time.sleep(PAUSE)
 
 
 class _Others:
