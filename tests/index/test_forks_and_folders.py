@@ -139,3 +139,33 @@ def test_a_query_of_a_cold_file_does_not_read_ahead(tmp_path: Path) -> None:
         assert flags
         assert all("rr" in each for each in flags)
         assert reader.warm_up() > 0
+
+
+def test_a_program_that_ends_without_closing_lets_the_background_end(tmp_path: Path) -> None:
+    """No thread can be started then: the one that writes the file sums it up by itself."""
+    code = """
+        import sys, threading, time
+        import neardup as nd
+        from neardup.index.distance_kind import ByDistance
+        from neardup.index.durable import folder_store
+        folder_store.FLUSH_ROWS["distance"] = 40
+        write = ByDistance.write
+        def late(*given):
+            while threading.main_thread().is_alive():
+                time.sleep(0.01)
+            write(*given)
+        ByDistance.write = late
+        index = nd.DurableIndex.open(sys.argv[1])
+        for first in (0, 30, 60):
+            index.add(list(range(first, first + 30)), list(range(first, first + 30)))
+            index.commit()
+        print(index.stats()["merging"])
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code), str(tmp_path / "index")],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+    with nd.DurableIndex.open(tmp_path / "index", readonly=True) as reader:
+        assert list(reader) == [(row, row) for row in range(90)]
+        assert reader.stats()["segments"][0]["file"] is not None

@@ -116,3 +116,16 @@ def test_arrays_of_ones_own_are_sifted_as_well() -> None:
     similar = nd.Index(similarity=0.5)
     problems = similar.check_rows([1, 2, 3], [np.arange(3, dtype=np.uint64), [1.5], None])
     assert [each is None for each in problems] == [True, False, True]
+
+
+@pytest.mark.parametrize("kind", [{"distance": 3}, {"similarity": 0.8}])
+def test_a_lone_surrogate_counts_as_the_replacement_character_alone_and_in_a_batch(
+    kind: dict[str, Any],
+) -> None:
+    texts = ["one and \ud800 three", None, "one and \ufffd three", "quite another text"]
+    index = nd.Index(recipe=nd.Recipe(), **kind)
+    assert index.check_rows(["a", "b", "c", "d"], texts) == [None] * 4
+    answers = index.offer_many(["a", "b", "c", "d"], texts)
+    assert [each.state for each in answers] == ["new", "empty", "seen", "new"]
+    assert [hit[0] for hit in index.query(texts[0])] == ["a"]
+    assert index.query_batch(texts)["id"].to_pylist() == ["a", "a", "d"]

@@ -126,10 +126,14 @@ def many_fingerprints(values: Any, settings: DistanceSettings) -> tuple[Codes, A
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
         check_given("fingerprints", values)
         values = _from_arrow(values)
+        if isinstance(values, (pa.Array, pa.ChunkedArray)):
+            values = codes_of(values, settings)
     elif isinstance(values, (list, tuple)):
-        values, rows = _from_list(values)
-    if isinstance(values, (pa.Array, pa.ChunkedArray)):
-        values = codes_of(values, settings)
+        if _are_texts(values, "fingerprints"):
+            values = codes_of(values, settings)
+        elif any(each is None for each in values):
+            rows = np.array([row for row, each in enumerate(values) if each is not None], np.int64)
+            values = [values[row] for row in rows.tolist()]
     codes, present, _ = as_codes(values, settings.bits)
     if codes.shape[1] != settings.width:
         raise UsageError(f"fingerprints have {64 * codes.shape[1]} bits, not {settings.bits}")
@@ -206,17 +210,18 @@ def as_time(name: str, value: Any) -> float:
     raise UsageError(f"{name} is {value!r:.60}: use seconds since 1970, as of time.time()")
 
 
-def _from_list(values: list[Any] | tuple[Any, ...]) -> tuple[Any, Any]:
-    """Texts as Arrow strings; else what is not None, and its rows, None for all."""
-    if any(isinstance(each, str) for each in values):
-        try:
-            return pa.array(values, pa.large_string()), None
-        except (pa.ArrowTypeError, pa.ArrowInvalid):
-            raise UsageError("texts and fingerprints are mixed: use one kind at a time") from None
-    if all(each is not None for each in values):
-        return values, None
-    rows = [row for row, each in enumerate(values) if each is not None]
-    return [values[row] for row in rows], np.array(rows, np.int64)
+def _are_texts(values: list[Any] | tuple[Any, ...], others: str) -> bool:
+    """Whether there are texts among documents, and no others, which are called so.
+
+    Raises:
+        UsageError: If both are there.
+    """
+    types = set(map(type, values))
+    if not any(issubclass(each, str) for each in types):
+        return False
+    if not all(issubclass(each, str | None) for each in types):
+        raise UsageError(f"texts and {others} are mixed: use one kind at a time")
+    return True
 
 
 def _from_arrow(values: Any) -> Any:
@@ -297,10 +302,7 @@ def _as_lists(values: Any) -> tuple[Any, Any] | None:
         values = list(values)
     if not isinstance(values, (list, tuple)):
         return None
-    types = set(map(type, values))
-    if any(issubclass(each, str) for each in types):
-        if not all(issubclass(each, str | None) for each in types):
-            raise UsageError("texts and feature hashes are mixed: use one kind at a time")
+    if _are_texts(values, "feature hashes"):
         return None
     parts = [np.empty(0, np.uint64) if each is None else _hashes(each) for each in values]
     offsets = np.zeros(len(parts) + 1, np.int64)

@@ -102,7 +102,8 @@ def _processors() -> int:
 def in_threads(workers: int, work: Callable[[int, Any], None], tasks: Iterable[Any]) -> None:
     """Call work(slot, task) for every task, on `workers` threads with slots 0 to workers - 1.
 
-    An error or an interrupt leaves the tasks that have not begun undone.
+    On fewer where no more can be started; without any, the caller does the work. An error or an
+    interrupt leaves the tasks that have not begun undone.
     """
     todo, abandoned = list(tasks), _work.abandoned
     if workers == 1 or len(todo) < 2:
@@ -125,7 +126,14 @@ def in_threads(workers: int, work: Callable[[int, Any], None], tasks: Iterable[A
 
     with ThreadPoolExecutor(workers) as pool:
         try:
-            for done in [pool.submit(run, slot) for slot in range(workers)]:
+            begun = []
+            for slot in range(workers):
+                # No thread starts once the main thread has ended, nor beyond the system's limit.
+                with contextlib.suppress(RuntimeError):
+                    begun.append(pool.submit(run, slot))
+            if not begun:
+                run(0)
+            for done in begun:
                 done.result()
         except BaseException:
             stopped.set()
