@@ -77,7 +77,8 @@ def rows(quick: bool) -> list[Row]:
         Row("a write and a sync of 4 KiB: longest", run, key="sync", unit="s", **lower),
     ]
     for count in FOLLOWED:
-        run = Measurement.of(CASE, "followed", OURS, rows=count, commits=10 if quick else 100)
+        commits = 10 if quick else min(100, 200_000 // count)
+        run = Measurement.of(CASE, "followed", OURS, rows=count, commits=commits)
         label = f"a reader finds a commit of {count:,} documents"
         found += [
             Row(f"{label}: median", run, (), 50, unit="ms", **lower),
@@ -197,7 +198,8 @@ def followed(rows: int, commits: int) -> dict[str, Any]:
         _warm(folder, [_set(np.random.default_rng(0)) for _ in range(WARM // 8)], None)
         nd.DurableIndex.open(folder / "index", similarity=0.8).close()
         mine, its = context.Pipe()
-        writer = context.Process(target=_commit, args=(folder / "index", rows, commits, its))
+        given = folder / "index", rows, commits, its
+        writer = context.Process(target=_commit, args=given, daemon=True)
         writer.start()
         waits = list[float]()
         with nd.DurableIndex.open(folder / "index", readonly=True) as reader:
