@@ -19,7 +19,7 @@ from neardup.hamming.plans.blocks import multipliers_of
 from neardup.hamming.plans.search_plan import SearchPlan
 from neardup.hamming.search.build import build_searcher, plan_for
 from neardup.hamming.search.table_search import TableSearcher
-from neardup.index.id_columns import ID_KINDS, IdColumn
+from neardup.index.id_columns import IdColumn
 from neardup.index.segment_files import damaged, id_arrays, write_arrays
 from neardup.index.stored_rows import SegmentRows, Tail, TailRows
 from neardup.runtime.arrays import frozen
@@ -258,8 +258,7 @@ class CodeTail(Tail[TailCodes]):
     def segment(self, id_kind: str | None) -> CodeSegment:
         """Its living rows."""
         live = self.live_rows()
-        ids = pa.array([self.ids[row] for row in live.tolist()], ID_KINDS[id_kind or "int"])
-        return CodeSegment(self.codes[live], IdColumn(ids), self.numbers[live])
+        return CodeSegment(self.codes[live], self.live_ids(id_kind), self.numbers[live])
 
 
 def threads_for(workers: int | None, seconds: float) -> int:

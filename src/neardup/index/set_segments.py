@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from neardup.index.id_columns import ID_KINDS, IdColumn
+from neardup.index.id_columns import IdColumn
 from neardup.index.ranking import RankedSets, all_living, living_sets
 from neardup.index.segment_files import id_arrays, write_arrays
 from neardup.index.set_arrays import (
@@ -584,11 +584,8 @@ class SetTail(Tail[TailFeatures]):
 
     def living_rows(self, id_kind: str | None) -> SetRows:
         """Those that are not removed."""
-        live = self.live_rows()
-        ids = pa.array([self.ids[row] for row in live.tolist()], ID_KINDS[id_kind or "int"])
-        return SetRows(
-            self.sets.take(live), np.arange(len(live)), IdColumn(ids), self.numbers[live]
-        )
+        live, ids = self.live_rows(), self.live_ids(id_kind)
+        return SetRows(self.sets.take(live), np.arange(len(live)), ids, self.numbers[live])
 
     def segment(self, id_kind: str | None) -> SetSegment:
         """See Tail.segment."""

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from neardup.errors import DataError
+from neardup.index.id_columns import ID_KINDS, IdColumn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from neardup.index.hits import Id
-    from neardup.index.id_columns import IdColumn, IdColumns
+    from neardup.index.id_columns import IdColumns
     from neardup.index.segment_files import SegmentFile
     from neardup.runtime.types import Flags, Rows
 
@@ -285,7 +287,14 @@ class Tail(Generic[R]):
 
     def live_rows(self) -> Rows:
         """The rows that are not removed, ascending."""
-        return np.flatnonzero(~self.dead)
+        return np.flatnonzero(~self.dead) if self.removed else np.arange(self.count)
+
+    def live_ids(self, kind: str | None) -> IdColumn:
+        """Their ids, which are of a kind."""
+        ids = self.rows.ids[: self.count]
+        if self.removed:
+            ids = [ids[row] for row in self.live_rows().tolist()]
+        return IdColumn(pa.array(ids, ID_KINDS[kind or "int"]))
 
     def alive(self, rows: Rows) -> Flags:
         """Which of these rows are not removed."""
