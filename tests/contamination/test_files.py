@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
@@ -137,6 +138,24 @@ def test_a_published_rule_is_named_in_each_row(here: Here) -> None:
         assert done["settings"]["rule"] == rule
 
 
+def test_a_page_shows_each_question_above_its_passage(here: Here) -> None:
+    row = {"id": "<i>", "text": f"<script>x</script> {LEAK.replace('planet', 'red &')} & more"}
+    write(here.folder / "train.jsonl", [*TRAIN, row, row])
+    options = ("--id", "id", "--report", "leaks.html", "--common", "0.45")
+    done = here.summary(*AGAINST, *options)
+    assert done["outputs"] == ["leaks.html"]
+    page = (here.folder / "leaks.html").read_text()
+    assert "<mark>How many moons does the</mark> planet <mark>Mars have in all</mark>?" in page
+    passage = "<mark>How many moons does the</mark> red &amp; <mark>Mars have in all</mark>"
+    around = '<span class="around">&lt;script&gt;x&lt;/script&gt; </span>'
+    assert f"{around}{passage}<span" in page
+    assert "<mark>two moons</mark></p>" in page
+    assert "<bdi>&lt;i&gt;</bdi>" in page
+    (numbers,) = re.findall(r'id="summary">(.*?)</script>', page)
+    counts = json.loads(numbers)["benchmarks"]
+    assert [(x["questions"], x["found"], x["one_word"]) for x in counts] == [(4, 2, 1)]
+
+
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
@@ -151,6 +170,7 @@ def test_a_published_rule_is_named_in_each_row(here: Here) -> None:
         ("quiz.jsonl -o c.jsonl --parts text,", 2, "a part without a field"),
         ("quiz.jsonl -o c.jsonl --parts body", 1, "(of questions: --parts and --question-id)"),
         ("quiz.jsonl -o c.jsonl --fail-above 2", 2, "such as 0.1%"),
+        ("quiz.jsonl --report r.csv", 2, "a report is a page"),
     ],
 )
 def test_bad_usage_is_one_line(here: Here, options: str, code: int, message: str) -> None:

@@ -32,6 +32,8 @@ _SCHEMA: Final = pa.schema(
         "shared": _HASHES,
         "run_features": _HASHES,
         "covered": pa.list_(pa.bool_()),
+        "before": pa.large_string(),
+        "after": pa.large_string(),
     }
 )
 """The name of the document, and the attributes of a Finding."""
@@ -87,7 +89,8 @@ class FindingLog:
 def _findings(batch: pa.RecordBatch) -> Iterator[Finding]:
     columns: list[Any] = [batch[name].to_pylist() for name in _SCHEMA.names[1:8]]
     columns[5] = [tuple(map(tuple, passages)) for passages in columns[5]]
-    columns += [_arrays(batch[name]) for name in _SCHEMA.names[8:]]
+    columns += [_arrays(batch[name]) for name in _SCHEMA.names[8:11]]
+    columns += [batch[name].to_pylist() for name in _SCHEMA.names[11:]]
     return (Finding(*row) for row in zip(*columns, strict=True))
 
 

@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from neardup.contamination.questions import Questions
     from neardup.runtime.types import Flags, Hashes
 
-__all__ = ["Finding", "Passages"]
+__all__ = ["Finding", "Passages", "shared_parts"]
 
 _CONTINUES, _CONTINUATION = 0xC0, 0x80
 _NO_FLAGS: Final = np.zeros(0, np.bool_)
+_CONTEXT: Final = 240
+"""Bytes that are kept of what stands around a passage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,8 @@ class Finding:
         passages: Begin and end of each passage, code points of the text as it was read, the best
             one first.
         text: The best passage.
+        before: Of the document, what stands before that passage, up to some characters.
+        after: What stands behind it.
         shared: uint64: the features that both have.
         run_features: uint64: the features of the longest run, repeats included.
         covered: bool, one a word of the question: it lies in a run that both have; None unless the
@@ -49,6 +53,8 @@ class Finding:
     shared: Hashes
     run_features: Hashes
     covered: Flags | None = None
+    before: str = ""
+    after: str = ""
 
 
 class Passages:
@@ -112,6 +118,8 @@ class Passages:
             tuple(map(self._points, [best, *others])),
             self._text[begin:end].tobytes().decode(),
             shared, hashes[at : max(at, at + run - width + 1)].copy(), covered,
+            self._text[max(0, begin - _CONTEXT) : begin].tobytes().decode(errors="ignore"),
+            self._text[end : end + _CONTEXT].tobytes().decode(errors="ignore"),
         )  # fmt: skip
 
     def _best(
@@ -145,6 +153,25 @@ class Passages:
         begin, end = self._begins[passage[0]], self._ends[passage[1] - 1]
         before = _count_points(self._text[:begin])
         return before, before + _count_points(self._text[begin:end])
+
+
+def shared_parts(text: str, finding: Finding, questions: Questions) -> list[tuple[bool, str]]:
+    """A text in parts: whether the words of each lie in features of a finding, and the part."""
+    from neardup.kernels.contamination import covered_words
+    from neardup.kernels.features.places import placed_words
+
+    data = np.frombuffer(text.encode(), np.uint8)
+    width = min(FEATURE_WORDS, questions.words_of(finding.question).size)
+    begins, ends, _, hashes = placed_words(data, words_cut(questions.rule), width)
+    covered, _ = covered_words(hashes, finding.shared, width)
+    edges = np.flatnonzero(np.diff(covered, prepend=False, append=False))
+    parts, at = [], 0
+    for first, last in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+        begin, end = int(begins[first]), int(ends[last - 1])
+        parts += [(False, data[at:begin]), (True, data[begin:end])]
+        at = end
+    parts.append((False, data[at:]))
+    return [(is_shared, part.tobytes().decode()) for is_shared, part in parts if part.size]
 
 
 def _count_points(text: Any) -> int:

@@ -65,6 +65,7 @@ class BenchmarkQuestions:
         paths: The files, which no output may replace.
         of: Benchmark and part of each question.
         addresses: Of each question.
+        texts: Of each question.
         questions: What is looked for.
     """
 
@@ -91,7 +92,8 @@ class BenchmarkQuestions:
                     self.of += [(source.name, name)] * count
                     addresses.append(named.of(np.arange(count)))
         self.addresses = pa.concat_arrays(addresses)
-        self.questions = lay_out(pa.concat_arrays(texts), rule)
+        self.texts = pa.concat_arrays(texts)
+        self.questions = lay_out(self.texts, rule)
 
     def counts(self, leaked: Collection[int]) -> list[BenchmarkCounts]:
         """How many of each benchmark, and of each of its parts, are among those that leaked."""

@@ -32,11 +32,12 @@ from neardup.errors import UsageError, suggests_names
 from neardup.features.text import text_array
 from neardup.fingerprinting.recipe import Recipe
 from neardup.pipeline.benchmarks import BenchmarkQuestions
+from neardup.pipeline.leak_report import write_leak_report
 from neardup.pipeline.passage_cuts import PassageCuts, check_cut
 from neardup.pipeline.run.read_documents import begin_reading, open_inputs
 from neardup.pipeline.run.rule import Limits
 from neardup.pipeline.run.run_folder import described_reading
-from neardup.pipeline.run.run_outputs import Outputs, messages
+from neardup.pipeline.run.run_outputs import Outputs, ReportOptions, messages
 from neardup.pipeline.run.summary import ContaminationSummary
 from neardup.pipeline.run.transaction import Transaction
 from neardup.runtime.progress import Quiet, Stopwatch
@@ -137,6 +138,7 @@ class CleanOutputs:
         csv_safe: Put a quote (') before cells of CSV tables that a spreadsheet would compute.
         cut: Write documents without the passages of questions; None drops them.
         resume: Folder for the state of the run, so that a killed one goes on there; or None.
+        report: A page about the run.
 
     Raises:
         UsageError: If there is nothing to write.
@@ -148,19 +150,19 @@ class CleanOutputs:
     csv_safe: bool = False
     cut: Cut | None = None
     resume: str | None = None
+    report: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse a run without a result."""
-        if self.clean is None and self.found is None:
-            raise UsageError("nothing to write: pass -o CLEAN or --found FILE")
+        if self.clean is self.found is self.report is None:
+            raise UsageError("nothing to write: pass -o CLEAN, --found FILE or --report FILE")
         if self.cut is not None and self.clean is None:
             raise UsageError("--cut requires documents to write: pass -o CLEAN")
 
     def of_run(self) -> Outputs:
         """As a run has them: the documents that are kept, and a table about the others."""
-        return Outputs(
-            self.clean, self.found, None, self.rejects, self.csv_safe, resume=self.resume
-        )
+        page = None if self.report is None else ReportOptions(self.report)
+        return Outputs(self.clean, self.found, None, self.rejects, self.csv_safe, page, self.resume)
 
 
 def decontaminate_files(
@@ -219,26 +221,29 @@ def decontaminate_files(
         if outputs.found is not None:
             rows = _found_rows(run, benchmark)
             write_table(files.files, outputs.found, FOUND, rows, csv_safe=outputs.csv_safe)
+        _, warnings = messages(sources, files.files)
+        summary = ContaminationSummary(
+            read=run.documents + rejects.count,
+            kept=run.documents - len(dropped),
+            dropped=len(dropped),
+            cut=0 if cuts is None else cuts.documents,
+            rejected=rejects.count,
+            findings=tally.findings,
+            common=tally.common,
+            benchmarks=benchmark.counts(tally.questions),
+            nbytes=run.nbytes,
+            seconds={},
+            outputs=clean + files.outputs.tables,
+            settings={"share": rule.share, "run": rule.run, "common": benchmarks.common}
+            | ({} if outputs.cut is None else asdict(outputs.cut))
+            | ({} if rule.published is None else {"rule": rule.published.name}),
+            warnings=[*warnings, *filter(None, [doubt])],
+        )
+        if outputs.report is not None:
+            write_leak_report(outputs.report, run.findings(), benchmark, summary, files.files)
         files.finish()
-    notes, warnings = messages(sources, files.files, files.notes)
-    return ContaminationSummary(
-        read=run.documents + rejects.count,
-        kept=run.documents - len(dropped),
-        dropped=len(dropped),
-        cut=0 if cuts is None else cuts.documents,
-        rejected=rejects.count,
-        findings=tally.findings,
-        common=tally.common,
-        benchmarks=benchmark.counts(tally.questions),
-        nbytes=run.nbytes,
-        seconds=watch.stop(),
-        outputs=clean + files.outputs.tables,
-        settings={"share": rule.share, "run": rule.run, "common": benchmarks.common}
-        | ({} if outputs.cut is None else asdict(outputs.cut))
-        | ({} if rule.published is None else {"rule": rule.published.name}),
-        notes=notes,
-        warnings=[*warnings, *filter(None, [doubt])],
-    )
+    notes, _ = messages(sources, files.files, files.notes)
+    return replace(summary, notes=notes, seconds=watch.stop())
 
 
 def _described(

@@ -51,6 +51,12 @@ def decontaminate(
             "--found", metavar="FILE", help="Write what was found, and where, here."
         ),
     ] = None,
+    report: Annotated[
+        str | None,
+        shared.results_option(
+            "--report", metavar="PAGE", help="A page: each question above its passage."
+        ),
+    ] = None,
     share: Annotated[
         float | None,
         shared.match_option(
@@ -146,7 +152,7 @@ def decontaminate(
     Examples:
     neardup decontaminate train.jsonl --against mmlu.jsonl gsm8k.parquet -o clean.jsonl
 
-    neardup decontaminate train.jsonl --against mmlu.jsonl --found found.csv --run 13
+    neardup decontaminate train.jsonl --against mmlu.jsonl --report leaks.html --run 13
 
     neardup decontaminate 'train/*.parquet' --against mmlu.jsonl -o clean/ --parts question,answer
 
@@ -154,7 +160,7 @@ def decontaminate(
 
     neardup decontaminate train.jsonl --against mmlu.jsonl --found found.csv --fail-above 0.1%
     """
-    shared.check_json(json, output, found, reading.rejects)
+    shared.check_json(json, output, found, reading.rejects, report)
     shared.check_folder(tmp)
 
     from neardup.cli.screen import print_summary, progress, warm_up
@@ -168,7 +174,7 @@ def decontaminate(
     if cut is None and max_cuts is not None:
         raise UsageError("--max-cuts requires --cut N: pass both")
     cutting = None if cut is None else Cut(cut, MAX_CUTS if max_cuts is None else max_cuts)
-    outputs = CleanOutputs(output, found, reading.rejects, csv_safe, cutting, resume)
+    outputs = CleanOutputs(output, found, reading.rejects, csv_safe, cutting, resume, report)
     leak = leak_rule(share, run, rule)
     read = reading.options(memory)
     fields = (read.text,) if parts is None else tuple((name,) for name in parts.split(","))

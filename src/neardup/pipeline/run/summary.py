@@ -187,11 +187,16 @@ class BenchmarkCounts(Record):
     one_word: int
     empty: int
 
+    @property
+    def name(self) -> str:
+        """The file, and the part if there are several."""
+        return self.benchmark if self.part is None else f"{self.benchmark} {self.part}"
+
     def __str__(self) -> str:
         """A line for people."""
         share = 100 * self.found / max(1, self.questions)
-        name = self.benchmark if self.part is None else f"{self.benchmark} {self.part}"
-        line = f"{self.found:>12,} of {self.questions:,} questions ({share:.2f}%) of {shown(name)}"
+        counts = f"{self.found:>12,} of {self.questions:,} questions ({share:.2f}%)"
+        line = f"{counts} of {shown(self.name)}"
         left_out = [
             f"{count:,} {what}"
             for count, what in (
