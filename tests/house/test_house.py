@@ -123,8 +123,8 @@ ALLOWED: dict[str, set[str]] = {
     "spark": BASE
     | {"fingerprinting.question"}
     | {"documents", "documents.files", "documents.formats", "documents.markup", "features"}
-    | {"fingerprinting", "fingerprinting.values", "hamming", "index.durable", "kernels"}
-    | {"kernels.index", "pipeline", "pipeline.run", "similarity"},
+    | {"contamination", "fingerprinting", "fingerprinting.values", "hamming", "index.durable"}
+    | {"kernels", "kernels.index", "pipeline", "pipeline.run", "similarity"},
     "integrations": BASE
     | {"client", "features", "fingerprinting", "fingerprinting.question", "index", "index.durable"}
     | {"pipeline"},

@@ -15,6 +15,8 @@ from neardup.errors import FileError, UsageError
 from neardup.hamming.plans.names import JOIN_PLANS, listed_plans
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from neardup.pipeline import ReportOptions
 
 # An option of each part of the help.
@@ -137,6 +139,13 @@ Memory = Annotated[str | None, run_option("--memory", metavar="SIZE", help="Budg
 RecordMemory = Annotated[
     str | None,
     run_option("--memory", metavar="SIZE", help="Such as 2G: one document may have a 16th of it."),
+]
+EngineName = Annotated[str, run_option("--engine", help="local, or spark: the same result.")]
+Master = Annotated[
+    str | None,
+    run_option(
+        metavar="URL", help="Of spark: sail, local[2], spark://..., sc://... (default: sail)"
+    ),
 ]
 Within = Annotated[
     str | None,
@@ -290,3 +299,14 @@ def check_reach(distance: int, bits: int) -> None:
             f"--distance is {distance}, and fingerprints have {bits} bits, so that any two match:"
             " use a few bits, such as 3"
         )
+
+
+def check_engine(engine: str, master: str | None, local: Mapping[str, object]) -> None:
+    """Refuse an unknown engine, and options of the one with the other."""
+    if engine not in {"local", "spark"}:
+        raise UsageError(f"--engine is {engine!r}: use local or spark")
+    if engine == "local" and master is not None:
+        raise UsageError("--master requires --engine spark")
+    for option, value in local.items():
+        if engine == "spark" and value:
+            raise UsageError(f"{option} requires --engine local: leave it out")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from neardup.runtime.storage.append_file import AppendFile
 
-__all__ = ["FindingLog"]
+__all__ = ["FindingLog", "encoded"]
 
 _ROWS_AT_ONCE: Final = 1 << 12
 _HASHES: Final = pa.list_(pa.uint64())
@@ -40,7 +40,7 @@ _SCHEMA: Final = pa.schema(
 
 
 class FindingLog:
-    """Findings in the order in which they are added; a context manager.
+    """Findings in the order in which they are added.
 
     Each batch is an Arrow stream, of which the bytes are a multiple of eight.
 
@@ -60,13 +60,11 @@ class FindingLog:
         """Append findings, with the names of their documents; FileError if the disk is full."""
         for at in range(0, len(found), _ROWS_AT_ONCE):
             part = slice(at, at + _ROWS_AT_ONCE)
-            columns = {
-                name: [getattr(each, name) for each in found[part]] for name in _SCHEMA.names[1:]
-            }
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, _SCHEMA) as stream:
-                stream.write_table(pa.table({"address": addresses[part], **columns}, _SCHEMA))
-            self._spool.append(np.frombuffer(sink.getvalue(), np.uint64))
+            self.add_encoded(encoded(found[part], addresses[part]))
+
+    def add_encoded(self, data: bytes) -> None:
+        """Append what `encoded` gave."""
+        self._spool.append(np.frombuffer(data, np.uint64))
 
     def batches(self) -> Iterator[tuple[list[Finding], list[str]]]:
         """What was added so far, some at a time, and the names of the documents."""
@@ -77,13 +75,18 @@ class FindingLog:
                     yield list(_findings(batch)), batch["address"].to_pylist()
             self._spool.forget_pages()
 
-    def __enter__(self) -> Self:
-        """Give itself."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         """Remove the temporary file."""
         self._spool.close()
+
+
+def encoded(found: Sequence[Finding], addresses: Sequence[str]) -> bytes:
+    """Findings, with the names of their documents, as bytes that `FindingLog.batches` reads."""
+    columns = {name: [getattr(each, name) for each in found] for name in _SCHEMA.names[1:]}
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, _SCHEMA) as stream:
+        stream.write_table(pa.table({"address": addresses, **columns}, _SCHEMA))
+    return bytes(sink.getvalue())
 
 
 def _findings(batch: pa.RecordBatch) -> Iterator[Finding]:

@@ -7,21 +7,12 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
-from itertools import compress
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pyarrow as pa
 
-from neardup.contamination.finding_log import FindingLog
-from neardup.contamination.findings import (
-    Coverage,
-    covered_enough,
-    findings_table,
-    leaks,
-    uncommon_shares,
-)
+from neardup.contamination.findings import covered_enough, findings_table
 from neardup.contamination.questions import lay_out
 from neardup.contamination.rules import leak_rule
 from neardup.contamination.search import Search
@@ -32,6 +23,7 @@ from neardup.errors import UsageError, suggests_names
 from neardup.features.text import text_array
 from neardup.fingerprinting.recipe import Recipe
 from neardup.pipeline.benchmarks import BenchmarkQuestions
+from neardup.pipeline.leak_findings import FOUND, LeakFindings, found_rows
 from neardup.pipeline.leak_report import write_leak_report
 from neardup.pipeline.passage_cuts import PassageCuts, check_cut
 from neardup.pipeline.run.read_documents import begin_reading, open_inputs
@@ -45,39 +37,24 @@ from neardup.runtime.storage.checksums import checksum
 from neardup.runtime.threads import read_ahead, worker_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
+
+    import pyarrow as pa
 
     from neardup.contamination.cutting import Cut
-    from neardup.contamination.passages import Finding
     from neardup.contamination.questions import Questions
     from neardup.contamination.rules import LeakRule
     from neardup.documents import Batch, OutputSet, ReadOptions, Source
     from neardup.pipeline.benchmarks import Benchmarks
+    from neardup.pipeline.leak_findings import Tally
     from neardup.pipeline.run.read_documents import Resume
     from neardup.runtime.progress import Progress
-    from neardup.runtime.types import Flags, Rows
+    from neardup.runtime.types import Rows
 
-__all__ = ["FOUND", "CleanOutputs", "decontaminate", "decontaminate_files"]
+__all__ = ["CleanOutputs", "decontaminate", "decontaminate_files", "summary_of"]
 
 _STATE: Final = ("findings", "having")
 """The files of what a killed run leaves: the findings, and counts of features."""
-FOUND: Final = pa.schema(
-    [
-        ("document", pa.large_string()),
-        ("question", pa.large_string()),
-        ("rule", pa.string()),
-        ("share", pa.float64()),
-        ("run", pa.int64()),
-        ("start", pa.int64()),
-        ("end", pa.int64()),
-        ("text", pa.large_string()),
-        ("passages", pa.large_string()),
-        ("benchmark", pa.large_string()),
-        ("part", pa.large_string()),
-        ("uncommon_share", pa.float64()),
-        ("leak", pa.bool_()),
-    ]
-)
 
 
 @suggests_names
@@ -207,43 +184,67 @@ def decontaminate_files(
         cuts = None
         if outputs.cut is not None:
             cuts = stack.enter_context(PassageCuts(outputs.cut, using.tmp))
-        run = _Run(sources, benchmark.questions, benchmarks.common, using, files.resume)
-        stack.enter_context(run.log)
+        kept = None if files.resume is None else files.resume.folder.files["findings"]
+        findings = stack.enter_context(
+            LeakFindings(benchmark.questions, benchmarks.common, using, kept)
+        )
+        run = _Run(sources, benchmark.questions, findings, using, files.resume)
         run.read(read, rejects, watch, shown, cuts)
-        tally = run.tally()
+        tally = findings.tally()
         dropped = tally.documents
         if cuts is not None:
-            dropped = cuts.decide(run.leaks(), benchmark.questions, run.leaks_among)
+            dropped = cuts.decide(findings.leaks(), benchmark.questions, findings.leaks_among)
         doubt = rejects_doubt(run.documents, rejects.count)
         files.check_again()
         begin_reading([] if files.outputs.kept is None else sources, watch, "write")
         clean = run.write(files.outputs.kept, read.text[0], dropped, files.files, shown, cuts)
         if outputs.found is not None:
-            rows = _found_rows(run, benchmark)
+            rows = found_rows(findings, benchmark)
             write_table(files.files, outputs.found, FOUND, rows, csv_safe=outputs.csv_safe)
         _, warnings = messages(sources, files.files)
-        summary = ContaminationSummary(
-            read=run.documents + rejects.count,
-            kept=run.documents - len(dropped),
+        summary = summary_of(
+            (rule, benchmarks, benchmark, outputs), tally, (run.documents, rejects.count),
             dropped=len(dropped),
             cut=0 if cuts is None else cuts.documents,
-            rejected=rejects.count,
-            findings=tally.findings,
-            common=tally.common,
-            benchmarks=benchmark.counts(tally.questions),
             nbytes=run.nbytes,
-            seconds={},
             outputs=clean + files.outputs.tables,
-            settings={"share": rule.share, "run": rule.run, "common": benchmarks.common}
-            | ({} if outputs.cut is None else asdict(outputs.cut))
-            | ({} if rule.published is None else {"rule": rule.published.name}),
             warnings=[*warnings, *filter(None, [doubt])],
-        )
+        )  # fmt: skip
         if outputs.report is not None:
-            write_leak_report(outputs.report, run.findings(), benchmark, summary, files.files)
+            write_leak_report(outputs.report, findings.judged(), benchmark, summary, files.files)
         files.finish()
     notes, _ = messages(sources, files.files, files.notes)
     return replace(summary, notes=notes, seconds=watch.stop())
+
+
+def summary_of(
+    asked: tuple[LeakRule, Benchmarks, BenchmarkQuestions, CleanOutputs],
+    tally: Tally,
+    counts: tuple[int, int],
+    **others: Any,
+) -> ContaminationSummary:
+    """The summary of a run.
+
+    Args:
+        asked: The rule, and what was looked for; and the outputs.
+        tally: Of the findings.
+        counts: How many documents, and records that could not be used.
+        others: Further values.
+    """
+    (rule, benchmarks, benchmark, outputs), (documents, rejected) = asked, counts
+    return ContaminationSummary(
+        read=documents + rejected,
+        kept=documents - others["dropped"],
+        rejected=rejected,
+        findings=tally.findings,
+        common=tally.common,
+        benchmarks=benchmark.counts(tally.questions),
+        seconds={},
+        settings={"share": rule.share, "run": rule.run, "common": benchmarks.common}
+        | ({} if outputs.cut is None else asdict(outputs.cut))
+        | ({} if rule.published is None else {"rule": rule.published.name}),
+        **others,
+    )
 
 
 def _described(
@@ -264,28 +265,10 @@ def _described(
     }
 
 
-@dataclass(slots=True)
-class _Tally:
-    """What is counted of the findings.
-
-    Attributes:
-        findings: How many there are.
-        common: Those by common text alone.
-        questions: Of the others.
-        documents: Of the others.
-    """
-
-    findings: int = 0
-    common: int = 0
-    questions: set[int] = field(default_factory=set)
-    documents: set[int] = field(default_factory=set)
-
-
 class _Run:
-    """The documents of some inputs, and what was found in them.
+    """The documents of some inputs: searched, then written.
 
     Attributes:
-        log: The findings; closed by the caller.
         nbytes: Of the inputs.
     """
 
@@ -293,18 +276,17 @@ class _Run:
         self,
         sources: Sequence[Source],
         questions: Questions,
-        common: float | None,
+        findings: LeakFindings,
         limits: Limits,
         resume: Resume | None = None,
     ) -> None:
         """Read nothing yet."""
-        kept = None if resume is None else resume.folder.files["findings"]
-        self.log = FindingLog(limits.memory // 8, limits.tmp, kept)
         self.nbytes = 0
-        self._sources, self._questions, self._common = sources, questions, common
+        self._sources, self._findings = sources, findings
         self._workers, self._resume = worker_count(limits.workers), resume
-        self._search = Search(questions, self._workers, counts_documents=common is not None)
-        self._coverage = Coverage(questions)
+        self._search = Search(
+            questions, self._workers, counts_documents=findings.common is not None
+        )
         self._counts: list[int] = []
         self._kept_having = self._search.having
 
@@ -346,6 +328,7 @@ class _Run:
         if self._resume is not None:
             self._resume.check_end()
             self._checkpoint(self._resume)
+        self._findings.documents, self._findings.having = self.documents, self._search.having
 
     def _search_batch(self, name: str, batch: Batch) -> list[int]:
         """Search a batch; its documents with findings, in order."""
@@ -356,25 +339,19 @@ class _Run:
         named = Addresses([name])
         named.add(0, batch.rows, batch.ids)
         rows = np.array([each.document for each in found], np.int64) - first
-        self.log.add(found, named.of(rows).to_pylist())
-        self._coverage.add(found)
+        self._findings.add(found, named.of(rows).to_pylist())
         return list(dict.fromkeys((rows + first).tolist()))
 
     def _go_on(self) -> Rows:
         """Take over what an earlier run found; int64: the documents with findings, in order."""
-        documents = [np.zeros(0, np.int64)]
         if self._resume is None:
-            return documents[0]
-        for found, _ in self.log.batches():
-            self._coverage.add(found)
-            documents.append(np.array([each.document for each in found], np.int64))
+            return np.zeros(0, np.int64)
         counts = self._resume.folder.files["having"].array(np.int64).reshape(-1, 2)
-        if self._common is not None:
-            having = np.zeros(self._kept_having.size, np.int64)
-            np.add.at(having, counts[:, 0], counts[:, 1])
-            self._search.skip(0, having)
-            self._kept_having = self._search.having
-        return np.unique(np.concatenate(documents))
+        having = np.zeros(self._kept_having.size, np.int64)
+        np.add.at(having, counts[:, 0], counts[:, 1])
+        self._search.skip(0, having)
+        self._kept_having = self._search.having
+        return self._findings.go_on()
 
     def _checkpoint(self, resume: Resume) -> None:
         """Keep what was found since the last checkpoint; the log has written the findings."""
@@ -385,45 +362,6 @@ class _Run:
             counts = np.stack([features, new[features]], axis=1)
             resume.keep(self.documents - resume.documents, having=counts)
             self._kept_having = having
-
-    def findings(self) -> Iterator[tuple[list[Finding], list[str], Flags]]:
-        """What the rule finds, the names of the documents, and whether each one is a leak."""
-        for found, names in self.log.batches():
-            enough = self._coverage.enough(found)
-            own = list(compress(found, enough))
-            yield own, list(compress(names, enough)), self._stand(own)
-
-    def leaks(self) -> Iterator[Finding]:
-        """What the rule finds, without what is common."""
-        return (each for found, _, stand in self.findings() for each in compress(found, stand))
-
-    def leaks_among(self, found: Sequence[Finding]) -> list[Finding]:
-        """Those findings that are leaks, by the rule and the documents of this run."""
-        own = list(compress(found, self._coverage.enough(found)))
-        return list(compress(own, self._stand(own)))
-
-    def tally(self) -> _Tally:
-        """Count the findings."""
-        tally = _Tally()
-        for found, _, stand in self.findings():
-            tally.findings += len(found)
-            tally.common += int(np.count_nonzero(~stand))
-            for each in compress(found, stand):
-                tally.questions.add(each.question)
-                tally.documents.add(each.document)
-        return tally
-
-    def uncommon_shares(self, found: Sequence[Finding]) -> list[float | None]:
-        """The share of each question without what is common; None where nobody asks."""
-        if self._common is None:
-            return [None] * len(found)
-        most = self._common * self.documents
-        return uncommon_shares(found, self._questions, self._search.having, most)
-
-    def _stand(self, found: Sequence[Finding]) -> Flags:
-        if self._common is None:
-            return np.ones(len(found), np.bool_)
-        return leaks(found, self._questions, self._search.having, self._common * self.documents)
 
     def write(
         self,
@@ -447,20 +385,3 @@ class _Run:
                 source.edits = TextEdits(cuts, first, field, source.name)
                 first += int(np.count_nonzero(mask))
         return write_outputs(self._sources, masks, output, written, progress.advance)
-
-
-def _found_rows(run: _Run, benchmark: BenchmarkQuestions) -> Iterator[pa.RecordBatch]:
-    for found, names, stand in run.findings():
-        table = findings_table(found, benchmark.questions)
-        questions = benchmark.addresses.take(table["question"].combine_chunks())
-        of = [benchmark.of[number] for number in table["question"].to_pylist()]
-        others = [
-            ";".join(f"{begin}-{end}" for begin, end in each)
-            for each in table["passages"].to_pylist()
-        ]
-        columns = [
-            names, questions, table["rule"], table["share"], table["run"], table["start"],
-            table["end"], table["text"], others, [name for name, _ in of],
-            [part for _, part in of], run.uncommon_shares(found), stand,
-        ]  # fmt: skip
-        yield from pa.table(dict(zip(FOUND.names, columns, strict=True)), FOUND).to_batches()

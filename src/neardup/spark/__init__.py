@@ -4,8 +4,8 @@ The flow, in `workers`: `documents` reads and fingerprints, `equal_documents` co
 `document_keys`, `key_pairs` and `measuring`, or `near`, find the matches, `components`,
 `decide_components` and `rounds` decide, `file_outputs` writes. These hold the functions that cross
 the network, over the steps that one machine uses. `decision_plan`, `matches` and `match_groups`
-plan their exchanges with the DataFrame API alone, by `Engine.step`; `dataframes` and `file_run` are
-the calls.
+plan their exchanges with the DataFrame API alone, by `Engine.step`; `dataframes`,
+`file_run` and `leak_run` (questions of benchmarks, searched in `workers/leaks`) are the calls.
 Importing this loads no engine.
 """
 
@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from neardup.spark.engine_session import open_session
     from neardup.spark.exported_index import export_index, import_index
     from neardup.spark.file_run import dedup_files
+    from neardup.spark.leak_run import decontaminate_files
 
 __all__ = [
     "Place",
+    "decontaminate_files",
     "dedup",
     "dedup_files",
     "export_index",
@@ -37,6 +39,7 @@ __all__ = [
 _HOMES: Final = {
     "engine": ("Place",),
     "file_run": ("dedup_files",),
+    "leak_run": ("decontaminate_files",),
     "dataframes": ("dedup", "fingerprints", "pairs", "similar_pairs"),
     "exported_index": ("export_index", "import_index"),
     "engine_session": ("open_session",),

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from neardup.spark.engine_session import Frame
     from neardup.spark.input_frame import Inputs
 
-__all__ = ["dedup_files"]
+__all__ = ["bytes_of", "check_inputs", "dedup_files", "parts_for", "work_folder"]
 
 BYTES_A_PART: Final = 1 << 25
 MOST_PARTS: Final = 1 << 15
@@ -88,7 +88,7 @@ def dedup_files(
         for source in sources:
             stack.callback(source.close)
         written = stack.enter_context(OutputSet(x for source in sources for x in source.paths))
-        _check_inputs(sources)
+        check_inputs(sources)
         check_outputs(sources, outputs, written)
         folder = stack.enter_context(staging(outputs, place))
         # Before the session: what was uploaded is removed when no task can upload any more.
@@ -98,8 +98,8 @@ def dedup_files(
         watch.begin("start")
         session = stack.enter_context(open_session(place.master))
         stack.enter_context(worker_errors())
-        work = stack.enter_context(_work(folder, place))
-        engine = Engine(session, work, _parts(place, _bytes_of(sources)))
+        work = stack.enter_context(work_folder(folder, place))
+        engine = Engine(session, work, parts_for(place, bytes_of(sources)))
         kinds = kinds_of(outputs, choice)
         watch.begin("read")
         inputs = read_inputs(engine, sources, (read, given), rule, choice, (folder, kinds))
@@ -119,7 +119,7 @@ def dedup_files(
 
 
 @contextmanager
-def _work(folder: str, place: Place) -> Iterator[str]:
+def work_folder(folder: str, place: Place) -> Iterator[str]:
     """A folder for what is written between the steps."""
     if place.tmp is None:
         yield f"{folder}/work"
@@ -141,7 +141,8 @@ def _ship_index(against: str, rule: Rule, choice: Choice, read: ReadOptions, pat
         known.close()
 
 
-def _check_inputs(sources: Sequence[Source]) -> None:
+def check_inputs(sources: Sequence[Source]) -> None:
+    """Refuse inputs that tasks cannot read."""
     for source in sources:
         if source.archive is not None:
             raise UsageError(
@@ -155,11 +156,12 @@ def _check_inputs(sources: Sequence[Source]) -> None:
             )
 
 
-def _bytes_of(sources: Sequence[Source]) -> int:
+def bytes_of(sources: Sequence[Source]) -> int:
+    """The size of all inputs."""
     return sum(source.nbytes or 0 for source in sources)
 
 
-def _parts(place: Place, nbytes: int) -> int:
+def parts_for(place: Place, nbytes: int) -> int:
     """Partitions: of BYTES_A_PART of the inputs each; here two for each processor at least."""
     least = 2 * (os.cpu_count() or 1) if place.is_here else LEAST_PARTS
     return min(MOST_PARTS, max(least, -(-nbytes // BYTES_A_PART)))
@@ -190,7 +192,7 @@ def _summary(
         rejected=total["rejected"],
         empty=total["empty"],
         clusters=total["clusters"],
-        nbytes=_bytes_of(inputs.sources),
+        nbytes=bytes_of(inputs.sources),
         seconds={},
         outputs=([outputs.kept] if outputs.kept else []) + outputs.tables,
         settings=settings_of(rule, choice),

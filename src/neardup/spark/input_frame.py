@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from neardup.spark.engine import Engine
     from neardup.spark.engine_session import Frame
 
-__all__ = ["Inputs", "read_inputs"]
+__all__ = ["Inputs", "frame_of_files", "notes_of", "read_inputs"]
 
 _COUNTED: Final = re.compile(r"((?:of )?)([\d,]+)( .*)", re.DOTALL)
 
@@ -73,19 +73,24 @@ def read_inputs(
         DataError, FileError, UsageError: What is wrong with the first input that could not be used.
     """
     make_folders(*to)
-    rows = [(rank, *row) for rank, row in enumerate(file_rows(sources))]
-    files = engine.session.createDataFrame(rows, f"rank long, {FILE}")
-    files = files.repartition(max(1, min(engine.parts, len(rows))), "rank")
+    files, parts = frame_of_files(engine, sources)
     step = partial(
         read_files, read=how[0], input_format=how[1], recipe=engine.ship(rule.recipe),
         how=(choice.keep, rule.by_features), folder=to[0], has_rejects="rejects" in to[1],
     )  # fmt: skip
     found = engine.step(files, step, DOCUMENTS, keep="documents")
-    notes, warnings = _notes_of(found, sources)
+    notes, warnings = notes_of(found, sources)
     counts = _counts_of(found, choice)
     rejects_doubt(counts["documents"], counts["rejected"])
     own = found.where("number >= 0")
-    return Inputs(sources, files, len(rows), own, counts, notes, warnings)
+    return Inputs(sources, files, parts, own, counts, notes, warnings)
+
+
+def frame_of_files(engine: Engine, sources: Sequence[Source]) -> tuple[Frame, int]:
+    """A row for each file that a task reads, as Inputs has them, and how many there are."""
+    rows = [(rank, *row) for rank, row in enumerate(file_rows(sources))]
+    files = engine.session.createDataFrame(rows, f"rank long, {FILE}")
+    return files.repartition(max(1, min(engine.parts, len(rows))), "rank"), len(rows)
 
 
 def _counts_of(documents: Frame, choice: Choice) -> dict[str, int]:
@@ -109,7 +114,7 @@ def _counts_of(documents: Frame, choice: Choice) -> dict[str, int]:
     return dict(row.asDict())
 
 
-def _notes_of(documents: Frame, sources: Sequence[Source]) -> tuple[list[str], list[str]]:
+def notes_of(documents: Frame, sources: Sequence[Source]) -> tuple[list[str], list[str]]:
     """The notes and the warnings of reading, a line each, in the order of the inputs.
 
     Raises:

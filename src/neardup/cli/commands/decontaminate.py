@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from neardup.cli import options as shared
 from neardup.cli.document_options import Reading, takes_documents
+
+if TYPE_CHECKING:
+    from neardup.pipeline.run.summary import ContaminationSummary
 
 __all__ = ["decontaminate"]
 
@@ -136,6 +139,8 @@ def decontaminate(
         ),
     ] = None,
     csv_safe: shared.CsvSafe = False,
+    engine: shared.EngineName = "local",
+    master: shared.Master = None,
     workers: shared.Workers = None,
     memory: shared.RecordMemory = None,
     tmp: shared.Tmp = None,
@@ -163,7 +168,7 @@ def decontaminate(
     shared.check_json(json, output, found, reading.rejects, report)
     shared.check_folder(tmp)
 
-    from neardup.cli.screen import print_summary, progress, warm_up
+    from neardup.cli.screen import progress, warm_up
     from neardup.contamination.cutting import MAX_CUTS, Cut
     from neardup.contamination.rules import leak_rule
     from neardup.errors import UsageError
@@ -174,6 +179,11 @@ def decontaminate(
     if cut is None and max_cuts is not None:
         raise UsageError("--max-cuts requires --cut N: pass both")
     cutting = None if cut is None else Cut(cut, MAX_CUTS if max_cuts is None else max_cuts)
+    local = {
+        "--cut": cut is not None, "--resume": resume, "--report": report, "--workers": workers,
+        "--memory": memory,
+    }  # fmt: skip
+    shared.check_engine(engine, master, local)
     outputs = CleanOutputs(output, found, reading.rejects, csv_safe, cutting, resume, report)
     leak = leak_rule(share, run, rule)
     read = reading.options(memory)
@@ -181,9 +191,26 @@ def decontaminate(
     identity = reading.id_field if question_id is None else question_id
     benchmarks = Benchmarks(tuple(against), fields, identity, common)
     using = Limits(memory_bytes(memory), tmp, workers=workers)
+    if engine == "spark":
+        from neardup import spark
+
+        place = spark.Place(master or "sail", tmp)
+        with progress() as shown:
+            summary = spark.decontaminate_files(
+                inputs, benchmarks, outputs, leak, read, place, progress=shown
+            )
+        _finish(summary, fail_above, json=json)
+        return
     warm_up(lambda: compute(["one two three four"], ["one two three four"], run=3))
     with progress() as shown:
         summary = decontaminate_files(inputs, benchmarks, outputs, leak, read, using, shown)
+    _finish(summary, fail_above, json=json)
+
+
+def _finish(summary: ContaminationSummary, fail_above: float | None, *, json: bool) -> None:
+    """Print the summary; exit with 1 behind the gate."""
+    from neardup.cli.screen import print_summary
+
     print_summary(summary, json)
     if fail_above is not None and summary.worst > fail_above:
         typer.echo(

@@ -102,13 +102,8 @@ def dedup(
     dry_run: Annotated[
         bool, shared.run_option("--dry-run", help="Print the plan and its cost, from a sample.")
     ] = False,
-    engine: Annotated[str, shared.run_option(help="local, or spark: the same result.")] = "local",
-    master: Annotated[
-        str | None,
-        shared.run_option(
-            metavar="URL", help="Of spark: sail, local[2], spark://..., sc://... (default: sail)"
-        ),
-    ] = None,
+    engine: shared.EngineName = "local",
+    master: shared.Master = None,
     made: Parts,
 ) -> None:
     """Remove near-duplicate documents; what is kept stays byte for byte.
@@ -172,7 +167,7 @@ def dedup(
         "--only-against": only_against, "--against FILE": files,
         "--against URL": index is not None and is_service(index),
     }  # fmt: skip
-    _check_engine(engine, master, local)
+    shared.check_engine(engine, master, local)
 
     from functools import partial
 
@@ -257,14 +252,3 @@ def _against(paths: list[str] | None) -> tuple[str | None, list[str]]:
     if len(paths) == 1 and names_index:
         return first, []
     return None, paths
-
-
-def _check_engine(engine: str, master: str | None, local: dict[str, object]) -> None:
-    """Refuse an unknown engine, and options of the one with the other."""
-    if engine not in {"local", "spark"}:
-        raise UsageError(f"--engine is {engine!r}: use local or spark")
-    if engine == "local" and master is not None:
-        raise UsageError("--master requires --engine spark")
-    for option, value in local.items():
-        if engine == "spark" and value:
-            raise UsageError(f"{option} requires --engine local: leave it out")

@@ -34,6 +34,7 @@ __all__ = [
     "ROW_BITS",
     "codes_to_documents",
     "fingerprinted",
+    "messages_of",
     "read_files",
     "rejects_path",
     "texts_to_documents",
@@ -127,7 +128,7 @@ def _read_file(
                 row += len(texts)
     finally:
         source.close()
-    yield _last(file["rank"], _messages(file["name"], source), rejects.count)
+    yield _last(file["rank"], messages_of(file["name"], source), rejects.count)
 
 
 def _last(rank: int, messages: dict[str, Any] | None, rejected: int) -> pa.RecordBatch:
@@ -137,7 +138,8 @@ def _last(rank: int, messages: dict[str, Any] | None, rejected: int) -> pa.Recor
     return _batch(columns, none, none, rejected)
 
 
-def _messages(name: str, source: Source) -> dict[str, Any] | None:
+def messages_of(name: str, source: Source) -> dict[str, Any] | None:
+    """What reading a file has to say, as DOCUMENTS has it."""
     if not source.notes and not source.warnings:
         return None
     return {"name": name, "notes": source.notes, "warnings": source.warnings}
