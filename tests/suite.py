@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +21,7 @@ __all__ = [
     "SHARED",
     "SLOW",
     "TESTS",
+    "compiled_kernels",
     "examples",
     "needs_jit",
 ]
@@ -77,3 +79,15 @@ def examples(compiled: int, plain: int = 1) -> int:
     Of what runs with the JIT on only, the second number is left out.
     """
     return max(1, EXAMPLES // 60) * (compiled if JIT else plain)
+
+
+def compiled_kernels() -> set[tuple[str, str, str]]:
+    """Module, name and signature of each kernel that this process has compiled or loaded."""
+    from numba.core.dispatcher import Dispatcher
+
+    found = set()
+    for name, module in list(sys.modules.items()):
+        for each in vars(module).values() if name.startswith("neardup.kernels") else ():
+            if isinstance(each, Dispatcher):
+                found |= {(each.py_func.__module__, each.__name__, str(s)) for s in each.signatures}
+    return found

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from typing import Final
 
 import pytest
 
-from suite import needs_jit
+from suite import TESTS, needs_jit
 
 PROGRAM: Final = """
 import sys, tempfile
 import numpy as np, pyarrow as pa
 import neardup as nd
-from numba.core.dispatcher import Dispatcher
 from neardup.index import Prepared
-
-def compiled():
-    found = set()
-    for name, module in list(sys.modules.items()):
-        for each in vars(module).values() if name.startswith("neardup.kernels") else ():
-            if isinstance(each, Dispatcher):
-                found |= {(each.py_func.__module__, each.__name__, str(s)) for s in each.signatures}
-    return found
+from suite import compiled_kernels
 
 kind, options = sys.argv[1], eval(sys.argv[2])
 def make():
@@ -32,7 +25,7 @@ def make():
     return nd.DurableIndex.open(tempfile.mkdtemp(), **options)
 
 make().warm_up(calls="all")
-before = compiled()
+before = compiled_kernels()
 assert len(before) > 10
 random = np.random.default_rng(1)
 sizes = random.integers(1, 400, 700)
@@ -87,7 +80,7 @@ for documents, one in zip(forms, singles, strict=True):
         index.times(present), index.payloads(present), index.contents(present)
         index.expire(0.0)
         index.close()
-new = compiled() - before
+new = compiled_kernels() - before
 assert not new, "\\n".join(map(str, sorted(new)))
 """
 KINDS: Final = {
@@ -103,6 +96,7 @@ KINDS: Final = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_compiles_after_warming_up(kind: str) -> None:
     done = subprocess.run(  # a program of ours
-        [sys.executable, "-c", PROGRAM, *KINDS[kind]], capture_output=True, text=True, check=False
-    )
+        [sys.executable, "-c", PROGRAM, *KINDS[kind]], capture_output=True, text=True, check=False,
+        env=os.environ | {"PYTHONPATH": str(TESTS)},
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr[-5000:]
