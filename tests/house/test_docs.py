@@ -23,7 +23,8 @@ REFERENCE: Final = DOCS / "reference"
 BENCH: Final = ROOT / "bench"
 PAGES: Final = sorted(
     [
-        *(ROOT / "README.md", ROOT / "CHANGELOG.md", BENCH / "README.md"),
+        *(ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"),
+        BENCH / "README.md",
         *(BENCH / "results" / "README.md", *DOCS.rglob("*.md")),
     ]
 )
