@@ -11,7 +11,13 @@ other such text. One document in 20 gets a question, as one of:
 - html: each fifth word in <b></b>.
 
 "value" is MB/s of documents in memory to findings, on one thread; "found NAME" the share of planted
-questions that were found; "others" how many pairs were found beside those.
+questions that were found; "others" how many pairs were found beside those. datatrove's filter says
+that a document holds some question, not which: there documents are counted. Its n-grams are those
+of spaCy's tokens of a simplified text; it gets a tenth of the documents.
+
+"command" is processor seconds a GB of JSON lines to JSON lines, `neardup decontaminate` on one
+thread: what ten times the documents take more. One question in a MB stands in a document there, as
+in no training data that is known: in the other rows it is one in 50 kB.
 """
 
 from __future__ import annotations
@@ -28,7 +34,7 @@ CASE = "contamination"
 KINDS = ("verbatim", "case", "wrapped", "changed 8", "changed 12", "changed 20", "half",
          "punctuation", "html")  # fmt: skip
 WORDS, TEMPLATES = 50_000, 40
-PEERS = ("plain_13_grams", "plain_8_gram_share")
+PEERS = {"plain_13_grams": OURS, "plain_8_gram_share": OURS, "datatrove_12_grams": "datatrove"}
 RULES = {"share 0.5": (0.5, None), "run 13": (None, 13), "both": (0.5, 13)}
 
 
@@ -37,7 +43,11 @@ def rows(quick: bool) -> list[Row]:
     size = (
         {"documents": 500, "questions": 100} if quick else {"documents": 20_000, "questions": 2000}
     )
-    peers = tuple(Measurement.of(CASE, name, OURS, **size) for name in PEERS)
+    fewer = size["documents"] if quick else size["documents"] // 10
+    peers = tuple(
+        Measurement.of(CASE, name, place, **size | ({"documents": fewer} if place != OURS else {}))
+        for name, place in PEERS.items()
+    )
     table = []
     for rule in RULES:
         run = Measurement.of(CASE, "ours", OURS, rule=rule, **size)
@@ -46,6 +56,12 @@ def rows(quick: bool) -> list[Row]:
             key = f"found {kind}"
             table.append(Row(f"{rule}: {kind}", run, peers, key=key, unit="of 1"))
         table.append(Row(f"{rule}: other pairs", run, peers, better="lower", key="others", unit=""))
+    for options in ("--share 0.5", "--run 13"):
+        run = Measurement.of(
+            CASE, "command", OURS, options=options, times=2 if quick else 10, **size
+        )
+        name = f"{options}: JSON lines to JSON lines"
+        table.append(Row(name, run, target=5, better="lower", unit="s of processor a GB"))
     return table
 
 
@@ -156,3 +172,78 @@ def _plain(documents: int, questions: int, width: int, share: float) -> dict[str
         }
     seconds = time.process_time() - begun
     return _result(found, planted, sum(map(len, made)), seconds)
+
+
+def datatrove_12_grams(documents: int, questions: int) -> dict[str, Any]:
+    """`NGramsDecontFilter` of datatrove with the questions' n-grams; documents, not pairs."""
+    import tempfile
+    from pathlib import Path
+
+    import numpy as np
+    from datatrove.data import Document
+    from datatrove.pipeline.decont.n_grams import NGramsDecontFilter
+    from datatrove.utils.text import ngrams, simplify_text
+
+    made, asked, planted = make(documents, questions)
+    with tempfile.TemporaryDirectory() as folder:
+        own = NGramsDecontFilter(folder)
+        config = own.config
+        hashes = {
+            own.hash_func(" ".join(gram))
+            for text in asked
+            for gram in ngrams(
+                own.tokenizer.word_tokenize(simplify_text(text, config.norm_config)), config.n_grams
+            )
+        }
+        np.array(list(hashes), config.hash_config.np_descr).tofile(
+            Path(folder, "quiz.index.hashes")
+        )
+        own.filter(Document("a b c", "0"))
+        begun = time.process_time()
+        rows = [row for row, text in enumerate(made) if own.filter(Document(text, "0")) is not True]
+        seconds = time.process_time() - begun
+    of = {row: question for row, (question, _) in planted.items()}
+    return _result({(row, of.get(row, -1)) for row in rows}, planted, sum(map(len, made)), seconds)
+
+
+def command(documents: int, questions: int, options: str, times: int) -> dict[str, Any]:
+    """Processor seconds a GB of `neardup decontaminate`, questions planted once a MB."""
+    import json
+    import resource
+    import subprocess
+    import sys
+    import tempfile
+    from pathlib import Path
+
+    made, asked, planted = make(documents, questions)
+    few = {question for row, (question, _) in planted.items() if row % 400 == 0}
+    with tempfile.TemporaryDirectory() as folder:
+        lines = "".join(json.dumps({"text": text}) + "\n" for text in made)
+        Path(folder, "one.jsonl").write_text(lines)
+        with Path(folder, "many.jsonl").open("w") as file:
+            file.writelines([lines] * times)
+        draw = random.Random(8)
+        words = " ".join(asked).split()
+        texts = [
+            text if number in few else " ".join(draw.choices(words, k=len(text.split())))
+            for number, text in enumerate(asked)
+        ]
+        Path(folder, "quiz.jsonl").write_text(
+            "".join(json.dumps({"text": text}) + "\n" for text in texts)
+        )
+
+        def seconds(name: str) -> float:
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            subprocess.run(  # noqa: S603
+                [
+                    sys.executable, "-m", "neardup", "decontaminate", name, "--against",
+                    "quiz.jsonl", "-o", "out.jsonl", "--workers", "1", *options.split(),
+                ],
+                check=True, capture_output=True, cwd=folder,
+            )  # fmt: skip
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+        seconds("one.jsonl")  # which compiles
+        one, many = seconds("one.jsonl"), seconds("many.jsonl")
+    return {"value": (many - one) / (len(lines) * (times - 1) / 1e9), "start": one}
