@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import random
 import resource
 import signal
@@ -220,6 +221,24 @@ def test_an_address_that_others_reach_needs_a_key_and_an_index_a_similarity(
         assert message in found.stderr
         assert found.stderr.count("\n") == 1
         assert not (tmp_path / "none").exists()
+
+
+def test_serve_waits_for_another_writer_and_names_it(tmp_path: Path) -> None:
+    import subprocess
+
+    command = [sys.executable, "-m", "neardup", "serve", str(tmp_path), "--port", "0"]
+    message = f"is open for writing in process {os.getpid()}"
+    with nd.DurableIndex.open(tmp_path, similarity=0.8, recipe=nd.Recipe()):
+        for options, waited in (((), ":"), (("--wait", "1s"), " after 1 s of waiting:")):
+            found = subprocess.run(
+                [*command, *options], capture_output=True, text=True, check=False, timeout=60
+            )
+            assert found.returncode != 0
+            assert message + waited in found.stderr
+    found = subprocess.run(
+        [*command, "--readonly", "--wait", "1s"], capture_output=True, text=True, check=False
+    )
+    assert "--wait and --readonly exclude each other" in found.stderr
 
 
 if __name__ == "__main__":

@@ -191,13 +191,14 @@ class BaseIndex(Queries):
         return View(self._kind, self._store.moment(committed=committed), self._reach)
 
     def add(
-        self, ids: Ids, documents: Documents, contents: Contents | None = None, *,
+        self, ids: Ids | Prepared, documents: Documents = None, contents: Contents | None = None, *,
         payloads: Payloads = None,
     ) -> int:  # fmt: skip
         """Store one document or many; one whose id is present is replaced and counts as new.
 
         Args:
-            ids: A str or int; or many of one kind, as a sequence, NumPy or Arrow array.
+            ids: A str or int; or many of one kind, as a sequence, NumPy or Arrow array; or what
+                `prepare` gave, without anything else.
             documents: As many: texts if the index has a recipe; else fingerprints (ints, uint64
                 (n,) or (n, width)), or of an index by similarity feature hashes (uint64 (n,), of
                 many an Arrow list array). Documents without tokens (None, or masked) are left out,
@@ -217,6 +218,12 @@ class BaseIndex(Queries):
                 or that the index does not keep.
         """
         self._store.check_writable()
+        if isinstance(ids, Prepared):
+            prepared = self._prepared(ids, documents, contents, payloads)
+            rows, kept = prepared.rows, prepared.attachments
+            column = IdColumn(prepared.column.take(pa.array(rows)))
+            kept = kept and [kept[row] for row in rows.tolist()]
+            return self._writer.add_many(column, prepared.contents, kept)
         attachments = self._source.codec.attachments
         if is_one_id(ids):
             texts = None if contents is None else [contents]

@@ -23,7 +23,7 @@ __all__ = ["Prepared"]
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Documents whose features or fingerprints are made: what `add_new` and `offer_many` take.
+    """Documents whose features or fingerprints are made, for `add`, `add_new` and `offer_many`.
 
     It can be pickled, so another process may prepare what the writer then stores.
 

@@ -90,7 +90,9 @@ class AnyIndex(Protocol):
     def __exit__(self, *raised: object) -> None:
         """Close it."""
 
-    def add(self, ids: Ids, documents: Documents, /, *, payloads: Any = None) -> int:
+    def add(
+        self, ids: Ids | Prepared, documents: Documents = None, /, *, payloads: Any = None
+    ) -> int:
         """Store one document or many."""
 
     def add_if_new(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Iterator, Sequence
 
-    from neardup.index import DurableIndex
+    from neardup.index import DurableIndex, Prepared
     from neardup.index.hits import Id
     from neardup.service.service_metrics import Metrics
     from neardup.service.settings import Limits
@@ -55,6 +55,7 @@ class Work:
         future: Gets the Outcome.
         is_cut: Whether it is one of many cuts: single requests go between them.
         since: When it came, of time.monotonic.
+        prepared: The documents with their features, made in another thread where that takes long.
     """
 
     operation: Operation
@@ -64,11 +65,13 @@ class Work:
     future: asyncio.Future[Outcome]
     is_cut: bool = False
     since: float = field(default_factory=time.monotonic)
+    prepared: Prepared | None = None
 
     @property
-    def fits(self) -> tuple[Operation, bool]:
-        """What works must share to be written by one call."""
-        return self.operation, bool(self.documents) and isinstance(self.documents[0], str)
+    def fits(self) -> tuple[Operation, bool, int]:
+        """What works must share to be written by one call; what is prepared shares it with none."""
+        is_text = bool(self.documents) and isinstance(self.documents[0], str)
+        return self.operation, is_text, 0 if self.prepared is None else id(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +124,8 @@ class Committer:
         self._thread = threading.Thread(target=self._run, name="neardup-committer", daemon=True)
         self._thread.start()
 
-    def submit(self, work: Work) -> None:
-        """Have it written; only the loop calls this.
+    def admit(self, work: Work) -> None:
+        """Count it among what waits; only the loop calls this, and then `submit` or `withdraw`.
 
         Raises:
             Problem: If too much waits, or the service is ending.
@@ -144,10 +147,20 @@ class Committer:
                     f" {limits.queue_rows:,} and {limits.queue_bytes:,}",
                     retry_after=seconds,
                 )
-            (self._cuts if work.is_cut else self._singles).append(work)
             self.rows, self.nbytes = rows, nbytes
+
+    def submit(self, work: Work) -> None:
+        """Have it written after what was submitted before."""
+        with self._ready:
+            (self._cuts if work.is_cut else self._singles).append(work)
             if self._is_idle:
                 self._ready.notify()
+
+    def withdraw(self, work: Work) -> None:
+        """Count it no more: it cannot be prepared."""
+        with self._ready:
+            self.rows -= len(work.ids)
+            self.nbytes -= work.nbytes
 
     def close(self) -> None:
         """Write what waits, and end the thread."""
@@ -253,8 +266,7 @@ class Committer:
         kind = index.id_kind or _id_kind(works[0])
         right = [work for work in works if not work.ids or _id_kind(work) == kind]
         ids = [identity for work in right for identity in work.ids]
-        documents = [document for work in right for document in work.documents]
-        answers = iter(_WRITE[right[0].operation](index, ids, documents) if ids else [])
+        answers = iter(_WRITE[right[0].operation](index, ids, right) if ids else [])
         if self._aging is not None and self._aging.by_seen and works[0].operation == "seen":
             answers = iter(_touched(index, ids, list(answers)))
         for work in works:
@@ -298,8 +310,16 @@ def _id_kind(work: Work) -> str:
     return "str" if isinstance(work.ids[0], str) else "int"
 
 
-def _seen(index: DurableIndex, ids: list[Any], documents: list[Any]) -> list[Any]:
-    prepared = index.prepare(ids, documents, bad="report")
+def _prepared(index: DurableIndex, ids: list[Any], works: list[Work]) -> Prepared:
+    """The documents of works that fit: with one that is prepared no other one does."""
+    if works[0].prepared is not None:
+        return works[0].prepared
+    documents = [document for work in works for document in work.documents]
+    return index.prepare(ids, documents, bad="report")
+
+
+def _seen(index: DurableIndex, ids: list[Any], works: list[Work]) -> list[Any]:
+    prepared = _prepared(index, ids, works)
     name, problems = index.by, prepared.problems
     answers = index.offer_many(prepared)
     if not problems:
@@ -310,19 +330,18 @@ def _seen(index: DurableIndex, ids: list[Any], documents: list[Any]) -> list[Any
     ]
 
 
-def _add(index: DurableIndex, ids: list[Any], documents: list[Any]) -> list[Any]:
-    prepared = index.prepare(ids, documents, bad="report")
-    rows = prepared.rows.tolist()
-    index.add([ids[row] for row in rows], [documents[row] for row in rows])
+def _add(index: DurableIndex, ids: list[Any], works: list[Work]) -> list[Any]:
+    prepared = _prepared(index, ids, works)
+    index.add(prepared)
     answers: list[Any] = [Added("empty")] * len(ids)
-    for row in rows:
+    for row in prepared.rows.tolist():
         answers[row] = Added("added")
     for row, why in prepared.problems.items():
         answers[row] = Problem("invalid-document", why)
     return answers
 
 
-def _remove(index: DurableIndex, ids: list[Any], _: list[Any]) -> list[Any]:
+def _remove(index: DurableIndex, ids: list[Any], _: list[Work]) -> list[Any]:
     answers, seen = [], set[Any]()
     for identity in ids:
         answers.append(Removed(identity not in seen and identity in index))
@@ -331,7 +350,7 @@ def _remove(index: DurableIndex, ids: list[Any], _: list[Any]) -> list[Any]:
     return answers
 
 
-_WRITE: Final[dict[Operation, Callable[[Any, list[Any], list[Any]], list[Any]]]] = {
+_WRITE: Final[dict[Operation, Callable[[Any, list[Any], list[Work]], list[Any]]]] = {
     "seen": _seen, "add": _add, "remove": _remove,
 }  # fmt: skip
 

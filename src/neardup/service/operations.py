@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+from collections import deque
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from msgspec import UNSET
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Ask", "AskFirst", "AskNearest", "AskQuery", "Rows", "Write"]
 
+LARGE_BYTES: Final = 256 << 10
+"""Of the documents of one work; the features of these take the committer some milliseconds."""
 _STORED: Final[dict[int, Literal["absent", "other", "same"]]] = {
     ABSENT: "absent", OTHER: "other", SAME: "same",
 }  # fmt: skip
@@ -69,7 +73,9 @@ class Write:
 
     Args:
         operation: What it does with them.
+        index: Whose documents they become.
         committer: Which.
+        pool: The threads that make features of large documents.
         terms: Of documents.
         metrics: Where states are counted.
     """
@@ -77,10 +83,12 @@ class Write:
     right: Right = "write"
 
     def __init__(
-        self, operation: Operation, committer: Committer | None, terms: Terms, metrics: Metrics
-    ) -> None:
+        self, operation: Operation, index: DurableIndex, committer: Committer | None,
+        pool: Executor, terms: Terms, metrics: Metrics,
+    ) -> None:  # fmt: skip
         """Take them; without a committer the service only reads."""
         self._operation, self._committer, self._terms = operation, committer, terms
+        self._index, self._pool = index, pool
         self._metrics = metrics
         self.row: Any = Removal if operation == "remove" else Document
 
@@ -134,19 +142,42 @@ class Write:
         self, committer: Committer, works: list[tuple[list[int], Work]], answers: list[Any]
     ) -> None:
         """Have works written, and put the answers in their places."""
+        admitted = []
         for number, (_, work) in enumerate(works):
             try:
-                committer.submit(work)
+                committer.admit(work)
             except Problem as problem:
                 if not number and len(works[0][0]) == len(answers):
                     raise  # all of the request: the status says so
                 work.future.set_result(problem)
+            else:
+                admitted.append(work)
+        await self._submit(committer, admitted)
         for places, work in works:
             outcome = await work.future
             if isinstance(outcome, Problem) and len(places) == len(answers):
                 raise outcome
             for at, place in enumerate(places):
                 answers[place] = outcome if isinstance(outcome, Problem) else outcome[at]
+
+    async def _submit(self, committer: Committer, works: list[Work]) -> None:
+        """Have works written in their order, those with much text once their features are made.
+
+        The committer would make everybody else wait for these.
+        """
+        loop, left = asyncio.get_running_loop(), deque(works)
+        try:
+            while left:
+                work = left[0]
+                if work.nbytes > LARGE_BYTES and work.documents[0] is not None:
+                    prepare = functools.partial(self._index.prepare, bad="report")
+                    work.prepared = await loop.run_in_executor(
+                        self._pool, prepare, work.ids, work.documents
+                    )
+                committer.submit(left.popleft())
+        finally:
+            for work in left:  # nothing but what cannot be prepared, and what follows it
+                committer.withdraw(work)
 
 
 class Ask:

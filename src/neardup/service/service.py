@@ -71,7 +71,7 @@ class Service:
             self.metrics.queue(self._committer_rows, self._committer_bytes)
         terms = Terms.of(index, self.limits)
         write: Callable[[Any], Rows] = lambda name: Write(  # noqa: E731
-            name, self._committer, terms, self.metrics
+            name, index, self._committer, self._pool, terms, self.metrics
         )
         most = self.limits.questions
         self.operations: dict[str, Rows] = {

@@ -66,6 +66,7 @@ def serve(
         str | None,
         typer.Option(metavar="URL", help="Of web pages that may call: https://example.org."),
     ] = None,
+    wait: shared.Wait = None,
     log_requests: Annotated[
         bool, typer.Option("--log-requests", help="Log every request, not only failures.")
     ] = False,
@@ -89,13 +90,15 @@ def serve(
         raise UsageError(f"--age is {age!r}: use added or seen")
     if max_age is None and age == "seen":
         raise UsageError("--age seen needs --max-age: say how old documents may become")
+    if wait is not None and readonly:
+        raise UsageError("--wait and --readonly exclude each other: a reader waits for nobody")
     settings = Settings(
         host=host, port=port, resp=resp, keys=keys, origin=origin, readonly=readonly,
         backups=backups,
         max_age=None if max_age is None else _age(max_age), age_from=age,
         log_requests=log_requests,
     )  # fmt: skip
-    run(folder, settings, echo, **made)
+    run(folder, settings, echo, wait=shared.wait_seconds(wait), **made)
 
 
 def _made(

@@ -104,6 +104,8 @@ class FolderStore:
         self._no_merge_before = 0.0
         self._unsound: set[str] = set()
         self._background_error: str | None = None
+        self._failed_merge = False
+        """Whether that was a merge, not a flush."""
         self._commit = first_commit(self.version)
         self._follow().close()
         self._next_file = self._commit.manifest.next_file
@@ -536,6 +538,7 @@ class FolderStore:
             old = []
         except (NeardupError, OSError, MemoryError) as error:
             _LOGGER.warning("%s: not merged, nothing is lost: %s", self.path, error)
+            self._failed_merge = is_merge
             self._background_error = f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')}: {error}"
             old = []
             if is_merge:
@@ -545,6 +548,8 @@ class FolderStore:
                 self._retry = before.logged + self.flush_rows
         else:
             self._retry = self._retry if is_merge else 0
+            if self._failed_merge == is_merge:  # what failed is done by now
+                self._background_error = None
             self.counters.merges += 1
             self.counters.merge_seconds += job.seconds
         finally:

@@ -1,0 +1,127 @@
+"""What the threads of a service do for each other, in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+import neardup as nd
+from neardup.errors import FileError
+from neardup.index.durable import folder_store, merge_jobs
+from neardup.service.access import Access
+from neardup.service.application import Application
+from neardup.service.deadlines import Deadlines
+from neardup.service.service import Service
+from neardup.service.settings import Settings
+from services import words
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+
+def run(folder: Path, story: Callable[[Any], Awaitable[None]]) -> None:
+    """Let a client tell a story to a service of this process; kernels load when they are called."""
+
+    async def serve() -> None:
+        loop = asyncio.get_running_loop()
+        index = nd.DurableIndex.open(folder, similarity=0.8, recipe=nd.Recipe())
+        settings = Settings()
+        service = Service(index, settings, loop, has_keys=False)
+        service.warm_up()
+        transport = httpx.ASGITransport(
+            Application(service, Access.of(settings), Deadlines(loop)), raise_app_exceptions=True
+        )
+        try:
+            async with httpx.AsyncClient(
+                transport=transport, base_url="http://127.0.0.1", timeout=60
+            ) as client:
+                await story(client)
+        finally:
+            await loop.run_in_executor(None, service.close)
+
+    asyncio.run(serve())
+
+
+@pytest.fixture(autouse=True)
+def cold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nd.DurableIndex, "warm_up", lambda *_, **__: 0.0)
+
+
+@pytest.mark.parametrize("path", ["seen", "add"])
+def test_features_of_much_text_are_not_made_by_the_thread_that_commits(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[tuple[int, str]] = []
+    prepare = nd.DurableIndex.prepare
+
+    def noted(self: Any, ids: Any, documents: Any, **given: Any) -> Any:
+        name = threading.current_thread().name.rpartition("_")[0]
+        threads.append((len(documents), name))
+        return prepare(self, ids, documents, **given)
+
+    monkeypatch.setattr(nd.DurableIndex, "prepare", noted)
+    large, small = words("large", 60_000), words("small")
+    twins = [{"id": "a", "text": large}, {"id": "b", "text": small}, {"id": "c", "text": large}]
+
+    async def story(client: httpx.AsyncClient) -> None:
+        found = await client.post(f"/v1/{path}", json=twins)
+        states = [each["state"] for each in found.json()]
+        assert states == (["new", "new", "seen"] if path == "seen" else ["added"] * 3)
+        assert threads == [(3, "neardup-query")]
+        again = await client.post(f"/v1/{path}", json={"id": "d", "text": small})
+        assert again.json()["state"] == ("seen" if path == "seen" else "added")
+        assert len(threads) == 2
+        assert threads[1] == (1, "")  # by the committer
+        for row in ({"id": 7, "text": large}, [{"id": 7, "text": large}]):
+            refused = await client.post(f"/v1/{path}", json=row)
+            assert "the ids of this index are of kind str" in refused.text
+        assert (await client.get("/v1/index")).json()["documents"] == (2 if path == "seen" else 4)
+        metrics = (await client.get("/metrics")).text
+        assert "neardup_queue_documents 0.0" in metrics
+        assert "neardup_queue_bytes 0.0" in metrics
+
+    run(tmp_path / "index", story)
+
+
+def test_readyz_names_a_merge_that_failed_until_one_succeeds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(folder_store.FLUSH_ROWS, "similarity", 20)
+
+    def fail(*_: object) -> None:
+        raise FileError("no room for a merge")
+
+    async def story(client: httpx.AsyncClient) -> None:
+        async def ask(first: int) -> Any:
+            rows = [{"id": f"d{n}", "text": words(n)} for n in range(first, first + 40)]
+            for row in rows:
+                found = await client.post("/v1/seen", json=row)
+                assert found.json()["state"] == "new", found.text
+            ready = await client.get("/readyz")
+            assert ready.status_code == 200
+            return ready.json()["warnings"]
+
+        async def until(failed: bool, first: int) -> None:
+            for number in range(100):
+                warnings = await ask(first + 40 * number)
+                assert all("no room for a merge" in each for each in warnings)
+                if bool(warnings) == failed:
+                    break
+                await asyncio.sleep(0.05)
+            metrics = (await client.get("/metrics")).text
+            assert f"neardup_merge_failed {float(failed)}" in metrics
+
+        with monkeypatch.context() as broken:
+            broken.setattr(merge_jobs, "in_files", fail)
+            await until(True, 0)
+        await until(False, 10_000)
+
+    run(tmp_path / "index", story)
+    with nd.DurableIndex.open(tmp_path / "index", readonly=True) as index:
+        assert index.check() == []
+        assert all(f"d{n}" in index for n in range(40))
