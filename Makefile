@@ -5,7 +5,7 @@ CORES := $(shell nproc)
 # One more than cores: tests wait, for other programs, disks and kernels that others compile.
 WORKERS := $(shell expr $(CORES) + 1)
 
-.PHONY: demo test test-integrations test-plain test-quick slow-tests packages lint bench accuracy memory-limit resume-rounds sql-million crash-rounds serve-rounds deploy-check index-stress attack-rounds bounds property-rounds spark-rounds compat clean
+.PHONY: demo test test-integrations test-plain test-quick slow-tests packages lint bench accuracy memory-limit resume-rounds sql-million crash-rounds serve-rounds serve-fuzz serve-idle deploy-check index-stress attack-rounds bounds property-rounds spark-rounds compat clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -79,6 +79,13 @@ crash-rounds: $(VENV)/developed
 
 serve-rounds: $(VENV)/developed
 	PYTHONPATH=tests/service $(BIN)/python tests/service/test_service_endures.py 50
+
+serve-fuzz: $(VENV)/developed
+	PYTHONPATH=tests/service:tests $(BIN)/python tests/service/requests_damaged.py 600
+
+# As many idle connections as a process may open.
+serve-idle: $(VENV)/developed
+	NEARDUP_IDLE_CONNECTIONS=10000 $(BIN)/python -m pytest tests/service/test_service_endures.py -k idle
 
 deploy-check: $(VENV)/developed
 	env -u NUMBA_CACHE_DIR NEARDUP_CLEAN_INSTALL=1 $(BIN)/python -m pytest --timeout 1800 tests/service/test_deploy.py

@@ -24,6 +24,7 @@ import httpx
 
 import neardup as nd
 from neardup.fingerprinting.fingerprints import feature_hashes
+from requests_damaged import attack
 from services import Service, words
 
 CLIENTS = 8
@@ -191,18 +192,30 @@ def test_a_full_disk_refuses_writes_and_answers_queries_until_there_is_room(
         assert service.stop() == 0
 
 
-def test_clients_that_die_and_idle_ones_harm_nobody(tmp_path: Path) -> None:
+def test_idle_connections_half_bodies_and_clients_that_die_harm_nobody(tmp_path: Path) -> None:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # the service inherits it
+    idle = min(int(os.environ.get("NEARDUP_IDLE_CONNECTIONS", "300")), hard - 200)
     with Service(tmp_path / "index") as service, contextlib.ExitStack() as stack:
-        for _ in range(300):
+        for _ in range(idle):
             stack.enter_context(socket.create_connection(("127.0.0.1", service.port)))
         for number in range(50):
             row = json.dumps({"id": f"dead{number}", "text": words(("dead", number))})
             head = f"POST /v1/seen HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(row)}\r\n"
+            whole = f"{head}Content-Type: application/json\r\n\r\n{row}".encode()
             with socket.create_connection(("127.0.0.1", service.port)) as client:
-                client.sendall(f"{head}Content-Type: application/json\r\n\r\n{row}".encode())
+                client.sendall(whole)
+            half = socket.create_connection(("127.0.0.1", service.port))
+            stack.enter_context(half).sendall(whole.replace(b"dead", b"half")[:-20])
         assert service.ask("seen", {"id": "alive", "text": words("alive")})["new"]
         assert 1 <= service.client.get("/v1/index").json()["documents"] <= 51
         assert service.stop() == 0
+    with nd.DurableIndex.open(tmp_path / "index", readonly=True) as index:
+        assert not any(f"half{number}" in index for number in range(50))
+
+
+def test_damaged_requests_are_refused(tmp_path: Path) -> None:
+    assert attack(tmp_path, 4.0, 1) > 0
 
 
 def test_an_address_that_others_reach_needs_a_key_and_an_index_a_similarity(
