@@ -1,32 +1,44 @@
 """Load for `neardup serve`: what a `seen` costs the server, how many it answers, how soon.
 
     python bench/experiments/service_load.py --stored 100000 --seconds 10
+    python bench/experiments/service_load.py --what fingerprints
+    python bench/experiments/service_load.py --what redis
 
-Clients are connections of one asyncio loop that write requests by hand, so that the load takes
-little of the processor beside the server. Texts have 2 kB, every tenth is a near twin, ids are
-addresses. Processor time is the server's own, from /proc; on a machine that does other work it is
-the figure to look at.
+The first asks about texts as fast as it can, and then with half of that rate; the second sends
+fingerprints to an index by distance, singly and in Arrow batches; the third asks `SET NX` of a
+Redis that syncs each command, and the disk how long that takes. Clients are connections of one
+asyncio loop that write requests by hand, so that the load takes little of the processor beside the
+server. Texts have 2 kB, every tenth is a near twin, ids are addresses. Processor time is the
+server's own, from /proc; on a machine that does other work it is the figure to look at.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import random
 import re
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import neardup as nd
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 WORDS = [f"w{number:05}" for number in range(20_000)]
 ADD_ROWS = 2000
+ARROW_ROWS = 8192
+ARROW = "application/vnd.apache.arrow.stream"
 
 
 def text_of(number: int) -> str:
@@ -54,19 +66,36 @@ def processor(pid: int, thread: int | None = None) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-async def client(port: int, requests: list[bytes], at: list[int], end: float) -> list[float]:
-    """One connection: the next request as soon as the last one is answered."""
+async def answer(reader: asyncio.StreamReader, is_redis: bool) -> None:
+    """Read one answer, which must be good."""
+    if is_redis:
+        line = await reader.readline()
+        if line not in {b"+OK\r\n", b"$-1\r\n"}:
+            raise SystemExit(line.decode())
+        return
+    head = await reader.readuntil(b"\r\n\r\n")
+    found = re.search(rb"content-length: (\d+)", head)
+    if found is None or not head.startswith(b"HTTP/1.1 200"):
+        raise SystemExit(head.decode())
+    await reader.readexactly(int(found[1]))
+
+
+async def client(
+    port: int, requests: list[bytes], at: list[int], end: float, pause: float, is_redis: bool
+) -> list[float]:
+    """One connection: a request as soon as the last one is answered, or one in each pause.
+
+    With pauses a time begins when the request was due, so that one late answer delays none unseen.
+    """
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    seconds = []
+    seconds, due = list[float](), time.perf_counter() + pause * random.random()
     while time.perf_counter() < end and at[0] < len(requests):
+        if pause:
+            await asyncio.sleep(max(0.0, due - time.perf_counter()))
+        begin, due = due if pause else time.perf_counter(), due + pause
         request, at[0] = requests[at[0]], at[0] + 1
-        begin = time.perf_counter()
         writer.write(request)
-        head = await reader.readuntil(b"\r\n\r\n")
-        found = re.search(rb"content-length: (\d+)", head)
-        if found is None or not head.startswith(b"HTTP/1.1 200"):
-            raise SystemExit(head.decode())
-        await reader.readexactly(int(found[1]))
+        await answer(reader, is_redis)
         seconds.append(time.perf_counter() - begin)
     writer.close()
     return seconds
@@ -75,61 +104,175 @@ async def client(port: int, requests: list[bytes], at: list[int], end: float) ->
 def request_of(number: int) -> bytes:
     """A request as it goes over the wire."""
     row = {"id": f"https://example.org/{number}", "text": text_of(number)}
-    body = json.dumps(row).encode()
-    head = "POST /v1/seen HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    return request("application/json", json.dumps(row).encode())
+
+
+def request(kind: str, body: bytes) -> bytes:
+    """A question as it goes over the wire."""
+    head = f"POST /v1/seen HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n"
     return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 
-async def measure(port: int, requests: list[bytes], connections: int, until: float) -> list[float]:
+async def measure(
+    port: int, requests: list[bytes], connections: int, until: float, pause: float, is_redis: bool
+) -> list[float]:
     """All clients at once."""
     at = [0]
     end = time.perf_counter() + until
-    found = await asyncio.gather(*(client(port, requests, at, end) for _ in range(connections)))
-    return sorted(each for seconds in found for each in seconds)
+    clients = (client(port, requests, at, end, pause, is_redis) for _ in range(connections))
+    return sorted(each for seconds in await asyncio.gather(*clients) for each in seconds)
+
+
+def load(
+    pid: int, port: int, requests: list[bytes], connections: int, seconds: float, rate: float = 0,
+    is_redis: bool = False, **facts: object,
+) -> float:  # fmt: skip
+    """Ask, and print what it took; requests a second."""
+    begin, clock = processor(pid), time.perf_counter()
+    loop = processor(pid, pid)
+    pause = connections / rate if rate else 0.0
+    found = asyncio.run(measure(port, requests, connections, seconds, pause, is_redis))
+    spent, wall = processor(pid) - begin, time.perf_counter() - clock
+    line = {
+        **facts,
+        "connections": connections,
+        "at_rate": round(rate),
+        "requests": len(found),
+        "requests_a_second": round(len(found) / wall),
+        "server_us_a_request": round(1e6 * spent / len(found)),
+        "loop_us_a_request": round(1e6 * (processor(pid, pid) - loop) / len(found)),
+        "server_cores": round(spent / wall, 2),
+        "p50_ms": round(1e3 * found[len(found) // 2], 1),
+        "p99_ms": round(1e3 * found[len(found) * 99 // 100], 1),
+        "longest_ms": round(1e3 * found[-1], 1),
+        "load": round(os.getloadavg()[0], 1),
+    }
+    print(json.dumps(line), flush=True)
+    return len(found) / wall
+
+
+@contextlib.contextmanager
+def service(folder: str) -> Iterator[tuple[int, int]]:
+    """Process and port of a service that is ready."""
+    command = [sys.executable, "-m", "neardup", "serve", folder, "--port", "0"]
+    begin = time.perf_counter()
+    with subprocess.Popen(  # noqa: S603  # our own command
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as server:
+        line = server.stdout.readline() if server.stdout else ""
+        port = int(line.partition("127.0.0.1:")[2].split()[0])
+        try:
+            wait(port)
+            seconds = round(time.perf_counter() - begin, 2)
+            used = round(processor(server.pid), 2)
+            print(json.dumps({"ready_seconds": seconds, "ready_processor": used}), flush=True)
+            yield server.pid, port
+        finally:
+            server.terminate()
+
+
+def texts(folder: str, given: argparse.Namespace) -> None:
+    """Texts of 2 kB, as fast as they are answered, then at half of the last rate."""
+    if not Path(folder).exists():
+        fill(folder, given.stored)
+    with service(folder) as (pid, port):
+        first, rate = time.time_ns() // 1000 * 10, 0.0
+        for connections in given.connections:
+            requests = [request_of(first + row) for row in range(given.requests)]
+            first += given.requests
+            rate = load(pid, port, requests, connections, given.seconds, stored=given.stored)
+        requests = [request_of(first + row) for row in range(given.requests)]
+        load(
+            pid, port, requests, given.connections[-1], given.seconds, rate / 2, stored=given.stored
+        )
+
+
+def fingerprints(folder: str, given: argparse.Namespace) -> None:
+    """Fingerprints by distance 3: singly, and in Arrow batches over one connection."""
+    import numpy as np
+    import pyarrow as pa
+
+    nd.DurableIndex.create(folder, 3).close()
+    random_codes = np.random.default_rng(1)
+    with service(folder) as (pid, port):
+        requests = []
+        for row, code in enumerate(random_codes.integers(0, 2**63, given.requests).tolist()):
+            body = json.dumps({"id": f"https://example.org/{row}", "fingerprint": code}).encode()
+            requests.append(request("application/json", body))
+        load(pid, port, requests, given.connections[-1], given.seconds, what="fingerprints, singly")
+        requests, at = [], 0
+        for _ in range(40):
+            ids = [f"https://example.org/b{at + row}" for row in range(ARROW_ROWS)]
+            codes = random_codes.integers(0, 2**63, ARROW_ROWS).astype(np.uint64)
+            table, sink = pa.table({"id": ids, "fingerprint": codes}), pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, table.schema) as stream:
+                stream.write_table(table)
+            requests.append(request(ARROW, sink.getvalue().to_pybytes()))
+            at += ARROW_ROWS
+        rate = load(pid, port, requests, 2, given.seconds, what="fingerprints, Arrow batches")
+        print(json.dumps({"fingerprints_a_second": round(rate * ARROW_ROWS)}), flush=True)
+
+
+def redis(folder: str, given: argparse.Namespace) -> None:
+    """`SET NX` of the same ids, each on the disk before it is answered; and the disk alone."""
+    Path(folder).mkdir()
+    seconds = []
+    with Path(folder, "sync").open("wb", buffering=0) as file:
+        for _ in range(200):
+            file.write(bytes(4096))
+            begin = time.perf_counter()
+            os.fdatasync(file.fileno())
+            seconds.append(1e3 * (time.perf_counter() - begin))
+    seconds.sort()
+    print(json.dumps({"fdatasync_p50_ms": seconds[100], "fdatasync_p99_ms": seconds[197]}))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [
+        *("redis-server", "--port", str(port), "--dir", folder, "--save", ""),
+        *("--appendonly", "yes", "--appendfsync", "always"),
+    ]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as server:  # noqa: S603
+        try:
+            time.sleep(2)
+            requests = []
+            for row in range(given.requests):
+                key = f"https://example.org/{row}".encode()
+                parts = b"".join(b"$%d\r\n%s\r\n" % (len(p), p) for p in (b"SET", key, b"1", b"NX"))
+                requests.append(b"*4\r\n" + parts)
+            rate = 0.0
+            for connections in given.connections:
+                rate = load(
+                    server.pid,
+                    port,
+                    requests,
+                    connections,
+                    given.seconds,
+                    is_redis=True,
+                    what="redis",
+                )
+            load(
+                server.pid, port, requests, given.connections[-1], given.seconds, rate / 2,
+                is_redis=True, what="redis",
+            )  # fmt: skip
+        finally:
+            server.terminate()
+
+
+WHAT = {"texts": texts, "fingerprints": fingerprints, "redis": redis}
 
 
 def main() -> None:
     """Fill, serve, load, print."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--what", choices=list(WHAT), default="texts")
+    parser.add_argument("--folder", help="an index that is filled already, or is kept")
     parser.add_argument("--stored", type=int, default=10_000)
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--connections", type=int, nargs="+", default=[1, 16, 100])
     parser.add_argument("--requests", type=int, default=30_000, help="at most, of each")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        fill(f"{folder}/index", given.stored)
-        command = [sys.executable, "-m", "neardup", "serve", f"{folder}/index", "--port", "0"]
-        with subprocess.Popen(  # noqa: S603  # our own command
-            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        ) as server:
-            line_of_start = server.stdout.readline() if server.stdout else ""
-            port = int(line_of_start.partition("127.0.0.1:")[2].split()[0])
-            try:
-                wait(port)
-                first = 0
-                for connections in given.connections:
-                    requests = [request_of(first + row) for row in range(given.requests)]
-                    first += given.requests
-                    begin, clock = processor(server.pid), time.perf_counter()
-                    loop = processor(server.pid, server.pid)
-                    found = asyncio.run(measure(port, requests, connections, given.seconds))
-                    spent, wall = processor(server.pid) - begin, time.perf_counter() - clock
-                    loop = processor(server.pid, server.pid) - loop
-                    line = {
-                        "stored": given.stored,
-                        "connections": connections,
-                        "requests": len(found),
-                        "requests_a_second": round(len(found) / wall),
-                        "server_us_a_request": round(1e6 * spent / len(found)),
-                        "loop_us_a_request": round(1e6 * loop / len(found)),
-                        "server_cores": round(spent / wall, 2),
-                        "p50_ms": round(1e3 * found[len(found) // 2], 1),
-                        "p99_ms": round(1e3 * found[len(found) * 99 // 100], 1),
-                        "longest_ms": round(1e3 * found[-1], 1),
-                    }
-                    print(json.dumps(line), flush=True)
-            finally:
-                server.terminate()
+        WHAT[given.what](given.folder or f"{folder}/index", given)
 
 
 def wait(port: int) -> None:
