@@ -44,6 +44,18 @@ def test_what_is_prepared_elsewhere_is_answered_as_what_is_given(make: Any) -> N
     assert again[0].state == "stored"
 
 
+def test_what_is_prepared_is_added_as_what_is_given(make: Any) -> None:
+    given, index, payloads = make(), make(), [1, 2, 3, 4, 5]
+    for names in (NAMES, ["a", "b", "b", "c", "a"]):  # of equal ids the last one counts
+        ready = index.prepare(names, TEXTS, payloads=payloads)
+        assert index.add(ready) == given.add(names, TEXTS, payloads=payloads)
+        present = [name for name, _ in given]
+        assert [name for name, _ in index] == present
+        assert index.payloads(present) == given.payloads(present)
+        for text in filter(None, TEXTS):
+            assert index.query(text) == given.query(text)
+
+
 def test_parts_are_joined_in_their_order(make: Any) -> None:
     whole, index, payloads = make(), make(), [None, None, {"x": 1}, 2, None]
     parts = [
