@@ -12,18 +12,26 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+LINKED: Final = ("0.68.",)
+"""Versions of Numba that `linked` and `passes` were tried with; others compile as for everybody."""
+
+_USES_LINKED: Final = __version__.startswith(LINKED) and not config.DISABLE_JIT  # type: ignore[attr-defined]
+
+
+def _lighter() -> dict[str, Any]:
+    if not _USES_LINKED:
+        return {}
+    from neardup.kernels.passes import KernelCompiler  # other versions may lack what it uses
+
+    return {"pipeline_class": KernelCompiler, "no_cfunc_wrapper": True}
+
+
 def kernel(function: Callable[..., Any]) -> Any:
     """Called from Python; may allocate. Compiled once a machine: see `cache`."""
-    compiled: Any = njit(nogil=True)(function)
+    compiled: Any = njit(nogil=True, **_lighter())(function)
     if not config.DISABLE_JIT:  # type: ignore[attr-defined]
         compiled._cache = KernelCache(function)  # noqa: SLF001 - as its enable_caching does
     return compiled
-
-
-LINKED: Final = ("0.68.",)
-"""Versions of Numba that `linked` was tried with; others compile as they do for everybody."""
-
-_USES_LINKED: Final = __version__.startswith(LINKED) and not config.DISABLE_JIT  # type: ignore[attr-defined]
 
 
 def _called_by_kernels(**options: bool) -> Callable[[Callable[..., Any]], Any]:
@@ -31,14 +39,9 @@ def _called_by_kernels(**options: bool) -> Callable[[Callable[..., Any]], Any]:
     options |= {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     if not _USES_LINKED:
         return cast("Callable[[Callable[..., Any]], Any]", njit(**options))
-    from neardup.kernels.linked import Linked, LinkedCache  # other versions may lack what it uses
+    from neardup.kernels.linked import linked  # other versions may lack what it builds upon
 
-    def decorate(function: Callable[..., Any]) -> Any:
-        compiled: Any = njit(**options, pipeline_class=Linked)(function)
-        compiled._cache = LinkedCache(function)  # noqa: SLF001 - as its enable_caching does
-        return compiled
-
-    return decorate
+    return lambda function: linked(function, options)
 
 
 inner: Final = _called_by_kernels(_nrt=False)
@@ -49,6 +52,16 @@ without the wrappers that Python would need."""
 
 inlined: Final = _called_by_kernels(_nrt=False, forceinline=True)
 """As `inner`, and always compiled into the caller: for what runs once a character."""
+
+
+def general(function: Callable[..., Any]) -> Any:
+    """As `inner`, compiled once for all numbers that callers pass as such: columns of a table."""
+    compiled = inner(function)
+    if not _USES_LINKED:
+        return compiled
+    from neardup.kernels.linked import without_literals
+
+    return without_literals(compiled)
 
 
 making: Final = _called_by_kernels()

@@ -21,14 +21,15 @@ import numba.core.codegen
 import numba.core.compiler
 import numba.core.compiler_machinery
 import numba.core.typed_passes
-from numba import _dynfunc  # type: ignore[attr-defined]
+from numba import _dynfunc, njit, types  # type: ignore[attr-defined]
 
 from neardup.kernels.cache import Implementation, KernelCache
+from neardup.kernels.passes import KernelCompiler
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-__all__ = ["Linked", "LinkedCache"]
+__all__ = ["linked", "without_literals"]
 
 bytecode: Final[Any] = numba.core.bytecode
 codegen: Final[Any] = numba.core.codegen
@@ -123,7 +124,7 @@ class _Implementation(Implementation):
         )
 
 
-class LinkedCache(KernelCache):
+class _LinkedCache(KernelCache):
     """The linked forms of a function. Nobody waits: two processes may compile the same one."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -134,20 +135,28 @@ class LinkedCache(KernelCache):
         return False
 
 
-class Linked(compiler.CompilerBase):  # type: ignore[misc]
-    """A compiler for `njit(pipeline_class=)`: Numba's, but for its last pass."""
+class _Linked(KernelCompiler):
+    """A compiler for what is linked."""
 
-    def define_pipelines(self) -> list[Any]:
-        """Give the one list of passes."""
-        passes = machinery.PassManager("linked")
-        make = compiler.DefaultPassBuilder
-        for part in (
-            make.define_untyped_pipeline(self.state),
-            make.define_typed_pipeline(self.state),
-            make.define_nopython_lowering_pipeline(self.state),
-        ):
-            for each, why in part.passes:
-                ours = _LinkedLowering if each is typed_passes.NativeLowering else each
-                passes.add_pass(ours, why)
-        passes.finalize()
-        return [passes]
+    LOWERING = _LinkedLowering
+
+
+def linked(function: Callable[..., Any], options: Mapping[str, bool]) -> Any:
+    """Compile a function for kernels to call."""
+    compiled: Any = njit(**options, pipeline_class=_Linked)(function)
+    compiled._cache = _LinkedCache(function)  # noqa: SLF001 - as its enable_caching does
+    return compiled
+
+
+def without_literals(compiled: Any) -> Any:
+    """Let a function have one form for all numbers that stand in the source of its callers.
+
+    By default it has a form for each. That counts where a loop runs so many times: fingerprints
+    took a sixth longer without.
+    """
+    form_for = compiled.get_call_template
+    compiled.get_call_template = lambda given, named: form_for(
+        tuple(types.unliteral(each) for each in given),
+        {name: types.unliteral(each) for name, each in named.items()},
+    )
+    return compiled

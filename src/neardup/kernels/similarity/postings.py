@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.kernels.bits import near8, popcount, prefetch, trailing_zeros
-from neardup.kernels.jit import inner, kernel
+from neardup.kernels.jit import general, inner, kernel
 from neardup.kernels.similarity.measure_bounds import CONTAINMENT, needed_overlap
 from neardup.kernels.similarity.rare_keys import COMMON_KEY
 from neardup.kernels.similarity.wide import WIDE_WORDS, near8_wide
@@ -262,7 +262,7 @@ def fetch_places(fetch: int, probe: Probe, keys: Keys, postings: Postings) -> No
         prefetch(folds, at * words)
 
 
-@inner
+@general
 def link(rows: Uint32s, at: int, column: int) -> int:
     """What a row has in a column; int64."""
     return np.int64(rows[at, column])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from neardup.kernels.bits import prefetch, trailing_zeros
-from neardup.kernels.jit import inner
+from neardup.kernels.jit import general, inner
 from neardup.kernels.similarity.measure_bounds import CONTAINMENT, needed_overlap
 from neardup.kernels.similarity.postings import (
     CLASS,
@@ -97,7 +97,7 @@ def _note_near(
     return count
 
 
-@inner
+@general
 def _queue_up(queue: Int64s, back: int, block: int, head: int, before: int) -> int:
     """Put a block at the back of the queue; returns where its back is then."""
     place = back & (QUEUE - 1)
