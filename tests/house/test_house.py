@@ -130,7 +130,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"pipeline"},
     "service": BASE
     | {"fingerprinting", "fingerprinting.explanation", "index", "pipeline.evidence"}
-    | {"pipeline.report"},
+    | {"pipeline.judgement", "pipeline.report"},
     "client": BASE,
     "cli": BASE
     | {"contamination", "documents", "features", "fingerprinting", "fingerprinting.explanation"}

@@ -14,8 +14,8 @@ import neardup as nd
 from chromium import CHROMIUM, Browser
 from neardup.documents import ReadOptions
 from neardup.pipeline.judgement.review_session import Review, Wanted
-from neardup.pipeline.judgement.server import ReviewServer
 from neardup.pipeline.report import page
+from neardup.service.review_server import ReviewServer
 from test_page import DROPPED, HOSTILE, pair, report
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def test_keys_answer_and_go_back_in_a_review(tmp_path: Path) -> None:
     read = ReadOptions(id="id")
     judged = Review(str(tmp_path / "pairs.csv"), paths, wanted, nd.Recipe(ngram=1), read)
     with ReviewServer(judged) as server, Browser(tmp_path / "profile") as browser:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread = threading.Thread(target=server.serve_forever)
         thread.start()
         browser.open(server.url)
         for key in ("y", "n", "u", "b"):

@@ -23,7 +23,7 @@ from neardup.pipeline.judgement.answers import read_answers
 from neardup.pipeline.judgement.candidate_pairs import RECIPES, CandidatePairs, candidate_pairs
 from neardup.pipeline.judgement.learned_question import Lesson, QuestionSoFar, learn, next_pair
 from neardup.pipeline.judgement.question_review import QuestionReview, sample_pairs
-from neardup.pipeline.judgement.server import ReviewServer
+from neardup.service.review_server import ReviewServer
 from suite import needs_jit
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ def test_an_answer_can_be_taken_back_and_what_makes_no_sense_is_refused(tmp_path
 def test_the_page_shows_the_pair_and_the_best_question_so_far(tmp_path: Path) -> None:
     review, _ = session(tmp_path, 5, "answers.jsonl")
     with ReviewServer(review) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread = threading.Thread(target=server.serve_forever)
         thread.start()
         with urlopen(server.url) as answer:  # noqa: S310
             page = answer.read().decode()

@@ -22,7 +22,7 @@ from neardup.errors import DataError, FileError, UsageError
 from neardup.pipeline.evidence.pair_rows import PairRow, pair_rows
 from neardup.pipeline.judgement.answers import Answer, Answers, read_answers
 from neardup.pipeline.judgement.review_session import Review, Strata, Wanted
-from neardup.pipeline.judgement.server import ReviewServer
+from neardup.service.review_server import ReviewServer
 from test_page import HOSTILE, OUTSIDE, Tags
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def review(tmp_path: Path) -> Iterator[Review]:
 @pytest.fixture
 def server(review: Review) -> Iterator[ReviewServer]:
     with ReviewServer(review) as made:
-        thread = threading.Thread(target=made.serve_forever, args=(0.02,))
+        thread = threading.Thread(target=made.serve_forever)
         thread.start()
         yield made
         made.shutdown()
@@ -78,11 +78,11 @@ def ask(
     connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
     body = None if form is None else urlencode(form)
     method = "GET" if form is None else "POST"
-    connection.request(method, path, body, {"Host": next(iter(server.hosts)), **headers})
+    connection.request(method, path, body, headers)
     answer = connection.getresponse()
     text = answer.read().decode()
     connection.close()
-    return answer.status, text, dict(answer.getheaders())
+    return answer.status, text, {name.title(): value for name, value in answer.getheaders()}
 
 
 def test_pairs_are_shown_answered_kept_and_gone_back_to(
@@ -119,7 +119,7 @@ def test_pairs_are_shown_answered_kept_and_gone_back_to(
 
 def test_nobody_else_may_ask(server: ReviewServer) -> None:
     home = f"/{server.token}/"
-    assert server.server_address[0] == "127.0.0.1"
+    assert server.url.startswith("http://127.0.0.1:")
     assert ask(server, "/")[0] == 403
     other = "y" if server.token.endswith("x") else "x"
     assert ask(server, f"/{server.token[:-1]}{other}/")[0] == 403
@@ -139,7 +139,7 @@ def test_nobody_else_may_ask(server: ReviewServer) -> None:
         ("answer", {"pair": "99", "answer": "yes"}, 400),
         ("answer", {"pair": "-1", "answer": "yes"}, 400),
         ("answer", {"pair": "0", "answer": "maybe"}, 400),
-        ("answer", {"pair": "x" * 5000, "answer": "yes"}, 400),
+        ("answer", {"pair": "x" * 5000, "answer": "yes"}, 413),
         ("other", {"pair": "0"}, 404),
         ("?pair=99", None, 404),
         ("../etc/passwd", None, 404),
@@ -302,7 +302,7 @@ def test_a_full_disk_is_told_by_the_page_and_in_the_terminal(
 ) -> None:
     told: list[str] = []
     with ReviewServer(review, tell=told.append) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread = threading.Thread(target=server.serve_forever)
         thread.start()
         home = f"/{server.token}/"
         ask(server, home)

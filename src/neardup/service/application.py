@@ -30,6 +30,7 @@ from neardup.service.bodies import (
 )
 from neardup.service.pages import fields_of
 from neardup.service.problem_details import KINDS, PROBLEM, Problem, page
+from neardup.service.responses import HEADERS, HTML, Answer, send_answer
 from neardup.service.streams import stream_lines
 
 if TYPE_CHECKING:
@@ -43,27 +44,8 @@ if TYPE_CHECKING:
 __all__ = ["Application", "Route"]
 
 _log: Final = logging.getLogger("neardup.service")
-_HEADERS: Final = (
-    (b"x-content-type-options", b"nosniff"),
-    (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cache-control", b"no-store"),
-)
-_HTML: Final = b"text/html; charset=utf-8"
-_PAGE_HEADERS: Final = {  # a page says itself what it may load, and a form names where it came from
-    b"content-security-policy": b"frame-ancestors 'none'",
-    b"referrer-policy": b"same-origin",
-}
 _FORM: Final = b"application/x-www-form-urlencoded"
 _encode: Final = msgspec.json.Encoder().encode
-
-
-class Answer(NamedTuple):
-    """A whole answer."""
-
-    body: bytes
-    kind: bytes = JSON
-    status: int = 200
 
 
 class Route(NamedTuple):
@@ -94,7 +76,7 @@ class Application:
         self._deadlines = deadlines
         self._service, self._access, self._limits = service, access, service.limits
         self._prefix, self._numbers = os.urandom(4).hex(), itertools.count(1)
-        self._headers = (*_HEADERS, (b"neardup-recipe", service.digest.encode()))
+        self._headers = (*HEADERS, (b"neardup-recipe", service.digest.encode()))
         rows = service.operations
         self._decoders = {
             name: (
@@ -149,7 +131,7 @@ class Application:
         try:
             answer = await self._answer_of(request, route, path, method)
             if answer is not None:
-                await _answer(request, answer)
+                await send_answer(request, answer)
         except Problem as problem:
             await _refuse(request, problem)
         except ClientGoneError:
@@ -253,7 +235,7 @@ class Application:
                 self._check(request)
                 body = await read_whole(request.receive, request.headers, self._limits)
                 fields = fields_of(body)
-            return Answer(await draw(fields), _HTML)
+            return Answer(await draw(fields), HTML)
 
         return answer
 
@@ -310,22 +292,13 @@ def _line(answer: Any) -> Any:
     return {"error": answer.to_dict()} if isinstance(answer, Problem) else answer
 
 
-async def _answer(request: Request, answer: Answer) -> None:
-    length, common = b"%d" % len(answer.body), request.common
-    if answer.kind == _HTML:
-        common = [(name, _PAGE_HEADERS.get(name, value)) for name, value in common]
-    headers = [(b"content-type", answer.kind), (b"content-length", length), *common]
-    await request.send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    await request.send({"type": "http.response.body", "body": answer.body})
-
-
 async def _refuse(request: Request, problem: Problem) -> None:
     request.common.extend(problem.headers)
     if problem.retry_after is not None:
         request.common.append((b"retry-after", b"%d" % problem.retry_after))
     if problem.closes:
         request.common.append((b"connection", b"close"))
-    await _answer(request, Answer(_encode(problem.to_dict()), PROBLEM, problem.status))
+    await send_answer(request, Answer(_encode(problem.to_dict()), PROBLEM, problem.status))
 
 
 def _request_id(headers: dict[bytes, bytes]) -> bytes | None:

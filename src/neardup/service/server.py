@@ -12,21 +12,19 @@ import gc
 import json
 import logging
 import signal
-import socket
 import sys
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from neardup.errors import FileError, UsageError
+from neardup.errors import UsageError
 from neardup.index import DurableIndex
 from neardup.service.access import Access
 
 try:
-    import uvicorn
     import uvloop
-    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
     from neardup.service.application import Application
+    from neardup.service.connections import address_of, http_server, listening
     from neardup.service.deadlines import Deadlines
     from neardup.service.resp import RespServer
     from neardup.service.service import Service
@@ -34,17 +32,14 @@ except ModuleNotFoundError as error:
     raise UsageError(f"the service needs {error.name}: pip install 'neardup[serve]'") from None
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from neardup.service.deadlines import Wait
     from neardup.service.settings import Settings
 
 __all__ = ["serve"]
 
-BACKLOG: Final = 2048
-_LATE: Final = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
-KEEP_ALIVE_SECONDS: Final = 75
 _log: Final = logging.getLogger("neardup.service")
 
 
@@ -63,10 +58,10 @@ def serve(folder: str | Path, settings: Settings, tell: Callable[[str], None], *
     access = Access.of(settings)
     with contextlib.ExitStack() as stack:
         stack.enter_context(_logs())
-        listener = stack.enter_context(_listener("--port", settings.host, settings.port))
+        listener = stack.enter_context(listening("--port", settings.host, settings.port))
         resp = None
         if settings.resp is not None:
-            resp = stack.enter_context(_listener("--resp", settings.host, settings.resp))
+            resp = stack.enter_context(listening("--resp", settings.host, settings.resp))
         index = DurableIndex.open(folder, readonly=settings.readonly, **made)
         uvloop.run(_run(index, settings, access, listener, resp, tell))
 
@@ -78,14 +73,8 @@ async def _run(
     loop = asyncio.get_running_loop()
     service = Service(index, settings, loop, has_keys=access.has_keys)
     limits, deadlines = settings.limits, Deadlines(loop)
-    config = uvicorn.Config(
-        Application(service, access, deadlines),
-        http=_protocol(deadlines, limits.head_seconds), ws="none", lifespan="off",
-        log_config=None, access_log=False, server_header=False, proxy_headers=False,
-        timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=round(limits.drain_seconds),
-    )  # fmt: skip
-    server = _Server(config)
+    application = Application(service, access, deadlines)
+    server = http_server(application, deadlines, limits.head_seconds, limits.drain_seconds)
     resp = RespServer(service, access)
     resp_ending: list[asyncio.Task[None]] = []
 
@@ -103,8 +92,8 @@ async def _run(
     too = ""
     if resp_listener is not None:
         await resp.start(resp_listener)
-        too = f" and redis://{_address(resp_listener)}"
-    tell(f"serving {index.path} on http://{_address(listener)}{too} (Ctrl-C ends it)")
+        too = f" and redis://{address_of(resp_listener)}"
+    tell(f"serving {index.path} on http://{address_of(listener)}{too} (Ctrl-C ends it)")
     warming = loop.run_in_executor(None, service.warm_up)
 
     async def warm() -> None:
@@ -137,78 +126,6 @@ def _keep_what_is_loaded() -> None:
     """
     gc.collect()
     gc.freeze()
-
-
-class _Server(uvicorn.Server):
-    """Leaves signals to `_run`, which ends the service before it ends the server."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
-def _protocol(deadlines: Deadlines, seconds: float) -> type[HttpToolsProtocol]:
-    """HTTP as uvicorn has it, but a head that does not come in time closes the connection."""
-
-    class Protocol(HttpToolsProtocol):
-        head: Wait | None = None
-
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            self.head = deadlines.begin(seconds, self._close_late)
-
-        def on_message_begin(self) -> None:
-            super().on_message_begin()
-            if self.head is None:
-                self.head = deadlines.begin(seconds, self._close_late)
-
-        def on_headers_complete(self) -> None:
-            self._head_ended()
-            super().on_headers_complete()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._head_ended()
-            super().connection_lost(exc)
-
-        def _head_ended(self) -> None:
-            if self.head is not None:
-                deadlines.end(self.head)
-                self.head = None
-
-        def _close_late(self) -> None:
-            if not self.transport.is_closing():
-                self.transport.write(_LATE)
-                self.transport.close()
-
-    return Protocol
-
-
-def _address(listener: socket.socket) -> str:
-    host, port = listener.getsockname()[:2]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-@contextlib.contextmanager
-def _listener(option: str, host: str, port: int) -> Iterator[socket.socket]:
-    host = host.strip("[]")
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, address = found[0]
-        listener = socket.socket(family, kind, protocol)
-    except (OSError, OverflowError) as error:
-        raise UsageError(f"--host {host} {option} {port}: {error}; name another one") from None
-    with listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind(address)
-            listener.listen(BACKLOG)
-        except (OSError, OverflowError) as error:
-            why = getattr(error, "strerror", None) or error
-            raise FileError(
-                f"cannot listen on {host}:{port}: {why}; choose another {option}"
-            ) from None
-        listener.setblocking(False)
-        yield listener
 
 
 class _JsonLines(logging.Formatter):

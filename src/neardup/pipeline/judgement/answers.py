@@ -1,7 +1,13 @@
-"""The file of answers: JSON lines, one for each answer, on disk before the next pair is shown."""
+"""The file of answers: JSON lines, one for each answer, on disk before the next pair is shown.
+
+Several reviews may share a file. One at a time appends, under the file's lock, and each reads what
+the others have appended before it adds a line or says what is answered.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 from codecs import BOM_UTF8
 from dataclasses import dataclass
@@ -126,14 +132,45 @@ class Answers:
     def __init__(self, path: str) -> None:
         """Read what is there."""
         self.path = path
-        self.found = read_answers(path) if Path(path).exists() else {}
+        self._found: dict[tuple[str, str], Answer] = (
+            read_answers(path) if Path(path).exists() else {}
+        )
         if path.lower().endswith((".gz", ".zst")) or format_of_path(path) not in {None, "jsonl"}:
             raise _unlike_lines(path)
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-            self._end_last_line()
+            self._size = -1
+            with self._locked():
+                self._read_others()
         except OSError as error:
             raise _refused(path, error) from None
+
+    @property
+    def found(self) -> dict[tuple[str, str], Answer]:
+        """The answers, those of other reviews of this file too: another dict after they added."""
+        if self._file >= 0 and os.fstat(self._file).st_size != self._size:
+            with self._locked():
+                self._read_others()
+        return self._found
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Hold the lock of the file; a file system without locks has one review at a time."""
+        with contextlib.suppress(OSError):
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def _read_others(self) -> None:
+        """Take what others appended; the lock is held, so a line that is cut is nobody's."""
+        if os.fstat(self._file).st_size == self._size:
+            return
+        self._end_last_line()
+        self._found = read_answers(self.path)
+        self._size = os.fstat(self._file).st_size
 
     def _end_last_line(self) -> None:
         """Make the next answer a line of its own: a last line that is cut goes, others end."""
@@ -162,16 +199,20 @@ class Answers:
         if answer.scores is not None:
             line["scores"] = {name: round(each, 4) for name, each in answer.scores.items()}
         try:
-            append_whole(self._file, orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
-            os.fsync(self._file)
+            with self._locked():
+                self._read_others()
+                append_whole(self._file, orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+                self._size = os.fstat(self._file).st_size
+                os.fsync(self._file)
         except OSError as error:
             raise _refused(self.path, error) from None
-        self.found.pop(answer.key, None)
-        self.found[answer.key] = answer
+        self._found.pop(answer.key, None)
+        self._found[answer.key] = answer
 
     def close(self) -> None:
         """Close the file."""
         os.close(self._file)
+        self._file = -1
 
 
 def _unlike_lines(path: str) -> UsageError:

@@ -131,8 +131,8 @@ class QuestionReview:
             key_of(PairRow(sampled.names[one], sampled.names[other])): row
             for row, (one, other) in enumerate(pairs)
         }
-        # The server answers each request in a thread of its own; what is learned of one answer
-        # must be known before the next pair is chosen.
+        # Answers may come from several threads; what is learned of one must be known before the
+        # next pair is chosen.
         self._lock = threading.Lock()
         self._so_far = self._learned()
 
@@ -149,6 +149,8 @@ class QuestionReview:
     def following(self) -> int | None:
         """The number of the next pair, None after the last."""
         with self._lock:
+            if self._file.found is not self._taught_by:  # another review has added answers
+                self._so_far = self._learned()
             asked = {self._rows[key] for key in self._file.found if key in self._rows}
             row = next_pair(self._sampled.pairs, self._so_far, asked, self._seed)
             return None if row is None else self._turns.number_of(self._pair_row(row))
@@ -205,6 +207,7 @@ class QuestionReview:
             "title": f"{recipe_name(best.question.recipe)}, {best.question.similarity:g}",
             "options": str(best.question),
             **{name: [each.mean, each.low, each.high] for name, each in shares.items()},
+            "left": best.more,
             "more": f"about {best.more} more" if best.more else "more would hardly change it",
         }
 
@@ -219,7 +222,8 @@ class QuestionReview:
     def _learned(self) -> QuestionSoFar:
         """What all answers teach: those of these pairs, and those that have scores of their own."""
         scores, is_copy, known = [np.zeros((0, len(_NAMES)))], [], {}
-        for key, answer in self._file.found.items():
+        self._taught_by = self._file.found
+        for key, answer in self._taught_by.items():
             row = self._rows.get(key)
             if answer.answer == "unsure":
                 continue

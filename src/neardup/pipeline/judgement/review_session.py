@@ -134,8 +134,8 @@ class Review:
         if fields:
             self._values = fields_of(names, fields, paths, read, format_name)
         self._file, self._turns = Answers(wanted.answers), Turns()
-        # The server answers each request in a thread of its own: what is asked next, and which
-        # line goes to the file of answers, is decided by one at a time.
+        # Answers may come from several threads: what is asked next, and which line goes to the
+        # file of answers, is decided by one at a time.
         self._lock = threading.Lock()
 
     def close(self) -> None:
@@ -190,8 +190,11 @@ class Review:
             said = [x.answer for x in self.answers.values()]
             whole, *_ = [*self.strata.estimates(self.answers), None]
             likely, surely = self.strata.reaching(self.wanted.precision, self.answers)
+            answered, to_answer = self.strata.progress(self.answers)
         return {
             "pairs": self.strata.size,
+            "answered": answered,
+            "to_answer": to_answer,
             **{name: said.count(name) for name in ANSWERS},
             "precision": None if whole is None else whole.share,
             "interval": None if whole is None else [whole.low, whole.high],
@@ -282,6 +285,11 @@ class Strata:
             if best is None or wanted > best[0]:
                 best = wanted, open_ones[0]
         return None if best is None else best[1]
+
+    def progress(self, answers: dict[tuple[str, str], Answer]) -> tuple[int, int]:
+        """How many pairs were answered, and of how many that are asked."""
+        keys = [key_of(pair) for stratum in self.all for pair in stratum.pairs]
+        return sum(key in answers for key in keys), len(keys)
 
     def estimates(self, answers: dict[tuple[str, str], Answer]) -> list[Estimate]:
         """The precision from each band on upwards, the whole first."""

@@ -21,10 +21,12 @@ class SoFar:
     Attributes:
         section: Of the page.
         numbers: The same for machines.
+        progress: How far the review is, above the pair.
     """
 
     section: str
     numbers: dict[str, Any]
+    progress: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +90,9 @@ def of_pairs(status: dict[str, Any], estimates: Sequence[Estimate]) -> SoFar:
         f" not count.</p><p>{lead}</p><p>{' '.join(reach)}</p>"
         f"{table(heads, lines, 'Precision from each similarity on')}</section>"
     )
-    return SoFar(
-        section, status | {"estimates": [[x.least, x.share, x.low, x.high] for x in estimates]}
-    )
+    numbers = status | {"estimates": [[x.least, x.share, x.low, x.high] for x in estimates]}
+    done, all_of = status["answered"], status["to_answer"]
+    return SoFar(section, numbers, _progress(done, all_of, f"{count(all_of)} pairs"))
 
 
 def of_question(status: dict[str, Any]) -> SoFar:
@@ -112,4 +114,14 @@ def of_question(status: dict[str, Any]) -> SoFar:
         f" not count; {count(status['earlier'])} answers about other documents.</p>"
         f"{table(('', 'estimate', '95% interval'), lines, 'Of the best question so far')}</section>"
     )
-    return SoFar(section, status)
+    done = judged + status["unsure"]
+    left = status["left"]
+    return SoFar(section, status, _progress(done, done + left, f"about {count(done + left)}"))
+
+
+def _progress(done: int, all_of: int, of: str) -> str:
+    """A bar, and the same in words."""
+    return (
+        f'<p class="note" id="progress"><progress max="{max(all_of, 1)}" value="{done}"'
+        f' aria-labelledby="progress"></progress> {count(done)} of {of} answered</p>'
+    )

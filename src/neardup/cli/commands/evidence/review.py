@@ -69,7 +69,12 @@ def review(
         ),
     ] = None,
     port: Annotated[
-        int, typer.Option(parser=shared.whole(0), metavar="N", help="0: one that is free.")
+        int,
+        typer.Option(
+            parser=shared.whole(0),
+            metavar="N",
+            help="If it is taken, the next; 0: one that is free.",
+        ),
     ] = 0,
     open_browser: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the browser.")
@@ -98,6 +103,9 @@ def review(
 
     neardup dedup news.jsonl --id id --decisions answers.jsonl -o unique.jsonl
     """
+    # What it needs is known to be there before documents are read.
+    import neardup.service.review_server  # noqa: F401
+
     if output is not None:
         options = {
             "--similarity": similarity, "--precision": precision, "--measure": measure,
@@ -149,7 +157,7 @@ def review(
 
 def _serve(judged: Review | QuestionReview, port: int, *, open_browser: bool) -> None:
     """Serve a review until Ctrl-C."""
-    from neardup.pipeline.judgement.server import ReviewServer
+    from neardup.service.review_server import ReviewServer
 
     try:
         with ReviewServer(judged, port, lambda line: echo(line, err=True)) as server:

@@ -1,0 +1,133 @@
+"""Connections: a socket that listens, and a server of HTTP that gives each head its time."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import socket
+from typing import TYPE_CHECKING, Any, Final
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from neardup.errors import FileError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from neardup.service.deadlines import Deadlines, Wait
+
+__all__ = ["Server", "address_of", "http_server", "listening"]
+
+BACKLOG: Final = 2048
+KEEP_ALIVE_SECONDS: Final = 75
+_LATE: Final = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+
+
+def http_server(
+    application: Callable[..., Any], deadlines: Deadlines, head_seconds: float, drain_seconds: float
+) -> Server:
+    """A server of an ASGI application.
+
+    Args:
+        application: What it calls.
+        deadlines: End heads that come too slowly.
+        head_seconds: Until a request's head is there.
+        drain_seconds: Until connections are cut when the server ends.
+    """
+    config = uvicorn.Config(
+        application,
+        http=_protocol(deadlines, head_seconds), ws="none", lifespan="off",
+        log_config=None, access_log=False, server_header=False, proxy_headers=False,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=round(drain_seconds),
+    )  # fmt: skip
+    return Server(config)
+
+
+class Server(uvicorn.Server):
+    """Leaves signals to its caller, which ends its own work before it ends the server."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def _protocol(deadlines: Deadlines, seconds: float) -> type[HttpToolsProtocol]:
+    """HTTP as uvicorn has it, but a head that does not come in time closes the connection."""
+
+    class Protocol(HttpToolsProtocol):
+        head: Wait | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self.head = deadlines.begin(seconds, self._close_late)
+
+        def on_message_begin(self) -> None:
+            super().on_message_begin()
+            if self.head is None:
+                self.head = deadlines.begin(seconds, self._close_late)
+
+        def on_headers_complete(self) -> None:
+            self._head_ended()
+            super().on_headers_complete()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._head_ended()
+            super().connection_lost(exc)
+
+        def _head_ended(self) -> None:
+            if self.head is not None:
+                deadlines.end(self.head)
+                self.head = None
+
+        def _close_late(self) -> None:
+            if not self.transport.is_closing():
+                self.transport.write(_LATE)
+                self.transport.close()
+
+    return Protocol
+
+
+def address_of(listener: socket.socket) -> str:
+    """Host and port, as in a URL."""
+    host, port = listener.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+@contextlib.contextmanager
+def listening(option: str, host: str, port: int, further: int = 0) -> Iterator[socket.socket]:
+    """A socket that listens.
+
+    Args:
+        option: Of the port, for messages.
+        host: Name or address.
+        port: 0 for one that is free.
+        further: How many of the next ports are tried where one is taken.
+
+    Raises:
+        UsageError: For a host or port that cannot be.
+        FileError: If the port, and those that were tried after it, cannot be listened on.
+    """
+    host = host.strip("[]")
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, OverflowError) as error:
+        raise UsageError(f"--host {host} {option} {port}: {error}; name another one") from None
+    family, kind, protocol, _, address = found[0]
+    with socket.socket(family, kind, protocol) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        for each in range(port, port + 1 + further):
+            try:
+                listener.bind((address[0], each, *address[2:]))
+                listener.listen(BACKLOG)
+                break
+            except (OSError, OverflowError) as error:
+                if getattr(error, "errno", None) == errno.EADDRINUSE and each < port + further:
+                    continue
+                why = getattr(error, "strerror", None) or error
+                raise FileError(
+                    f"cannot listen on {host}:{each}: {why}; choose another {option}"
+                ) from None
+        listener.setblocking(False)
+        yield listener
