@@ -19,6 +19,8 @@ if(event.ctrlKey||event.metaKey||event.altKey||event.repeat)return;
 var name={y:"yes",n:"no",u:"unsure",b:"back",Backspace:"back"}[event.key];
 var button=name&&document.getElementById(name);if(button){event.preventDefault();button.click()}});
 """
+_ONE_ROW: Final = ".answers form{display:contents}"
+"""Buttons of both forms wrap as one row, so that a phone has two lines of them and not three."""
 _BUTTONS: Final = (("yes", "y", "Duplicates"), ("no", "n", "Different"), ("unsure", "u", "Unsure"))
 
 
@@ -93,5 +95,6 @@ def _page(body: str, so_far: SoFar) -> bytes:
         body + so_far.section,
         so_far.numbers,
         _KEYS,
+        style=_ONE_ROW,
         forms=True,
     ).encode("utf-8", "replace")
