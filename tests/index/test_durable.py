@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -240,6 +241,55 @@ def test_compacting_gives_space_back_and_readers_go_on() -> None:
     assert reader.query(2**63) == [("x", 0)]
     assert sorted(p.name for p in index.path.glob("log-*")) == ["log-2.mdb", "log-2.mdb-lock"]
     assert index.check() == reader.check() == []
+
+
+def test_a_reader_that_looks_while_the_log_is_written_anew_goes_on_with_the_new_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The old log has its mark then, and the new one has no name yet."""
+    index = durable(0)
+    reader = nd.DurableIndex.open(index.path, readonly=True)
+    rewrite = environment.Environment.rewrite
+
+    def looked_at(*args: Any, **options: Any) -> None:
+        assert reader.query(0) == [(0, 0)]
+        rewrite(*args, **options)
+
+    monkeypatch.setattr(environment.Environment, "rewrite", looked_at)
+    index.add(0, 0)
+    index.commit()
+    index.compact()
+    index.add(1, 1)
+    index.commit()
+    assert reader.query(1) == [(1, 0)]
+
+
+def test_threads_that_share_a_reader_follow_from_one_log_to_the_next() -> None:
+    """One thread leaves the old log, and closes it, while others look at it."""
+    index = durable(0)
+    reader = nd.DurableIndex.open(index.path, readonly=True)
+    has_ended = threading.Event()
+
+    def look() -> int:
+        looks = 0
+        while not has_ended.is_set():
+            stored = len(reader)
+            assert reader.stats()["documents"] >= stored
+            assert reader.query(1 << 63) == []
+            looks += 1
+        return looks
+
+    with ThreadPoolExecutor(4) as pool:
+        looking = [pool.submit(look) for _ in range(4)]
+        try:
+            for number in range(40):
+                index.add(number, number)
+                index.commit()
+                index.compact()
+        finally:
+            has_ended.set()
+        assert sum(each.result() for each in looking)
+    assert len(reader) == 40
 
 
 def test_a_smaller_distance_may_be_asked_for_and_a_larger_one_is_refused() -> None:

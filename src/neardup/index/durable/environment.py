@@ -261,8 +261,8 @@ class Environment:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the file."""
-        return int(self.path.stat().st_size)
+        """Bytes of the file, which another process may have removed."""
+        return _expected_bytes(self._env)
 
     @property
     def free_bytes(self) -> int:

@@ -99,6 +99,8 @@ class FolderStore:
         self._merge: Job | None = None
         self._ahead: list[Job] = []
         """Jobs of commits: each writes what is too much for the log."""
+        self._threads: list[threading.Thread] = []
+        """Of flushes and merges. One begins the next before it ends."""
         self._is_resting = False
         self._retry = 0
         self._no_merge_before = 0.0
@@ -220,20 +222,20 @@ class FolderStore:
 
     def facts(self) -> dict[str, Any]:
         """See Store."""
-        return {"content_bytes": self.log.environment.bytes_of(b"content")}
+        return {"content_bytes": self.log.look(lambda each: each.bytes_of(b"content"))}
 
     def sizes(self, file_bytes: int) -> dict[str, Any]:
         """What `stats` say of the folder, whose segment files have so many bytes."""
-        environment = self.log.environment
+        log_bytes, free_bytes = self.log.look(lambda each: (each.nbytes, each.free_bytes))
         return {
             "uncommitted": self.uncommitted,
             "log_rows": self._commit.logged,
-            "merging": self._flush is not None or self._merge is not None,
+            "merging": any(each.is_alive() for each in self._threads),
             "last_background_error": self._background_error,
             "free_disk_bytes": shutil.disk_usage(self.path).free,
-            "bytes_on_disk": file_bytes + environment.nbytes,
-            "log_bytes": environment.nbytes,
-            "log_free_bytes": environment.free_bytes,
+            "bytes_on_disk": file_bytes + log_bytes,
+            "log_bytes": log_bytes,
+            "log_free_bytes": free_bytes,
         }
 
     def fetch(self) -> None:
@@ -362,7 +364,7 @@ class FolderStore:
                 missing = error.filename  # a merge removed it: there is a newer manifest
                 reading.close()
             except TornReadError:
-                missing = self.log.environment.path
+                missing = self.log.look(lambda each: each.path)
                 reading.close()
             except BaseException:
                 reading.close()
@@ -492,7 +494,9 @@ class FolderStore:
     def _started(self, first: int, last: int) -> Job:
         """A job over these segments of what is committed, in a thread."""
         job = Job(self.log, self._commit, first, last, self._take_numbers(last - first))
-        threading.Thread(target=self._work, args=(job,)).start()
+        thread = threading.Thread(target=self._work, args=(job,))
+        thread.start()
+        self._threads = [*(each for each in self._threads if each.is_alive()), thread]
         return job
 
     def _take_numbers(self, count: int) -> int:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import logging
 import os
+import threading
 import time
 import weakref
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -145,7 +146,11 @@ class LogStore:
         self.path = path
         self.readonly = readonly
         self._process, self._head = os.getpid(), Head(path)
+        self._changing = threading.RLock()
+        """Held by who uses the LMDB file without a snapshot, and by who goes on to the next."""
         current_environment(path)  # before a lock is left in a folder that is no index
+        self._is_marked = False
+        """Whether the LMDB file had the mark of `reclaim` when it was read last."""
         held = contextlib.ExitStack()
         held.callback(self._head.close)
         self.close = weakref.finalize(self, held.close)
@@ -200,12 +205,15 @@ class LogStore:
     @property
     def transaction(self) -> tuple[str, int]:
         """The last transaction that any process committed: its file and number."""
-        return self._environment.path.name, self._environment.transaction
+        with self._changing:
+            if self._is_marked:
+                self._follow_move()
+            return self._environment.path.name, self._environment.transaction
 
-    @property
-    def environment(self) -> Environment:
-        """The LMDB file."""
-        return self._environment
+    def look(self, work: Callable[[Environment], T]) -> T:
+        """What the LMDB file says of itself, which no other thread closes meanwhile."""
+        with self._changing:
+            return work(self._environment)
 
     def file(self, name: str) -> Path:
         """The path of a file in the folder."""
@@ -214,15 +222,13 @@ class LogStore:
     def pin(self) -> Reading:
         """The last commit, to be read until it is closed."""
         commits = self._head.number()
-        while True:
-            pin = self._environment.pin()
-            if pin.read(lambda txn: txn.get(b"meta", MOVING)) is None:
-                return Reading(self.path, pin, commits)
-            newest = current_environment(self.path)
-            if newest.name == self._environment.path.name:  # the other file got no name
-                return Reading(self.path, pin, commits)
-            pin.close()
-            self._use(Environment.of(newest))
+        with self._changing:
+            while True:
+                pin = self._environment.pin()
+                self._is_marked = pin.read(lambda txn: txn.get(b"meta", MOVING)) is not None
+                if not (self._is_marked and self._follow_move()):
+                    return Reading(self.path, pin, commits)
+                pin.close()
 
     def changes(self, generation: int, sequence: int) -> Changes:
         """What is new to one who knows this generation and this record of the log."""
@@ -311,8 +317,9 @@ class LogStore:
         """Write the log anew: nothing that was removed is left in it.
 
         The old file is marked first, and then the new one gets its name, from when on it counts: a
-        reader of a marked file looks whether there is a newer one. What fails or crashes before
-        leaves the old file; a crash after it leaves both, and the next writer removes the old one.
+        reader of a marked file looks each time whether there is a newer one. What fails or crashes
+        before leaves the old file; a crash after it leaves both, and the next writer removes the
+        old one.
         """
         before = self._environment
         number = int(before.path.stem.partition("-")[2]) + 1
@@ -349,9 +356,18 @@ class LogStore:
             raise UsageError(f"{self.path} was opened before a fork: open it in the child")
         return self._environment.write(work)
 
+    def _follow_move(self) -> bool:
+        """Go on with the file that replaces a marked one; whether it has its name by now."""
+        newest = current_environment(self.path)
+        if newest.name == self._environment.path.name:
+            return False
+        self._use(Environment.of(newest))
+        return True
+
     def _use(self, environment: Environment) -> None:
         """Go on with another LMDB file."""
-        self._environment = self._user.change(environment)
+        with self._changing:
+            self._environment = self._user.change(environment)
 
     def _read_settings(self, txn: Transaction) -> dict[str, Any]:
         path = self._environment.path
